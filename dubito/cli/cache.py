@@ -19,7 +19,7 @@ from dubito.experiment.stored import only_read
 from dubito.llm.cache import CacheEntry, ReplyCache, key_of_reply
 from dubito.llm.protocols import read_reply
 from dubito.llm.request import Instead, read_json
-from dubito.llm.tape import differences, nearest
+from dubito.llm.tape import differing_parts, nearest
 from dubito.store.folder import DATABASE
 from dubito.store.model_log import ModelLog, StoredRequest
 from dubito.store.run_db import RunDb
@@ -206,7 +206,7 @@ def _explain(opened: ReplyCache, asked: StoredRequest) -> None:
             note(f"not read: {_flags(others)}")
         return
     say(f"the cache has no reply for it; the nearest entry is {entry.key}, and it differs in:")
-    for difference in differences(asked.server, asked.text, asked.draw, entry):
+    for difference in differing_parts(asked.server, asked.text, asked.draw, entry):
         say(
             f"- {difference.part}\n  wanted: {_printable(difference.wanted)}\n  stored: {_printable(difference.stored)}"
         )

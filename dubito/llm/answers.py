@@ -52,7 +52,7 @@ def answer_schema(kind: Answer) -> Schema:
             return {"type": "integer"}
 
 
-def in_words(kind: Answer) -> str:
+def kind_in_words(kind: Answer) -> str:
     match kind:
         case Bool():
             return "true or false"
@@ -123,7 +123,7 @@ class Form:
             return _YES_OR_NO
         examples: dict[Field, str] = {**_EXAMPLES, "answer": "true" if isinstance(self.kind, Bool) else "X"}
         shape = "{" + ", ".join(f'"{field}": {examples[field]}' for field in self.fields) + "}"
-        return shape if isinstance(self.kind, Bool) else f"{shape}, X being {in_words(self.kind)}"
+        return shape if isinstance(self.kind, Bool) else f"{shape}, X being {kind_in_words(self.kind)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,9 +153,9 @@ def form_of(fields: tuple[Field, ...], node: Node) -> Form:
 def answer_format(fields: Sequence[Field], nodes: Sequence[Node]) -> str:
     """What a prompt says of the reply."""
     kinds = {node.answer: None for node in nodes}
-    words = "; ".join(f"at {_where(kind, nodes)} {in_words(kind)}" for kind in kinds)
+    words = "; ".join(f"at {_where(kind, nodes)} {kind_in_words(kind)}" for kind in kinds)
     if len(kinds) == 1:
-        words = in_words(nodes[0].answer)
+        words = kind_in_words(nodes[0].answer)
     if tuple(fields) != ("answer",):
         stated = [node for node in nodes if node.states == STATED]
         names = ", ".join(node.name for node in stated)
@@ -257,7 +257,7 @@ def _detail(error: dict[str, Any], form: Form) -> str:
         if form.kind == Bool():
             return "`answer` is neither true nor false (without quotes)"
         quotes = "" if isinstance(form.kind, Choice | Shares) else " (without quotes)"
-        return f"`answer` is not {in_words(form.kind)}{quotes}"
+        return f"`answer` is not {kind_in_words(form.kind)}{quotes}"
     match error["type"]:
         case "json_invalid" | "string_unicode":
             return _NO_JSON

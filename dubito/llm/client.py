@@ -34,9 +34,9 @@ import httpcore2
 import httpx2
 
 from dubito.errors import one_line
-from dubito.llm.gate import in_words as length
+from dubito.llm.gate import span_in_words as length
 from dubito.llm.request import AccountFault, Api, Ask, Failure, Instead, RawReply, TryFailed
-from dubito.llm.settings import Account, is_loopback
+from dubito.llm.settings import Account, is_on_this_machine
 from dubito.llm.verdicts import Verdict, text_of, verdict, verdict_within
 
 _KEPT_HEADERS: Final = ("request-id", "x-request-id", "retry-after", "retry-after-ms")
@@ -87,7 +87,7 @@ class Provider:
     def __call__(self, ask: Ask, number: int, deadline: float) -> RawReply:
         """Make one try; raises TryFailed or AccountFault."""
         headers = {}
-        if is_loopback(self._address):  # for the house's repeatable faults; nobody else is told
+        if is_on_this_machine(self._address):  # for the house's repeatable faults; nobody else is told
             headers = {"x-dubito-draw": ask.draw, "x-dubito-try": str(number)}
         client, bound = self._client
         with bound.within(deadline):
@@ -159,7 +159,7 @@ class Provider:
 
         limits = httpx2.Limits(max_connections=self._connections, max_keepalive_connections=self._connections)
         sdk, messages = self._errors, self._account.api == "messages"
-        if is_loopback(self._address):  # the SDKs' own clients would put the environment's proxy between
+        if is_on_this_machine(self._address):  # the SDKs' own clients would put the environment's proxy between
             secure = not self._address.startswith("http:")  # to read the world's certificates takes a while
             client = httpx2.Client(limits=limits, trust_env=False, verify=secure)
         else:
@@ -191,7 +191,7 @@ class Provider:
     def failure(self, came: Failure, received: RawReply, ask: Ask) -> TryFailed | AccountFault:
         """What it means that this came with status 200."""
         if came.instead is not None:
-            brief = f"{in_words(came.instead, ask.request.protocol)} with status {received.status}"
+            brief = f"{instead_in_words(came.instead, ask.request.protocol)} with status {received.status}"
             said = self._scrubbed(received.raw) or None
             return TryFailed("server", brief, billed=came.generated is True, said=said)
         found = verdict_within(came.error, received.headers)
@@ -253,7 +253,7 @@ class Provider:
         return self._in_replies.sub("***", text)
 
 
-def in_words(instead: Instead, protocol: Api) -> str:
+def instead_in_words(instead: Instead, protocol: Api) -> str:
     return _INSTEAD[instead].format(_REPLIES[protocol])
 
 

@@ -299,13 +299,13 @@ class Gate:
                 else:
                     self._pace.limited(sent, now, self._pause(error, cap), limits)
                 if (error.retry_after or 0) > self._timing.patience:
-                    self._stop(f"asks to wait {in_words(error.retry_after or 0)}", error)
+                    self._stop(f"asks to wait {span_in_words(error.retry_after or 0)}", error)
             else:
                 self._pace.ended()
                 signs.failed += 1
             if (silence := now - signs.silent_since) >= self._timing.patience:
                 whose = f" by the model {one_line(signs.model, 80)!r}" if len(self._signs) > 1 else ""
-                self._stop(f"cannot be reached: no answer for {in_words(silence)}{whose}", error)
+                self._stop(f"cannot be reached: no answer for {span_in_words(silence)}{whose}", error)
             self._raise_if_ended()
 
     def _pause(self, error: TryFailed, cap: float) -> float:
@@ -328,8 +328,8 @@ class Gate:
         if self._outage is None:
             slow = "whether it needs a longer `deadline`, " if error.kind == "deadline" else ""
             todo = (
-                f"`patience` is {in_words(self._timing.patience)}: check {slow}that the server is up, that `base_url` "
-                "is right and which limits the account has, or resume later"
+                f"`patience` is {span_in_words(self._timing.patience)}: check {slow}that the server is up, that "
+                "`base_url` is right and which limits the account has, or resume later"
             )
             told, brief = (f"{self.account} {what} (the last: {said}); {todo}" for said in (error.reason, error.brief))
             self._outage = AccountFault(told, brief)
@@ -349,7 +349,7 @@ def _costs(ask: Ask) -> dict[str, float]:
     return {"tokens": into + out, "input-tokens": into, "output-tokens": out}
 
 
-def in_words(seconds: float) -> str:
+def span_in_words(seconds: float) -> str:
     """A length of time: `8 s`, `30 min`, `2.5 h`."""
     if seconds < 120:
         return f"{seconds:.0f} s"

@@ -29,7 +29,7 @@ from dubito.game import Bool, Node
 from dubito.llm.answers import Form, form_of
 from dubito.llm.budget import Budget, Caps
 from dubito.llm.cache import ReplyCache
-from dubito.llm.client import Provider, in_words
+from dubito.llm.client import Provider, instead_in_words
 from dubito.llm.decide import LOOK_AT, put
 from dubito.llm.gate import Gate, MakeAttempt, MakeTry, Timing, retried
 from dubito.llm.prices import Likely, Past, Price, Tariff, beyond
@@ -247,7 +247,9 @@ class Pipeline:
         place, run, cache = ".".join(map(str, ask.place.key)), str(self._log.folder), str(self._cache.folder)
         if kept := self._cache.stored(account.server, ask.request, ask.draw):
             failure = read_reply(ask.request.protocol, kept).failure
-            came = in_words(failure.instead, ask.request.protocol) if failure and failure.instead else "an error"
+            came = (
+                instead_in_words(failure.instead, ask.request.protocol) if failure and failure.instead else "an error"
+            )
             raise AccountFault(
                 f"--offline: the cache has {came} where the reply for {ask.place} should be; run once without "
                 f"--offline, which asks anew; `dubito cache drop --cause malformed --cache {quote(cache)}` drops it"

@@ -78,7 +78,7 @@ def objects(value: Any) -> list[dict[str, Any]]:
     return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 
-def joined(parts: Sequence[dict[str, Any]], kind: str) -> str | None:
+def joined_texts(parts: Sequence[dict[str, Any]], kind: str) -> str | None:
     """The texts of the parts of this type as one; None if there is none."""
     texts = [part["text"] for part in parts if part.get("type") == kind and isinstance(part.get("text"), str)]
     return "".join(texts) if texts else None
@@ -258,7 +258,7 @@ def _text_and_refusal(message: Mapping[str, Any]) -> tuple[str | None, str | Non
     """Text and refusal of a message."""
     content = message.get("content")
     parts = objects(content)
-    text = content if isinstance(content, str) else joined(parts, "text")
+    text = content if isinstance(content, str) else joined_texts(parts, "text")
     refusals = [message.get("refusal"), *(part.get("refusal") for part in parts if part.get("type") == "refusal")]
     return text, next((str(each) for each in refusals if each), None)
 
@@ -302,7 +302,7 @@ class Messages:
         if error_of(body) or not by_assistant(body) or any(block.get("type") == "tool_use" for block in blocks):
             return None, "other"  # it contradicts itself
         finish = finish_of(body.get("stop_reason"))
-        return (None, "other") if finish is None else (joined(blocks, "text"), finish)
+        return (None, "other") if finish is None else (joined_texts(blocks, "text"), finish)
 
     @staticmethod
     def charges(body: Mapping[str, Any]) -> Charges:
@@ -376,7 +376,7 @@ class Responses:
         items = objects(body.get("output"))
         answers = _answers(items)
         parts = [part for item in answers for part in objects(item.get("content"))]
-        text, refused = joined(parts, "output_text"), any(part.get("type") == "refusal" for part in parts)
+        text, refused = joined_texts(parts, "output_text"), any(part.get("type") == "refusal" for part in parts)
         if error_of(body) or len(answers) > 1 or (text and refused) or any(map(_foreign, items)):
             return None, "other"  # it contradicts itself
         reason = mapping(body.get("incomplete_details")).get("reason")

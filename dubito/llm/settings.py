@@ -102,7 +102,7 @@ def check_settings(name: str, settings: Mapping[str, Any]) -> ModelSettings:
         checked = checked.model_copy(update={"base_url": _address(name, checked.api)})
     if checked.base_url is not None and not is_house(checked.base_url):
         _check_url(name, checked.base_url)
-        if checked.api_key_env is None and not is_loopback(checked.base_url) and not asks_provider(checked):
+        if checked.api_key_env is None and not is_on_this_machine(checked.base_url) and not asks_provider(checked):
             raise UsageError(
                 f"{one_line(name)}: base_url is a server of its own: name the variable with its key in api_key_env "
                 "(--api-key-env)"
@@ -191,7 +191,7 @@ def has_limits_by_model(account: Account) -> bool:
     return any(account.server == address for _, address, _ in _PROVIDERS.values())
 
 
-def is_loopback(server: str) -> bool:
+def is_on_this_machine(server: str) -> bool:
     """Whether a server is on this machine."""
     if is_house(server):
         return True

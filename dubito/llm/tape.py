@@ -49,7 +49,7 @@ def nearest(entries: Iterable[CacheEntry], server: str, request: str, draw: str)
     return max(entries, key=likeness, default=None)
 
 
-def differences(server: str, request: str, draw: str, entry: CacheEntry) -> list[RequestDifference]:
+def differing_parts(server: str, request: str, draw: str, entry: CacheEntry) -> list[RequestDifference]:
     """All parts in which they differ."""
     found = []
     if server != entry.server:

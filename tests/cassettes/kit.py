@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from dubito.llm.request import canonical
-from dubito.llm.settings import is_loopback
+from dubito.llm.settings import is_on_this_machine
 from dubito.llm.tape import parts
 
 HERE: Final = Path(__file__).parent
@@ -90,7 +90,7 @@ def _lines(value: Any) -> Any:
 def kept_request(request: Any) -> Any:
     """A request of vcrpy's without who asked: headers, port, key."""
     url = urlsplit(request.uri)
-    host = "http://house" if is_loopback(request.uri) else f"{url.scheme}://{url.hostname}"
+    host = "http://house" if is_on_this_machine(request.uri) else f"{url.scheme}://{url.hostname}"
     request.uri = f"{host}{url.path}"
     request.headers = _kept(request.headers)
     request.body = _without_keys((request.body or b"").decode()).encode()

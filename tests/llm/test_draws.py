@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from dubito.llm.request import Place, draw_of
-from dubito.llm.settings import Account, account_of, is_loopback
+from dubito.llm.settings import Account, account_of, is_on_this_machine
 from tests.conftest import cases
 from tests.llm.kit import PLACE, settings
 
@@ -59,7 +59,7 @@ def test_the_players_name_and_the_games_number_are_no_part_of_it(other: Place) -
     ],
 )
 def test_loopback_is_this_very_machine(server: str, loopback: bool) -> None:
-    assert is_loopback(server) is loopback
+    assert is_on_this_machine(server) is loopback
 
 
 def test_the_account_of_a_player() -> None:
