@@ -71,11 +71,8 @@ def _tell(kept: RunToReplay, game: int, show_hands: bool) -> int:
 
     narrator, spec = Narrator(show_hands), kept.registry.game
     table, names = table_of(kept, game, hear)
-    played = Session(
-        spec, table.game, labels(names, None), moves_at(table), errors=table.errors, forfeits=table.forfeits
-    )
     try:
-        narrator.tell(played)
+        narrator.tell(Session(spec, table.game, labels(names, None), moves_at(table), table=table))
     except Differs as error:
         say(f"differs: {error}")
         return 1

@@ -148,7 +148,7 @@ def _tell_followed(followed: FollowedRun, game: int, wait: Callable[[], None], s
     thoughts = _by_move(followed.questions(game, told)["decisions"])
     voice = voice_for(told["names"])
     voice(f"Game {game}: {', '.join(told['names'])}.")
-    narrator, session = Narrator(show_hands, voice, wait), followed.games.again(game).session
+    narrator, session = Narrator(show_hands, voice, wait), followed.games.again(game)[0]
     moves = session.move
 
     def move() -> Any:

@@ -26,7 +26,7 @@ from dubito.game.person import Person
 from dubito.game.record import Strict, output_of
 from dubito.game.streams import DealStreams
 from dubito.game.table import Entrant, Table
-from dubito.game.words import Panel, in_words_to, labels, told_of
+from dubito.game.words import in_words_to, labels, told_of
 from dubito.llm.answers import reasoning_of
 from dubito.llm.decide import Decider, DecisionLog, GameServices, Journal
 from dubito.llm.request import Ask, Quoting, Reply, Suspended
@@ -121,12 +121,12 @@ class Sitting(Session):
         given = [*services[: self.me], None, *services[self.me :]] if services else ()
         game, streams = setup.dealt(spec)
         label = labels(setup.players, self.me)
-        self._teller = told_of(spec).Teller(game, label)
+        self.teller = told_of(spec).Teller(game, label)
         self.start = in_words_to(spec, [game.start], label, self.me)
         self._table = table = Table(
             game, seats, streams, deal=setup.deal, number=self.number, fallback=fallback, services=given
         )
-        super().__init__(spec, game, label, moves_at(table), errors=table.errors, rules=setup.rules)
+        super().__init__(spec, game, label, moves_at(table), table=table, rules=setup.rules)
         self.thinks = lambda seat: seats[seat].bot.is_model
         self.said: list[tuple[int, str]] = []  # what the person was told so far, with the turn
 
@@ -141,12 +141,7 @@ class Sitting(Session):
         return [str(error) for error in self._table.errors]
 
     def to_me(self, text: str) -> str:
-        """The sentence with the person spoken to."""
         return told_of(self.spec).to_me(text)
-
-    def panels(self) -> list[Panel]:
-        """The whole state in words; of the person's own eyes are only the public ones."""
-        return self._teller.panels()
 
     def rules(self) -> list[str]:
         """The rules of this game, in sentences."""
@@ -173,14 +168,14 @@ class Sitting(Session):
             raise IllegalOutput("the game is over" if game.over else "it is not your turn")
         moment = next(self)
         seat, played = moment.seat, moment.output
-        self._teller.moved(seat, played, moment.events)
+        self.teller.moved(seat, played, moment.events)
         words = in_words_to(self.spec, moment.events, self.label, self.me)
         if seat == self.me and isinstance(played, bool):  # which nobody observes
             words.insert(0, f"You answer {'yes' if played else 'no'}.")
         if sum(table.fallback_turns) > stood_in:
             words.insert(0, f"{self.label(seat)} has failed: {self.spec.fallback}'s rules play its turn.")
         if game.over:
-            words.append(self.to_me(self._teller.ending()[0]))
+            words.append(self.to_me(self.teller.ending()[0]))
         self.said += [(moment.turn, line) for line in words]
         return moment, words
 
@@ -360,22 +355,34 @@ class Opponents:
 
         Raises UsageError for a bot that is none of these.
         """
-        services = self._services(setup.bots, setup.seed, self.game.rules(**setup.rules))
-        return Sitting(setup, self.game, self._entrants(setup.bots), self._registry.fallback, services, number)
+        entrants, services = self.among_themselves(setup.bots, setup.seed, self.game.rules(**setup.rules))
+        return Sitting(setup, self.game, entrants, self._registry.fallback, services, number)
 
     def alone(self, name: str, seed: int) -> tuple[Entrant, object | None]:
         """One of them for a seat at somebody else's table; if it is a model player, with its way to ask."""
-        (entrant,) = self._entrants([name])
-        return entrant, next(iter(self._services([name], seed, self.game.rules())), None)
+        (entrant,), services = self.among_themselves([name], seed, self.game.rules())
+        return entrant, next(iter(services), None)
 
     def among_themselves(
-        self, names: Sequence[str], seed: int, rules: Any, hear: Callable[[Thought], None]
+        self, names: Sequence[str], seed: int, rules: Any, hear: Callable[[Thought], None] | None = None
     ) -> tuple[list[Entrant], list[object]]:
-        """These, seat by seat, for a game without a person; with what each needs. `hear` is told what models think.
+        """These, seat by seat, each with what it needs in one game: a model player its way to ask, others nothing.
 
-        Raises UsageError for a bot that is none of these.
+        `hear` is told what models think. Without models nothing is needed at all. Raises UsageError for a bot that is
+        none of these.
         """
-        return self._entrants(names), self._services(names, seed, rules, lambda decider: with_listener(decider, hear))
+        specs = [self._find(name) for name in names]
+        entrants = [Entrant(spec.name, self._registry.find(spec.bot).cls, spec.settings) for spec in specs]
+        if self._models is None:
+            return entrants, []
+        journal, services = Journal(), list[object]()
+        for name in names:
+            own = self._models.deciders.get(name)
+            if own is not None:
+                own = replace(own, seed=seed, rules=rules)
+                own = own if hear is None else with_listener(own, hear)
+            services.append(own and GameServices(own, journal))
+        return entrants, services
 
     def kinds(self, names: Sequence[str]) -> list[PlayerKind]:
         """What decides for each of them; raises UsageError for a bot that is none of these."""
@@ -390,24 +397,3 @@ class Opponents:
         if name not in self._specs:
             raise UsageError(f"nobody here is named {one_line(name)!r}: {suggestion(name, self._specs)}")
         return self._specs[name]
-
-    def _entrants(self, names: Sequence[str]) -> list[Entrant]:
-        specs = [self._find(name) for name in names]
-        return [Entrant(spec.name, self._registry.find(spec.bot).cls, spec.settings) for spec in specs]
-
-    def _services(
-        self,
-        names: Sequence[str],
-        seed: int,
-        rules: Any,
-        at_table: Callable[[Decider], Decider] = lambda decider: decider,
-    ) -> list[object]:
-        """By seat, a model player's way to ask in one game, and None for a hand-written bot; nothing without models."""
-        if self._models is None:
-            return []
-        journal, services = Journal(), list[object]()
-        for name in names:
-            decider = self._models.deciders.get(name)
-            own = decider and at_table(replace(decider, seed=seed, rules=rules))
-            services.append(own and GameServices(own, journal))
-        return services

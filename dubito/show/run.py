@@ -37,17 +37,20 @@ class ReplayedGames:
 
     def play(self, game: int) -> dict[str, Any]:
         """The whole game, told; raises NotShown if it cannot be had as it was."""
-        spec, replayed = self.source.game, self.again(game)
-        session = replayed.session
+        session, names, kept = self.again(game)
+        results = self.source.game.results
         try:
-            whole = story_of_game(session, [session.label(seat) for seat in range(len(replayed.names))])
+            whole = story_of_game(session, [session.label(seat) for seat in range(len(names))])
         except DubitoError as error:
             raise NotShown(f"it cannot be played again: {error}") from None
-        if not session.game.over or not replayed.is_as_kept():
+        seats, contender, fallbacks = [*range(len(names))], None, [0] * len(names)
+        if kept is not None:
+            seats, contender, fallbacks = kept.seats, kept.contender_seat, [counts[-1] for counts in kept.counts]
+        outcome = outcome_of(session.game, seats, contender, fallbacks) if session.game.over else None
+        if outcome is None or (kept is not None and outcome.pack() != kept.pack()):
             raise NotShown("played again it ends otherwise than the run has it: a bot or the harness was changed since")
-        outcome = replayed.came_to()
-        won = winners(spec.results, outcome.buckets(spec.results), outcome.counts)
-        return whole | {"winners": won, "kinds": [self.source.kinds[name] for name in replayed.names]}
+        won = winners(results, outcome.buckets(results), outcome.counts)
+        return whole | {"winners": won, "kinds": [self.source.kinds[name] for name in names]}
 
     def lies(self) -> LieCounts | None:
         """The lies of the run's first games, None in a game without; raises NotShown if they cannot be counted."""
@@ -61,8 +64,8 @@ class ReplayedGames:
         except DubitoError as error:
             raise NotShown(str(error)) from None
 
-    def again(self, game: int) -> "RetoldGame":
-        """The game at its deal, and its moves as they were; raises NotShown if they cannot be had.
+    def again(self, game: int) -> tuple[Session, list[str], Outcome | None]:
+        """The game as it was, its players, and what it came to if that is kept; raises NotShown if it cannot be had.
 
         Of a game that was played to its end, and is not kept yet because others of its chunk are still being played,
         the models' answers are there, and so is the game.
@@ -70,14 +73,14 @@ class ReplayedGames:
         rows = self.source.db.read("SELECT outcome, record FROM games WHERE game = ?", (game,))
         if not rows:
             if self.source.db.read("SELECT 1 FROM ended WHERE game = ?", (game,)):
-                return RetoldGame(*self._at_table(game))
+                return *self._at_table(game), None
             first = self.source.first_game
             last = first + self.source.tally.games - 1
             raise UsageError(f"{self.source.folder} keeps the games {first} to {last}: there is no game {game}")
         ((row, record),) = rows
         outcome = self.source.outcome(row)
         names = [self.source.names[player] for player in outcome.seats]
-        return RetoldGame(self._session(game, names, record), names, outcome)
+        return self._session(game, names, record), names, outcome
 
     def _session(self, game: int, names: list[str], record: str | None) -> Session:
         if record is not None:
@@ -128,26 +131,6 @@ class ReplayedGames:
         """Leave the store that was opened for it."""
         if self._kept is not None:
             self._kept.db.__exit__()
-
-
-@dataclass
-class RetoldGame:
-    """A game of a run from its deal on."""
-
-    session: Session
-    names: list[str]
-    outcome: Outcome | None = None  # as the run keeps it; None: it does not yet
-
-    def came_to(self) -> Outcome:
-        """What the game, played to its end, was."""
-        kept = self.outcome
-        if kept is None:
-            return outcome_of(self.session.game, [*range(len(self.names))], None, [0] * len(self.names))
-        return outcome_of(self.session.game, kept.seats, kept.contender_seat, [counts[-1] for counts in kept.counts])
-
-    def is_as_kept(self) -> bool:
-        """Whether the game, played to its end, came to what the run has of it."""
-        return self.outcome is None or self.came_to().pack() == self.outcome.pack()
 
 
 class FollowedRun:

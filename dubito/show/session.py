@@ -45,19 +45,18 @@ class Session(Iterator[Moment]):
         label: Label,
         move: MoveSource,
         *,
-        errors: Sequence[BotError] = (),
-        forfeits: bool = False,
+        table: Table | None = None,
         rules: Mapping[str, Any] | None = None,
     ) -> None:
         """`move` raises StopIteration where there is none left, and gives back None by a forfeit.
 
-        `errors` are what bots do wrong, a list that grows; each ends the game where it `forfeits`. With `rules` the
-        game is recorded.
+        What goes wrong at the `table` is told with the moves; with `rules` the game is recorded.
         """
         self.spec, self.game, self.label, self.move = spec, game, label, move
         self.thinks: Callable[[int], bool] = lambda seat: False  # whether a seat's player may take its time
         self.outputs: list[Any] = []  # of a game that is recorded, as the game writes them
-        self._errors, self._read, self._forfeits = errors, 0, forfeits
+        self._errors: Sequence[BotError] = table.errors if table else ()
+        self._read, self._forfeits = 0, table is not None and table.forfeits
         self._recorder = None if rules is None else records_of(spec).recorder(game, rules)
         self._turn = 1
 
@@ -144,12 +143,10 @@ class BotsGame:
 
     @property
     def spec(self) -> Spec:
-        """The game."""
         return self.registry.game
 
     @property
     def label(self) -> Label:
-        """What the players are called."""
         return labels(list(self.names), None)
 
     @property
@@ -192,10 +189,7 @@ class BotsGame:
                 raise unsaid[-1]
             return made
 
-        rules = self.rules.model_dump()
-        session = Session(
-            self.spec, table.game, self.label, move, errors=table.errors, forfeits=table.forfeits, rules=rules
-        )
+        session = Session(self.spec, table.game, self.label, move, table=table, rules=self.rules.model_dump())
         session.thinks = lambda seat: entrants[seat].bot.is_model
         return session
 

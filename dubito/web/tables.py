@@ -67,7 +67,7 @@ class Frame:
 
 def frame_in_words(sitting: Sitting, move: int, moment: Moment | None, said: list[str]) -> Frame:
     """The table as the person sees it now, after so many moves, of which that was the last."""
-    game, panels = sitting.game, sitting.panels()
+    game, panels = sitting.game, sitting.teller.panels()
     seats = {panel.seat: panel for panel in panels if panel.seat is not None}
     known = [seats.get(seat, Panel("", "", "", seat)) for seat in range(len(sitting.setup.players))]
     return Frame(

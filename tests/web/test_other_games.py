@@ -153,8 +153,8 @@ def _elsewhere(sitting: Sitting) -> Sitting:
     """The same game to whoever sits at it: the others' cards and the pile are dealt anew among them."""
     other, game = copy(sitting), deepcopy(sitting.game)
     assert isinstance(game, Game)
-    other.game, other._teller = game, copy(sitting._teller)
-    other._teller._game = game  # type: ignore[attr-defined]
+    other.game, other.teller = game, copy(sitting.teller)
+    other.teller._game = game  # type: ignore[attr-defined]
     unseen = [hand for seat, hand in enumerate([*game.hands, game.pile]) if seat != other.me]
     pool = sorted(card for hand in unseen for card in hand.cards)
     for hand in unseen:
