@@ -34,7 +34,6 @@ class Narrator:
         self._held = ""  # the hand that is still to be shown at it
 
     def tell(self, session: Session) -> None:
-        """Make the moves one by one and tell them."""
         self._session = session
         self._teller = told_of(session.spec).Teller(session.game, session.label)
         self._voice(told_of(session.spec).sentence(session.game.start, session.label))
@@ -133,7 +132,6 @@ class _Pace(click.ParamType[float]):
     name = "pace"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """The seconds that were said or named; fails for anything else."""
         if value in PACES:
             return PACES[value]
         try:

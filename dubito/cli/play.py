@@ -24,6 +24,7 @@ from dubito.game import Spec
 from dubito.game.find import DUBITO, find_bots, find_game
 from dubito.game.person import Person
 from dubito.show.person import Opponents, Sitting, as_sentence, set_up, trouble
+from dubito.show.session import Moment
 
 
 @click.command(cls=GameCommand)
@@ -65,15 +66,17 @@ def play(
         kinds = dict(zip(setup.bots, company.kinds(setup.bots), strict=True))
         if stand_ins := stand_ins_in_words(kinds):
             note(stand_ins)
-        sitting = _played(company, company.seat(setup, number), config, pace)
+        sitting = _to_the_end(company, company.seat(setup, number), config, pace)
     if sitting is None:
         return
-    _farewell(sitting, config)
+    for error in sitting.errors:
+        note(error)
+    say(f"The same cards again: {_again(sitting, config)}")
     if save is not None:
         save_record(save, spec, sitting.finished())
 
 
-def _played(company: Opponents, sitting: Sitting, config: Path | None, pace: float | None) -> Sitting | None:
+def _to_the_end(company: Opponents, sitting: Sitting, config: Path | None, pace: float | None) -> Sitting | None:
     """The game, played to its end; None if the person left."""
     others = [sitting.label(seat) for seat in range(len(sitting.setup.players)) if seat != sitting.me]
     voice, wait = voice_for(others), waits(pace)
@@ -110,18 +113,18 @@ def _welcome(sitting: Sitting, voice: Voice) -> None:
 
 def _turn(sitting: Sitting, voice: Voice) -> bool:
     """Make a move and tell it; returns whether there was anything to tell."""
-    before, turn = sitting.person.cheer(sitting.game, sitting.me), sitting.game.turns_played + 1
+    before = sitting.person.cheer(sitting.game, sitting.me)
     if sitting.asked:
-        words = _asked(sitting, voice)
+        moment, words = _typed_move(sitting, voice)
     else:
         if sitting.thinks(sitting.game.seat):
             voice.thinks(sitting.label(sitting.game.seat))
         try:
-            words = sitting.step()[1]
+            moment, words = sitting.step()
         finally:
             voice.heard()
     for line in words:
-        voice(f"{turn:4}. {line}")
+        voice(f"{moment.turn:4}. {line}")
     cheer = sitting.person.cheer(sitting.game, sitting.me)
     if cheer and not before:
         voice(cheer)
@@ -138,13 +141,16 @@ def _taken_up(company: Opponents, sitting: Sitting, error: RunStopped, voice: Vo
     return again
 
 
-def _asked(sitting: Sitting, voice: Voice) -> list[str]:
+def _typed_move(sitting: Sitting, voice: Voice) -> tuple[Moment, list[str]]:
     """Ask until the answer is legal, and play it."""
     _show(sitting, voice)
     while True:
-        line = input(_prompt(sitting)).strip() or sitting.person.ENTER
+        keys = sitting.person.keys(sitting.game)
+        line = input(f"{keys}\n> " if keys else "> ").strip() or sitting.person.ENTER
         if line in ("?", "rules"):
-            _tell_rules(sitting, voice)
+            for rule in sitting.rules():
+                voice(f"- {rule}")
+            voice(sitting.person.HOW)
         elif line == "hand":
             _show(sitting, voice)
         elif line == "log":
@@ -152,32 +158,15 @@ def _asked(sitting: Sitting, voice: Voice) -> list[str]:
                 voice(f"{turn:4}. {said}")
         elif line:
             try:
-                return sitting.step(sitting.person.read(line, sitting.game, sitting.me))[1]
+                return sitting.step(sitting.person.read(line, sitting.game, sitting.me))
             except (IllegalOutput, UsageError) as error:
                 voice(as_sentence(str(error)))
-
-
-def _prompt(sitting: Sitting) -> str:
-    keys = sitting.person.keys(sitting.game)
-    return f"{keys}\n> " if keys else "> "
 
 
 def _show(sitting: Sitting, voice: Voice) -> None:
     voice()
     for line in sitting.person.sees(sitting.game, sitting.me, sitting.label):
         voice(line)
-
-
-def _tell_rules(sitting: Sitting, voice: Voice) -> None:
-    for line in sitting.rules():
-        voice(f"- {line}")
-    voice(sitting.person.HOW)
-
-
-def _farewell(sitting: Sitting, config: Path | None) -> None:
-    for error in sitting.errors:
-        note(error)
-    say(f"The same cards again: {_again(sitting, config)}")
 
 
 def _again(sitting: Sitting, config: Path | None) -> str:
@@ -241,7 +230,6 @@ def web(
 
 
 def _announce(address: str, host: str, open_to_all: bool, games: Path, models: list[str]) -> None:
-    """Where to play, and who can."""
     if open_to_all:
         asked = ", and ask the models at your cost" if models else ""
         everybody = f"Everybody who can reach {one_line(host)}"

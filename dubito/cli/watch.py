@@ -88,7 +88,6 @@ def _means_a_run(word: str) -> bool:
 
 
 def _refuse(flags: Sequence[str], why: str) -> None:
-    """Raise UsageError where one of these flags was given."""
     context = click.get_current_context()
     for name in flags:
         if context.get_parameter_source(name) is not ParameterSource.DEFAULT:
@@ -161,7 +160,6 @@ def _tell_followed(followed: FollowedRun, game: int, wait: Callable[[], None], s
 
 
 def _by_move(decisions: Iterable[Mapping[str, Any]]) -> dict[tuple[int, int], list[Thought]]:
-    """What models thought, by turn and seat."""
     thoughts: dict[tuple[int, int], list[Thought]] = {}
     for one in decisions:
         last = one["attempts"][-1] if one["attempts"] else {}
@@ -175,7 +173,6 @@ _GRACE: Final = 5.0  # seconds that the end waits for a model's answer
 
 
 def serve_game(wanted: TableOrder, wait: Callable[[], None], host: str, port: int) -> None:
-    """Play the game and show it."""
     with playing(wanted, wait) as live:
         _serve(live, host, port)
     say("ended")

@@ -148,7 +148,6 @@ class ShownGames:
             kept.append((rank, cells, f"games/{game}.html#{decision['link']}"))
 
     def example_tables(self) -> dict[str, ResultTable]:
-        """The example decisions of each model player."""
         columns = [
             *texts("where", "question", "node", "outcome", "answer"),
             Column("p_bluff", "stated probability", "decimal"),
@@ -194,7 +193,6 @@ class ShownGames:
         return Page("games.html", "Games", [Section("Games", [words, table])], more)
 
     def _filters(self, columns: Sequence[Column], rows: Sequence[Sequence[Value]]) -> list[Filter]:
-        """What games can be chosen by."""
         places = {column.key: place for place, column in enumerate(columns)}
         sizes = sorted({f"{row[places['size']]}" for row in rows}, key=int)
         found = [
@@ -256,12 +254,9 @@ def _reasons(why_not: dict[int, str]) -> list[str]:
     by_reason: dict[str, list[int]] = {}
     for game, reason in why_not.items():
         by_reason.setdefault(reason, []).append(game)
-    return [as_sentence(f"{_count(games)} not shown ({_some(games)}): {reason}") for reason, games in by_reason.items()]
-
-
-def _count(games: Sequence[int]) -> str:
-    return "1 game is" if len(games) == 1 else f"{len(games):,} games are"
-
-
-def _some(games: Sequence[int]) -> str:
-    return ", ".join(map(str, games[:5])) + (", ..." if len(games) > 5 else "")
+    sentences = []
+    for reason, games in by_reason.items():
+        count = "1 game is" if len(games) == 1 else f"{len(games):,} games are"
+        some = ", ".join(map(str, games[:5])) + (", ..." if len(games) > 5 else "")
+        sentences.append(as_sentence(f"{count} not shown ({some}): {reason}"))
+    return sentences

@@ -47,7 +47,6 @@ class Guest(Player):
     given: Any
 
     def play(self, view: Any) -> Any:
-        """What the person decided."""
         return self.given
 
 
@@ -70,7 +69,6 @@ class Setup(Strict):
 
     @property
     def players(self) -> list[str]:
-        """Who sits at the table, seat by seat."""
         return [*self.bots[: self.seat], GUEST, *self.bots[self.seat :]]
 
     def dealt(self, spec: Spec) -> tuple[Any, DealStreams]:
@@ -132,7 +130,6 @@ class Sitting(Session):
 
     @property
     def asked(self) -> bool:
-        """Whether it is the person's move."""
         return not self.game.over and self.game.seat == self.me
 
     @property
@@ -144,7 +141,6 @@ class Sitting(Session):
         return told_of(self.spec).to_me(text)
 
     def rules(self) -> list[str]:
-        """The rules of this game, in sentences."""
         return told_of(self.spec).rules(self.spec.rules(**self.setup.rules), len(self.setup.players))
 
     def why_not(self, output: Any) -> str | None:
@@ -191,20 +187,21 @@ class Sitting(Session):
                 name = self.label(seat)
                 raise UsageError(f"{name} does not play as it did: its file was changed, or it is not repeatable")
 
-    def ended(self) -> str:
-        """What the finished game was for the person: the name of a bucket of the game's results."""
+    def ended(self) -> tuple[str, str]:
+        """What the finished game was for the person: a bucket of the game's results, and the same in words."""
         ending, results = self.game.ending(), self.spec.results
-        return results.buckets[results.bucket(ending.marks[self.me], ending.capped)]
-
-    def ended_in_words(self) -> str:
-        """The same in words."""
-        ending = self.game.ending()
-        return self.spec.results.ended_in_words(ending.marks[self.me], ending.capped)
+        mark = ending.marks[self.me]
+        bucket = results.buckets[results.bucket(mark, ending.capped)]
+        return bucket, results.ended_in_words(mark, ending.capped)
 
     def finished(self) -> Any:
-        """The finished game, as its game keeps it."""
         setup, number = self.setup, self.number if self.asks_models else None
         return self.record(setup.players, setup.seed, setup.deal, number)
+
+
+def seat_of_guest(players: Sequence[str]) -> int | None:
+    """Where the person sat, by a record's players; None where nobody or several may have been they."""
+    return players.index(GUEST) if players.count(GUEST) == 1 else None
 
 
 def as_sentence(reason: str) -> str:
@@ -390,7 +387,6 @@ class Opponents:
 
     @property
     def game(self) -> Spec:
-        """The game that they play."""
         return self._registry.game
 
     def _find(self, name: str) -> PlayerSpec:

@@ -128,7 +128,6 @@ class ReplayedGames:
         return self._kept
 
     def close(self) -> None:
-        """Leave the store that was opened for it."""
         if self._kept is not None:
             self._kept.db.__exit__()
 
@@ -178,7 +177,6 @@ class FollowedRun:
             seen = now
 
     def standing(self) -> str:
-        """How far it is, in a sentence."""
         games, of = len(self.finished()), self.source.games
         state = "finished" if games >= of else "being played" if self.is_playing else "stopped"
         return f"The run is {state}: {games:,} of {of:,} games."
@@ -188,6 +186,5 @@ class FollowedRun:
         return ModelDecisions(self.source.db, self.source.game).of_game(game, told, Texts())
 
     def close(self) -> None:
-        """Leave its store."""
         self.games.close()
         self.source.db.__exit__()

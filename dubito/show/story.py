@@ -32,7 +32,7 @@ from dubito.llm.answers import reasoning_of
 from dubito.llm.prices import PICO
 from dubito.llm.protocols import kept_reply, kept_request
 from dubito.llm.request import Api, sendable
-from dubito.show.person import GUEST
+from dubito.show.person import seat_of_guest
 from dubito.show.session import Moment, Session, of_record
 from dubito.store.model_log import ModelLog, StoredAttempt
 from dubito.store.run_db import RunDb
@@ -84,7 +84,7 @@ def story_of_record(spec: Spec, record: Any) -> dict[str, Any]:
 
     Raises UsageError if the record breaks the rules, or ends before its game does.
     """
-    me = record.players.index(GUEST) if record.players.count(GUEST) == 1 else None
+    me = seat_of_guest(record.players)
     names, words = names_to(record.players, me), told_of(spec)
     session = of_record(spec, record, labels(record.players, me))
     with whole_game(session.game):
@@ -106,11 +106,11 @@ class _Words:
         self._session, self._spoken = session, spoken
 
     def told(self, moments: Iterable[Moment], names: Sequence[str]) -> dict[str, Any]:
-        """All that the viewer shows; the moves of one turn are one step of it."""
+        """The moves of one turn are one step of the viewer."""
         game, label, spec = self._session.game, self._session.label, self._session.spec
         words, spoken = told_of(spec), self._spoken
         teller = words.Teller(game, label)
-        self._panels = dealt = self._in_words(teller.panels())
+        self._panels = dealt = self._panel_rows(teller.panels())
         start = spoken(words.sentence(game.start, label))
         turns: list[dict[str, Any]] = []
         story: list[str] = []
@@ -127,24 +127,23 @@ class _Words:
                 turns.append(self._turn(movers, lines, teller.panels()) | _marked(movers, marks))
                 story.append(spoken(" ".join(line.said for line in lines if line.said)))
                 movers, lines, marks, played = [], [], [], game.turns_played
-        ending = spoken(teller.ending()[0]) if game.over else ""
         return {
             "names": list(names),
             "start": start,
             "panels": dealt,
             "turns": turns,
             "story": story,
-            "ending": ending,
+            "ending": spoken(teller.ending()[0]) if game.over else "",
         }
 
     def _turn(self, movers: list[int], lines: list[Line], panels: list[Panel]) -> dict[str, Any]:
-        now = self._in_words(panels)
+        now = self._panel_rows(panels)
         changed = {place: panel for place, panel in enumerate(now) if panel != self._panels[place]}
         self._panels = now
         truth = [self._spoken(line.truth) for line in lines if line.truth]
         return {"seat": movers[0], "movers": movers, "panels": changed, "truth": truth}
 
-    def _in_words(self, panels: list[Panel]) -> list[list[Any]]:
+    def _panel_rows(self, panels: list[Panel]) -> list[list[Any]]:
         texts = [[panel.title, panel.public, panel.truth] for panel in panels]
         return [[*map(self._spoken, text), panel.seat] for text, panel in zip(texts, panels, strict=True)]
 

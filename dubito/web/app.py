@@ -44,22 +44,14 @@ _SITE: Final = Site("", (), PAGES, f"{VIEWER}/", "/static/icon.svg", served=True
 
 @dataclass(frozen=True, slots=True)
 class SavedLine:
-    """A game in the list."""
-
     name: str
     when: str  # it was dealt, as the clock of this machine has it
     summary: Summary
 
 
 def saved_games(summaries: Summaries) -> list[SavedLine]:
-    """The games of a folder, the latest first."""
     dealt = sorted(((dealt_at(name, one), name, one) for name, one in summaries().items()), reverse=True)
     return [SavedLine(name, f"{at.day} {at:%b %Y, %H:%M}", one) for at, name, one in dealt]
-
-
-def zone() -> str:
-    """What the clock of this machine calls its time."""
-    return datetime.now().astimezone().tzname() or "local time"
 
 
 def page(folder: Path, name: str) -> str:
@@ -195,11 +187,12 @@ class _Pages:
         )
 
     def _game(self, request: Request) -> Spec:
-        """The game that is asked for, or the first."""
         return self.tables.game(request.query_params.get("game", self.tables.games[0].name))
 
     def games(self, request: Request) -> Response:
-        return _page("games", games=saved_games(self.tables.summaries), zone=zone())
+        return _page(
+            "games", games=saved_games(self.tables.summaries), zone=datetime.now().astimezone().tzname() or "local time"
+        )
 
     def game(self, request: Request) -> Response:
         return HTMLResponse(page(self.tables.folder, request.path_params["name"]))
@@ -236,7 +229,7 @@ class _Pages:
         if isinstance(error, HTTPException):
             status, headers = error.status_code, error.headers
             sentence = as_sentence(error.detail)
-        return _said(request, status, sentence, headers)
+        return _refusal(request, status, sentence, headers)
 
     def left(self, request: Request, error: Exception) -> Response:
         """The client went before its request was whole; nobody reads this."""
@@ -244,7 +237,7 @@ class _Pages:
 
     def broken(self, request: Request, error: Exception) -> Response:
         """A bug of ours; its traceback goes to standard error."""
-        return _said(request, 500, as_sentence(BROKEN), None)
+        return _refusal(request, 500, as_sentence(BROKEN), None)
 
 
 _ENVIRONMENT: Final = Environment(
@@ -268,7 +261,7 @@ def _groups(choices: Sequence[Opponent]) -> list[tuple[str, list[Opponent]]]:
     return [(title, group) for title, group in titled if group]
 
 
-def _said(request: Request, status: int, sentence: str, headers: Any) -> Response:
+def _refusal(request: Request, status: int, sentence: str, headers: Any) -> Response:
     if request.url.path.startswith("/api/"):
         return JSONResponse({"error": sentence}, status, headers)
     return _page("refused", status, sentence=sentence)

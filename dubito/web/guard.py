@@ -96,7 +96,6 @@ class Guard:
 
 
 def _is_address(host: str) -> bool:
-    """Whether it is an IP address."""
     try:
         ip_address(host)
     except ValueError:
@@ -105,7 +104,6 @@ def _is_address(host: str) -> bool:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach it."""
     return host == "localhost" or (_is_address(host) and ip_address(host).is_loopback)
 
 

@@ -16,7 +16,7 @@ from dubito.game import Ending, Results, Spec
 from dubito.game.find import DUBITO, find_game
 from dubito.game.record import Strict, game_named, records_of, whole_game
 from dubito.game.words import names_to, seat_label
-from dubito.show.person import GUEST, as_sentence
+from dubito.show.person import GUEST, as_sentence, seat_of_guest
 from dubito.show.session import of_record
 from dubito.show.story import won_by
 from dubito.store.folder import write_whole
@@ -135,14 +135,14 @@ def _summary(path: Path, changed: int, size: int) -> Summary:
     except Exception as error:  # a game of one's own may raise anything, and the other files are still good
         why = one_line(f"{type(error).__name__}: {error}")
         return Summary(changed, size, as_sentence(f"the code of its game fails on it: {why}"))
-    me = record.players.index(GUEST) if record.players.count(GUEST) == 1 else None
-    came = _came(spec.results, session.game.ending())
-    result = _in_words(spec.results, session.game.ending(), came, names_to(record.players, me), me)
+    me = seat_of_guest(record.players)
+    came = _won(spec.results, session.game.ending())
+    result = _result(spec.results, session.game.ending(), came, names_to(record.players, me), me)
     won = None if me is None else came[me]
     return Summary(changed, size, None, spec.name, list(record.players), me, won, result, session.game.turns_played)
 
 
-def _came(results: Results, ending: Ending) -> list[bool | None]:
+def _won(results: Results, ending: Ending) -> list[bool | None]:
     """By seat, whether it has won: it came to more of what ranks than those who came to the least, who have lost.
 
     None where it was neither: the game is unfinished for the seat, or all came to the same.
@@ -154,7 +154,7 @@ def _came(results: Results, ending: Ending) -> list[bool | None]:
     return [None if none or least == max(came) else own > least for own, none in zip(came, unfinished, strict=True)]
 
 
-def _in_words(results: Results, ending: Ending, came: list[bool | None], names: list[str], me: int | None) -> str:
+def _result(results: Results, ending: Ending, came: list[bool | None], names: list[str], me: int | None) -> str:
     if me is None:
         first = won_by(results, ending)
         if not first:

@@ -114,12 +114,6 @@ def frame_of(sitting: Sitting, move: int, moment: Moment | None, said: list[str]
     return asdict(own.after(sitting.game, moment.seat, moment.output, moment.events, said, sitting.me))
 
 
-def words(sitting: Sitting) -> dict[str, Any]:
-    """What the game's own page needs to call things."""
-    own = sitting.spec.module("page", before="frames")
-    return dict(own.WORDS) if own else {}
-
-
 BROKEN: Final = "something is broken here: the terminal that serves this page says what"
 _Time = Annotated[float, Field(ge=0, lt=datetime.max.replace(tzinfo=UTC).timestamp())]  # seconds since 1970
 
@@ -178,14 +172,15 @@ class Live:
     def view(self, since: int) -> dict[str, Any]:
         """All that the person may know, with the frames from number `since` on."""
         rests, frames, sitting = self.rests.is_set(), list(self.frames), self.sitting
-        over = rests and sitting.game.over
+        over, own = rests and sitting.game.over, sitting.spec.module("page", before="frames")
+        result, ended = sitting.ended() if over else (None, None)
         return {
             "table": self.kept.number,
             "names": names_to(self.kept.setup.players, sitting.me),
             "kinds": self._kinds,
             "me": sitting.me,
             "game": sitting.spec.name,
-            "words": words(sitting),
+            "words": dict(own.WORDS) if own else {},  # what the game's own page needs to call things
             "rules": self.kept.setup.rules,
             "turn": len(frames) - 1,
             "asked": rests and sitting.asked and self.trouble is None,
@@ -193,8 +188,8 @@ class Live:
             "trouble": self.trouble if rests else None,
             "first": since,
             "frames": frames[since:],
-            "result": sitting.ended() if over else None,
-            "ended": sitting.ended_in_words() if over else None,
+            "result": result,
+            "ended": ended,
             "record": self.kept.record,
             "seed": self.kept.setup.seed if over else None,  # with it, anybody can deal the same cards
             "errors": sitting.errors if over else [],
@@ -284,7 +279,6 @@ class Tables:
 
     @property
     def games(self) -> list[Spec]:
-        """What may be played here."""
         return [opponents.game for opponents in self._opponents.values()]
 
     def game(self, name: str) -> Spec:
@@ -305,7 +299,6 @@ class Tables:
         return game.rules(**{**said, **self._settled.get(game.name, _NO_RULES)})
 
     def choices(self, game: str) -> list[Opponent]:
-        """Who may sit down to a game here."""
         return self._those_of(game).choices()
 
     def _those_of(self, game: str) -> Opponents:
@@ -353,13 +346,11 @@ class Tables:
         return self._seen(live, since)
 
     def plays(self, secret: str | None) -> Spec | None:
-        """The game at the person's table, if there is one."""
         with self._lock, suppress(HTTPException, UsageError):
             return self.game(self._read(secret)[2].setup.game)
         return None
 
     def has(self, secret: str | None) -> bool:
-        """Whether a game goes on there."""
         with self._lock, suppress(HTTPException):
             return self._read(secret)[2].record is None
         return False

@@ -81,19 +81,15 @@ class LiveGame:
         return session
 
     def begin(self) -> None:
-        """The first page lets the game be played."""
         self.followed.set()
 
     def newest(self) -> int:
-        """The only one."""
         return 0
 
     def ended(self) -> bool:
-        """There is no other game."""
         return True
 
     def data(self, game: int) -> dict[str, Any]:
-        """The game so far."""
         trouble = self.trouble  # before the moves: with it, no other is coming
         live, state = self._game, self._game.dealt()
         names = [live.label(seat) for seat in range(len(live.names))]
@@ -124,16 +120,13 @@ class RunGames:
         """They are played elsewhere."""
 
     def newest(self) -> int:
-        """The last finished game; raises DubitoError where none is."""
         with self._lock:
             return max(self._followed.finished())
 
     def ended(self) -> bool:
-        """Whether nobody plays it."""
         return not self._followed.is_playing
 
     def data(self, game: int) -> dict[str, Any]:
-        """A finished game."""
         with self._lock:
             self._followed.read_again()
             if game not in self._followed.finished():
@@ -151,7 +144,6 @@ def _framed(names: Sequence[str], final: str | None, about: str, over: bool, war
 
 
 def make_app(shown: GameSource, host: str) -> Starlette:
-    """The pages of these games, as they are served at that host."""
     pages = _Pages(shown)
     routes = [Route("/", pages.first), Route("/games/{game:int}", pages.game), Route(NEWS, pages.news)]
     return site_at(host, routes, {DubitoError: _refused})

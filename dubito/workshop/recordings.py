@@ -25,7 +25,7 @@ import json
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from functools import cache, cached_property, partial
+from functools import cache, cached_property
 from hashlib import sha256
 from itertools import cycle, islice
 from pathlib import Path
@@ -83,7 +83,6 @@ class RecordedPosition:
 
     @cached_property
     def text(self) -> str:
-        """The file's text."""
         text = self.game.facts.to_json(self.position)
         if self.source is None:
             return text
@@ -206,11 +205,8 @@ class Watcher:
         self._asked = Counter[int]()
         self._hidden: Callable[[Any], Any] = part(game, "hidden", lambda state: None)
         questions = part(game, "Questions", None)
-        self._questions = questions(table, rules, self._note) if questions else _Moves(table, rules, self._note, game)
-
-    def step(self) -> Any:
-        """Play one turn; its output."""
-        return self._questions.step()
+        made = questions(table, rules, self._note) if questions else _Moves(table, rules, self._note, game)
+        self.step: Callable[[], Any] = made.step  # plays one turn; its output
 
     def _note(self, seat: int, position: Position) -> None:
         """Record the question that a seat is asked now."""
@@ -264,7 +260,15 @@ def watched_games(kept: RunToReplay) -> Callable[[int], list[RecordedPosition]]:
     Raises UsageError if a bot now plays differently; Differs if a model would be asked something else now.
     """
     models = kept.models(ReplayTape(ModelLog(kept.db)), as_kept=True)
-    return _Games(kept.experiment, kept.registry, kept.experiment.digest(), models, partial(_check, kept)).play
+
+    def refuse_another(game: int, lineup: Lineup, table: Table) -> None:
+        ended = outcome_of(table.game, lineup.seats, lineup.contender_seat, table.fallback_turns).pack()
+        ((outcome,),) = kept.db.read("SELECT outcome FROM games WHERE game = ?", (game,))
+        if ended != outcome:
+            changed = "; ".join(kept.mismatches) or "something was changed since"
+            raise UsageError(f"game {game} of {kept.folder} is now played differently: {changed}")
+
+    return _games_of(kept.experiment, kept.registry, kept.experiment.digest(), models, refuse_another)
 
 
 def from_config(
@@ -275,36 +279,27 @@ def from_config(
         raise UsageError(
             "this config has model players, which have to be asked first: `dubito run` it, then record from the run"
         )
-    return _collected(experiment.game_numbers, _Games(experiment, registry).play, nodes, count)
+    return _collected(experiment.game_numbers, _games_of(experiment, registry), nodes, count)
 
 
-@dataclass(frozen=True, slots=True)
-class _Games:
-    """The games of an experiment, each to be played by its number."""
+def _games_of(
+    experiment: Experiment,
+    registry: Registry,
+    run: str | None = None,
+    models: Models | None = None,
+    ended: Callable[[int, Lineup, Table], None] = lambda game, lineup, table: None,
+) -> Callable[[int], list[RecordedPosition]]:
+    """Plays the game of a number and gives its positions; `ended` is called when it is over."""
+    spec = registry.game
 
-    experiment: Experiment
-    registry: Registry
-    run: str | None = None
-    models: Models | None = None
-    ended: Callable[[int, Lineup, Table], None] = lambda game, lineup, table: None
-
-    def play(self, game: int) -> list[RecordedPosition]:
-        """All positions of a game."""
-        table, lineup = ChunkPlayer(self.experiment, self.registry).table_of(game, self.models, Journal())
-        origin = Origin(self.run, self.experiment.seed, table.deal, game)
-        game_played = self.registry.game
-        found = recorded_positions(table, origin, game_played, game_played.rules(**self.experiment.rules))
-        self.ended(game, lineup, table)
+    def play(game: int) -> list[RecordedPosition]:
+        table, lineup = ChunkPlayer(experiment, registry).table_of(game, models, Journal())
+        origin = Origin(run, experiment.seed, table.deal, game)
+        found = recorded_positions(table, origin, spec, spec.rules(**experiment.rules))
+        ended(game, lineup, table)
         return found
 
-
-def _check(kept: RunToReplay, game: int, lineup: Lineup, table: Table) -> None:
-    """Refuse a game that is not the one that the run keeps."""
-    ended = outcome_of(table.game, lineup.seats, lineup.contender_seat, table.fallback_turns).pack()
-    ((outcome,),) = kept.db.read("SELECT outcome FROM games WHERE game = ?", (game,))
-    if ended != outcome:
-        changed = "; ".join(kept.mismatches) or "something was changed since"
-        raise UsageError(f"game {game} of {kept.folder} is now played differently: {changed}")
+    return play
 
 
 def _collected(
@@ -365,7 +360,6 @@ def _lot(one: RecordedPosition) -> bytes:
 
 
 def files(found: Iterable[RecordedPosition], folder: Path) -> dict[Path, str]:
-    """The file of each position."""
     return {folder / one.file_name: one.text for one in found}
 
 

@@ -3,6 +3,7 @@
 import re
 import signal
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -148,6 +149,24 @@ def test_what_stops_a_game_is_said_on_the_page(home: Path, capsys: pytest.Captur
     assert len(data["turns"]) == 1
     assert data["warnings"][0].startswith("Bad (seat 1) failed in game 0, deal 0, turn 2: ")
     assert capsys.readouterr().err.startswith("dubito: Bad (seat 1) failed")
+
+
+def test_a_game_that_is_forfeited_as_bots_sit_down_is_over_on_the_page(home: Path) -> None:
+    folder = home / "bots" / "manual" / "bs"
+    folder.mkdir(parents=True)
+    (folder / "bad.py").write_text(
+        "from dubito.games.bs.bot import BSBot\nclass Bad(BSBot):\n    def observe(self, event): raise ValueError\n"
+        "    def request_cards(self, n, t): return []\n    def bs(self, s, n, c, t): return False\n"
+    )
+    names = ("Player1", "Bad", "Player3", "Player4")
+    with playing(wanted(*names, game="bs", rules={}, on_bot_error="forfeit"), lambda: None) as live:
+        live.begin()
+        until = time.monotonic() + 10
+        while not (data := live.data(0))["over"] and time.monotonic() < until:
+            pass
+    assert data["over"]
+    assert data["warnings"][0].startswith("Bad (seat 1) failed in game 0, deal 0, turn 1: observe raised ValueError")
+    assert data["story"] == ["Bad has failed: the game is over, and nobody wins."]
 
 
 def test_what_cannot_be_told_is_no_fault_of_the_bots(home: Path) -> None:

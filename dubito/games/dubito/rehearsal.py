@@ -31,8 +31,8 @@ def at_turn(
     a name that `dubito bots` lists. Raises UsageError for hands and moves that no game has.
     """
     cls = find_bots(Path.cwd()).find(bot).cls if isinstance(bot, str) else bot
-    _check(hands)
-    seat = _played(Game(rules, [Hand(hand) for hand in hands]), moves)
+    _refuse_impossible(hands)
+    seat = _seat_after(Game(rules, [Hand(hand) for hand in hands]), moves)
     entrants = [Entrant("nobody", PlayerAI)] * len(hands)
     entrants[seat] = Entrant(cls.__name__, cls, settings)
     table = Table(Game(rules, [Hand(hand) for hand in hands]), entrants, DealStreams(0, 0))
@@ -42,8 +42,7 @@ def at_turn(
     return table.players[seat], table.game.turn_data()
 
 
-def _check(hands: Sequence[Sequence[int]]) -> None:
-    """Refuse hands that no deal gives."""
+def _refuse_impossible(hands: Sequence[Sequence[int]]) -> None:
     dealt = Counter(card for hand in hands for card in hand)
     for card, n in dealt.items():
         if card not in (JOKER, *NUMBERS):
@@ -55,8 +54,7 @@ def _check(hands: Sequence[Sequence[int]]) -> None:
             raise UsageError(f"seat {seat} holds nothing, or {COPIES} cards of one number: no deal gives that")
 
 
-def _played(game: Game, moves: Sequence[TurnOutput]) -> int:
-    """The seat whose turn it is after the moves."""
+def _seat_after(game: Game, moves: Sequence[TurnOutput]) -> int:
     for place, move in enumerate(moves):
         try:
             game.apply(move)
