@@ -160,7 +160,7 @@ class Sitting(Session):
             me = table.players[self.me]
             assert isinstance(me, Guest)
             me.given = output
-        elif output is not None:
+        elif game.over or output is not None:
             raise IllegalOutput("the game is over" if game.over else "it is not your turn")
         moment = next(self)
         seat, played = moment.seat, moment.output

@@ -6,7 +6,7 @@ Pages are those of a saved game, and ask what is new: moves, what models were as
 import secrets
 import threading
 from collections.abc import Callable, Sequence
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -31,30 +31,29 @@ _GROWS: Final = ("turns", "story", "decisions", "pieces", "shared")  # lists of 
 _SITE: Final = Site("", (), (("/", "Now"),), f"{VIEWER}/", "/static/icon.svg", served=True)
 
 
-class GameSource(Protocol):
+class GameSource:
     """Games for pages, by number; whoever asks does so from any thread."""
 
-    @property
-    def opens(self) -> str:
-        """Where a page begins: at the newest turn, or `#play`, playing from the deal."""
+    opens = ""  # where a page begins: at the newest turn, or `#play`, playing from the deal
 
     def begin(self) -> None:
         """A page of ours follows: what waits for that begins."""
 
     def newest(self) -> int:
-        """The number of the game to be shown now."""
+        """The number of the game to be shown now; raises DubitoError where there is none."""
+        return 0
 
     def ended(self) -> bool:
         """Whether there will be no newer game."""
+        return True
 
     def data(self, game: int) -> dict[str, Any]:
         """All that the viewer shows of a game, its `title`, and the one at its end, `final`; raises DubitoError."""
+        raise NotImplementedError
 
 
-class LiveGame:
+class LiveGame(GameSource):
     """A game that is being played: one thread plays it, others look."""
-
-    opens = ""
 
     def __init__(self, game: BotsGame, database: RunDb | None = None) -> None:
         """What models are asked is kept in the `database`."""
@@ -83,12 +82,6 @@ class LiveGame:
     def begin(self) -> None:
         self.followed.set()
 
-    def newest(self) -> int:
-        return 0
-
-    def ended(self) -> bool:
-        return True
-
     def data(self, game: int) -> dict[str, Any]:
         trouble = self.trouble  # before the moves: with it, no other is coming
         live, state = self._game, self._game.dealt()
@@ -108,16 +101,13 @@ class LiveGame:
         return whole | asked | framed | moves_now
 
 
-class RunGames:
+class RunGames(GameSource):
     """The games of a run that somebody may be playing."""
 
     opens = "#play"
 
     def __init__(self, followed: FollowedRun) -> None:
         self._followed, self._lock = followed, threading.Lock()
-
-    def begin(self) -> None:
-        """They are played elsewhere."""
 
     def newest(self) -> int:
         with self._lock:

@@ -1,5 +1,6 @@
 """Whole games over HTTP: kept, restarted, expired, raced for, and never told too much."""
 
+import json
 import os
 import re
 import threading
@@ -164,6 +165,15 @@ def test_a_bot_that_is_gone_is_said(server: Served, browser: Browser) -> None:
     answer = browser("GET", "/api/table")
     sentence = "This game cannot go on: nobody here is named 'StefBot': did you mean 'StefaBot'?"
     assert (answer.status, answer.json) == (410, {"error": sentence})
+
+
+def test_moves_after_the_end_are_said(server: Served, browser: Browser) -> None:
+    browser.to_the_end(browser.sit(seed=2, seat=1))
+    (path,) = (server.folder / "running").glob("*.json")
+    table = json.loads(path.read_text())
+    path.write_text(json.dumps(table | {"outputs": [*table["outputs"], table["outputs"][0]]}))
+    answer = browser("GET", "/api/table")
+    assert (answer.status, answer.json) == (410, {"error": "This game cannot go on: the game is over."})
 
 
 def test_a_damaged_file_is_said(server: Served, browser: Browser) -> None:
