@@ -77,8 +77,6 @@ def serve(app: ASGIApp, host: str, listener: socket.socket, announce: Callable[[
 
 
 class _Server(uvicorn.Server):
-    """Says when it serves."""
-
     def __init__(self, config: uvicorn.Config, serves: Callable[[], None]) -> None:
         super().__init__(config)
         self._serves = serves

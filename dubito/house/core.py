@@ -68,12 +68,10 @@ class CallLog:
                 self._file.flush()
 
     def calls(self) -> list[Call]:
-        """A copy of all calls so far."""
         with self._lock:
             return list(self._calls)
 
     def close(self) -> None:
-        """Close the file; the calls stay."""
         with self._lock:
             if self._file is not None:
                 self._file.close()
@@ -154,7 +152,6 @@ class Core:
         return ServerAnswer(200, wire.headers(_request_id(asked), limited=False), content, call, fault.media)
 
     def models(self, wire: Wire, asked: HeardRequest, headers: Mapping[str, str], name: str | None) -> ServerAnswer:
-        """The list of models, or one of them."""
         try:
             wire.admit(headers)
             if name is not None and name not in self.policy.models:
@@ -166,7 +163,6 @@ class Core:
         return ServerAnswer(200, wire.headers(_request_id(asked), limited=False), canonical(body), call)
 
     def refuse(self, wire: Wire, asked: HeardRequest, refusal: Refusal) -> ServerAnswer:
-        """The provider's error for the refusal."""
         model = (asked.body or {}).get("model")
         named = model if isinstance(model, str) else None
         status = wire.problems[refusal.kind].status
@@ -208,7 +204,6 @@ def house_policy(games: Sequence[Spec]) -> Policy:
 
 
 def models(game: Spec) -> tuple[str, ...]:
-    """The names of the house's models for a game, the best one last."""
     return (RANDOM, *_policies(game))
 
 

@@ -34,12 +34,10 @@ class ContentFault:
 
 
 def _said(text: Callable[[str], str]) -> ContentFault:
-    """A fault that changes what the model writes."""
     return ContentFault(write=lambda said: ModelOutput(text(said)))
 
 
 def _sent(pack: Callable[[JsonBody, int], bytes]) -> ContentFault:
-    """A fault that changes the body, in which no usage is to be found then."""
     return ContentFault(pack=pack, counted=False)
 
 
@@ -86,19 +84,16 @@ def _answer(text: str) -> Any:
 
 
 def _as_text(answer: Any) -> str:
-    """A text that is no answer of its kind."""
     return f"{answer}!" if isinstance(answer, str) else json.dumps(answer)
 
 
 def _as_number(answer: Any) -> float:
-    """A number that is no answer of its kind."""
     if isinstance(answer, bool):
         return int(answer)
     return answer + 0.5 if isinstance(answer, int) else 1
 
 
 def _answering(text: str, value: object) -> str:
-    """The text with that for an answer."""
     said = json.loads(text)
     return json.dumps({**(said if isinstance(said, dict) else {}), "answer": value}, separators=(",", ":"))
 
@@ -144,8 +139,6 @@ class TransportFault:
 
 @dataclass(frozen=True, slots=True)
 class Parameters:
-    """What the faults' names leave open."""
-
     retry_after: float  # seconds
     interval: float  # seconds
     size: int  # bytes
@@ -273,7 +266,6 @@ class Faults:
 
 
 def _parts(shares: Mapping[str, float]) -> dict[str, float]:
-    """The probability of each single fault."""
     known = {**{name: {name: 1.0} for name in (*TRANSPORT_FAULTS, *CONTENT_FAULTS)}, **MIXES}
     parts: dict[str, float] = {}
     for name, share in shares.items():

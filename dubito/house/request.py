@@ -40,7 +40,6 @@ class HeardRequest:
 
     @classmethod
     def of(cls, protocol: str, base: str, path: str, headers: Mapping[str, str], raw: bytes) -> "HeardRequest":
-        """The request as it came in."""
         said = headers.get(TRY_HEADER, "1")
         number = int(said) if said.isascii() and said.isdecimal() and len(said) < 10 else 0
         return cls(protocol, base, path, headers.get(_DRAW_HEADER, "0"), number, raw)
@@ -158,7 +157,6 @@ def section(body: JsonBody, name: str) -> JsonBody:
 
 
 def model_of(body: JsonBody) -> str:
-    """The model that is asked for. Raises Refusal."""
     model = body.get("model")
     if model is None:
         raise Refusal("missing", name="model")

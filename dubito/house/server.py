@@ -45,7 +45,6 @@ class Delivered(Response):
         self._answer, self._delivery, self._log, self._closing = answer, delivery, log, closing
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send the part that is to be sent, then wait until the connection may end."""
         transport: asyncio.Transport = scope["state"][TRANSPORT]
         closing = asyncio.create_task(self._closing.wait())  # the end of the house does not wait for a held client
         closing.add_done_callback(lambda _: transport.abort())
@@ -81,7 +80,6 @@ class Delivered(Response):
         transport.write(everything[-1:])
 
     def _bytes(self) -> bytes:
-        """The part of the whole answer that is sent."""
         lines = [f"HTTP/1.1 {self.status_code} ".encode(), *(b": ".join(header) for header in self.raw_headers)]
         head = b"\r\n".join([*lines, b"", b""])
         ends = {
@@ -144,7 +142,6 @@ class _Desk:
         return self._sent(self._core.models(wire, asked, request.headers, request.path_params.get("name")))
 
     async def astray(self, request: Request, error: Exception) -> Response:
-        """No such path, or not with that method."""
         missed = isinstance(error, HTTPException) and error.status_code == 405
         kind: RefusalKind = "wrong_method" if missed else "unknown_path"
         wire = _speaks(request)
@@ -164,7 +161,6 @@ class _Desk:
 
 
 def make_app(desk: _Desk) -> Starlette:
-    """The routes of all protocols."""
     app = Starlette(
         routes=[
             *(Route(path, desk.create, methods=["POST"]) for path in _PATHS),
@@ -259,21 +255,17 @@ class House:
 
     @property
     def models(self) -> tuple[str, ...]:
-        """The models it serves."""
         return tuple(self._core.policy.models)
 
     def base_url(self, api: WireName) -> str:
-        """The address that the SDK of a protocol takes."""
         return f"http://{_HOST}:{self.port}{_BASES[api]}"
 
     @property
     def openai_base_url(self) -> str:
-        """The address that OpenAI's SDK takes."""
         return self.base_url("responses")
 
     @property
     def anthropic_base_url(self) -> str:
-        """The address that Anthropic's SDK takes."""
         return self.base_url("messages")
 
     @property

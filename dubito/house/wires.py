@@ -57,7 +57,6 @@ class ReadPrompt:
 
     @property
     def tokens(self) -> int:
-        """All tokens of the prompt, cached ones included."""
         return tokens(self.text)
 
 
@@ -80,12 +79,10 @@ class ModelOutput:
 
     @property
     def thought_tokens(self) -> int:
-        """What the thoughts cost."""
         return tokens(self.thoughts or "")
 
     @property
     def tokens(self) -> int:
-        """What text and thoughts cost."""
         return tokens(self.text or "") + self.thought_tokens
 
 
@@ -118,7 +115,6 @@ class Wire(ABC):
                 raise Refusal("unknown_parameter", name=name)
 
     def problem(self, refusal: Refusal) -> tuple[Problem, str]:
-        """The provider's error for a refusal, and its message."""
         problem = self.problems[refusal.kind]
         return problem, problem.message.format(**refusal.facts)
 
@@ -245,7 +241,6 @@ class AnthropicWire(Wire):
         )
 
     def reply(self, asked: HeardRequest, body: JsonBody, prompt: ReadPrompt, written: ModelOutput) -> JsonBody:
-        """A message object."""
         declined = written.end in ("refused", "filtered")
         details = {"type": "refusal", "category": None, "explanation": None}
         return {
@@ -262,7 +257,6 @@ class AnthropicWire(Wire):
         }
 
     def error(self, refusal: Refusal, request_id: str) -> JsonBody:
-        """`{"type": "error", "error": {type, message}, "request_id"}`."""
         problem, message = self.problem(refusal)
         return {"type": "error", "error": {"type": problem.type, "message": message}, "request_id": request_id}
 
@@ -276,7 +270,6 @@ class AnthropicWire(Wire):
         return headers
 
     def model(self, name: str) -> JsonBody:
-        """A model object."""
         return {
             "id": name,
             "type": "model",
@@ -289,7 +282,6 @@ class AnthropicWire(Wire):
         }
 
     def models(self, names: Sequence[str]) -> JsonBody:
-        """A page, the only one."""
         return {
             "data": [self.model(name) for name in names],
             "has_more": False,
@@ -310,7 +302,6 @@ def _marked(body: JsonBody, system: list[str]) -> list[str]:
 
 
 def _messages_schema(output: JsonBody) -> Mapping[str, Any] | None:
-    """The schema in `output_config`, None if the reply is free text."""
     form = section(output, "format")
     if form.get("type") != "json_schema":
         return None
@@ -401,17 +392,14 @@ class OpenAIWire(Wire, ABC):
     problems = _OPENAI_PROBLEMS
 
     def key(self, headers: Mapping[str, str]) -> str:
-        """From `Authorization: Bearer KEY`."""
         return headers.get("authorization", "").removeprefix("Bearer ").strip()
 
     def error(self, refusal: Refusal, request_id: str) -> JsonBody:
-        """`{"error": {message, type, param, code}}`."""
         problem, message = self.problem(refusal)
         param = refusal.facts.get("name")
         return {"error": {"message": message, "type": problem.type, "param": param, "code": problem.code}}
 
     def headers(self, request_id: str, limited: bool) -> dict[str, str]:
-        """Request id and rate limits; the limits never move, the house counts nothing."""
         return {
             "x-request-id": request_id,
             "openai-version": "2020-10-01",
@@ -424,11 +412,9 @@ class OpenAIWire(Wire, ABC):
         }
 
     def model(self, name: str) -> JsonBody:
-        """A model object."""
         return {"id": name, "object": "model", "created": CREATED, "owned_by": "dubito"}
 
     def models(self, names: Sequence[str]) -> JsonBody:
-        """A list object."""
         return {"object": "list", "data": [self.model(name) for name in names]}
 
 
@@ -537,7 +523,6 @@ def _format(body: JsonBody) -> str:
 
 
 def _chat_schema(body: JsonBody) -> Mapping[str, Any] | None:
-    """The schema of the reply, None if it is free text or any JSON object."""
     if _format(body) != "json_schema":
         return None
     form = section(section(body, "response_format"), "json_schema")
@@ -600,7 +585,6 @@ class ResponsesWire(OpenAIWire):
     parameters = frozenset(_RESPONSES_PARAMETERS.split())
 
     def read(self, body: JsonBody) -> ReadPrompt:
-        """Instructions and input."""
         self.check_parameters(body)
         model = model_of(body)
         if body.get("input") is None:
@@ -614,7 +598,6 @@ class ResponsesWire(OpenAIWire):
         )
 
     def reply(self, asked: HeardRequest, body: JsonBody, prompt: ReadPrompt, written: ModelOutput) -> JsonBody:
-        """A response object."""
         reason = _REASONS.get(written.end)
         status = "incomplete" if reason else "completed"
         said = {name: value for name, value in body.items() if name in _DEFAULTS and value is not None}

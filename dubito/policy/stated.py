@@ -34,7 +34,6 @@ class StatedPolicy:
 
 
 def names_of(spec: Spec, state: InfoState) -> Mapping[int, str]:
-    """The legal actions of a state by name."""
     names: Mapping[int, str] = spec.module("workshop").view_at(state.history).names
     return names
 
@@ -58,8 +57,6 @@ def of_bot(entrant: Entrant, spec: Spec, states: Sequence[InfoState], draws: int
 
 
 class _Situation:
-    """A hand-written bot in an information state."""
-
     def __init__(self, entrant: Entrant, spec: Spec, state: InfoState, number: int, seed: int) -> None:
         self._entrant, self._spec, self._state, self._number, self._seed = entrant, spec, state, number, seed
         self._workshop = spec.module("workshop")
@@ -138,7 +135,6 @@ def of_model(
 
 
 def _sample(settings: ModelSettings, number: int) -> ModelSettings:
-    """For draws that are answers of their own."""
     return settings.model_copy(update={"sample": settings.sample + number})
 
 

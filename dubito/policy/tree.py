@@ -37,8 +37,6 @@ class TreeNode:
 
 @dataclass(slots=True)
 class _Place:
-    """An information state while the tree is written."""
-
     state: InfoState
     before: tuple[str, int] | None  # the seat's last own state and act
     nodes: list[int]
@@ -116,7 +114,6 @@ class Tree:
 
 
 def _check(game: Any) -> None:
-    """Raises UsageError for a game of a kind that has no tables, before anything is counted."""
     kind = game.get_type()
     name = kind.short_name
     if kind.dynamics.name != "SEQUENTIAL":
@@ -154,7 +151,6 @@ _NEAR: Final = 1e-6  # to 1: what rounding may make of a sum
 
 
 def uniform(tree: Tree) -> dict[str, dict[int, float]]:
-    """The table that has all legal actions equally probable."""
     return {state.string: {action: 1 / len(state.actions) for action in state.actions} for state in tree.states}
 
 

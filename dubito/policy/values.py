@@ -87,7 +87,6 @@ class _Responder:
         return self._values[number]
 
     def _row(self, state: InfoState) -> Row:
-        """How the seat plays in one of its states."""
         if state.string not in self._worth:
             nodes = self._tree.nodes_of[state.string]
             worth = [
@@ -161,7 +160,6 @@ def losses(tree: Tree, table: PolicyTable) -> list[Loss]:
 
 
 def _weights(node: TreeNode, tables: Sequence[PolicyTable]) -> Sequence[float]:
-    """How probable each child of a node is."""
     if node.state is None:
         return node.chances
     row = tables[node.state.seat][node.state.string]

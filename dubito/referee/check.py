@@ -36,7 +36,6 @@ class Finding:
 
 
 def partner(kind: str) -> Program:
-    """A partner of this kind, as a program."""
     return Program(kind, (sys.executable, "-S", "-E", partners.__file__, kind), Path.cwd())
 
 
@@ -48,7 +47,6 @@ def trial_results(
     say: Callable[[str], None],
     progress: Callable[[int], None] = lambda _: None,
 ) -> Log:
-    """A bot against each of these partners."""
     bots = (bot, *(partner(kind) for kind in kinds))
     config = checked_config({**content, "bots": {one.name: list(one.command) for one in bots}}, "the trial", {})
     return play(Tournament(config, bots), folder, say, progress, only=0)
@@ -108,13 +106,11 @@ class Qualification:
 
 
 def score_in_words(mean: Rate) -> str:
-    """A mean score with its interval."""
     known = isfinite(mean.low)
     return f"{mean.value:+.3f}" + (f" [{mean.low:+.3f}, {mean.high:+.3f}]" if known else ", no interval of so few")
 
 
 def qualifications(log: Log) -> list[Qualification]:
-    """How the log's first bot did against the second in every game."""
     result = standings(log, resamples=0)
     return [
         Qualification(game.name, game.conduct[0].matches, game.meetings[0, 1].interval, 0 in result.disqualified)

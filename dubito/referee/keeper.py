@@ -91,7 +91,6 @@ def _mount(what: str, where: str, kind: str | None, flags: int, options: str | N
 
 
 def _set_read_only(path: str, flags: int, on: bool) -> bool:
-    """Whether what is mounted at a path can be written."""
     change = struct.pack("=4Q", int(on), int(not on), 0, 0)
     arguments = (_MOUNT_SETATTR, _AT_FDCWD, os.fsencode(path), flags, change, len(change))
     return bool(_LIBC.syscall(*arguments) == 0)
@@ -255,13 +254,11 @@ class World:
 
 
 def _free(place: str) -> tuple[int, int]:
-    """Blocks and files that a folder has room for."""
     found = os.statvfs(place)
     return found.f_bfree, found.f_ffree
 
 
 def _put_back(path: str, file: int) -> None:
-    """Show again what was covered."""
     if stat.S_ISDIR(os.fstat(file).st_mode):
         os.mkdir(path)
     else:
@@ -304,7 +301,6 @@ def _own_devices() -> None:
 
 
 def _raise_loopback() -> None:
-    """The network of this world is its loopback."""
     with suppress(OSError), socket.socket() as any_:
         import fcntl
 
@@ -504,7 +500,6 @@ def _end(bot: int) -> int:
 
 
 def main(words: Sequence[str]) -> None:
-    """Leave the world, furnish the new one and serve in it."""
     number, orders, *command = words
     referee = socket.socket(fileno=int(number))
     referee.set_inheritable(False)

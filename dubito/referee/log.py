@@ -71,8 +71,6 @@ class _Identity(BaseModel):
 
 
 class TournamentManifest(BaseModel):
-    """What is played in a folder."""
-
     identity: _Identity
     matches: int = Field(ge=1)
     notes: list[str]
@@ -92,13 +90,11 @@ class Log:
     damaged: list[str] = field(default_factory=list)  # a sentence a line that could not be used
 
     def path(self, pairing: Pairing) -> Path:
-        """The file of a pairing."""
         safe = re.sub(r"[^\w.-]+", "_", self.games[pairing.game])[:60]
         one, other = (self.bots[place] for place in pairing.bots)
         return self.folder / _MATCHES / f"{pairing.game}-{safe}" / f"{one}--{other}.jsonl"
 
     def pairings(self) -> list[Pairing]:
-        """All that are to be played."""
         return pairings(len(self.games), len(self.bots))
 
     def lines(self, pairing: Pairing) -> list[MatchLine]:
@@ -127,7 +123,6 @@ class Log:
         return one, other
 
     def all_lines(self) -> Iterator[tuple[Pairing, list[MatchLine]]]:
-        """The finished matches of every pairing."""
         for pairing in self.pairings():
             yield pairing, self.lines(pairing)
 
@@ -144,8 +139,6 @@ def _texts(path: Path) -> Iterator[bytes]:
 
 
 class Writer:
-    """Appends matches to the file of a pairing."""
-
     def __init__(self, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
@@ -170,12 +163,10 @@ class Writer:
             raise OSError(28, "No space left on device")
 
     def close(self) -> None:
-        """Close the file."""
         os.close(self._file)
 
 
 def write_manifest(folder: Path, content: dict[str, Any]) -> None:
-    """Say what is played in this folder."""
     write_whole(folder / MANIFEST, json.dumps(content, indent=1, ensure_ascii=False) + "\n")
 
 

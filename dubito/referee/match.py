@@ -45,11 +45,9 @@ class MatchDraws:
 
     @cached_property
     def chance(self) -> Random:
-        """What chance draws from."""
         return Random(self._chance)
 
     def replacement(self, seat: int) -> Random:
-        """What the actions in place of a seat's bot are drawn from."""
         if seat not in self._made:
             self._made[seat] = Random(self._replacements[seat])
         return self._made[seat]
@@ -123,7 +121,6 @@ class Match:
             self._chosen[seat] = action
 
     def acts(self, seat: int) -> bool:
-        """Whether the seat is to act at this node."""
         return seat in self._legal
 
     def overran(self, seat: int) -> None:
@@ -162,7 +159,6 @@ class Match:
         self.down[seat] = kind in LAST or self._are_too_many(seat, kind)
 
     def _are_too_many(self, seat: int, kind: StrikeKind) -> bool:
-        """Whether a seat has so many strikes of this kind that it is shut down."""
         return sum(strike.seat == seat and strike.kind == kind for strike in self.strikes) >= self._most
 
     def _replace(self, seat: int) -> None:

@@ -18,8 +18,6 @@ _MOST: Final = 20_000  # courses: enough for Kuhn and Leduc poker, and for small
 
 
 class SeatTaken(NamedTuple):
-    """Where a player sits, and which game of its own this is."""
-
     game: str
     seat: int
     seed: int

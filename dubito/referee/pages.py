@@ -59,7 +59,6 @@ def result_table(result: Standings) -> ResultTable:
 
 
 def cross_table(result: Standings, number: int) -> ResultTable:
-    """What each bot scored a match against each other one, with 95 % intervals."""
     game, bots = result.games[number], range(len(result.bots))
     places = {} if game.ranking is None else game.ranking.of
     order = sorted(bots, key=lambda bot: (places.get(bot, len(result.bots) + 1), bot))
@@ -151,7 +150,6 @@ def _names_in_words(names: Sequence[str], bots: Sequence[int]) -> str:
 
 
 def conduct_table(result: Standings) -> ResultTable:
-    """Strikes, times and ends of every bot in every game."""
     columns = [
         *texts("bot", "game"),
         *counts("matches", *_STRIKES),
@@ -218,7 +216,6 @@ def _result(result: Standings, manifest: dict[str, Any]) -> list[Section]:
 
 
 def _value_in_words(value: Any) -> str:
-    """A value of a config as a reader knows it."""
     if isinstance(value, list):
         return ", ".join(map(str, value)) or "-"
     if isinstance(value, bool):

@@ -48,7 +48,6 @@ class Pair:
         self._data = {bot.name: data_folder(bot, self._name, folder) for bot in self._bots}
 
     def play(self, matches: Iterable[int]) -> Iterator[MatchLine]:
-        """These matches, in this order."""
         try:
             for match in matches:
                 yield self._unchanged(match)
@@ -75,7 +74,6 @@ class Pair:
                 self._seen[path] = now
 
     def _drawn(self, number: int) -> tuple[Seeds, list[Program]]:
-        """A match's seeds, and the bots in the order of their seats."""
         one, other = self._bots
         return self._source.seeds(self._name, (one.name, other.name), number), [self._bots[n] for n in seats(number)]
 
@@ -172,7 +170,6 @@ def _signature(path: Path) -> tuple[int, ...] | None:
 
 
 def ending(channel: Channel) -> int | str:
-    """How a bot's process ended, if it has."""
     return "running" if channel.status is None else channel.status
 
 
@@ -184,7 +181,6 @@ def data_folder(bot: Program, game: str, folder: Path) -> Path:
 
 
 def size(folder: Path) -> int:
-    """Bytes in all files of a folder."""
     return usage(os.fspath(folder))[0]
 
 
@@ -194,13 +190,11 @@ class LaterMatch(Match):
     _owed = 0, 0  # lines of each seat that are late, and not to be taken for what comes next
 
     def turn(self) -> MatchTurn | None:
-        """Play what was chosen and go to the next node, at which all are waited for."""
         turn = super().turn()
         self.waiting = [] if turn is None else [seat for seat in (0, 1) if not self.down[seat]]
         return turn
 
     def said(self, seat: int, line: bytes) -> None:
-        """A line of a bot, without its end."""
         line = line.removesuffix(b"\r")
         if line == b"ponder" and self._owed[seat] > 0:
             self._owe(seat, -1)
@@ -305,7 +299,6 @@ class LaterPair(Pair):
             table.shut(table.channels[seat])
 
     def _send_home(self) -> None:
-        """Tell the bots that it is over, and end them."""
         channels = [channel for channel in self._channels if channel is not None]
         if channels:
             table = MatchTable((channels[0], channels[-1]))

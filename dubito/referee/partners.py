@@ -9,7 +9,6 @@ SLOW = 0.5  # seconds an answer
 
 
 def main(kind: str) -> None:
-    """Play one match, in the manner of `kind`."""
     input(), input()  # the game and the seat
     stream = random.Random(os.environ.get("DUBITO_SEED"))  # told by our referee: the same match again, the same moves
     while not (line := input()).startswith("end of game"):
@@ -19,7 +18,6 @@ def main(kind: str) -> None:
 
 
 def answer(kind: str, legal: list[str], stream: random.Random) -> None:
-    """What such a bot does when it is asked."""
     if kind == "rude":
         print("none of your business")
     elif kind == "silent":

@@ -70,7 +70,6 @@ class Seeds:
     bots: tuple[int, int]  # told to each seat, for bots that want to play the same match again
 
     def draws(self) -> MatchDraws:
-        """The match's random streams."""
         return MatchDraws(self.chance[0], self.replacements)
 
 
@@ -133,7 +132,6 @@ class TournamentConfig(Checked):
 
     @property
     def limits(self) -> Limits:
-        """Clocks and strikes."""
         return Limits(
             self.move_seconds,
             self.prepare_seconds,
@@ -146,8 +144,6 @@ class TournamentConfig(Checked):
 
 @dataclass(frozen=True, slots=True)
 class Tournament:
-    """A checked config with its bots."""
-
     config: TournamentConfig
     bots: tuple[Program, ...]
     secret: str = ""  # of this tournament: the config's, or one that was drawn
@@ -156,7 +152,6 @@ class Tournament:
 
     @property
     def source(self) -> Source:
-        """What its seeds come from."""
         return source(self.config.model_dump(), self.secret)
 
     def identity(self) -> dict[str, Any]:
@@ -169,7 +164,6 @@ class Tournament:
 
 
 def source(identity: Mapping[str, Any], secret: str) -> Source:
-    """What the seeds of a tournament of this identity come from."""
     return Source(identity["seed"], secret, identity["twins"], stay=identity["dialect"] == "v2")
 
 

@@ -89,12 +89,10 @@ class Alone:
         return os.waitid(os.P_PID, self._process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
 
     def signal(self, number: int) -> None:
-        """Signal its group."""
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, number)
 
     def shut(self) -> int | str:
-        """Kill it with its group."""
         self.signal(signal.SIGKILL)
         status = _said(self._process.wait())
         if self.end >= 0:
@@ -172,7 +170,6 @@ class Keeper:
         raise OSError(number, os.strerror(number), self._command[0])
 
     def signal(self, number: int) -> None:
-        """Signal the bot's group."""
         with suppress(OSError):
             self._socket.send(b"signal %d" % number)
 
@@ -185,7 +182,6 @@ class Keeper:
         return _said(int(said)) if said else "SIGKILL"  # a keeper that is gone took all with it
 
     def close(self) -> None:
-        """End the world."""
         self._socket.close()
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(_PATIENCE)
@@ -202,13 +198,11 @@ class KeeperBot:
         self._keeper, self.end = keeper, end
 
     def ended(self) -> bool:
-        """Whether it has ended."""
         looks = select.poll()
         looks.register(self.end, select.POLLIN)
         return bool(looks.poll(0))
 
     def signal(self, number: int) -> None:
-        """Signal its group."""
         self._keeper.signal(number)
 
     def shut(self) -> int | str:
@@ -362,11 +356,9 @@ class Channel:
         return bool(data)
 
     def ended(self) -> bool:
-        """Whether the process has ended."""
         return self._process is None or self.status is not None or self._process.ended()
 
     def signal(self, number: int) -> None:
-        """Signal its group."""
         if self._process is not None and self.status is None:
             self._process.signal(number)
 

@@ -259,7 +259,6 @@ class Confinement:
         return None
 
     def core(self, seat: int) -> int | None:
-        """The core of a seat's bot."""
         return None if self._cores is None else self._cores[seat]
 
     def bound(self, seat: int, file: int) -> Callable[[], None] | None:

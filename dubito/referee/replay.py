@@ -58,7 +58,6 @@ def movers(state: Any, entry: int | list[int]) -> list[tuple[int, int]]:
 
 
 def apply(state: Any, entry: int | list[int]) -> None:
-    """Make the state's next move."""
     if isinstance(entry, list):
         state.apply_actions(entry)
     else:

@@ -110,7 +110,6 @@ class V1(_Dialect):
         self._observation = observation(game)
 
     def node(self, state: Any, seat: int, legal: list[int] | None) -> bytes:
-        """What a seat sees at a node, and what it may do there."""
         self._observation.set_from(state, seat)
         seen = b2a_base64(self._observation.tensor.astype(_FLOAT, copy=False))
         return seen if legal is None else b"%b %b\n" % (seen[:-1], " ".join(map(str, legal)).encode())
@@ -138,7 +137,6 @@ class V2(_Dialect):
         self._parts = parts
 
     def node(self, state: Any, seat: int, legal: list[int] | None) -> bytes:
-        """What a seat sees at a node, and what it may do there."""
         for part in self._parts:
             part.set_from(state, seat)
         words = [b2a_base64(part.compress(), newline=False) for part in self._parts]

@@ -45,34 +45,26 @@ class Round:
 
 @dataclass(frozen=True, slots=True)
 class FoundPlace:
-    """How a place was found."""
-
     place: int  # 1 is best; two that share it leave out the next
     rounds: Sequence[Round]
 
     @property
     def bots(self) -> tuple[int, ...]:
-        """Who takes it."""
         return self.rounds[-1].winners
 
 
 @dataclass(frozen=True, slots=True)
 class GameRanking:
-    """The ranking of one game."""
-
     ballots: Mapping[int, Sequence[int]]
     places: Sequence[FoundPlace]
     ties: Sequence[str] = field(default_factory=list)
 
     @property
     def of(self) -> dict[int, int]:
-        """The place of each bot."""
         return {bot: place.place for place in self.places for bot in place.bots}
 
 
 class _Election:
-    """One game's votes."""
-
     def __init__(self, scores: Matrix, bots: Sequence[int], names: Sequence[str]) -> None:
         self._scores, self._bots, self._names = scores, bots, names
         self._totals = {bot: self._against(bot, bots) for bot in bots}
@@ -80,7 +72,6 @@ class _Election:
         self.ballots = {bot: self._ballot(bot) for bot in bots}
 
     def ranking(self) -> GameRanking:
-        """All places."""
         left, places = list(self._bots), []
         while left:
             rounds = self._place(left)
@@ -184,7 +175,6 @@ DISQUALIFYING: Final = Fraction(1, 100)  # of a bot's matches in a game, overrun
 
 
 def is_disqualified(failed: int, matches: int) -> bool:
-    """Whether so many overruns and crashes in a game are too many."""
     return failed > DISQUALIFYING * matches
 
 
@@ -224,8 +214,6 @@ class Meeting:
 
 @dataclass(slots=True)
 class Conduct:
-    """How a bot behaved in one game."""
-
     matches: int = 0
     failed: int = 0  # matches with an overrun or a crash
     strikes: Counter[str] = field(default_factory=Counter)
@@ -238,7 +226,6 @@ class Conduct:
     last_words: str = ""  # the last line on standard error of a match that failed
 
     def add(self, line: MatchLine, seat: int) -> None:
-        """Count a match."""
         self.matches += 1
         self.failed += line.failed(seat)
         if line.failed(seat) and (text := line.stderr[seat].strip()):
@@ -254,8 +241,6 @@ class Conduct:
 
 @dataclass(slots=True)
 class GameResult:
-    """One game of a tournament."""
-
     name: str
     meetings: dict[tuple[int, int], Meeting]
     conduct: list[Conduct]  # of each bot
@@ -264,8 +249,6 @@ class GameResult:
 
 @dataclass(slots=True)
 class Standings:
-    """The result of a tournament."""
-
     bots: Sequence[str]
     games: list[GameResult]
     disqualified: dict[int, str]  # why, in words
@@ -321,7 +304,6 @@ def standings(log: Log, resamples: int = RESAMPLES) -> Standings:
 
 
 def _count(game: GameResult, one: int, other: int, lines: Sequence[MatchLine], names: Sequence[str]) -> None:
-    """Add the matches of a pairing."""
     for bot, against in ((one, other), (other, one)):
         meeting, units = Meeting(), dict[int, float]()
         for line in lines:

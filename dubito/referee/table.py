@@ -95,7 +95,6 @@ class Referee:
         self.times = Times(([], []), 0)
 
     def play(self) -> None:
-        """The whole match, to its last node."""
         match, table, limits = self._match, self.table, self._limits
         begun = monotonic()
         while True:

@@ -38,8 +38,6 @@ class _Plain(yaml.SafeDumper):
 
 
 class _Fast(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[misc]  # libyaml's, where there is one
-    """The same, sooner."""
-
     ignore_aliases = _Plain.ignore_aliases
 
 
@@ -153,7 +151,6 @@ def is_trial(manifest: Mapping[str, Any]) -> bool:
 
 
 def is_policy(manifest: Mapping[str, Any]) -> bool:
-    """Whether it is the manifest of policies (`dubito policy`)."""
     return "policy" in manifest["identity"]
 
 

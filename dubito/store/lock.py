@@ -125,12 +125,10 @@ class ByteLocks:
         return True
 
     def release(self, byte: int) -> None:
-        """The byte is free again."""
         with suppress(OSError):
             _unlock_byte(self._file, byte)
 
     def close(self) -> None:
-        """Close the file; what is still locked is free."""
         self._file.close()
 
 

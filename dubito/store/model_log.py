@@ -48,8 +48,6 @@ def answer_in_words(answer: Any) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Spend:
-    """What tries use up."""
-
     calls: int = 0
     tokens: int = 0  # input, cached input included, and output
     usd: int = 0  # picodollars
@@ -140,8 +138,6 @@ class RawReply:
 
 @dataclass(frozen=True, slots=True)
 class StoredRequest:
-    """A request of a run."""
-
     digest: str
     text: str
     server: str
@@ -168,7 +164,6 @@ class ModelLog:
 
     @property
     def folder(self) -> Path:
-        """The run folder."""
         return self._db.path.parent
 
     def try_opens(
@@ -261,7 +256,6 @@ class ModelLog:
         return self._finished("(game, seat, decision, attempt) = (?, ?, ?, ?)", key).get(key)
 
     def finished_attempts(self, game: int) -> dict[PlaceKey, TapedAttempt]:
-        """All finished attempts of a game."""
         return self._finished("game = ?", (game,))
 
     def _finished(self, where: str, values: tuple[int, ...]) -> dict[PlaceKey, TapedAttempt]:
@@ -399,7 +393,6 @@ class ModelLog:
             connection.execute(f"INSERT OR REPLACE INTO attempts VALUES ({marks})", row)  # noqa: S608, no value in it
 
     def decision(self, decision: Decision) -> None:
-        """A decision was taken."""
         with self._db.writing() as connection:
             connection.execute(
                 "INSERT OR REPLACE INTO decisions (game, seat, decision, turn, node, answer, outcome, p_bluff) "
@@ -422,7 +415,6 @@ class ModelLog:
         return counts
 
     def _answer(self, stored: int | bytes) -> Any:
-        """The answer that a row has."""
         return bool(stored) if isinstance(stored, int) else self._kept(stored)
 
     def text(self, digest: str) -> str:
@@ -484,7 +476,6 @@ class ModelLog:
         return [name for (name,) in rows]
 
     def failures(self) -> dict[str, int]:
-        """How many calls failed, by kind."""
         return dict(self._db.read("SELECT kind, count(*) FROM tries WHERE state = 'failed' GROUP BY kind"))
 
     def player(self, name: str) -> PlayerLog:

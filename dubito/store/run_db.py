@@ -213,11 +213,9 @@ class RunDb:
             raise RunStopped(f"cannot read {self.path}: {one_line(str(error))}") from None
 
     def game_count(self) -> int:
-        """How many games are kept."""
         return int(self.read("SELECT coalesce(sum(games), 0) FROM chunks")[0][0])
 
     def deals_by_chunk(self) -> list[int]:
-        """How many deals each chunk holds."""
         return [deals for (deals,) in self.read("SELECT deals FROM chunks ORDER BY chunk")]
 
     def sums_json(self, chunks: Literal["all", "complete"] = "all") -> str:
@@ -238,7 +236,6 @@ class RunDb:
             first += games
 
     def results_digest(self) -> str:
-        """The results digest of the games kept."""
         return results_digest(digest for (digest,) in self.read("SELECT digest FROM chunks ORDER BY chunk"))
 
 
