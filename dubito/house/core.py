@@ -133,7 +133,7 @@ class Core:
         """A model's reply to a good request; it depends on no try."""
         try:
             prompt = wire.read(body)
-            self._check(prompt)
+            self._check_prompt(prompt)
         except Refusal as refusal:
             return self.refuse(wire, asked, refusal)
         opinion = self.policy.answer(prompt.model, prompt.text, asked.chance("answer"), prompt.schema)
@@ -175,7 +175,7 @@ class Core:
         known = ", ".join(nearest_first(model, self.policy.models))
         return Refusal("unknown_model", name="model", model=model, known=known)
 
-    def _check(self, prompt: ReadPrompt) -> None:
+    def _check_prompt(self, prompt: ReadPrompt) -> None:
         if prompt.model not in self.policy.models:
             raise self._unknown(prompt.model)
         if prompt.tokens > self.context:

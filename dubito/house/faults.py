@@ -33,28 +33,28 @@ class ContentFault:
     counted: bool = True  # whether a reader finds the usage in it
 
 
-def _said(text: Callable[[str], str]) -> ContentFault:
+def _in_text(text: Callable[[str], str]) -> ContentFault:
     return ContentFault(write=lambda said: ModelOutput(text(said)))
 
 
-def _sent(pack: Callable[[JsonBody, int], bytes]) -> ContentFault:
+def _in_body(pack: Callable[[JsonBody, int], bytes]) -> ContentFault:
     return ContentFault(pack=pack, counted=False)
 
 
 CONTENT_FAULTS: Final[Mapping[str, ContentFault]] = {
-    "fenced": _said(lambda text: f"```json\n{text}\n```"),
-    "prose": _said(lambda text: f"I have thought about it. My answer is {text}. I hope this helps!"),
-    "wrong_string": _said(lambda text: _answering(text, _as_text(_answer(text)))),
-    "wrong_number": _said(lambda text: _answering(text, _as_number(_answer(text)))),
-    "wrong_null": _said(lambda text: _answering(text, None)),
-    "nan": _said(lambda text: _answering(text, float("nan"))),
-    "no_answer": _said(lambda text: "{}"),
-    "duplicate_keys": _said(lambda text: f'{text[:-1]},"answer":{json.dumps(not _answer(text))}}}'),
-    "extra_fields": _said(lambda text: f'{text[:-1]},"confidence":"high"}}'),
-    "surrogate": _said(lambda text: f'{text[:-1]},"mood":"\ud83d"}}'),
-    "escapes": _said(lambda text: f"{_ESCAPES}{text}"),
-    "deep": _said(lambda text: f'{{"answer":{"[" * _DEEP_TEXT}{"]" * _DEEP_TEXT}}}'),
-    "empty_text": _said(lambda text: ""),
+    "fenced": _in_text(lambda text: f"```json\n{text}\n```"),
+    "prose": _in_text(lambda text: f"I have thought about it. My answer is {text}. I hope this helps!"),
+    "wrong_string": _in_text(lambda text: _answering(text, _as_text(_answer(text)))),
+    "wrong_number": _in_text(lambda text: _answering(text, _as_number(_answer(text)))),
+    "wrong_null": _in_text(lambda text: _answering(text, None)),
+    "nan": _in_text(lambda text: _answering(text, float("nan"))),
+    "no_answer": _in_text(lambda text: "{}"),
+    "duplicate_keys": _in_text(lambda text: f'{text[:-1]},"answer":{json.dumps(not _answer(text))}}}'),
+    "extra_fields": _in_text(lambda text: f'{text[:-1]},"confidence":"high"}}'),
+    "surrogate": _in_text(lambda text: f'{text[:-1]},"mood":"\ud83d"}}'),
+    "escapes": _in_text(lambda text: f"{_ESCAPES}{text}"),
+    "deep": _in_text(lambda text: f'{{"answer":{"[" * _DEEP_TEXT}{"]" * _DEEP_TEXT}}}'),
+    "empty_text": _in_text(lambda text: ""),
     "no_output": ContentFault(write=lambda text: ModelOutput(None)),
     "reasoning_only": ContentFault(write=lambda text: ModelOutput(None, "stop", f"I would say {text}")),
     "reasoning_cut": ContentFault(write=lambda text: ModelOutput(None, "length", f"I would say {text}, but then")),
@@ -63,13 +63,15 @@ CONTENT_FAULTS: Final[Mapping[str, ContentFault]] = {
     "content_filter": ContentFault(write=lambda text: ModelOutput(_half(text), "filtered")),
     "unknown_fields": ContentFault(pack=lambda body, size: canonical(_with_unknown(body))),
     "huge": ContentFault(pack=lambda body, size: canonical({**body, "padding": "x" * size})),
-    "no_usage": _sent(lambda body, size: canonical({name: body[name] for name in body if name != "usage"})),
-    "bad_usage": _sent(lambda body, size: canonical({**body, "usage": dict.fromkeys(body["usage"], -1)})),
-    "deep_body": _sent(lambda body, size: canonical(body)[:-1] + b',"deep":' + _nested(_DEEP_BODY) + b"}"),
-    "truncated_json": _sent(lambda body, size: _half(canonical(body))),
-    "broken_json": _sent(lambda body, size: canonical(body).replace(b'"', b"'")),
-    "wrong_shape": _sent(lambda body, size: canonical([body])),
-    "empty_body": _sent(lambda body, size: b""),
+    "no_usage": _in_body(lambda body, size: canonical({name: body[name] for name in body if name != "usage"})),
+    "bad_usage": _in_body(lambda body, size: canonical({**body, "usage": dict.fromkeys(body["usage"], -1)})),
+    "deep_body": _in_body(
+        lambda body, size: canonical(body)[:-1] + b',"deep":' + b"[" * _DEEP_BODY + b"]" * _DEEP_BODY + b"}"
+    ),
+    "truncated_json": _in_body(lambda body, size: _half(canonical(body))),
+    "broken_json": _in_body(lambda body, size: canonical(body).replace(b'"', b"'")),
+    "wrong_shape": _in_body(lambda body, size: canonical([body])),
+    "empty_body": _in_body(lambda body, size: b""),
     "html": ContentFault(pack=lambda body, size: PAGE, media="text/html", counted=False),
 }
 
@@ -100,10 +102,6 @@ def _answering(text: str, value: object) -> str:
 
 def _half(text: AnyStr) -> AnyStr:
     return text[: len(text) // 2]
-
-
-def _nested(depth: int) -> bytes:
-    return b"[" * depth + b"]" * depth
 
 
 def _with_unknown(value: object) -> object:
@@ -213,7 +211,7 @@ class Faults:
             if not (isfinite(number) and number >= 0):
                 raise UsageError(f"{name} is a number from 0, not {number}")
         self._parameters = Parameters(retry_after, interval, int(size))
-        parts = _parts(shares)
+        parts = _fault_shares(shares)
         self._of_tries = {name: parts[name] for name in TRANSPORT_FAULTS if name in parts}
         self._of_replies = {name: parts[name] for name in CONTENT_FAULTS if name in parts}
         for kind, struck in (("tries", self._of_tries), ("replies", self._of_replies)):
@@ -265,7 +263,7 @@ class Faults:
         return self._parameters.size
 
 
-def _parts(shares: Mapping[str, float]) -> dict[str, float]:
+def _fault_shares(shares: Mapping[str, float]) -> dict[str, float]:
     known = {**{name: {name: 1.0} for name in (*TRANSPORT_FAULTS, *CONTENT_FAULTS)}, **MIXES}
     parts: dict[str, float] = {}
     for name, share in shares.items():

@@ -210,14 +210,14 @@ def check_schema(schema: object, name: str, every_required: bool) -> Mapping[str
     if not isinstance(schema, dict):
         raise Refusal("bad_schema", name=name, reason="schema must be an object")
     try:
-        _check(schema, name, every_required)
+        _check_objects(schema, name, every_required)
         answer_text(schema, Opinion(answer=True, understood=True))
     except (AttributeError, LookupError, TypeError, ValueError, RecursionError) as error:
         raise Refusal("bad_schema", name=name, reason="this is not a valid JSON schema") from error
     return schema
 
 
-def _check(part: Mapping[str, Any], name: str, every_required: bool) -> None:
+def _check_objects(part: Mapping[str, Any], name: str, every_required: bool) -> None:
     properties = part.get("properties", {})
     if part.get("type") == "object":
         if part.get("additionalProperties") is not False:
@@ -230,7 +230,7 @@ def _check(part: Mapping[str, Any], name: str, every_required: bool) -> None:
     if "items" in part:
         below.append(part["items"])
     for inner in below:
-        _check(inner, name, every_required)
+        _check_objects(inner, name, every_required)
 
 
 def _value(part: Mapping[str, Any], opinion: Opinion, definitions: Mapping[str, Any]) -> object:

@@ -121,8 +121,10 @@ def of_model(
     found = {
         f"{n:04}": RecordedPosition(spec, workshop.position_at(state.history, node)) for n, state in enumerate(states)
     }
-    several = range(draws or 1)
-    entries = [TrialEntry(f"{name} {n}" if n else name, prompt, _sample(settings, n)) for n in several]
+    entries = []
+    for n in range(draws or 1):  # draws are answers of their own
+        sample = settings.model_copy(update={"sample": settings.sample + n})
+        entries.append(TrialEntry(f"{name} {n}" if n else name, prompt, sample))
     trial = ask(entries, found, folder, means)
     taken = [[of_entry[n] for of_entry in trial.taken] for n in range(len(states))]
     rows, failures = dict[str, Row](), dict[str, str]()
@@ -132,10 +134,6 @@ def of_model(
         if causes := [one.cause for one in answers if one.cause]:
             failures[state.string] = causes[0]
     return StatedPolicy(name, rows, failures, draws, trial.spent)
-
-
-def _sample(settings: ModelSettings, number: int) -> ModelSettings:
-    return settings.model_copy(update={"sample": settings.sample + number})
 
 
 def _row(ids: Mapping[str, int], answers: Sequence[TrialAnswer]) -> Row:

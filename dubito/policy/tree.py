@@ -50,7 +50,7 @@ class Tree:
     """
 
     def __init__(self, game: Any, limit: int = LIMIT, histories: int = HISTORIES) -> None:
-        _check(game)
+        _check_game(game)
         self.name: str = game.get_type().short_name
         self.players: int = game.num_players()
         self.constant_sum: float | None = game.utility_sum()
@@ -113,7 +113,7 @@ class Tree:
         return known
 
 
-def _check(game: Any) -> None:
+def _check_game(game: Any) -> None:
     kind = game.get_type()
     name = kind.short_name
     if kind.dynamics.name != "SEQUENTIAL":

@@ -110,17 +110,15 @@ class Log:
                 continue
             if not 0 <= line.match < 2 * self.matches:
                 self.damaged.append(f"{where} is match {line.match}, which is not scheduled, and was left out")
-            elif line.game != self.games[pairing.game] or line.seats != self._seated(pairing, line.match):
+            elif line.game != self.games[pairing.game] or line.seats != tuple(
+                self.bots[pairing.bots[place]] for place in seats(line.match)
+            ):
                 self.damaged.append(f"{where} is of another game or other bots and was left out")
             elif line.match in found:
                 self.damaged.append(f"{where} is match {line.match} again and was left out")
             else:
                 found[line.match] = line
         return [found[match] for match in sorted(found)]
-
-    def _seated(self, pairing: Pairing, match: int) -> tuple[str, str]:
-        one, other = (self.bots[pairing.bots[place]] for place in seats(match))
-        return one, other
 
     def all_lines(self) -> Iterator[tuple[Pairing, list[MatchLine]]]:
         for pairing in self.pairings():

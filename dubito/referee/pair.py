@@ -184,7 +184,7 @@ def size(folder: Path) -> int:
     return usage(os.fspath(folder))[0]
 
 
-class LaterMatch(Match):
+class V2Match(Match):
     """A match in which everybody answers at every node."""
 
     _owed = 0, 0  # lines of each seat that are late, and not to be taken for what comes next
@@ -225,7 +225,7 @@ class LaterMatch(Match):
         return sum(strike.seat == seat for strike in self.strikes) > self._most
 
 
-class LaterPair(Pair):
+class V2Pair(Pair):
     """Two bots whose processes stay from match to match, each for one seat."""
 
     _channels: tuple[Channel | None, Channel | None] = (None, None)
@@ -247,7 +247,7 @@ class LaterPair(Pair):
         drawn, bots = self._drawn(number)
         channels = self._seated(bots, drawn)
         table = MatchTable(channels)
-        match = LaterMatch(self._root.clone(), self._dialect, drawn.draws(), self._config.strikes)
+        match = V2Match(self._root.clone(), self._dialect, drawn.draws(), self._config.strikes)
         self._await(table, b"start", self._config.prepare_seconds)
         referee = Referee(match, table, self._config.limits, (0.0, 0.0))
         referee.play()

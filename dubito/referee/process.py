@@ -94,7 +94,7 @@ class Alone:
 
     def shut(self) -> int | str:
         self.signal(signal.SIGKILL)
-        status = _said(self._process.wait())
+        status = _status(self._process.wait())
         if self.end >= 0:
             os.close(self.end)
         return status
@@ -179,7 +179,7 @@ class Keeper:
             self._socket.send(b"end")
         said = self._answer()
         self.gone = not said
-        return _said(int(said)) if said else "SIGKILL"  # a keeper that is gone took all with it
+        return _status(int(said)) if said else "SIGKILL"  # a keeper that is gone took all with it
 
     def close(self) -> None:
         self._socket.close()
@@ -224,7 +224,7 @@ def _patiently(start: Callable[[], _Started]) -> _Started:
     raise RunStopped(f"no process can be started here: {why}; {_GO_ON}")
 
 
-def _said(code: int) -> int | str:
+def _status(code: int) -> int | str:
     with suppress(ValueError):  # of a signal without a name
         return code if code >= 0 else signal.Signals(-code).name
     return f"signal {-code}"

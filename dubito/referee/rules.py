@@ -30,7 +30,7 @@ class Limits:
     move: float = 5.0
     prepare: float = 5.0  # after its start, before the clock of its first move
     chance: float = 0.2  # that each draw of chance takes; 0 is faster, and no longer the announcement's rule
-    ponder: float = 0.2  # to say `ponder`, in the later protocol
+    ponder: float = 0.2  # to say `ponder`, in dialect v2
     grace: float = 1.0  # to end by itself after the last line, and again after SIGTERM
     strikes: int = 3  # illegal actions, or lines out of turn, that shut a bot down
 
@@ -40,7 +40,8 @@ SEATS: Final = 2
 
 def load(name: str) -> Any:
     """The game of that name, for two; raises UsageError for what no tournament can be held in."""
-    _register_ours(name)
+    if name.partition("(")[0] not in pyspiel().registered_names() and find_spec("dubito.training"):
+        import_module("dubito.training")  # which registers our own games with OpenSpiel
     game = load_openspiel(name)
     shown = one_line(name, 80)
     if game.num_players() != SEATS:
@@ -78,12 +79,6 @@ def folder_name(name: str) -> str:
     """What the folder of a game's files is called; of long or odd names, a digest keeps them apart."""
     safe = re.sub(r"[^\w.-]+", "_", name)[:60]
     return safe if safe == name else f"{safe}-{sha256(name.encode()).hexdigest()[:8]}"
-
-
-def _register_ours(name: str) -> None:
-    """Have our own games registered with OpenSpiel, if this is one that it does not know by itself."""
-    if name.partition("(")[0] not in pyspiel().registered_names() and find_spec("dubito.training"):
-        import_module("dubito.training")
 
 
 _FLOAT: Final = "<f4"  # lowest byte first, wherever we run
@@ -130,7 +125,7 @@ class V2(_Dialect):
 
     def __init__(self, game: Any) -> None:
         """Raises UsageError for a game without these observations."""
-        if (parts := _parts(game)) is None:
+        if (parts := _public_and_private(game)) is None:
             hidden, open_ = _games_with_parts()
             have = f"{listed(hidden)} have; so have, with nothing hidden, {listed(open_)}"
             raise UsageError(f"{game} has no public and private observations, which dialect v2 sends: {have}")
@@ -147,7 +142,7 @@ class V2(_Dialect):
         return f"match over {int(score)}\n".encode()
 
 
-def _parts(game: Any) -> list[Any] | None:
+def _public_and_private(game: Any) -> list[Any] | None:
     """What observes the public and the private part of a game; None if it cannot be told apart."""
     none, single = pyspiel().PrivateInfoType.NONE, pyspiel().PrivateInfoType.SINGLE_PLAYER
     found = []
@@ -164,7 +159,10 @@ def _games_with_parts() -> tuple[list[str], list[str]]:
     open_: list[str] = []
     for kind in pyspiel().registered_games():
         with suppress(Exception):  # of a game that cannot be loaded so
-            if kind.min_num_players <= SEATS <= kind.max_num_players and _parts(load(kind.short_name)) is not None:
+            if (
+                kind.min_num_players <= SEATS <= kind.max_num_players
+                and _public_and_private(load(kind.short_name)) is not None
+            ):
                 is_open = kind.information == kind.Information.PERFECT_INFORMATION
                 (open_ if is_open else hidden).append(kind.short_name)
     return hidden, open_

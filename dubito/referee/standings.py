@@ -142,18 +142,18 @@ class _Election:
             if len(last) == 1:
                 self._tie(f"fewest votes ({fewest}) for", tied, why)
                 return tuple(last)
-        self._tie(f"fewest votes ({fewest}) for", tied, f"{self._said(last)} are dropped together")
+        self._tie(f"fewest votes ({fewest}) for", tied, f"{self._list_names(last)} are dropped together")
         return tuple(last)
 
     def _against(self, bot: int, others: Sequence[int]) -> Number:
         return sum(self._scores.get((bot, other), 0) for other in others)
 
     def _tie(self, what: str, bots: Sequence[int], how: str) -> None:
-        sentence = f"{what} {self._said(bots)}: {how}"
+        sentence = f"{what} {self._list_names(bots)}: {how}"
         if sentence not in self.ties:
             self.ties.append(sentence)
 
-    def _said(self, bots: Sequence[int]) -> str:
+    def _list_names(self, bots: Sequence[int]) -> str:
         return listed([self._names[bot] for bot in bots])
 
 

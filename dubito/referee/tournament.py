@@ -20,7 +20,7 @@ from dubito.errors import RunStopped, UsageError, one_line
 from dubito.experiment.workers import TOLD, cores_here, deaf_to_signals
 from dubito.games.openspiel.engine import engine_version
 from dubito.referee.log import MANIFEST, SECRET, Log, Writer, read_manifest, read_secret, write_manifest, write_secret
-from dubito.referee.pair import LaterPair, Pair
+from dubito.referee.pair import Pair, V2Pair
 from dubito.referee.plan import BotConfig, Pairing, Tournament, TournamentConfig, startable
 from dubito.referee.programs import Confinement, check_copies, cores_of, end_with, guarded, probe
 from dubito.store.lock import LOCK, RunLog, claimed
@@ -41,7 +41,7 @@ _RULES: Final = (
     "memory_gb",
     "data_gb",
 )
-_PAIRS: Final[Mapping[str, type[Pair]]] = {"v1": Pair, "v2": LaterPair}
+_PAIRS: Final[Mapping[str, type[Pair]]] = {"v1": Pair, "v2": V2Pair}
 
 Work = tuple[Pairing, list[int]]  # and its matches that are still to be played
 
@@ -79,7 +79,7 @@ def play(
     Raises UsageError if the folder is no place for it or a bot cannot be started, RunStopped if it cannot go on.
     """
     folder = folder.absolute()
-    _check(tournament, folder)
+    _check_folder(tournament, folder)
     written = [folder, *(bot.data for bot in tournament.bots if bot.data is not None)]
     tournament = replace(tournament, programs={bot.name: bot.digests(written) for bot in tournament.bots})
     if not tournament.config.copies:
@@ -106,7 +106,7 @@ def play(
         return log
 
 
-def _check(tournament: Tournament, folder: Path) -> None:
+def _check_folder(tournament: Tournament, folder: Path) -> None:
     """Refuse a folder that holds anything but this tournament, as long as or shorter than it is now."""
     try:
         if not folder.exists() or not {path.name for path in folder.iterdir()} - {LOCK, SECRET}:

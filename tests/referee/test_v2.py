@@ -10,7 +10,7 @@ import pytest
 from dubito.errors import UsageError
 from dubito.referee import warden
 from dubito.referee.log import MatchLine
-from dubito.referee.pair import LaterPair
+from dubito.referee.pair import V2Pair
 from dubito.referee.plan import Pairing
 from dubito.referee.rules import V2, load
 from tests.referee import kit
@@ -36,7 +36,7 @@ done
 
 def met(folder: Path, one: str, other: str, **config: object) -> list[MatchLine]:
     tournament = kit.tournament(folder, {"one": one, "other": other}, dialect="v2", **{**SLOWLY, **config})
-    lines = list(LaterPair(tournament, Pairing(0, (0, 1)), folder / "run", kit.NOWHERE).play(range(6)))
+    lines = list(V2Pair(tournament, Pairing(0, (0, 1)), folder / "run", kit.NOWHERE).play(range(6)))
     assert warden.sweep(str(folder / "run")) == 0
     return lines
 
