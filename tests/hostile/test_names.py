@@ -11,6 +11,7 @@ from dubito.llm.request import Api, canonical
 from dubito.llm.tape import parts
 from tests.cli.kit import Said as Ended
 from tests.cli.kit import Shell
+from tests.conftest import few
 from tests.hostile.kit import Desk
 from tests.llm.kit import PROTOCOLS, Heard, Said, Server, asker, config_file, contender, ran, rows, says, small
 
@@ -72,7 +73,7 @@ def check(ended: Ended) -> None:
     assert [char for char in ended.out + ended.err if not char.isprintable() and char != "\n"] == []
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("protocol", few(PROTOCOLS, ["chat", "messages"]))  # an SDK each
 def test_nothing_that_a_server_says_reaches_the_terminal_as_it_is(shell: Shell, protocol: Api) -> None:
     with Server(hostile) as server:
         bots = [{"bot": "StefaBot", "name": NAMES[3]}, "UsualBot"]

@@ -226,7 +226,7 @@ def asker(server: Serves, protocol: Api = "responses", name: str = "asker", **mo
     return contender(name, "some-model", BOT_OF[protocol], **settings)
 
 
-def small(*contenders: dict[str, Any], games: int = 4, turns: int = 12, **config: Any) -> Experiment:
+def small(*contenders: dict[str, Any], games: int = 4, turns: int = 9, **config: Any) -> Experiment:
     """A few short games of these contenders against two hand-written bots."""
     base: dict[str, Any] = {"table_sizes": [3], "bots": ["StefaBot", "UsualBot"], "rules": {"max_turns": turns}}
     return experiment(games=games, contenders=list(contenders), **base | config)

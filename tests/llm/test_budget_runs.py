@@ -42,7 +42,7 @@ def play(house: House, folder: Path, caps: Caps) -> tuple[Run, str]:
         contender(api, MODELS[api], BOT_OF[api], api=api, base_url=house.base_url(api), max_output=32, tries=30)
         for api in PROTOCOLS
     ]
-    of, how = small(*players, games=9, turns=16), {"prices": PRICES, "cache": folder / "cache"}
+    of, how = small(*players, games=6, turns=16), {"prices": PRICES, "cache": folder / "cache"}
     return ran(of, folder / "run", watch, in_flight=32, caps=caps, **how), watch.used()
 
 

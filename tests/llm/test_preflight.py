@@ -229,7 +229,7 @@ UNUSABLE: dict[str, tuple[Callable[[Heard], Said], str]] = {
     ),
     "no form": (lambda heard: says(heard.protocol, '{"answer": "yes"}'), "20 malformed"),
 }
-LONG: dict[str, Any] = {"games": 4, "rules": {"max_turns": 60}}
+LONG: dict[str, Any] = {"games": 4, "rules": {"max_turns": 36}}
 
 
 @pytest.mark.parametrize("odd", UNUSABLE)

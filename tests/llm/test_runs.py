@@ -141,7 +141,7 @@ def test_a_twin_with_a_sample_of_its_own_gets_answers_of_its_own(tmp_path: Path)
 @pytest.mark.parametrize("calls", few([17, 1], 1))
 def test_a_budget_stops_the_run_and_is_exact(tmp_path: Path, calls: int) -> None:
     with house() as served:
-        of = small(*two_at(served), games=6)
+        of = small(*two_at(served), games=6, turns=12)
         run = ran(of, tmp_path / "cut", caps=Caps(calls=calls))
         assert len(served.calls) == calls
         assert f"the budget is used up: {calls} of {calls} calls spent, and the next" in str(run.failure)

@@ -121,7 +121,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Run:
     return ran(two(), tmp_path_factory.mktemp("whole") / "run")
 
 
-GAMES = 16
+GAMES = 10
 
 
 def two() -> Experiment:

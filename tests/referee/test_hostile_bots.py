@@ -145,7 +145,7 @@ def test_memory_is_that_of_all_processes(tmp_path: Path) -> None:
 @pytest.mark.parametrize("apart", [True, False])
 def test_a_hog_keeps_to_its_core(tmp_path: Path, apart: bool) -> None:
     """Where the system makes no worlds for bots too."""
-    path = config(tmp_path, {"hog": f"{PYTHON} hog.py 20", "thinker": HONEST["thinker"]})
+    path = config(tmp_path, {"hog": f"{PYTHON} hog.py 8", "thinker": HONEST["thinker"]})
     for line in met(read(path, {}), tmp_path / "run", apart):
         assert line.strikes == []
         assert "has every core" not in said(line, "hog")

@@ -34,7 +34,7 @@ def test_a_free_estimate_holds_what_the_run_then_takes(shell: Shell, monkeypatch
     """The key is not even set: nothing is asked of the model's own server."""
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     one = {"bot": "OpenAIBot", "name": "one", "model": "m", "prompt": "reasoned"}
-    file = config_file(one, contender("two"), games=8, prices=PRICES)
+    file = config_file(one, contender("two"), games=6, prices=PRICES)
     said = shell("estimate", file)
     assert said.code == 0, said.err
     calls, tokens_in, tokens_out, cost = figures(line_of(said.out, "one"))
@@ -47,7 +47,7 @@ def test_a_free_estimate_holds_what_the_run_then_takes(shell: Shell, monkeypatch
     assert cost[0] >= (tokens_in[0] * 0.1 + tokens_out[0] * 5) / 1e6
     assert list(shell.folder.iterdir()) == [shell.folder / file], "it leaves nothing behind"
     free = contender("one", "house-sharp", prompt="reasoned")
-    shell("run", config_file(free, contender("two"), games=8, name="d.yaml"), "--output", "r", "--quiet")
+    shell("run", config_file(free, contender("two"), games=6, name="d.yaml"), "--output", "r", "--quiet")
     ((made, sent, got),) = rows(
         Path("r"), "SELECT count(*), sum(input), sum(output) FROM attempts WHERE player = 'one' AND game >= 0"
     )
@@ -58,15 +58,15 @@ def test_a_free_estimate_holds_what_the_run_then_takes(shell: Shell, monkeypatch
 
 def test_an_estimate_learns_from_a_run(shell: Shell) -> None:
     one, two = contender("one", "house-sharp"), contender("two", "house-honest", "AnthropicBot")
-    shell("run", config_file(one, two, games=20), "--output", "r", "--quiet")
-    said = shell("estimate", config_file(one, two, games=200, name="longer.yaml"), "--from", "r")
+    shell("run", config_file(one, two, games=12), "--output", "r", "--quiet")
+    said = shell("estimate", config_file(one, two, games=120, name="longer.yaml"), "--from", "r")
     assert said.code == 0
     ((made,),) = rows(Path("r"), "SELECT count(*) FROM attempts WHERE player = 'one' AND game >= 0")
     low, high = figures(line_of(said.out, "one"))[0]
     assert low < 10 * made < high
     assert line_of(said.out, "one").endswith("run r")
     assert "$0.0000 to $0.0000" in said.out, "the house costs nothing"
-    shorter = figures(shell("estimate", "longer.yaml", "--games", "20", "--from", "r").out.splitlines()[2])[0]
+    shorter = figures(shell("estimate", "longer.yaml", "--games", "12", "--from", "r").out.splitlines()[2])[0]
     assert shorter[1] < high
 
 

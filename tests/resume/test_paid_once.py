@@ -89,11 +89,11 @@ def until_stuck(folder: Path) -> None:
 def test_killed_between_body_and_cache_nothing_is_bought_twice(tmp_path: Path, at_length: bool) -> None:
     folder, cache = tmp_path / "run", tmp_path / "cache"
     with House() as house:
-        of = played_at(house, games=24 if at_length else 8)
+        of = played_at(house, games=24 if at_length else 6)
         go(of, tmp_path / "whole" / "run", in_flight=IN_FLIGHT)
         whole, games = len(house.calls), rows(tmp_path / "whole" / "run", "SELECT * FROM games ORDER BY game")
         go(of, folder, stop_after=1, in_flight=1)  # so that cache and run are there
-        for _ in range(20 if at_length else 4):
+        for _ in range(20 if at_length else 2):
             asked = len(house.calls)
             running = process(of, folder)
             until_called(house, asked)

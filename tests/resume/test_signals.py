@@ -68,17 +68,17 @@ class Counted:
 def models(folder: Path, server: Server, monkeypatch: pytest.MonkeyPatch) -> tuple[str, ...]:
     """The words for a small run of models."""
     monkeypatch.chdir(folder)
-    of: dict[str, Any] = {"table_sizes": [3], "bots": ["StefaBot", "UsualBot"], "rules": {"max_turns": 15}}
-    file = config_file(asker(server, "chat"), games=12, in_flight=4, **of)
+    of: dict[str, Any] = {"table_sizes": [3], "bots": ["StefaBot", "UsualBot"], "rules": {"max_turns": 12}}
+    file = config_file(asker(server, "chat"), games=8, in_flight=4, **of)
     return (file, "--quiet", "--no-report")
 
 
-@pytest.mark.parametrize("number", few(SIGNALS, 2))
+@pytest.mark.parametrize("number", few(SIGNALS, [signal.SIGHUP]))
 def test_a_run_with_models_ends_in_order_and_goes_on(
     tmp_path: Path, shell: Shell, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
 ) -> None:
     """And says so under the signal's name, which is in the exit code as shells have it."""
-    counted = Counted(then_waits=30)
+    counted = Counted(then_waits=15)
     with Server(counted) as server:
         words = models(tmp_path, server, monkeypatch)
         with group(tmp_path, *words, "--output", "cut", "--cache", "c1") as process:

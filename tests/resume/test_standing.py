@@ -79,8 +79,8 @@ def test_what_is_finished_is_told_from_what_is_published(
 
 def test_a_stopped_demo_ends_and_goes_on(tmp_path: Path, shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     """A demo of fewer and shorter games than ours, in which Ctrl-C is pressed when two have ended."""
-    monkeypatch.setitem(GAME.demo, "games", 8)
-    monkeypatch.setitem(GAME.demo, "rules", {"max_turns": 40})
+    monkeypatch.setitem(GAME.demo, "games", 6)
+    monkeypatch.setitem(GAME.demo, "rules", {"max_turns": 20})
     tell = GamesProgress.__call__
 
     def press(progress: GamesProgress, games: int) -> None:

@@ -84,7 +84,7 @@ def test_recorded_positions_render_what_the_model_was_sent(tmp_path: Path) -> No
         contender("b", "house-random", bot="AnthropicBot", prompt=str(own.folder)),
         contender("c", "house-random", bot="LLMBot", api="chat"),
     ]
-    run = ran(small(*models, games=3, turns=40), tmp_path / "run")
+    run = ran(small(*models, games=3, turns=16), tmp_path / "run")
     (own.folder / "user.jinja").write_text("Something else.")
     found = from_run(kept(tmp_path / "run"), "ABCDE", 10_000)
     query = "SELECT game, seat, decision, player, request FROM attempts WHERE attempt = 0"
