@@ -41,7 +41,7 @@ def merge(runs: tuple[Path, ...], output: Path | None, old_output: Path | None, 
     """
     shards = shards_in(runs)
     registry = find_bots(Path.cwd(), shards[0].identity.game)
-    whole = shards[0].experiment().whole
+    whole = shards[0].experiment.whole
     for player in whole.players:
         registry.find(player.bot)
     folder = output or old_output or default_folder(shards)

@@ -2,11 +2,12 @@
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 
 from dubito.errors import UsageError, one_line
-from dubito.experiment.stored import Identity, StoredPlayer, StoredRun
+from dubito.experiment.experiment import PlayerSpec
+from dubito.experiment.stored import Identity, StoredRun
 from dubito.game import FALLBACK_OUTCOME, Results
 from dubito.stats.players import add_touched_contender
 from dubito.stats.ranking import Contender
@@ -90,8 +91,8 @@ def _other_bots(first: StoredRun, run: StoredRun) -> str:
     return ", ".join(_other_bot(one, other, first, run) for one, other in pairs if one != other)
 
 
-def _other_bot(one: StoredPlayer, other: StoredPlayer, first: StoredRun, run: StoredRun) -> str:
-    ours, theirs = one.model_dump(), other.model_dump()
+def _other_bot(one: PlayerSpec, other: PlayerSpec, first: StoredRun, run: StoredRun) -> str:
+    ours, theirs = asdict(one), asdict(other)
     if one.name != other.name:
         return f"{_brief(one.name)} in {first} is {_brief(other.name)} in {run}"
     keys = [key for key in {**ours, **theirs} if ours.get(key) != theirs.get(key)]

@@ -2,9 +2,11 @@
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from hashlib import sha256
-from typing import Any, Literal, Protocol
+from typing import Annotated, Any, ClassVar, Literal
+
+from annotated_types import Interval  # of pydantic's, which is not loaded with it
 
 from dubito.errors import listed, one_line
 from dubito.game import LineupKind, PlayerKind
@@ -13,33 +15,24 @@ from dubito.game.find import DUBITO
 OnBotError = Literal["stop", "fallback", "forfeit"]
 ProviderErrors = Literal["fallback", "suspend"]
 OnUnusable = Literal["stop", "fallback"]
+Count = Annotated[int, Interval(ge=0, le=10**12)]  # as far as a manifest is believed
 
 
 @dataclass(frozen=True, slots=True)
 class PlayerSpec:
-    """A bot with its settings, under the name it plays by."""
+    """A bot with its settings, under the name it plays by; a manifest may leave out what is not decisive."""
+
+    __pydantic_config__: ClassVar[dict[str, object]] = {"strict": False}  # else it is made of no mapping
 
     name: str
-    bot: str
-    settings: Mapping[str, Any]
-    source: str  # sha256 of the bot's file
+    bot: str = ""
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    source: str = ""  # sha256 of the bot's file
     prompt: str = ""  # a model player's: digest of the prompt's sources, and sha256 of the fallback's file
     fallback: str = ""
 
 
-class Entry(Protocol):
-    """A player as an experiment has it, or the manifest of a run."""
-
-    @property
-    def settings(self) -> Mapping[str, Any]:
-        """What it is made with."""
-
-    @property
-    def prompt(self) -> str:
-        """Of a player that asks a model, the digest of what it asks with."""
-
-
-def kind_of_player(player: Entry) -> PlayerKind:
+def kind_of_player(player: PlayerSpec) -> PlayerKind:
     """What decides for this player of a run: a language model, the house in a model's place, or code."""
     if not player.prompt:
         return "hand-written"
@@ -69,11 +62,13 @@ def contender_seats(table_sizes: Sequence[int]) -> int:
 class Shard:
     """A part of a run that is played apart (`shards.py`)."""
 
-    number: int  # from 1
-    of: int
-    games: int  # of the whole run
-    first_game: int
-    engine: str  # digest of the game's package
+    __pydantic_config__: ClassVar[dict[str, object]] = {"strict": False}  # else it is made of no mapping
+
+    number: Count  # from 1
+    of: Count
+    games: Count  # of the whole run
+    first_game: Count
+    engine: str = ""  # digest of the game's package
 
     def __str__(self) -> str:
         return f"{self.number} of {self.of}"

@@ -8,18 +8,16 @@ A replay of model players shared out over processes: each plays some deals of a 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
-from dataclasses import dataclass, field
-from functools import cached_property, lru_cache, partial
+from dataclasses import dataclass
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, get_args
 
-from dubito import __version__
 from dubito.errors import DubitoError, UsageError, one_line
-from dubito.experiment.experiment import Experiment, PlayerSpec
-from dubito.experiment.play import ChunkPlayer, ChunkResult, chunk_numbers, deals_of, first_game_of
+from dubito.experiment.experiment import Experiment
+from dubito.experiment.play import ChunkResult, chunk_numbers, deals_of, first_game_of
 from dubito.experiment.progress import ModelProgress
-from dubito.experiment.resolve import model_specs, settings_of
-from dubito.experiment.stored import bots_of_run, read_run
+from dubito.experiment.stored import StoredRun, bots_of_run, read_run
 from dubito.experiment.threads import ThreadedChunks
 from dubito.experiment.workers import Task, in_order, joined, new_stop, play_chunks, processes, until_cut
 from dubito.game import Lie, Results, State
@@ -39,86 +37,22 @@ from dubito.store.run_db import Chunk, RunDb
 
 if TYPE_CHECKING:
     from dubito.experiment.models import Models
-    from dubito.llm.prompts import Prompt
 
 LIES: Final[tuple[Lie, ...]] = get_args(Lie)
 LIES_COUNTED: Final = 1_000  # games of a run in which lies are counted, since each has to be played again
 
 
-@dataclass(frozen=True)
-class RunToReplay:
-    """A run as its folder has it, ready to be played again."""
-
-    folder: Path
-    db: RunDb
-    experiment: Experiment
-    registry: Registry
-    mismatches: list[str] = field(default_factory=list)
-
-    @cached_property
-    def has_bots(self) -> bool:
-        """Whether its games can be played again with the very bots that played: with models, from their records."""
-        experiment, find = self.experiment, self.registry.find
-        if model_specs(experiment, self.registry):
-            return True
-        return all(find(player.bot).digest == player.source for player in experiment.players)
-
-    @cached_property
-    def player(self) -> ChunkPlayer:
-        """Who plays it."""
-        return ChunkPlayer(self.experiment, self.registry)
-
-    def models(self, tape: ReplayTape, as_kept: bool = False) -> "Models | None":
-        """The model players, who ask the tape; None in a run of hand-written bots.
-
-        `as_kept`: with the prompts that the run kept, since those on disk may be newer.
-        """
-        experiment, registry = self.experiment, self.registry
-        specs = model_specs(experiment, registry)
-        if not specs:
-            return None
-        from dubito.experiment.models import Models, decider_of
-
-        players = {}
-        for spec in specs:
-            prompt = self._prompt(spec, as_kept)
-            players[spec.name] = decider_of(spec, experiment, registry, prompt, tape.ask, tape, lambda outcome: None)
-        return Models(players)
-
-    def _prompt(self, spec: PlayerSpec, as_kept: bool) -> "Prompt":
-        """The prompt as the run kept it, if wanted or where there is none here; else as it stands now."""
-        from dubito.llm.prompts import Prompt, load_prompt
-
-        name, there = settings_of(spec, self.registry).prompt, ModelLog(self.db).prompt(spec.prompt)
-        try:
-            prompt = None if as_kept else load_prompt(name, self.registry.working_directory, self.registry.game)
-        except UsageError:
-            if not there:
-                raise
-            prompt = None
-        if prompt is None:
-            return Prompt(Path(name), there, self.registry.game)
-        if prompt.digest != spec.prompt:
-            changed = sorted(name for name in {*there, *prompt.sources} if there.get(name) != prompt.sources.get(name))
-            self.mismatches.append(f"the prompt of {one_line(spec.name)} was changed since: {', '.join(changed)}")
-        return prompt
-
-
-def run_to_replay(folder: Path, registry: Registry) -> RunToReplay:
+def run_to_replay(folder: Path, registry: Registry) -> StoredRun:
     """The run in this folder; raises UsageError if it cannot be played again here."""
-    stored = read_run(folder, registry.working_directory)
-    stored.db.check(stored.first_game)
-    kept = RunToReplay(folder, stored.db, stored.experiment(), registry)
-    made_with = stored.manifest.versions.get("dubito")
-    if made_with != __version__:
-        kept.mismatches.append(f"the run was made by dubito {made_with}, this is {__version__}")
-    for spec in kept.experiment.players:
-        if registry.find(spec.bot).digest != spec.source:
-            kept.mismatches.append(f"the file of {spec.bot} was changed since")
-        fallback = spec.settings.get("fallback")
-        if spec.fallback and registry.find(str(fallback)).digest != spec.fallback:
-            kept.mismatches.append(f"the file of {fallback}, fallback of {one_line(spec.name)}, was changed since")
-    return kept
+    run = read_run(folder, registry.working_directory)
+    check_to_replay(run)
+    return run
+
+
+def check_to_replay(run: StoredRun) -> None:
+    """Raise UsageError if the run cannot be played again here."""
+    run.db.check(run.first_game)
+    _ = run.mismatches
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +85,7 @@ class LieCounts:
         return clustered_rate(*self.sums[player, lie])
 
 
-def lies_told(kept: RunToReplay, game: int) -> list[ToldLie]:
+def lies_told(kept: StoredRun, game: int) -> list[ToldLie]:
     """The lies of a game in their order: with models from its record, else played again from its seed.
 
     Raises UsageError if it is not the game that the run keeps.
@@ -183,7 +117,7 @@ def lies_told(kept: RunToReplay, game: int) -> list[ToldLie]:
     return told
 
 
-def count_lies(kept: RunToReplay, most: int = LIES_COUNTED) -> LieCounts:
+def count_lies(kept: StoredRun, most: int = LIES_COUNTED) -> LieCounts:
     """The lies of at most so many games, in whole deals; raises UsageError if a bot would now play otherwise."""
     results, experiment = kept.registry.game.results, kept.experiment
     habit = results.habit(results.lies)
@@ -215,15 +149,9 @@ def lies_of(folder: Path, registry: Registry) -> LieCounts | None:
         return count_lies(kept) if kept.has_bots else None
 
 
-def table_of(kept: RunToReplay, game: int, heard: HearReply) -> tuple[Table, list[str]]:
-    """The table of one game before its first turn, and who sits there; `heard` is told each question's end.
-
-    Raises UsageError if the run does not keep that game.
-    """
-    games = kept.experiment.game_numbers
-    if game not in games:
-        raise UsageError(f"{kept.folder} keeps the games {games.start} to {games.stop - 1}: there is no game {game}")
-    models = kept.models(ReplayTape(ModelLog(kept.db), heard))
+def table_of(kept: StoredRun, game: int, heard: HearReply) -> tuple[Table, list[str]]:
+    """The table of one game before its first turn, and who sits there; `heard` is told each question's end."""
+    models = kept.asking(ReplayTape(ModelLog(kept.db), heard))
     table, lineup = kept.player.table_of(game, models, Journal())
     return table, [kept.experiment.players[player].name for player in lineup.seats]
 
@@ -238,7 +166,7 @@ def worth(games: int, workers: int) -> int:
 
 
 def shared_chunks(
-    kept: RunToReplay, workers: int, tape: ReplayTape, progress: Callable[[int], None]
+    kept: StoredRun, workers: int, tape: ReplayTape, progress: Callable[[int], None]
 ) -> Iterator[ChunkResult]:
     """The chunks in order, played by so many processes.
 
@@ -248,7 +176,7 @@ def shared_chunks(
 
 
 def _played(
-    kept: RunToReplay, workers: int, tape: ReplayTape, progress: Callable[[int], None]
+    kept: StoredRun, workers: int, tape: ReplayTape, progress: Callable[[int], None]
 ) -> Iterator[tuple[Task, ChunkResult]]:
     """Each share as it was played, in order."""
     games, stop, play = 0, new_stop(workers), partial(_play, kept.folder, kept.registry.working_directory)
@@ -262,7 +190,7 @@ def _played(
             yield share, played
 
 
-def _shares(kept: RunToReplay, workers: int) -> Iterator[Task]:
+def _shares(kept: StoredRun, workers: int) -> Iterator[Task]:
     for number in chunk_numbers(kept.experiment):
         of = min(workers * _SHARES, len(deals_of(kept.experiment, number)))
         yield from (Task(number, part, of) for part in range(of))
@@ -280,7 +208,7 @@ def _player(folder: Path, home: Path) -> tuple[ThreadedChunks, ReplayTape]:
     """The run, opened once in a worker process."""
     kept = run_to_replay(folder, bots_of_run(folder, home))
     tape = ReplayTape(ModelLog(kept.db))
-    models = kept.models(tape)
+    models = kept.asking(tape)
     assert models is not None
     return ThreadedChunks(kept.player, models, 1, ModelProgress(), lambda games: None), tape
 
@@ -296,11 +224,11 @@ class ReplayResult:
     difference: Differs | None = None
 
 
-def replay(kept: RunToReplay, workers: int, progress: Callable[[int], None]) -> ReplayResult:
+def replay(kept: StoredRun, workers: int, progress: Callable[[int], None]) -> ReplayResult:
     """Play all games again and compare; `progress` is told how many games are played."""
     tape, db, experiment = ReplayTape(ModelLog(kept.db)), kept.db, kept.experiment
     tally, difference, games = Tally(), None, 0
-    models = kept.models(tape)
+    models = kept.asking(tape)
     try:
         progress(0)
         for played in _chunks(kept, models, tape, workers, progress):
@@ -318,7 +246,7 @@ def replay(kept: RunToReplay, workers: int, progress: Callable[[int], None]) -> 
 
 
 def _chunks(
-    kept: RunToReplay, models: "Models | None", tape: ReplayTape, workers: int, progress: Callable[[int], None]
+    kept: StoredRun, models: "Models | None", tape: ReplayTape, workers: int, progress: Callable[[int], None]
 ) -> Iterator[ChunkResult]:
     experiment = kept.experiment
     numbers = chunk_numbers(experiment)
@@ -358,7 +286,7 @@ def _compare(db: RunDb, experiment: Experiment, played: ChunkResult, results: Re
         raise Differs(f"games {first} to {first + len(rows) - 1}", "their digest differs", said)
 
 
-def _compare_results(kept: RunToReplay, tally: Tally) -> None:
+def _compare_results(kept: StoredRun, tally: Tally) -> None:
     """Raise Differs unless the published counts are what the games add up to."""
     names = [player.name for player in kept.experiment.players]
     file = kept.folder / run_folder.RESULTS

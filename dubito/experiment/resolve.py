@@ -44,18 +44,18 @@ def resolve(config: Config, registry: Registry, fills_tables: bool = True) -> Ex
     contenders = _players("contenders", config.contenders, registry, config)
     _check_names(field, contenders)
     experiment = Experiment(
-        config.games,
-        sizes,
-        config.seed,
-        tuple(field),
-        tuple(contenders),
-        rules.model_dump(),
-        config.on_bot_error,
-        config.provider_errors,
-        config.bot_deadline,
-        game.name,
-        "" if game.name == DUBITO else source_of(game, registry.working_directory),
-        game.lineup,
+        games=config.games,
+        table_sizes=sizes,
+        seed=config.seed,
+        field=tuple(field),
+        contenders=tuple(contenders),
+        rules=rules.model_dump(),
+        on_bot_error=config.on_bot_error,
+        provider_errors=config.provider_errors,
+        bot_deadline=config.bot_deadline,
+        game=game.name,
+        game_source="" if game.name == DUBITO else source_of(game, registry.working_directory),
+        lineup=game.lineup,
     )
     _check_field(experiment, config, fills_tables)
     if config.bot_deadline is not None and any(registry.find(spec.bot).cls.is_model for spec in experiment.players):

@@ -15,7 +15,7 @@ from typing import Any, Final
 from dubito.errors import RunStopped, UsageError, one_line
 from dubito.experiment.experiment import Experiment, Shard
 from dubito.experiment.play import DEALS, chunk_numbers, first_game_of
-from dubito.experiment.stored import StoredRun, StoredShard, opened_run
+from dubito.experiment.stored import StoredRun, opened_run
 from dubito.game.find import Registry, source_of
 from dubito.stats.ranking import all_games
 from dubito.stats.tally import Tally, kept_tally
@@ -106,7 +106,7 @@ def default_folder(shards: Sequence[StoredRun]) -> Path:
     """Where the whole run would lie if it had been played where its first shard was."""
     folder = shards[0].folder.resolve()
     named = _NAMED(folder.name)
-    return shards[0].folder.parent / (named[1] if named else f"run-{shards[0].experiment().digest()}")
+    return shards[0].folder.parent / (named[1] if named else f"run-{shards[0].experiment.digest()}")
 
 
 def merge(shards: Sequence[StoredRun], folder: Path) -> None:
@@ -160,7 +160,7 @@ def _manifest(shards: Sequence[StoredRun]) -> dict[str, Any]:
     return {"games": shard_of(shards[0]).games, "identity": identity, "versions": versions}
 
 
-def shard_of(run: StoredRun) -> StoredShard:
+def shard_of(run: StoredRun) -> Shard:
     """Which shard a run is."""
     assert run.identity.shard is not None  # `shards_in` has seen to it
     return run.identity.shard

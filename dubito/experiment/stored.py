@@ -8,13 +8,16 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final, cast
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
+from dubito import __version__
 from dubito.errors import RunStopped, UsageError, one_line
 from dubito.experiment.experiment import (
+    Count,
     Experiment,
+    OnBotError,
     PlayerSpec,
     Shard,
     contender_seats,
@@ -30,8 +33,13 @@ from dubito.store.folder import DATABASE, MANIFEST, read_manifest
 from dubito.store.model_log import ModelLog, PlayerLog
 from dubito.store.run_db import RunDb
 
+if TYPE_CHECKING:
+    from dubito.experiment.models import Models
+    from dubito.experiment.play import ChunkPlayer
+    from dubito.llm.prompts import Prompt
+    from dubito.llm.tape import ReplayTape
+
 _MOST_SEATS: Final = 1000  # of a table in a file
-_Count = Annotated[int, Field(ge=0, le=10**12)]
 
 
 class _Stated(BaseModel):
@@ -40,46 +48,28 @@ class _Stated(BaseModel):
     model_config = ConfigDict(extra="allow", strict=True, frozen=True)
 
 
-class StoredPlayer(_Stated):
-    """A player of the field or a contender; what else it has is compared as it is."""
-
-    name: str
-    bot: str = ""
-    settings: dict[str, Any] = {}
-    source: str = ""
-    prompt: str = ""
-    fallback: str = ""
-
-
-class StoredShard(_Stated):
-    """Which part of a run this is (`experiment.py: Shard`)."""
-
-    number: _Count
-    of: _Count
-    games: _Count
-    first_game: _Count
-    engine: str = ""
-
-
 class Identity(_Stated):
     """What can change a run's results."""
 
     game: str = DUBITO
     seed: int
     table_sizes: list[Annotated[int, Field(ge=1, le=_MOST_SEATS)]] = Field(min_length=1)
-    bots: list[StoredPlayer] = Field(min_length=1)
-    contenders: list[StoredPlayer]
+    bots: list[PlayerSpec] = Field(min_length=1)
+    contenders: list[PlayerSpec]
     rules: dict[str, Any]
     on_bot_error: str
-    shard: StoredShard | None = None
+    shard: Shard | None = None
 
 
 class Manifest(_Stated):
     """What `manifest.yaml` says of a run."""
 
-    games: _Count
+    games: Count
     identity: Identity
     versions: dict[str, Any] = {}
+
+
+_PLAYER: Final = TypeAdapter(PlayerSpec)
 
 
 def kinds_in(manifest: Mapping[str, Any]) -> dict[str, PlayerKind]:
@@ -87,7 +77,7 @@ def kinds_in(manifest: Mapping[str, Any]) -> dict[str, PlayerKind]:
     every = manifest["identity"]
     entries = [one for key in ("bots", "contenders", "prompts") for one in every.get(key) or ()]
     try:
-        return {player.name: kind_of_player(player) for player in map(StoredPlayer.model_validate, entries)}
+        return {player.name: kind_of_player(player) for player in map(_PLAYER.validate_python, entries)}
     except ValidationError as error:
         raise UsageError(f"{MANIFEST} is damaged: {fault(error)}") from None
 
@@ -150,7 +140,7 @@ class StoredRun:
         return self.kept // self.games_per_deal
 
     @cached_property
-    def players(self) -> list[StoredPlayer]:
+    def players(self) -> list[PlayerSpec]:
         """Field, then the contenders that are not in it: the order of the tally's keys."""
         field, contenders = self.identity.bots, self.identity.contenders
         return field + [player for player in contenders if player not in field]
@@ -200,27 +190,99 @@ class StoredRun:
         """The contenders as they are compared, as those of the `run`th of several runs."""
         return contenders_of(self.contenders, self.models, self.kinds, run, self.contender_seats)
 
+    @cached_property
     def experiment(self) -> Experiment:
         """The experiment of the games that are kept; raises UsageError if the manifest does not tell all of it."""
-        identity, players = self.identity.model_dump(exclude_unset=True), TypeAdapter(tuple[PlayerSpec, ...])
+        identity, more = self.identity, self.identity.model_extra or {}
         try:
             return Experiment(
-                self.kept,
-                tuple(identity["table_sizes"]),
-                identity["seed"],
-                players.validate_python(identity["bots"]),
-                players.validate_python(identity["contenders"]),
-                self.game.rules(**identity["rules"]).model_dump(),
-                identity["on_bot_error"],
-                identity["provider_errors"],
-                identity.get("bot_deadline"),
-                self.game.name,
-                identity.get("game_source", ""),
-                self.game.lineup,
-                Shard(**identity["shard"]) if "shard" in identity else None,
+                games=self.kept,
+                table_sizes=tuple(identity.table_sizes),
+                seed=identity.seed,
+                field=tuple(identity.bots),
+                contenders=tuple(identity.contenders),
+                rules=self.game.rules(**identity.rules).model_dump(),
+                on_bot_error=cast(OnBotError, identity.on_bot_error),
+                provider_errors=more["provider_errors"],
+                bot_deadline=more.get("bot_deadline"),
+                game=self.game.name,
+                game_source=more.get("game_source", ""),
+                lineup=self.game.lineup,
+                shard=identity.shard,
             )
-        except (KeyError, TypeError, ValueError, ValidationError):
+        except (KeyError, TypeError, ValueError):  # of which a ValidationError is one
             raise UsageError(f"{self.folder / MANIFEST} is damaged: its identity cannot be read") from None
+
+    @cached_property
+    def registry(self) -> Registry:
+        """The bots of its game, the user's own from `home`."""
+        return find_bots(self.home, self.identity.game)
+
+    @cached_property
+    def mismatches(self) -> list[str]:
+        """What is not as it was when the run was made, a sentence each; prompts are added as they are read."""
+        found, made_with = [], self.manifest.versions.get("dubito")
+        if made_with != __version__:
+            found.append(f"the run was made by dubito {made_with}, this is {__version__}")
+        for spec in self.experiment.players:
+            if self.registry.find(spec.bot).digest != spec.source:
+                found.append(f"the file of {spec.bot} was changed since")
+            fallback = spec.settings.get("fallback")
+            if spec.fallback and self.registry.find(str(fallback)).digest != spec.fallback:
+                found.append(f"the file of {fallback}, fallback of {one_line(spec.name)}, was changed since")
+        return found
+
+    @cached_property
+    def has_bots(self) -> bool:
+        """Whether its games can be played again with the very bots that played: with models, from their records."""
+        if any(self.registry.find(player.bot).cls.is_model for player in self.experiment.players):
+            return True
+        return all(self.registry.find(player.bot).digest == player.source for player in self.experiment.players)
+
+    @cached_property
+    def player(self) -> "ChunkPlayer":
+        """Who plays it again."""
+        from dubito.experiment.play import ChunkPlayer  # late, as what follows: to list runs takes none of it
+
+        return ChunkPlayer(self.experiment, self.registry)
+
+    def asking(self, tape: "ReplayTape", as_kept: bool = False) -> "Models | None":
+        """The model players, who ask the tape; None in a run of hand-written bots.
+
+        `as_kept`: with the prompts that the run kept, since those on disk may be newer.
+        """
+        from dubito.experiment.resolve import model_specs
+
+        experiment, registry = self.experiment, self.registry
+        specs = model_specs(experiment, registry)
+        if not specs:
+            return None
+        from dubito.experiment.models import Models, decider_of
+
+        players = {}
+        for spec in specs:
+            prompt = self._prompt(spec, as_kept)
+            players[spec.name] = decider_of(spec, experiment, registry, prompt, tape.ask, tape, lambda outcome: None)
+        return Models(players)
+
+    def _prompt(self, spec: PlayerSpec, as_kept: bool) -> "Prompt":
+        """The prompt as the run kept it, if wanted or where there is none here; else as it stands now."""
+        from dubito.experiment.resolve import settings_of
+        from dubito.llm.prompts import Prompt, load_prompt
+
+        name, there = settings_of(spec, self.registry).prompt, ModelLog(self.db).prompt(spec.prompt)
+        try:
+            prompt = None if as_kept else load_prompt(name, self.registry.working_directory, self.registry.game)
+        except UsageError:
+            if not there:
+                raise
+            prompt = None
+        if prompt is None:
+            return Prompt(Path(name), there, self.registry.game)
+        if prompt.digest != spec.prompt:
+            changed = sorted(name for name in {*there, *prompt.sources} if there.get(name) != prompt.sources.get(name))
+            self.mismatches.append(f"the prompt of {one_line(spec.name)} was changed since: {', '.join(changed)}")
+        return prompt
 
 
 def read_run(folder: Path, home: Path | None = None) -> StoredRun:
@@ -235,9 +297,9 @@ def read_run(folder: Path, home: Path | None = None) -> StoredRun:
 
 
 @contextmanager
-def opened_run(folder: Path) -> Iterator[StoredRun]:
+def opened_run(folder: Path, home: Path | None = None) -> Iterator[StoredRun]:
     """The same, closed at the end; whatever in it cannot be read is a UsageError too."""
-    run = read_run(folder)
+    run = read_run(folder, home)
     with only_read(), run.db:
         yield run
 

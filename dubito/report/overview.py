@@ -9,8 +9,8 @@ from itertools import combinations, starmap
 from typing import Final
 
 from dubito.errors import listed, one_line
-from dubito.experiment.experiment import stand_ins_in_words
-from dubito.experiment.stored import StoredPlayer, StoredRun
+from dubito.experiment.experiment import PlayerSpec, stand_ins_in_words
+from dubito.experiment.stored import StoredRun
 from dubito.llm.prices import PICO, dollars
 from dubito.report.run_tables import (
     bot_errors,
@@ -250,6 +250,6 @@ def _about(source: StoredRun) -> list[Block]:
     ]
 
 
-def _role(source: StoredRun, player: StoredPlayer) -> str:
+def _role(source: StoredRun, player: PlayerSpec) -> str:
     roles = {"field": source.identity.bots, "contender": source.identity.contenders}
     return " and ".join(role for role, players in roles.items() if player in players)

@@ -2,7 +2,7 @@
 
 import shutil
 from collections.abc import Iterable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from importlib.resources import as_file, files
 from pathlib import Path
 from typing import Final
@@ -54,12 +54,12 @@ def write_report(
     folder = output or run_folder / FOLDER
     if output is None and folder.is_symlink():  # the run may be anybody's: only a link that its user names is followed
         raise UsageError(f"{one_line(str(folder))} is a link: delete it, or choose where to write with --output")
-    with opened_run(run_folder) as source:
+    with opened_run(run_folder, registry.working_directory) as source:
         if not source.kept:
             raise UsageError(f"{source} keeps no finished game: there is nothing to show yet")
         choice = chosen_games(source, games)
-        with _draft_of(folder) as draft, closing(ReplayedGames(source, registry)) as played:
-            shown = ShownGames(source, choice, played, ModelDecisions(source.db, source.game))
+        with _draft_of(folder) as draft:
+            shown = ShownGames(source, choice, ReplayedGames(source), ModelDecisions(source.db, source.game))
             _write(draft, source, shown, scan(source, scanned))
     return folder / "index.html"
 

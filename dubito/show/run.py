@@ -4,14 +4,13 @@ A run watched from outside: which of its games are finished, and each of them as
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from dubito.errors import DubitoError, UsageError, one_line
-from dubito.experiment.replay import LieCounts, RunToReplay, count_lies, run_to_replay, table_of
+from dubito.experiment.replay import LieCounts, check_to_replay, count_lies, table_of
 from dubito.experiment.stored import StoredRun, read_run
-from dubito.game.find import Registry, find_bots
 from dubito.game.record import output_of
 from dubito.game.streams import DealStreams
 from dubito.game.words import labels
@@ -30,10 +29,8 @@ class ReplayedGames:
     """Plays the games of a run again: with models from their record, hand-written ones from their seed."""
 
     source: StoredRun
-    registry: Registry
-    _kept: RunToReplay | None = field(default=None, init=False)
+    _changed: dict[str, str] | None = field(default=None, init=False)  # None: nothing was played again yet
     _reason: str | None = field(default=None, init=False)
-    _changed: dict[str, str] = field(default_factory=dict, init=False)
 
     def play(self, game: int) -> dict[str, Any]:
         """The whole game, told; raises NotShown if it cannot be had as it was."""
@@ -56,11 +53,10 @@ class ReplayedGames:
         """The lies of the run's first games, None in a game without; raises NotShown if they cannot be counted."""
         if self.source.game.lie is None:
             return None
-        kept = self._opened()
-        if self._changed and not self.source.models:
-            raise NotShown(next(iter(self._changed.values())))
+        if (changed := self._other_bots()) and not self.source.models:
+            raise NotShown(next(iter(changed.values())))
         try:
-            return count_lies(kept)
+            return count_lies(self.source)
         except DubitoError as error:
             raise NotShown(str(error)) from None
 
@@ -88,17 +84,18 @@ class ReplayedGames:
                 return self._from_record(game, names, record_in(record, self.source.db.path))
             except (UsageError, ValueError):  # its rules or its outputs are none of the game's
                 raise NotShown("its record was changed or is damaged") from None
-        self._opened()
+        changed = self._other_bots()
         for name in names:
-            if name in self._changed:
-                raise NotShown(self._changed[name])
+            if name in changed:
+                raise NotShown(changed[name])
         session, seated = self._at_table(game)
         if seated != names:
             raise NotShown("its seed seats other players than the run has it: the harness was changed since")
         return session
 
     def _at_table(self, game: int) -> tuple[Session, list[str]]:
-        table, names = table_of(self._opened(), game, lambda place, question, end: None)
+        self._other_bots()
+        table, names = table_of(self.source, game, lambda place, question, end: None)
         return Session(self.source.game, table.game, labels(names, None), moves_at(table)), names
 
     def _from_record(self, game: int, names: list[str], record: dict[str, Any]) -> Session:
@@ -109,27 +106,22 @@ class ReplayedGames:
             raise NotShown("its cards are not those that its seed deals: the record was changed or is damaged")
         return of_outputs(spec, state, (output_of(spec, kept) for kept in record["outputs"]), labels(names, None))
 
-    def _opened(self) -> RunToReplay:
-        """The run as it can be played again; raises NotShown with the same reason each time."""
-        if self._kept is None and self._reason is None:
+    def _other_bots(self) -> Mapping[str, str]:
+        """By player, that its bot would play otherwise; raises NotShown if nothing of the run can be played again, with
+        the same reason each time."""
+        if self._changed is None and self._reason is None:
             try:
-                kept = run_to_replay(self.source.folder, self.registry)
-                whole = replace(kept.experiment, games=self.source.games)  # all that there will be
-                self._kept = replace(kept, experiment=whole)
+                check_to_replay(self.source)
                 self._changed = {
                     spec.name: f"the file of {one_line(spec.bot)} was changed since, and it would play otherwise"
-                    for spec in self._kept.experiment.players
-                    if self.registry.find(spec.bot).digest != spec.source
+                    for spec in self.source.experiment.players
+                    if self.source.registry.find(spec.bot).digest != spec.source
                 }
             except UsageError as error:
                 self._reason = str(error)
-        if self._kept is None:
+        if self._changed is None:
             raise NotShown(self._reason)
-        return self._kept
-
-    def close(self) -> None:
-        if self._kept is not None:
-            self._kept.db.__exit__()
+        return self._changed
 
 
 class FollowedRun:
@@ -139,15 +131,14 @@ class FollowedRun:
         """Bots of the user's own are looked for in `home`; raises UsageError if there is no run that can be read."""
         self._folder, self._home = folder, home
         self.source = read_run(folder, home)
-        self._registry = find_bots(home, self.source.game.name)
-        self.games = ReplayedGames(self.source, self._registry)
+        self.games = ReplayedGames(self.source)
 
     def read_again(self) -> None:
         """It may have been made longer."""
         source = read_run(self._folder, self._home)  # first: what cannot be read now is left as it was
         self.close()
         self.source = source
-        self.games = ReplayedGames(self.source, self._registry)
+        self.games = ReplayedGames(self.source)
 
     def finished(self) -> Collection[int]:
         """The numbers of the games that were played to their end; those of a chunk may not be kept yet."""
@@ -186,5 +177,4 @@ class FollowedRun:
         return ModelDecisions(self.source.db, self.source.game).of_game(game, told, Texts())
 
     def close(self) -> None:
-        self.games.close()
         self.source.db.__exit__()

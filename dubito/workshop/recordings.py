@@ -37,8 +37,8 @@ from dubito.errors import UsageError, one_line
 from dubito.experiment.experiment import Experiment
 from dubito.experiment.models import Models
 from dubito.experiment.play import ChunkPlayer, Lineup
-from dubito.experiment.replay import RunToReplay
 from dubito.experiment.resolve import model_specs
+from dubito.experiment.stored import StoredRun
 from dubito.files import fault, read_text
 from dubito.game import GameEvent, Position, Spec
 from dubito.game.find import Registry, find_bots
@@ -242,7 +242,7 @@ class _Moves:
                     notebook.observe(event, player.cards)
 
 
-def from_run(kept: RunToReplay, nodes: Collection[str], count: int) -> list[RecordedPosition]:
+def from_run(kept: StoredRun, nodes: Collection[str], count: int) -> list[RecordedPosition]:
     """Positions of a run's games, played again: hand-written bots from the seed, models through the tape.
 
     Raises UsageError if the run keeps no game, or a bot now plays differently; Differs if a model would be asked
@@ -254,12 +254,12 @@ def from_run(kept: RunToReplay, nodes: Collection[str], count: int) -> list[Reco
     return _collected(experiment.game_numbers, watched_games(kept), nodes, count)
 
 
-def watched_games(kept: RunToReplay) -> Callable[[int], list[RecordedPosition]]:
+def watched_games(kept: StoredRun) -> Callable[[int], list[RecordedPosition]]:
     """Plays a game of the run again, by its number, and gives all its positions, in their order.
 
     Raises UsageError if a bot now plays differently; Differs if a model would be asked something else now.
     """
-    models = kept.models(ReplayTape(ModelLog(kept.db)), as_kept=True)
+    models = kept.asking(ReplayTape(ModelLog(kept.db)), as_kept=True)
 
     def refuse_another(game: int, lineup: Lineup, table: Table) -> None:
         ended = outcome_of(table.game, lineup.seats, lineup.contender_seat, table.fallback_turns).pack()

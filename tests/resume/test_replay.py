@@ -79,7 +79,7 @@ def test_two_processes_play_the_same_as_one(run: Shell) -> None:
     """All of a chunk: outcomes, decisions, records, sums; the first difference too."""
     kept = run_to_replay(Path("r"), find_bots(run.folder))
     alone, shared, told = ReplayTape(ModelLog(kept.db)), ReplayTape(ModelLog(kept.db)), list[int]()
-    models = kept.models(alone)
+    models = kept.asking(alone)
     assert models is not None
     player = ChunkPlayer(kept.experiment, kept.registry)
     one = ThreadedChunks(player, models, 1, ModelProgress(), lambda games: None).play(0, lambda: False)

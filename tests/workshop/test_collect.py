@@ -9,7 +9,8 @@ import pytest
 import yaml
 
 from dubito.errors import UsageError
-from dubito.experiment.replay import RunToReplay, run_to_replay
+from dubito.experiment.replay import run_to_replay
+from dubito.experiment.stored import StoredRun
 from dubito.game.streams import DealStreams
 from dubito.game.table import Entrant
 from dubito.games.dubito.bot import NODES, FiveNodes, PlayerAI
@@ -42,7 +43,7 @@ from tests.prompts.kit import RULES, Asked, asked_bot, by_temper
 from tests.workshop.kit import FIELD, PLAIN, REASONED, positions, prompt
 
 
-def kept(folder: Path) -> RunToReplay:
+def kept(folder: Path) -> StoredRun:
     """The run in this folder."""
     return run_to_replay(folder, registry())
 
