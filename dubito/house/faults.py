@@ -1,8 +1,7 @@
 """Faults on purpose: which tries and which replies are struck, and by what. The same try is struck again.
 
-What can be wrong with a reply that arrives in full, with status 200: its text, its shape, or its bytes.
-
-What can befall a try: an error in place of the answer, or an answer that does not arrive as it should.
+A try gets an error in place of the answer, or an answer that does not arrive as it should; a reply that arrives in
+full, with status 200, is wrong in its text, its shape, or its bytes.
 """
 
 import json

@@ -1,12 +1,6 @@
-"""What all protocols share: a request read, a text written, and the face that a protocol shows.
+"""The protocols, as much of them as the house speaks: requests read, replies and errors written.
 
-Anthropic's Messages API, as much of it as the house speaks.
-
-What OpenAI's two protocols share: key, errors, headers, the list of models, and how a cache would hold a prompt.
-
-OpenAI's Chat Completions, as much of it as the house speaks; other servers speak it too.
-
-OpenAI's Responses API, as much of it as the house speaks.
+Anthropic's Messages API, and OpenAI's Chat Completions, which other servers speak too, and Responses API.
 """
 
 from abc import ABC, abstractmethod

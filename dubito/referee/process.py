@@ -1,9 +1,7 @@
-"""The process of a bot: started alone or by its keeper in a world of its own, signalled, ended with its children.
+"""The process of a bot: started alone or by its keeper, lines to it and from it, its end with its children.
 
-A bot's process: lines to it and from it, its standard error, and its end.
-
-Nothing here waits, so that no bot can hold the referee: all pipes are non-blocking, and who looks at them
-(`match_table`) has a deadline. How the process is started and what is killed with it is `process`'s matter.
+Nothing here waits, so that no bot can hold the referee: all pipes are non-blocking, and who looks at them (`table`)
+has a deadline.
 """
 
 import errno

@@ -1,8 +1,7 @@
-"""Bots by name: what starts one, checked before anything is played, and what it is given.
+"""Bots by name: what starts one, checked before anything is played, and what keeps it to its share.
 
-What keeps a bot to its share: a world of its own, a core, memory, an end with the match: Linux's means, if there.
-
-What could be enforced is a fact of the machine; `Confinement.facts()` says it, for the log.
+That is a world of its own, a core, memory and an end with the match, by Linux's means where they are there: what could
+be enforced is a fact of the machine, which `Confinement.facts()` says for the log.
 """
 
 import ctypes

@@ -1,8 +1,7 @@
-"""How long a bot may take, and how often it may break the rules: the announcement's figures.
+"""The announcement's figures, the games that a tournament can be held in, and what is written to bots.
 
-The games of a tournament: any of OpenSpiel's for two in which a seat sees a tensor, found by name at run time.
-
-What is written to bots: the announcement's protocol (`v1`), and that of the referee written later (`v2`).
+Games are any of OpenSpiel's for two in which a seat sees a tensor, found by name at run time. The protocols are the
+announcement's (`v1`) and that of the referee written later (`v2`).
 """
 
 import re
