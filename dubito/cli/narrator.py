@@ -1,7 +1,4 @@
-"""One game, told turn by turn, in words for people.
-
-How fast a game is told: the speeds of the table in the browser, or seconds.
-"""
+"""One game told in the terminal, turn by turn: its words, its pace, and the file that keeps it."""
 
 import sys
 import time

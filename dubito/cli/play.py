@@ -1,7 +1,4 @@
-"""`dubito play`: a person among bots, in the terminal.
-
-`dubito web`: a table in the browser, until Ctrl-C.
-"""
+"""`dubito play`: a person among bots in the terminal; `dubito web`: in the browser, until Ctrl-C."""
 
 import io
 import shlex

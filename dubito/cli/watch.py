@@ -1,9 +1,4 @@
-"""`dubito watch`: a game between bots and models, or the games of a run, told live.
-
-The games of a run told as they finish. The run is only read.
-
-`dubito watch --web`: games in the browser with nobody sitting, until Ctrl-C.
-"""
+"""`dubito watch`: a game between bots and models, or the games of a run as they finish; told, or in the browser."""
 
 import os
 import threading

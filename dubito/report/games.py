@@ -1,7 +1,4 @@
-"""The games of a report, one by one, and their list.
-
-Which games of a run a report shows.
-"""
+"""The games of a report: which are shown, each of them, and their list."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field

@@ -1,11 +1,7 @@
-"""A person at the table: their seat among bots, what they may do there, and the game in words to them.
+"""A person at the table, and who can sit down with them: hand-written bots, and model players with a way to ask.
 
-Bots are stepped by the code that a run uses; the person's output is checked before the move is made, so
-that a mistake of theirs changes nothing.
-
-What models think at a table, for those who may see everything: told as each decision is taken.
-
-Who a person can sit down with: hand-written bots, and model players with a way to ask.
+Bots are stepped by the code that a run uses; the person's output is checked before the move is made, so that a mistake
+of theirs changes nothing. What models think is told as each decision is taken, to those who may see everything.
 """
 
 import secrets

@@ -1,7 +1,4 @@
-"""The games of a run, played again to be told: each is checked against what the run has of it.
-
-A run watched from outside: which of its games are finished, and each of them as it was. It is only read.
-"""
+"""A run before somebody, only read: its finished games, each played again and checked against what the run has."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field

@@ -5,7 +5,7 @@ Sources are players at a table (of a person, of a run, of bots alone) and the ou
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dubito.errors import BotError, UsageError
 from dubito.game import PlayerKind, Spec
@@ -24,8 +24,7 @@ if TYPE_CHECKING:
 MoveSource = Callable[[], tuple[Any, Sequence[Any]]]  # makes the next move: what was given back, and what was observed
 
 
-@dataclass(frozen=True, slots=True)
-class Moment:
+class Moment(NamedTuple):
     """A move that was made."""
 
     turn: int  # that it belongs to, from 1
@@ -63,26 +62,23 @@ class Session(Iterator[Moment]):
     @property
     def over(self) -> bool:
         """Whether a game at a table has no moment left: also a mistake that has ended it is told."""
-        return self.game.over and not self._is_forfeited()
-
-    def _is_forfeited(self) -> bool:
-        return self._forfeits and len(self._errors) > self._read
+        return self.game.over and not (self._forfeits and len(self._errors) > self._read)
 
     def __next__(self) -> Moment:
         seat, output = self.game.seat, None
         events: Sequence[Any] = ()
-        if not self._is_forfeited():  # by who only observed, or sat down
+        if not self._forfeits or len(self._errors) == self._read:  # else by who only observed, or sat down
             self._turn = self.game.turns_played + 1
             output, events = self.move()
         faults: list[str] = []
-        errors = self._errors[self._read :]
-        if output is None:
-            output = Forfeit(errors[0].seat if errors else seat)
-            faults = [str(error) for error in errors[:1]]
-        elif not self._forfeits:
-            faults = [f"{error}; {self.spec.fallback}'s rules played the turn" for error in errors]
-        if isinstance(output, Forfeit) or faults:
-            self._read = len(self._errors)
+        if output is None or len(self._errors) > self._read:
+            errors = self._errors[self._read :]
+            if output is None:
+                output, faults = Forfeit(errors[0].seat if errors else seat), [str(error) for error in errors[:1]]
+            elif not self._forfeits:
+                faults = [f"{error}; {self.spec.fallback}'s rules played the turn" for error in errors]
+            if faults:
+                self._read = len(self._errors)
         moment = Moment(self._turn, seat, output, events, faults)
         if self._recorder is not None:
             self._recorder.add(moment.turn, output, events)

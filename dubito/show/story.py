@@ -1,10 +1,6 @@
-"""A game told turn by turn, as the viewer shows it. The engine says every state; the viewer knows no rules.
+"""A game as the viewer shows it: told turn by turn, with what models were asked and said in it.
 
-Texts that say the same again and again, kept once: a prompt is its lines, and most of them stood in the one before.
-
-A text is cut into pieces; what is kept of it is which runs of pieces it is made of, [first, end, first, end, ...].
-
-What models were asked and said in a game, for the viewer.
+The engine says every state; the viewer knows no rules.
 """
 
 import json
@@ -160,7 +156,10 @@ _MOST: Final = 20_000  # characters of a text that are shown
 
 
 class Texts:
-    """A growing list of pieces, and texts as runs of it."""
+    """A growing list of pieces, and texts as runs of it: [first, end, first, end, ...].
+
+    What is said again and again is kept once: a prompt is its lines, and most of them stood in the one before.
+    """
 
     def __init__(self) -> None:
         self.pieces: list[str] = []

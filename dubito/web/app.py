@@ -1,7 +1,4 @@
-"""The pages of the web table, and the requests that they make.
-
-The finished games of a folder: their list, and each of them as the report's viewer shows it.
-"""
+"""The pages of the web table and of the finished games in its folder, and the requests that they make."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -1,13 +1,8 @@
 """The tables of a server: each is a file, written before its answer leaves, and played again when it is needed.
 
-What is seen of the table after each move by the person who plays.
-
-A page shows frames and knows no rules. A frame holds nothing that its person may not know. A game whose package has a
-module `frames` has frames and a page of its own; those of the others are in words.
-
-One table: as its file has it, as it is played, as its person sees it.
-
 A file holds the setup and every output so far, the bots' too: what they do when it is played again must be the same.
+A page shows frames and knows no rules; a frame holds nothing that its person may not know. A game whose package has a
+module `page` has frames and a page of its own; those of the others are in words.
 """
 
 import json
