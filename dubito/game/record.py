@@ -1,20 +1,20 @@
-"""A saved game: its deal and outputs, enough to play it again exactly, and its story.
+"""What is kept of a game: a whole one, by its deal and outputs, with its story; and the position of one seat.
 
 A game whose package has a module `record` keeps its games in a form of its own, by the same functions: `Records`.
 """
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
-from functools import cache
+from dataclasses import asdict, dataclass, field, fields, is_dataclass
+from functools import cache, cached_property
 from hashlib import sha256
-from typing import Annotated, Any, ClassVar, Literal, Protocol, cast
+from typing import Annotated, Any, ClassVar, Generic, Literal, Protocol, TypeVar, cast
 
-from pydantic import Field, TypeAdapter, ValidationError
+from pydantic import BaseModel, Field, TypeAdapter, ValidationError, create_model
 
 from dubito.errors import DubitoError, IllegalOutput, UsageError, one_line
-from dubito.files import fault
+from dubito.files import Checked, fault
 from dubito.game import Spec, State
 from dubito.game.streams import DealStreams
 from dubito.game.words import forfeit_in_words, seat_label, told_of
@@ -95,16 +95,86 @@ def game_named(text: str, otherwise: str) -> str:
     return name if isinstance(name, str) else otherwise
 
 
-def as_lines(content: Mapping[str, Any], lists: set[str]) -> str:
-    """JSON with these keys last, an item of their lists a line."""
+def as_lines(content: Mapping[str, Any], lists: Collection[str]) -> str:
+    """JSON, a key a line, and an item of these lists a line."""
     lines = []
-    for key, value in sorted(content.items(), key=lambda item: (item[0] in lists, item[0])):
+    for key, value in content.items():
         if key in lists:
-            items = ",\n  ".join(json.dumps(item, ensure_ascii=False) for item in value)
+            items = ",\n  ".join(map(_json, value))
             lines.append(f'"{key}": [\n  {items}\n ]')
         else:
-            lines.append(f'"{key}": {json.dumps(value, ensure_ascii=False)}')
+            lines.append(f'"{key}": {_json(value)}')
     return "{" + ",\n ".join(lines) + "}\n"
+
+
+def _json(value: Any) -> str:
+    if isinstance(value, BaseModel):
+        return value.model_dump_json()
+    return json.dumps(asdict(value) if is_dataclass(value) else value, ensure_ascii=False)  # type: ignore[arg-type]
+
+
+def record_as_lines(record: Any, lists: Collection[str]) -> str:
+    """A record of whichever form as JSON, these keys last; one without models looks as it always did."""
+    content = asdict(record)
+    if record.number is None:
+        del content["number"]
+    return as_lines(dict(sorted(content.items(), key=lambda item: (item[0] in lists, item[0]))), lists)
+
+
+P = TypeVar("P")
+
+
+@dataclass(frozen=True)
+class PositionFile(Generic[P]):
+    """How a game's positions are kept: JSON with their fields, a line for each item of a list of objects.
+
+    Beside them may stand `hidden`, the truth that the seat cannot see: nothing here reads it.
+    """
+
+    kind: type[P]  # a dataclass, whose types a file is checked by
+    format: str
+    fault: Callable[[P], str | None]  # why no game can have it; may raise UsageError with it instead
+    types: Mapping[str, Any] = field(default_factory=dict)  # of fields that are checked by another
+    usual: bool = True  # whether an item tells what in it is as usual
+
+    def to_json(self, position: P) -> str:
+        """The position as a file."""
+        content: dict[str, Any] = {"format": self.format}
+        lists = []
+        for each in fields(cast(Any, position)):
+            content[each.name] = value = getattr(position, each.name)
+            if isinstance(value, tuple) and value and is_dataclass(value[0]):
+                lists.append(each.name)
+                content[each.name] = [*map(self._told, value)]
+        return as_lines(content, lists)
+
+    def _told(self, item: Any) -> dict[str, Any]:
+        usual = {} if self.usual else {each.name: each.default for each in fields(item)}
+        return {key: value for key, value in asdict(item).items() if key not in usual or value != usual[key]}
+
+    def from_json(self, text: str) -> P:
+        """The inverse; raises UsageError that names what is malformed, or what no game can have."""
+        try:
+            file = self._file.model_validate_json(text)
+            position = self.kind(**{name: getattr(file, name) for name in self._types})
+            why = self.fault(position)
+        except ValidationError as error:
+            why = fault(error)
+        except UsageError as error:
+            why = str(error)
+        if why is not None:
+            raise UsageError(f"this is no position: {why}")
+        return position
+
+    @property
+    def _types(self) -> dict[str, Any]:
+        return {each.name: each.type for each in fields(cast(Any, self.kind))} | {**self.types}
+
+    @cached_property
+    def _file(self) -> type[BaseModel]:
+        known: dict[str, Any] = {"format": Literal[self.format], **self._types}
+        known = {name: (kind, ...) for name, kind in known.items()} | {"hidden": (Any, None)}
+        return create_model("_File", __base__=Checked, **known)
 
 
 def seal(*parts: object) -> str:
@@ -166,10 +236,7 @@ class _PlainRecords:
 
     def dump(self, record: GameRecord) -> str:
         """The record as JSON."""
-        content = asdict(record)
-        if record.number is None:
-            del content["number"]
-        return as_lines(content, {"outputs", "story"})
+        return record_as_lines(record, {"outputs", "story"})
 
     def load(self, text: str) -> GameRecord:
         """The inverse; raises UsageError."""

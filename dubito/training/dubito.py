@@ -151,13 +151,16 @@ class Script:
         raise _Missing(word, pool)
 
 
+_NO_DRAWS: Final = SeatStreams(b"")  # a script draws in their place
+
+
 class _ScriptedHand(HandView):
     """A hand from which chance picks as the script says."""
 
     __slots__ = ("_script",)
 
     def __init__(self, hand: Hand, script: Script) -> None:
-        super().__init__(hand, cast(SeatStreams, None))
+        super().__init__(hand, _NO_DRAWS)
         self._script = script
 
     def pick_random(self, n: int) -> list[int]:

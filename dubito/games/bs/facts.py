@@ -9,27 +9,19 @@ Some games to try a prompt on, by players who answer by chance; and second world
 
 A second world is the same game with two cards in each other's place, in hands and plays. If the seat saw neither, and
 no accusation ended otherwise, it cannot know in which of the two it is.
-
-A position of BS as a file, and an example of each node.
-
-The file is JSON with the fields of `Position`. Beside them may stand `hidden`, the truth that the seat cannot see:
-nothing here reads it.
 """
 
-import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache
 from random import Random
-from typing import Any, Final, Literal
+from typing import Any, Final
 
-from pydantic import ValidationError, create_model
-
-from dubito.errors import IllegalOutput, UsageError
-from dubito.files import Checked, fault
+from dubito.errors import IllegalOutput
 from dubito.game import GameEvent
+from dubito.game.record import PositionFile
 from dubito.games.bs.cards import COPIES, DECK, NUMBERS, Card
 from dubito.games.bs.engine import Game
 from dubito.games.bs.table import SEATS, Table
@@ -202,60 +194,32 @@ def pairs(deal: int) -> Iterator[tuple[Position, Position]]:
                     break
 
 
-FORMAT: Final = "bs position 1"
 _EXAMPLE_DEAL: Final = 1
 _EXAMPLE_TURNS: Final = 20  # by then there are accusations, and piles that were taken up
-_FIELDS: Final[dict[str, Any]] = {field.name: (field.type, ...) for field in fields(Position)} | {
-    "dealt": (tuple[Number, ...], ...),
-    "format": (Literal["bs position 1"], ...),
-    "hidden": (Any, None),
-}
-_File: Final = create_model("_File", __base__=Checked, **_FIELDS)
 
 
-def to_json(position: Position) -> str:
-    """The position as a file, a field a line and a turn a line."""
-    plain = {field.name: getattr(position, field.name) for field in fields(Position)}
-    turns = [json.dumps(asdict(turn)) for turn in position.turns]
-    lines = [f'"format": {json.dumps(FORMAT)}', f'"rules": {position.rules.model_dump_json()}']
-    lines += [f'"{name}": {json.dumps(plain[name])}' for name in ("seat", "node", "dealt")]
-    lines.append('"turns": [\n  ' + ",\n  ".join(turns) + "\n ]" if turns else '"turns": []')
-    return "{" + ",\n ".join(lines) + "}\n"
-
-
-def from_json(text: str) -> Position:
-    """The inverse of `to_json`; raises UsageError that names what is malformed, or what contradicts what."""
-    try:
-        file = _File.model_validate_json(text)
-    except ValidationError as error:
-        raise UsageError(f"this is no position: {fault(error)}") from None
-    position = Position(**{field.name: getattr(file, field.name) for field in fields(Position)})
-    try:
-        _check(position)
-    except UsageError as error:
-        raise UsageError(f"this is no position: {error}") from None
-    return position
-
-
-def _check(position: Position) -> None:
-    """Raise UsageError for what no game can have."""
+def _fault(position: Position) -> str | None:
+    """Why no game can have it; raises UsageError for turns that none can."""
     seat, turns = position.seat, position.turns
     if seat not in SEATS:
-        raise UsageError(f"seat: seats are 0 to {SEATS[-1]}")
+        return f"seat: seats are 0 to {SEATS[-1]}"
     if len(position.dealt) != NUMBERS or max(Counter(position.dealt).values()) > COPIES:
-        raise UsageError(f"dealt: it is {NUMBERS} cards, at most {COPIES} of one number")
+        return f"dealt: it is {NUMBERS} cards, at most {COPIES} of one number"
     if any(not turn.is_over for turn in turns[:-1]):
-        raise UsageError("turns: only the last one may lack pile and hands")
+        return "turns: only the last one may lack pile and hands"
     if (position.node == "bs") != bool(turns and not turns[-1].is_over):
-        raise UsageError("turns: the last one is not over at bs, and all are at cards")
+        return "turns: the last one is not over at bs, and all are at cards"
     if (position.node == "cards") != (position.mover == seat):
-        raise UsageError(f"node: seat {seat} is not asked that here, where it is the turn of seat {position.mover}")
+        return f"node: seat {seat} is not asked that here, where it is the turn of seat {position.mover}"
     if position.node == "bs" and turns[-1].answer is not None:
-        raise UsageError(f"turns.{len(turns) - 1}: answer: it is asked for now")
+        return f"turns.{len(turns) - 1}: answer: it is asked for now"
     if len(turns) - (position.node == "bs") >= len(SEATS) * position.rules.max_rounds:
-        raise UsageError("turns: the game was over after max_rounds")
-    if 0 in Witness(position).hands and position.node == "cards":
-        raise UsageError("turns: the game is over")
+        return "turns: the game was over after max_rounds"
+    return "turns: the game is over" if 0 in Witness(position).hands and position.node == "cards" else None
+
+
+_FILE: Final = PositionFile(Position, "bs position 1", _fault, {"dealt": tuple[Number, ...]})
+to_json, from_json = _FILE.to_json, _FILE.from_json
 
 
 @cache

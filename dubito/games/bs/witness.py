@@ -10,18 +10,18 @@ What one seat of BS has seen, played and answered so far, turn by turn: all that
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, ClassVar, Final
+from typing import Annotated
 
 from pydantic import BaseModel, Field
 
 from dubito.errors import UsageError
 from dubito.files import Checked
 from dubito.game import GameEvent
+from dubito.game.record import Strict
 from dubito.games.bs.cards import NUMBERS, Card, DealEvent, PlayEvent, TurnEvent
 from dubito.games.bs.table import SEATS, NodeName, Table
 
 Number = Annotated[int, Field(ge=0, lt=NUMBERS)]
-STRICT: Final[dict[str, object]] = {"extra": "forbid", "strict": True}
 
 
 class BSRules(Checked):
@@ -31,10 +31,8 @@ class BSRules(Checked):
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class Turn(Strict):
     """One turn as a seat saw it; the place of a turn says whose it is, and for which number."""
-
-    __pydantic_config__: ClassVar[dict[str, object]] = STRICT
 
     n_cards: Annotated[int, Field(ge=1)]  # put down
     cards: tuple[Number, ...] = ()  # the same of an own play, ascending; empty: another seat's

@@ -3,9 +3,10 @@
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
 from dubito.errors import IllegalOutput
+from dubito.game.record import Strict
 from dubito.game.streams import DealStreams
 from dubito.game.table import Entrant, Table
 from dubito.games.bs.bot import BSBot
@@ -14,7 +15,7 @@ from dubito.games.bs.facts import by_chance, pairs
 from dubito.games.bs.game import short_of
 from dubito.games.bs.table import SEATS
 from dubito.games.bs.table import Table as View
-from dubito.games.bs.witness import STRICT, BSRules, Number, Position, Witness
+from dubito.games.bs.witness import BSRules, Number, Position, Witness
 
 RIGHT: Final = "at bs, an accusation of what is a lie, and of nothing else"
 _SEED: Final = 0
@@ -69,10 +70,8 @@ def sample_tables() -> Iterator[tuple[Table, BSRules]]:
 
 
 @dataclass(frozen=True, slots=True)
-class Hidden:
+class Hidden(Strict):
     """What the engine knew when the node was asked; cards are their numbers."""
-
-    __pydantic_config__: ClassVar[dict[str, object]] = STRICT
 
     hands: tuple[tuple[Number, ...], ...]  # by seat, each sorted
     pile: tuple[Number, ...]  # the last play last

@@ -1,29 +1,21 @@
 """What prompts are told of draw and defuse, and how its positions are kept (`dubito.game.Facts`).
 
 Everything that a hand-written bot can see or derive is in the facts, and nothing else. Players are seats, never names.
-
-A position of draw and defuse as a file, and an example of each node.
-
-The file is JSON with the fields of `Position`. Beside them may stand `hidden`, the truth that the seat cannot see:
-nothing here reads it.
 """
 
-import json
 from collections import Counter
-from dataclasses import asdict
 from functools import cache
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import Field, ValidationError
+from pydantic import AfterValidator, Field
 
-from dubito.errors import UsageError
-from dubito.files import Checked, fault
+from dubito.files import Checked
+from dubito.game.record import PositionFile
 from dubito.games.defuse.engine import ACTS, DEALT, DEFUSE, DRAW, HELD, IN_HAND
 from dubito.games.defuse.knowledge import Act, ActName, Pile, Position, Witness
 from dubito.games.defuse.knowledge import Notebook as Notebook
 from dubito.games.defuse.words import OBJECTIVE, rule_sentences
 
-FORMAT: Final = "defuse position 1"
 Seat = Annotated[int, Field(ge=0, le=1)]
 Held = Literal["defuse", "skip", "bottom", "shuffle", "see", "nothing"]
 Card = Literal["bomb", "defuse", "skip", "bottom", "shuffle", "see", "nothing"]
@@ -37,51 +29,23 @@ class _Act(Checked):
     place: Annotated[int, Field(ge=0)] | None = None
 
 
-class _File(Checked):
-    format: Literal["defuse position 1"]
-    seat: Seat
-    node: Literal["turn", "place"]
-    dealt: tuple[Held, ...]
-    acts: tuple[_Act, ...]
-    hidden: Any = None
-
-
-def to_json(position: Position) -> str:
-    """The position as a file, an act a line."""
-    acts = [
-        json.dumps({key: value for key, value in asdict(act).items() if value not in (None, ())})
-        for act in position.acts
-    ]
-    lines = [f'"format": "{FORMAT}"', f'"seat": {position.seat}', f'"node": "{position.node}"']
-    lines.append(f'"dealt": {json.dumps(position.dealt)}')
-    lines.append('"acts": [\n  ' + ",\n  ".join(acts) + "\n ]" if acts else '"acts": []')
-    return "{" + ",\n ".join(lines) + "}\n"
-
-
-def from_json(text: str) -> Position:
-    """The inverse of `to_json`; raises UsageError that names what is malformed, or what no game can have."""
-    try:
-        file = _File.model_validate_json(text)
-    except ValidationError as error:
-        raise UsageError(f"this is no position: {fault(error)}") from None
-    position = Position(file.seat, file.node, file.dealt, tuple(Act(**act.model_dump()) for act in file.acts))
-    try:
-        _check(position)
-    except UsageError as error:
-        raise UsageError(f"this is no position: {error}") from None
-    return position
-
-
-def _check(position: Position) -> None:
-    """Raise UsageError for what no game can have."""
+def _fault(position: Position) -> str | None:
+    """Why no game can have it; raises UsageError for acts that none can."""
     dealt = Counter(position.dealt)
     if dealt[DEFUSE] != 1 or len(position.dealt) != IN_HAND + 1 or any(dealt[card] > n for card, n in DEALT.items()):
-        raise UsageError(f"dealt: it is a defuse card and {IN_HAND} others")
+        return f"dealt: it is a defuse card and {IN_HAND} others"
     witness = Witness(position)
     if witness.seat != position.seat:
-        raise UsageError(f"acts: after them it is seat {witness.seat} that is asked")
+        return f"acts: after them it is seat {witness.seat} that is asked"
     if witness.placing != (position.node == "place"):
-        raise UsageError("node: place is asked after the bomb was drawn, and turn otherwise")
+        return "node: place is asked after the bomb was drawn, and turn otherwise"
+    return None
+
+
+_ACT: Final = AfterValidator(lambda act: Act(**act.model_dump()))
+_TYPES: Final = {"seat": Seat, "dealt": tuple[Held, ...], "acts": tuple[Annotated[_Act, _ACT], ...]}
+_FILE: Final = PositionFile(Position, "defuse position 1", _fault, _TYPES, usual=False)
+to_json, from_json = _FILE.to_json, _FILE.from_json
 
 
 def example_position(node: str) -> Position:

@@ -7,29 +7,21 @@ The questions of a game that is watched: a player is watched if it answers the n
 
 Tables to try a prompt on: every size under both win rules, with players who answer by chance.
 
-A position as a file, and an example of each node.
-
-The file is JSON with the fields of `Position`. Beside them may stand `hidden`, the truth that the seat cannot
-see: nothing here reads it.
-
 Two worlds that one seat cannot tell apart: the same game with other cards where it never looked.
 
 One change is made: what somebody put down was another card of theirs, or two others were dealt each other's card.
 Then the moves are made again. If one is refused, or the seat sees anything else than before, it is no such world.
 """
 
-import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import cache
 from random import Random
-from typing import Any, Final, Literal, get_args
+from typing import Any, Final, get_args
 
-from pydantic import ValidationError, create_model
-
-from dubito.errors import IllegalOutput, UsageError, one_line
-from dubito.files import Checked, fault
+from dubito.errors import IllegalOutput, one_line
+from dubito.game.record import PositionFile
 from dubito.game.streams import DealStreams
 from dubito.game.table import Entrant, Table, step
 from dubito.games.dubito.bot import NODES, FiveNodes, Listener
@@ -127,41 +119,9 @@ def sample_table(rules: Rules, size: int, deal: int) -> Table:
     return deal_table(entrants, rules, DealStreams(_SEED, deal), deal=deal, number=deal)
 
 
-FORMAT: Final = "dubito position 1"
 _EXAMPLE_EVENTS: Final = 24  # by then there are doubts, pick-ups and own plays to tell of
 # The nodes that may have been answered before on the same turn (R24); where C or D is not asked, it is missing.
 _BEFORE: Final = {"A": [""], "B": ["A"], "C": [""], "D": ["", "C"], "E": ["", "C", "D", "CD"]}
-
-_FIELDS: Final[dict[str, Any]] = {field.name: (field.type, ...) for field in fields(Position)} | {
-    "format": (Literal["dubito position 1"], ...),
-    "hidden": (Any, None),
-}
-_File: Final = create_model("_File", __base__=Checked, **_FIELDS)
-
-
-def to_json(position: Position) -> str:
-    """The position as a file, a field a line and an event a line."""
-    lines = [f'"format": {json.dumps(FORMAT)}']
-    for key, value in asdict(position).items():
-        if key in ("events", "own_plays") and value:
-            items = ",\n  ".join(map(json.dumps, value))
-            lines.append(f'"{key}": [\n  {items}\n ]')
-        else:
-            lines.append(f'"{key}": {json.dumps(value)}')
-    return "{" + ",\n ".join(lines) + "}\n"
-
-
-def from_json(text: str) -> Position:
-    """The inverse of `to_json`; raises UsageError that names what is malformed, or what contradicts what."""
-    try:
-        file = _File.model_validate_json(text)
-    except ValidationError as error:
-        raise UsageError(f"this is no position: {fault(error)}") from None
-    position = Position(**{field.name: getattr(file, field.name) for field in fields(Position)})
-    why = _fault(position)
-    if why is not None:
-        raise UsageError(f"this is no position: {why}")
-    return position
 
 
 def _fault(position: Position) -> str | None:
@@ -243,6 +203,10 @@ def _numbers(position: Position) -> Iterator[int]:
             yield event.declared_number
         elif isinstance(event, DiscardEvent):
             yield event.card_number
+
+
+_FILE: Final = PositionFile(Position, "dubito position 1", _fault)
+to_json, from_json = _FILE.to_json, _FILE.from_json
 
 
 @cache

@@ -6,7 +6,7 @@ against it and names the first turn that differs.
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import cache, partial
 from typing import Annotated, Any, Final, Literal, assert_never
 
@@ -14,7 +14,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 
 from dubito.errors import IllegalOutput, UsageError
 from dubito.files import fault
-from dubito.game.record import Strict, as_lines, seal
+from dubito.game.record import Strict, record_as_lines, seal
 from dubito.game.words import Label, seat_label
 from dubito.games.dubito.cards import COPIES, JOKER, NUMBERS, Hand, TurnOutput
 from dubito.games.dubito.engine import Game, Rules, check_players
@@ -127,10 +127,7 @@ def _seal(hands: list[list[int]], outputs: list[RecordedOutput]) -> str:
 
 def dump(record: GameRecord) -> str:
     """The record as JSON, an output a line."""
-    content = asdict(record)
-    if record.number is None:
-        del content["number"]  # a game without models looks as it always did
-    return as_lines(content, {"hands", "outputs", "story"})
+    return record_as_lines(record, {"hands", "outputs", "story"})
 
 
 @cache

@@ -3,24 +3,22 @@
 A position of one of OpenSpiel's games: all that a prompt is told, as text; and the same as a file.
 """
 
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from random import Random
 from typing import Annotated, Any, Final, Literal, cast
 
-from pydantic import Field, ValidationError
+from pydantic import AfterValidator, Field
 
-from dubito.errors import UsageError
-from dubito.files import Checked, fault
+from dubito.files import Checked
 from dubito.game import Spec
+from dubito.game.record import PositionFile
 from dubito.games.openspiel.game import engine_of
 from dubito.games.openspiel.state import Entry, Game, View, words_of
 from dubito.games.openspiel.texts import objective, rule_sentences, title_of
 
 NodeName = Literal["act", "policy"]  # what it does; or how probable it is to do each thing that it may
-FORMAT: Final = "openspiel position 1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,42 +63,12 @@ class _Entry(Checked):
     text: str
 
 
-class _File(Checked):
-    format: Literal["openspiel position 1"]
-    game: str
-    seat: Annotated[int, Field(ge=0)]
-    node: NodeName
-    history: tuple[_Entry, ...]
-    hand: str | None
-    sees: str
-    legal: Annotated[tuple[str, ...], Field(min_length=1)]
-    hidden: Any = None
-
-
-def to_json(position: Position) -> str:
-    """The position as a file, a line of its history a line."""
-    entries = [json.dumps({"by": one.by, "text": one.text}, ensure_ascii=False) for one in position.history]
-    told = "[\n  " + ",\n  ".join(entries) + "\n ]" if entries else "[]"
-    values = {"game": position.game, "seat": position.seat, "node": position.node}
-    lines = [f'"format": "{FORMAT}"', *(f'"{key}": {json.dumps(value)}' for key, value in values.items())]
-    lines.append(f'"history": {told}')
-    rest = {"hand": position.hand, "sees": position.sees, "legal": position.legal}
-    lines += [f'"{key}": {json.dumps(value, ensure_ascii=False)}' for key, value in rest.items()]
-    return "{" + ",\n ".join(lines) + "}\n"
-
-
-def from_json(text: str, name: str, seats: int) -> Position:
-    """The inverse of `to_json`, for the game of that name with so many seats; raises UsageError that names a fault."""
-    try:
-        file = _File.model_validate_json(text)
-    except ValidationError as error:
-        raise UsageError(f"this is no position: {fault(error)}") from None
-    if file.game != name:
-        raise UsageError(f"this is no position: game: it is of {file.game}, and not of {name}")
-    if not all(seat < seats for seat in (file.seat, *(entry.by or 0 for entry in file.history))):
-        raise UsageError(f"this is no position: seat: {name} has {seats}")
-    history = tuple(Entry(entry.by, entry.text) for entry in file.history)
-    return Position(name, file.seat, file.node, history, file.hand, file.sees, file.legal)
+_ENTRY: Final = AfterValidator(lambda entry: Entry(entry.by, entry.text))
+_TYPES: Final = {
+    "seat": Annotated[int, Field(ge=0)],
+    "history": tuple[Annotated[_Entry, _ENTRY], ...],
+    "legal": Annotated[tuple[str, ...], Field(min_length=1)],
+}
 
 
 def example_position(engine: Any, name: str, node: NodeName) -> Position:
@@ -161,11 +129,23 @@ class OpenSpielFacts:
 
     def to_json(self, position: Position) -> str:
         """The position as a file."""
-        return to_json(position)
+        return self._file.to_json(position)
 
     def from_json(self, text: str) -> Position:
         """The inverse; raises UsageError that names what is malformed."""
-        return from_json(text, self.spec.name, self.spec.seats[1])
+        return self._file.from_json(text)
+
+    @cached_property
+    def _file(self) -> PositionFile[Position]:
+        return PositionFile(Position, "openspiel position 1", self._fault, _TYPES)
+
+    def _fault(self, position: Position) -> str | None:
+        name, seats = self.spec.name, self.spec.seats[1]
+        if position.game != name:
+            return f"game: it is of {position.game}, and not of {name}"
+        if not all(seat < seats for seat in (position.seat, *(entry.by or 0 for entry in position.history))):
+            return f"seat: {name} has {seats}"
+        return None
 
     @cached_property
     def _steady(self) -> dict[str, Any]:
