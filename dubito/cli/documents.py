@@ -6,15 +6,14 @@ Results as `--json` has them: intervals, players, contenders, what models took.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Literal
+from typing import Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from dubito.experiment.replay import LieCounts
+from dubito.experiment.replay import LIES, LieCounts
 from dubito.game import PlayerKind, Results
 from dubito.llm.prices import PICO
 from dubito.stats.ranking import Contender, contender_pairs, contender_ranking, order_of, order_of_contenders, ranking
-from dubito.stats.rates import Rate
 from dubito.stats.tally import Tally
 from dubito.store.model_log import PlayerLog
 
@@ -24,6 +23,9 @@ RunState = Literal["playing", "stopped", "finished"]
 class _Part(BaseModel):
     # most commands print none of them; of those that do, some have a value with the very same names
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, from_attributes=True, defer_build=True)
+
+
+P = TypeVar("P", bound=_Part)
 
 
 class Document(_Part):
@@ -277,29 +279,22 @@ def players(
     """All players of a run, the best first; `kinds` are theirs, by name."""
     names = [*kinds]
     order = order_of(tally, names, compared, results)
+
+    def lied(player: int) -> LieResult | None:
+        if lies is None:
+            return None
+        counts = {lie: lies.count(player, lie) for lie in LIES}
+        return LieResult(games=lies.games, plays=lies.plays(player), **counts)
+
     return [
-        PlayerResult(
-            name=row.name,
-            kind=kinds[row.name],
-            rank=order.rank(row.name),
-            games=row.games,
-            buckets=row.buckets,
-            rates=_intervals(row.rates),
-            fallback_turns=row.fallback_turns,
-            forfeits=row.forfeits,
-            lies=None if lies is None else _lies(lies, names.index(row.name)),
-        )
+        _of(PlayerResult, row, kind=kinds[row.name], rank=order.rank(row.name), lies=lied(names.index(row.name)))
         for row in ranking(tally, names, results)
     ]
 
 
-def _lies(lies: LieCounts, player: int) -> LieResult:
-    chosen, forced = lies.count(player, "chosen"), lies.count(player, "forced")
-    return LieResult(games=lies.games, plays=lies.plays(player), chosen=chosen, forced=forced)
-
-
-def _intervals(rates: Mapping[str, Rate]) -> dict[str, Interval]:
-    return {key: Interval.model_validate(rate) for key, rate in rates.items()}
+def _of(part: type[P], value: object, /, **more: Any) -> P:
+    """This part of a document, with what the value has of the same names."""
+    return part(**{key: getattr(value, key) for key in part.model_fields if key not in more}, **more)
 
 
 def contenders(
@@ -308,14 +303,13 @@ def contenders(
     """The contenders in their seat, the best first; `runs` are the folders that they played in."""
     order = order_of_contenders(tally, compared, results)
     return [
-        ContenderResult(
-            name=row.contender.name,
-            kind=row.contender.kind,
+        _of(
+            ContenderResult,
+            row.contender,
             rank=order.rank(row.contender.name) if order else None,
             run=runs[row.contender.run],
             deals=row.deals,
-            rates=_intervals(row.rates),
-            fallback_share=row.contender.fallback_share,
+            rates=row.rates,
         )
         for row in contender_ranking(tally, compared, results)
     ]
@@ -327,10 +321,7 @@ def pairs(tally: Tally, compared: Sequence[Contender], results: Results) -> list
         PairResult(
             one=row.one.name,
             other=row.other.name,
-            differences={
-                key: Difference.model_validate({"difference": found.rate, "more_games": found.more_games})
-                for key, found in row.differences.items()
-            },
+            differences={key: _of(Difference, found, difference=found.rate) for key, found in row.differences.items()},
         )
         for row in contender_pairs(tally, compared, results)
     ]
@@ -338,15 +329,15 @@ def pairs(tally: Tally, compared: Sequence[Contender], results: Results) -> list
 
 def models(logs: Mapping[str, PlayerLog], kinds: Mapping[str, PlayerKind]) -> list[ModelUse]:
     """What each model player's decisions took."""
-    used = ModelUse.model_fields.keys() - {"name", "kind", "usd", "usd_billed", "usd_assumed"}
     return [
-        ModelUse(
+        _of(
+            ModelUse,
+            log,
             name=name,
             kind=kinds.get(name, "model"),
             usd=None if log.picodollars is None else log.picodollars / PICO,
             usd_billed=None if log.billed is None else log.billed / PICO,
             usd_assumed=None if log.billed is None else log.likely / PICO,
-            **{key: getattr(log, key) for key in used},
         )
         for name, log in logs.items()
     ]

@@ -27,9 +27,9 @@ from dubito.cli.documents import ListedRun, RunsObject, RunState, StatusObject
 from dubito.cli.options import folder_of, json_option, run_argument
 from dubito.cli.output import GamesProgress, note, print_document, say, table
 from dubito.errors import DubitoError, UsageError, one_line
-from dubito.experiment.experiment import contender_seats, stand_ins_in_words
-from dubito.experiment.progress import Standing, standing
-from dubito.experiment.stored import bots_of_run, check_manifest, kinds_in, only_read, opened_run
+from dubito.experiment.experiment import stand_ins_in_words
+from dubito.experiment.progress import standing
+from dubito.experiment.stored import bots_of_run, kinds_in, only_read, opened_run
 from dubito.game import PlayerKind
 from dubito.llm.prices import PICO, dollars
 from dubito.report.tables import cell_text
@@ -185,34 +185,51 @@ def status(run: Path | None, as_json: bool) -> None:
         _status(folder, str(run or folder), as_json)
 
 
-def _status(run: Path, name: str, as_json: bool) -> None:
-    manifest = run_folder.manifest_of(run)
+def _status(folder: Path, name: str, as_json: bool) -> None:
+    manifest = run_folder.manifest_of(folder)
     if run_folder.is_policy(manifest):
-        _policies(run, name, manifest["identity"], as_json)
+        _policies(folder, name, manifest["identity"], as_json)
         return
-    trial = run_folder.is_trial(manifest)
-    if not (run / run_folder.DATABASE).exists():
+    if not (folder / run_folder.DATABASE).exists():
         raise UsageError(f"{one_line(name)} has no {run_folder.DATABASE}")
-    if not trial:
-        check_manifest(run)
-    with only_read(), RunDb.open(run / run_folder.DATABASE) as db:
-        log = ModelLog(db)
-        so_far = None if trial else _standing(log, manifest)
-        kinds = kinds_in(manifest)
-        found = _document(name, db, manifest, so_far, is_claimed(run))
+    if run_folder.is_trial(manifest):
+        with only_read(), RunDb.open(folder / run_folder.DATABASE) as db:
+            _trial(ModelLog(db), name, kinds_in(manifest), as_json)
+        return
+    with opened_run(folder) as run:
+        log = ModelLog(run.db)
+        so_far = standing(log, run.games_per_deal, run.first_game) if log.players() else None
+        found = _document(
+            name,
+            log,
+            run.kinds,
+            games=run.games,
+            kept=run.kept if so_far is None else so_far.kept,
+            state=state_of(run.kept, run.games, is_claimed(folder)),
+            replies=None if so_far is None else so_far.replies,
+            results_digest=run.results_digest if run.kept else None,
+        )
         if as_json:
             print_document(found)
             return
-        if trial:
-            kinds = {}  # its names are those of prompts
-            say("a trial of prompts: no game was played")
-        else:
-            if stand_ins := stand_ins_in_words(kinds):
-                say(stand_ins)
-            _games(found, manifest, so_far)
-        _models(log, kinds, "positions" if trial else "games")
-        if not trial:
-            _digest(found, db.game_count())
+        if stand_ins := stand_ins_in_words(run.kinds):
+            say(stand_ins)
+        if shard := run.identity.shard:
+            say(f"shard: {shard}, from game {shard.first_game:,} on")
+        say(f"games: {found.kept:,} of {run.games:,} kept")
+        say(f"state: {'being played' if found.state == 'playing' else found.state}")
+        if so_far is not None:
+            say(f"so far: {so_far}")
+        _models(log, run.kinds, "games")
+        _digest(found, run.kept)
+
+
+def _trial(log: ModelLog, name: str, kinds: Mapping[str, PlayerKind], as_json: bool) -> None:
+    if as_json:
+        print_document(_document(name, log, kinds, trial=True))
+        return
+    say("a trial of prompts: no game was played")
+    _models(log, {}, "positions")  # its names are those of prompts
 
 
 def _policies(folder: Path, name: str, identity: Mapping[str, Any], as_json: bool) -> None:
@@ -245,29 +262,12 @@ def _policies(folder: Path, name: str, identity: Mapping[str, Any], as_json: boo
             _models(log, kinds, "states")
 
 
-def _standing(log: ModelLog, manifest: Mapping[str, Any]) -> Standing | None:
-    identity = manifest["identity"]
-    games = len(identity.get("contenders") or ()) * contender_seats(identity.get("table_sizes") or ())  # a deal
-    return standing(log, max(1, games), run_folder.first_game(manifest)) if log.players() else None
-
-
 def _document(
-    name: str, db: RunDb, manifest: Mapping[str, Any], so_far: Standing | None, playing: bool
+    name: str, log: ModelLog, kinds: Mapping[str, PlayerKind], trial: bool = False, **of_run: Any
 ) -> StatusObject:
-    log, trial, said = ModelLog(db), run_folder.is_trial(manifest), manifest.get("games")
-    games = said if isinstance(said, int) else None
-    kept = db.game_count() if so_far is None else so_far.kept
-    return StatusObject(
-        folder=name,
-        trial=trial,
-        games=None if trial else games,
-        kept=None if trial else kept,
-        state=None if trial else state_of(db.game_count(), games, playing),
-        replies=None if so_far is None else so_far.replies,
-        results_digest=db.results_digest() if db.game_count() and not trial else None,
-        models=documents.models({player: log.player(player) for player in log.players()}, kinds_in(manifest)),
-        failed_calls=log.failures(),
-    )
+    nothing = dict.fromkeys(("games", "kept", "state", "replies", "results_digest"))
+    models = documents.models({player: log.player(player) for player in log.players()}, kinds)
+    return StatusObject(folder=name, trial=trial, models=models, failed_calls=log.failures(), **{**nothing, **of_run})
 
 
 def _digest(found: StatusObject, published: int) -> None:
@@ -277,16 +277,6 @@ def _digest(found: StatusObject, published: int) -> None:
         return
     of = "" if published == found.kept else f" of the first {published:,} games"
     say(f"results digest{of}: {found.results_digest}")
-
-
-def _games(found: StatusObject, manifest: Mapping[str, Any], so_far: Standing | None) -> None:
-    if shard := manifest["identity"].get("shard"):
-        first = run_folder.first_game(manifest)
-        say(f"shard: {shard.get('number')} of {shard.get('of')}, from game {first:,} on")
-    say(f"games: {found.kept:,}{'' if found.games is None else f' of {found.games:,}'} kept")
-    say(f"state: {'being played' if found.state == 'playing' else found.state}")
-    if so_far is not None:
-        say(f"so far: {so_far}")
 
 
 def _cost(own: PlayerLog) -> str:

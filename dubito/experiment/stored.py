@@ -321,11 +321,6 @@ def bots_of_run(folder: Path, home: Path) -> Registry:
     return find_bots(home, _manifest(folder).identity.game)
 
 
-def check_manifest(folder: Path) -> None:
-    """Raise UsageError if the manifest of the run in this folder is damaged."""
-    _manifest(folder)
-
-
 def _manifest(folder: Path) -> Manifest:
     try:
         return Manifest.model_validate(read_manifest(folder))

@@ -41,7 +41,6 @@ from dubito.stats.tally import Tally
 
 _LENGTH: Final = struct.Struct("<Q")  # of the head of what comes back
 _loading = threading.Lock()  # workers may be threads of one process
-leave_off: Callable[[], bool] = lambda: False  # noqa: E731, set where a worker can be told to, between two deals
 
 
 def job_of(experiment: Experiment, registry: Registry) -> str:
@@ -57,8 +56,13 @@ def job_of(experiment: Experiment, registry: Registry) -> str:
     return json.dumps(job)
 
 
-def play_chunk(job: str, number: int, part: int = 0, of: int = 1) -> bytes:
-    """Play a chunk, or a part of it, where this runs; what `played_from` reads, a refusal too."""
+def play_chunk(
+    job: str, number: int, part: int = 0, of: int = 1, leave_off: Callable[[], bool] = lambda: False
+) -> bytes:
+    """Play a chunk, or a part of it, where this runs; what `played_from` reads, a refusal too.
+
+    Between two deals, `leave_off` says whether to stop there.
+    """
     try:
         with _loading:
             player = _player(job)
@@ -195,7 +199,7 @@ def play_chunks(
     elif numbers:
         with nullcontext(crew) if crew else processes(workers, stop) as hands:
             text, results = job_of(experiment, registry), registry.game.results
-            play = partial(play_chunk, text)
+            play = partial(_play_until_told if hands.hears_stop else play_chunk, text)
             with closing(in_order(hands, play, _tasks(numbers, hands.at_once()), stop)) as packed:
                 parts = (
                     (task, played_from(one, results) if one is not None else ChunkResult(task.number, stopped=True))
@@ -297,11 +301,18 @@ def deaf_to_signals() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
+_told: Stop = threading.Event()  # in a worker process of ours, the run's
+
+
 def _start(stop: Stop) -> None:
     """Make a new worker process end with the run, and leave off when it is told to."""
     threading.Thread(target=_end_with_parent, daemon=True).start()
-    global leave_off
-    leave_off = stop.is_set
+    global _told
+    _told = stop  # it comes to a process as that begins, or not at all
+
+
+def _play_until_told(job: str, number: int, part: int, of: int) -> bytes:
+    return play_chunk(job, number, part, of, _told.is_set)
 
 
 def _end_with_parent() -> None:
