@@ -27,7 +27,7 @@ MoveSource = Callable[[], tuple[Any, Sequence[Any]]]  # makes the next move: wha
 class Moment(NamedTuple):
     """A move that was made."""
 
-    turn: int  # that it belongs to, from 1
+    turn: int  # that it belongs to, from 1; a forfeit after a turn's last move counts to the next
     seat: int
     output: Any  # a Forfeit where a mistake has ended the game
     events: Sequence[Any]
@@ -57,7 +57,6 @@ class Session(Iterator[Moment]):
         self._errors: Sequence[BotError] = table.errors if table else ()
         self._read, self._forfeits = 0, table is not None and table.forfeits
         self._recorder = None if rules is None else records_of(spec).recorder(game, rules)
-        self._turn = 1
 
     @property
     def over(self) -> bool:
@@ -65,10 +64,9 @@ class Session(Iterator[Moment]):
         return self.game.over and not (self._forfeits and len(self._errors) > self._read)
 
     def __next__(self) -> Moment:
-        seat, output = self.game.seat, None
+        seat, turn, output = self.game.seat, self.game.turns_played + 1, None
         events: Sequence[Any] = ()
         if not self._forfeits or len(self._errors) == self._read:  # else by who only observed, or sat down
-            self._turn = self.game.turns_played + 1
             output, events = self.move()
         faults: list[str] = []
         if output is None or len(self._errors) > self._read:
@@ -79,9 +77,9 @@ class Session(Iterator[Moment]):
                 faults = [f"{error}; {self.spec.fallback}'s rules played the turn" for error in errors]
             if faults:
                 self._read = len(self._errors)
-        moment = Moment(self._turn, seat, output, events, faults)
+        moment = Moment(turn, seat, output, events, faults)
         if self._recorder is not None:
-            self._recorder.add(moment.turn, output, events)
+            self._recorder.add(turn, output, events)
             forfeit = isinstance(output, Forfeit)
             self.outputs.append(asdict(output) if forfeit else self.spec.output_to_json(output))
         return moment
