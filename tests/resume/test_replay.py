@@ -43,7 +43,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name, text in PROMPT.items():
         (home / "prompts" / "brief" / name).write_text(text)
     both = (contender("one", "house-sharp", prompt="brief"), contender("two", bot="AnthropicBot", prompt="reasoned"))
-    config = config_file(*both, games=8, name=str(home / "c.yaml"))
+    config = config_file(*both, games=8, rules={"max_turns": 9}, name=str(home / "c.yaml"))
     made(home, "run", config, "--output", "r", "--quiet", "--no-preflight", "--no-report")
     return home
 
