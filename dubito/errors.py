@@ -2,10 +2,11 @@
 
 DubitoError
 ├── UsageError     the user's mistake, found before anything started (exit code 2)
-├── IllegalOutput  what a bot gave back breaks the rules: the engine's word, before it has a name
+├── IllegalOutput  what a bot gave back breaks the rules; raised by the engine, which knows no bot's name
 ├── BotError       the same, or an exception in a bot's method, with bot, game, deal and turn (R13)
 └── RunStopped     a run that could not go on after its start: disk, a bot error (exit code 3)
 
+ToldToEnd, a KeyboardInterrupt, is a signal that ends the process. Below them are helpers for sentences.
 `dubito/llm/request.py` adds what can go wrong when a model is asked. Anything else that is raised is a bug.
 """
 
@@ -23,6 +24,21 @@ class UsageError(DubitoError):
 
 class IllegalOutput(DubitoError):
     """An output or an answer that the rules refuse; the text is the reason."""
+
+
+class BotError(DubitoError):
+    """A bot broke the rules or raised (R13). All fields travel between processes."""
+
+    def __init__(self, bot: str, seat: int, game: int, deal: int, turn: int, reason: str) -> None:
+        super().__init__(bot, seat, game, deal, turn, reason)
+        self.bot, self.seat, self.game = bot, seat, game
+        self.deal, self.turn, self.reason = deal, turn, reason
+
+    def __str__(self) -> str:
+        return (
+            f"{one_line(self.bot)} (seat {self.seat}) failed in game {self.game}, deal {self.deal}, "
+            f"turn {self.turn}: {self.reason}"
+        )
 
 
 class RunStopped(DubitoError):
@@ -45,21 +61,6 @@ def signal_of(error: BaseException | None) -> int:
 def signal_in_words(number: int) -> str:
     """What told this process to end: `Ctrl-C`, `SIGTERM`."""
     return "Ctrl-C" if number == signal.SIGINT else signal.Signals(number).name
-
-
-class BotError(DubitoError):
-    """A bot broke the rules or raised (R13). All fields travel between processes."""
-
-    def __init__(self, bot: str, seat: int, game: int, deal: int, turn: int, reason: str) -> None:
-        super().__init__(bot, seat, game, deal, turn, reason)
-        self.bot, self.seat, self.game = bot, seat, game
-        self.deal, self.turn, self.reason = deal, turn, reason
-
-    def __str__(self) -> str:
-        return (
-            f"{one_line(self.bot)} (seat {self.seat}) failed in game {self.game}, deal {self.deal}, "
-            f"turn {self.turn}: {self.reason}"
-        )
 
 
 def one_line(text: str, limit: int = 300) -> str:

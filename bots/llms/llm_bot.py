@@ -13,6 +13,9 @@ from dubito.games.dubito.cards import TurnData
 class LLMBot(BotBase):
     """Asks a model at every node, by its settings `api` and `model`; OpenAIBot and AnthropicBot know their api.
 
+    It is a `BotBase` for Dubito's sake: there `Spec.walk` asks A-E, and `play` is that walk. At a game without a walk
+    `play` asks the one node that what it sees names, and the five methods are never called.
+
     Where the model could not answer, a bot written by hand does, which observes the whole game from the same seat.
     """
 
@@ -42,7 +45,7 @@ class LLMBot(BotBase):
         if self._game.walk:
             self._notebook.turn_begins(self.cards)
             return super().play(p)
-        self._made: list[Any] = []  # the output of this move, once there is one
+        self._made: list[Any] = []  # this move's output, last; empty where a subclass's decide() answered itself
         answer = self.decide(p.node, p)
         output = self._made[-1] if self._made else self._game.output_of(p.node, answer, self.cards)
         self._notebook.answered(p.node, output)

@@ -15,7 +15,7 @@ from dubito.game.find import Registry
 from dubito.game.table import Table, step
 from dubito.llm.budget import Budget, Caps
 from dubito.llm.cache import ReplyCache
-from dubito.llm.decide import Decider, DecisionLog, GameServices, Journal, Unusable
+from dubito.llm.decide import Decider, DecisionLog, GameServices, Journal, UnusableAnswers
 from dubito.llm.gate import MakeAttempt, Timing
 from dubito.llm.pipeline import Pipeline, PipelineOptions, preflight
 from dubito.llm.prices import dollars
@@ -63,7 +63,7 @@ def serving(
             ask = pipeline.asker(spec.name, settings, price_of_model(settings, options))
             player = decider_of(spec, experiment, registry, prompt, ask, log, watch.count)
             stops = options.on_unusable == "stop" and not log.answered(spec.name)
-            deciders[spec.name] = replace(player, unusable=Unusable(spec.name, stops))
+            deciders[spec.name] = replace(player, unusable=UnusableAnswers(spec.name, stops))
         if options.preflight and not options.offline:
             warn = watch.warn if options.on_unusable == "fallback" else None
             late = _late_questions(deciders, experiment, table) if table else {}

@@ -6,7 +6,7 @@ Beside its `game.py`, a game's package may hold modules that are found by name: 
 `stand_in` (`MODELS`: what the house answers), `words` (for viewer, terminal and who sits at the table). Those of a
 `Family` have an `of(spec)` that gives what one of its games has.
 
-What a game counts and how it is rated: a definition, not the results of a run (stats/ranking.py).
+What it counts and what of that is rated is its `Results`; the results of a run are in stats/ranking.py.
 """
 
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence, Set
@@ -27,7 +27,7 @@ from dubito.game.streams import SeatStreams
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-FALLBACK_TURNS: Final = "fallback_turns"  # the last count of every seat: turns played for a bot that failed
+FALLBACK_TURNS: Final = "fallback_turns"  # the last count of every seat: moves made for a bot that failed
 FALLBACK_OUTCOME: Final = "fallback:"  # begins the outcome of a decision that the fallback took; the cause follows
 FORFEITS: Final = "forfeits"  # a seat count of games that can be forfeited: whether this seat did
 
@@ -40,6 +40,156 @@ class Ending:
     game_counts: tuple[int, ...]
     marks: list[int]  # what a seat came to: a place, a win, a return
     counts: list[tuple[int, ...]]
+
+
+class GameEvent:
+    """What is observed of a move. Immutable, since all observers share it."""
+
+    __slots__ = ()
+
+    only: int | None = None  # the one seat that observes it; None: everybody who is in the game
+    leaves: int | None = None  # the seat that observes nothing after this
+
+
+class State(Protocol):
+    """A dealt game, at rest between two moves. No clock and no I/O; chance is the stream it was dealt with."""
+
+    @property
+    def seat(self) -> int:
+        """Whose move it is."""
+
+    @property
+    def over(self) -> bool:
+        """Whether nobody has a move any more."""
+
+    @property
+    def turns_played(self) -> int:
+        """Finished turns, in the game's own sense."""
+
+    @property
+    def start(self) -> GameEvent:
+        """What is observed before the first move; asked for while none was made."""
+
+    def view(self) -> Any:
+        """What the seat to move sees; valid until the move is made.
+
+        Where a move is one node's answer it has `node` and `why_illegal(output)`: a sentence, or None if that is legal.
+        """
+
+    def cards(self, seat: int, streams: SeatStreams) -> Any:
+        """A read-only view of what a seat holds, its bot's `self.cards`, that draws from these streams."""
+
+    def apply(self, output: Any, announce: bool = True) -> Sequence[GameEvent]:
+        """Make the move of the seat to move and return what is observed, in order; nothing with `announce` off.
+
+        Raises IllegalOutput, the state untouched, if the rules refuse the output.
+        """
+
+    def copy_of(self, output: Any) -> Any:
+        """A copy of an output that was applied, which no bot can reach."""
+
+    def ending(self) -> Ending:
+        """What the finished game came to."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bool:
+    """An answer that is yes or no."""
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """An answer that is one of the game's fixed names."""
+
+    options: tuple[str, ...] | None  # None: too many for a list, so that only the state says which there are
+
+
+@dataclass(frozen=True, slots=True)
+class Whole:
+    """An answer that is a whole number; which ones are legal is the state's to say."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cards:
+    """An answer that is a list of the game's fixed cards; a card may stand in it as often as it is held."""
+
+    cards: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Shares:
+    """An answer that says how probable each of the game's fixed names is: numbers from 0 to 1 that sum to 1."""
+
+    options: tuple[str, ...]
+
+
+Answer = Bool | Choice | Whole | Cards | Shares
+
+
+STATED: Final = "p_bluff"  # what a stated probability is called in answers, tables and files
+
+
+class Node(NamedTuple):
+    """A decision point: the unit that a model is asked."""
+
+    name: str  # as requests, records and tables have it
+    method: str  # of the game's bot base, that answers it
+    answer: Answer
+    states: str | None = None  # a field that a model may state beside its answer; judged by the truth, decides nothing
+    stating: str = "the last play is a bluff"  # what is stated the probability of
+
+
+class Position(Protocol):
+    """All that one seat has when one node is asked; what else is in it is the game's."""
+
+    @property
+    def seat(self) -> int:
+        """Who is asked."""
+
+    @property
+    def node(self) -> str:
+        """The node that is asked."""
+
+
+class Notebook(Protocol):
+    """What one seat has seen, played and answered so far, kept by its player or by somebody who watches."""
+
+    def observe(self, event: Any, cards: Any) -> None:
+        """The seat observed this; `cards` is what it holds now."""
+
+    def answered(self, node: str, answer: Any) -> None:
+        """The seat has answered this question, which nobody may have observed: with its output, where that is all of
+        a move."""
+
+    def position(self, node: str, view: Any, cards: Any) -> Any:
+        """The question that it is asked now."""
+
+
+class Facts(Protocol):
+    """A game's module `facts`: what a prompt may tell of a position, which holds nothing that its seat cannot know."""
+
+    @property
+    def Notebook(self) -> Callable[[int, Any], Notebook]:  # noqa: N802, a class
+        """By seat and rules."""
+
+    def facts(self, position: Any) -> dict[str, Any]:
+        """Plain values that JSON can hold, with the same keys at every node.
+
+        A prompt with a `history.jinja` needs two of them: `history`, an event a line, and `own_moves`, the places in
+        it of the seat's own moves.
+        """
+
+    def steady_facts(self) -> Set[str]:
+        """The facts that stay the same for one seat through a whole game."""
+
+    def example_position(self, node: str) -> Any:
+        """A fixed position at which this node is asked."""
+
+    def to_json(self, position: Any) -> str:
+        """The position as a file: a JSON object."""
+
+    def from_json(self, text: str) -> Any:
+        """The inverse; ignores `hidden`, the truth. Raises UsageError that names what is malformed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,164 +303,6 @@ class Results:
     def place(self, key: str) -> int:
         """Where a measure stands among all."""
         return [measure.key for measure in self.measures].index(key)
-
-
-@dataclass(frozen=True, slots=True)
-class Bool:
-    """An answer that is yes or no."""
-
-
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """An answer that is one of the game's fixed names."""
-
-    options: tuple[str, ...] | None  # None: too many for a list, so that only the state says which there are
-
-
-@dataclass(frozen=True, slots=True)
-class Whole:
-    """An answer that is a whole number; which ones are legal is the state's to say."""
-
-
-@dataclass(frozen=True, slots=True)
-class Cards:
-    """An answer that is a list of the game's fixed cards; a card may stand in it as often as it is held."""
-
-    cards: tuple[int, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Shares:
-    """An answer that says how probable each of the game's fixed names is: numbers from 0 to 1 that sum to 1."""
-
-    options: tuple[str, ...]
-
-
-Answer = Bool | Choice | Whole | Cards | Shares
-
-
-STATED: Final = "p_bluff"  # what a stated probability is called in answers, tables and files
-
-
-class Node(NamedTuple):
-    """A decision point: the unit that a model is asked."""
-
-    name: str  # as requests, records and tables have it
-    method: str  # of the game's bot base, that answers it
-    answer: Answer
-    states: str | None = None  # a field that a model may state beside its answer; judged by the truth, decides nothing
-    stating: str = "the last play is a bluff"  # what is stated the probability of
-
-
-class GameEvent:
-    """What is observed of a move. Immutable, since all observers share it."""
-
-    __slots__ = ()
-
-    only: int | None = None  # the one seat that observes it; None: everybody who is in the game
-    leaves: int | None = None  # the seat that observes nothing after this
-
-
-class View(Protocol):
-    """What the seat to move sees, in games where every move is one node's answer."""
-
-    @property
-    def node(self) -> str:
-        """The node that is asked."""
-
-    def why_illegal(self, output: Any) -> str | None:
-        """Why the seat to move may not do this, in the engine's words; None if it may."""
-
-
-class State(Protocol):
-    """One game between two moves. No clock and no I/O; chance is the stream it was dealt with."""
-
-    @property
-    def seat(self) -> int:
-        """Whose move it is."""
-
-    @property
-    def over(self) -> bool:
-        """Whether nobody has a move any more."""
-
-    @property
-    def turns_played(self) -> int:
-        """Finished turns, in the game's own sense."""
-
-    @property
-    def start(self) -> GameEvent:
-        """What is observed before the first move; asked for while none was made."""
-
-    def view(self) -> Any:
-        """What the seat to move sees; valid until the move is made."""
-
-    def cards(self, seat: int, streams: SeatStreams) -> Any:
-        """A read-only view of what a seat holds, its bot's `self.cards`, that draws from these streams."""
-
-    def apply(self, output: Any, announce: bool = True) -> Sequence[GameEvent]:
-        """Make the move of the seat to move and return what is observed, in order; nothing with `announce` off.
-
-        Raises IllegalOutput, the state untouched, if the rules refuse the output.
-        """
-
-    def copy_of(self, output: Any) -> Any:
-        """A copy of an output that was applied, which no bot can reach."""
-
-    def ending(self) -> Ending:
-        """What the finished game came to."""
-
-
-class Position(Protocol):
-    """All that one seat has when one node is asked; what else is in it is the game's."""
-
-    @property
-    def seat(self) -> int:
-        """Who is asked."""
-
-    @property
-    def node(self) -> str:
-        """The node that is asked."""
-
-
-class Notebook(Protocol):
-    """What one seat has seen, played and answered so far, kept by its player or by somebody who watches."""
-
-    def observe(self, event: Any, cards: Any) -> None:
-        """The seat observed this; `cards` is what it holds now."""
-
-    def answered(self, node: str, answer: Any) -> None:
-        """The seat has answered this question, which nobody may have observed: with its output, where that is all of
-        a move."""
-
-    def position(self, node: str, view: Any, cards: Any) -> Any:
-        """The question that it is asked now."""
-
-
-class Facts(Protocol):
-    """A game's module `facts`: what a prompt may tell of a position, which holds nothing that its seat cannot know."""
-
-    @property
-    def Notebook(self) -> Callable[[int, Any], Notebook]:  # noqa: N802, a class
-        """By seat and rules."""
-
-    def facts(self, position: Any) -> dict[str, Any]:
-        """Plain values that JSON can hold, with the same keys at every node.
-
-        A prompt with a `history.jinja` needs two of them: `history`, an event a line, and `own_moves`, the places in
-        it of the seat's own moves.
-        """
-
-    def steady_facts(self) -> Set[str]:
-        """The facts that stay the same for one seat through a whole game."""
-
-    def example_position(self, node: str) -> Any:
-        """A fixed position at which this node is asked."""
-
-    def to_json(self, position: Any) -> str:
-        """The position as a file: a JSON object."""
-
-    def from_json(self, text: str) -> Any:
-        """The inverse; ignores `hidden`, the truth. Raises UsageError that names what is malformed."""
 
 
 HousePolicy = Callable[[str, Random], Mapping[str, Any]]  # what a prompt says -> `answer`, and what is stated beside it

@@ -1,7 +1,7 @@
-"""A game with players at the table. `step` is the only place that calls players, and it trusts none.
+"""A game with players at the table: seated and told by `Table`, asked for moves by `step`; neither trusts any.
 
-Whatever a bot does wrong (R13) becomes a BotError with its name. Without a fallback it is raised; with
-one, the whole turn is played by the fallback's rules on the fallback's stream, and the error is kept.
+Whatever a bot does wrong (R13) becomes a BotError with its name. With neither fallback nor forfeits it is raised; else
+it is kept, and the fallback makes that one move on its own stream, or the game is forfeited.
 """
 
 from collections.abc import Mapping, Sequence
@@ -108,10 +108,11 @@ class Table:
 
 
 def step(table: Table, announce: bool = False) -> tuple[Any, Sequence[Any]]:
-    """Play one turn: ask the player, apply its output, tell the table.
+    """Make one move, of which a turn may take several: ask the player, apply its output, tell the table.
 
-    Returns the output that was played and the events, which are built only if `announce` is set or
-    somebody observes. Raises BotError if the player fails and the table has no fallback.
+    Returns the output that was played, None where its seat forfeited instead, and the events, which are built only if
+    `announce` is set or somebody observes. Raises BotError if the player fails and the table has neither fallback nor
+    forfeits.
     """
     game = table.game
     seat = game.seat

@@ -34,6 +34,127 @@ _NAMED: Final = "one of the legal answers, as they are listed"
 _YES_OR_NO: Final = '{"answer": true} or {"answer": false}'
 
 
+@dataclass(frozen=True, slots=True)
+class Form:
+    """What a reply has to look like at one node."""
+
+    fields: tuple[Field, ...]
+    kind: Answer
+    schema: Schema
+    model: type[BaseModel]
+
+    @property
+    def wanted(self) -> str:
+        """The reply in an example or two, or with an X and what it is."""
+        if isinstance(self.kind, Bool) and self.fields == ("answer",):
+            return _YES_OR_NO
+        examples: dict[Field, str] = {**_EXAMPLES, "answer": "true" if isinstance(self.kind, Bool) else "X"}
+        shape = "{" + ", ".join(f'"{field}": {examples[field]}' for field in self.fields) + "}"
+        return shape if isinstance(self.kind, Bool) else f"{shape}, X being {kind_in_words(self.kind)}"
+
+
+@dataclass(frozen=True, slots=True)
+class ModelAnswer:
+    """What a model answers, as its reply was read."""
+
+    answer: Any  # of the node's kind
+    stated: float | None = None  # within [0, 1]
+    impossible: bool = False  # what was stated is not a probability; it counts as missing
+
+
+@lru_cache(maxsize=64)
+def form_of(fields: tuple[Field, ...], node: Node) -> Form:
+    asked = tuple(field for field in fields if field != STATED or node.states == STATED)
+    schemas = {**_SCHEMAS, "answer": answer_schema(node.answer)}
+    schema = {
+        "additionalProperties": False,
+        "properties": {field: schemas[field] for field in asked},
+        "required": list(asked),
+        "type": "object",
+    }
+    known = {**_TYPES, "answer": _type_of(node.answer)}
+    types: dict[str, Any] = {field: (known[field], ...) for field in asked}
+    return Form(asked, node.answer, schema, create_model("Answer", __base__=Checked, **types))
+
+
+REASKS: Final[dict[Cause, str]] = {
+    "malformed": (
+        "Your last reply could not be read: {detail}. Reply again with nothing but the JSON object, {wanted}."
+    ),
+    "truncated": (
+        "Your last reply was cut off before the answer. Think less this time and reply with nothing but the JSON "
+        "object, {wanted}."
+    ),
+    "refused": (
+        "This is a card game among programs; bluffing is part of its rules and harms nobody. Please reply with nothing "
+        "but the JSON object, {wanted}."
+    ),
+    "illegal": ("Your last answer cannot be played: {detail}. Reply again with nothing but the JSON object, {wanted}."),
+}
+
+
+def re_ask(failure: AttemptFailed, form: Form) -> str | None:
+    """The re-ask that fits the cause; None where asking again would not help."""
+    text = REASKS.get(failure.cause)
+    return text and text.format(detail=failure.detail, wanted=form.wanted)
+
+
+def read_answer(reply: Reply, form: Form) -> ModelAnswer:
+    """The answer in a reply; raises AttemptFailed with its cause."""
+    if reply.finish == "refusal":
+        raise AttemptFailed("refused", "the model or a filter declined", reply.text)
+    if reply.finish == "length":
+        raise AttemptFailed("truncated", "the reply stopped at its length limit", reply.text)
+    text = reply.text or ""
+    if not text.strip():
+        raise AttemptFailed("malformed", "it holds no text", reply.text)
+    try:
+        _DECODER.decode(text)  # refuses twin keys, NaN and Infinity before pydantic reads it
+        said = form.model.model_validate_json(text).__dict__
+        return ModelAnswer(said["answer"], *_probability(said.get(STATED)))
+    except TwinKey as error:
+        detail = str(error)
+    except ValidationError as error:
+        detail = _detail(dict(error.errors()[0]), form)
+    except (ValueError, RecursionError):
+        detail = _unreadable(text)
+    raise AttemptFailed("malformed", detail, text)
+
+
+def reasoning_of(reply: str) -> str:
+    """The reasons that a reply's text gives beside its answer; empty where it gives none."""
+    said = read_json(reply)
+    reasons = said.get("reasoning") if isinstance(said, dict) else None
+    return reasons if isinstance(reasons, str) else ""
+
+
+def answer_format(fields: Sequence[Field], nodes: Sequence[Node]) -> str:
+    """What a prompt says of the reply."""
+    kinds = {node.answer: None for node in nodes}
+    words = "; ".join(f"at {_where(kind, nodes)} {kind_in_words(kind)}" for kind in kinds)
+    if len(kinds) == 1:
+        words = kind_in_words(nodes[0].answer)
+    if tuple(fields) != ("answer",):
+        stated = [node for node in nodes if node.states == STATED]
+        names = ", ".join(node.name for node in stated)
+        meanings = {
+            "reasoning": '"reasoning", what decides it, in one to three sentences',
+            STATED: f'"{STATED}", at question {names} only: how probable it is that '
+            f"{stated[0].stating if stated else ''}, from 0 to 1, or null",
+            "answer": f'"answer", {words}',
+        }
+        listed = "; ".join(meanings[field] for field in fields)
+        return f"Reply with a JSON object and nothing else. Its fields, in this order: {listed}."
+    if list(kinds) == [Bool()]:
+        return f"Reply with a JSON object {_YES_OR_NO}, and nothing else."
+    return f'Reply with a JSON object {{"answer": X}} and nothing else. X is {words}.'
+
+
+def _where(kind: Answer, nodes: Sequence[Node]) -> str:
+    names = [node.name for node in nodes if node.answer == kind]
+    return f"question{'s' if len(names) > 1 else ''} {', '.join(names)}"
+
+
 def answer_schema(kind: Answer) -> Schema:
     """The JSON schema of an answer of this kind; without bounds, since no two providers support the same ones."""
     match kind:
@@ -105,127 +226,6 @@ def _shares(options: Sequence[str], said: dict[str, float]) -> dict[str, float]:
     if abs(total - 1) > _ROUNDING:
         raise ValueError(total)
     return {name: share / total for name, share in said.items()}
-
-
-@dataclass(frozen=True, slots=True)
-class Form:
-    """What a reply has to look like at one node."""
-
-    fields: tuple[Field, ...]
-    kind: Answer
-    schema: Schema
-    model: type[BaseModel]
-
-    @property
-    def wanted(self) -> str:
-        """The reply in an example or two, or with an X and what it is."""
-        if isinstance(self.kind, Bool) and self.fields == ("answer",):
-            return _YES_OR_NO
-        examples: dict[Field, str] = {**_EXAMPLES, "answer": "true" if isinstance(self.kind, Bool) else "X"}
-        shape = "{" + ", ".join(f'"{field}": {examples[field]}' for field in self.fields) + "}"
-        return shape if isinstance(self.kind, Bool) else f"{shape}, X being {kind_in_words(self.kind)}"
-
-
-@dataclass(frozen=True, slots=True)
-class ModelAnswer:
-    """What a model answers, as its reply was read."""
-
-    answer: Any  # of the node's kind
-    stated: float | None = None  # within [0, 1]
-    impossible: bool = False  # what was stated is not a probability; it counts as missing
-
-
-@lru_cache(maxsize=64)
-def form_of(fields: tuple[Field, ...], node: Node) -> Form:
-    asked = tuple(field for field in fields if field != STATED or node.states == STATED)
-    schemas = {**_SCHEMAS, "answer": answer_schema(node.answer)}
-    schema = {
-        "additionalProperties": False,
-        "properties": {field: schemas[field] for field in asked},
-        "required": list(asked),
-        "type": "object",
-    }
-    known = {**_TYPES, "answer": _type_of(node.answer)}
-    types: dict[str, Any] = {field: (known[field], ...) for field in asked}
-    return Form(asked, node.answer, schema, create_model("Answer", __base__=Checked, **types))
-
-
-def answer_format(fields: Sequence[Field], nodes: Sequence[Node]) -> str:
-    """What a prompt says of the reply."""
-    kinds = {node.answer: None for node in nodes}
-    words = "; ".join(f"at {_where(kind, nodes)} {kind_in_words(kind)}" for kind in kinds)
-    if len(kinds) == 1:
-        words = kind_in_words(nodes[0].answer)
-    if tuple(fields) != ("answer",):
-        stated = [node for node in nodes if node.states == STATED]
-        names = ", ".join(node.name for node in stated)
-        meanings = {
-            "reasoning": '"reasoning", what decides it, in one to three sentences',
-            STATED: f'"{STATED}", at question {names} only: how probable it is that '
-            f"{stated[0].stating if stated else ''}, from 0 to 1, or null",
-            "answer": f'"answer", {words}',
-        }
-        listed = "; ".join(meanings[field] for field in fields)
-        return f"Reply with a JSON object and nothing else. Its fields, in this order: {listed}."
-    if list(kinds) == [Bool()]:
-        return f"Reply with a JSON object {_YES_OR_NO}, and nothing else."
-    return f'Reply with a JSON object {{"answer": X}} and nothing else. X is {words}.'
-
-
-def _where(kind: Answer, nodes: Sequence[Node]) -> str:
-    names = [node.name for node in nodes if node.answer == kind]
-    return f"question{'s' if len(names) > 1 else ''} {', '.join(names)}"
-
-
-REASKS: Final[dict[Cause, str]] = {
-    "malformed": (
-        "Your last reply could not be read: {detail}. Reply again with nothing but the JSON object, {wanted}."
-    ),
-    "truncated": (
-        "Your last reply was cut off before the answer. Think less this time and reply with nothing but the JSON "
-        "object, {wanted}."
-    ),
-    "refused": (
-        "This is a card game among programs; bluffing is part of its rules and harms nobody. Please reply with nothing "
-        "but the JSON object, {wanted}."
-    ),
-    "illegal": ("Your last answer cannot be played: {detail}. Reply again with nothing but the JSON object, {wanted}."),
-}
-
-
-def re_ask(failure: AttemptFailed, form: Form) -> str | None:
-    """The re-ask that fits the cause; None where asking again would not help."""
-    text = REASKS.get(failure.cause)
-    return text and text.format(detail=failure.detail, wanted=form.wanted)
-
-
-def read_answer(reply: Reply, form: Form) -> ModelAnswer:
-    """The answer in a reply; raises AttemptFailed with its cause."""
-    if reply.finish == "refusal":
-        raise AttemptFailed("refused", "the model or a filter declined", reply.text)
-    if reply.finish == "length":
-        raise AttemptFailed("truncated", "the reply stopped at its length limit", reply.text)
-    text = reply.text or ""
-    if not text.strip():
-        raise AttemptFailed("malformed", "it holds no text", reply.text)
-    try:
-        _DECODER.decode(text)
-        said = form.model.model_validate_json(text).__dict__
-        return ModelAnswer(said["answer"], *_probability(said.get(STATED)))
-    except TwinKey as error:
-        detail = str(error)
-    except ValidationError as error:
-        detail = _detail(dict(error.errors()[0]), form)
-    except (ValueError, RecursionError):
-        detail = _unreadable(text)
-    raise AttemptFailed("malformed", detail, text)
-
-
-def reasoning_of(reply: str) -> str:
-    """The reasons that a reply's text gives beside its answer; empty where it gives none."""
-    said = read_json(reply)
-    reasons = said.get("reasoning") if isinstance(said, dict) else None
-    return reasons if isinstance(reasons, str) else ""
 
 
 def _probability(stated: object) -> tuple[float | None, bool]:

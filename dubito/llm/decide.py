@@ -56,11 +56,11 @@ class Journal:
         return sha256(canonical(self.decisions).encode()).digest()
 
 
-_FIRST: Final = 20  # attempts, from which a player none of whose answers can be used is no player
+_FIRST: Final = 20  # attempts: if a player's first ones all come to nothing, the run stops
 
 
 @dataclass(slots=True)
-class Unusable:
+class UnusableAnswers:
     """Whether a player's attempts came to anything: a run whose first ones all came to nothing stops.
 
     Those on the tape tell nothing of the model of today: it may be mended since the run was stopped.
@@ -122,7 +122,7 @@ class Decider:
     seed: int
     rules: Any  # of the game, as its notebook takes them
     counted: Callable[[str], None]  # told each outcome, for the progress line
-    unusable: Unusable = field(default_factory=Unusable)
+    unusable: UnusableAnswers = field(default_factory=UnusableAnswers)
 
     def render(self, facts: Mapping[str, Any], before: "SeatTexts | None" = None) -> "RenderedPrompt":
         """The prompt for these facts; raises RunStopped where a template fails on a position it meets first here."""
@@ -182,14 +182,14 @@ class Decider:
             return draw_of(self.seed, here, self.settings.sample)
 
         try:
-            answered = put(rendered, form, self.settings, place, draw, ask, accept, self.unusable.failed)
+            answered = put_question(rendered, form, self.settings, place, draw, ask, accept, self.unusable.failed)
         except AttemptFailed as failure:
             return None, f"{FALLBACK_OUTCOME}{failure.cause}"
         self.unusable.answered()
         return answered, "model_after_reask" if len(digests) > 1 else "model"
 
 
-def put(
+def put_question(
     rendered: "RenderedPrompt",
     form: Form,
     settings: ModelSettings,

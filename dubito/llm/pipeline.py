@@ -1,6 +1,6 @@
-"""The pipeline: each stage a function around the next, composed here and nowhere else.
+"""From a question to a reply: the stages of a call, each a function around the next, composed in `Pipeline.asker`.
 
-    taped( cached( retried( gate.before_budget( budget.around( gate.after_budget( logged( provider )))))))
+    taped(cached(retried(budget.in_turn(gate.before_budget(budget.around(gate.after_budget(logged(provider))))))))
 
 A decision (one node) takes up to 1 + `reasks` attempts: the question, then re-asks. An attempt takes as many tries,
 one HTTP call each, as the account's troubles want. The gate stands on both sides of the budget: a try
@@ -9,7 +9,7 @@ waits for its time before the budget reserves, and is looked at again after that
 `Pipeline` is a run's; `asker` gives a player's way in. A finished attempt is on the tape (the run's
 `attempts`) with its reply or its cause; nothing is ever used that is not on disk.
 
-Preflight: what the game will ask, asked before any game is played and paid for.
+Before the first game, `preflight` asks what the game will ask.
 
 Each model player is put a real question of a late turn for each form of its answers, with its own parameters, and the
 answer has to be readable: re-asks are allowed as in play. A fault of the account, a server that sends anything
@@ -30,7 +30,7 @@ from dubito.llm.answers import Form, form_of
 from dubito.llm.budget import Budget, Caps
 from dubito.llm.cache import ReplyCache
 from dubito.llm.client import Provider, instead_in_words
-from dubito.llm.decide import LOOK_AT, put
+from dubito.llm.decide import LOOK_AT, put_question
 from dubito.llm.gate import Gate, MakeAttempt, MakeTry, Timing, retried
 from dubito.llm.prices import Likely, Past, Price, Tariff, beyond
 from dubito.llm.protocols import Exchange, build_request, kept_reply, read_reply
@@ -55,90 +55,22 @@ from dubito.store.model_log import ModelLog, Spend, TapedAttempt
 if TYPE_CHECKING:
     from dubito.llm.prompts import RenderedPrompt, Sample
 
-GAME: Final = -1  # the place of a preflight: before all games
+_PREFLIGHT: Final = -1  # the place of a preflight: before all games
 _PROBE: Final = -2  # and that of the probes, which ask whether an account answers at all
-PROBE_KEY: Final = (_PROBE, 0, 0, 0)  # all of them are tries of one attempt
+_PROBE_KEY: Final = (_PROBE, 0, 0, 0)  # all of them are tries of one attempt
 _SYSTEM: Final = "This is a check of the connection, before a card game begins."
 _USER: Final = "Reply with the JSON object that you are asked for, with `answer` true."
-_YES_OR_NO: Final = form_of(("answer",), Node("probe", "", Bool()))
+_PROBE_FORM: Final = form_of(("answer",), Node("probe", "", Bool()))
 _QUOTED: Final = 120  # characters of what was said instead of an answer
-
-
-def preflight(
-    name: str,
-    number: int,
-    settings: ModelSettings,
-    samples: Iterable["Sample"],
-    ask: MakeAttempt,
-    warn: Callable[[str], None] | None = None,
-) -> None:
-    """Put these questions, one for each form of answer, as the player of that number in the run; raises AccountFault.
-
-    Players that are asked in the same way at the same server share the calls: the cache answers the others. With
-    `warn`, which is told so, answers that cannot be read stop nothing.
-    """
-    for decision, (rendered, form) in enumerate(samples):
-        place = Place(name, GAME, GAME, number, decision, 0, "preflight")
-        try:
-            _put(rendered, form, settings, place, ask)
-        except (AttemptFailed, Suspended) as error:
-            if isinstance(error, Suspended) or error.cause == "unreachable":
-                got = f"the preflight of {one_line(name)} got no reply ({error})"
-                raise AccountFault(f"{got}; check `base_url` in its entry") from None
-            fault = _unreadable(name, error)
-            if warn is None:
-                raise fault from None
-            warn(str(fault))
-
-
-def _put(rendered: "RenderedPrompt", form: Form, settings: ModelSettings, place: Place, ask: MakeAttempt) -> None:
-    """Put the question; raises AttemptFailed if no answer comes of it today.
-
-    A kept answer that cannot be read is no news of the server: then another draw is asked for.
-    """
-    number = 1
-    while not _answered(rendered, form, settings, place, ask, f"preflight {number}" if number > 1 else "preflight"):
-        number += 1
-
-
-def _answered(
-    rendered: "RenderedPrompt", form: Form, settings: ModelSettings, place: Place, ask: MakeAttempt, draw: str
-) -> bool:
-    """Whether an answer came of this draw, or only kept ones that cannot be read; raises AttemptFailed for new ones."""
-    origins = set[ReplyOrigin]()
-
-    def asked(each: Ask) -> Reply:
-        reply = ask(each)
-        origins.add(reply.origin)
-        return reply
-
-    try:
-        put(rendered, form, settings, place, lambda here: draw, asked)
-    except AttemptFailed:
-        if origins != {"cache"}:
-            raise
-        return False
-    return True
-
-
-def _unreadable(name: str, error: AttemptFailed) -> AccountFault:
-    """The player's replies are no answers: what came, and what to look at."""
-    got = f"the preflight of {one_line(name)} got no answer that can be read ("
-    todo = (
-        f"); check {LOOK_AT[error.cause]} in its entry, or go on all the same with `on_unusable: fallback` "
-        "(--on-unusable fallback)"
-    )
-    said = f": {one_line(error.text, _QUOTED)}" if error.text else ""
-    return AccountFault(f"{got}{error}{said}{todo}", f"{got}{error.cause}{todo}")
 
 
 def probe_of(name: str, settings: ModelSettings) -> Ask:
     """A short question, asked in this player's name, as a test whether the account answers."""
-    return Ask(_request(settings), "probe", Place(name, _PROBE, _PROBE, 0, 0, 0, "probe"))
+    return Ask(_probe_request(settings), "probe", Place(name, _PROBE, _PROBE, 0, 0, 0, "probe"))
 
 
-def _request(settings: ModelSettings) -> Request:
-    exchange = Exchange(_SYSTEM, _USER, _YES_OR_NO.schema)
+def _probe_request(settings: ModelSettings) -> Request:
+    exchange = Exchange(_SYSTEM, _USER, _PROBE_FORM.schema)
     return build_request(settings, exchange, "dubito-preflight")
 
 
@@ -164,7 +96,7 @@ class Pipeline:
         self.budget = Budget(caps, options.timing.waiting, log.spent(), past, log.spent(assumed=True))
         self._goes_on = options.suspend or log.begun()  # there may be something on the tape
         self._gates: dict[tuple[Account, str | None], Gate] = {}
-        self._probes = count(log.tries(PROBE_KEY) + 1)
+        self._probes = count(log.tries(_PROBE_KEY) + 1)
         self._providers: dict[Account, Provider] = {}
         self._likely: dict[str, Likely] = {}  # by player
         self._lock = Lock()
@@ -378,11 +310,79 @@ class Pipeline:
         return kept_reply(ask.request.protocol, self._log.text(kept.raw), kept.reply)
 
 
-def _error_in_place(provider: Provider, reply: Reply, ask: Ask, worst: Spend) -> TryFailed | AccountFault | None:
+def _error_in_place(provider: Provider, reply: Reply, ask: Ask, cost: Spend) -> TryFailed | AccountFault | None:
     """What stands in a reply's place, with what it cost: such a body is never used and never cached."""
     if reply.failure is None:
         return None
     failed = provider.failure(reply.failure, reply.received, ask)
     billed = reply.usage is not None or (isinstance(failed, TryFailed) and failed.billed)
-    failed.spent = worst if billed else Spend(calls=1)
+    failed.spent = cost if billed else Spend(calls=1)
     return failed
+
+
+def preflight(
+    name: str,
+    number: int,
+    settings: ModelSettings,
+    samples: Iterable["Sample"],
+    ask: MakeAttempt,
+    warn: Callable[[str], None] | None = None,
+) -> None:
+    """Put these questions, one for each form of answer, as the player of that number in the run; raises AccountFault.
+
+    Players that are asked in the same way at the same server share the calls: the cache answers the others. With
+    `warn`, which is told so, answers that cannot be read stop nothing.
+    """
+    for decision, (rendered, form) in enumerate(samples):
+        place = Place(name, _PREFLIGHT, _PREFLIGHT, number, decision, 0, "preflight")
+        try:
+            _put(rendered, form, settings, place, ask)
+        except (AttemptFailed, Suspended) as error:
+            if isinstance(error, Suspended) or error.cause == "unreachable":
+                got = f"the preflight of {one_line(name)} got no reply ({error})"
+                raise AccountFault(f"{got}; check `base_url` in its entry") from None
+            fault = _unreadable(name, error)
+            if warn is None:
+                raise fault from None
+            warn(str(fault))
+
+
+def _put(rendered: "RenderedPrompt", form: Form, settings: ModelSettings, place: Place, ask: MakeAttempt) -> None:
+    """Put the question; raises AttemptFailed if no answer comes of it today.
+
+    A kept answer that cannot be read is no news of the server: then another draw is asked for.
+    """
+    number = 1
+    while not _answered(rendered, form, settings, place, ask, f"preflight {number}" if number > 1 else "preflight"):
+        number += 1
+
+
+def _answered(
+    rendered: "RenderedPrompt", form: Form, settings: ModelSettings, place: Place, ask: MakeAttempt, draw: str
+) -> bool:
+    """Whether an answer came of this draw, or only kept ones that cannot be read; raises AttemptFailed for new ones."""
+    origins = set[ReplyOrigin]()
+
+    def asked(each: Ask) -> Reply:
+        reply = ask(each)
+        origins.add(reply.origin)
+        return reply
+
+    try:
+        put_question(rendered, form, settings, place, lambda here: draw, asked)
+    except AttemptFailed:
+        if origins != {"cache"}:
+            raise
+        return False
+    return True
+
+
+def _unreadable(name: str, error: AttemptFailed) -> AccountFault:
+    """The player's replies are no answers: what came, and what to look at."""
+    got = f"the preflight of {one_line(name)} got no answer that can be read ("
+    todo = (
+        f"); check {LOOK_AT[error.cause]} in its entry, or go on all the same with `on_unusable: fallback` "
+        "(--on-unusable fallback)"
+    )
+    said = f": {one_line(error.text, _QUOTED)}" if error.text else ""
+    return AccountFault(f"{got}{error}{said}{todo}", f"{got}{error.cause}{todo}")
