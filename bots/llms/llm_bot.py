@@ -35,10 +35,8 @@ class LLMBot(BotBase):
         self._fallback = fallback_for(services.decider.fallback, self._seating)
         self._notebook: Any = self._game.facts.Notebook(id, services.decider.rules)
         self._decisions = 0
-        if self._game.walk:
-            self.listeners = (
-                cast(Listener, self._notebook),
-            )  # a node may be a subclass's own: its answer counts as well
+        if self._game.walk:  # a node may be a subclass's own: its answer counts as well
+            self.listeners = (cast(Listener, self._notebook),)
 
     def play(self, p: Any) -> Any:
         """One turn by the nodes that its game's walk asks; where there is none, a move is one node's answer."""
