@@ -21,7 +21,8 @@ from dubito.games.defuse.events import (
     TakeEvent,
 )
 from dubito.games.defuse.game import RESULTS
-from dubito.training import defuse_worlds
+from dubito.games.defuse.knowledge import Notebook
+from dubito.games.defuse.worlds import another
 from dubito.training.course import CHANCE, ChanceDraws, Course, Pieces, one_hot
 
 CARDS: Final = (*HELD, BOMB)  # outcomes of chance
@@ -191,13 +192,38 @@ class DefuseCourse(Course):
             ],
         }
 
-    def anew(self) -> Self:
-        """A game before its deal."""
-        return type(self)()
-
     def world(self, seat: int, chance: Random) -> Self:
-        """Other cards where it never looked; see `defuse_worlds`."""
-        return defuse_worlds.another(self, seat, chance)
+        """The same decisions of this seat, and other cards where it never looked."""
+        book, dealt, course = Notebook(seat, None), (), type(self)()
+        for entry in self.seen(seat):
+            if not isinstance(entry.what, tuple):
+                book.observe(entry.what, ())
+            elif entry.what[0] == "hand":
+                dealt = entry.what[1]
+        if not dealt:
+            return course  # the deal is not over, and nobody has seen anything
+        acts = book.position("turn", None, ()).acts
+        world = another(seat, dealt, acts, chance)
+        first, second = [card for card in dealt if card != DEFUSE], world.hand
+        course._order_as([*first, *second] if seat == 0 else [*second, *first])
+        course._order_as(world.orders[-1])
+        own = iter([action for player, action in self.history if player == seat])
+        for place, act in enumerate(acts):
+            if act.seat == seat:
+                course.apply(next(own))
+            else:
+                course.apply(PLACES + world.places[place] if act.act == "place" else ACTS.index(act.act))
+            course._order_as(world.orders.get(place, ()))
+        for action in own:  # a shuffle that is not over
+            course.apply(action)
+        assert course.information(seat) == self.information(seat), "the seat can tell this world from its own"
+        return course
+
+    def _order_as(self, cards: Sequence[str]) -> None:
+        """Let chance decide so, as far as it is asked."""
+        for card in cards:
+            if self.player == CHANCE:
+                self.apply(CARDS.index(card))
 
 
 def _add(rows: list[list[int]], event: GameEvent) -> None:

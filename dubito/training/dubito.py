@@ -35,7 +35,7 @@ from dubito.games.dubito.events import (
     GameStartEvent,
     PlayerWonEvent,
 )
-from dubito.training import dubito_worlds
+from dubito.games.dubito.worlds import DealBounds
 from dubito.training.course import CHANCE, ChanceDraws, Course, Pieces, one_hot
 
 SHARED: Final = -1  # of a number: two seats hold some of it, so nobody will hold the set
@@ -371,10 +371,6 @@ class DubitoCourse(Course):
             bluffs = True  # it must
         return {"asked": one_hot("ABCDE".find(node), 5), "bluffs": [float(bluffs and node in "BE")]}
 
-    def anew(self) -> Self:
-        """A game by the same rules before its deal."""
-        return type(self)(self.players, self.rules)
-
     def doubt(self) -> None:
         """Play a turn that doubts."""
         self.apply(1)
@@ -387,8 +383,48 @@ class DubitoCourse(Course):
             self.apply(left.popleft() if self.node == "card" else steps[self.node])
 
     def world(self, seat: int, chance: Random) -> Self:
-        """Other cards in other hands, dealt and put down; see `dubito_worlds`."""
-        return dubito_worlds.another(self, seat, chance)
+        """The same decisions of this seat, and other cards in the other hands, dealt and put down."""
+        seen = [entry.what for entry in self.seen(seat)]
+        own = next((what[1] for what in seen if isinstance(what, tuple) and what[0] == "hand"), None)
+        world = type(self)(self.players, self.rules)
+        if own is None:
+            return world  # the deal is not over, and nobody has seen anything
+        events = [what for what in seen if not isinstance(what, tuple)]
+        bounds = DealBounds(seat, own, events)
+        hands = bounds.deal(self.rules.jokers, chance)
+        for place in range(sum(map(len, hands))):
+            world.apply(hands[place % len(hands)][place // len(hands)])
+        _replay(world, seat, deque(_own_steps(self, seat)), events, bounds, chance)
+        assert world.information(seat) == self.information(seat), "the seat can tell this world from its own"
+        return world
+
+
+def _own_steps(course: DubitoCourse, seat: int) -> Iterator[int]:
+    """The seat's answers, and what chance drew on its turns."""
+    mover = CHANCE
+    for player, action in course.history:
+        mover = mover if player == CHANCE else player
+        if mover == seat:
+            yield action
+
+
+def _replay(
+    world: DubitoCourse, seat: int, own: deque[int], events: Sequence[Event], bounds: DealBounds, chance: Random
+) -> None:
+    """Make the moves that the seat saw: its own step by step, those of others by what they came to."""
+    for place, event in enumerate(events):
+        match event:
+            case CardsPlayedEvent(mover, number, n) if mover != seat:
+                cards = bounds.shown.get(place) or chance.sample(world.engine.hands[mover].cards, n)
+                world.put_down(number, cards)
+            case DoubtResolvedEvent() if event.doubter_id != seat:
+                world.doubt()
+            case CardsPlayedEvent() | DoubtResolvedEvent():
+                turns = world.engine.turns_played
+                while world.engine.turns_played == turns:
+                    world.apply(own.popleft())
+    for step in own:  # of a turn that is not over
+        world.apply(step)
 
 
 _SCALES: Final = (18, 50, 50, 20, 10, 10)  # of the six counters of a seat

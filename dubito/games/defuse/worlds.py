@@ -10,20 +10,13 @@ from dataclasses import dataclass, field
 from itertools import count
 from math import exp, lgamma
 from random import Random
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import Final, NamedTuple
 
-from dubito.games.defuse.engine import ACTS, ALL_CARDS, BOMB, DEALT, DEFUSE, HELD, IN_HAND
-from dubito.games.defuse.knowledge import Act, Notebook
-from dubito.training.course import CHANCE
-
-if TYPE_CHECKING:
-    from dubito.training.defuse import DefuseCourse
-
-SomeDefuse = TypeVar("SomeDefuse", bound="DefuseCourse")
+from dubito.games.defuse.engine import ALL_CARDS, BOMB, DEALT, DEFUSE, HELD, IN_HAND
+from dubito.games.defuse.knowledge import Act
 
 _MIXED: Final = 80  # changes that are tried, for what the other holds to be as likely as it should
 _STUCK: Final = 20_000  # changes without finding cards that fit
-_PLACE: Final = len(ACTS)
 _LOGS: Final = [lgamma(n + 1) for n in range(sum(ALL_CARDS.values()) + 1)]  # of n!
 
 Kinds = dict[int, str]  # what cards are, by their number in `Trace`
@@ -77,43 +70,21 @@ class Trace:
         return self.kinds.setdefault(card, kind) == kind
 
 
-def another(course: SomeDefuse, seat: int, chance: Random) -> SomeDefuse:
-    """The same decisions of this seat, and other cards where it never looked."""
-    book = Notebook(seat, None)
-    dealt: tuple[str, ...] = ()
-    for entry in course.seen(seat):
-        if not isinstance(entry.what, tuple):
-            book.observe(entry.what, ())
-        elif entry.what[0] == "hand":
-            dealt = entry.what[1]
-    if not dealt:
-        return course.anew()  # the deal is not over, and nobody has seen anything
-    acts = book.position("turn", None, ()).acts
+class World(NamedTuple):
+    """What a seat of a game cannot know."""
+
+    hand: Sequence[str]  # what the other was dealt, without its defuse card
+    orders: Mapping[int, Sequence[str]]  # by which act, -1 the deal: the pile, top first
+    places: Mapping[int, int]  # by which act: where the bomb lies now
+
+
+def another(seat: int, dealt: Sequence[str], acts: Sequence[Act], chance: Random) -> World:
+    """One of the worlds in which this seat is dealt these cards and sees these acts."""
     trace = _traced(acts, seat, chance)
     hand = range(-IN_HAND, 0)  # what the other was dealt
     kinds = _Guess(trace, dealt, hand).kinds(chance)
     orders = _arranged(trace, dealt, hand, kinds, chance)
-    world = course.anew()
-    first, second = [card for card in dealt if card != DEFUSE], [kinds[card] for card in hand]
-    _order(world, [*(first + second if seat == 0 else second + first), *orders[-1]])
-    own = iter([action for player, action in course.history if player == seat])
-    for place, act in enumerate(acts):
-        if act.seat == seat:
-            world.apply(next(own))
-        else:
-            world.apply(_PLACE + trace.places[place] if act.act == "place" else ACTS.index(act.act))
-        _order(world, orders.get(place, ()))
-    for action in own:  # a shuffle that is not over
-        world.apply(action)
-    assert world.information(seat) == course.information(seat), "the seat can tell this world from its own"
-    return world
-
-
-def _order(world: "DefuseCourse", cards: Sequence[str]) -> None:
-    """Let chance decide so, as far as it is asked."""
-    for card in cards:
-        if world.player == CHANCE:
-            world.apply((*HELD, BOMB).index(card))
+    return World([kinds[card] for card in hand], orders, trace.places)
 
 
 def _traced(acts: Sequence[Act], seat: int, chance: Random) -> Trace:

@@ -1,43 +1,20 @@
-"""Another game of Dubito that one seat cannot tell from the one it plays.
+"""Other deals of Dubito that one seat cannot tell from the one it was dealt.
 
 Every doubt turns the whole board over, so what a seat does not know is how the others' first hands were, within what
 they have shown since, and what they have put down since the last doubt. Of all deals that fit, each is equally
 likely; of a hand, all cards are equally likely to be put down. How likely its owner is to play so is not weighed.
 """
 
-from collections import Counter, deque
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Sequence
 from random import Random
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import Final
 
 from dubito.games.dubito.cards import COPIES, JOKER, NUMBERS
 from dubito.games.dubito.events import CardsPlayedEvent, DiscardEvent, DoubtResolvedEvent, Event, GameStartEvent
-from dubito.training.course import CHANCE
-
-if TYPE_CHECKING:
-    from dubito.training.dubito import DubitoCourse
-
-SomeDubito = TypeVar("SomeDubito", bound="DubitoCourse")
 
 _MIXED: Final = 300  # swaps of two cards, for each deal to be as likely as any other
 _STUCK: Final = 10_000  # swaps without finding a deal that fits
-
-
-def another(course: SomeDubito, seat: int, chance: Random) -> SomeDubito:
-    """The same decisions of this seat, and other cards in the other hands."""
-    seen = [entry.what for entry in course.seen(seat)]
-    own = next((what[1] for what in seen if isinstance(what, tuple) and what[0] == "hand"), None)
-    if own is None:
-        return course.anew()  # the deal is not over, and nobody has seen anything
-    events = [what for what in seen if not isinstance(what, tuple)]
-    bounds = DealBounds(seat, own, events)
-    hands = bounds.deal(course.rules.jokers, chance)
-    world = course.anew()
-    for place in range(sum(map(len, hands))):
-        world.apply(hands[place % len(hands)][place // len(hands)])
-    _replay(world, seat, deque(_own_steps(course, seat)), events, bounds, chance)
-    assert world.information(seat) == course.information(seat), "the seat can tell this world from its own"
-    return world
 
 
 class DealBounds:
@@ -144,31 +121,3 @@ class DealBounds:
         counts[one][for_it] += 1
         counts[other][for_it] -= 1
         counts[other][card] += 1
-
-
-def _own_steps(course: "DubitoCourse", seat: int) -> Iterator[int]:
-    """The seat's answers, and what chance drew on its turns."""
-    mover = CHANCE
-    for player, action in course.history:
-        mover = mover if player == CHANCE else player
-        if mover == seat:
-            yield action
-
-
-def _replay(
-    world: "DubitoCourse", seat: int, own: deque[int], events: Sequence[Event], bounds: DealBounds, chance: Random
-) -> None:
-    """Make the moves that the seat saw: its own step by step, those of others by what they came to."""
-    for place, event in enumerate(events):
-        match event:
-            case CardsPlayedEvent(mover, number, n) if mover != seat:
-                cards = bounds.shown.get(place) or chance.sample(world.engine.hands[mover].cards, n)
-                world.put_down(number, cards)
-            case DoubtResolvedEvent() if event.doubter_id != seat:
-                world.doubt()
-            case CardsPlayedEvent() | DoubtResolvedEvent():
-                turns = world.engine.turns_played
-                while world.engine.turns_played == turns:
-                    world.apply(own.popleft())
-    for step in own:  # of a turn that is not over
-        world.apply(step)
