@@ -155,7 +155,7 @@ def test_the_number_of_re_asks_is_the_players(tmp_path: Path, reasks: int, reque
 
 WATCHER = '''
 from bots.base import BotBase
-from dubito.games.dubito.cards import CardsPlayedEvent, GameStartEvent
+from dubito.game_data import CardsPlayedEvent, GameStartEvent
 class Watcher(BotBase):
     """Doubts if it saw the game from its start to the play that it may doubt; never bluffs."""
     def __init__(self, id):
