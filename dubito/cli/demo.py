@@ -68,7 +68,6 @@ def demo(output: Path | None, game: str, tables: bool) -> int:
 
 
 def _next(run: Run) -> str:
-    """What to type with a key."""
     best = next(row.name for row in ranking(run.tally, run.names, run.game.results) if row.name not in run.models)
     of_game = "" if run.game.name == DUBITO else f" --game {run.game.name}"
     said = f"""
@@ -80,7 +79,6 @@ With a key of your own (or ANTHROPIC_API_KEY and anthropic:MODEL), try
 
 
 def _free(runs: Path) -> Path:
-    """The first demo folder that is not there yet."""
     number = 1
     while (runs / f"demo-{number}").exists():
         number += 1
@@ -100,7 +98,6 @@ def _config(registry: Registry) -> dict[str, Any]:
 
 
 def _run(registry: Registry, here: Path, folder: Path, cache: Path, offline: bool) -> tuple[Run, bool]:
-    """The run in this folder, and whether it was played just now."""
     config = check({**_config(registry), "cache": str(cache), "offline": offline, "output": str(folder)}, "the demo")
     calls = call_options(config, here)
     experiment = checked_models(resolve(config, registry), registry, calls)

@@ -34,7 +34,6 @@ class Listing(click.Group):
     """Lists its commands with the first sentence of their help, wrapped where click would cut it."""
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the commands, by name."""
         with formatter.section("Commands"):
             formatter.write_dl([(name, self.summary_of(ctx, name)) for name in self.list_commands(ctx)])
 
@@ -64,7 +63,6 @@ class LateListing(Listing):
         self._places, self._aliases = places, aliases or {}
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """All names, in order."""
         return sorted(self._places)
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
@@ -175,14 +173,14 @@ def _code(arguments: Sequence[str] | None) -> int:
         click.echo(error.format_message())
         return 0
     except click.ClickException as error:
-        return _said(_setting_of_a_player(error) or one_line(error.format_message()), 2)
+        return _ended(_setting_of_a_player(error) or one_line(error.format_message()), 2)
     except UsageError as error:
-        return _said(str(error), 2)
+        return _ended(str(error), 2)
     except (BotError, RunStopped) as error:
-        return _said(str(error), 3)
+        return _ended(str(error), 3)
     except (KeyboardInterrupt, click.Abort) as error:
         number = signal_of(error.__cause__ if isinstance(error, click.Abort) else error)
-        return _said(f"stopped by {signal_in_words(number)}", 128 + number)
+        return _ended(f"stopped by {signal_in_words(number)}", 128 + number)
     except BrokenPipeError:  # the reader of our output has gone
         sys.stdout = None
         return 0
@@ -213,13 +211,13 @@ def _setting_of_a_player(error: click.ClickException) -> str | None:
 def _unwritable(error: OSError) -> int:
     """Report what is no bug: a file name that the system refuses, a full disk. Raises every other error again."""
     if error.errno == errno.ENAMETOOLONG:
-        return _said(f"{one_line(str(error.filename), 60)} is too long for the name of a file", 2)
+        return _ended(f"{one_line(str(error.filename), 60)} is too long for the name of a file", 2)
     if error.errno == errno.ENOSPC and error.filename is None:
         sys.stdout = None  # or Python would try to write the rest of it
-        return _said("the output cannot be written: the disk is full", 3)
+        return _ended("the output cannot be written: the disk is full", 3)
     raise error
 
 
-def _said(text: str, code: int) -> int:
+def _ended(text: str, code: int) -> int:
     note(f"dubito: {text}")
     return code

@@ -130,7 +130,6 @@ def _option(key: str, rule: "FieldInfo") -> click.Option:
 
 
 def _is_a_rule(key: str) -> bool:
-    """Whether any game has a rule of this name."""
     for name in game_names(Path.cwd()):
         with suppress(UsageError):  # a family has no rules, and a broken game is not what was asked about
             if key in rules_model(find_game(name, Path.cwd())).model_fields:

@@ -112,13 +112,11 @@ class _Player:
 
     @property
     def kind(self) -> PlayerKind:
-        """What decides for it."""
         asks = {} if self._settings is None else self._settings.model_dump()
         return kind_of_player(PlayerSpec(self.name, "", asks, "", self._prompt.digest if self._prompt else ""))
 
     @property
     def identity(self) -> str:
-        """What makes its answers."""
         if self._prompt is None or self._settings is None:
             return f"{self.name} {self._digest}"
         return f"{self.name} {self._prompt.digest} {self._settings.model_dump_json()}"

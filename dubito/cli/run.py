@@ -294,9 +294,9 @@ def _values(flags: Mapping[str, str | bool | None]) -> dict[str, Any]:
     """The flags that were given, as the config would have them."""
     read: dict[str, Callable[[str], Any]] = {
         **dict.fromkeys(_NUMBERS, number),
-        "table_sizes": lambda text: [number(size) for size in _parts(text)],
-        "bots": _parts,
-        "contenders": _parts,
+        "table_sizes": lambda text: [number(size) for size in _split(text)],
+        "bots": _split,
+        "contenders": _split,
         "bot_deadline": amount,
         "budget": caps_of,
     }
@@ -304,7 +304,7 @@ def _values(flags: Mapping[str, str | bool | None]) -> dict[str, Any]:
     return {key: read.get(key, str)(value) if isinstance(value, str) else value for key, value in given.items()}
 
 
-def _parts(text: str) -> list[str]:
+def _split(text: str) -> list[str]:
     return [part.strip() for part in text.split(",") if part.strip()]
 
 

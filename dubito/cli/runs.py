@@ -54,7 +54,7 @@ def runs(folder: Path, as_json: bool) -> None:
         print_document(RunsObject(runs=found))
         return
     headers = ["run", "game", "state", "games", "models", "cost", "last written"]
-    table(f"{len(found)} runs in {one_line(str(folder))}", headers, [_row(run) for run in found if run.fault is None])
+    table(f"{len(found)} runs in {one_line(str(folder))}", headers, [_cells(run) for run in found if run.fault is None])
     for run in found:
         if run.fault is not None:
             note(f"cannot be read: {run.fault}")
@@ -103,7 +103,7 @@ def _listed(folder: Path) -> ListedRun:
         return nothing.model_copy(update={"fault": one_line(str(error))})
 
 
-def _row(run: ListedRun) -> list[str]:
+def _cells(run: ListedRun) -> list[str]:
     if run.game is None or run.state is None:
         what = "a trial of prompts" if run.game is None else "policies"
         return [run.folder, run.game or "", what, "", "", "", run.date]
@@ -329,7 +329,6 @@ def view(run: Path | None, port: int | None, browser: bool) -> None:
 
 
 def _current(folder: Path) -> Path:
-    """The first page of its report, which shows all that the run keeps."""
     from dubito.report.site import FOLDER, write_report
 
     index = folder / FOLDER / "index.html"

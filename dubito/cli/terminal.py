@@ -83,7 +83,6 @@ class LiveLine:
         self.start, self.stop = self._bar.start, self._bar.stop
 
     def update(self, games: int) -> None:
-        """There are so many games."""
         self._bar.update(self._task, completed=games)
 
 

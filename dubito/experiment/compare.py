@@ -86,7 +86,6 @@ def _settings(identity: Identity) -> dict[str, Any]:
 
 
 def _other_bots(first: StoredRun, run: StoredRun) -> str:
-    """In what the fields differ, bot by bot; empty if in nothing."""
     pairs = zip(first.identity.bots, run.identity.bots, strict=True)
     return ", ".join(_other_bot(one, other, first, run) for one, other in pairs if one != other)
 

@@ -129,7 +129,6 @@ def _played(
 
 
 def _from_run(folder: Path) -> list[_Recorded]:
-    """What each model player of a recorded run took."""
     found = []
     with opened_run(folder) as run:
         log = ModelLog(run.db)

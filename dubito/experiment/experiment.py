@@ -99,7 +99,6 @@ class Experiment:
 
     @property
     def contender_seats(self) -> int:
-        """In how many seats each contender plays a deal."""
         return contender_seats(self.table_sizes)
 
     @property
@@ -109,7 +108,6 @@ class Experiment:
 
     @property
     def deals(self) -> int:
-        """How many deals are played."""
         return self.games // self.games_per_deal
 
     @property

@@ -57,7 +57,6 @@ def lineups(experiment: Experiment, deal: int, streams: DealStreams) -> list[Lin
 
 
 def _drawn(experiment: Experiment, deal: int, size: int, draw: Callable[[], float]) -> list[int]:
-    """The bots of the field at the seats of a deal."""
     n_field = len(experiment.field)
     if experiment.lineup == "uniform":
         return [int(draw() * n_field) for _ in range(size)]
@@ -120,7 +119,6 @@ class ChunkResult:
 
     @property
     def is_cut(self) -> bool:
-        """Whether it was cut short."""
         return self.stopped or self.error is not None
 
     def with_next(self, part: "ChunkResult") -> "ChunkResult":

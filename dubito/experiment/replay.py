@@ -73,11 +73,9 @@ class LieCounts:
     meant: Mapping[str, int]  # by model player: how often it said that it lies, where a node asks just that
 
     def plays(self, player: int) -> int:
-        """How many moves of a player can be lies."""
         return self.sums[player, LIES[0]].m
 
     def count(self, player: int, lie: Lie) -> int:
-        """How many such lies a player told."""
         return self.sums[player, lie].y
 
     def share(self, player: int, lie: Lie) -> Rate:
@@ -172,14 +170,13 @@ def shared_chunks(
 
     `progress` is told how many games were played, and the tape how many decisions were taken.
     """
-    yield from until_cut(joined(_played(kept, workers, tape, progress)))
+    yield from until_cut(joined(_played_shares(kept, workers, tape, progress)))
 
 
-def _played(
+def _played_shares(
     kept: StoredRun, workers: int, tape: ReplayTape, progress: Callable[[int], None]
 ) -> Iterator[tuple[Task, ChunkResult]]:
-    """Each share as it was played, in order."""
-    games, stop, play = 0, new_stop(workers), partial(_play, kept.folder, kept.registry.working_directory)
+    games, stop, play = 0, new_stop(workers), partial(_play_share, kept.folder, kept.registry.working_directory)
     with processes(workers, stop) as crew, closing(in_order(crew, play, _shares(kept, workers), stop)) as back:
         for share, result in back:
             assert result is not None  # none is given up: nobody stops it
@@ -196,7 +193,7 @@ def _shares(kept: StoredRun, workers: int) -> Iterator[Task]:
         yield from (Task(number, part, of) for part in range(of))
 
 
-def _play(folder: Path, home: Path, number: int, part: int, of: int) -> tuple[ChunkResult, int]:
+def _play_share(folder: Path, home: Path, number: int, part: int, of: int) -> tuple[ChunkResult, int]:
     """Play a share, in a worker process; with it, how many decisions were taken."""
     threads, tape = _player(folder, home)
     before = tape.decisions
@@ -205,7 +202,6 @@ def _play(folder: Path, home: Path, number: int, part: int, of: int) -> tuple[Ch
 
 @lru_cache(maxsize=1)
 def _player(folder: Path, home: Path) -> tuple[ThreadedChunks, ReplayTape]:
-    """The run, opened once in a worker process."""
     kept = run_to_replay(folder, bots_of_run(folder, home))
     tape = ReplayTape(ModelLog(kept.db))
     models = kept.asking(tape)
@@ -275,8 +271,8 @@ def _compare(db: RunDb, experiment: Experiment, played: ChunkResult, results: Re
         again = played.records[place] if played.records else None
         if (outcome, record) != (played.outcomes[place], again):
             said = [
-                f"recorded: {_in_words(outcome, results)}",
-                f"replayed: {_in_words(played.outcomes[place], results)}",
+                f"recorded: {_outcome_in_words(outcome, results)}",
+                f"replayed: {_outcome_in_words(played.outcomes[place], results)}",
             ]
             raise Differs(f"game {first + place}", "it does not play out as recorded", said)
     chunk = Chunk(played.number, played.deals, first, played.outcomes, played.decision_digests)
@@ -287,7 +283,6 @@ def _compare(db: RunDb, experiment: Experiment, played: ChunkResult, results: Re
 
 
 def _compare_results(kept: StoredRun, tally: Tally) -> None:
-    """Raise Differs unless the published counts are what the games add up to."""
     names = [player.name for player in kept.experiment.players]
     file = kept.folder / run_folder.RESULTS
     counted = run_folder.to_yaml(all_games(tally, names, kept.registry.game)).encode()
@@ -295,7 +290,7 @@ def _compare_results(kept: StoredRun, tally: Tally) -> None:
         raise Differs(str(file), "the published counts are not what the games add up to", [])
 
 
-def _in_words(row: bytes, results: Results) -> str:
+def _outcome_in_words(row: bytes, results: Results) -> str:
     try:
         outcome: Outcome = unpack(row, results)
     except ValueError:

@@ -111,7 +111,6 @@ def _known_rules(key: str, game: Spec) -> str:
 
 
 def _table_sizes(config: Config, game: Spec) -> tuple[int, ...]:
-    """The sizes to be played, ascending."""
     least, most = game.seats
     if config.table_sizes is None:
         return tuple(range(least, most + 1))

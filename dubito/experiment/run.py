@@ -64,17 +64,14 @@ class Run:
 
     @property
     def names(self) -> list[str]:
-        """The players' names, in the order of the tally's keys."""
         return [player.name for player in self.experiment.players]
 
     @property
     def kinds(self) -> dict[str, PlayerKind]:
-        """What decides for each player, by name."""
         return {player.name: kind_of_player(player) for player in self.experiment.players}
 
     @property
     def compared(self) -> list[Contender]:
-        """The contenders as they are compared."""
         return contenders_of(
             [player.name for player in self.experiment.contenders],
             self.models,
@@ -102,7 +99,7 @@ def finished_run(experiment: Experiment, registry: Registry, folder: Path) -> Ru
     with opened_run(folder) as stored:
         logs, so_far = _of_models(stored.db, experiment, registry)
         run = Run(folder, experiment, registry.game, stored.tally, stored.results_digest, logs, standing=so_far)
-    run = replace(run, said=_said(experiment, registry))
+    run = replace(run, said=_sayings(experiment, registry))
     if not (folder / run_folder.RESULTS).exists():
         _publish(run)
     return run
@@ -119,7 +116,7 @@ def play(experiment: Experiment, folder: Path, means: Means) -> Run:
             means.progress(max(kept, len(ModelLog(db).ended())))
             log = means.watch.log = RunLog(folder)
             log("begins", games=experiment.games, kept=kept, offline=means.calls.offline)
-            said = _said(experiment, means.registry)  # now, since what it takes to say it is what playing takes, too
+            said = _sayings(experiment, means.registry)  # now, since what it takes to say it is what playing takes, too
             for name, text in said.items():
                 log("says", player=name, text=text)
             run = _play_into(db, experiment, folder, replace(means, progress=_logged(means, experiment.games)))
@@ -134,14 +131,13 @@ def play(experiment: Experiment, folder: Path, means: Means) -> Run:
         return run
 
 
-def _said(experiment: Experiment, registry: Registry) -> dict[str, str]:
+def _sayings(experiment: Experiment, registry: Registry) -> dict[str, str]:
     """What the bots have to say of themselves, by player."""
     said = {one.name: registry.game.said_of(registry.find(one.bot).cls, one.settings) for one in experiment.players}
     return {name: text for name, text in said.items() if text is not None}
 
 
 def _logged(means: Means, games: int) -> Progress:
-    """The progress, with a line in the run's log at each tenth."""
     said = 0
 
     def progress(done: int) -> None:

@@ -161,21 +161,20 @@ def _manifest(shards: Sequence[StoredRun]) -> dict[str, Any]:
 
 
 def shard_of(run: StoredRun) -> Shard:
-    """Which shard a run is."""
     assert run.identity.shard is not None  # `shards_in` has seen to it
     return run.identity.shard
 
 
 def _difference(first: StoredRun, run: StoredRun) -> str | None:
     """In what two runs are no shards of one, if they are none: what was played, where it was cut, by what."""
-    ours, theirs = _parts(first), _parts(run)
+    ours, theirs = _alike(first), _alike(run)
     for key in {**ours, **theirs}:
         if ours.get(key) != theirs.get(key):
             return run_folder.difference(key, ours.get(key), theirs.get(key), (f"in {first}", f"in {run}"))
     return None
 
 
-def _parts(run: StoredRun) -> dict[str, Any]:
+def _alike(run: StoredRun) -> dict[str, Any]:
     """What all shards of one run have alike."""
     shard, identity = shard_of(run), run.identity.model_dump()
     del identity["shard"]

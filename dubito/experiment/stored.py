@@ -96,7 +96,6 @@ class StoredRun:
 
     @property
     def identity(self) -> Identity:
-        """What can change its results."""
         return self.manifest.identity
 
     @cached_property
@@ -106,12 +105,10 @@ class StoredRun:
 
     @property
     def seed(self) -> int:
-        """The seed that all its deals come from."""
         return self.identity.seed
 
     @property
     def games(self) -> int:
-        """How many games it is to have."""
         return self.manifest.games
 
     @property
@@ -121,17 +118,14 @@ class StoredRun:
 
     @cached_property
     def kept(self) -> int:
-        """How many games are there."""
         return self.db.game_count()
 
     @property
     def games_per_deal(self) -> int:
-        """One, or one for each contender (R33) in each of its seats."""
         return max(1, len(self.identity.contenders) * self.contender_seats)
 
     @property
     def contender_seats(self) -> int:
-        """In how many seats each contender plays a deal."""
         return contender_seats(self.identity.table_sizes)
 
     @property
@@ -147,22 +141,18 @@ class StoredRun:
 
     @cached_property
     def names(self) -> list[str]:
-        """The players' names, in the order of the tally's keys."""
         return [player.name for player in self.players]
 
     @cached_property
     def kinds(self) -> dict[str, PlayerKind]:
-        """What decides for each player, by name."""
         return {player.name: kind_of_player(player) for player in self.players}
 
     @property
     def label(self) -> Callable[[str], str]:
-        """What sentences and charts call a player."""
         return labelled_by(self.kinds)
 
     @cached_property
     def contenders(self) -> list[str]:
-        """The contenders' names."""
         return [player.name for player in self.identity.contenders]
 
     @cached_property
@@ -172,7 +162,6 @@ class StoredRun:
 
     @cached_property
     def results_digest(self) -> str:
-        """The digest over all games, in hex."""
         return self.db.results_digest()
 
     @cached_property

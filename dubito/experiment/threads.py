@@ -99,13 +99,11 @@ class GameQueue:
             self._changed.notify_all()
 
     def done(self) -> None:
-        """A game has ended."""
         with self._changed:
             self._playing -= 1
             self._changed.notify_all()
 
     def close(self) -> None:
-        """Give out no more games."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()

@@ -170,7 +170,6 @@ def cores_here() -> list[int]:
 
 
 def cores() -> int:
-    """How many these are."""
     return len(cores_here())
 
 
@@ -266,7 +265,6 @@ def in_order(
 
 
 def _chunks(pending: Iterable[tuple[Task, object]]) -> float:
-    """How many chunks these tasks are."""
     return sum(1 / task.of for task, _ in pending)
 
 

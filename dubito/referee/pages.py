@@ -233,7 +233,6 @@ def _game(result: Standings, number: int, game: GameResult) -> Iterator[Section]
 
 
 def _drawn(result: Standings, game: GameResult) -> Chart:
-    """A bar a round: whose first choices they are."""
     assert game.ranking is not None
     rounds = [
         (f"place {place.place}, round {count}", votes)

@@ -80,7 +80,6 @@ def strategy(source: StoredRun, scanned: Scan, lies: LieCounts | str | None) -> 
 
 
 def players_ranked(source: StoredRun) -> list[int]:
-    """The players in the order of the ranking."""
     return [source.names.index(row.name) for row in ranking(source.tally, source.names, source.game.results)]
 
 
@@ -291,7 +290,6 @@ def _maps(source: StoredRun, scanned: Scan, measure: Measure) -> list[Block]:
 
 
 def _cells(source: StoredRun, measure: Measure, side: int, player: int) -> list[tuple[float | None, int]]:
-    """The rate with each other player at that side, and of how many seats."""
     return measured_beside(source.tally, source.game.results, measure, player, side, len(source.names))
 
 

@@ -95,7 +95,6 @@ def _ahead(order: Order, groups: Sequence[Sequence[int]]) -> str:
 
 
 def _listed(names: Sequence[str]) -> str:
-    """A, B and C; of many, the first ones."""
     if len(names) > _NAMES + 1:
         return f"{', '.join(names[:_NAMES])} and {len(names) - _NAMES} others"
     return listed(names)
@@ -219,7 +218,6 @@ def _sizes(source: StoredRun, scanned: Scan) -> list[Block]:
 
 
 def _about(source: StoredRun) -> list[Block]:
-    """Facts of the run, and its players."""
     identity = source.identity
     facts = [
         ("results digest", source.results_digest),

@@ -59,7 +59,6 @@ class Findings:
         return labelled_by(self.kinds)(name)
 
     def names(self, state: InfoState) -> Mapping[int, str]:
-        """The legal actions of a state by name."""
         if state.string not in self._names:
             self._names[state.string] = names_of(self.spec, state)
         return self._names[state.string]
@@ -175,7 +174,6 @@ def largest_losses(found: Findings, statement: StatedPolicy, most: int | None = 
 
 
 def site_of(found: Findings, name: str) -> Site:
-    """The pages' menu."""
     listed = [("index.html", "How good it is")]
     listed += [(f"player-{n}.html", found.label(one.name)) for n, one in enumerate(found.statements)]
     return Site(name, pages=listed)

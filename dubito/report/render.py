@@ -66,7 +66,6 @@ class Renderer:
         self._served = site.served
 
     def __call__(self, page: Page) -> str:
-        """The whole page."""
         root = "" if self._served else "../" * page.path.count("/")
         return self._environment.get_template(page.template).render(page=page, root=root)
 
@@ -82,7 +81,6 @@ class Viewer:
         self._to_data, self._end = rest.split(data)
 
     def __call__(self, page: GamePage) -> str:
-        """The whole page."""
         title = escape(page.title)
         parts = (self._head, title, self._to_heading, title, self._to_data, embedded(page.data), self._end)
         return "".join(parts)

@@ -63,12 +63,10 @@ def rates_of(results: Results) -> list[Column]:
 
 
 def kind_of(measure: Measure) -> ColumnKind:
-    """How the values of a measure are shown."""
     return "decimal" if measure.span else "rate"
 
 
 def difference_of(measure: Measure) -> ColumnKind:
-    """How its differences are shown."""
     return "difference" if measure.span else "points"
 
 
@@ -278,7 +276,6 @@ class Duels:
     measure: Measure
 
     def games(self, player: int, other: int = ANYBODY, seat: int = BOTH) -> int:
-        """How many games a player has had so seated."""
         row = self.tally.tables.get("seated", {}).get((player, other, seat))
         return row[1] if row else 0
 
@@ -323,7 +320,6 @@ def duels(tally: Tally, names: Sequence[str], results: Results, label: Callable[
 
 
 def _order(whole: Duels, names: Sequence[str]) -> list[int]:
-    """Who has played, the best over both seats first."""
     players = [player for player in range(len(names)) if whole.games(player)]
     return sorted(players, key=lambda player: (-(whole.rate(player).value or 0.0), names[player]))
 

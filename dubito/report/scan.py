@@ -174,7 +174,6 @@ def _sums_of_seats(
 
 
 def _sums_of_habits(counted: Mapping[int, Sequence[Sequence[int]]], results: Results) -> dict[RateKey, Sums]:
-    """The sums of each habit by player."""
     sums: dict[RateKey, Sums] = {}
     for player, deals in counted.items():
         columns = dict(zip(results.counts, zip(*deals, strict=True), strict=True))

@@ -73,8 +73,8 @@ def _draft_of(said: Path, ours: bool = False) -> Iterator[Path]:
     folder = said.resolve()
     draft = folder.with_name(f"{folder.name}.part")
     if not ours:
-        _check(folder, said)
-        _check(draft, draft)
+        _refuse_others(folder, said)
+        _refuse_others(draft, draft)
     try:
         shutil.rmtree(draft, ignore_errors=True)
         _begin(draft)
@@ -87,7 +87,7 @@ def _draft_of(said: Path, ours: bool = False) -> Iterator[Path]:
         shutil.rmtree(draft, ignore_errors=True)
 
 
-def _check(folder: Path, said: Path) -> None:
+def _refuse_others(folder: Path, said: Path) -> None:
     """Refuse to write over anything that is no report; `said` is the folder as its user calls it."""
     try:
         there = folder.exists() and (not folder.is_dir() or any(folder.iterdir()))
@@ -123,7 +123,6 @@ def _write(folder: Path, source: StoredRun, shown: ShownGames, scanned: Scan) ->
 
 
 def _begin(folder: Path) -> None:
-    """A new folder with what every page shares."""
     folder.mkdir(parents=True)
     (folder / _MARK).write_text("Written by dubito, and written over by it.\n", encoding="utf-8")
     (folder / "data").mkdir()
@@ -132,7 +131,6 @@ def _begin(folder: Path) -> None:
 
 
 def _put_page(folder: Path, page: Page, render: Renderer) -> None:
-    """A page, and the files of its tables."""
     (folder / page.path).parent.mkdir(exist_ok=True)
     _put(folder / page.path, render(page))
     for table in _tables(page):

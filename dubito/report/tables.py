@@ -60,7 +60,6 @@ class Column:
 
     @property
     def numeric(self) -> bool:
-        """Whether the column stands to the right."""
         return self.kind not in _TEXTS
 
 
@@ -104,7 +103,6 @@ class ResultTable:
         return replace(self, columns=columns, rows=rows)
 
     def shown(self) -> Iterator[list[tuple[Column, str]]]:
-        """The rows as a page shows them."""
         for row in self.rows:
             yield [(column, cell_text(value, column.kind)) for column, value in zip(self.columns, row, strict=True)]
 
@@ -151,7 +149,6 @@ class ResultTable:
 
 
 def _cell(value: Any) -> Any:
-    """A value as CSV has it."""
     return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else "" if value is None else value
 
 
@@ -255,7 +252,6 @@ class HeatMap:
     percent: bool = True  # whether shares are drawn, and not what they stand for
 
     def shown(self, value: float, digits: int = 0) -> str:
-        """A value as its cell has it."""
         return f"{100 * value:.{digits}f}" if self.percent else f"{value:.{digits + 2}f}"
 
     def shade(self, value: float, games: int) -> str:
@@ -347,7 +343,6 @@ class GamePage:
 
     @property
     def data(self) -> dict[str, Any]:
-        """All that the viewer reads."""
         return {**self.told, "about": self.about, "proof": self.proof, "warnings": list(self.warnings)}
 
 

@@ -271,7 +271,6 @@ class Order:
     paired: bool = False  # whether the differences are those of the same deals
 
     def apart(self, better: int, other: int) -> bool:
-        """Whether the better one is told apart from the other."""
         rate = self.differences[better, other]
         return self.deals >= FEW and rate.value is not None and rate.low > 0
 
@@ -281,7 +280,6 @@ class Order:
         return [1 + sum(self.apart(better, place) for better in range(place)) for place in range(len(self.names))]
 
     def rank(self, name: str) -> int | None:
-        """The rank of that player; None for who is not ranked."""
         return dict(zip(self.names, self.ranks, strict=True)).get(name)
 
 

@@ -174,7 +174,6 @@ class Tally:
         rows[key] = list(values) if sums is None else [a + b for a, b in zip(sums, values, strict=True)]
 
     def __add__(self, other: "Tally") -> "Tally":
-        """The sums of both."""
         together = Tally()
         together.tables = {table: dict(rows) for table, rows in self.tables.items()}
         for table, rows in other.tables.items():
@@ -183,16 +182,13 @@ class Tally:
         return together
 
     def rows(self, table: str) -> Iterator[tuple[SumKey, list[int]]]:
-        """The keys of a table, ascending, with their sums."""
         yield from sorted(self.tables.get(table, {}).items())
 
     @property
     def games(self) -> int:
-        """How many games were added."""
         return sum(values[0] for _, values in self.rows("sizes"))
 
     def to_json(self) -> str:
-        """The sums as canonical text."""
         plain = {table: [[*key, values] for key, values in self.rows(table)] for table in self.tables}
         return json.dumps(plain, separators=(",", ":"))
 
@@ -300,7 +296,6 @@ def _counts(outcome: Outcome, results: Results) -> list[tuple[int, ...]]:
 
 
 def _sum(rows: Iterable[Sequence[int]]) -> tuple[int, ...]:
-    """The sum of each column."""
     return tuple(map(sum, zip(*rows, strict=True)))
 
 
