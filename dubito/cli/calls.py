@@ -23,14 +23,14 @@ def call_options(config: Config, here: Path) -> CallOptions:
     """What the config says of calls; raises UsageError if its prices cannot be used."""
     usd = config.budget.usd
     return CallOptions(
-        config.in_flight,
-        Path(config.cache),
-        config.offline,
-        Caps(config.budget.calls, config.budget.tokens, None if usd is None else int(Decimal(repr(usd)) * PICO)),
-        read_prices(config.prices, "prices", here),
-        config.preflight,
-        patience_of(config.patience),
-        config.on_unusable,
+        in_flight=config.in_flight,
+        cache=Path(config.cache),
+        offline=config.offline,
+        caps=Caps(config.budget.calls, config.budget.tokens, None if usd is None else int(Decimal(repr(usd)) * PICO)),
+        prices=read_prices(config.prices, "prices", here),
+        preflight=config.preflight,
+        patience=patience_of(config.patience),
+        on_unusable=config.on_unusable,
     )
 
 

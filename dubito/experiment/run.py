@@ -98,8 +98,16 @@ def finished_run(experiment: Experiment, registry: Registry, folder: Path) -> Ru
         return None
     with opened_run(folder) as stored:
         logs, so_far = _of_models(stored.db, experiment, registry)
-        run = Run(folder, experiment, registry.game, stored.tally, stored.results_digest, logs, standing=so_far)
-    run = replace(run, said=_sayings(experiment, registry))
+        run = Run(
+            folder=folder,
+            experiment=experiment,
+            game=registry.game,
+            tally=stored.tally,
+            results_digest=stored.results_digest,
+            models=logs,
+            standing=so_far,
+            said=_sayings(experiment, registry),
+        )
     if not (folder / run_folder.RESULTS).exists():
         _publish(run)
     return run
@@ -176,9 +184,17 @@ def _play_into(db: RunDb, experiment: Experiment, folder: Path, means: Means) ->
     except RunStopped as error:
         failure = error
     logs, so_far = _of_models(db, experiment, means.registry)
-    digest = db.results_digest()
     return Run(
-        folder, experiment, means.registry.game, everything, digest, logs, first_fallback, interrupted, failure, so_far
+        folder=folder,
+        experiment=experiment,
+        game=means.registry.game,
+        tally=everything,
+        results_digest=db.results_digest(),
+        models=logs,
+        first_fallback=first_fallback,
+        interrupted=interrupted,
+        failure=failure,
+        standing=so_far,
     )
 
 
