@@ -106,8 +106,8 @@ def finished_run(experiment: Experiment, registry: Registry, folder: Path) -> Ru
             results_digest=stored.results_digest,
             models=logs,
             standing=so_far,
-            said=_sayings(experiment, registry),
         )
+    run = replace(run, said=_sayings(experiment, registry))  # may take a solved game, which is no part of the run
     if not (folder / run_folder.RESULTS).exists():
         _publish(run)
     return run
