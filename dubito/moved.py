@@ -61,6 +61,6 @@ class _Moved:
         module.__spec__ = self._own[module.__spec__.name]
 
 
-def follow() -> None:
+def follow_old_names() -> None:
     """Let old names lead to where the modules are now."""
     sys.meta_path.insert(0, _Moved())

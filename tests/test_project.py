@@ -129,6 +129,26 @@ def test_no_two_types_share_a_name() -> None:
     assert {name: files for name, files in owners.items() if len(files) > 1} == {}
 
 
+def test_a_function_has_one_owner_of_its_name() -> None:
+    """Outside the games; the commands are named as they are typed."""
+    owners: dict[str, list[str]] = {}
+    for path in (REPO / "dubito").rglob("*.py"):
+        if "games" not in path.relative_to(REPO).parts:
+            for name in functions_of(path):
+                owners.setdefault(name, []).append(str(path.relative_to(REPO)))
+    assert len(owners) > 400
+    assert {name: files for name, files in owners.items() if len(files) > 1} == {}
+
+
+def functions_of(path: Path) -> Iterator[str]:
+    """The public functions of a module that are no commands."""
+    for node in parsed(path).body:
+        if isinstance(node, ast.FunctionDef) and not node.name.startswith("_") and node.name != "main":
+            made = " ".join(map(ast.dump, node.decorator_list))
+            if "command" not in made and "group" not in made:
+                yield node.name
+
+
 def types_of(path: Path) -> Iterator[str]:
     """The public classes of a module, and its names for types."""
     for node in parsed(path).body:
@@ -154,6 +174,31 @@ def test_a_room_imports_only_what_stands_above_it() -> None:
             known = {*rooms[: rooms.index(room) + 1], "__version__"}
             against += [f"{path} imports {name}" for name in imported(path) if name not in known]
     assert against == []
+
+
+def test_no_two_files_import_each_other() -> None:
+    """Nor any files in a circle, late and type-only imports counted."""
+    known = {".".join(path.relative_to(REPO).with_suffix("").parts).removesuffix(".__init__"): path for path in ours()}
+    leads = {name: {found for found in named(path) if found in known} - {name} for name, path in known.items()}
+    assert len(leads) > 150
+    while free := {name for name, others in leads.items() if not others & leads.keys()}:
+        leads = {name: others for name, others in leads.items() if name not in free}
+    assert leads == {}, "what is left is in a circle, or imports one that is"
+
+
+def ours() -> Iterator[Path]:
+    """Every module of the package."""
+    yield from (REPO / "dubito").rglob("*.py")
+
+
+def named(path: Path) -> Iterator[str]:
+    """What a module's imports may name: modules, and names within them."""
+    for node in imports(path):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif node.module is not None:
+            yield node.module
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
 
 DOORS = ("game_data", "facts", "player", "moved")  # to Dubito's package, for bots

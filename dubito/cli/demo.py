@@ -11,7 +11,7 @@ import click
 from dubito.cli.calls import call_options
 from dubito.cli.options import game_option
 from dubito.cli.output import note, say, table
-from dubito.cli.run import play, print_summary, say_report, verdict
+from dubito.cli.run import exit_code, play_and_keep, print_summary, say_report
 from dubito.experiment import run as runner
 from dubito.experiment.config import check
 from dubito.experiment.experiment import labelled_by
@@ -43,13 +43,13 @@ def demo(output: Path | None, game: str, tables: bool) -> int:
     again = f"dubito demo{of_game} --output {quote(str(folder))}"
     say("Stand-ins, no language models: the embedded house answers over HTTP, nothing\nleaves this machine.")
     first, new = _run(registry, here, folder / "live", folder / "cache", offline=False)
-    if code := verdict(first, f"`{again}`"):
+    if code := exit_code(first, f"`{again}`"):
         return code
     _tell(first, tables)
     say_report(first.folder, registry, new)
     say("\nThen offline: every reply comes from the cache, no call is made.")
     second, new = _run(registry, here, folder / "offline", folder / "cache", offline=True)
-    if code := verdict(second, f"`{again}`"):
+    if code := exit_code(second, f"`{again}`"):
         return code
     if tables:
         _tell(second, tables)
@@ -102,7 +102,7 @@ def _run(registry: Registry, here: Path, folder: Path, cache: Path, offline: boo
     calls = call_options(config, here)
     experiment = checked_models(resolve(config, registry), registry, calls)
     kept = runner.finished_run(experiment, registry, folder)
-    return kept or play(experiment, registry, folder, calls, workers=1, quiet=False), kept is None
+    return kept or play_and_keep(experiment, registry, folder, calls, workers=1, quiet=False), kept is None
 
 
 def _tell(run: Run, tables: bool) -> None:

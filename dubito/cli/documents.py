@@ -327,7 +327,7 @@ def pairs(tally: Tally, compared: Sequence[Contender], results: Results) -> list
     ]
 
 
-def models(logs: Mapping[str, PlayerLog], kinds: Mapping[str, PlayerKind]) -> list[ModelUse]:
+def model_uses(logs: Mapping[str, PlayerLog], kinds: Mapping[str, PlayerKind]) -> list[ModelUse]:
     """What each model player's decisions took."""
     return [
         _of(

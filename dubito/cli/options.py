@@ -178,13 +178,13 @@ def folder_of(run: Path | None) -> Iterator[Path]:
 
     Raises UsageError that names the nearest runs, or says that the file is not an exported run.
     """
-    from dubito.store.folder import RUNS, is_export, latest, missing, unpacked  # late: most commands read no run
+    from dubito.store.folder import RUNS, is_export, latest, no_such_run, unpacked  # late: most commands read no run
 
     if run is None:
         run = latest(Path(RUNS))
         note(f"the latest run: {run}")
     if not run.exists():
-        raise missing(run, Path(RUNS))
+        raise no_such_run(run, Path(RUNS))
     if run.is_dir():
         yield run
         return

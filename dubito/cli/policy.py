@@ -24,7 +24,7 @@ from dubito.policy.solver import ITERATIONS, solution_in
 from dubito.policy.stated import StatedPolicy, of_bot, of_model
 from dubito.policy.tree import InfoState, Tree
 from dubito.policy.values import nash_conv
-from dubito.report.policies import Findings, against, fallbacks, largest_losses, pages, site_of, worth
+from dubito.report.policies import Findings, against, fallbacks, largest_losses, pages, site_of, worth_table
 from dubito.report.site import write_pages
 from dubito.store import folder as run_folder
 from dubito.store.model_log import Spend
@@ -163,7 +163,7 @@ def _begin(folder: Path, identity: dict[str, Any]) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         if (folder / run_folder.MANIFEST).exists():
-            run_folder.check(folder, manifest)
+            run_folder.games_kept(folder, manifest)
         else:
             run_folder.write_whole(folder / run_folder.MANIFEST, run_folder.to_yaml(manifest))
     except OSError as error:
@@ -189,7 +189,7 @@ def _print(found: Findings) -> None:
     if stand_ins := stand_ins_in_words(found.kinds):
         say(stand_ins)
     lost = [largest_losses(found, one, _SHOWN) for one in found.statements]
-    show(worth(found), *fallbacks(found), against(found), *lost, kinds=found.kinds)
+    show(worth_table(found), *fallbacks(found), against(found), *lost, kinds=found.kinds)
     for one in found.statements:
         say(f"nash_conv of {one_line(one.name)}: {nash_conv(found.tree, one.rows):.10f}")
     spent = sum((one.spent for one in found.statements if one.spent), Spend())

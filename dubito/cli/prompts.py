@@ -39,14 +39,14 @@ from dubito.stats.players import calibrations
 from dubito.store.folder import is_export, unpacked
 from dubito.store.model_log import answer_in_words
 from dubito.workshop.checks import golden_files
-from dubito.workshop.lint import FIRST, differences
+from dubito.workshop.lint import FIRST, prompt_differences
 from dubito.workshop.lint import lint as advice_on
 from dubito.workshop.recordings import (
     RecordedPosition,
-    files,
     from_config,
     from_run,
     part,
+    position_files,
     read_folder,
     sample_games,
     shipped,
@@ -60,9 +60,9 @@ from dubito.workshop.trial import (
     TrialMeans,
     agreements,
     ask,
-    default_folder,
     rows,
     stated,
+    trial_folder,
 )
 
 _PLACES: Final = {
@@ -173,7 +173,7 @@ def diff(one: str, other: str, node: str | None, file: Path | None, game: str) -
     spec, here = find_game(game, Path.cwd()), Path.cwd()
     position = position_of(spec, node, file)
     old, new = load_prompt(one, here, spec), load_prompt(other, here, spec)
-    lines = list(differences(old, new, position))
+    lines = list(prompt_differences(old, new, position))
     for line in lines:
         say(line)
     if lines:
@@ -181,7 +181,7 @@ def diff(one: str, other: str, node: str | None, file: Path | None, game: str) -
     elsewhere = []
     if node is None and file is None:
         example = spec.facts.example_position
-        elsewhere = [name for name in nodes_of(spec) if any(differences(old, new, example(name)))]
+        elsewhere = [name for name in nodes_of(spec) if any(prompt_differences(old, new, example(name)))]
     same = f"the same at node {main_node(spec)}, but not at {', '.join(elsewhere)}: see it with --node"
     say(same if elsewhere else "the same")
     return 1 if elsewhere else 0
@@ -213,7 +213,7 @@ def record(what: Path, output: Path, count: int, node: str | None) -> None:
     found = _found(what, node, count)
     if not found:
         raise UsageError(f"{what} has no such positions: none of its bots answers the nodes one by one")
-    write_files(files(found, output))
+    write_files(position_files(found, output))
     nodes = Counter(one.position.node for one in found)
     each = ", ".join(f"{name} {nodes[name]}" for name in nodes_of(found[0].game) if nodes[name])
     fewer = "" if len(found) == count else f" (there are no more, of {count} asked for)"
@@ -347,7 +347,7 @@ def test(
     entries = _entries([name] if against is None else [name, against], settings, spec)
     found = read_folder(_folder(spec) if positions is None else positions, spec)
     check_asking(model, settings, spec, calls)
-    folder = output or default_folder(entries, found)
+    folder = output or trial_folder(entries, found)
     means = TrialMeans(calls, watch_of(quiet), progress_of(len(found) * len(entries), quiet))
     with resumable(folder):
         done = ask(entries, found, folder, means)

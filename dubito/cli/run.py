@@ -187,7 +187,7 @@ def run(
         if warning := check_cache(experiment, registry, calls):
             note(warning)
         with _crew_of(checked) as crew:
-            result = play(experiment, registry, folder, calls, workers=checked.workers, quiet=quiet, crew=crew)
+            result = play_and_keep(experiment, registry, folder, calls, workers=checked.workers, quiet=quiet, crew=crew)
     else:
         note(f"{folder} holds this run, finished: nothing was played")
     if not as_json:
@@ -197,7 +197,7 @@ def run(
         print_document(document_of(result, index, registry))
     elif index is not None:
         say(f"report: {index}")
-    if code := verdict(result):
+    if code := exit_code(result):
         return code
     if not as_json:
         say(f"run folder: {result.folder}")
@@ -264,7 +264,7 @@ def document_of(result: runner.Run, report: Path | None, registry: Registry | No
         ranking=documents.players(result.tally, result.kinds, result.compared, results, lies) if kept else [],
         contenders=documents.contenders(result.tally, result.compared, results, [folder]) if kept else [],
         pairs=documents.pairs(result.tally, result.compared, results) if kept else [],
-        models=documents.models(result.models, result.kinds),
+        models=documents.model_uses(result.models, result.kinds),
         report=None if report is None else str(report),
     )
 
@@ -335,7 +335,7 @@ def _warn_of_unrepeatable(experiment: Experiment, registry: Registry) -> None:
         note("note: games in which a bot takes too long are not repeatable: that depends on the machine")
 
 
-def play(
+def play_and_keep(
     experiment: Experiment,
     registry: Registry,
     folder: Path,
@@ -381,7 +381,7 @@ def _signals_set(stop: Stop, models: bool) -> Iterator[list[int]]:
         signal.signal(signal.SIGINT, before)
 
 
-def verdict(run: runner.Run, command: str = "the same command") -> int:
+def exit_code(run: runner.Run, command: str = "the same command") -> int:
     """Say why the run stopped, if it did, what was kept, and which command resumes it."""
     if run.failure is None and not run.interrupted:
         return 0

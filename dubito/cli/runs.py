@@ -34,7 +34,7 @@ from dubito.game import PlayerKind
 from dubito.llm.prices import PICO, dollars
 from dubito.report.tables import cell_text
 from dubito.store import folder as run_folder
-from dubito.store.folder import RUNS, is_policy, is_trial, last_written, manifest_of, missing, pack, run_folders
+from dubito.store.folder import RUNS, is_policy, is_trial, last_written, manifest_of, no_such_run, pack, run_folders
 from dubito.store.lock import is_claimed
 from dubito.store.model_log import ModelLog, PlayerLog
 from dubito.store.run_db import RunDb
@@ -129,7 +129,7 @@ def export(run: Path, file: Path | None, parquet: Path | None, quiet: bool) -> N
             "pages, and tables as CSV and JSON, are written by `dubito report`"
         )
     if not run.exists():
-        raise missing(run, Path(RUNS))
+        raise no_such_run(run, Path(RUNS))
     if file is None:
         assert parquet is not None
         _dataset(run, parquet, quiet)
@@ -250,7 +250,7 @@ def _policies(folder: Path, name: str, identity: Mapping[str, Any], as_json: boo
                     state=None,
                     replies=None,
                     results_digest=None,
-                    models=documents.models(models, kinds),
+                    models=documents.model_uses(models, kinds),
                     failed_calls=dict(failed),
                 )
             )
@@ -266,7 +266,7 @@ def _document(
     name: str, log: ModelLog, kinds: Mapping[str, PlayerKind], trial: bool = False, **of_run: Any
 ) -> StatusObject:
     nothing = dict.fromkeys(("games", "kept", "state", "replies", "results_digest"))
-    models = documents.models({player: log.player(player) for player in log.players()}, kinds)
+    models = documents.model_uses({player: log.player(player) for player in log.players()}, kinds)
     return StatusObject(folder=name, trial=trial, models=models, failed_calls=log.failures(), **{**nothing, **of_run})
 
 

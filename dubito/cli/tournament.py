@@ -91,7 +91,7 @@ def play(config: Path, quiet: bool, **flags: Any) -> int:
     for sentence in tournament.notes(told.config):
         note(f"note: {sentence}")
     with GamesProgress(total, quiet, time.monotonic, unit="matches") as progress:
-        tournament.play(told, folder, note, progress)
+        tournament.hold(told, folder, note, progress)
     code = _print_result(folder)
     say(f"tournament: {folder}")
     return code
@@ -122,14 +122,14 @@ def _print_result(folder: Path, report: bool = True) -> int:
     from dubito.referee.standings import standings
 
     kept = log.opened_log(folder)
-    manifest = log.read_manifest(folder)
+    manifest = log.read_log_manifest(folder)
     result = standings(kept)
     _show_games(result, [*result.damaged, *result.warnings(manifest)])
     show(pages.conduct_table(result), pages.result_table(result))
     if report:
-        from dubito.referee.pages import write_pages
+        from dubito.referee.pages import write_result_pages
 
-        say(f"report: {write_pages(folder, kept, result, manifest)}")
+        say(f"report: {write_result_pages(folder, kept, result, manifest)}")
     return 0
 
 
@@ -153,22 +153,22 @@ def replay(folder: Path, match: int | None) -> int:
     compared. Exit code 1 if anything differs."""
     from dubito.referee import log
     from dubito.referee.plan import source
-    from dubito.referee.replay import difference, differences, match_in_words, match_numbered
+    from dubito.referee.replay import difference_of_match, log_differences, match_in_words, match_numbered
     from dubito.referee.rules import load
 
     kept = log.opened_log(folder)
     if match is not None:
         line = match_numbered(kept, match)
         root = load(line.game).new_initial_state()
-        if different := difference(root, line):
+        if different := difference_of_match(root, line):
             say(f"differs: {different}")
             return 1
         for sentence in match_in_words(root, line):
             say(sentence)
         return 0
     matches = 0
-    identity = log.read_manifest(folder)["identity"]
-    for line, wrong in differences(kept, source(identity, log.read_secret(folder))):
+    identity = log.read_log_manifest(folder)["identity"]
+    for line, wrong in log_differences(kept, source(identity, log.read_secret(folder))):
         matches += 1
         if wrong is not None:
             say(f"differs: {line.game}, {' against '.join(sorted(line.seats))}, match {line.match}: {wrong}")

@@ -26,7 +26,7 @@ from dubito.store.folder import DATABASE
 from dubito.store.run_db import RunDb
 from dubito.web.guard import is_loopback
 from dubito.web.tables import BROKEN
-from dubito.web.watching import GameSource, LiveGame, RunGames, make_app
+from dubito.web.watching import GameSource, LiveGame, RunGames, watching_app
 
 _OF_BOTS: Final = (  # flags that say how bots play a game, which those of a run were played without
     "game", "seed", "deal", "on_bot_error", "bot_deadline", "save", "config", "games", "base_url",
@@ -230,4 +230,4 @@ def _serve(shown: GameSource, host: str, port: int) -> None:
         say(f"Watch at {at} (Ctrl-C ends it)")
 
     with listen(host, port) as listener:
-        serve(make_app(shown, host), host, listener, announce)
+        serve(watching_app(shown, host), host, listener, announce)

@@ -102,9 +102,9 @@ def _played(
     experiment: Experiment, registry: Registry, options: CallOptions, specs: Sequence[PlayerSpec], thoughts: int
 ) -> dict[str, _Measured]:
     """A few deals with the house in every model's place, in a folder of their own."""
-    from dubito.house.core import models  # late: most commands need no house
+    from dubito.house.core import models_of  # late: most commands need no house
 
-    stand_in = {**_STAND_IN, "model": models(registry.game)[-1]}
+    stand_in = {**_STAND_IN, "model": models_of(registry.game)[-1]}
 
     def free(spec: PlayerSpec) -> PlayerSpec:
         return replace(spec, settings={**spec.settings, **stand_in}) if spec.prompt else spec

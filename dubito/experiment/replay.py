@@ -22,7 +22,7 @@ from dubito.experiment.threads import ThreadedChunks
 from dubito.experiment.workers import Task, in_order, joined, new_stop, play_chunks, processes, until_cut
 from dubito.game import Lie, Results, State
 from dubito.game.find import Registry
-from dubito.game.record import Forfeit, output_of, play
+from dubito.game.record import Forfeit, make_move, output_of
 from dubito.game.streams import DealStreams
 from dubito.game.table import Table, step
 from dubito.llm.decide import Journal
@@ -108,7 +108,7 @@ def lies_told(kept: StoredRun, game: int) -> list[ToldLie]:
         if output is not None and not isinstance(output, Forfeit) and (lie := spec.lie(state, output)):
             told.append(ToldLie(state.seat, moves[state.seat], lie))
         if output is not None:
-            play(state, output)
+            make_move(state, output)
     came_to = outcome_of(ended, outcome.seats, outcome.contender_seat, [own[-1] for own in outcome.counts])
     if came_to.pack() != row:
         raise UsageError(f"game {game} of {one_line(str(kept.folder))} is now played differently")
@@ -158,7 +158,7 @@ _WORTH: Final = 100  # games that take about as long to play again as a process 
 _SHARES: Final = 8  # of a chunk for each process, so that all end at about the same time
 
 
-def worth(games: int, workers: int) -> int:
+def useful_workers(games: int, workers: int) -> int:
     """How many of so many processes a replay of these games gains by."""
     return max(1, min(workers, games // _WORTH))
 
@@ -249,7 +249,7 @@ def _chunks(
     if models is None:
         yield from play_chunks(experiment, kept.registry, workers, new_stop(workers), numbers)
         return
-    workers = worth(experiment.games, workers)
+    workers = useful_workers(experiment.games, workers)
     if workers > 1:
         yield from shared_chunks(kept, workers, tape, progress)
         return

@@ -347,10 +347,10 @@ def check_house(name: str, settings: ModelSettings, game: Spec) -> None:
     """Raise UsageError if the house has not the model that it is to be asked for, or not the faults."""
     if not settings.base_url or not is_house(settings.base_url):
         return
-    from dubito.house.core import models  # late: most runs need no server
+    from dubito.house.core import models_of  # late: most runs need no server
 
-    if settings.model not in models(game):
-        known = ", ".join(nearest_first(settings.model, models(game)))
+    if settings.model not in models_of(game):
+        known = ", ".join(nearest_first(settings.model, models_of(game)))
         raise UsageError(f"{one_line(name)}: the house has no model {one_line(settings.model, 80)!r}; it has {known}")
     faults = faults_of(settings.base_url)
     if faults:

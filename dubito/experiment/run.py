@@ -94,7 +94,7 @@ def finished_run(experiment: Experiment, registry: Registry, folder: Path) -> Ru
 
     Raises UsageError if it holds anything else.
     """
-    if run_folder.check(folder, manifest(experiment)) != experiment.games:
+    if run_folder.games_kept(folder, manifest(experiment)) != experiment.games:
         return None
     with opened_run(folder) as stored:
         logs, so_far = _of_models(stored.db, experiment, registry)
@@ -119,7 +119,7 @@ def play(experiment: Experiment, folder: Path, means: Means) -> Run:
     Raises UsageError if another process is playing into the folder, or it holds anything else.
     """
     with claimed(folder):
-        kept = run_folder.check(folder, manifest(experiment)) or 0
+        kept = run_folder.games_kept(folder, manifest(experiment)) or 0
         with run_folder.begin(folder, manifest(experiment)) as db:
             means.progress(max(kept, len(ModelLog(db).ended())))
             log = means.watch.log = RunLog(folder)

@@ -170,7 +170,7 @@ def _difference(first: StoredRun, run: StoredRun) -> str | None:
     ours, theirs = _alike(first), _alike(run)
     for key in {**ours, **theirs}:
         if ours.get(key) != theirs.get(key):
-            return run_folder.difference(key, ours.get(key), theirs.get(key), (f"in {first}", f"in {run}"))
+            return run_folder.difference_of_runs(key, ours.get(key), theirs.get(key), (f"in {first}", f"in {run}"))
     return None
 
 

@@ -256,7 +256,7 @@ class _PlainRecords:
         for output in outputs:
             turn = game.turns_played + 1
             try:
-                recorder.add(turn, output, play(game, output))
+                recorder.add(turn, output, make_move(game, output))
             except IllegalOutput as error:
                 yield f"turn {turn}: refused: {error}"
                 return
@@ -295,7 +295,7 @@ def whole_game(game: Any) -> Iterator[None]:
         raise UsageError(f"the record breaks off after {game.turns_played} turns, before the game is over")
 
 
-def play(game: Any, output: Any) -> Sequence[Any]:
+def make_move(game: Any, output: Any) -> Sequence[Any]:
     """Make the move, or end the game by its forfeit; raises IllegalOutput if the rules refuse it."""
     if not isinstance(output, Forfeit):
         events: Sequence[Any] = game.apply(output)

@@ -20,7 +20,7 @@ from dubito.errors import UsageError, nearest_first
 from dubito.game import STATED, HousePolicy, Spec
 from dubito.game.find import DUBITO
 from dubito.house.faults import CONTENT_FAULTS, PAGE, ContentFault, Delivery, Faults
-from dubito.house.request import TRY_HEADER, HeardRequest, JsonBody, Opinion, Refusal, answer_text, canonical
+from dubito.house.request import TRY_HEADER, HeardRequest, JsonBody, Opinion, Refusal, answer_text, canonical_bytes
 from dubito.house.wires import ReadPrompt, Wire
 
 
@@ -160,7 +160,7 @@ class Core:
             return self.refuse(wire, asked, refusal)
         body = wire.models(self.policy.models) if name is None else wire.model(name)
         call = Call(wire.name, asked.path, name, 200, asked.digest, asked.draw, asked.try_number)
-        return ServerAnswer(200, wire.headers(_request_id(asked), limited=False), canonical(body), call)
+        return ServerAnswer(200, wire.headers(_request_id(asked), limited=False), canonical_bytes(body), call)
 
     def refuse(self, wire: Wire, asked: HeardRequest, refusal: Refusal) -> ServerAnswer:
         model = (asked.body or {}).get("model")
@@ -169,7 +169,7 @@ class Core:
         call = Call(wire.name, asked.path, named, status, asked.digest, asked.draw, asked.try_number)
         request_id = _request_id(asked)
         headers = wire.headers(request_id, limited=refusal.kind == "rate_limit")
-        return ServerAnswer(status, headers, canonical(wire.error(refusal, request_id)), call)
+        return ServerAnswer(status, headers, canonical_bytes(wire.error(refusal, request_id)), call)
 
     def _unknown(self, model: str) -> Refusal:
         known = ", ".join(nearest_first(model, self.policy.models))
@@ -203,7 +203,7 @@ def house_policy(games: Sequence[Spec]) -> Policy:
     return Policy(tuple(policies), answer)
 
 
-def models(game: Spec) -> tuple[str, ...]:
+def models_of(game: Spec) -> tuple[str, ...]:
     return (RANDOM, *_policies(game))
 
 

@@ -12,7 +12,7 @@ from random import Random
 from typing import Any, AnyStr, Final, Literal
 
 from dubito.errors import UsageError, one_line, suggestion
-from dubito.house.request import HeardRequest, JsonBody, RefusalKind, canonical
+from dubito.house.request import HeardRequest, JsonBody, RefusalKind, canonical_bytes
 from dubito.house.wires import ModelOutput
 
 PAGE: Final = b"<!DOCTYPE html><html><head><title>502 Bad Gateway</title></head><body>Bad Gateway</body></html>"
@@ -27,7 +27,7 @@ class ContentFault:
     """What is written in place of the text, and what is sent in place of the body; `size` of `pack` is in bytes."""
 
     write: Callable[[str], ModelOutput] = ModelOutput
-    pack: Callable[[JsonBody, int], bytes] = lambda body, size: canonical(body)
+    pack: Callable[[JsonBody, int], bytes] = lambda body, size: canonical_bytes(body)
     media: str = "application/json"
     counted: bool = True  # whether a reader finds the usage in it
 
@@ -60,16 +60,16 @@ CONTENT_FAULTS: Final[Mapping[str, ContentFault]] = {
     "cut_off": ContentFault(write=lambda text: ModelOutput(_half(text), "length")),
     "refusal": ContentFault(write=lambda text: ModelOutput(_REFUSAL, "refused")),
     "content_filter": ContentFault(write=lambda text: ModelOutput(_half(text), "filtered")),
-    "unknown_fields": ContentFault(pack=lambda body, size: canonical(_with_unknown(body))),
-    "huge": ContentFault(pack=lambda body, size: canonical({**body, "padding": "x" * size})),
-    "no_usage": _in_body(lambda body, size: canonical({name: body[name] for name in body if name != "usage"})),
-    "bad_usage": _in_body(lambda body, size: canonical({**body, "usage": dict.fromkeys(body["usage"], -1)})),
+    "unknown_fields": ContentFault(pack=lambda body, size: canonical_bytes(_with_unknown(body))),
+    "huge": ContentFault(pack=lambda body, size: canonical_bytes({**body, "padding": "x" * size})),
+    "no_usage": _in_body(lambda body, size: canonical_bytes({name: body[name] for name in body if name != "usage"})),
+    "bad_usage": _in_body(lambda body, size: canonical_bytes({**body, "usage": dict.fromkeys(body["usage"], -1)})),
     "deep_body": _in_body(
-        lambda body, size: canonical(body)[:-1] + b',"deep":' + b"[" * _DEEP_BODY + b"]" * _DEEP_BODY + b"}"
+        lambda body, size: canonical_bytes(body)[:-1] + b',"deep":' + b"[" * _DEEP_BODY + b"]" * _DEEP_BODY + b"}"
     ),
-    "truncated_json": _in_body(lambda body, size: _half(canonical(body))),
-    "broken_json": _in_body(lambda body, size: canonical(body).replace(b'"', b"'")),
-    "wrong_shape": _in_body(lambda body, size: canonical([body])),
+    "truncated_json": _in_body(lambda body, size: _half(canonical_bytes(body))),
+    "broken_json": _in_body(lambda body, size: canonical_bytes(body).replace(b'"', b"'")),
+    "wrong_shape": _in_body(lambda body, size: canonical_bytes([body])),
     "empty_body": _in_body(lambda body, size: b""),
     "html": ContentFault(pack=lambda body, size: PAGE, media="text/html", counted=False),
 }

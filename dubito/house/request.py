@@ -66,19 +66,19 @@ class HeardRequest:
 
     def _digest(self, body: object) -> str:
         path = self.path.removeprefix(self.base)
-        return sha256(canonical({"protocol": self.protocol, "path": path, "body": body})).hexdigest()
+        return sha256(canonical_bytes({"protocol": self.protocol, "path": path, "body": body})).hexdigest()
 
     def digest_for(self, purpose: str, by_try: bool = False) -> str:
         """A digest that follows from purpose, request, draw and, if so asked, the try."""
         parts = [purpose, self.digest, self.draw, *([self.try_number] if by_try else [])]
-        return sha256(canonical(parts)).hexdigest()
+        return sha256(canonical_bytes(parts)).hexdigest()
 
     def chance(self, purpose: str, by_try: bool = False) -> Random:
         """A stream of its own for the purpose, the same at every call."""
         return Random(int(self.digest_for(purpose, by_try), 16))
 
 
-def canonical(value: object) -> bytes:
+def canonical_bytes(value: object) -> bytes:
     """The one JSON of a value: keys sorted, no spaces, ASCII."""
     return json.dumps(value, sort_keys=True, separators=(",", ":")).encode()
 
@@ -128,7 +128,7 @@ def first_tokens(text: str, count: int) -> str:
     return text.encode(errors="surrogatepass")[: 4 * count].decode(errors="ignore")
 
 
-def texts(content: object, name: str) -> Iterator[str]:
+def texts_in(content: object, name: str) -> Iterator[str]:
     """The texts in a content: itself, or those of its blocks. Raises Refusal if it is neither text nor blocks."""
     if isinstance(content, str):
         yield content

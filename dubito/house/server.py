@@ -160,7 +160,7 @@ class _Desk:
         return Response(answer.content, answer.status, answer.headers, media_type=answer.media)
 
 
-def make_app(desk: _Desk) -> Starlette:
+def house_app(desk: _Desk) -> Starlette:
     app = Starlette(
         routes=[
             *(Route(path, desk.create, methods=["POST"]) for path in _PATHS),
@@ -282,7 +282,7 @@ class House:
             raise
         self.port = listener.getsockname()[1]
         closing = asyncio.Event()
-        app = make_app(_Desk(self._core, self._log, self._latency, closing))
+        app = house_app(_Desk(self._core, self._log, self._latency, closing))
         self._server = _Server(plain_http(app, http=_Protocol, timeout_keep_alive=_KEEP_ALIVE), closing)
         self._thread = threading.Thread(target=self._serve, args=(listener,), name="dubito-house", daemon=True)
         self._thread.start()

@@ -19,7 +19,7 @@ from dubito.house.request import (
     limit_of,
     model_of,
     section,
-    texts,
+    texts_in,
     tokens,
 )
 
@@ -222,9 +222,9 @@ class AnthropicWire(Wire):
             content, name = message.get("content"), f"messages.{place}.content"
             for block in blocks(content, name) if isinstance(content, list) else []:
                 held = len(said) if block.get("cache_control") is not None else held
-                said += texts([block], name)
-            said += texts(content, name) if not isinstance(content, list) else []
-        system = [] if body.get("system") is None else list(texts(body["system"], "system"))
+                said += texts_in([block], name)
+            said += texts_in(content, name) if not isinstance(content, list) else []
+        system = [] if body.get("system") is None else list(texts_in(body["system"], "system"))
         cached = system + said[:held] if held else _marked(body, system)
         return ReadPrompt(
             model=model,
@@ -292,7 +292,7 @@ def _marked(body: JsonBody, system: list[str]) -> list[str]:
         return []
     given = blocks(body["system"], "system")
     marks = [place for place, block in enumerate(given) if block.get("cache_control") is not None]
-    return list(texts(given[: marks[-1] + 1], "system")) if marks else []
+    return list(texts_in(given[: marks[-1] + 1], "system")) if marks else []
 
 
 def _messages_schema(output: JsonBody) -> Mapping[str, Any] | None:
@@ -505,7 +505,7 @@ def _chat_texts(given: object) -> Iterator[tuple[str, str]]:
             raise Refusal("bad_value", name=f"messages[{place}].role", expected=f"one of {', '.join(_ROLES)}")
         if role == "assistant" and content is None:  # what it refused to say
             continue
-        for text in texts(content, f"messages[{place}].content"):
+        for text in texts_in(content, f"messages[{place}].content"):
             yield role, text
 
 
@@ -616,13 +616,13 @@ class ResponsesWire(OpenAIWire):
 def _responses_texts(body: JsonBody) -> Iterator[tuple[str, str]]:
     """Role and text of all texts; the input is a text or a list of items, some of them messages."""
     if body.get("instructions") is not None:
-        for text in texts(body["instructions"], "instructions"):
+        for text in texts_in(body["instructions"], "instructions"):
             yield "developer", text
     if isinstance(body["input"], str):
         yield "user", body["input"]
         return
     for place, item in enumerate(blocks(body["input"], "input")):
-        for text in texts(item.get("content") or [], f"input[{place}].content"):
+        for text in texts_in(item.get("content") or [], f"input[{place}].content"):
             yield str(item.get("role")), text
 
 

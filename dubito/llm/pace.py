@@ -60,7 +60,7 @@ def limits_of(headers: Mapping[str, str], time: float) -> list[Limit]:
     return limits
 
 
-def duration(text: str) -> float | None:
+def seconds_of(text: str) -> float | None:
     """The seconds in `1h2m3.5s`, `350ms`; None if it is no such text."""
     parts = _PART.findall(text)
     if not parts or "".join(number + unit for number, unit in parts) != text:
@@ -83,7 +83,7 @@ def _seconds(text: str, time: float) -> float | None:
             return number
         moment = number / 1000 if number > _EPOCH * 100 else number
         return max(0.0, moment - time)
-    said = duration(text)
+    said = seconds_of(text)
     if said is not None:
         return said
     try:

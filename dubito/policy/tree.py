@@ -172,6 +172,6 @@ def why_incomplete(tree: Tree, table: PolicyTable) -> str | None:
     return None
 
 
-def seated(tree: Tree, seat: int, table: PolicyTable, others: PolicyTable) -> Sequence[PolicyTable]:
+def seat_tables(tree: Tree, seat: int, table: PolicyTable, others: PolicyTable) -> Sequence[PolicyTable]:
     """By seat: one table in this seat, another in all others."""
     return [table if player == seat else others for player in range(tree.players)]

@@ -11,7 +11,7 @@ from itertools import product
 from math import prod
 from typing import Final
 
-from dubito.policy.tree import InfoState, PolicyTable, Row, Tree, TreeNode, seated
+from dubito.policy.tree import InfoState, PolicyTable, Row, Tree, TreeNode, seat_tables
 
 
 def expected_values(tree: Tree, tables: Sequence[PolicyTable]) -> list[float]:
@@ -184,7 +184,7 @@ def value_bounds(tree: Tree, seat: int, table: PolicyTable, others: PolicyTable,
     Both ends are exact: a best and a worst response that choose in these states alone. The others' table stays as it
     is.
     """
-    tables, states = seated(tree, seat, table, others), frozenset(free)
+    tables, states = seat_tables(tree, seat, table, others), frozenset(free)
     low, high = (best_response(tree, seat, tables, states, sign).value for sign in (-1, 1))
     return MeasureBounds(low, high)
 
@@ -226,7 +226,7 @@ def _certain(tree: Tree, table: PolicyTable, free: frozenset[str]) -> float:
         response = {
             s.string: {a: float(a == choices[s.string]) for a in s.actions} for s in tree.states if s.seat == seat
         }
-        won -= best_response(tree, 1 - seat, seated(tree, seat, response, table), free).value
+        won -= best_response(tree, 1 - seat, seat_tables(tree, seat, response, table), free).value
     assert tree.constant_sum is not None
     return won + tree.constant_sum
 

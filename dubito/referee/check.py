@@ -13,7 +13,7 @@ from dubito.referee.plan import Tournament, checked_config
 from dubito.referee.programs import Program
 from dubito.referee.rules import Limits
 from dubito.referee.standings import standings
-from dubito.referee.tournament import play
+from dubito.referee.tournament import hold
 from dubito.stats.rates import Rate
 
 PARTNERS: Final = {
@@ -49,7 +49,7 @@ def trial_results(
 ) -> Log:
     bots = (bot, *(partner(kind) for kind in kinds))
     config = checked_config({**content, "bots": {one.name: list(one.command) for one in bots}}, "the trial", {})
-    return play(Tournament(config, bots), folder, say, progress, only=0)
+    return hold(Tournament(config, bots), folder, say, progress, only=0)
 
 
 def findings(log: Log, seconds: float) -> list[Finding]:

@@ -434,7 +434,7 @@ def _filter() -> bytes | None:
     return b"".join(struct.pack("HBBI", *line) for line in code)
 
 
-def serve(referee: socket.socket, world: World) -> None:
+def keep(referee: socket.socket, world: World) -> None:
     """Do what the referee says until it is gone."""
     bot, errors, pause = 0, -1, _LOOK
     looks = select.poll()
@@ -516,7 +516,7 @@ def main(words: Sequence[str]) -> None:
     found = world.furnish(tries)
     referee.send(" ".join(["apart", *found]).encode())
     with suppress(ConnectionError):
-        serve(referee, world)
+        keep(referee, world)
 
 
 if __name__ == "__main__":

@@ -168,7 +168,7 @@ def write_manifest(folder: Path, content: dict[str, Any]) -> None:
     write_whole(folder / MANIFEST, json.dumps(content, indent=1, ensure_ascii=False) + "\n")
 
 
-def read_manifest(folder: Path) -> dict[str, Any]:
+def read_log_manifest(folder: Path) -> dict[str, Any]:
     """What is played in this folder; raises UsageError if it is no tournament's."""
     shown = one_line(str(folder))
     try:
@@ -199,6 +199,6 @@ def read_secret(folder: Path) -> str:
 
 def opened_log(folder: Path) -> Log:
     """The log in a folder; raises UsageError if there is none."""
-    manifest = read_manifest(folder)
+    manifest = read_log_manifest(folder)
     identity = manifest["identity"]
     return Log(folder, identity["games"], list(identity["bots"]), manifest["matches"])

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from dubito.referee.log import Log, MatchLine
 from dubito.referee.plan import Pairing
-from dubito.referee.replay import difference, match_in_words
+from dubito.referee.replay import difference_of_match, match_in_words
 from dubito.referee.rules import load, short_names
 from dubito.referee.standings import FoundPlace, GameResult, Standings
 from dubito.report.render import Site
@@ -175,7 +175,7 @@ def conduct_table(result: Standings) -> ResultTable:
 _TOLD: Final = 20  # matches of a pairing that stand on its page
 
 
-def write_pages(folder: Path, log: Log, result: Standings, manifest: dict[str, Any]) -> Path:
+def write_result_pages(folder: Path, log: Log, result: Standings, manifest: dict[str, Any]) -> Path:
     """Write them into the tournament's folder, over those that were there; the first page. Raises RunStopped."""
     names = [("index.html", "Result"), *((f"game-{n}.html", name) for n, name in enumerate(short_names(log.games)))]
     site = Site(folder.absolute().name, [], [*names, ("conduct.html", "Conduct"), ("matches.html", "Matches")])
@@ -281,7 +281,7 @@ def _match(root: Any, line: MatchLine, number: int) -> Section:
     title = f"Match {number}: " + ", ".join(
         f"{name} {score:+g}" for name, score in zip(line.seats, line.returns, strict=True)
     )
-    wrong = difference(root, line)
+    wrong = difference_of_match(root, line)
     if wrong is not None:
         return Section(title, [Paragraph(f"It cannot be played again: {wrong}", warning=True)])
     said = (sentence.strip().partition(": ") for sentence in match_in_words(root, line))

@@ -171,7 +171,9 @@ def tournament(path: Path, flags: Mapping[str, Any]) -> Tournament:
     """The tournament of a config file, with flags over it; raises UsageError with one sentence."""
     config = checked_config(dict(read_config(path)), str(path), flags)
     hidden = [path.absolute(), *([] if config.secret is None else _telling(path.absolute().parent, config.secret))]
-    return Tournament(config, bots_of(config, path.parent.absolute(), str(path)), hidden=tuple(dict.fromkeys(hidden)))
+    return Tournament(
+        config, entered_bots(config, path.parent.absolute(), str(path)), hidden=tuple(dict.fromkeys(hidden))
+    )
 
 
 def _telling(folder: Path, secret: str) -> Iterator[Path]:
@@ -199,7 +201,7 @@ def checked_config(content: Mapping[str, Any], source: str, flags: Mapping[str, 
     return config
 
 
-def bots_of(config: TournamentConfig, home: Path, source: str) -> tuple[Program, ...]:
+def entered_bots(config: TournamentConfig, home: Path, source: str) -> tuple[Program, ...]:
     """The bots of a config, each of which can be started."""
     found: dict[str, Program] = {}
     for name, said in config.bots.items():

@@ -10,7 +10,7 @@ from dubito.referee.plan import Source
 from dubito.referee.rules import load
 
 
-def differences(log: Log, source: Source) -> Iterator[tuple[MatchLine, str | None]]:
+def log_differences(log: Log, source: Source) -> Iterator[tuple[MatchLine, str | None]]:
     """Each match, with what is different in it; None if nothing is. `source` is the tournament's."""
     roots = {name: load(name).new_initial_state() for name in log.games}
     for pairing, lines in log.all_lines():
@@ -20,10 +20,10 @@ def differences(log: Log, source: Source) -> Iterator[tuple[MatchLine, str | Non
             if line.seeds != scheduled:
                 yield line, "its seeds are not those of the tournament"
             else:
-                yield line, difference(roots[line.game], line)
+                yield line, difference_of_match(roots[line.game], line)
 
 
-def difference(root: Any, line: MatchLine) -> str | None:
+def difference_of_match(root: Any, line: MatchLine) -> str | None:
     """The first thing in which a match is not what its seeds and actions make of it; `root` is its first state."""
     state, draws = root.clone(), line.seeds.draws()
     replaced = {tuple(pair) for pair in line.replaced}

@@ -19,7 +19,16 @@ from dubito import __version__
 from dubito.errors import RunStopped, UsageError, one_line
 from dubito.experiment.workers import TOLD, cores_here, deaf_to_signals
 from dubito.games.openspiel.engine import engine_version
-from dubito.referee.log import MANIFEST, SECRET, Log, Writer, read_manifest, read_secret, write_manifest, write_secret
+from dubito.referee.log import (
+    MANIFEST,
+    SECRET,
+    Log,
+    Writer,
+    read_log_manifest,
+    read_secret,
+    write_manifest,
+    write_secret,
+)
 from dubito.referee.pair import Pair, V2Pair
 from dubito.referee.plan import BotConfig, Pairing, Tournament, TournamentConfig, startable
 from dubito.referee.programs import Confinement, check_copies, cores_of, end_with, guarded, probe
@@ -66,7 +75,7 @@ def _plainly(value: object) -> str:
     return f"{value:g}" if isinstance(value, float) else f"{value}"
 
 
-def play(
+def hold(
     tournament: Tournament,
     folder: Path,
     say: Callable[[str], None],
@@ -95,7 +104,7 @@ def play(
             "programs": tournament.programs,
         }
         if (folder / MANIFEST).exists():
-            kept = read_manifest(folder)
+            kept = read_log_manifest(folder)
             manifest["enforced"] = kept["enforced"]
             _check_programs(kept["programs"], tournament.programs, folder)
         tournament = replace(tournament, secret=_secret(tournament.config.secret, folder))
@@ -116,7 +125,7 @@ def _check_folder(tournament: Tournament, folder: Path) -> None:
     shown = one_line(str(folder))
     if not (folder / MANIFEST).exists():
         raise UsageError(f"{shown} exists and is not a tournament: choose another --output")
-    there, ours = read_manifest(folder), tournament.identity()
+    there, ours = read_log_manifest(folder), tournament.identity()
     for key, value in ours.items():
         kept = there["identity"].get(key)
         if kept != value:
@@ -240,7 +249,7 @@ class _Crew:
         elif kind == "facts" and said != self._facts:
             self._facts = said
             self._note("enforced", **said)
-            manifest = read_manifest(self._log.folder)
+            manifest = read_log_manifest(self._log.folder)
             kept = {name: holds and manifest["enforced"].get(name, True) for name, holds in said.items()}
             write_manifest(self._log.folder, manifest | {"enforced": kept})
             for sentence in [f"not enforced here: {name}" for name, holds in said.items() if not holds]:

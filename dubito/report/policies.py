@@ -72,7 +72,7 @@ class Findings:
         return losses(self.tree, statement.rows)
 
 
-def worth(found: Findings) -> ResultTable:
+def worth_table(found: Findings) -> ResultTable:
     """How exploitable each strategy is, and what each is worth against the solved and the uniform one."""
     columns = [*named("player"), *counts("states"), *texts("asked")]
     columns += [Column("fallback", "fallback %", "rate"), Column("nash_conv", "nash_conv", "decimal")]
@@ -183,7 +183,7 @@ def pages(found: Findings, prompted: Prompted) -> Iterator[Page]:
     """The first page, one a player with all its states, and one for each of the states that matter."""
     stand_ins = stand_ins_in_words(found.kinds)
     blocks: list[Block] = [Paragraph(stand_ins, warning=True)] if stand_ins else []
-    blocks += [worth(found), *fallbacks(found)]
+    blocks += [worth_table(found), *fallbacks(found)]
     between = against(found)
     sections = [Section("How good it is", blocks), *([Section("Against each other", [between])] if between else [])]
     yield Page("index.html", f"Ways to play {found.spec.name}", sections).with_kinds(found.kinds)

@@ -11,7 +11,7 @@ from dubito.errors import BotError, UsageError
 from dubito.game import PlayerKind, Spec
 from dubito.game.bot_deadline import in_time
 from dubito.game.find import Registry
-from dubito.game.record import Forfeit, play, records_of
+from dubito.game.record import Forfeit, make_move, records_of
 from dubito.game.streams import DealStreams
 from dubito.game.table import Entrant, Table, step
 from dubito.game.words import Label, labels
@@ -103,7 +103,7 @@ def moves_at(table: Table) -> MoveSource:
 
 def of_outputs(spec: Spec, game: Any, outputs: Iterable[Any], label: Label) -> Session:
     """A game just dealt in which these are given back; an error of a move that cannot be made is passed on."""
-    moves = ((output, play(game, output)) for output in outputs)
+    moves = ((output, make_move(game, output)) for output in outputs)
     return Session(spec, game, label, moves.__next__)
 
 

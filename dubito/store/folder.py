@@ -74,7 +74,7 @@ def write_whole(path: Path, text: str) -> None:
         raise RunStopped(f"cannot write {path}: {error.strerror}") from None
 
 
-def check(folder: Path, manifest: Mapping[str, Any]) -> int | None:
+def games_kept(folder: Path, manifest: Mapping[str, Any]) -> int | None:
     """How many games of this run the folder keeps; None if it is free. Reads, and changes nothing.
 
     Raises UsageError if it holds anything else: another run, a longer one, a damaged one.
@@ -176,23 +176,23 @@ def _compare(folder: Path, there: Mapping[str, Any], ours: Mapping[str, Any]) ->
     for key, value in ours["identity"].items():
         kept = there["identity"].get(key)
         if kept != value:
-            said = difference(key, kept, value)
+            said = difference_of_runs(key, kept, value)
             raise UsageError(f"{folder} belongs to another run: {said}; choose another --output")
 
 
-def difference(where: str, there: Any, ours: Any, places: tuple[str, str] = ("there", "here")) -> str:
+def difference_of_runs(where: str, there: Any, ours: Any, places: tuple[str, str] = ("there", "here")) -> str:
     """The first part in which two values of these places differ: all of them would be too long to see it."""
     if isinstance(there, dict) and isinstance(ours, dict):
         pairs = {key: (there.get(key, _UNSAID), ours.get(key, _UNSAID)) for key in [*ours, *there]}
         key = next(key for key, pair in pairs.items() if pair[0] != pair[1])
-        return difference(f"{where}.{key}", *pairs[key], places)
+        return difference_of_runs(f"{where}.{key}", *pairs[key], places)
     if _mappings(there) and _mappings(ours):
         if len(there) != len(ours):
             return f"the number of {where} is {len(there)} {places[0]} and {len(ours)} {places[1]}"
         number = next(number for number, pair in enumerate(zip(there, ours, strict=True)) if pair[0] != pair[1])
         names = there[number].get("name"), ours[number].get("name")
         label = number if names[0] != names[1] else one_line(str(names[0]), 60)
-        return difference(f"{where}.{label}", there[number], ours[number], places)
+        return difference_of_runs(f"{where}.{label}", there[number], ours[number], places)
     return f"{where} is {one_line(str(there), 120)} {places[0]} and {one_line(str(ours), 120)} {places[1]}"
 
 
@@ -321,7 +321,7 @@ def latest(root: Path) -> Path:
     return folders[0]
 
 
-def missing(path: Path, root: Path) -> UsageError:
+def no_such_run(path: Path, root: Path) -> UsageError:
     """What to say where there is nothing at that path: which runs it could mean."""
     known = {str(folder): folder for folder in run_folders(root)}
     near = nearest_first(str(path), known)[:_NAMED]

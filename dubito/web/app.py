@@ -31,7 +31,7 @@ from dubito.show.story import ModelDecisions, Texts, story_of_record, title_of
 from dubito.store.folder import DATABASE
 from dubito.store.run_db import RunDb
 from dubito.web.guard import VIEWER, body_of, site_at
-from dubito.web.saved import Summaries, Summary, dealt_at, files, record_in
+from dubito.web.saved import Summaries, Summary, dealt_at, saved_files, saved_record
 from dubito.web.tables import BROKEN, LIFE, Move, NewTable, Tables
 
 _CHANGED: Final = "This file was changed since the game was recorded: its story is another than its turns tell."
@@ -53,10 +53,10 @@ def saved_games(summaries: Summaries) -> list[SavedLine]:
 
 def page(folder: Path, name: str) -> str:
     """A game's page; raises HTTPException where there is none, UsageError where it cannot be shown."""
-    path = files(folder).get(name)
+    path = saved_files(folder).get(name)
     if path is None:
         raise HTTPException(404, "There is no such game.")
-    spec, record = record_in(path)
+    spec, record = saved_record(path)
     told = story_of_record(spec, record)
     warnings = [] if list(records_of(spec).replay(record)) == record.story else [_CHANGED]
     asked: dict[str, Any] = {"decisions": [], "pieces": [], "shared": []}

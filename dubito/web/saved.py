@@ -67,7 +67,7 @@ class Summaries:
         with self._lock:
             known = self._remembered() if self._known is None else self._known
             now = {}
-            for name, path in sorted(files(self._folder).items()):
+            for name, path in sorted(saved_files(self._folder).items()):
                 with suppress(OSError):  # it has just been deleted
                     about = path.stat()
                     old = known.get(name)
@@ -100,12 +100,12 @@ class Summaries:
             write_whole(self._folder / _MEMORY, _MEMORIES.dump_json(whole).decode())
 
 
-def files(folder: Path) -> dict[str, Path]:
+def saved_files(folder: Path) -> dict[str, Path]:
     """The files of games by their names, without those that no address can name."""
     return {path.stem: path for path in folder.glob("*.json") if path.is_file() and path.stem.isprintable()}
 
 
-def record_in(path: Path) -> tuple[Spec, Any]:
+def saved_record(path: Path) -> tuple[Spec, Any]:
     """The record in a file, and its game; raises UsageError where there is none."""
     try:
         if path.stat().st_size > _MOST:
@@ -126,7 +126,7 @@ def dealt_at(name: str, summary: Summary) -> datetime:
 
 def _summary(path: Path, changed: int, size: int) -> Summary:
     try:
-        spec, record = record_in(path)
+        spec, record = saved_record(path)
         session = of_record(spec, record, seat_label)
         with whole_game(session.game):
             deque(session, maxlen=0)

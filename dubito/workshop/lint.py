@@ -185,7 +185,7 @@ def _missing(prompt: Prompt, games: Sequence[Sequence[RecordedPosition]]) -> lis
     nodes: dict[str, list[str]] = {}
     for node in [node.name for node in prompt.game.nodes]:
         asked = [[one.position for one in game if one.position.node == node][-1:] for game in games]
-        for fact in missing(prompt, node, [position for last in asked for position in last][:_TRIED]):
+        for fact in facts_left_out(prompt, node, [position for last in asked for position in last][:_TRIED]):
             nodes.setdefault(fact, []).append(node)
     return [f"not told at {', '.join(where)}: {fact}" for fact, where in nodes.items()]
 
@@ -201,7 +201,7 @@ def unused(prompt: Prompt, keys: Iterable[str]) -> list[str]:
     return [key for key in keys if key not in named and not named.intersection(instead.get(key, ()))]
 
 
-def missing(prompt: Prompt, node: str, positions: Iterable[Position]) -> list[str]:
+def facts_left_out(prompt: Prompt, node: str, positions: Iterable[Position]) -> list[str]:
     """The important facts that the prompt does not tell at this node, in any of these positions.
 
     The game says which are important; if it does not, none is.
@@ -249,7 +249,7 @@ def another(value: Any) -> Any:
 _PARTS: Final = ("answer fields", "system", "history", "user")
 
 
-def differences(one: Prompt, other: Prompt, position: Position) -> Iterator[str]:
+def prompt_differences(one: Prompt, other: Prompt, position: Position) -> Iterator[str]:
     """The lines of a unified diff of each part in which they differ."""
     for name, old, new in zip(_PARTS, _texts(one, position), _texts(other, position), strict=True):
         yield from unified(old, new, f"{name} of {one.folder}", f"{name} of {other.folder}")

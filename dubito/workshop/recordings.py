@@ -359,7 +359,7 @@ def _lot(one: RecordedPosition) -> bytes:
     return sha256(f"{source.seed} {source.game} {source.seat} {source.decision}".encode()).digest()
 
 
-def files(found: Iterable[RecordedPosition], folder: Path) -> dict[Path, str]:
+def position_files(found: Iterable[RecordedPosition], folder: Path) -> dict[Path, str]:
     return {folder / one.file_name: one.text for one in found}
 
 

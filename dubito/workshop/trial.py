@@ -148,7 +148,7 @@ def identity(entries: Sequence[TrialEntry], found: Mapping[str, RecordedPosition
     return {"prompts": asked, "positions": digest_of_folder(found)}
 
 
-def default_folder(entries: Sequence[TrialEntry], found: Mapping[str, RecordedPosition]) -> Path:
+def trial_folder(entries: Sequence[TrialEntry], found: Mapping[str, RecordedPosition]) -> Path:
     """The folder of a trial, named after its first prompt and a short digest of its identity."""
     digest = sha256(canonical(identity(entries, found)).encode()).hexdigest()[:8]
     return Path("runs") / f"prompts-{entries[0].prompt.name}-{digest}"
@@ -162,13 +162,13 @@ def ask(entries: Sequence[TrialEntry], found: Mapping[str, RecordedPosition], fo
     rendered = [[entry.prompt.render(one.position) for one in found.values()] for entry in entries]
     versions = {"dubito": __version__, "python": python_version()}
     manifest = {"games": 0, "identity": identity(entries, found), "versions": versions}
-    run_folder.check(folder, manifest)
+    run_folder.games_kept(folder, manifest)
     with (
         closing(ReplyCache(means.calls.cache, writes=not means.calls.offline)) as cache,
         claimed(folder),
         ExitStack() as stack,
     ):
-        run_folder.check(folder, manifest)
+        run_folder.games_kept(folder, manifest)
         log = ModelLog(stack.enter_context(run_folder.begin(folder, manifest)))
         before, stop = log.spent(), Event()
         pipeline = stack.enter_context(

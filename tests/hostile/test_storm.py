@@ -60,14 +60,14 @@ class Storm:
 def counting() -> Iterator[list[Counted]]:
     """The desks of the houses that are opened in here, counted."""
     desks: list[Counted] = []
-    make_app = server.make_app
+    make_app = server.house_app
 
     def counted(desk: Any) -> Any:
         desks.append(Counted(desk))
         return make_app(desks[-1])  # type: ignore[arg-type]
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(server, "make_app", counted)
+        patch.setattr(server, "house_app", counted)
         yield desks
 
 

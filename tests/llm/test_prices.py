@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from dubito.errors import UsageError
 from dubito.games.dubito.game import GAME
-from dubito.house.core import models
+from dubito.house.core import models_of
 from dubito.llm import prices
 from dubito.llm.prices import (
     PICO,
@@ -223,7 +223,7 @@ def test_the_shipped_prices_are_complete_and_found_by_protocol() -> None:
             price = find_price(server, model, {})
             assert price == price_of(entry, "x")
             assert server == HOUSE or 0 < price.cached_input < price.input <= price.cache_write < price.output
-    assert {find_price(HOUSE, model, {}) for model in models(GAME)} == {find_price(HOUSE, "house-random", {})}
+    assert {find_price(HOUSE, model, {}) for model in models_of(GAME)} == {find_price(HOUSE, "house-random", {})}
 
 
 OPENAI, ANTHROPIC = "https://api.openai.com/v1", "https://api.anthropic.com"

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dubito.llm.pace import Limit, duration, limits_of
+from dubito.llm.pace import Limit, limits_of, seconds_of
 from tests.conftest import cases
 
 NOW = 1_795_000_000.0  # 2026-11-18T11:06:40Z
@@ -62,4 +62,4 @@ def test_any_headers_are_read(headers: dict[str, str]) -> None:
 
 @cases(("text", "seconds"), [("30m", 1800.0), ("90s", 90.0), ("2h", 7200.0), ("30", None), ("", None)])
 def test_a_duration(text: str, seconds: float | None) -> None:
-    assert duration(text) == seconds
+    assert seconds_of(text) == seconds

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import pytest
 
-from dubito.policy.tree import PolicyTable, Tree, seated
+from dubito.policy.tree import PolicyTable, Tree, seat_tables
 from dubito.policy.values import expected_values
 
 pyspiel = pytest.importorskip("pyspiel", reason="measures games of OpenSpiel: pip install 'dubito[openspiel]'")
@@ -41,7 +41,7 @@ def by_chance(tree: Tree, seed: int) -> dict[str, dict[int, float]]:
 
 def versus(tree: Tree, table: PolicyTable, others: PolicyTable) -> list[float]:
     """By seat: the mean return of a table that sits there, with another one in all other seats."""
-    return [expected_values(tree, seated(tree, seat, table, others))[seat] for seat in range(tree.players)]
+    return [expected_values(tree, seat_tables(tree, seat, table, others))[seat] for seat in range(tree.players)]
 
 
 def engines(table: PolicyTable) -> Any:

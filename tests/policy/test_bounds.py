@@ -2,7 +2,7 @@
 
 import pytest
 
-from dubito.policy.tree import seated, uniform
+from dubito.policy.tree import seat_tables, uniform
 from dubito.policy.values import best_response, expected_values, nash_conv, nash_conv_bounds, value_bounds
 from tests.conftest import cases
 from tests.policy.kit import AUCTION, DICE, KUHN, KUHN_3, SMALL, TOGETHER, by_chance, mixed, tree_of, versus
@@ -15,7 +15,7 @@ def test_no_rows_pass_the_bounds_of_a_value(name: str) -> None:
     for seat in range(tree.players):
         free = [state.string for state in tree.states if state.seat == seat][::3]
         bounds = value_bounds(tree, seat, table, others, free)
-        tables = [seated(tree, seat, mixed(table, by_chance(tree, seed), free), others) for seed in range(20)]
+        tables = [seat_tables(tree, seat, mixed(table, by_chance(tree, seed), free), others) for seed in range(20)]
         values = [expected_values(tree, each)[seat] for each in tables]
         assert bounds.low - 1e-9 <= min(values) < max(values) <= bounds.high + 1e-9
         assert bounds.exact

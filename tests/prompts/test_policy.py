@@ -15,7 +15,7 @@ from dubito.games.dubito.engine import Result, Rules, deal_table
 from dubito.games.dubito.facts import Position, example_position, facts
 from dubito.games.dubito.game import GAME
 from dubito.games.dubito.stand_in import read_facts, sharp, stated_chance
-from dubito.house.core import models
+from dubito.house.core import models_of
 from dubito.house.request import Opinion
 from dubito.llm.templates import plain
 from tests.conftest import cases
@@ -97,7 +97,7 @@ def said(model: str, text: str, seed: int = 0) -> tuple[bool, bool]:
     return voiced.answer, voiced.understood
 
 
-@cases("model", models(GAME))
+@cases("model", models_of(GAME))
 def test_without_facts_every_model_flips_a_coin(model: str) -> None:
     for text in (
         "",

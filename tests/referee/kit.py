@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from dubito.referee.pair import Pair
-from dubito.referee.plan import Pairing, Tournament, bots_of, checked_config
+from dubito.referee.plan import Pairing, Tournament, checked_config, entered_bots
 from dubito.referee.programs import Confinement
 
 QUICK = {"prepare_seconds": 1.0, "move_seconds": 0.5, "chance_seconds": 0.0, "grace_seconds": 0.3}
@@ -41,7 +41,7 @@ def tournament(folder: Path, scripts: dict[str, str], **config: object) -> Tourn
     commands = {name: str(write(folder, f"{name}.sh", script)) for name, script in scripts.items()}
     content = {"games": ["kuhn_poker"], "secret": "of the tests alone", **QUICK, **config, "bots": commands}
     said = checked_config(content, "the test", {})
-    return Tournament(said, bots_of(said, folder, "the test"), said.secret or "")
+    return Tournament(said, entered_bots(said, folder, "the test"), said.secret or "")
 
 
 def pair(folder: Path, one: str, other: str, apart: bool = False, **config: object) -> Pair:

@@ -18,7 +18,7 @@ from dubito.referee.plan import Pairing, Tournament
 from dubito.referee.plan import tournament as read
 from dubito.referee.programs import Confinement
 from dubito.referee.standings import standings
-from dubito.referee.tournament import play
+from dubito.referee.tournament import hold
 from tests.referee.test_tournament import silent, texts
 
 PYTHON = f"{sys.executable} -S -E"
@@ -157,7 +157,7 @@ def test_honest_bots_have_the_table_that_they_have_without_the_others(tmp_path: 
     logs: list[Log] = []
     for name, bots in (("without", HONEST), ("with", HONEST | HOSTILE)):
         told = read(config(tmp_path / "home", bots), {})
-        logs.append(play(told, tmp_path / name, silent))
+        logs.append(hold(told, tmp_path / name, silent))
     without, with_them = (texts(log.folder) for log in logs)
     assert without.items() <= with_them.items()
     one, other = (standings(log, resamples=0).games[0] for log in logs)

@@ -19,15 +19,15 @@ import pytest
 
 from dubito.errors import RunStopped, UsageError
 from dubito.referee import warden
-from dubito.referee.log import MANIFEST, SECRET, Log, MatchLine, Writer, opened_log, read_manifest, read_secret
-from dubito.referee.pages import ballot_table, write_pages
+from dubito.referee.log import MANIFEST, SECRET, Log, MatchLine, Writer, opened_log, read_log_manifest, read_secret
+from dubito.referee.pages import ballot_table, write_result_pages
 from dubito.referee.pair import Pair
-from dubito.referee.plan import BotConfig, Pairing, Source, Tournament, bots_of
-from dubito.referee.replay import difference, differences
+from dubito.referee.plan import BotConfig, Pairing, Source, Tournament, entered_bots
+from dubito.referee.replay import difference_of_match, log_differences
 from dubito.referee.rules import folder_name, load, short_names
 from dubito.referee.standings import standings
 from dubito.referee.tournament import _play as referee_play
-from dubito.referee.tournament import play
+from dubito.referee.tournament import hold
 from tests.referee import kit
 from tests.referee.kit import FIRST, GOOD, acting, tournament
 
@@ -60,7 +60,7 @@ def test_logs_are_alike_whatever_plays_at_once(tmp_path: Path) -> None:
     logs = []
     for pairs in (1, 2):
         folder = tmp_path / str(pairs)
-        log = play(tournament(tmp_path, BOTS, matches=1, pairs=pairs, move_seconds=60.0), folder, silent)
+        log = hold(tournament(tmp_path, BOTS, matches=1, pairs=pairs, move_seconds=60.0), folder, silent)
         assert [len(lines) for _, lines in log.all_lines()] == [2] * 6
         logs.append(texts(folder))
     assert logs[0] == logs[1]
@@ -115,8 +115,8 @@ def test_a_killed_referee_leaves_no_bot_and_goes_on(tmp_path: Path, referee: lis
         assert rest.count("\n") < 28
         wait_for_warden(str(tmp_path / "run"))
         assert warden.sweep(str(tmp_path / "run")) == 0
-    play(tournament(tmp_path, STUBBORN, matches=2, pairs=2, **PATIENT), tmp_path / "run", silent)
-    play(tournament(tmp_path, STUBBORN, matches=2, pairs=1, **PATIENT), tmp_path / "whole", silent)
+    hold(tournament(tmp_path, STUBBORN, matches=2, pairs=2, **PATIENT), tmp_path / "run", silent)
+    hold(tournament(tmp_path, STUBBORN, matches=2, pairs=1, **PATIENT), tmp_path / "whole", silent)
     assert texts(tmp_path / "run") == texts(tmp_path / "whole")
 
 
@@ -156,7 +156,7 @@ TWO = {"first": GOOD, "last": LAST}
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("finished")
-    play(tournament(folder, TWO, matches=2), folder / "run", silent)
+    hold(tournament(folder, TWO, matches=2), folder / "run", silent)
     return folder / "run"
 
 
@@ -171,7 +171,7 @@ def test_a_damaged_line_is_named_and_the_rest_is_used(finished: Path, tmp_path: 
     (sentence,) = again.damaged
     assert sentence.startswith("matches/0-kuhn_poker/first--last.jsonl, line 2 is damaged and was left out (")
     assert standings(again).missing == 1
-    play(tournament(finished.parent, TWO, matches=2), run, silent)
+    hold(tournament(finished.parent, TWO, matches=2), run, silent)
     final = opened_log(run)
     assert [line.match for line in final.lines(Pairing(0, (0, 1)))] == [0, 1, 2, 3]
     assert '{"half' not in path.read_text()
@@ -206,12 +206,12 @@ def test_a_line_that_cannot_be_is_left_out(finished: Path, tmp_path: Path, key: 
 def test_actions_that_no_seat_could_play_are_a_difference(finished: Path, entry: int | list[int]) -> None:
     line = opened_log(finished).lines(Pairing(0, (0, 1)))[0]
     wrong = line.model_copy(update={"history": [*line.history[:2], entry]})
-    assert str(difference(load("kuhn_poker").new_initial_state(), wrong)).startswith("node 2: ")
+    assert str(difference_of_match(load("kuhn_poker").new_initial_state(), wrong)).startswith("node 2: ")
 
 
 def test_replay_knows_seeds_that_are_not_the_tournaments(finished: Path) -> None:
     for secret, said in (("of the tests alone", None), ("another", "its seeds are not those of the tournament")):
-        assert {wrong for _, wrong in differences(opened_log(finished), Source(0, secret))} == {said}
+        assert {wrong for _, wrong in log_differences(opened_log(finished), Source(0, secret))} == {said}
 
 
 @pytest.mark.parametrize("key", ["identity", "matches", "notes", "versions"])
@@ -226,22 +226,22 @@ def test_a_manifest_that_lacks_a_key_is_damaged(finished: Path, tmp_path: Path, 
 def test_a_longer_tournament_begins_alike_and_another_is_refused(finished: Path, tmp_path: Path) -> None:
     home, run = finished.parent, shutil.copytree(finished, tmp_path / "run")
     before = texts(run)
-    play(tournament(home, TWO, matches=3), run, silent)
+    hold(tournament(home, TWO, matches=3), run, silent)
     for path, lines in texts(run).items():
         assert lines[:4] == before[path]
         assert len(lines) == 6
     with pytest.raises(UsageError, match="is a tournament of 3 matches already: ask for at least as many"):
-        play(tournament(home, TWO, matches=2), run, silent)
+        hold(tournament(home, TWO, matches=2), run, silent)
     with pytest.raises(UsageError, match="belongs to another tournament: seed is 0 there and 1 here"):
-        play(tournament(home, TWO, matches=3, seed=1), run, silent)
+        hold(tournament(home, TWO, matches=3, seed=1), run, silent)
     with pytest.raises(UsageError, match="its bots are entered in the order first, last; keep to it"):
-        play(tournament(home, dict(reversed(TWO.items())), matches=3), run, silent)
+        hold(tournament(home, dict(reversed(TWO.items())), matches=3), run, silent)
     moved = tournament(home, TWO, matches=3)
     moved = replace(moved, bots=tuple(replace(bot, home=tmp_path / "elsewhere") for bot in moved.bots))
     with pytest.raises(UsageError, match="belongs to another tournament: homes is "):
-        play(moved, run, silent)
+        hold(moved, run, silent)
     with pytest.raises(UsageError, match="exists and is not a tournament: choose another --output"):
-        play(tournament(home, TWO), tmp_path, silent)
+        hold(tournament(home, TWO), tmp_path, silent)
 
 
 @pytest.fixture(scope="module")
@@ -250,7 +250,7 @@ def three(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("three")
     bots = {"first": GOOD, "last": LAST, "gone": acting("echo oh >&2; exit 1")}
     games = ["kuhn_poker", "leduc_poker"]
-    play(tournament(folder, bots, matches=1, games=games), folder / "run", silent)
+    hold(tournament(folder, bots, matches=1, games=games), folder / "run", silent)
     return folder / "run"
 
 
@@ -263,9 +263,9 @@ def test_an_unfinished_tournament_is_ranked_as_far_as_it_is(three: Path, tmp_pat
     found = standings(opened_log(run), resamples=5)
     assert sorted(found.places) == [0, 1]
     assert [game.ranking is None for game in found.games] == [False, True]
-    assert "not finished, so the order may change: 3 of 12 matches are played" in found.warnings(read_manifest(run))
+    assert "not finished, so the order may change: 3 of 12 matches are played" in found.warnings(read_log_manifest(run))
     assert len(found.damaged) == 1
-    assert write_pages(run, opened_log(run), found, read_manifest(run)).exists()
+    assert write_result_pages(run, opened_log(run), found, read_log_manifest(run)).exists()
     honest = run / "matches/0-kuhn_poker/first--gone.jsonl"
     honest.write_text(re.sub(r'"strikes":\[\{[^]]*', '"strikes":[', honest.read_text()))
     partial = standings(opened_log(run), resamples=5)
@@ -291,7 +291,7 @@ def test_who_overruns_too_often_is_out_of_every_game(three: Path) -> None:
 
 def test_a_bot_has_a_data_folder_for_each_game(tmp_path: Path) -> None:
     keeps = acting(FIRST, last='printf x >> "$DUBITO_DATA/kept"; exit 0')
-    play(tournament(tmp_path, {"keeps": keeps, "first": GOOD}, matches=2), tmp_path / "run", silent)
+    hold(tournament(tmp_path, {"keeps": keeps, "first": GOOD}, matches=2), tmp_path / "run", silent)
     assert (tmp_path / "run" / "data" / "keeps" / "kuhn_poker" / "kept").read_text() == "xxxx"
     lines: list[MatchLine] = opened_log(tmp_path / "run").lines(Pairing(0, (0, 1)))
     assert [line.data[line.seats.index("keeps")] for line in lines] == [1, 2, 3, 4]
@@ -314,7 +314,7 @@ def test_what_is_enforced_stands_in_the_log(tmp_path: Path) -> None:
     told = "cat /proc/self/limits | grep 'Max address' >&2; cat /proc/net/dev >&2; env >&2"
     os.environ["DUBITO_TEST_SECRET"] = "x"  # noqa: S105
     try:
-        play(
+        hold(
             tournament(tmp_path, {"told": acting(FIRST, last=told + "; exit 0"), "first": GOOD}, matches=1),
             tmp_path / "run",
             silent,
@@ -323,7 +323,7 @@ def test_what_is_enforced_stands_in_the_log(tmp_path: Path) -> None:
         del os.environ["DUBITO_TEST_SECRET"]
     events = [json.loads(text) for text in (tmp_path / "run" / "run.log").read_text().splitlines()]
     (facts,) = [event for event in events if event["event"] == "enforced"]
-    assert read_manifest(tmp_path / "run")["enforced"].items() <= facts.items()
+    assert read_log_manifest(tmp_path / "run")["enforced"].items() <= facts.items()
     text = opened_log(tmp_path / "run").lines(Pairing(0, (0, 1)))[0].stderr[0]
     if facts["memory"]:
         assert "17179869184" in text
@@ -336,7 +336,7 @@ def test_what_is_enforced_stands_in_the_log(tmp_path: Path) -> None:
 def test_a_secret_is_drawn_and_kept_from_everybody(tmp_path: Path) -> None:
     told = acting(FIRST, last="env >&2; exit 0")
     for name in ("one", "other"):
-        play(tournament(tmp_path, {"told": told, "first": GOOD}, matches=1, secret=None), tmp_path / name, silent)
+        hold(tournament(tmp_path, {"told": told, "first": GOOD}, matches=1, secret=None), tmp_path / name, silent)
     path = tmp_path / "one" / SECRET
     assert path.stat().st_mode & 0o777 == 0o600
     secret = read_secret(tmp_path / "one")
@@ -346,13 +346,13 @@ def test_a_secret_is_drawn_and_kept_from_everybody(tmp_path: Path) -> None:
     assert one.seeds.bots == other.seeds.bots
     assert one.seeds.chance != other.seeds.chance
     assert secret not in one.stderr[0] + (tmp_path / "one" / MANIFEST).read_text()
-    play(tournament(tmp_path, {"told": told, "first": GOOD}, matches=1, secret=None), tmp_path / "one", silent)
+    hold(tournament(tmp_path, {"told": told, "first": GOOD}, matches=1, secret=None), tmp_path / "one", silent)
     assert read_secret(tmp_path / "one") == secret
     with pytest.raises(UsageError, match="belongs to another tournament: its secret is not the one here"):
-        play(tournament(tmp_path, {"told": told, "first": GOOD}, matches=2), tmp_path / "one", silent)
+        hold(tournament(tmp_path, {"told": told, "first": GOOD}, matches=2), tmp_path / "one", silent)
     path.unlink()
     with pytest.raises(UsageError, match="secret cannot be read: the draws come from it"):
-        play(tournament(tmp_path, {"told": told, "first": GOOD}, matches=3, secret=None), tmp_path / "one", silent)
+        hold(tournament(tmp_path, {"told": told, "first": GOOD}, matches=3, secret=None), tmp_path / "one", silent)
 
 
 def test_a_write_that_did_not_finish_is_cut_off(tmp_path: Path) -> None:
@@ -373,7 +373,7 @@ def test_a_program_that_changes_is_named_and_its_match_void(tmp_path: Path) -> N
     (tmp_path / "bots/weights").write_text("1")
     told = tournament(tmp_path, TWO, matches=2)
     content = told.config.model_copy(update={"bots": {"first": "./first.sh", "other": "bots/other.sh"}})
-    told = replace(told, config=content, bots=bots_of(content, tmp_path, "the test"))
+    told = replace(told, config=content, bots=entered_bots(content, tmp_path, "the test"))
     folder = tmp_path / "run"
     programs = {bot.name: bot.digests() for bot in told.bots}
     assert {name: sorted(files) for name, files in programs.items()} == {
@@ -387,14 +387,14 @@ def test_a_program_that_changes_is_named_and_its_match_void(tmp_path: Path) -> N
     with pytest.raises(RunStopped, match=said):
         list(pair.play(range(2)))
     kit.write(tmp_path / "bots", "other.sh", LAST)
-    play(told, folder, silent)
-    assert read_manifest(folder)["programs"] == {bot.name: bot.digests() for bot in told.bots}
+    hold(told, folder, silent)
+    assert read_log_manifest(folder)["programs"] == {bot.name: bot.digests() for bot in told.bots}
     os.utime(tmp_path / "bots/weights", (1, 1))
     (tmp_path / "first.sh").write_text(GOOD + "# other\n")
     with pytest.raises(
         UsageError, match=r"began with another program of first: first\.sh is not what it was; put it back"
     ):
-        play(told, folder, silent)
+        hold(told, folder, silent)
 
 
 def test_a_program_is_looked_at_before_a_match_too(tmp_path: Path) -> None:
@@ -412,11 +412,11 @@ def test_one_program_under_two_names_is_refused_unless_it_is_asked_for(tmp_path:
     with pytest.raises(
         UsageError, match="the bots first and again are the same program, which would play against itse"
     ):
-        play(tournament(tmp_path, twice, matches=1), tmp_path / "run", silent)
-    play(tournament(tmp_path, twice, matches=1, copies=True), tmp_path / "run", silent)
+        hold(tournament(tmp_path, twice, matches=1), tmp_path / "run", silent)
+    hold(tournament(tmp_path, twice, matches=1, copies=True), tmp_path / "run", silent)
     told = tournament(tmp_path, twice, matches=1)
     one, other = told.bots
-    play(replace(told, bots=(one, replace(other, command=(*one.command, "--bold")))), tmp_path / "bold", silent)
+    hold(replace(told, bots=(one, replace(other, command=(*one.command, "--bold")))), tmp_path / "bold", silent)
 
 
 def test_programs_that_differ_beside_their_first_file_are_two(tmp_path: Path) -> None:
@@ -428,9 +428,9 @@ def test_programs_that_differ_beside_their_first_file_are_two(tmp_path: Path) ->
     content = tournament(tmp_path, TWO, matches=1).config
     for other, refused in (("two/main.sh", False), ("one/main.sh", True)):
         entered = content.model_copy(update={"bots": {"one": "one/main.sh", "two": other}})
-        told = Tournament(entered, bots_of(entered, tmp_path, "the test"))
+        told = Tournament(entered, entered_bots(entered, tmp_path, "the test"))
         with pytest.raises(UsageError, match="one and two are the same program") if refused else nullcontext():
-            play(told, tmp_path / f"run-{refused}", silent)
+            hold(told, tmp_path / f"run-{refused}", silent)
 
 
 def test_what_bots_keep_is_none_of_the_programs_beside_it(tmp_path: Path) -> None:
@@ -440,11 +440,11 @@ def test_what_bots_keep_is_none_of_the_programs_beside_it(tmp_path: Path) -> Non
     content = tournament(tmp_path, TWO, matches=1).config.model_copy(
         update={"bots": {"one": BotConfig(command="bots/one.sh", data="bots/kept"), "two": "bots/two.sh"}}
     )
-    told = Tournament(content, bots_of(content, tmp_path, "the test"))
+    told = Tournament(content, entered_bots(content, tmp_path, "the test"))
     for matches in (1, 2):
         longer = replace(told, config=content.model_copy(update={"matches": matches}))
-        play(longer, tmp_path / "bots/run", silent)
-    assert sorted(read_manifest(tmp_path / "bots/run")["programs"]["two"]) == ["bots/one.sh", "bots/two.sh"]
+        hold(longer, tmp_path / "bots/run", silent)
+    assert sorted(read_log_manifest(tmp_path / "bots/run")["programs"]["two"]) == ["bots/one.sh", "bots/two.sh"]
 
 
 def test_a_tournament_of_before_has_no_digests_and_goes_on(finished: Path, tmp_path: Path) -> None:
@@ -452,12 +452,12 @@ def test_a_tournament_of_before_has_no_digests_and_goes_on(finished: Path, tmp_p
     content = json.loads((run / MANIFEST).read_text())
     del content["programs"]
     (run / MANIFEST).write_text(json.dumps(content))
-    play(tournament(finished.parent, TWO, matches=3), run, silent)
-    assert sorted(read_manifest(run)["programs"]) == ["first", "last"]
+    hold(tournament(finished.parent, TWO, matches=3), run, silent)
+    assert sorted(read_log_manifest(run)["programs"]) == ["first", "last"]
 
 
 def test_our_own_games_are_played_too(tmp_path: Path) -> None:
     for line in kit.pair(tmp_path, GOOD, LAST, games=["dubito_defuse"]).play(range(2)):
         assert line.strikes == []
         assert sorted(line.returns) == [-1.0, 1.0]
-        assert difference(load("dubito_defuse").new_initial_state(), line) is None
+        assert difference_of_match(load("dubito_defuse").new_initial_state(), line) is None

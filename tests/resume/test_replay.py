@@ -18,7 +18,7 @@ import pytest
 
 from dubito.experiment.play import ChunkPlayer
 from dubito.experiment.progress import ModelProgress
-from dubito.experiment.replay import run_to_replay, shared_chunks, worth
+from dubito.experiment.replay import run_to_replay, shared_chunks, useful_workers
 from dubito.experiment.threads import ThreadedChunks
 from dubito.game.find import find_bots
 from dubito.games.dubito.engine import is_honest
@@ -97,7 +97,7 @@ def test_two_processes_play_the_same_as_one(run: Shell) -> None:
 
 @cases(("games", "workers", "most"), [(8, 4, 1), (250, 4, 2), (100_000, 4, 4), (100_000, 1, 1)])
 def test_a_process_is_started_where_it_is_worth_it(games: int, workers: int, most: int) -> None:
-    assert worth(games, workers) == most
+    assert useful_workers(games, workers) == most
 
 
 def test_it_is_identical_elsewhere_under_another_hash_seed(run: Shell, tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from dubito.cli.output import GamesProgress
-from dubito.cli.run import document_of, print_summary, verdict
+from dubito.cli.run import document_of, exit_code, print_summary
 from dubito.games.dubito.game import GAME
 from dubito.llm.request import Place, draw_of
 from tests.cli.kit import Shell
@@ -29,7 +29,7 @@ def test_progress_end_and_status_say_the_same(
     for stop in stops:
         watch = Unhurried()
         run = go(models(games=8), tmp_path / "run", stop_after=stop, watch=watch, in_flight=6)
-        assert verdict(run) == 130
+        assert exit_code(run) == 130
         (said,) = re.findall(FIGURES, capsys.readouterr().err)
         assert said in shell("status", "run").out
         assert watch.sentence().endswith(said)
@@ -65,7 +65,7 @@ def test_what_is_finished_is_told_from_what_is_published(
     finished = run.standing.finished
     assert (finished > 0, run.tally.games) == (True, 0)
     print_summary(run, sizes=False)
-    assert verdict(run) == 130
+    assert exit_code(run) == 130
     first, last = capsys.readouterr().err.splitlines()
     assert first == f"no game is published: {finished} are finished, all behind a deal that is not"
     assert f"{finished} games finished, 0 of them kept in order" in last

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dubito.errors import RunStopped, UsageError
-from dubito.store.folder import DATABASE, MANIFEST, begin, check, to_yaml, write_whole
+from dubito.store.folder import DATABASE, MANIFEST, begin, games_kept, to_yaml, write_whole
 from dubito.store.lock import LOCK, claimed, is_claimed
 from dubito.store.run_db import Chunk
 
@@ -30,12 +30,12 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 
 def test_a_free_folder_is_none_and_a_run_says_its_games(tmp_path: Path) -> None:
-    assert check(tmp_path / "new", RUN) is None
-    assert check(tmp_path, RUN) is None, "an empty folder is free"
+    assert games_kept(tmp_path / "new", RUN) is None
+    assert games_kept(tmp_path, RUN) is None, "an empty folder is free"
     with claimed(tmp_path / "claimed"):
-        assert check(tmp_path / "claimed", RUN) is None, "and one that holds nothing but the lock"
+        assert games_kept(tmp_path / "claimed", RUN) is None, "and one that holds nothing but the lock"
     a_run(tmp_path / "deep" / "run", games=2)
-    assert check(tmp_path / "deep" / "run", RUN) == 2
+    assert games_kept(tmp_path / "deep" / "run", RUN) == 2
 
 
 @pytest.mark.parametrize(
@@ -50,14 +50,14 @@ def test_what_cannot_go_on_is_refused_with_the_difference(tmp_path: Path, change
     a_run(tmp_path / "run")
     before = contents(tmp_path / "run")
     with pytest.raises(UsageError, match=words):
-        check(tmp_path / "run", RUN | change)
+        games_kept(tmp_path / "run", RUN | change)
     assert contents(tmp_path / "run") == before
 
 
 def test_a_longer_run_goes_on_and_the_manifest_says_so(tmp_path: Path) -> None:
     a_run(tmp_path / "run")
     longer = RUN | {"games": 5}
-    assert check(tmp_path / "run", longer) == 3
+    assert games_kept(tmp_path / "run", longer) == 3
     with begin(tmp_path / "run", longer) as db:
         assert (db.game_count(), db.sums_json()) == (3, "sums")
     assert "games: 5" in (tmp_path / "run" / MANIFEST).read_text()
@@ -69,7 +69,7 @@ def test_a_run_that_died_before_its_first_write_begins_anew(tmp_path: Path, left
     (tmp_path / "run" / DATABASE).unlink()
     if left is not None:
         (tmp_path / "run" / DATABASE).write_bytes(left)
-    assert check(tmp_path / "run", RUN) == 0
+    assert games_kept(tmp_path / "run", RUN) == 0
     with begin(tmp_path / "run", RUN) as db:
         assert db.game_count() == 0
 
@@ -77,9 +77,9 @@ def test_a_run_that_died_before_its_first_write_begins_anew(tmp_path: Path, left
 def test_what_is_no_run_folder_is_refused(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("mine")
     with pytest.raises(UsageError, match="is not a run folder"):
-        check(tmp_path, RUN)
+        games_kept(tmp_path, RUN)
     with pytest.raises(UsageError, match="is not a run folder"):
-        check(tmp_path / "notes.txt", RUN)
+        games_kept(tmp_path / "notes.txt", RUN)
     assert (tmp_path / "notes.txt").read_text() == "mine"
 
 
@@ -88,7 +88,7 @@ def test_a_damaged_manifest_is_named(tmp_path: Path, text: str) -> None:
     a_run(tmp_path / "run")
     (tmp_path / "run" / MANIFEST).write_text(text)
     with pytest.raises(UsageError, match=r"manifest\.yaml is damaged"):
-        check(tmp_path / "run", RUN)
+        games_kept(tmp_path / "run", RUN)
 
 
 @pytest.mark.parametrize("cut", [50, 5000, -20000])
@@ -98,7 +98,7 @@ def test_a_damaged_database_is_named_and_left_as_it_is(tmp_path: Path, cut: int)
     file.write_bytes(file.read_bytes()[:cut])
     before = contents(tmp_path / "run")
     with pytest.raises(UsageError, match=r"run\.db is damaged"):
-        check(tmp_path / "run", RUN)
+        games_kept(tmp_path / "run", RUN)
     assert contents(tmp_path / "run") == before
 
 
@@ -163,7 +163,7 @@ def test_what_differs_from_the_run_that_is_there_is_said(tmp_path: Path, change:
     folder.mkdir()
     begin(folder, {"games": 2, "identity": identity}).__exit__()
     with pytest.raises(UsageError, match=f"run belongs to another run: {words}; choose another --output"):
-        check(folder, {"games": 2, "identity": identity | change})
+        games_kept(folder, {"games": 2, "identity": identity | change})
 
 
 def test_a_look_at_the_lock_keeps_nobody_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -74,13 +74,13 @@ def test_a_summary_is_made_once_and_again_of_another_file(
     first = Summaries(server.folder)()
     assert first["missing"].fault
     read: list[Path] = []
-    real = module.record_in
+    real = module.saved_record
 
     def noted(path: Path) -> tuple[Spec, Any]:
         read.append(path)
         return real(path)
 
-    monkeypatch.setattr(module, "record_in", noted)
+    monkeypatch.setattr(module, "saved_record", noted)
     assert Summaries(server.folder)() == first
     assert read == [server.folder / "missing.json"]  # what could not be read is tried again
     path = server.folder / f"{end['record']}.json"

@@ -17,7 +17,7 @@ from dubito.cli.watch import playing
 from dubito.serve import listen, make_server
 from dubito.show.person import Thought
 from dubito.show.run import FollowedRun
-from dubito.web.watching import GameSource, RunGames, make_app
+from dubito.web.watching import GameSource, RunGames, watching_app
 from tests.chromium import Chrome
 from tests.cli.kit import made, started
 from tests.llm.kit import Heard, Said, Server, says
@@ -54,7 +54,7 @@ class Turns:
 def served(shown: GameSource) -> Iterator[int]:
     """The pages of these games, at a port."""
     listener = listen("127.0.0.1", 0)
-    server = make_server(make_app(shown, "127.0.0.1"))
+    server = make_server(watching_app(shown, "127.0.0.1"))
     thread = threading.Thread(target=server.run, args=([listener],))
     thread.start()
     try:

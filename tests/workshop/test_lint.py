@@ -10,7 +10,7 @@ from dubito.games.dubito.facts import Position, facts
 from dubito.games.dubito.game import GAME
 from dubito.games.dubito.record import kept_plural
 from dubito.llm.prompts import OWN_PROMPTS, Prompt
-from dubito.workshop.lint import another, beginning_fault, lint, missing, requests, system_fault, unused
+from dubito.workshop.lint import another, beginning_fault, facts_left_out, lint, requests, system_fault, unused
 from dubito.workshop.recordings import sample_games
 from tests.cli.kit import Shell
 from tests.conftest import cases, few
@@ -62,11 +62,11 @@ def test_what_a_node_is_not_told_is_named(tmp_path: Path, node: str) -> None:
         "C": ["number_elsewhere", "prev_cards", "prev_bluff_rate"],
     }.get(node, [*regular, "next_cards", "next_doubt_rate"])
     bare = prompt(tmp_path, "bare", SHORT, ASKS)
-    assert missing(bare, node, of_node(node)) == expected
+    assert facts_left_out(bare, node, of_node(node)) == expected
     told = prompt(tmp_path, "told", SHORT, ASKS + "{% for one in players %}{{ one['cards'] }}{% endfor %}{{ history }}")
-    assert missing(told, node, of_node(node)) == []
+    assert facts_left_out(told, node, of_node(node)) == []
     empty = prompt(tmp_path, "empty", "x", "y")
-    assert missing(empty, node, of_node(node))[:3] == ["rule_text", "objective", "seat"]
+    assert facts_left_out(empty, node, of_node(node))[:3] == ["rule_text", "objective", "seat"]
 
 
 def test_told_means_that_another_value_makes_another_text(tmp_path: Path) -> None:
@@ -74,14 +74,14 @@ def test_told_means_that_another_value_makes_another_text(tmp_path: Path) -> Non
     asks = ASKS + "{{ history }}{% if next_cards is none %}{% endif %}"
     never = prompt(tmp_path, "never", SHORT, asks)
     assert "next_cards" not in unused(never, KEYS)
-    assert missing(never, "A", of_node("A")) == ["next_cards"]
+    assert facts_left_out(never, "A", of_node("A")) == ["next_cards"]
     seen = prompt(tmp_path, "seen", SHORT, asks + "{{ 'few' if next_cards is odd else 'many' }}")
-    assert missing(seen, "A", of_node("A")) == []
+    assert facts_left_out(seen, "A", of_node("A")) == []
 
 
 def test_a_template_that_cannot_bear_another_value_does_look_at_it(tmp_path: Path) -> None:
     asks = ASKS + "{{ history }}{{ {next_cards: 'x'}[players[1]['cards']] }}"
-    assert missing(prompt(tmp_path, "mine", SHORT, asks), "A", of_node("A")) == []
+    assert facts_left_out(prompt(tmp_path, "mine", SHORT, asks), "A", of_node("A")) == []
 
 
 @cases("value", [None, True, 0, 3, 0.5, 0.25, "", "ace", [], ["ace"], [[1]], {}, {"7": 2}])

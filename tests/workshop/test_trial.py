@@ -21,7 +21,7 @@ from dubito.llm.budget import Caps
 from dubito.llm.request import AccountFault
 from dubito.llm.settings import check_settings
 from dubito.workshop.recordings import RecordedPosition, from_run, read_folder, shipped
-from dubito.workshop.trial import Trial, TrialAnswer, TrialEntry, TrialMeans, ask, default_folder
+from dubito.workshop.trial import Trial, TrialAnswer, TrialEntry, TrialMeans, ask, trial_folder
 from tests.conftest import few
 from tests.experiment.kit import registry
 from tests.house.kit import opinion
@@ -174,7 +174,7 @@ def test_another_trial_in_the_same_folder_is_refused(tmp_path: Path) -> None:
     ):
         with pytest.raises(UsageError, match="trial belongs to another run: "):
             tried(tmp_path, other, found=found)
-        assert default_folder([other], found) != default_folder([entry()], FOUND)
+        assert trial_folder([other], found) != trial_folder([entry()], FOUND)
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "file").write_text("")
     with pytest.raises(UsageError, match="mine exists and is not a run folder"):
