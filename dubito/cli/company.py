@@ -17,7 +17,7 @@ from dubito.experiment.progress import ModelProgress
 from dubito.experiment.resolve import check_cache, checked_models, model_specs
 from dubito.game import Spec
 from dubito.game.find import DUBITO, find_bots, find_games
-from dubito.show.person import Opponents, company
+from dubito.show.company import Opponents, company
 from dubito.show.session import BotsGame
 from dubito.store.folder import DATABASE, MANIFEST
 from dubito.store.lock import claimed

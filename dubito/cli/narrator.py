@@ -14,7 +14,7 @@ from dubito.errors import RunStopped, UsageError, one_line
 from dubito.game import Spec
 from dubito.game.record import Forfeit, records_of
 from dubito.game.words import forfeit_in_words, question_in_words, told_of
-from dubito.show.person import Thought
+from dubito.show.company import Thought
 from dubito.show.session import Moment, Session
 from dubito.store.folder import write_whole
 

@@ -20,7 +20,8 @@ from dubito.experiment.experiment import labelled_by, stand_ins_in_words
 from dubito.game import Spec
 from dubito.game.find import DUBITO, find_bots, find_game
 from dubito.game.person import Person
-from dubito.show.person import Opponents, Sitting, as_sentence, set_up, trouble
+from dubito.show.company import Opponents, as_sentence, trouble
+from dubito.show.person import Sitting, seat_person, set_up
 from dubito.show.session import Moment
 
 
@@ -63,7 +64,7 @@ def play(
         kinds = dict(zip(setup.bots, company.kinds(setup.bots), strict=True))
         if stand_ins := stand_ins_in_words(kinds):
             note(stand_ins)
-        sitting = _to_the_end(company, company.seat(setup, number), config, pace)
+        sitting = _to_the_end(company, seat_person(company, setup, number), config, pace)
     if sitting is None:
         return
     for error in sitting.errors:
@@ -133,7 +134,7 @@ def _taken_up(company: Opponents, sitting: Sitting, error: RunStopped, voice: Vo
     voice(trouble(error))
     input("Enter tries again, Ctrl-D leaves the table. ")
     company.try_again()
-    again = company.seat(sitting.setup, sitting.number)
+    again = seat_person(company, sitting.setup, sitting.number)
     again.play_again(sitting.outputs, again.step)
     return again
 

@@ -19,7 +19,7 @@ from dubito.errors import DubitoError, RunStopped, UsageError, one_line
 from dubito.experiment.experiment import stand_ins_in_words
 from dubito.llm.request import Suspended
 from dubito.serve import listen, serve
-from dubito.show.person import Thought, as_sentence, trouble
+from dubito.show.company import Thought, as_sentence, trouble
 from dubito.show.run import FollowedRun
 from dubito.show.session import BotsGame
 from dubito.store.folder import DATABASE

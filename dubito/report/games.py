@@ -8,7 +8,7 @@ from dubito.errors import UsageError, one_line
 from dubito.experiment.stored import StoredRun
 from dubito.game import FALLBACK_OUTCOME
 from dubito.report.tables import Column, Filter, GamePage, Page, Paragraph, ResultTable, Section, Value, counts, texts
-from dubito.show.person import as_sentence
+from dubito.show.company import as_sentence
 from dubito.show.run import NotShown, ReplayedGames
 from dubito.show.story import ModelDecisions, Texts, title_of, winners
 from dubito.stats.tally import Outcome

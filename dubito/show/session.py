@@ -19,7 +19,7 @@ from dubito.game.words import Label, labels
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-    from dubito.show.person import Opponents, Thought
+    from dubito.show.company import Opponents, Thought
 
 MoveSource = Callable[[], tuple[Any, Sequence[Any]]]  # makes the next move: what was given back, and what was observed
 

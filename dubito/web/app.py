@@ -26,7 +26,8 @@ from dubito.game.record import records_of
 from dubito.game.words import told_of
 from dubito.report.render import Renderer, Site, Viewer
 from dubito.report.tables import GamePage
-from dubito.show.person import SEEDS, Opponent, as_sentence
+from dubito.show.company import Opponent, as_sentence
+from dubito.show.person import SEEDS
 from dubito.show.story import ModelDecisions, Texts, story_of_record, title_of
 from dubito.store.folder import DATABASE
 from dubito.store.run_db import RunDb

@@ -16,7 +16,8 @@ from dubito.game import Ending, Results, Spec
 from dubito.game.find import DUBITO, find_game
 from dubito.game.record import Strict, game_named, records_of, whole_game
 from dubito.game.words import names_to, seat_label
-from dubito.show.person import GUEST, as_sentence, seat_of_guest
+from dubito.show.company import as_sentence
+from dubito.show.person import GUEST, seat_of_guest
 from dubito.show.session import of_record
 from dubito.show.story import won_by
 from dubito.store.folder import write_whole

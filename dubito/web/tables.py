@@ -27,7 +27,8 @@ from dubito.game.find import DUBITO
 from dubito.game.person import Option, options_of, wanted
 from dubito.game.record import Strict, records_of
 from dubito.game.words import Panel, names_to
-from dubito.show.person import SEEDS, Opponent, Opponents, Setup, Sitting, as_sentence, set_up, trouble
+from dubito.show.company import Opponent, Opponents, as_sentence, trouble
+from dubito.show.person import SEEDS, Setup, Sitting, seat_person, set_up
 from dubito.show.session import Moment
 from dubito.store.folder import write_whole
 from dubito.web.saved import MADE, Summaries
@@ -140,7 +141,7 @@ class Live:
     def __init__(self, kept: TableFile, opponents: Opponents) -> None:
         """Deal; the outputs of the file are not played yet."""
         self.kept = kept
-        self.sitting = opponents.seat(kept.setup, kept.number)
+        self.sitting = seat_person(opponents, kept.setup, kept.number)
         kinds, me = opponents.kinds(kept.setup.bots), kept.setup.seat
         self._kinds: list[PlayerKind] = [*kinds[:me], "person", *kinds[me:]]
         self.frames = [frame_of(self.sitting, 0, None, self.sitting.start)]

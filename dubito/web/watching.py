@@ -19,7 +19,7 @@ from dubito.game.record import output_of
 from dubito.game.words import told_of
 from dubito.report.render import Renderer, Site, Viewer
 from dubito.report.tables import GamePage
-from dubito.show.person import as_sentence
+from dubito.show.company import as_sentence
 from dubito.show.run import FollowedRun
 from dubito.show.session import BotsGame, Session, of_outputs
 from dubito.show.story import ModelDecisions, Texts, story_of_game, title_of, won_by

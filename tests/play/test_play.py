@@ -17,7 +17,7 @@ from dubito.games.dubito.game import GAME
 from dubito.games.dubito.page import dealt
 from dubito.games.dubito.record import load, replay
 from dubito.games.dubito.words import read_move
-from dubito.show.person import Sitting, set_up
+from dubito.show.person import Sitting, seat_person, set_up
 from tests.cli.kit import REPO, Shell
 from tests.conftest import cases
 from tests.play.conftest import Play
@@ -125,7 +125,7 @@ def _typed(sitting: Sitting) -> str:
 def test_wins_are_celebrated_by_their_kind(play: Play, tmp_path: Path) -> None:
     seen = set()
     for seed in range(6):
-        sitting = guests_of(find_bots(tmp_path)).seat(set_up(GAME, ["RandomBoi"] * 4, GAME.rules(), 0, seed), 0)
+        sitting = seat_person(guests_of(find_bots(tmp_path)), set_up(GAME, ["RandomBoi"] * 4, GAME.rules(), 0, seed), 0)
         out = play(*["RandomBoi"] * 4, "--seed", str(seed), "--seat", "0", typed=_typed(sitting)).out
         result = sitting.game.result(0)
         assert ("***  A hard win!" in out) == (result is Result.HARD_WIN)

@@ -16,7 +16,8 @@ from dubito.games.dubito.events import CardsPlayedEvent, DoubtResolvedEvent
 from dubito.games.dubito.game import GAME
 from dubito.games.dubito.record import ending
 from dubito.games.dubito.words import to_me
-from dubito.show.person import GUEST, Guest, Opponents, as_sentence, set_up
+from dubito.show.company import Opponents, as_sentence
+from dubito.show.person import GUEST, Guest, seat_person, set_up
 from tests.web.kit import guests_of
 
 BOTS = ["ClaudeBot", "StefaBot", "MrDoubt"]
@@ -41,7 +42,7 @@ def test_a_person_who_plays_as_a_bot_does_plays_the_bots_game(registry: Registry
         entrants = [Entrant(name, registry.find(name).cls) for name in ["ClaudeBot", "UsualBot", "StefaBot", "MrDoubt"]]
         among = play_game(deal_table(entrants, Rules(**setup.rules), DealStreams(seed, 3), deal=3))
         shadow = deal_table(entrants, Rules(**setup.rules), DealStreams(seed, 3), deal=3)
-        sitting = guests.seat(setup, 0)
+        sitting = seat_person(guests, setup, 0)
         while not sitting.game.over:
             given = None
             if sitting.asked:
@@ -55,7 +56,7 @@ def test_a_person_who_plays_as_a_bot_does_plays_the_bots_game(registry: Registry
 
 
 def test_what_he_may_not_do_changes_nothing(guests: Opponents) -> None:
-    sitting = guests.seat(set_up(GAME, BOTS, GAME.rules(), 0, 1), 0)
+    sitting = seat_person(guests, set_up(GAME, BOTS, GAME.rules(), 0, 1), 0)
     before = deepcopy(sitting.game.hands[0].cards)
     card = before[0]
     for output in (None, TurnOutput(True), TurnOutput(False, 99, [card]), TurnOutput(False, 1, [card] * 4)):
@@ -80,7 +81,7 @@ def test_chance_seats_him_as_the_seed_says() -> None:
 def test_who_is_not_known_does_not_sit_down(guests: Opponents) -> None:
     for name, hint in (("OpenAIBot", "choose from Adapty"), ("ClaudBot", "did you mean 'ClaudeBot'")):
         with pytest.raises(UsageError, match=f"nobody here is named '{name}': {hint}"):
-            guests.seat(set_up(GAME, ["MrDoubt", name], GAME.rules(), 0, 1), 0)
+            seat_person(guests, set_up(GAME, ["MrDoubt", name], GAME.rules(), 0, 1), 0)
 
 
 def test_a_reason_is_a_sentence() -> None:
@@ -110,7 +111,7 @@ def test_he_is_spoken_to() -> None:
 
 
 def test_the_end_is_told_to_him(guests: Opponents) -> None:
-    sitting = guests.seat(set_up(GAME, ["MrNoDoubt", "MrNoDoubt"], GAME.rules(max_turns=1), 0, 1), 0)
+    sitting = seat_person(guests, set_up(GAME, ["MrNoDoubt", "MrNoDoubt"], GAME.rules(max_turns=1), 0, 1), 0)
     _, words = sitting.step(TurnOutput(False, 1, sitting.game.hands[0].cards[:1]))
     assert words[-1] == "The game stops after 1 turns, unfinished for you and MrNoDoubt 1 and MrNoDoubt 2."
     assert words[-1] == to_me(ending(sitting.game, sitting.label))

@@ -15,7 +15,7 @@ import yaml
 from dubito.cli.narrator import PACES, waits
 from dubito.cli.watch import tell_newest
 from dubito.errors import UsageError
-from dubito.show.person import Thought
+from dubito.show.company import Thought
 from dubito.show.run import FollowedRun
 from dubito.store.lock import claimed
 from tests.cli.kit import Shell

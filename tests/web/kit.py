@@ -15,7 +15,7 @@ from dubito.cli.company import opponents as opponents_of
 from dubito.experiment.config import check
 from dubito.game.find import Registry, find_bots
 from dubito.serve import listen, make_server
-from dubito.show.person import Opponents, company
+from dubito.show.company import Opponents, company
 from dubito.web.app import make_app
 from dubito.web.tables import MOST_TABLES, Tables
 from tests.llm.kit import Server, asker

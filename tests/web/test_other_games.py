@@ -15,7 +15,7 @@ from dubito.game.record import records_of
 from dubito.games.bs.engine import Game
 from dubito.games.bs.game import GAME
 from dubito.games.bs.witness import BSRules
-from dubito.show.person import Sitting, set_up
+from dubito.show.person import Sitting, seat_person, set_up
 from dubito.web.tables import frame_in_words
 from tests.chromium import Chrome
 from tests.conftest import few
@@ -137,7 +137,7 @@ def test_what_is_no_yes_or_no_is_refused(hall: Served, answer: Any) -> None:
 def test_two_worlds_that_differ_in_hidden_cards_look_the_same(home: Path) -> None:
     guests = guests_of(find_bots(home, "bs"))
     for seed in range(3):
-        sitting = guests.seat(set_up(GAME, BOTS, BSRules(), seed % 4, seed), 0)
+        sitting = seat_person(guests, set_up(GAME, BOTS, BSRules(), seed % 4, seed), 0)
         while not sitting.game.over:
             given = None
             if sitting.asked:

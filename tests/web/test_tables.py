@@ -17,7 +17,7 @@ from dubito.games.dubito.engine import Game
 from dubito.games.dubito.game import GAME
 from dubito.games.dubito.page import after, dealt
 from dubito.games.dubito.record import load, replay
-from dubito.show.person import set_up
+from dubito.show.person import seat_person, set_up
 from dubito.web.tables import LIFE
 from tests.web.kit import BOTS, Answer, Browser, Served, a_move, guests_of, served
 
@@ -83,7 +83,7 @@ def test_no_answer_of_a_running_game_tells_what_is_hidden(browser: Browser) -> N
 
 def test_two_worlds_that_differ_in_hidden_cards_look_the_same(tmp_path: Path) -> None:
     for seed in range(4):
-        sitting = guests_of(find_bots(tmp_path)).seat(set_up(GAME, BOTS, GAME.rules(), None, seed), 0)
+        sitting = seat_person(guests_of(find_bots(tmp_path)), set_up(GAME, BOTS, GAME.rules(), None, seed), 0)
         while not sitting.game.over:
             mover = sitting.game.seat
             seen = asdict(dealt(sitting.game, sitting.label, sitting.me))

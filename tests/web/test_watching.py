@@ -15,7 +15,7 @@ import yaml
 from dubito.cli.company import TableOrder, seated
 from dubito.cli.watch import playing
 from dubito.serve import listen, make_server
-from dubito.show.person import Thought
+from dubito.show.company import Thought
 from dubito.show.run import FollowedRun
 from dubito.web.watching import GameSource, RunGames, watching_app
 from tests.chromium import Chrome
