@@ -76,14 +76,14 @@ KILLED = """
 import sys
 from pathlib import Path
 from dubito.referee.tournament import _play as referee_play
-from dubito.referee.tournament import play
+from dubito.referee.tournament import hold
 from tests.referee import kit
 from tests.referee.kit import tournament
 from tests.referee.test_tournament import PATIENT, STUBBORN, silent
 if __name__ == "__main__":
     home = Path(sys.argv[1])
     of = tournament(home, STUBBORN, matches=2, pairs=2, **PATIENT)
-    play(of, home / "run", silent, lambda n: print(n, flush=True))
+    hold(of, home / "run", silent, lambda n: print(n, flush=True))
 """
 PATIENT = {"move_seconds": 5.0, "grace_seconds": 5.0}  # a slow moment of the machine is nobody's fault
 STUBBORN = {

@@ -2,6 +2,7 @@
 
 import os
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 
@@ -44,6 +45,7 @@ def hold() -> None:
 for folder in folders() if len(sys.argv) == 2 else ():
     print("filled", folder, fill(folder), file=sys.stderr, flush=True)
 hold()
+time.sleep(0.5)  # it thinks, and whoever looks at its memory now and then sees it
 
 input(), input()
 while not (line := input()).startswith("end of game"):
