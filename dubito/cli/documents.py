@@ -6,16 +6,18 @@ Results as `--json` has them: intervals, players, contenders, what models took.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from dubito.experiment.replay import LIES, LieCounts
-from dubito.game import PlayerKind, Results
+from dubito.game import Lie, PlayerKind, Results
 from dubito.llm.prices import PICO
 from dubito.stats.ranking import Contender, contender_pairs, contender_ranking, order_of, order_of_contenders, ranking
 from dubito.stats.tally import Tally
 from dubito.store.model_log import PlayerLog
+
+if TYPE_CHECKING:
+    from dubito.experiment.replay import LieCounts
 
 RunState = Literal["playing", "stopped", "finished"]
 
@@ -274,7 +276,7 @@ def players(
     kinds: Mapping[str, PlayerKind],
     compared: Sequence[Contender],
     results: Results,
-    lies: LieCounts | None = None,
+    lies: "LieCounts | None" = None,
 ) -> list[PlayerResult]:
     """All players of a run, the best first; `kinds` are theirs, by name."""
     names = [*kinds]
@@ -283,7 +285,7 @@ def players(
     def lied(player: int) -> LieResult | None:
         if lies is None:
             return None
-        counts = {lie: lies.count(player, lie) for lie in LIES}
+        counts = {lie: lies.count(player, lie) for lie in get_args(Lie)}
         return LieResult(games=lies.games, plays=lies.plays(player), **counts)
 
     return [

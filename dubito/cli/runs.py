@@ -28,11 +28,9 @@ from dubito.cli.options import folder_of, json_option, run_argument
 from dubito.cli.output import GamesProgress, note, print_document, say, table
 from dubito.errors import DubitoError, UsageError, one_line
 from dubito.experiment.experiment import stand_ins_in_words
-from dubito.experiment.progress import standing
 from dubito.experiment.stored import bots_of_run, kinds_in, only_read, opened_run
 from dubito.game import PlayerKind
 from dubito.llm.prices import PICO, dollars
-from dubito.report.tables import cell_text
 from dubito.store import folder as run_folder
 from dubito.store.folder import RUNS, is_policy, is_trial, last_written, manifest_of, no_such_run, pack, run_folders
 from dubito.store.lock import is_claimed
@@ -139,7 +137,7 @@ def export(run: Path, file: Path | None, parquet: Path | None, quiet: bool) -> N
 
 
 def _dataset(run: Path, parquet: Path, quiet: bool) -> None:
-    from dubito.experiment.replay import run_to_replay  # late, as below: to list runs takes none of it
+    from dubito.experiment.replay import run_to_replay
     from dubito.workshop.dataset import write_dataset
 
     with folder_of(run) as folder:
@@ -186,6 +184,8 @@ def status(run: Path | None, as_json: bool) -> None:
 
 
 def _status(folder: Path, name: str, as_json: bool) -> None:
+    from dubito.experiment.progress import standing  # late, as below: to list runs takes none of it
+
     manifest = run_folder.manifest_of(folder)
     if run_folder.is_policy(manifest):
         _policies(folder, name, manifest["identity"], as_json)
@@ -289,6 +289,8 @@ def _cost(own: PlayerLog) -> str:
 
 
 def _models(log: ModelLog, kinds: Mapping[str, PlayerKind], places: str) -> None:
+    from dubito.report.tables import cell_text
+
     for name in log.players():
         own = log.player(name)
         kind = " (stand-in)" if kinds.get(name) == "stand-in" else ""
