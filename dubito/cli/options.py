@@ -1,4 +1,5 @@
-"""Flags that several commands have.
+"""Flags that several commands have, the rules of the game that is named among them.
+
 The RUN that a command is given: a folder, a file that `dubito export` made, or nothing, which means the latest.
 """
 

@@ -7,7 +7,7 @@ of theirs changes nothing.
 import secrets
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from pydantic import BaseModel, ValidationError
 
@@ -22,9 +22,6 @@ from dubito.game.table import Entrant, Table
 from dubito.game.words import in_words_to, labels, told_of
 from dubito.show.company import Opponents
 from dubito.show.session import Moment, Session, moves_at
-
-if TYPE_CHECKING:
-    pass
 
 GUEST: Final = "Guest"  # what a record calls the person
 SEEDS: Final = 2**53  # whole numbers that every browser can hold

@@ -177,8 +177,10 @@ class BotsGame:
             services=services,
         )
 
+        at_table = moves_at(table)
+
         def move() -> Any:
-            made = moves_at(table)()
+            made = at_table()
             if unsaid:
                 raise unsaid[-1]
             return made
