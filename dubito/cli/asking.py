@@ -15,7 +15,7 @@ from dubito.experiment.config import check
 from dubito.experiment.progress import ModelProgress
 from dubito.experiment.resolve import PROVIDERS, CallOptions
 from dubito.files import from_yaml
-from dubito.game import Spec
+from dubito.game import Game
 from dubito.game.find import find_bots
 from dubito.llm.settings import ModelSettings, check_settings
 
@@ -55,7 +55,7 @@ def _value(text: str) -> object:
     return text if value is None else value
 
 
-def settings_of_model(model: str, given: dict[str, Any], game: Spec) -> ModelSettings:
+def settings_of_model(model: str, given: dict[str, Any], game: Game) -> ModelSettings:
     """The settings of `provider:MODEL` with the flags' over them; raises UsageError."""
     provider, colon, named = model.partition(":")
     if not colon or provider not in PROVIDERS:

@@ -15,7 +15,7 @@ from dubito.errors import UsageError
 from dubito.experiment.config import Config, check, read_config
 from dubito.experiment.progress import ModelProgress
 from dubito.experiment.resolve import check_cache, checked_models, model_specs
-from dubito.game import Spec
+from dubito.game import Game
 from dubito.game.find import DUBITO, find_bots, find_games
 from dubito.show.company import Opponents, company
 from dubito.show.session import BotsGame
@@ -76,7 +76,7 @@ def _config(file: Path | None, server: Mapping[str, str | None], game: str | Non
     return check(content, str(file or "the command"), flags)
 
 
-def others(but: Spec) -> dict[str, Opponents]:
+def others(but: Game) -> dict[str, Opponents]:
     """The hand-written bots of all games but one, by the game's name; of games that have some."""
     here, found = Path.cwd(), {}
     for spec in find_games(here):

@@ -11,7 +11,7 @@ import click
 
 from dubito.cli.output import PlainVoice, Voice, note, say
 from dubito.errors import RunStopped, UsageError, one_line
-from dubito.game import Spec
+from dubito.game import Game
 from dubito.game.record import Forfeit, records_of
 from dubito.game.words import forfeit_in_words, question_in_words, told_of
 from dubito.show.company import Thought
@@ -111,7 +111,7 @@ def check_save(path: Path | None) -> None:
         raise UsageError(f"cannot save {one_line(str(path))}: {one_line(reason)}")
 
 
-def save_record(path: Path, spec: Spec, record: Any) -> None:
+def save_record(path: Path, spec: Game, record: Any) -> None:
     """Write a game's record and say so; raises RunStopped."""
     try:
         write_whole(path, records_of(spec).dump(record))

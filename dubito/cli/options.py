@@ -13,7 +13,7 @@ import click
 
 from dubito.cli.output import note
 from dubito.errors import UsageError, one_line
-from dubito.game import Spec
+from dubito.game import Game
 from dubito.game.find import DUBITO, find_game, game_names
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ class GameCommand(click.Command):
             return {}, []
         return said, rest
 
-    def _game(self, said: Mapping[str, Any], rest: Sequence[str]) -> Spec:
+    def _game(self, said: Mapping[str, Any], rest: Sequence[str]) -> Game:
         """The game that is meant; raises UsageError."""
         name = said.get("game")
         if name is None and any(each.name == "config" for each in self.params if isinstance(each, click.Argument)):
@@ -109,14 +109,14 @@ class GameCommand(click.Command):
             name = read_config(file).get("game") if file else None
         return find_game(DUBITO if name is None else str(name), Path.cwd())
 
-    def _rules(self, game: Spec) -> list[click.Parameter]:
+    def _rules(self, game: Game) -> list[click.Parameter]:
         from dubito.experiment.config import Config  # late: it takes a while to load
 
         taken = {*Config.model_fields, *(param.name for param in self.params)}
         return [_option(key, field) for key, field in rules_model(game).model_fields.items() if key not in taken]
 
 
-def rules_model(game: Spec) -> "type[BaseModel]":
+def rules_model(game: Game) -> "type[BaseModel]":
     """What may be said of a game's rules, with every default."""
     return type(game.rules())
 
@@ -160,7 +160,7 @@ def number(text: str) -> int | str:
         return text
 
 
-def rules_from(rules: Mapping[str, Any], spec: Spec) -> "BaseModel":
+def rules_from(rules: Mapping[str, Any], spec: Game) -> "BaseModel":
     """The rules of a game with what flags say of them; raises UsageError."""
     from dubito.experiment.config import check  # most commands have no use for either
     from dubito.experiment.resolve import rules_of

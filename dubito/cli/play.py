@@ -17,7 +17,7 @@ from dubito.cli.options import GameCommand, company_options, game_option, rules_
 from dubito.cli.output import Voice, note, say, voice_for
 from dubito.errors import IllegalOutput, RunStopped, UsageError, one_line
 from dubito.experiment.experiment import labelled_by, stand_ins_in_words
-from dubito.game import Spec
+from dubito.game import Game
 from dubito.game.find import DUBITO, find_bots, find_game
 from dubito.game.person import Person
 from dubito.show.company import Opponents, as_sentence, trouble
@@ -94,7 +94,7 @@ def _to_the_end(company: Opponents, sitting: Sitting, config: Path | None, pace:
     return sitting
 
 
-def _anybody(spec: Spec) -> list[str]:
+def _anybody(spec: Game) -> list[str]:
     """Bots for a small table of a game that names none: hand-written ones, as they come."""
     return [bot.name for bot in find_bots(Path.cwd(), spec.name).hand_written()][: max(1, spec.seats[0] - 1)]
 

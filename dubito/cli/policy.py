@@ -14,7 +14,7 @@ from dubito.cli.output import note, say, show
 from dubito.errors import UsageError, one_line
 from dubito.experiment.experiment import PlayerSpec, kind_of_player, stand_ins_in_words
 from dubito.experiment.resolve import PROVIDERS, CallOptions, check_asking
-from dubito.game import PlayerKind, Spec
+from dubito.game import PlayerKind, Game
 from dubito.game.find import find_bots, find_game
 from dubito.game.table import Entrant
 from dubito.llm.cache import SOLVED
@@ -85,7 +85,7 @@ def policy(
     _write(found, asked, folder)
 
 
-def _engine(spec: Spec) -> Any:
+def _engine(spec: Game) -> Any:
     """OpenSpiel's own game; raises UsageError where there is none."""
     engine = getattr(spec.module("workshop"), "engine", None)
     if engine is None:
@@ -101,7 +101,7 @@ class _Player:
     def __init__(
         self,
         name: str,
-        spec: Spec,
+        spec: Game,
         entrant: Entrant | None,
         prompt: Prompt | None,
         settings: ModelSettings | None,
@@ -141,7 +141,7 @@ class _Player:
 
 
 def _player(
-    name: str, given: dict[str, Any], spec: Spec, states: Sequence[InfoState], draws: int | None, calls: CallOptions
+    name: str, given: dict[str, Any], spec: Game, states: Sequence[InfoState], draws: int | None, calls: CallOptions
 ) -> _Player:
     """The player of that name; raises UsageError."""
     provider, colon, model = name.partition(":")

@@ -28,7 +28,7 @@ from dubito.experiment.replay import run_to_replay
 from dubito.experiment.resolve import check_asking, price_of_model, resolve
 from dubito.experiment.stored import Identity, opened_run
 from dubito.files import read_text
-from dubito.game import Position, Spec
+from dubito.game import Position, Game
 from dubito.game.find import Registry, find_bots, find_game
 from dubito.llm.prices import Price, dollars
 from dubito.llm.prompts import load_prompt, prompt_names
@@ -104,17 +104,17 @@ def lint(name: str, game: str) -> None:
         note(f"whether it tells what is hidden is not checked: {prompt.game.name} brings no second worlds")
 
 
-def nodes_of(game: Spec) -> list[str]:
+def nodes_of(game: Game) -> list[str]:
     """The names of its nodes."""
     return [node.name for node in game.nodes]
 
 
-def main_node(game: Spec) -> str:
+def main_node(game: Game) -> str:
     """The node that is shown if none is named: one that states something, if there is one."""
     return next((node.name for node in game.nodes if node.states), game.nodes[0].name)
 
 
-def check_node(game: Spec, node: str | None) -> None:
+def check_node(game: Game, node: str | None) -> None:
     """Raise click's error for a node that the game does not have."""
     names = nodes_of(game)
     if node is not None and node not in names:
@@ -128,7 +128,7 @@ def at_position(command: Callable[..., Any]) -> Callable[..., Any]:
     return node(file(command))
 
 
-def position_of(game: Spec, node: str | None, file: Path | None) -> Position:
+def position_of(game: Game, node: str | None, file: Path | None) -> Position:
     """The position that these options choose; raises UsageError."""
     check_node(game, node)
     if node is not None and file is not None:
@@ -354,7 +354,7 @@ def test(
     print_trial(entries, list(found), done, price_of_model(settings, calls))
 
 
-def _folder(game: Spec) -> Path:
+def _folder(game: Game) -> Path:
     """The project's own positions of a game."""
     folder = shipped(game)
     if not folder.is_dir():
@@ -365,7 +365,7 @@ def _folder(game: Spec) -> Path:
     return folder
 
 
-def _entries(names: Sequence[str], settings: ModelSettings, game: Spec) -> list[TrialEntry]:
+def _entries(names: Sequence[str], settings: ModelSettings, game: Game) -> list[TrialEntry]:
     """The prompts to be asked. Of one given twice the second is a twin: it gets answers of its own."""
     entries: list[TrialEntry] = []
     for name in names:

@@ -10,7 +10,7 @@ from dubito.errors import BotError
 from dubito.experiment.experiment import Experiment, PlayerSpec
 from dubito.experiment.progress import ModelProgress, RunCourse
 from dubito.experiment.resolve import CallOptions, fallback_of, model_specs, price_of_model, settings_of
-from dubito.game import Spec
+from dubito.game import Game
 from dubito.game.find import Registry
 from dubito.game.table import Table, step
 from dubito.llm.budget import Budget, Caps
@@ -117,7 +117,7 @@ def asking(
     watch: ModelProgress,
     stopped: Callable[[], bool],
     suspend: bool,
-    game: Spec,
+    game: Game,
 ) -> Iterator[Pipeline]:
     """A pipeline and the embedded servers that it may need, closed at the end with the cache."""
     with ExitStack() as running:
@@ -136,7 +136,7 @@ def asking(
 class _Houses:
     """The embedded servers, each started when first needed: one, or one for each kind of faults."""
 
-    def __init__(self, game: Spec, running: ExitStack) -> None:
+    def __init__(self, game: Game, running: ExitStack) -> None:
         """They have the models of this game, and end with what is `running`."""
         self._game, self._running = game, running
         self._houses: dict[str, House] = {}

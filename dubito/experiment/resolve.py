@@ -17,7 +17,7 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 from dubito.errors import UsageError, nearest_first, one_line, suggestion
 from dubito.experiment.config import Config, PlayerEntry, sentence_of
 from dubito.experiment.experiment import Experiment, OnUnusable, PlayerSpec
-from dubito.game import Player, Spec
+from dubito.game import Player, Game
 from dubito.game.find import DUBITO, Bot, Registry, source_of
 from dubito.llm.budget import Caps
 from dubito.llm.gate import PATIENCE
@@ -73,7 +73,7 @@ def resolve(config: Config, registry: Registry, fills_tables: bool = True) -> Ex
     return experiment
 
 
-def rules_of(config: Config, game: Spec) -> BaseModel:
+def rules_of(config: Config, game: Game) -> BaseModel:
     """The game's rules as the config has them, flags as the texts they are; raises UsageError."""
     rules = type(game.rules()).model_fields
     said = {
@@ -102,7 +102,7 @@ def _read(value: Any, kind: Any) -> Any:
         return value
 
 
-def _known_rules(key: str, game: Spec) -> str:
+def _known_rules(key: str, game: Game) -> str:
     """What to say instead of a rule that the game has not."""
     known = type(game.rules()).model_fields
     if not known:
@@ -110,7 +110,7 @@ def _known_rules(key: str, game: Spec) -> str:
     return f"{game.name} has no such rule: {suggestion(key, known)}"
 
 
-def _table_sizes(config: Config, game: Spec) -> tuple[int, ...]:
+def _table_sizes(config: Config, game: Game) -> tuple[int, ...]:
     least, most = game.seats
     if config.table_sizes is None:
         return tuple(range(least, most + 1))
@@ -300,7 +300,7 @@ def checked_models(experiment: Experiment, registry: Registry, options: CallOpti
     )
 
 
-def check_asking(name: str, settings: ModelSettings, game: Spec, options: CallOptions) -> None:
+def check_asking(name: str, settings: ModelSettings, game: Game, options: CallOptions) -> None:
     """Raise UsageError for what would stop a run at its first call: key, house, and what a budget has to know."""
     if not options.offline:
         key_of(account_of(settings), name)
@@ -343,7 +343,7 @@ def check_cache(experiment: Experiment, registry: Registry, options: CallOptions
         return cache.unshared
 
 
-def check_house(name: str, settings: ModelSettings, game: Spec) -> None:
+def check_house(name: str, settings: ModelSettings, game: Game) -> None:
     """Raise UsageError if the house has not the model that it is to be asked for, or not the faults."""
     if not settings.base_url or not is_house(settings.base_url):
         return

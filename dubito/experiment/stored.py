@@ -25,7 +25,7 @@ from dubito.experiment.experiment import (
     labelled_by,
 )
 from dubito.files import fault
-from dubito.game import PlayerKind, Spec
+from dubito.game import PlayerKind, Game
 from dubito.game.find import DUBITO, Registry, find_bots, find_game
 from dubito.stats.ranking import Contender, contenders_of
 from dubito.stats.tally import Outcome, Tally, kept_tally, outcome_in
@@ -99,7 +99,7 @@ class StoredRun:
         return self.manifest.identity
 
     @cached_property
-    def game(self) -> Spec:
+    def game(self) -> Game:
         """The game that was played; raises UsageError if it is not to be found here."""
         return find_game(self.identity.game, self.home)
 

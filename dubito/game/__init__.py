@@ -322,7 +322,7 @@ class Family(NamedTuple):
 
     name: str
     summary: str  # one line, for `dubito games`
-    member: Callable[[str], "Spec"]  # by what stands behind the colon; raises UsageError
+    member: Callable[[str], "Game"]  # by what stands behind the colon; raises UsageError
     members: Callable[[], Iterable[Member]]  # by name, what cannot be played among them; raises UsageError
 
 
@@ -339,7 +339,7 @@ Lie = Literal["chosen", "forced"]  # by a seat that could have been honest, or t
 
 
 @dataclass(frozen=True, eq=False)  # a game is itself, and nothing like it
-class Spec:
+class Game:
     """A game as the harness has it."""
 
     name: str

@@ -27,7 +27,7 @@ from typing import Any, Final, Literal, NamedTuple
 
 import dubito
 from dubito.errors import UsageError, one_line, suggestion
-from dubito.game import Family, Player, Spec
+from dubito.game import Family, Player, Game
 from dubito.game.native import compiled_twin
 
 
@@ -63,7 +63,7 @@ _FILES: Final = ("game.py", "spec.py")  # that say what the game is; the second 
 _LOADED: Final[dict[str, str]] = {}  # packages of the user's, with the digest of what was imported
 
 
-def find_game(name: str, working_directory: Path) -> Spec:
+def find_game(name: str, working_directory: Path) -> Game:
     """The game of that name; raises UsageError with the nearest one, or with what is wrong with its package."""
     folders = {folder.name: folder for folder in _folders(working_directory)}
     first, colon, member = name.partition(":")
@@ -73,7 +73,7 @@ def find_game(name: str, working_directory: Path) -> Spec:
             hint = f"did you mean {one_line(repr(members[0] + first.removeprefix(members[0].partition(':')[2])), 80)}?"
         raise UsageError(f"there is no game {one_line(repr(first), 60)}: {hint}")
     found = _load_game(folders[first])
-    if isinstance(found, Spec):
+    if isinstance(found, Game):
         if colon:
             raise UsageError(f"there is no game {one_line(repr(name), 60)}: {first} is one game, and has no colon")
         return found
@@ -91,9 +91,9 @@ def _members_named(name: str, working_directory: Path) -> list[str]:
     return found
 
 
-def find_games(working_directory: Path) -> list[Spec]:
+def find_games(working_directory: Path) -> list[Game]:
     """All games that stand alone, by name; raises UsageError for a package that cannot be used."""
-    found = (game for game in map(_load_game, _folders(working_directory)) if isinstance(game, Spec))
+    found = (game for game in map(_load_game, _folders(working_directory)) if isinstance(game, Game))
     return sorted(found, key=lambda game: game.name)
 
 
@@ -108,17 +108,17 @@ def game_names(working_directory: Path) -> list[str]:
     return sorted(folder.name for folder in _folders(working_directory))
 
 
-def digest_of_game(spec: Spec, working_directory: Path) -> str:
+def digest_of_game(spec: Game, working_directory: Path) -> str:
     """A hash over the sources of a game's package, and the version of the library that has its rules."""
     return _versioned(_digest(next(one for one in _folders(working_directory) if one.name == spec.folder)), spec)
 
 
-def source_of(spec: Spec, working_directory: Path) -> str:
+def source_of(spec: Game, working_directory: Path) -> str:
     """What a run's identity has of its game: the same digest, or that of the sources whose games it still plays."""
     return _versioned(spec.plays_as, spec) if spec.plays_as else digest_of_game(spec, working_directory)
 
 
-def _versioned(digest: str, spec: Spec) -> str:
+def _versioned(digest: str, spec: Game) -> str:
     return sha256(f"{digest}\0{spec.version}".encode()).hexdigest() if spec.version else digest
 
 
@@ -141,7 +141,7 @@ def _folders(working_directory: Path) -> Iterator[Path]:
                 yield folder
 
 
-def _load_game(folder: Path) -> Spec | Family:
+def _load_game(folder: Path) -> Game | Family:
     if folder.parent == _OWN:
         file = folder / _FILES[0]
         module = import_module(f"dubito.games.{folder.name}.game")
@@ -149,7 +149,7 @@ def _load_game(folder: Path) -> Spec | Family:
         file = next(folder / name for name in _FILES if (folder / name).is_file())
         module = _import_from(folder.parent.resolve(), folder.name, file.stem)
     game = getattr(module, "GAME", None) or getattr(module, "SPEC", None)
-    if not isinstance(game, Spec | Family):
+    if not isinstance(game, Game | Family):
         raise UsageError(f"{one_line(str(file))} defines no game: it needs `GAME = Spec(...)` of dubito.game")
     if game.name != folder.name:
         raise UsageError(f"{one_line(str(file))}: the game is named {game.name!r}: name it as its folder")
@@ -242,7 +242,7 @@ class BrokenBot(NamedTuple):
 class Registry:
     """All bots of a game found, by name, and the files that could not be used."""
 
-    game: Spec
+    game: Game
     bots: dict[str, Bot]
     broken: list[BrokenBot]
     working_directory: Path
@@ -338,7 +338,7 @@ def _model_players(own: Path) -> list[Bot]:
     return [_load_bot("llms", file, own, dubito) for file in files]
 
 
-def _load_bot(kind: BotKind, file: Path, own: Path, game: Spec) -> Bot:
+def _load_bot(kind: BotKind, file: Path, own: Path, game: Game) -> Bot:
     try:
         source = file.read_bytes()
         digest = sha256(source).hexdigest()
@@ -376,7 +376,7 @@ def _pin_own_package() -> Path:
     return own
 
 
-def _bot_class(module: ModuleType, file: Path, game: Spec) -> type[Player]:
+def _bot_class(module: ModuleType, file: Path, game: Game) -> type[Player]:
     classes = [
         value for value in vars(module).values() if isinstance(value, type) and value.__module__ == module.__name__
     ]

@@ -5,14 +5,14 @@ from dataclasses import dataclass
 from typing import Any, Final, cast
 
 from dubito.errors import UsageError, one_line
-from dubito.game import Bool, Cards, Choice, Node, Spec
+from dubito.game import Bool, Cards, Choice, Node, Game
 from dubito.game.streams import DealStreams
 from dubito.game.words import Label
 
 _YES: Final = {"yes": True, "y": True, "no": False, "n": False}
 
 
-def _words(spec: Spec) -> Any:
+def _words(spec: Game) -> Any:
     """What the game's own module says of people, None without one."""
     return spec.module("words", before="person")
 
@@ -26,17 +26,17 @@ class Option:
     values: Sequence[tuple[Any, str]]
 
 
-def options_of(spec: Spec) -> list[Option]:
+def options_of(spec: Game) -> list[Option]:
     """What of a game's rules a page offers: what its module says."""
     return [Option(*option) for option in getattr(_words(spec), "OPTIONS", ())]
 
 
-def lead_of(spec: Spec) -> str:
+def lead_of(spec: Game) -> str:
     """A game in a sentence or two."""
     return str(getattr(_words(spec), "LEAD", f"{spec.summary}."))
 
 
-def bots_of(spec: Spec, there: Sequence[Any]) -> list[str]:
+def bots_of(spec: Game, there: Sequence[Any]) -> list[str]:
     """Whom a person plays against if they say nothing, of those who are `there`: never nobody."""
     names = [one.name for one in there if not one.asks]
     return [name for name in Person(spec).BOTS if name in names] or names
@@ -48,7 +48,7 @@ class Person:
     What it leaves unsaid of a game whose every move is one node's answer is typed by the kind of that answer.
     """
 
-    def __init__(self, spec: Spec) -> None:
+    def __init__(self, spec: Game) -> None:
         self._spec, self._module = spec, _words(spec)
 
     def _own(self, name: str) -> Any:

@@ -15,7 +15,7 @@ from pydantic import BaseModel, Field, TypeAdapter, ValidationError, create_mode
 
 from dubito.errors import DubitoError, IllegalOutput, UsageError, one_line
 from dubito.files import Checked, fault
-from dubito.game import Spec, State
+from dubito.game import Game, State
 from dubito.game.streams import DealStreams
 from dubito.game.words import forfeit_in_words, seat_label, told_of
 
@@ -79,7 +79,7 @@ class Records(Protocol):
         """The game as it was dealt, and its outputs; raises UsageError if it is not dealt so."""
 
 
-def records_of(spec: Spec) -> Records:
+def records_of(spec: Game) -> Records:
     """The records of a game."""
     module = spec.module("record")
     return _PlainRecords(spec) if module is None else cast(Records, module)
@@ -191,7 +191,7 @@ def _format() -> TypeAdapter[GameRecord]:
 class _Recorder:
     """Collects what a record holds."""
 
-    def __init__(self, spec: Spec, game: State, rules: Mapping[str, Any]) -> None:
+    def __init__(self, spec: Game, game: State, rules: Mapping[str, Any]) -> None:
         self._spec, self._game, self._rules = spec, game, dict(rules)
         self._teller = told_of(spec).Teller(game, seat_label)
         self._seat = game.seat
@@ -227,7 +227,7 @@ class _Recorder:
 class _PlainRecords:
     """Records in the form that every game can have; the seed deals their games again."""
 
-    def __init__(self, spec: Spec) -> None:
+    def __init__(self, spec: Game) -> None:
         self._spec = spec
 
     def recorder(self, game: State, rules: Mapping[str, Any]) -> _Recorder:
@@ -274,7 +274,7 @@ class _PlainRecords:
         return game, (output_of(spec, output) for output in record.outputs)
 
 
-def output_of(spec: Spec, kept: Any) -> Any:
+def output_of(spec: Game, kept: Any) -> Any:
     """An output as it was kept; raises UsageError if it is none."""
     if spec.forfeits and isinstance(kept, dict) and list(kept) == ["seat"] and type(kept["seat"]) is int:
         return Forfeit(kept["seat"])

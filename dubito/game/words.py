@@ -7,7 +7,7 @@ from functools import cache
 from typing import Any, Final, Protocol, cast
 
 from dubito.errors import one_line
-from dubito.game import GameEvent, Spec, State
+from dubito.game import GameEvent, Game, State
 
 Label = Callable[[int], str]  # names a seat in a sentence
 ME: Final = "\0"  # the label of the seat that a sentence is for, until `to_me` speaks to it; no name contains it
@@ -81,13 +81,13 @@ def marks_of(teller: Teller) -> Marks:
     return marks() if marks else Marks()
 
 
-def question_in_words(spec: Spec, node: str) -> str:
+def question_in_words(spec: Game, node: str) -> str:
     """What a node asks, short: from the `QUESTIONS` of the game's words, or by the name of the bots' method."""
     questions: Mapping[str, str] = getattr(told_of(spec), "QUESTIONS", {})
     return questions.get(node) or f"{spec.node(node).method.replace('_', ' ').capitalize()}?"
 
 
-def told_of(spec: Spec) -> Told:
+def told_of(spec: Game) -> Told:
     """The words of a game."""
     module = spec.module("words", before="told")
     return cast(Told, module) if hasattr(module, "Teller") else _PlainTold(spec)
@@ -117,7 +117,7 @@ def names_to(players: Sequence[str], me: int | None) -> list[str]:
     return ["You" if seat == me else label(seat) for seat in range(len(players))]
 
 
-def in_words_to(spec: Spec, events: Sequence[GameEvent], label: Label, me: int) -> list[str]:
+def in_words_to(spec: Game, events: Sequence[GameEvent], label: Label, me: int) -> list[str]:
     """What the person at this seat observes of a move, in sentences to them."""
     told = told_of(spec)
     return [
@@ -128,7 +128,7 @@ def in_words_to(spec: Spec, events: Sequence[GameEvent], label: Label, me: int) 
     ]
 
 
-def forfeit_in_words(seat: int, label: Label, spec: Spec) -> str:
+def forfeit_in_words(seat: int, label: Label, spec: Game) -> str:
     """That a seat has ended the game by a mistake."""
     return f"{label(seat)} has failed: the game is over, and {spec.forfeit_means}."
 
@@ -136,7 +136,7 @@ def forfeit_in_words(seat: int, label: Label, spec: Spec) -> str:
 class _PlainTold:
     """The words of a game that has none."""
 
-    def __init__(self, spec: Spec) -> None:
+    def __init__(self, spec: Game) -> None:
         self._spec = spec
 
     @property
@@ -170,7 +170,7 @@ def _values(event: Any) -> dict[str, Any]:
 class _PlainTeller:
     """Tells a game by its outputs, as they are kept."""
 
-    def __init__(self, spec: Spec, game: State, label: Label) -> None:
+    def __init__(self, spec: Game, game: State, label: Label) -> None:
         self._spec, self._game, self._label = spec, game, label
         self._told = _PlainTold(spec)
         self._dealt = json.dumps(spec.deal_to_json(game), ensure_ascii=False)

@@ -17,7 +17,7 @@ from threading import Lock
 from typing import IO, Any, Final
 
 from dubito.errors import UsageError, nearest_first
-from dubito.game import STATED, HousePolicy, Spec
+from dubito.game import STATED, HousePolicy, Game
 from dubito.game.find import DUBITO
 from dubito.house.faults import CONTENT_FAULTS, PAGE, ContentFault, Delivery, Faults
 from dubito.house.request import TRY_HEADER, HeardRequest, JsonBody, Opinion, Refusal, answer_text, canonical_bytes
@@ -191,7 +191,7 @@ _LEGAL: Final = "legal:"  # the last line of a text that begins so lists what is
 _Schema = Mapping[str, Any]
 
 
-def house_policy(games: Sequence[Spec]) -> Policy:
+def house_policy(games: Sequence[Game]) -> Policy:
     """The house's models for these games, Dubito's first."""
     policies: dict[str, HousePolicy | None] = {RANDOM: None}
     for game in sorted(games, key=lambda game: game.name != DUBITO):
@@ -203,11 +203,11 @@ def house_policy(games: Sequence[Spec]) -> Policy:
     return Policy(tuple(policies), answer)
 
 
-def models_of(game: Spec) -> tuple[str, ...]:
+def models_of(game: Game) -> tuple[str, ...]:
     return (RANDOM, *_policies(game))
 
 
-def _policies(game: Spec) -> Mapping[str, HousePolicy]:
+def _policies(game: Game) -> Mapping[str, HousePolicy]:
     module = game.module("stand_in", before="house")
     return {} if module is None else module.MODELS
 

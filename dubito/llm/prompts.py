@@ -23,7 +23,7 @@ from pydantic import Field, ValidationError, field_validator
 import dubito
 from dubito.errors import UsageError, one_line, suggestion
 from dubito.files import Checked, fault, from_yaml
-from dubito.game import STATED, Position, Spec
+from dubito.game import STATED, Position, Game
 from dubito.game.find import DUBITO, find_game
 from dubito.llm import answers
 from dubito.llm.templates import (
@@ -115,7 +115,7 @@ class Description(Checked):
 class Prompt:
     """A loaded prompt: nothing on disk is read again, and rendering may happen in many threads at once."""
 
-    def __init__(self, folder: Path, sources: Mapping[str, str] | None = None, game: Spec | None = None) -> None:
+    def __init__(self, folder: Path, sources: Mapping[str, str] | None = None, game: Game | None = None) -> None:
         """Load the folder, or instead of it these `sources`, as `Prompt.sources` gave them; the game is Dubito if none.
 
         Raises UsageError that names the file and what is wrong in it.
@@ -222,7 +222,7 @@ class Prompt:
         return tuple(filter(None, texts.chapters))  # providers take no blank text
 
 
-def load_prompt(name: str, working_directory: Path, game: Spec | None = None) -> Prompt:
+def load_prompt(name: str, working_directory: Path, game: Game | None = None) -> Prompt:
     """The prompt of a game (Dubito if none is given) in the project or in `prompts` of the working directory, by name,
     or in the folder at that path.
 
@@ -244,7 +244,7 @@ def load_prompt(name: str, working_directory: Path, game: Spec | None = None) ->
     return prompts[0]
 
 
-def _loaded(folder: Path, game: Spec) -> Prompt:
+def _loaded(folder: Path, game: Game) -> Prompt:
     """The folder's prompt; anew only if its files have changed, since to try a prompt takes longer than to read it."""
     prompt = _LOADED.get(folder)
     if prompt is None or prompt.game is not game or not prompt.is_current:
@@ -257,7 +257,7 @@ def _is_prompt(folder: Path) -> bool:
     return folder.is_dir() and not any(folder.glob(f"*/{DESCRIPTION}"))
 
 
-def _unknown(name: str, working_directory: Path, game: Spec) -> str:
+def _unknown(name: str, working_directory: Path, game: Game) -> str:
     """The error for a prompt that the game does not have; it names the games that have one."""
     others = set()
     for root in _roots(working_directory, None):
@@ -270,23 +270,23 @@ def _unknown(name: str, working_directory: Path, game: Spec) -> str:
     return f"no prompt{of} is named {one_line(name)!r}{elsewhere}: {hint}"
 
 
-def prompt_names(working_directory: Path, game: Spec | None = None) -> list[str]:
+def prompt_names(working_directory: Path, game: Game | None = None) -> list[str]:
     """The names of all prompts of a game (Dubito if none is given) in the project and in `prompts` of the working
     directory, sorted."""
     files = (file for root in _roots(working_directory, game) for file in root.glob(f"*/{DESCRIPTION}"))
     return sorted({file.parent.name for file in files})
 
 
-def _roots(working_directory: Path, game: Spec | None) -> list[Path]:
+def _roots(working_directory: Path, game: Game | None) -> list[Path]:
     roots = dict.fromkeys([OWN_PROMPTS, (working_directory / "prompts").resolve()])
     return [prompt_root(root, game) if game else root for root in roots]
 
 
-def prompt_root(prompts: Path, game: Spec) -> Path:
+def prompt_root(prompts: Path, game: Game) -> Path:
     return prompts if game.name == DUBITO else prompts / game.folder
 
 
-def game_of_folder(folder: Path, working_directory: Path) -> Spec:
+def game_of_folder(folder: Path, working_directory: Path) -> Game:
     """The game whose prompt lies in this folder, if it lies in `prompts/GAME`; else Dubito."""
     of = folder.resolve().parent
     if of.parent.name == "prompts":
@@ -295,7 +295,7 @@ def game_of_folder(folder: Path, working_directory: Path) -> Spec:
     return find_game(DUBITO, working_directory)
 
 
-def _shared(game: Spec) -> list[Path]:
+def _shared(game: Game) -> list[Path]:
     return list(dict.fromkeys([prompt_root(OWN_PROMPTS, game), OWN_PROMPTS]))
 
 

@@ -12,7 +12,7 @@ from pydantic import ConfigDict, Field, ValidationError
 
 from dubito.errors import UsageError, one_line, suggestion
 from dubito.files import Checked
-from dubito.game import Spec
+from dubito.game import Game
 from dubito.llm.request import Api, entries
 
 HOUSE: Final = "house"  # as base_url: the embedded server, on whatever port
@@ -71,7 +71,7 @@ class Account:
         return f"{self.server} ({self.key_env or 'no key'})"
 
 
-def settings_for(cls: type[object], name: str, settings: Mapping[str, Any], game: Spec | None = None) -> ModelSettings:
+def settings_for(cls: type[object], name: str, settings: Mapping[str, Any], game: Game | None = None) -> ModelSettings:
     """The settings of a player of this class, checked, the class's defaults and the game's fallback under them."""
     defaults: Mapping[str, Any] = getattr(cls, "defaults", {})
     fallback = {"fallback": game.fallback} if game else {}

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from dubito.errors import BotError, one_line
-from dubito.game import Seating, Spec, make_player
+from dubito.game import Seating, Game, make_player
 from dubito.game.streams import DealStreams
 from dubito.game.table import Entrant
 from dubito.llm.prompts import Prompt
@@ -33,12 +33,12 @@ class StatedPolicy:
     spent: Spend | None = None  # by a model, now
 
 
-def names_of(spec: Spec, state: InfoState) -> Mapping[int, str]:
+def names_of(spec: Game, state: InfoState) -> Mapping[int, str]:
     names: Mapping[int, str] = spec.module("workshop").view_at(state.history).names
     return names
 
 
-def of_bot(entrant: Entrant, spec: Spec, states: Sequence[InfoState], draws: int, seed: int) -> StatedPolicy:
+def of_bot(entrant: Entrant, spec: Game, states: Sequence[InfoState], draws: int, seed: int) -> StatedPolicy:
     """What a hand-written bot states, where it has `chances`; else what it does in so many draws.
 
     Each draw is by an instance of its own, on streams of its own, which has observed what its seat has. Raises BotError
@@ -57,7 +57,7 @@ def of_bot(entrant: Entrant, spec: Spec, states: Sequence[InfoState], draws: int
 
 
 class _Situation:
-    def __init__(self, entrant: Entrant, spec: Spec, state: InfoState, number: int, seed: int) -> None:
+    def __init__(self, entrant: Entrant, spec: Game, state: InfoState, number: int, seed: int) -> None:
         self._entrant, self._spec, self._state, self._number, self._seed = entrant, spec, state, number, seed
         self._workshop = spec.module("workshop")
         self.view = self._workshop.view_at(state.history)

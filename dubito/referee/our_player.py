@@ -11,7 +11,7 @@ from dubito.errors import UsageError
 from dubito.game import Seating, make_player
 from dubito.game.streams import DealStreams
 from dubito.game.table import Entrant
-from dubito.games.openspiel.state import Game
+from dubito.games.openspiel.state import State
 from dubito.referee.rules import V1, load
 
 _MOST: Final = 20_000  # courses: enough for Kuhn and Leduc poker, and for small games of liar's dice
@@ -70,14 +70,14 @@ def answer_lines(entrant: Entrant, services: object | None, table: SeatTaken, li
     if engine.get_type().dynamics != type(engine.get_type().dynamics).SEQUENTIAL:
         raise UsageError(f"{table.game}: in this game both move at once, and this bot cannot")
     courses, streams = Courses(engine, table.seat), DealStreams(table.seed, 0).seat(table.seat)
-    game = Game.at(engine, [])
+    game = State.at(engine, [])
     seating = Seating(table.seat, table.number, 0, streams, lambda _: game.cards(table.seat, streams), services)
     player: Any = make_player(entrant.bot, seating, entrant.settings)
     for line in lines:
         if line.startswith("end of game"):
             return
         if courses.show(line):
-            game = Game.at(engine, courses.any())
+            game = State.at(engine, courses.any())
             view = game.view()
             player.cards = game.cards(table.seat, streams)
             said = player.play(view)

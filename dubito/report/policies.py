@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import Final
 
 from dubito.experiment.experiment import labelled_by, stand_ins_in_words
-from dubito.game import PlayerKind, Spec
+from dubito.game import PlayerKind, Game
 from dubito.policy.solver import Solution
 from dubito.policy.stated import StatedPolicy, names_of
 from dubito.policy.tree import InfoState, PolicyTable, Row, Tree, uniform
@@ -37,7 +37,7 @@ Prompted = Callable[[StatedPolicy, InfoState], str | None]  # what a player was 
 class Findings:
     """Some players' tables of one game, with a solved and the uniform one beside them."""
 
-    spec: Spec
+    spec: Game
     tree: Tree
     statements: Sequence[StatedPolicy]
     solution: Solution

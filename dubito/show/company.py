@@ -11,7 +11,7 @@ from dubito.errors import DubitoError, UsageError, one_line, suggestion
 from dubito.experiment.config import Config
 from dubito.experiment.experiment import Experiment, PlayerSpec, kind_of_player
 from dubito.experiment.resolve import player, resolve, unsettled
-from dubito.game import FALLBACK_OUTCOME, Player, PlayerKind, Spec
+from dubito.game import FALLBACK_OUTCOME, Player, PlayerKind, Game
 from dubito.game.find import Registry
 from dubito.game.table import Entrant
 from dubito.llm.answers import reasoning_of
@@ -197,7 +197,7 @@ class Opponents:
         return [kind_of_player(self._find(name)) for name in names]
 
     @property
-    def game(self) -> Spec:
+    def game(self) -> Game:
         return self._registry.game
 
     @property

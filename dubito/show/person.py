@@ -13,7 +13,7 @@ from pydantic import BaseModel, ValidationError
 
 from dubito.errors import IllegalOutput, UsageError
 from dubito.files import fault
-from dubito.game import Player, Spec
+from dubito.game import Player, Game
 from dubito.game.find import DUBITO
 from dubito.game.person import Person
 from dubito.game.record import Strict, output_of
@@ -57,7 +57,7 @@ class Setup(Strict):
     def players(self) -> list[str]:
         return [*self.bots[: self.seat], GUEST, *self.bots[self.seat :]]
 
-    def dealt(self, spec: Spec) -> tuple[Any, DealStreams]:
+    def dealt(self, spec: Game) -> tuple[Any, DealStreams]:
         """The game just dealt, and the streams it came from; raises UsageError if it cannot be dealt so."""
         try:
             rules = spec.rules(**self.rules)
@@ -69,7 +69,7 @@ class Setup(Strict):
 
 
 def set_up(
-    spec: Spec, bots: Sequence[str], rules: BaseModel, seat: int | None, seed: int | None, deal: int = 0
+    spec: Game, bots: Sequence[str], rules: BaseModel, seat: int | None, seed: int | None, deal: int = 0
 ) -> Setup:
     """A game with the person in that seat; what they do not say, chance does. Raises UsageError if there is no such."""
     seed = secrets.randbelow(SEEDS) if seed is None else seed
@@ -86,7 +86,7 @@ class Sitting(Session):
     def __init__(
         self,
         setup: Setup,
-        spec: Spec,
+        spec: Game,
         bots: Sequence[Entrant],
         fallback: type[Player],
         services: Sequence[object] = (),

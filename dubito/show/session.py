@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dubito.errors import BotError, UsageError
-from dubito.game import PlayerKind, Spec
+from dubito.game import PlayerKind, Game
 from dubito.game.bot_deadline import in_time
 from dubito.game.find import Registry
 from dubito.game.record import Forfeit, make_move, records_of
@@ -39,7 +39,7 @@ class Session(Iterator[Moment]):
 
     def __init__(
         self,
-        spec: Spec,
+        spec: Game,
         game: Any,
         label: Label,
         move: MoveSource,
@@ -101,13 +101,13 @@ def moves_at(table: Table) -> MoveSource:
     return move
 
 
-def of_outputs(spec: Spec, game: Any, outputs: Iterable[Any], label: Label) -> Session:
+def of_outputs(spec: Game, game: Any, outputs: Iterable[Any], label: Label) -> Session:
     """A game just dealt in which these are given back; an error of a move that cannot be made is passed on."""
     moves = ((output, make_move(game, output)) for output in outputs)
     return Session(spec, game, label, moves.__next__)
 
 
-def of_record(spec: Spec, record: Any, label: Label) -> Session:
+def of_record(spec: Game, record: Any, label: Label) -> Session:
     """A saved game; raises UsageError if it is not dealt so."""
     game, outputs = records_of(spec).opened(record)
     return of_outputs(spec, game, outputs, label)
@@ -136,7 +136,7 @@ class BotsGame:
         self.dealt()  # raises UsageError where so many cannot play it
 
     @property
-    def spec(self) -> Spec:
+    def spec(self) -> Game:
         return self.registry.game
 
     @property

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from dubito.errors import UsageError
-from dubito.game import Ending, Results, Spec
+from dubito.game import Ending, Results, Game
 from dubito.game.record import Forfeit, whole_game
 from dubito.game.words import (
     Line,
@@ -75,7 +75,7 @@ def title_of(name: str, names: Sequence[str], won: Sequence[int]) -> str:
     return f"{name}: {' and '.join(names[seat] for seat in won)} {verb}"
 
 
-def story_of_record(spec: Spec, record: Any) -> dict[str, Any]:
+def story_of_record(spec: Game, record: Any) -> dict[str, Any]:
     """A saved game told; the person at its table, `me`, is spoken to as they were while they played.
 
     Raises UsageError if the record breaks the rules, or ends before its game does.
@@ -200,7 +200,7 @@ class ModelDecisions:
     """Reads decisions; what is the same in all games (system texts, parameters) is kept once in `shared`."""
 
     db: RunDb
-    game: Spec
+    game: Game
     shared: Texts = field(default_factory=Texts)
 
     def __post_init__(self) -> None:

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Any, Final
 
-from dubito.game import FALLBACK_TURNS, FORFEITS, Measure, PlayerKind, Results, Spec
+from dubito.game import FALLBACK_TURNS, FORFEITS, Measure, PlayerKind, Results, Game
 from dubito.stats.players import FallbackBounds, contender_bounds, fallback_share, player_bounds
 from dubito.stats.rates import Rate, clustered_rate, deals_to_separate, deviation, paired_difference
 from dubito.stats.tally import Tally
@@ -135,7 +135,7 @@ def _pair(tally: Tally, one: int, other: int, contenders: Sequence[Contender], r
     return PairRow(contenders[one], contenders[other], {key: difference(key) for key in results.headline})
 
 
-def all_games(tally: Tally, names: Sequence[str], game: Spec) -> dict[str, Any]:
+def all_games(tally: Tally, names: Sequence[str], game: Game) -> dict[str, Any]:
     """Bot name -> bucket -> fields, and -> `by_table_size` -> size -> fields; players in their given order."""
     return {name: _player(tally, player, names, game) for player, name in enumerate(names)}
 
@@ -184,7 +184,7 @@ def relative_position(
     return total / seats if seats else None
 
 
-def _player(tally: Tally, player: int, names: Sequence[str], game: Spec) -> dict[str, Any]:
+def _player(tally: Tally, player: int, names: Sequence[str], game: Game) -> dict[str, Any]:
     results = game.results
     buckets: dict[str, Any] = {"total": _bucket(tally, player, None, names, game)}
     for bucket in results.buckets:
@@ -193,7 +193,7 @@ def _player(tally: Tally, player: int, names: Sequence[str], game: Spec) -> dict
     return buckets
 
 
-def _bucket(tally: Tally, player: int, bucket: str | None, names: Sequence[str], game: Spec) -> dict[str, Any]:
+def _bucket(tally: Tally, player: int, bucket: str | None, names: Sequence[str], game: Game) -> dict[str, Any]:
     results = game.results
     sums = seat_sums(tally, results, player, bucket=bucket)
     games = sums["games"]

@@ -12,7 +12,7 @@ from typing import Any, Final, Self, cast
 from dubito.errors import IllegalOutput, UsageError
 from dubito.game import GameEvent, Player
 from dubito.games.bs.cards import COPIES, DECK, NUMBERS, PlayEvent, TurnEvent, WinEvent
-from dubito.games.bs.engine import Game, deal
+from dubito.games.bs.engine import State, deal
 from dubito.games.bs.game import GAME, RESULTS
 from dubito.games.bs.table import SEATS
 from dubito.training.course import CHANCE, ChanceDraws, Course, Pieces, one_hot
@@ -30,7 +30,7 @@ class BSCourse(Course):
     n_actions = YES + 1
     n_outcomes = NUMBERS
 
-    engine: Game
+    engine: State
 
     def __init__(self, max_rounds: int) -> None:
         if max_rounds < 1:

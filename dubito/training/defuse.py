@@ -10,7 +10,7 @@ from typing import Final, Self, cast
 
 from dubito.errors import IllegalOutput
 from dubito.game import GameEvent, Player
-from dubito.games.defuse.engine import ACTS, ALL_CARDS, BOMB, DEALT, DEFUSE, HELD, IN_HAND, SHOWN, SPARE, Game, deal
+from dubito.games.defuse.engine import ACTS, ALL_CARDS, BOMB, DEALT, DEFUSE, HELD, IN_HAND, SHOWN, SPARE, State, deal
 from dubito.games.defuse.events import (
     DrawEvent,
     EndEvent,
@@ -40,7 +40,7 @@ class DefuseCourse(Course):
     n_actions = PLACES + PILE
     n_outcomes = len(CARDS)
 
-    engine: Game
+    engine: State
 
     def __init__(self) -> None:
         super().__init__(2)

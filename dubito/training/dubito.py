@@ -26,7 +26,7 @@ from dubito.game import Player
 from dubito.game.streams import SeatStreams
 from dubito.games.dubito.bot import NODES, FiveNodes, Listener
 from dubito.games.dubito.cards import COPIES, JOKER, MOST, NUMBERS, Hand, HandView, TurnData, TurnOutput
-from dubito.games.dubito.engine import RESULTS, Game, Rules, check_players, deal_hands, why_illegal
+from dubito.games.dubito.engine import RESULTS, State, Rules, check_players, deal_hands, why_illegal
 from dubito.games.dubito.events import (
     CardsPlayedEvent,
     DiscardEvent,
@@ -205,7 +205,7 @@ class DubitoCourse(Course):
     n_actions = len(NO_YES)
     n_outcomes = VALUES
 
-    engine: Game
+    engine: State
 
     def __init__(self, players: int, rules: Rules) -> None:
         check_players(players)
@@ -238,7 +238,7 @@ class DubitoCourse(Course):
     def _begin(self, deck: list[int]) -> None:
         hands = deal_hands(cast(Random, ChanceDraws(deck)), self.players, self.rules)
         self._deal = None
-        self.engine = Game(self.rules, hands)
+        self.engine = State(self.rules, hands)
         self._tell([self.engine.start])
         for seat, hand in enumerate(hands):
             cards = tuple(sorted(hand.cards))

@@ -14,7 +14,7 @@ import numpy as np
 import pyspiel
 
 from dubito.errors import UsageError
-from dubito.game import GameEvent, Player, Seating, Spec, make_player
+from dubito.game import GameEvent, Player, Seating, Game, make_player
 from dubito.game.find import find_bots
 from dubito.game.streams import DealStreams
 from dubito.training.course import TERMINAL, Course, LogEntry
@@ -25,7 +25,7 @@ class GameKind(NamedTuple):
 
     short_name: str
     long_name: str
-    spec: Spec  # of the harness's game
+    spec: Game  # of the harness's game
     parameters: Mapping[str, Any]  # with their defaults
     utility: pyspiel.GameType.Utility
     utilities: tuple[float, float]

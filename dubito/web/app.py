@@ -20,7 +20,7 @@ from starlette.routing import Route
 
 from dubito.errors import DubitoError, UsageError, one_line
 from dubito.files import fault
-from dubito.game import PlayerKind, Spec
+from dubito.game import PlayerKind, Game
 from dubito.game.person import Option, Person, bots_of, lead_of
 from dubito.game.record import records_of
 from dubito.game.words import told_of
@@ -78,13 +78,13 @@ def _viewer() -> Viewer:
     return Viewer(Renderer(_SITE), "/games")
 
 
-def _about(spec: Spec, record: Any) -> str:
+def _about(spec: Game, record: Any) -> str:
     rules = record.rules if not isinstance(record.rules, dict) else spec.rules(**record.rules)
     cards = "" if record.seed is None else f"; deal {record.deal} of seed {record.seed}"
     return f"{told_of(spec).in_short(rules)}{cards}."
 
 
-def _asked(spec: Spec, database: Path, number: int, told: Mapping[str, Any]) -> dict[str, Any]:
+def _asked(spec: Game, database: Path, number: int, told: Mapping[str, Any]) -> dict[str, Any]:
     """What models were asked; raises DubitoError if it cannot be read, or belongs to another game."""
     if not database.exists():
         raise UsageError(f"there is no {DATABASE} beside its file")
@@ -184,7 +184,7 @@ class _Pages:
             options=options,
         )
 
-    def _game(self, request: Request) -> Spec:
+    def _game(self, request: Request) -> Game:
         return self.tables.game(request.query_params.get("game", self.tables.games[0].name))
 
     def games(self, request: Request) -> Response:

@@ -12,7 +12,7 @@ from typing import Any, Final, Literal
 from pydantic import TypeAdapter, ValidationError
 
 from dubito.errors import RunStopped, UsageError, listed, one_line
-from dubito.game import Ending, Results, Spec
+from dubito.game import Ending, Results, Game
 from dubito.game.find import DUBITO, find_game
 from dubito.game.record import Strict, game_named, records_of, whole_game
 from dubito.game.words import names_to, seat_label
@@ -106,7 +106,7 @@ def saved_files(folder: Path) -> dict[str, Path]:
     return {path.stem: path for path in folder.glob("*.json") if path.is_file() and path.stem.isprintable()}
 
 
-def saved_record(path: Path) -> tuple[Spec, Any]:
+def saved_record(path: Path) -> tuple[Game, Any]:
     """The record in a file, and its game; raises UsageError where there is none."""
     try:
         if path.stat().st_size > _MOST:

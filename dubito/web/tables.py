@@ -22,7 +22,7 @@ from starlette.exceptions import HTTPException
 
 from dubito.errors import DubitoError, RunStopped, UsageError, one_line, suggestion
 from dubito.files import fault
-from dubito.game import Bool, Cards, Choice, PlayerKind, Spec
+from dubito.game import Bool, Cards, Choice, PlayerKind, Game
 from dubito.game.find import DUBITO
 from dubito.game.person import Option, options_of, wanted
 from dubito.game.record import Strict, records_of
@@ -274,14 +274,14 @@ class Tables:
             raise UsageError(f"cannot keep games in {folder}: {error.strerror}; choose another --games") from None
 
     @property
-    def games(self) -> list[Spec]:
+    def games(self) -> list[Game]:
         return [opponents.game for opponents in self._opponents.values()]
 
-    def game(self, name: str) -> Spec:
+    def game(self, name: str) -> Game:
         """The game of that name; raises UsageError if it is not played here."""
         return self._those_of(name).game
 
-    def options(self, game: Spec) -> list[Option]:
+    def options(self, game: Game) -> list[Option]:
         """What of a game's rules may be chosen here: of a settled one its value alone."""
         settled = self._settled.get(game.name, _NO_RULES)
         options = [
@@ -290,7 +290,7 @@ class Tables:
         ]
         return [option for option in options if option.values]
 
-    def rules(self, game: Spec, said: Mapping[str, Any]) -> BaseModel:
+    def rules(self, game: Game, said: Mapping[str, Any]) -> BaseModel:
         """Those of a table for which a page says this; raises ValidationError."""
         return game.rules(**{**said, **self._settled.get(game.name, _NO_RULES)})
 
@@ -341,7 +341,7 @@ class Tables:
             _, live = self._find(secret)
         return self._seen(live, since)
 
-    def plays(self, secret: str | None) -> Spec | None:
+    def plays(self, secret: str | None) -> Game | None:
         with self._lock, suppress(HTTPException, UsageError):
             return self.game(self._read(secret)[2].setup.game)
         return None

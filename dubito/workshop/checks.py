@@ -7,7 +7,7 @@ from pathlib import Path
 
 from dubito.errors import DubitoError
 from dubito.files import read_text
-from dubito.game import Position, Spec
+from dubito.game import Position, Game
 from dubito.llm.prompts import Prompt
 from dubito.workshop.lint import beginning_fault, requests, system_fault, unified
 from dubito.workshop.recordings import part, read_folder, sample_games, shipped
@@ -19,7 +19,7 @@ class CheckFailed(DubitoError):
     """A prompt does not do what it should; the text has one or more lines."""
 
 
-def checks(folder: Path, game: Spec | None = None) -> Iterator[Check]:
+def checks(folder: Path, game: Game | None = None) -> Iterator[Check]:
     """All checks of the prompt in this folder, of Dubito if no game is given; only that it loads, if it does not.
 
     Whether it tells what is hidden can be checked where the game brings second worlds.
@@ -44,7 +44,7 @@ def checks(folder: Path, game: Spec | None = None) -> Iterator[Check]:
         yield "tells_nothing_hidden", partial(_tells_nothing_hidden, prompt, worlds)
 
 
-def _loads(folder: Path, game: Spec | None) -> None:
+def _loads(folder: Path, game: Game | None) -> None:
     Prompt(folder, game=game)
 
 
@@ -59,7 +59,7 @@ def _renders(prompt: Prompt, node: str) -> None:
                 raise CheckFailed(f"the user text is empty at node {node}\nthe position is {where}")
 
 
-def _examples(game: Spec) -> Iterator[tuple[Position, str]]:
+def _examples(game: Game) -> Iterator[tuple[Position, str]]:
     """Positions, each with where to find it: the project's own, else those of the sample games."""
     folder = shipped(game)
     if folder.is_dir():

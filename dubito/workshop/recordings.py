@@ -40,7 +40,7 @@ from dubito.experiment.play import ChunkPlayer, Lineup
 from dubito.experiment.resolve import model_specs
 from dubito.experiment.stored import StoredRun
 from dubito.files import fault, read_text
-from dubito.game import GameEvent, Position, Spec
+from dubito.game import GameEvent, Position, Game
 from dubito.game.find import Registry, find_bots
 from dubito.game.record import Strict
 from dubito.game.streams import DealStreams
@@ -52,7 +52,7 @@ from dubito.stats.tally import outcome_of
 from dubito.store.model_log import ModelLog
 
 
-def part(game: Spec, name: str, otherwise: Any) -> Any:
+def part(game: Game, name: str, otherwise: Any) -> Any:
     """What the game has under this name."""
     return getattr(game.module("workshop"), name, otherwise)
 
@@ -76,7 +76,7 @@ class Provenance(Strict):
 class RecordedPosition:
     """A position of a game, where it was taken from, and the truth; None where a file does not tell it."""
 
-    game: Spec
+    game: Game
     position: Any  # the game's own kind of `Position`
     source: Provenance | None = None
     hidden: Any = None  # the game's own dataclass, where it has one
@@ -107,7 +107,7 @@ class RecordedPosition:
         return (self.source.run, self.source.seed, self.source.deal)
 
 
-def read_recorded(text: str, game: Spec) -> RecordedPosition:
+def read_recorded(text: str, game: Game) -> RecordedPosition:
     """The position in a file's text; raises UsageError that names what is malformed, or what contradicts what."""
     position = game.facts.from_json(text)
     told = json.loads(text).get("hidden")
@@ -138,12 +138,12 @@ def _read_as(kind: Any, told: object, where: str) -> Any:
         raise UsageError(f"this is no position: {fault(error, within=where)}") from None
 
 
-def shipped(game: Spec) -> Path:
+def shipped(game: Game) -> Path:
     """Where the project keeps positions of a game, to try prompts on."""
     return prompt_root(OWN_PROMPTS, game) / "positions"
 
 
-def read_folder(folder: Path, game: Spec) -> dict[str, RecordedPosition]:
+def read_folder(folder: Path, game: Game) -> dict[str, RecordedPosition]:
     """The positions of a folder's `.json` files, by the files' names; raises UsageError, with the file's name."""
     try:
         files = sorted(path for path in folder.iterdir() if path.suffix == ".json")
@@ -154,7 +154,7 @@ def read_folder(folder: Path, game: Spec) -> dict[str, RecordedPosition]:
     return {file.name: _read(file, game) for file in files}
 
 
-def _read(file: Path, game: Spec) -> RecordedPosition:
+def _read(file: Path, game: Game) -> RecordedPosition:
     text = read_text(file)
     try:
         return read_recorded(text, game)
@@ -187,7 +187,7 @@ class Origin:
     game: int
 
 
-def recorded_positions(table: Table, origin: Origin, game: Spec, rules: Any) -> list[RecordedPosition]:
+def recorded_positions(table: Table, origin: Origin, game: Game, rules: Any) -> list[RecordedPosition]:
     """Play the game to its end and return the positions of all its questions, in their order."""
     watcher = Watcher(table, origin, game, rules)
     while not table.game.over:
@@ -198,7 +198,7 @@ def recorded_positions(table: Table, origin: Origin, game: Spec, rules: Any) -> 
 class Watcher:
     """Plays a game at a table turn by turn; `recorded` are the positions of all questions so far."""
 
-    def __init__(self, table: Table, origin: Origin, game: Spec, rules: Any) -> None:
+    def __init__(self, table: Table, origin: Origin, game: Game, rules: Any) -> None:
         """Watch a table whose game has not begun; `rules` as the game's notebooks take them."""
         self.recorded: list[RecordedPosition] = []
         self._table, self._origin, self._game = table, origin, game
@@ -219,7 +219,7 @@ class Watcher:
 class _Moves:
     """The questions of a game in which every move is one node's answer: one a move."""
 
-    def __init__(self, table: Table, rules: Any, note: Callable[[int, Position], None], game: Spec) -> None:
+    def __init__(self, table: Table, rules: Any, note: Callable[[int, Position], None], game: Game) -> None:
         self._table, self._note = table, note
         self._notebooks = [game.facts.Notebook(seat, rules) for seat in range(len(table.players))]
         self._tell([table.game.start])
@@ -368,7 +368,7 @@ _DEALS: Final = 6
 
 
 @cache
-def sample_games(game: Spec) -> tuple[tuple[RecordedPosition, ...], ...]:
+def sample_games(game: Game) -> tuple[tuple[RecordedPosition, ...], ...]:
     """The positions of each game, in the order in which they were asked."""
     tables: Iterable[tuple[Table, Any]] = part(game, "sample_tables", lambda: _by_bots(game))()
     return tuple(
@@ -377,7 +377,7 @@ def sample_games(game: Spec) -> tuple[tuple[RecordedPosition, ...], ...]:
     )
 
 
-def _by_bots(game: Spec) -> Iterator[tuple[Table, Any]]:
+def _by_bots(game: Game) -> Iterator[tuple[Table, Any]]:
     """Games by the default rules at tables of every size, the game's hand-written bots in turn."""
     bots = find_bots(Path.cwd(), game.name).hand_written()
     if not bots:

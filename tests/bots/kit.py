@@ -15,7 +15,7 @@ from dubito.game.streams import DealStreams, SeatStreams
 from dubito.game.table import Entrant, step
 from dubito.games.dubito.bot import PlayerAI
 from dubito.games.dubito.cards import Hand, HandView, PlayerData, TurnData
-from dubito.games.dubito.engine import Game, Rules, deal_table
+from dubito.games.dubito.engine import State, Rules, deal_table
 from dubito.games.dubito.record import ending, sentence
 
 REPO = Path(dubito.__file__).resolve().parent.parent
@@ -172,12 +172,12 @@ def told(table: Sequence[Entrant], rules: Rules, seed: int, deal: int) -> list[s
     return [*story, ending(sitting.game)]
 
 
-def played(table: Sequence[Entrant], rules: Rules, seed: int, deal: int) -> Game:
+def played(table: Sequence[Entrant], rules: Rules, seed: int, deal: int) -> State:
     """A whole game, finished."""
     sitting = deal_table(table, rules, DealStreams(seed, deal), deal=deal)
     while not sitting.game.over:
         step(sitting)
-    game: Game = sitting.game
+    game: State = sitting.game
     return game
 
 

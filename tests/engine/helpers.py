@@ -17,7 +17,7 @@ from dubito.game.streams import DealStreams
 from dubito.game.table import Entrant, Table
 from dubito.games.dubito.bot import PlayerAI
 from dubito.games.dubito.cards import COPIES, JOKER, NUMBERS, Hand, TurnData, TurnOutput
-from dubito.games.dubito.engine import Game, Rules, WinRule, deal_hands, why_illegal
+from dubito.games.dubito.engine import State, Rules, WinRule, deal_hands, why_illegal
 from dubito.games.dubito.events import Event
 
 LETTERS = "*A23456789TJQK"
@@ -30,10 +30,10 @@ def cards(text: str) -> list[int]:
     return [LETTERS.index(letter) for letter in text]
 
 
-def position(hands: str, win_rule: WinRule = "immediate", max_turns: int = 1000) -> Game:
+def position(hands: str, win_rule: WinRule = "immediate", max_turns: int = 1000) -> State:
     """A game that seat 0 opens, each seat with its letters."""
     rules = Rules(win_rule=win_rule, max_turns=max_turns)
-    return Game(rules, [Hand(cards(hand)) for hand in hands.split("/")])
+    return State(rules, [Hand(cards(hand)) for hand in hands.split("/")])
 
 
 def output(move: str) -> TurnOutput:
@@ -44,7 +44,7 @@ def output(move: str) -> TurnOutput:
     return TurnOutput(False, LETTERS.index(number) if number else None, cards(laid))
 
 
-def run(game: Game, *moves: str) -> list[Event]:
+def run(game: State, *moves: str) -> list[Event]:
     """Apply the moves and return the events of the last one."""
     events: list[Event] = []
     for move in moves:
@@ -52,12 +52,12 @@ def run(game: Game, *moves: str) -> list[Event]:
     return events
 
 
-def hand(game: Game, seat: int) -> str:
+def hand(game: State, seat: int) -> str:
     """The hand of a seat in letters, sorted by value."""
     return "".join(LETTERS[card] for card in sorted(game.hands[seat].cards))
 
 
-def snapshot(game: Game) -> dict[str, Any]:
+def snapshot(game: State) -> dict[str, Any]:
     """Everything a game knows, private attributes included, as values that can be compared."""
     state: dict[str, Any] = twin(cast(Any, game).__getstate__())
     state.pop("_events", None)  # the list under construction
@@ -76,7 +76,7 @@ def twins(one: Any, many: int) -> Iterator[Any]:
     return (pickle.loads(kept) for _ in range(many))  # noqa: S301, our own
 
 
-def legal_outputs(game: Game) -> Sequence[TurnOutput]:
+def legal_outputs(game: State) -> Sequence[TurnOutput]:
     """Every distinct legal output once."""
     held = game.hands[game.seat]
     return _legal_outputs(tuple(sorted(held.cards)), tuple(held.counts), game.number, game.can_doubt)
@@ -107,16 +107,16 @@ class Setup:
     honest: float
 
 
-def new_game(setup: Setup) -> Game:
+def new_game(setup: Setup) -> State:
     """The deal of a setup."""
     rng = Random(f"deal {setup.seed}")
     if setup.deal == "full":
-        return Game(setup.rules, deal_hands(rng, setup.players, setup.rules))
+        return State(setup.rules, deal_hands(rng, setup.players, setup.rules))
     deal = short_deal if setup.deal == "short" else clumped_deal
     while True:
         hands = deal(rng, setup.players, setup.rules.jokers)
         if all(hands) and not any(held.count(number) == COPIES for held in hands for number in NUMBERS):
-            return Game(setup.rules, [Hand(held) for held in hands])
+            return State(setup.rules, [Hand(held) for held in hands])
 
 
 def short_deal(rng: Random, players: int, jokers: int) -> list[list[int]]:
@@ -135,7 +135,7 @@ def clumped_deal(rng: Random, players: int, jokers: int) -> list[list[int]]:
     return [rest[seat::few] for seat in range(few)] + [[number] * 3 for number in NUMBERS[: players - few]]
 
 
-def random_output(game: Game, rng: Random, setup: Setup) -> TurnOutput:
+def random_output(game: State, rng: Random, setup: Setup) -> TurnOutput:
     """A legal output: a doubt with about the probability of the setup, else cards, honest or not."""
     if game.can_doubt and rng.random() < (0.9 if _would_empty(game) else setup.doubt):
         return TurnOutput(True)
@@ -150,20 +150,20 @@ def random_output(game: Game, rng: Random, setup: Setup) -> TurnOutput:
     return TurnOutput(False, None if game.number else number, picked)
 
 
-def _would_empty(game: Game) -> bool:
+def _would_empty(game: State) -> bool:
     """Whether someone who picks up the board now would discard all it holds: rare, so it is sought."""
     heaps = [Counter(game.hands[seat].cards + game.board) for seat in (game.seat, game.last_player) if seat is not None]
     return any(set(heap.values()) == {COPIES} for heap in heaps)
 
 
-def random_game(setup: Setup) -> Iterator[tuple[Game, TurnOutput]]:
+def random_game(setup: Setup) -> Iterator[tuple[State, TurnOutput]]:
     """The game before each of its moves, with the move that comes next; whoever iterates applies it."""
     game, rng = new_game(setup), Random(f"moves {setup.seed}")
     while not game.over:
         yield game, random_output(game, rng, setup)
 
 
-def in_play(game: Game) -> Counter[int]:
+def in_play(game: State) -> Counter[int]:
     """The cards in hands and on the board."""
     return Counter([card for held in game.hands for card in held.cards] + game.board)
 
@@ -190,7 +190,7 @@ def scripted(*moves: str) -> Entrant:
     return Entrant("Scripted", Scripted, {"moves": moves})
 
 
-def table(game: Game, *entrants: Entrant | type[PlayerAI], fallback: type[PlayerAI] | None = None) -> Table:
+def table(game: State, *entrants: Entrant | type[PlayerAI], fallback: type[PlayerAI] | None = None) -> Table:
     """These players at a game that is called game 7 of deal 5; the seats left over are scripted without moves."""
     seated = [one if isinstance(one, Entrant) else Entrant(one.__name__, one) for one in entrants]
     seated += [scripted()] * (len(game.hands) - len(seated))

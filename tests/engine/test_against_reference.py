@@ -9,7 +9,7 @@ from random import Random
 import pytest
 
 from dubito.games.dubito.cards import NUMBERS, PlayerData, TurnData, TurnOutput
-from dubito.games.dubito.engine import Game, Rules, WinRule
+from dubito.games.dubito.engine import State, Rules, WinRule
 from dubito.games.dubito.events import CardsPlayedEvent, DiscardEvent, DoubtResolvedEvent, Event, PlayerWonEvent
 from tests.conftest import cases
 from tests.engine import reference
@@ -75,7 +75,7 @@ def expected_turn_data(world: World) -> TurnData:
     )
 
 
-def compare(game: Game, world: World) -> None:
+def compare(game: State, world: World) -> None:
     """Both engines say the same of everything between two turns."""
     assert [sorted(held.cards) for held in game.hands] == [sorted(held) for held in world.hands]
     assert game.board == [card for play in world.pile for card in play.cards]
@@ -90,7 +90,7 @@ def compare(game: Game, world: World) -> None:
         assert game.turn_data() == expected_turn_data(world)
 
 
-def compare_end(game: Game, world: World) -> None:
+def compare_end(game: State, world: World) -> None:
     """Both engines say the same of a finished game."""
     for seat in range(len(world.hands)):
         counts = game.counts[seat]
@@ -129,7 +129,7 @@ def sights(before: World, told: Sequence[Told], now: World) -> set[str]:
     return {name for name, seen in found.items() if seen}
 
 
-def play_both(game: Game, choose: Callable[[Game], TurnOutput], every_way: bool) -> set[str]:
+def play_both(game: State, choose: Callable[[State], TurnOutput], every_way: bool) -> set[str]:
     """Play one game in both engines, compare them after each turn, and say what rare things were seen."""
     rules, seen = game.rules, set[str]()
     hands = tuple(tuple(held.cards) for held in game.hands)
@@ -197,7 +197,7 @@ def play_lines(win_rule: WinRule, hands: str) -> frozenset[str]:
         rng, moves = Random(f"{line} {turns} {seed}"), [output(move) for move in (*line, "doubt")]
         setup = Setup(seed, len(hands), Rules(), "full", doubt=0.3, honest=0.5)
 
-        def choose(game: Game, moves: list[TurnOutput] = moves, rng: Random = rng, setup: Setup = setup) -> TurnOutput:
+        def choose(game: State, moves: list[TurnOutput] = moves, rng: Random = rng, setup: Setup = setup) -> TurnOutput:
             legal = bool(moves) and (game.can_doubt or not moves[0].doubt)
             return moves.pop(0) if legal else random_output(game, rng, setup)
 

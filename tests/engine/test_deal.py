@@ -9,7 +9,7 @@ import pytest
 
 from dubito.errors import UsageError
 from dubito.games.dubito.cards import COPIES, JOKER, NUMBERS, Hand
-from dubito.games.dubito.engine import Game, Rules, check_players, deal_hands
+from dubito.games.dubito.engine import State, Rules, check_players, deal_hands
 from tests.conftest import cases
 from tests.engine.helpers import hand, position
 
@@ -72,13 +72,13 @@ def test_r1_other_tables_are_refused(players: int) -> None:
     with pytest.raises(UsageError, match=message):
         deal_hands(Random(0), players, Rules())
     with pytest.raises(UsageError, match=message):
-        Game(Rules(), [Hand([1]) for _ in range(players)])
+        State(Rules(), [Hand([1]) for _ in range(players)])
 
 
 @cases("players", range(3, 9))
 def test_r1_three_to_eight_players_are_welcome(players: int) -> None:
     """R1: the bounds belong to the range."""
-    game = Game(Rules(), [Hand([1]) for _ in range(players)])
+    game = State(Rules(), [Hand([1]) for _ in range(players)])
     assert game.n_players == players
 
 

@@ -11,7 +11,7 @@ from dubito.game.streams import DealStreams, SeatStreams
 from dubito.game.table import Entrant, Table, play_game, step
 from dubito.games.dubito.bot import PlayerAI
 from dubito.games.dubito.cards import HandView, TurnData, TurnOutput
-from dubito.games.dubito.engine import Game, Rules, deal_table
+from dubito.games.dubito.engine import State, Rules, deal_table
 from dubito.games.dubito.events import Event
 from tests.conftest import cases
 from tests.engine.helpers import position, script, scripted, snapshot, table
@@ -163,7 +163,7 @@ def test_r13_a_failed_turn_before_the_fallback_changes_nothing() -> None:
 @cases("methods", ["__init__", "observe", "play"])
 def test_r13_stop_is_the_default(methods: str) -> None:
     """R13: without a fallback the first error is raised, and never silent."""
-    game: Game = position("A2/34/56")
+    game: State = position("A2/34/56")
     with pytest.raises(BotError, match=f"{methods} raised ValueError: no"):
         play_game(table(game, failing(methods)))
     assert game.turns == 0

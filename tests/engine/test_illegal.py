@@ -11,24 +11,24 @@ import pytest
 
 from dubito.errors import IllegalOutput
 from dubito.games.dubito.cards import TurnOutput
-from dubito.games.dubito.engine import Game, why_illegal
+from dubito.games.dubito.engine import State, why_illegal
 from tests.conftest import cases
 from tests.engine.helpers import position, run, snapshot
 
 
-def opening() -> Game:
+def opening() -> State:
     """Seat 0 opens with joker, two aces and a two."""
     return position("*AA2/A34/56/78")
 
 
-def regular() -> Game:
+def regular() -> State:
     """Seat 1 holds ace, 3, 4, on a board of number 2."""
     game = position("*AA2/A34/56/78")
     run(game, "A as 2")
     return game
 
 
-def undoubtable() -> Game:
+def undoubtable() -> State:
     """Seat 1 holds 3, 4, on the last cards of one who has left (R9)."""
     game = position("A/34/56/78")
     run(game, "A as 2")
@@ -77,15 +77,15 @@ class LookAlike:
     cards: Any = (1,)
 
 
-Case = tuple[Callable[[], Game], Any, str]
+Case = tuple[Callable[[], State], Any, str]
 
 
-def plays(game: Callable[[], Game], number: Any, *cases: tuple[Any, str]) -> list[Case]:
+def plays(game: Callable[[], State], number: Any, *cases: tuple[Any, str]) -> list[Case]:
     """Plays with these cards and that number."""
     return [(game, TurnOutput(False, number, laid), reason) for laid, reason in cases]
 
 
-def numbers(game: Callable[[], Game], *cases: tuple[Any, str]) -> list[Case]:
+def numbers(game: Callable[[], State], *cases: tuple[Any, str]) -> list[Case]:
     """Plays of an ace with these numbers."""
     return [(game, TurnOutput(False, number, [1]), reason) for number, reason in cases]
 
@@ -184,7 +184,7 @@ CASES: list[Case] = [
 
 
 @cases(("make", "wrong", "reason"), CASES)
-def test_r13_an_illegal_output_is_refused(make: Callable[[], Game], wrong: Any, reason: str) -> None:
+def test_r13_an_illegal_output_is_refused(make: Callable[[], State], wrong: Any, reason: str) -> None:
     """R13: with its reason, the game's state untouched; the same turn may then be played."""
     game = make()
     before = snapshot(game)
@@ -197,7 +197,7 @@ def test_r13_an_illegal_output_is_refused(make: Callable[[], Game], wrong: Any, 
     assert snapshot(game) != before
 
 
-LEGAL: list[tuple[Callable[[], Game], TurnOutput]] = [
+LEGAL: list[tuple[Callable[[], State], TurnOutput]] = [
     (opening, TurnOutput(False, 1, [1])),
     (opening, TurnOutput(False, 13, (1, 0, 1))),
     (regular, TurnOutput(True)),
@@ -210,7 +210,7 @@ LEGAL: list[tuple[Callable[[], Game], TurnOutput]] = [
 
 
 @cases(("make", "right"), LEGAL)
-def test_r13_legal_outputs_are_not_refused(make: Callable[[], Game], right: TurnOutput) -> None:
+def test_r13_legal_outputs_are_not_refused(make: Callable[[], State], right: TurnOutput) -> None:
     """R3, R4, R13: the other side of the border, lists and tuples alike."""
     game = make()
     assert why_illegal(right, game.hands[game.seat].counts, game.number, game.can_doubt) is None

@@ -9,7 +9,7 @@ from bots.base import BotBase
 from dubito.game.table import Entrant, Table, step
 from dubito.games.dubito.bot import NODES, PlayerAI
 from dubito.games.dubito.cards import NUMBERS, TurnData, TurnOutput
-from dubito.games.dubito.engine import Game
+from dubito.games.dubito.engine import State
 from tests.conftest import cases
 from tests.engine.helpers import cards, hand, position, run, table
 
@@ -45,7 +45,7 @@ class Asked(BotBase):
         return self.answer("E")
 
 
-def seat_of(game: Game, true: str) -> Table:
+def seat_of(game: State, true: str) -> Table:
     """A table where the seat to move answers True at these nodes."""
     entrants = [Entrant("Asked", Asked, {"true": true})] * len(game.hands)
     return table(game, *entrants)
@@ -58,7 +58,7 @@ def bot(at: Table, seat: int) -> Asked:
     return player
 
 
-def ask(game: Game, true: str) -> tuple[str, TurnOutput]:
+def ask(game: State, true: str) -> tuple[str, TurnOutput]:
     """The nodes that are asked in this turn, in order, and the output."""
     at, seat, held = seat_of(game, true), game.seat, len(game.hands[game.seat].cards)
     output, _ = step(at)
@@ -198,7 +198,7 @@ def test_r24_c_true_doubts() -> None:
     assert ask(game, "C")[1] == TurnOutput(True)
 
 
-def discarded_two_sets() -> Game:
+def discarded_two_sets() -> State:
     """A game in which the aces and the kings are gone; seat 2 is to open with a joker and a two."""
     game = position("AK4/AAAKKK3/*2/567")
     run(game, "AK as 4", "3", "doubt")

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import pytest
 
-from dubito.games.dubito.engine import Game, WinRule
+from dubito.games.dubito.engine import State, WinRule
 from tests.engine import reference
 from tests.engine.helpers import LETTERS, WIN_RULES, cards, legal_outputs, position, twins
 from tests.engine.reference import World
@@ -33,7 +33,7 @@ def read_lines() -> list[Line]:
     return [Line(rules[rule], hands, tuple(map(int, ways))) for rule, hands, *ways in rows]  # type: ignore[index]
 
 
-def count(game: Game, ways: list[int], depth: int = 0) -> list[int]:
+def count(game: State, ways: list[int], depth: int = 0) -> list[int]:
     """The ways of the engine, added to `ways` from this depth to its last."""
     outputs = [] if game.over else legal_outputs(game)
     ways[depth] += len(outputs)
@@ -54,7 +54,7 @@ def count_in_reference(world: World, ways: list[int], depth: int = 0) -> list[in
     return ways
 
 
-def divide(game: Game, depth: int) -> str:
+def divide(game: State, depth: int) -> str:
     """The ways below each first move."""
     rows = []
     outputs = legal_outputs(game)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from dubito.errors import IllegalOutput
 from dubito.games.dubito.cards import COPIES, JOKER, NUMBERS, PlayerData, TurnOutput
-from dubito.games.dubito.engine import Game, Result, Rules
+from dubito.games.dubito.engine import State, Result, Rules
 from dubito.games.dubito.events import CardsPlayedEvent, DiscardEvent, DoubtResolvedEvent, Event, PlayerWonEvent
 from tests.engine.helpers import Setup, in_play, new_game, random_game, snapshot, twin
 
@@ -43,14 +43,14 @@ OUTPUTS = st.builds(
 )
 
 
-def played(setup: Setup) -> Iterator[tuple[Game, int, list[Event]]]:
+def played(setup: Setup) -> Iterator[tuple[State, int, list[Event]]]:
     """The game after each of its moves, with who moved and what the table observed."""
     for game, output in random_game(setup):
         seat = game.seat
         yield game, seat, game.apply(output)
 
 
-def following(game: Game, seat: int, way: int = 1) -> int:
+def following(game: State, seat: int, way: int = 1) -> int:
     """The nearest seat in one direction that has no place yet."""
     n = len(game.places)
     return next(other for k in range(1, n + 1) if game.places[other := (seat + way * k) % n] is None)
@@ -168,7 +168,7 @@ def test_a_player_is_never_stuck(setup: Setup) -> None:
         game.apply(output)
 
 
-def legal(game: Game, output: TurnOutput) -> bool:
+def legal(game: State, output: TurnOutput) -> bool:
     """The ruling on illegal outputs once more, in other words (R3, R4, R13)."""
     cards = output.cards
     allowed = list(NUMBERS) if game.number == 0 else [None, game.number]

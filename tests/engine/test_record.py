@@ -10,7 +10,7 @@ from dubito.errors import UsageError
 from dubito.game.table import step
 from dubito.game.words import seat_label
 from dubito.games.dubito.cards import TurnOutput
-from dubito.games.dubito.engine import Game, Rules
+from dubito.games.dubito.engine import State, Rules
 from dubito.games.dubito.events import (
     CardsPlayedEvent,
     DiscardEvent,
@@ -102,7 +102,7 @@ def test_the_ending_in_words() -> None:
     assert ending(game) == "The game stops after 2 turns, unfinished for seat 1 and seat 2 and seat 3."
 
 
-def recorded(game: Game, *moves: str) -> GameRecord:
+def recorded(game: State, *moves: str) -> GameRecord:
     """The record of a short game of scripted players."""
     recorder = Recorder(game)
     at = table(game, *[scripted(*moves[seat :: len(game.hands)]) for seat in range(len(game.hands))])

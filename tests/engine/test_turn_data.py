@@ -8,14 +8,14 @@ from dubito.game import Seating, make_player
 from dubito.game.streams import DealStreams
 from dubito.games.dubito.bot import PlayerAI
 from dubito.games.dubito.cards import NUMBERS, HandView, PlayerData, TurnData, TurnOutput
-from dubito.games.dubito.engine import Game, WinRule
+from dubito.games.dubito.engine import State, WinRule
 from tests.conftest import cases
 from tests.engine.helpers import WIN_RULES, position, run
 
 BOTH = pytest.mark.parametrize("win_rule", WIN_RULES)
 
 
-def player(game: Game) -> PlayerAI:
+def player(game: State) -> PlayerAI:
     """Some player in the seat that is to move."""
     streams = DealStreams(0, 0).seat(game.seat)
     return make_player(PlayerAI, Seating(game.seat, 0, 0, streams, partial(HandView, game.hands[game.seat])), {})

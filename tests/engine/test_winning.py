@@ -3,7 +3,7 @@
 import pytest
 
 from dubito.errors import IllegalOutput
-from dubito.games.dubito.engine import Game, Result, Rules, WinRule
+from dubito.games.dubito.engine import State, Result, Rules, WinRule
 from dubito.games.dubito.events import CardsPlayedEvent, DiscardEvent, DoubtResolvedEvent, PlayerWonEvent
 from tests.engine.helpers import WIN_RULES, hand, position, run
 
@@ -11,7 +11,7 @@ BOTH = pytest.mark.parametrize("win_rule", WIN_RULES)
 HARD, SOFT, LOSS, UNFINISHED = Result.HARD_WIN, Result.SOFT_WIN, Result.LOSS, Result.UNFINISHED
 
 
-def results(game: Game) -> list[Result]:
+def results(game: State) -> list[Result]:
     """The results of all seats."""
     return [game.result(seat) for seat in range(len(game.hands))]
 

@@ -17,7 +17,7 @@ from dubito.experiment.resolve import resolve
 from dubito.game.find import find_bots
 from dubito.game.streams import DealStreams
 from dubito.games.dubito.cards import JOKER, Hand, TurnOutput
-from dubito.games.dubito.engine import RESULTS, Game, Rules
+from dubito.games.dubito.engine import RESULTS, State, Rules
 from dubito.llm.decide import Journal
 from dubito.stats.players import Calibration, Statement, add_stated, calibrations
 from dubito.stats.tally import Tally, unpack
@@ -139,7 +139,7 @@ class Seats:
 def asked_again(record: str, rules: Rules) -> list[tuple[int, bool]]:
     """Who was asked whether it doubts, and whether the cards there were a bluff, from deal and outputs alone."""
     plain = json.loads(record)
-    game = Game(rules, [Hand(cards) for cards in plain["hands"]])
+    game = State(rules, [Hand(cards) for cards in plain["hands"]])
     asked, number, last = [], 0, list[int]()
     for doubt, declared, cards in plain["outputs"]:
         if game.can_doubt:

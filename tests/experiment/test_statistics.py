@@ -5,7 +5,7 @@ from random import Random
 import pytest
 
 from dubito.games.dubito.cards import Hand
-from dubito.games.dubito.engine import RESULTS, Game, Rules
+from dubito.games.dubito.engine import RESULTS, State, Rules
 from dubito.stats.rates import (
     Rate,
     Sums,
@@ -175,7 +175,7 @@ def test_deviation_is_over_the_values_as_they_are() -> None:
 @cases("n", range(3, 9))
 def test_equal_shares_add_up_to_what_a_table_gives(n: int) -> None:
     share = RESULTS.equal_share(n)
-    game = Game(Rules(), [Hand([1])] * n)
+    game = State(Rules(), [Hand([1])] * n)
     assert game.n_players == n
     assert share["hard_wins"] * n == pytest.approx(1)
     assert share["losses"] * n == pytest.approx(2)

@@ -5,7 +5,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
 
-from dubito.game import Spec, State
+from dubito.game import Game, State
 from dubito.game.find import Registry, find_bots, find_game, find_games
 from dubito.game.streams import DealStreams
 from dubito.game.table import Entrant, Table, step
@@ -41,7 +41,7 @@ def write_kuhn(folder: Path) -> None:
         (folder / name).write_text(source)
 
 
-def dealt(game: Spec, deal: int = 0, size: int | None = None) -> State:
+def dealt(game: Game, deal: int = 0, size: int | None = None) -> State:
     """A game with the rules' defaults, before its first move."""
     return game.deal(game.rules(), size or game.seats[0], DealStreams(0, deal).deck())
 

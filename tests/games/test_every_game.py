@@ -13,7 +13,7 @@ from dubito.errors import IllegalOutput
 from dubito.experiment.config import check
 from dubito.experiment.resolve import resolve
 from dubito.experiment.run import Means, play
-from dubito.game import Bool, Cards, Choice, Spec, Whole
+from dubito.game import Bool, Cards, Choice, Game, Whole
 from dubito.game.find import Registry
 from dubito.stats.tally import outcome_of, unpack
 from tests.cli.kit import REPO, Shell
@@ -38,27 +38,27 @@ class Hostile:
 NO_OUTPUTS = [None, 7, -1, 1.0, "x", b"x", [], (), {}, set(), [None], [[]], [1.0], ["7"], object(), range(3)]
 
 
-def no_outputs(game: Spec) -> list[Any]:
+def no_outputs(game: Game) -> list[Any]:
     """What no game takes; where one asks for whole numbers, 7 may be one."""
     asks_numbers = any(isinstance(node.answer, Whole) for node in game.nodes)
     return [output for output in NO_OUTPUTS if not (asks_numbers and type(output) is int and output >= 0)]
 
 
 @pytest.fixture(params=EVERY_GAME)
-def game(request: pytest.FixtureRequest) -> Spec:
+def game(request: pytest.FixtureRequest) -> Game:
     return GAMES[request.param]
 
 
 @pytest.fixture
-def registry(game: Spec) -> Registry:
+def registry(game: Game) -> Registry:
     return registry_of(game.name)
 
 
-def sizes(game: Spec) -> Iterator[int]:
+def sizes(game: Game) -> Iterator[int]:
     yield from sorted({*game.seats})
 
 
-def test_names_are_one_word_and_nodes_answer_by_a_known_kind(game: Spec) -> None:
+def test_names_are_one_word_and_nodes_answer_by_a_known_kind(game: Game) -> None:
     assert game.folder.isidentifier()
     assert game.name.partition(":")[0] == game.folder
     assert len(game.summary.splitlines()) == 1
@@ -76,7 +76,7 @@ def test_all_its_bots_can_be_used_and_say_what_they_do(registry: Registry) -> No
         assert bot.missing == []
 
 
-def test_whole_games_of_its_bots_end(registry: Registry, game: Spec) -> None:
+def test_whole_games_of_its_bots_end(registry: Registry, game: Game) -> None:
     for size in sizes(game):
         for deal in DEALS:
             table = table_of(registry, deal, size)
@@ -87,7 +87,7 @@ def test_whole_games_of_its_bots_end(registry: Registry, game: Spec) -> None:
             assert {len(counts) for counts in ending.counts} == {len(game.results.seat_counts)}
 
 
-def test_results_are_whole_numbers_that_agree(registry: Registry, game: Spec) -> None:
+def test_results_are_whole_numbers_that_agree(registry: Registry, game: Game) -> None:
     results = game.results
     assert len(results.endings) == len(results.buckets)
     assert {*results.headline} <= {measure.key for measure in results.measures}
@@ -107,7 +107,7 @@ def test_results_are_whole_numbers_that_agree(registry: Registry, game: Spec) ->
         assert all(0 <= measured[0] <= results.measures[0].scale for measured in outcome.measured(results))
 
 
-def test_illegal_outputs_change_nothing(registry: Registry, game: Spec) -> None:
+def test_illegal_outputs_change_nothing(registry: Registry, game: Game) -> None:
     for deal in DEALS:
         table = table_of(registry, deal, game.seats[0])
         state = dealt(game, deal)
@@ -123,7 +123,7 @@ def test_illegal_outputs_change_nothing(registry: Registry, game: Spec) -> None:
             state.apply(output)
 
 
-def test_a_record_played_again_is_the_same_game(registry: Registry, game: Spec) -> None:
+def test_a_record_played_again_is_the_same_game(registry: Registry, game: Game) -> None:
     for size in sizes(game):
         for deal in DEALS:
             state = dealt(game, deal, size)
@@ -141,7 +141,7 @@ def test_a_record_played_again_is_the_same_game(registry: Registry, game: Spec) 
             assert all(event.only in (None, *range(size)) for event in events)
 
 
-def test_nothing_is_told_where_nobody_asks(registry: Registry, game: Spec) -> None:
+def test_nothing_is_told_where_nobody_asks(registry: Registry, game: Game) -> None:
     """With `announce` off no event is built, and the game is the same one."""
     for output_count, announce in ((0, False), (1, True)):
         state = dealt(game)
@@ -152,7 +152,7 @@ def test_nothing_is_told_where_nobody_asks(registry: Registry, game: Spec) -> No
         assert (output_count, state.over) == (int(announce), True)
 
 
-def test_a_run_does_not_depend_on_its_workers(registry: Registry, game: Spec, tmp_path: Path, at_length: bool) -> None:
+def test_a_run_does_not_depend_on_its_workers(registry: Registry, game: Game, tmp_path: Path, at_length: bool) -> None:
     """More than a chunk, so that two processes share the work; in the gate of a quick game alone, beside Dubito's.
 
     Of a family it is one of its quickest games.
@@ -169,7 +169,7 @@ def test_a_run_does_not_depend_on_its_workers(registry: Registry, game: Spec, tm
     assert len(digests) == 1
 
 
-def test_a_run_of_models_on_the_house_ends_and_replays(game: Spec, shell: Shell) -> None:
+def test_a_run_of_models_on_the_house_ends_and_replays(game: Game, shell: Shell) -> None:
     if game.name.startswith(("openspiel:dark_chess", "openspiel:gin_rummy")):
         return  # games of a hundred moves; the others of the family ask in the same way
     if game.module("facts") is None:
@@ -197,7 +197,7 @@ class BoldBot(OpenAIBot):
 """
 
 
-def test_a_users_own_model_bot_plays_it(game: Spec, shell: Shell) -> None:
+def test_a_users_own_model_bot_plays_it(game: Game, shell: Shell) -> None:
     if game.name.startswith(("openspiel:dark_chess", "openspiel:gin_rummy")):
         return  # as above
     folder = Path("bots/llms", "" if game.name == "dubito" else game.folder)

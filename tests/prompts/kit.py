@@ -10,7 +10,7 @@ from dubito.game.streams import DealStreams
 from dubito.game.table import Entrant, step
 from dubito.games.dubito.bot import FiveNodes
 from dubito.games.dubito.cards import TurnData, TurnOutput
-from dubito.games.dubito.engine import MAX_PLAYERS, MIN_PLAYERS, Game, Rules, deal_hands, deal_table
+from dubito.games.dubito.engine import MAX_PLAYERS, MIN_PLAYERS, State, Rules, deal_hands, deal_table
 from dubito.games.dubito.events import Event
 from dubito.games.dubito.facts import OwnPlay, Position
 from dubito.llm.prompts import load_prompt, prompt_names
@@ -89,7 +89,7 @@ def by_temper(position: Position, chance: Random) -> bool:
     return chance.random() < {"A": 0.3, "B": 0.7, "C": 0.2, "D": 0.3, "E": 0.7}[position.node]
 
 
-def turns(rules: Rules, size: int, deal: int, decide: Decide = by_temper) -> Iterator[tuple[Game, list[Position]]]:
+def turns(rules: Rules, size: int, deal: int, decide: Decide = by_temper) -> Iterator[tuple[State, list[Position]]]:
     """A whole game among such bots: before each turn the game, and the questions that the turn is going to ask.
 
     The questions are asked in a table of their own, one turn ahead of the game that is given.
@@ -97,7 +97,7 @@ def turns(rules: Rules, size: int, deal: int, decide: Decide = by_temper) -> Ite
     streams = DealStreams(77, deal)
     bot = asked_bot(rules, decide)
     ahead = deal_table([Entrant(f"p{seat}", bot) for seat in range(size)], rules, streams, deal=deal)
-    game = Game(rules, deal_hands(streams.deck(), size, rules))
+    game = State(rules, deal_hands(streams.deck(), size, rules))
     while not ahead.game.over:
         player = ahead.players[ahead.game.seat]
         assert isinstance(player, bot)

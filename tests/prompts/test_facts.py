@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from dubito.games.dubito.cards import COPIES, JOKER, TurnOutput
-from dubito.games.dubito.engine import Game, Result, Rules, is_honest
+from dubito.games.dubito.engine import State, Result, Rules, is_honest
 from dubito.games.dubito.events import CardsPlayedEvent, DoubtResolvedEvent, GameStartEvent
 from dubito.games.dubito.facts import OwnPlay, Position, example_position, facts
 from dubito.games.dubito.knowledge import Notebook
@@ -29,7 +29,7 @@ def words(values: list[int]) -> Counter[str]:
     return Counter(map(card_name, values))
 
 
-def check_counts(values: dict[str, Any], game: Game) -> None:
+def check_counts(values: dict[str, Any], game: State) -> None:
     """R20-R23: each player's line is the engine's PlayerData."""
     seats = [seat for seat, place in enumerate(game.places) if place is None]
     turn = game.turn_data()
@@ -53,7 +53,7 @@ def check_counts(values: dict[str, Any], game: Game) -> None:
     assert values["table_doubt_rate"] == (sum(data.doubts for data in everyone) / chances if chances else None)
 
 
-def check_board(values: dict[str, Any], game: Game) -> None:
+def check_board(values: dict[str, Any], game: State) -> None:
     """R20-R22: what the turn data says, in words."""
     turn = game.turn_data()
     hand = game.hands[game.seat].cards
@@ -68,7 +68,7 @@ def check_board(values: dict[str, Any], game: Game) -> None:
     assert values["jokers_gone"] == game.rules.jokers - in_play.count(JOKER)
 
 
-def check_certain(values: dict[str, Any], game: Game) -> None:
+def check_certain(values: dict[str, Any], game: State) -> None:
     """What is said to be surely held is held, and a sure bluff is one; what was known is in hand or on the board."""
     for line in values["players"]:
         if line["seat"] != game.seat:
@@ -148,7 +148,7 @@ def test_facts_are_plain_values_with_the_same_keys_at_every_node() -> None:
         assert json.loads(json.dumps(values)) == values
 
 
-def seen(game: Game, seat: int, *moves: str) -> dict[str, Any]:
+def seen(game: State, seat: int, *moves: str) -> dict[str, Any]:
     """What seat knows after these moves, in letters of the engine's tests."""
     counts = tuple(len(hand.cards) for hand in game.hands)
     events: list[Any] = [GameStartEvent(tuple(range(len(counts))), counts)]
@@ -276,7 +276,7 @@ def test_what_as_many_as_possible_will_do_is_what_comes(rules: Rules, size: int)
     assert won > 3
 
 
-def check_promise(game: Game, one: Position) -> None:
+def check_promise(game: State, one: Position) -> None:
     """After the turn: the game is as `if_true` said."""
     text = facts(one)["if_true"]
     count = text.removeprefix("you put down ").split()[0]

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from random import Random
 
 from dubito.games.dubito.cards import COPIES, NUMBERS, Hand, TurnOutput
-from dubito.games.dubito.engine import Game, Rules
+from dubito.games.dubito.engine import State, Rules
 from dubito.games.dubito.events import Event, GameStartEvent
 from dubito.games.dubito.facts import OwnPlay, Position
 
@@ -23,7 +23,7 @@ class World:
     def __init__(self, rules: Rules, deal: Sequence[Sequence[int]], values: Sequence[int]) -> None:
         self.values = list(values)
         self.deal = [list(hand) for hand in deal]
-        self.game = Game(rules, [Hand([values[card] for card in hand]) for hand in deal])
+        self.game = State(rules, [Hand([values[card] for card in hand]) for hand in deal])
         self.hands = [list(hand) for hand in deal]
         self.board: list[int] = []
         self.moves: list[Move] = []
@@ -109,7 +109,7 @@ def twin(world: World, chance: Random) -> World | None:
     return other
 
 
-def questions(game: Game) -> Iterator[tuple[str, dict[str, bool]]]:
+def questions(game: State) -> Iterator[tuple[str, dict[str, bool]]]:
     """Every node that the walk may come to on this turn, with every way to get there."""
     if not game.number:
         yield "A", {}

@@ -17,7 +17,7 @@ import yaml
 
 from dubito.cli.main import main
 from dubito.games.dubito.cards import Hand, TurnOutput
-from dubito.games.dubito.engine import Game, Rules
+from dubito.games.dubito.engine import State, Rules
 from tests.cli.kit import REPO
 from tests.conftest import few
 from tests.llm.kit import contender
@@ -302,7 +302,7 @@ def dishonest(run: Path) -> set[tuple[int, int, int]]:
     rules = yaml.safe_load((run / "manifest.yaml").read_text())["identity"]["rules"]
     for number, record in rows_of(run, "SELECT game, record FROM games"):
         kept = json.loads(record)
-        game = Game(Rules(**rules), [Hand(cards) for cards in kept["hands"]])
+        game = State(Rules(**rules), [Hand(cards) for cards in kept["hands"]])
         turns = Counter[int]()
         for doubt, declared, cards in kept["outputs"]:
             turns[game.seat] += 1

@@ -12,7 +12,7 @@ import pytest
 
 from dubito.game.find import find_bots
 from dubito.game.record import records_of
-from dubito.games.bs.engine import Game
+from dubito.games.bs.engine import State
 from dubito.games.bs.game import GAME
 from dubito.games.bs.witness import BSRules
 from dubito.show.person import Sitting, seat_person, set_up
@@ -152,7 +152,7 @@ def test_two_worlds_that_differ_in_hidden_cards_look_the_same(home: Path) -> Non
 def _elsewhere(sitting: Sitting) -> Sitting:
     """The same game to whoever sits at it: the others' cards and the pile are dealt anew among them."""
     other, game = copy(sitting), deepcopy(sitting.game)
-    assert isinstance(game, Game)
+    assert isinstance(game, State)
     other.game, other.teller = game, copy(sitting.teller)
     other.teller._game = game  # type: ignore[attr-defined]
     unseen = [hand for seat, hand in enumerate([*game.hands, game.pile]) if seat != other.me]

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from dubito.game import Ending, Spec
+from dubito.game import Ending, Game
 from dubito.games.bs.game import RESULTS as BS
 from dubito.games.dubito.engine import RESULTS as DUBITO
 from dubito.web import saved as module
@@ -76,7 +76,7 @@ def test_a_summary_is_made_once_and_again_of_another_file(
     read: list[Path] = []
     real = module.saved_record
 
-    def noted(path: Path) -> tuple[Spec, Any]:
+    def noted(path: Path) -> tuple[Game, Any]:
         read.append(path)
         return real(path)
 

@@ -13,7 +13,7 @@ import pytest
 
 from dubito.game.find import find_bots
 from dubito.games.dubito.cards import Hand, TurnOutput
-from dubito.games.dubito.engine import Game
+from dubito.games.dubito.engine import State
 from dubito.games.dubito.game import GAME
 from dubito.games.dubito.page import after, dealt
 from dubito.games.dubito.record import load, replay
@@ -39,7 +39,7 @@ def test_its_frames_are_the_game(server: Served, browser: Browser) -> None:
     end = browser.to_the_end(browser.sit(seed=2, seat=1))
     frames = browser.view()["frames"]
     record = load((server.folder / f"{end['record']}.json").read_text())
-    game = Game(record.rules, [Hand(cards) for cards in record.hands])
+    game = State(record.rules, [Hand(cards) for cards in record.hands])
     assert len(frames) == len(record.outputs) + 1
     for frame, output in zip(frames, [*record.outputs, None], strict=True):
         assert frame["counts"] == [len(hand.cards) for hand in game.hands]
@@ -98,7 +98,7 @@ def test_two_worlds_that_differ_in_hidden_cards_look_the_same(tmp_path: Path) ->
             assert bool(frame.hands) == sitting.game.over
 
 
-def _another_world(game: Game, me: int) -> Game:
+def _another_world(game: State, me: int) -> State:
     """The same game to whoever sits at `me`: the others' cards are dealt anew among them, the board is another."""
     game = deepcopy(game)
     others = [hand for seat, hand in enumerate(game.hands) if seat != me]

@@ -15,7 +15,7 @@ from dubito.game.streams import DealStreams
 from dubito.game.table import Entrant
 from dubito.games.dubito.bot import NODES, FiveNodes, PlayerAI
 from dubito.games.dubito.cards import TurnData, TurnOutput
-from dubito.games.dubito.engine import Game, Rules, deal_hands, deal_table, is_honest
+from dubito.games.dubito.engine import State, Rules, deal_hands, deal_table, is_honest
 from dubito.games.dubito.game import GAME
 from dubito.games.dubito.workshop import Hidden
 from dubito.llm.budget import Caps
@@ -110,7 +110,7 @@ def test_a_watched_question_is_the_players_with_the_engines_truth(rules: Rules, 
     table = deal_table([Entrant(f"p{seat}", asked_bot(rules, by_temper)) for seat in range(size)], rules, streams)
     watcher, game = (
         Watcher(table, Origin("a run", 3, size, 8), GAME, rules),
-        Game(rules, deal_hands(streams.deck(), size, rules)),
+        State(rules, deal_hands(streams.deck(), size, rules)),
     )
     decisions = Counter[int]()
     while not game.over:

@@ -53,7 +53,7 @@ _values: Final = attrgetter(*SEAT_COUNTS)
 GAME_COUNTS: Final = ("turns", "rounds")
 
 
-class Game:
+class State:
     """The state of a game. Read its attributes freely; change it only through `apply` and `forfeit`."""
 
     def __init__(self, hands: Sequence[Sequence[Card]], max_rounds: int, rng: Random) -> None:
@@ -204,8 +204,8 @@ class Game:
         return events
 
 
-def deal(max_rounds: int, rng: Random) -> Game:
+def deal(max_rounds: int, rng: Random) -> State:
     """Shuffle the deck and deal it in blocks of thirteen, the first to seat 0."""
     deck = list(DECK)
     rng.shuffle(deck)
-    return Game([deck[first : first + NUMBERS] for first in range(0, len(deck), NUMBERS)], max_rounds, rng)
+    return State([deck[first : first + NUMBERS] for first in range(0, len(deck), NUMBERS)], max_rounds, rng)

@@ -23,7 +23,7 @@ from dubito.errors import IllegalOutput
 from dubito.game import GameEvent
 from dubito.game.record import PositionFile
 from dubito.games.bs.cards import COPIES, DECK, NUMBERS, Card
-from dubito.games.bs.engine import Game
+from dubito.games.bs.engine import State
 from dubito.games.bs.table import SEATS, Table
 from dubito.games.bs.witness import BSRules, Laid, Notebook, Number, Position, Seen, Witness
 from dubito.games.bs.words import OBJECTIVE, rule_sentences
@@ -129,7 +129,7 @@ class World:
 
         Raises IllegalOutput if a move cannot be made in this world.
         """
-        game = Game(self.hands, self.rules.max_rounds, Random(self.deal))
+        game = State(self.hands, self.rules.max_rounds, Random(self.deal))
         book, saw = Notebook(seat, self.rules), list[Any]()
 
         def tell(events: Sequence[GameEvent]) -> None:
@@ -151,7 +151,7 @@ def sample_game(deal: int) -> Iterator[tuple[World, Asked]]:
     chance, deck, rules = Random(deal), list(DECK), BSRules()
     chance.shuffle(deck)
     hands = [tuple(deck[first : first + NUMBERS]) for first in range(0, len(deck), NUMBERS)]
-    game = Game(hands, rules.max_rounds, Random(deal))
+    game = State(hands, rules.max_rounds, Random(deal))
     books = [Notebook(seat, rules) for seat in SEATS]
     world = World(deal, tuple(hands), rules=rules)
 

@@ -7,10 +7,10 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from dubito.errors import IllegalOutput, UsageError, one_line
-from dubito.game import Bool, Cards, Habit, Lie, Measure, Node, Results, Spec
+from dubito.game import Bool, Cards, Habit, Lie, Measure, Node, Results, Game
 from dubito.games.bs.bot import BSBot, missing_nodes
 from dubito.games.bs.cards import COPIES, DECK, NUMBERS, Card, HandView
-from dubito.games.bs.engine import GAME_COUNTS, SEAT_COUNTS, Game, deal
+from dubito.games.bs.engine import GAME_COUNTS, SEAT_COUNTS, State, deal
 from dubito.games.bs.table import SEATS
 
 if TYPE_CHECKING:
@@ -25,13 +25,13 @@ def _rules(**said: Any) -> "BSRules":
     return BSRules(**said)
 
 
-def _deal(rules: "BSRules", seats: int, rng: Random) -> Game:
+def _deal(rules: "BSRules", seats: int, rng: Random) -> State:
     if seats != len(SEATS):
         raise UsageError(f"BS is played by {len(SEATS)}, not {seats}: seat {len(SEATS)} players")
     return deal(rules.max_rounds, rng)
 
 
-def _deal_to_json(game: Game) -> dict[str, Any]:
+def _deal_to_json(game: State) -> dict[str, Any]:
     """The hands by seat, each card as its place in the deck, 4 * number + copy."""
     return {"hands": [_places(hand.cards) for hand in game.hands]}
 
@@ -81,7 +81,7 @@ def short_of(number: int, held: int, wanted: int) -> str:
     return f"the hand holds {held} card{'s' * (held > 1)} of number {number}, not {wanted}"
 
 
-def _lie(game: Game, output: bool | Sequence[Card]) -> Lie | None:
+def _lie(game: State, output: bool | Sequence[Card]) -> Lie | None:
     """What lie a play is: a card of another number, by choice where the hand has one of the number."""
     number = game.public.number
     if isinstance(output, bool) or all(card.number == number for card in output):
@@ -116,7 +116,7 @@ RESULTS = Results(
     meaning="A bot's score is the share of its games that it won; a game that nobody wins counts for all four.",
 )
 
-GAME = Spec(
+GAME = Game(
     name="bs",
     summary="BS, king of the hill: play your cards face down, accuse those who lie, be rid of your hand first",
     rules=_rules,

@@ -11,7 +11,7 @@ from typing import Any, Final
 from dubito.game import GameEvent
 from dubito.game.words import ME, Label, Line, Marks, Panel
 from dubito.games.bs.cards import COPIES, DECK, NUMBERS, Card, DealEvent, PlayEvent, RoundEvent, TurnEvent, WinEvent
-from dubito.games.bs.engine import Game
+from dubito.games.bs.engine import State
 from dubito.games.bs.table import SEATS
 
 OBJECTIVE: Final = (
@@ -108,7 +108,7 @@ def numbers(cards: Iterable[Card]) -> str:
 class Teller:
     """Tells one game with what nobody at its table knows."""
 
-    def __init__(self, game: Game, label: Label) -> None:
+    def __init__(self, game: State, label: Label) -> None:
         self._game, self._label = game, label
         self._accusers: list[int] = []
         self._play: Sequence[Card] = ()
@@ -206,7 +206,7 @@ HOW: Final = (
 )
 
 
-def sees(game: Game, seat: int, label: Label) -> list[str]:
+def sees(game: State, seat: int, label: Label) -> list[str]:
     """The sizes of all hands, the pile, the own cards, and the question."""
     public = game.public
     held = ", ".join(f"{to_me(label(other))} {n}" for other, n in enumerate(public.hands))
@@ -217,6 +217,6 @@ def sees(game: Game, seat: int, label: Label) -> list[str]:
     return [*lines, f"{label(public.mover)} has played {n} as {public.number}. Do you say BS?"]
 
 
-def holding(game: Game, seat: int) -> list[int]:
+def holding(game: State, seat: int) -> list[int]:
     """The numbers of the hand, ascending."""
     return sorted(card.number for card in game.hands[seat].cards)

@@ -10,7 +10,7 @@ from dubito.game.record import Strict
 from dubito.game.streams import DealStreams
 from dubito.game.table import Entrant, Table
 from dubito.games.bs.bot import BSBot
-from dubito.games.bs.engine import Game, deal
+from dubito.games.bs.engine import State, deal
 from dubito.games.bs.facts import by_chance, pairs
 from dubito.games.bs.game import short_of
 from dubito.games.bs.table import SEATS
@@ -78,7 +78,7 @@ class Hidden(Strict):
     lie: bool | None  # whether the play in question is one; None if none is
 
 
-def hidden(game: Game) -> Hidden:
+def hidden(game: State) -> Hidden:
     """What the engine knows now."""
     hands = tuple(tuple(sorted(card.number for card in hand.cards)) for hand in game.hands)
     return Hidden(hands, tuple(card.number for card in game.pile.cards), game.lie)

@@ -108,7 +108,7 @@ GAME_COUNTS: Final = ("turns", "bombs")
 _values: Final = attrgetter(*SEAT_COUNTS)
 
 
-class Game:
+class State:
     """The state of a game. Read its attributes freely; change it only through `apply` and `forfeit`."""
 
     def __init__(self, hands: Sequence[Sequence[str]], pile: Sequence[str], rng: Random) -> None:
@@ -247,7 +247,7 @@ class View:
 
     __slots__ = ("_game",)
 
-    def __init__(self, game: Game) -> None:
+    def __init__(self, game: State) -> None:
         self._game = game
 
     @property
@@ -285,14 +285,14 @@ class View:
         return self._game.why_illegal(output)
 
 
-def deal(rng: Random) -> Game:
+def deal(rng: Random) -> State:
     """Deal as the source does, from the end of what is shuffled; then the spare defuses and the bomb go in (D1)."""
     pile = list(_DECK)
     shuffle(pile, rng)
     hands = [[DEFUSE, *(pile.pop() for _ in range(IN_HAND))] for _ in (0, 1)]
     pile += [DEFUSE] * SPARE + [BOMB]
     shuffle(pile, rng)
-    return Game(hands, pile, rng)
+    return State(hands, pile, rng)
 
 
 def shuffle(pile: list[str], rng: Random) -> None:

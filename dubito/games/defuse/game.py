@@ -5,18 +5,18 @@ from types import SimpleNamespace
 from typing import Any
 
 from dubito.errors import UsageError, one_line
-from dubito.game import Choice, Habit, Measure, Node, Results, Spec, Whole, no_rules
+from dubito.game import Choice, Habit, Measure, Node, Results, Game, Whole, no_rules
 from dubito.games.defuse.bot import DefuseBot, missing_nodes
-from dubito.games.defuse.engine import ACTS, GAME_COUNTS, HELD, SEAT_COUNTS, Game, deal
+from dubito.games.defuse.engine import ACTS, GAME_COUNTS, HELD, SEAT_COUNTS, State, deal
 
 
-def _deal(rules: object, seats: int, rng: Random) -> Game:
+def _deal(rules: object, seats: int, rng: Random) -> State:
     if seats != 2:
         raise UsageError(f"draw and defuse is played by 2, not {seats}: seat 2 players")
     return deal(rng)
 
 
-def _deal_to_json(game: Game) -> dict[str, Any]:
+def _deal_to_json(game: State) -> dict[str, Any]:
     """The hands by seat, and the pile with its top last."""
     hands = [[card for card in HELD for _ in range(hand[card])] for hand in game.hands]
     return {"hands": hands, "pile": list(game.pile)}
@@ -54,7 +54,7 @@ RESULTS = Results(
     meaning="A bot's score is the share of its games that it won.",
 )
 
-GAME = Spec(
+GAME = Game(
     name="defuse",
     summary="Draw and defuse: two seats, one bomb in the pile; look, dodge, and do not draw it unarmed",
     rules=no_rules,

@@ -11,7 +11,7 @@ from typing import Any, Final
 from dubito.errors import UsageError, one_line
 from dubito.game import GameEvent
 from dubito.game.words import ME, Label, Line, Marks, Panel
-from dubito.games.defuse.engine import ACTS, ALL_CARDS, BOMB, DEALT, DEFUSE, HELD, IN_HAND, SHOWN, SPARE, Game, in_words
+from dubito.games.defuse.engine import ACTS, ALL_CARDS, BOMB, DEALT, DEFUSE, HELD, IN_HAND, SHOWN, SPARE, State, in_words
 from dubito.games.defuse.events import (
     DealEvent,
     DrawEvent,
@@ -105,7 +105,7 @@ def sentence(event: GameEvent, label: Label) -> str:
 class Teller:
     """Tells one game with what nobody at its table knows."""
 
-    def __init__(self, game: Game, label: Label) -> None:
+    def __init__(self, game: State, label: Label) -> None:
         self._game, self._label = game, label
         self._events: Sequence[GameEvent] = ()
 
@@ -170,7 +170,7 @@ HOW: Final = (
 _LETTERS: Final = {"d": "draw", "h": "shuffle", "s": "see", "k": "skip", "b": "bottom"}
 
 
-def sees(game: Game, seat: int, label: Label) -> list[str]:
+def sees(game: State, seat: int, label: Label) -> list[str]:
     """The pile, the own hand, the other's size, what was played, what a see card has shown, and the question."""
     hand = [card for card in HELD for _ in range(game.hands[seat][card])]
     played = ", ".join(reversed(game.discard)) or "nothing"
@@ -187,12 +187,12 @@ def sees(game: Game, seat: int, label: Label) -> list[str]:
     return [*lines, "Draw a card, or play a shuffle, see, skip or bottom card?"]
 
 
-def keys(game: Game) -> str:
+def keys(game: State) -> str:
     """The letters for what a turn may be."""
     return "Enter draws; h shuffle, s see, k skip, b bottom" if game.node == "turn" else ""
 
 
-def read(line: str, game: Game, seat: int) -> str | int:
+def read(line: str, game: State, seat: int) -> str | int:
     """The act or the place that was typed."""
     word = line.casefold().strip()
     if game.node == "place":
@@ -205,14 +205,14 @@ def read(line: str, game: Game, seat: int) -> str | int:
     return act
 
 
-def cheer(game: Game, seat: int) -> str:
+def cheer(game: State, seat: int) -> str:
     """The end of the game, for the person."""
     if game.winner is None:
         return ""
     return "\n  *  You win!  *\n" if game.winner == seat else "\n  *  You have lost.  *\n"
 
 
-def answered(answer: Any, game: Game, seat: int) -> str | int:
+def answered(answer: Any, game: State, seat: int) -> str | int:
     """The act or the place that a page has sent."""
     if game.node == "place" and type(answer) is int:
         return answer

@@ -217,7 +217,7 @@ class SeatCounts:
 
 
 @mypyc_attr(allow_interpreted_subclasses=True, serializable=True)
-class Game:
+class State:
     """The state of one game. Read its attributes freely; change it only through `apply`."""
 
     def __init__(self, rules: Rules, hands: list[Hand]) -> None:
@@ -448,9 +448,9 @@ class Game:
             self.over = True
 
 
-def deal_game(rules: Rules, seats: int, deck: Random) -> Game:
+def deal_game(rules: Rules, seats: int, deck: Random) -> State:
     """A game whose cards are shuffled by this stream; raises UsageError for a number of seats it cannot have."""
-    return Game(rules, deal_hands(deck, seats, rules))
+    return State(rules, deal_hands(deck, seats, rules))
 
 
 def deal_table(

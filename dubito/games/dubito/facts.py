@@ -26,7 +26,7 @@ from dubito.game.streams import DealStreams
 from dubito.game.table import Entrant, Table, step
 from dubito.games.dubito.bot import NODES, FiveNodes, Listener
 from dubito.games.dubito.cards import COPIES, JOKER, MOST, NUMBERS, Hand, TurnData, TurnOutput
-from dubito.games.dubito.engine import MAX_PLAYERS, MIN_PLAYERS, Game, Rules, WinRule, deal_table
+from dubito.games.dubito.engine import MAX_PLAYERS, MIN_PLAYERS, State, Rules, WinRule, deal_table
 from dubito.games.dubito.events import CardsPlayedEvent, DiscardEvent, DoubtResolvedEvent, Event, GameStartEvent
 from dubito.games.dubito.knowledge import Notebook as Notebook
 from dubito.games.dubito.knowledge import Position as Position
@@ -238,7 +238,7 @@ class World:
         """The position as it is in this world; None if its seat would have seen anything else on the way."""
         if any(Counter(hand)[number] == COPIES for hand in self.hands for number in NUMBERS):
             return None
-        game = Game(self.rules, [Hand(list(hand)) for hand in self.hands])
+        game = State(self.rules, [Hand(list(hand)) for hand in self.hands])
         book, hand = Notebook(position.seat, self.rules), game.hands[position.seat].cards
         book.observe(game.start, hand)
         for move in self.moves:

@@ -3,7 +3,7 @@
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, Final
 
-from dubito.game import STATED, Bool, Node, Spec
+from dubito.game import STATED, Bool, Node, Game
 from dubito.games.dubito.bot import NODES, FiveNodes, PlayerAI, five_questions, missing_nodes
 from dubito.games.dubito.cards import TurnOutput
 from dubito.games.dubito.engine import (
@@ -49,7 +49,7 @@ def _from_json(plain: Any) -> TurnOutput:
     return TurnOutput(**plain) if isinstance(plain, dict) else TurnOutput(*plain)
 
 
-GAME: Final = Spec(
+GAME: Final = Game(
     name="dubito",
     summary="Dubito (Cheat, I doubt it) for 3 to 8: play cards face down as one number, honest or not, or doubt",
     rules=lambda **said: _rules_of_a_config()(**said),

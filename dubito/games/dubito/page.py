@@ -9,7 +9,7 @@ from typing import Final
 
 from dubito.game.words import Label
 from dubito.games.dubito.cards import NUMBERS, TurnOutput
-from dubito.games.dubito.engine import Game, is_honest
+from dubito.games.dubito.engine import State, is_honest
 from dubito.games.dubito.events import DoubtResolvedEvent, Event, PlayerWonEvent
 from dubito.games.dubito.record import card_name, in_order, narrated
 from dubito.games.dubito.words import to_me
@@ -56,18 +56,18 @@ class Frame:
     honest: bool | None
 
 
-def dealt(game: Game, label: Label, me: int) -> Frame:
+def dealt(game: State, label: Label, me: int) -> Frame:
     """The table before the first turn."""
     return _frame(game, None, [to_me(narrated(game.start, label))], (), me, None)
 
 
-def after(game: Game, mover: int, output: TurnOutput, events: Sequence[Event], said: list[str], me: int) -> Frame:
+def after(game: State, mover: int, output: TurnOutput, events: Sequence[Event], said: list[str], me: int) -> Frame:
     """The table after a turn, as the person sees it who sits at `me`."""
     return _frame(game, mover, said, events, me, output if mover == me else None)
 
 
 def _frame(
-    game: Game, mover: int | None, said: list[str], events: Sequence[Event], me: int, known: TurnOutput | None
+    game: State, mover: int | None, said: list[str], events: Sequence[Event], me: int, known: TurnOutput | None
 ) -> Frame:
     really = None if known is None or known.cards is None else in_order(known.cards)
     return Frame(

@@ -17,7 +17,7 @@ from dubito.files import fault
 from dubito.game.record import Strict, record_as_lines, seal
 from dubito.game.words import Label, seat_label
 from dubito.games.dubito.cards import COPIES, JOKER, NUMBERS, Hand, TurnOutput
-from dubito.games.dubito.engine import Game, Rules, check_players
+from dubito.games.dubito.engine import State, Rules, check_players
 from dubito.games.dubito.events import (
     CardsPlayedEvent,
     DiscardEvent,
@@ -113,7 +113,7 @@ def _count(n: int, noun: str) -> str:
     return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
 
 
-def ending(game: Game, label: Label = seat_label) -> str:
+def ending(game: State, label: Label = seat_label) -> str:
     """How a finished game ended for those who did not win."""
     left = " and ".join(label(seat) for seat, place in enumerate(game.places) if place is None)
     if game.capped:
@@ -156,7 +156,7 @@ def load(text: str) -> GameRecord:
 class Recorder:
     """Collects the outputs and the story of a game while it is played."""
 
-    def __init__(self, game: Game) -> None:
+    def __init__(self, game: State) -> None:
         self.hands = [list(hand.cards) for hand in game.hands]
         self.outputs: list[RecordedOutput] = []
         self.story: list[str] = []
@@ -167,7 +167,7 @@ class Recorder:
         self.outputs.append(RecordedOutput(output.doubt, output.number, cards))
         self.story.extend(_lines(turn, events))
 
-    def record(self, game: Game, players: Sequence[str], seed: int, deal: int, number: int | None = None) -> GameRecord:
+    def record(self, game: State, players: Sequence[str], seed: int, deal: int, number: int | None = None) -> GameRecord:
         """The finished game; `number` is its own in the `run.db` of its folder, where models played at the table."""
         story = [*self.story, ending(game), _seal(self.hands, self.outputs)]
         return GameRecord(list(players), self.hands, self.outputs, story, game.rules, seed, deal, number)
@@ -191,15 +191,15 @@ def replay(record: GameRecord) -> Iterator[str]:
         yield "The outputs end before the game does."
 
 
-def recorder(game: Game, rules: Mapping[str, Any]) -> Recorder:
+def recorder(game: State, rules: Mapping[str, Any]) -> Recorder:
     """A recorder of a game just dealt; `rules` is for other games' recorders."""
     return Recorder(game)
 
 
-def opened(record: GameRecord) -> tuple[Game, Iterator[TurnOutput]]:
+def opened(record: GameRecord) -> tuple[State, Iterator[TurnOutput]]:
     """The game as its record deals it, and its outputs."""
     outputs = (TurnOutput(output.doubt, output.number, output.cards) for output in record.outputs)
-    return Game(record.rules, [Hand(cards) for cards in record.hands]), outputs
+    return State(record.rules, [Hand(cards) for cards in record.hands]), outputs
 
 
 def _lines(turn: int, events: Sequence[Event]) -> list[str]:

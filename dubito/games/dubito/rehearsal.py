@@ -11,7 +11,7 @@ from dubito.game.streams import DealStreams
 from dubito.game.table import Entrant, Table
 from dubito.games.dubito.bot import PlayerAI
 from dubito.games.dubito.cards import COPIES, JOKER, NUMBERS, Hand, TurnData, TurnOutput
-from dubito.games.dubito.engine import MAX_JOKERS, Game, Rules
+from dubito.games.dubito.engine import MAX_JOKERS, State, Rules
 
 _RULES: Final = Rules()
 
@@ -32,10 +32,10 @@ def at_turn(
     """
     cls = find_bots(Path.cwd()).find(bot).cls if isinstance(bot, str) else bot
     _refuse_impossible(hands)
-    seat = _seat_after(Game(rules, [Hand(hand) for hand in hands]), moves)
+    seat = _seat_after(State(rules, [Hand(hand) for hand in hands]), moves)
     entrants = [Entrant("nobody", PlayerAI)] * len(hands)
     entrants[seat] = Entrant(cls.__name__, cls, settings)
-    table = Table(Game(rules, [Hand(hand) for hand in hands]), entrants, DealStreams(0, 0))
+    table = Table(State(rules, [Hand(hand) for hand in hands]), entrants, DealStreams(0, 0))
     for move in moves:
         events = table.game.apply(move)
         table.tell(events, table.game.turns_played)
@@ -54,7 +54,7 @@ def _refuse_impossible(hands: Sequence[Sequence[int]]) -> None:
             raise UsageError(f"seat {seat} holds nothing, or {COPIES} cards of one number: no deal gives that")
 
 
-def _seat_after(game: Game, moves: Sequence[TurnOutput]) -> int:
+def _seat_after(game: State, moves: Sequence[TurnOutput]) -> int:
     for place, move in enumerate(moves):
         try:
             game.apply(move)

@@ -20,7 +20,7 @@ from dubito.files import fault
 from dubito.game.record import Strict
 from dubito.game.words import ME, Label, Line, Panel
 from dubito.games.dubito.cards import COPIES, JOKER, MOST, NUMBERS, TurnData, TurnOutput
-from dubito.games.dubito.engine import Game, Result, Rules, WinRule, is_honest
+from dubito.games.dubito.engine import State, Result, Rules, WinRule, is_honest
 from dubito.games.dubito.engine import why_illegal as refused
 from dubito.games.dubito.events import Event, PlayerWonEvent
 from dubito.games.dubito.record import card_name, cards_in_words, ending, in_order, kept_plural, narrated
@@ -279,7 +279,7 @@ def to_me(text: str) -> str:
 class Teller:
     """Tells one game with its cards open."""
 
-    def __init__(self, game: Game, label: Label) -> None:
+    def __init__(self, game: State, label: Label) -> None:
         self._game, self._label, self._number = game, label, game.number
 
     def holds(self, seat: int) -> str:
@@ -313,7 +313,7 @@ class Teller:
 
 
 def drawn(
-    game: Game, turns: Turns, names: Sequence[str], label: Label, spoken: Callable[[str], str] = str
+    game: State, turns: Turns, names: Sequence[str], label: Label, spoken: Callable[[str], str] = str
 ) -> dict[str, Any]:
     """The game as the viewer draws it with cards, from its deal on; an error of a turn is passed on.
 
@@ -416,7 +416,7 @@ _CARDS: Final = {
 }
 
 
-def sees(game: Game, seat: int, label: Label) -> list[str]:
+def sees(game: State, seat: int, label: Label) -> list[str]:
     """How many cards each holds, the own hand, and the board."""
     counts = [game.player_data(other).n_cards for other in range(len(game.hands))]
     held = [f"{to_me(label(other))} {counts[other]}" for other, place in enumerate(game.places) if place is None]
@@ -432,7 +432,7 @@ def sees(game: Game, seat: int, label: Label) -> list[str]:
     ]
 
 
-def read(line: str, game: Game, seat: int) -> TurnOutput:
+def read(line: str, game: State, seat: int) -> TurnOutput:
     """What a person typed in this round."""
     return read_move(line, game.number)
 
@@ -471,7 +471,7 @@ class _Move(Strict):
 _MOVE: Final = TypeAdapter(_Move)
 
 
-def answered(answer: object, game: Game, seat: int) -> TurnOutput:
+def answered(answer: object, game: State, seat: int) -> TurnOutput:
     """What a page has sent: a doubt, or cards and where one is to be said a number."""
     try:
         move = _MOVE.validate_json(json.dumps(answer))
@@ -480,12 +480,12 @@ def answered(answer: object, game: Game, seat: int) -> TurnOutput:
     return TurnOutput(move.doubt, move.number, move.cards)
 
 
-def why_illegal(game: Game, output: object) -> str | None:
+def why_illegal(game: State, output: object) -> str | None:
     """Why the seat to move may not do this."""
     return refused(output, game.hands[game.seat].counts, game.number, game.can_doubt)
 
 
-def cheer(game: Game, seat: int) -> str:
+def cheer(game: State, seat: int) -> str:
     """A win by its kind, or a loss."""
     place = game.places[seat]
     if place is None:

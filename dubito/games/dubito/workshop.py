@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from dubito.game.record import Strict
-from dubito.games.dubito.engine import Game, last_play_is_dishonest
+from dubito.games.dubito.engine import State, last_play_is_dishonest
 from dubito.games.dubito.events import GameStartEvent
 from dubito.games.dubito.facts import Questions as Questions
 from dubito.games.dubito.facts import sample_tables as sample_tables
@@ -87,7 +87,7 @@ class Hidden(Strict):
     dishonest: bool | None  # whether the last play is; None on an empty board
 
 
-def hidden(game: Game) -> Hidden:
+def hidden(game: State) -> Hidden:
     """What the engine knows now."""
     hands, board = tuple(tuple(sorted(hand.cards)) for hand in game.hands), tuple(game.board)
     return Hidden(hands, board, last_play_is_dishonest(board, game.n_cards_played, game.number))

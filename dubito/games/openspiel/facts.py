@@ -12,10 +12,10 @@ from typing import Annotated, Any, Final, Literal, cast
 from pydantic import AfterValidator, Field
 
 from dubito.files import Checked
-from dubito.game import Spec
+from dubito.game import Game
 from dubito.game.record import PositionFile
 from dubito.games.openspiel.game import engine_of
-from dubito.games.openspiel.state import Entry, Game, View, words_of
+from dubito.games.openspiel.state import Entry, State, View, words_of
 from dubito.games.openspiel.texts import objective, rule_sentences, title_of
 
 NodeName = Literal["act", "policy"]  # what it does; or how probable it is to do each thing that it may
@@ -74,7 +74,7 @@ _TYPES: Final = {
 def example_position(engine: Any, name: str, node: NodeName) -> Position:
     """A fixed position of a game: that of its fourth move, or of the last if it is shorter, where all do the first
     thing that they may."""
-    game = Game(engine, Random(1))
+    game = State(engine, Random(1))
     position = position_of(name, game.view(), node)
     for _ in range(3):
         game.apply(position.legal[0], announce=False)
@@ -97,7 +97,7 @@ _STATE: Final = {"seat": "your seat", "state": "what you know of the game, as th
 class OpenSpielFacts:
     """Those of one game."""
 
-    spec: Spec
+    spec: Game
 
     @property
     def Notebook(self) -> Callable[[int, Any], Notebook]:  # noqa: N802, a class

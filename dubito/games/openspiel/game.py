@@ -7,29 +7,29 @@ from types import SimpleNamespace
 from typing import Any, Final
 
 from dubito.errors import UsageError, one_line
-from dubito.game import Choice, Family, Measure, Node, Player, Results, Spec, no_rules
+from dubito.game import Choice, Family, Measure, Node, Player, Results, Game, no_rules
 from dubito.games.openspiel.bot import OpenSpielBot, missing_nodes
 from dubito.games.openspiel.engine import canonical, engine_version, load, members, range_of
-from dubito.games.openspiel.state import GAME_COUNTS, NODE, SEAT_COUNTS, Game, all_names, units_of
+from dubito.games.openspiel.state import GAME_COUNTS, NODE, SEAT_COUNTS, State, all_names, units_of
 from dubito.games.openspiel.texts import title_of
 
 NAME: Final = "openspiel"
 
 
-def engine_of(spec: Spec) -> Any:
+def engine_of(spec: Game) -> Any:
     """OpenSpiel's own game behind one of ours."""
     return load(spec.name.partition(":")[2])
 
 
 @lru_cache(maxsize=256)
-def member(name: str) -> Spec:
+def member(name: str) -> Game:
     """The game of that name, without what stands before the colon; raises UsageError for what cannot be played."""
     engine = load(name)
     if (full := canonical(engine)) != name:
         return member(full)
     seats = engine.num_players()
     names = all_names(engine)
-    return Spec(
+    return Game(
         name=f"{NAME}:{name}",
         family=NAME,
         version=engine_version(),
@@ -56,13 +56,13 @@ def member(name: str) -> Spec:
     )
 
 
-def _deal(engine: Any, players: int, rng: Random) -> Game:
+def _deal(engine: Any, players: int, rng: Random) -> State:
     if players != engine.num_players():
         raise UsageError(f"{canonical(engine)} is played by {engine.num_players()}, not {players}: seat as many")
-    return Game(engine, rng)
+    return State(engine, rng)
 
 
-def _deal_to_json(game: Game) -> dict[str, Any]:
+def _deal_to_json(game: State) -> dict[str, Any]:
     """What chance has drawn before the first move."""
     return {"game": str(game.engine), "drawn": list(game.steps)}
 

@@ -186,7 +186,7 @@ def units_of(engine: Any) -> int:
     return unit
 
 
-class Game:
+class State:
     """The state of a game. Read its attributes freely; change it only through `apply`."""
 
     def __init__(self, engine: Any, rng: Random) -> None:
@@ -207,7 +207,7 @@ class Game:
         self._view: View | None = None
 
     @classmethod
-    def at(cls, engine: Any, steps: Sequence[Step]) -> "Game":
+    def at(cls, engine: Any, steps: Sequence[Step]) -> "State":
         """The game after these steps, chance among them; more of it is not drawn, so that the last leads to a move."""
         game = cls.__new__(cls)
         game._begin(engine, Random(0))
@@ -345,7 +345,7 @@ class Game:
 class Look:
     """What one seat sees, at any time: its bot's `self.cards`."""
 
-    def __init__(self, game: Game, seat: int) -> None:
+    def __init__(self, game: State, seat: int) -> None:
         self._game, self._seat = game, seat
 
     def __str__(self) -> str:
@@ -364,7 +364,7 @@ class View:
 
     node: Literal["act"] = "act"
 
-    def __init__(self, game: Game, seat: int) -> None:
+    def __init__(self, game: State, seat: int) -> None:
         self._game, self.seat = game, seat
 
     @cached_property

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from dubito.errors import UsageError, one_line
-from dubito.game import GameEvent, Spec
+from dubito.game import GameEvent, Game
 from dubito.game.words import ME, Label, Line, Panel
 from dubito.games.openspiel.game import engine_of
-from dubito.games.openspiel.state import DealEvent, Game, SeenEvent, words_of
+from dubito.games.openspiel.state import DealEvent, State, SeenEvent, words_of
 from dubito.games.openspiel.texts import objective, rule_sentences
 
 _GIN: Final = "openspiel:gin_rummy"
@@ -18,7 +18,7 @@ _GIN: Final = "openspiel:gin_rummy"
 class OpenSpielWords:
     """The words of one game, and a person at it: they answer by the name of an action or its number."""
 
-    spec: Spec
+    spec: Game
     ENTER = ""
     HOW = (
         "Type the name of an action, or its number in the list. `rules` tells the rules, `hand` what you see, `log` "
@@ -58,16 +58,16 @@ class OpenSpielWords:
         bot = "SimpleGin" if self.spec.name.startswith(_GIN) else self.spec.fallback
         return [bot] * (self.spec.seats[0] - 1)
 
-    def sees(self, game: Game, seat: int, label: Label) -> list[str]:
+    def sees(self, game: State, seat: int, label: Label) -> list[str]:
         """What the seat sees, and its actions, each with its number."""
         told = (game.hand(seat) or game.sees(seat)).strip("\n").splitlines()
         return [*told, "What do you do? " + ", ".join(f"{n} {name}" for n, name in enumerate(self.choices(game), 1))]
 
-    def choices(self, game: Game) -> list[str]:
+    def choices(self, game: State) -> list[str]:
         """The legal actions."""
         return [*game.view().names.values()]
 
-    def read(self, line: str, game: Game, seat: int) -> str:
+    def read(self, line: str, game: State, seat: int) -> str:
         """The action that was typed: its name first, since a name may be a number too."""
         word, names = line.strip().casefold(), self.choices(game)
         folded = {name.casefold(): name for name in names}
@@ -79,13 +79,13 @@ class OpenSpielWords:
             f"'{one_line(line, 40)}' is no action here: type its name, or its number from 1 to {len(names)}"
         )
 
-    def answered(self, answer: Any, game: Game, seat: int) -> str:
+    def answered(self, answer: Any, game: State, seat: int) -> str:
         """The action that a page has sent."""
         if isinstance(answer, str):
             return answer
         raise UsageError("this is no answer to `act`: give the name of an action")
 
-    def cheer(self, game: Game, seat: int) -> str:
+    def cheer(self, game: State, seat: int) -> str:
         """The end of the game, for the person."""
         return f"\n  *  Your return: {game.state.returns()[seat]:g}.  *\n" if game.over else ""
 
@@ -96,7 +96,7 @@ of = OpenSpielWords  # by the game
 class Teller:
     """Tells one game with what nobody at its table knows."""
 
-    def __init__(self, game: Game, label: Label) -> None:
+    def __init__(self, game: State, label: Label) -> None:
         self._game, self._label = game, label
 
     def holds(self, seat: int) -> str:

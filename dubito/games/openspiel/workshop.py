@@ -10,11 +10,11 @@ from random import Random
 from typing import Any, Final
 
 from dubito.errors import IllegalOutput
-from dubito.game import GameEvent, Node, Shares, Spec
+from dubito.game import GameEvent, Node, Shares, Game
 from dubito.games.openspiel.engine import quiet
 from dubito.games.openspiel.facts import NodeName, Position, position_of
 from dubito.games.openspiel.game import engine_of
-from dubito.games.openspiel.state import Game, Step, View, all_names, apply_step, names_at, seen_by
+from dubito.games.openspiel.state import State, Step, View, all_names, apply_step, names_at, seen_by
 
 _GAMES: Final = 10
 _MOVES: Final = 24  # of a game; longer ones are cut there
@@ -25,12 +25,12 @@ def world_pairs(engine: Any, name: str) -> Iterator[tuple[Position, Position]]:
     """Positions of random games, each beside one of another world in which its seat has seen the same."""
     for number in range(_GAMES):
         rng = Random(number)
-        game = Game(engine, rng)
+        game = State(engine, rng)
         while not game.over and game.turns_played < _MOVES:
             if game.seat == game.asked_first:
                 other = another_world(engine, game.steps, game.seat, rng)
                 if other is not None:
-                    yield position_of(name, game.view()), position_of(name, Game.at(engine, other).view())
+                    yield position_of(name, game.view()), position_of(name, State.at(engine, other).view())
             game.apply(rng.choice([*game.view().names.values()]), announce=False)
 
 
@@ -122,7 +122,7 @@ _INSTEAD: Final[Mapping[str, tuple[str, ...]]] = {
 class OpenSpielWorkshop:
     """That of one game."""
 
-    spec: Spec
+    spec: Game
     INSTEAD = _INSTEAD
 
     @property
@@ -147,7 +147,7 @@ class OpenSpielWorkshop:
         """OpenSpiel's own game."""
         return engine_of(self.spec)
 
-    def of_policies(self, situations: Iterable[Sequence[int]] = ()) -> Spec:
+    def of_policies(self, situations: Iterable[Sequence[int]] = ()) -> Game:
         """The same game, whose players are asked how probable each of their actions is after any of these steps."""
         names = all_names(self.engine)
         if names is None:
@@ -157,7 +157,7 @@ class OpenSpielWorkshop:
 
     def events_at(self, steps: Sequence[int], seat: int) -> list[GameEvent]:
         """What a seat has observed after these steps, move by move."""
-        game = Game.at(self.engine, [])
+        game = State.at(self.engine, [])
         events: list[GameEvent] = [game.start]
         for step in steps:
             events += [event for event in game.go(step) if event.only in (None, seat)]
@@ -165,7 +165,7 @@ class OpenSpielWorkshop:
 
     def view_at(self, steps: Sequence[int]) -> View:
         """What the seat to move sees after these steps, chance among them."""
-        return Game.at(self.engine, steps).view()
+        return State.at(self.engine, steps).view()
 
     def position_at(self, steps: Sequence[int], node: NodeName) -> Position:
         """The same as a position at which this node is asked."""

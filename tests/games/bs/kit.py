@@ -10,13 +10,13 @@ from dubito.game.streams import DealStreams
 from dubito.game.table import Entrant, Table, step
 from dubito.games.bs.bot import BSBot
 from dubito.games.bs.cards import Card
-from dubito.games.bs.engine import Game, deal
+from dubito.games.bs.engine import State, deal
 from dubito.games.bs.table import Public
 
 Bot = type[BSBot]
 
 
-def seat_bots(game: Game, bots: Sequence[Bot], streams: DealStreams) -> Table:
+def seat_bots(game: State, bots: Sequence[Bot], streams: DealStreams) -> Table:
     """New instances of these, in their seats."""
     return Table(game, [Entrant(bot.__name__, bot) for bot in bots], streams)
 
@@ -27,7 +27,7 @@ def play_deal(
     number: int = 0,
     told: Callable[[Sequence[GameEvent]], None] | None = None,
     max_rounds: int = 1000,
-) -> Game:
+) -> State:
     """Deal and play one game; `told` is called with what is observed of every move."""
     streams = DealStreams(seed, number)
     game = deal(max_rounds, streams.deck())
@@ -39,19 +39,19 @@ def play_deal(
     return game
 
 
-def dealt(seed: int = 0, max_rounds: int = 1000) -> Game:
+def dealt(seed: int = 0, max_rounds: int = 1000) -> State:
     """A game nobody has moved in."""
     return deal(max_rounds, Random(seed))
 
 
-def with_hands(*numbers: list[int], max_rounds: int = 1000, seed: int = 0) -> Game:
+def with_hands(*numbers: list[int], max_rounds: int = 1000, seed: int = 0) -> State:
     """A game of these hands, by numbers: the first of a number is its copy 0, the next one copy 1, and so on."""
     left = {number: iter(range(4)) for number in range(13)}
     hands = [[Card(number, next(left[number])) for number in hand] for hand in numbers]
-    return Game(hands, max_rounds, Random(seed))
+    return State(hands, max_rounds, Random(seed))
 
 
-def turn(game: Game, play: Sequence[Card], *accusers: int) -> list[GameEvent]:
+def turn(game: State, play: Sequence[Card], *accusers: int) -> list[GameEvent]:
     """Play a turn in which these seats accuse; returns what is observed of it."""
     events = [*game.apply(play)]
     while game.view().node == "bs" and not game.over:
@@ -59,12 +59,12 @@ def turn(game: Game, play: Sequence[Card], *accusers: int) -> list[GameEvent]:
     return events
 
 
-def held(game: Game, seat: int) -> list[int]:
+def held(game: State, seat: int) -> list[int]:
     """The numbers of a seat's hand, in order."""
     return [card.number for card in game.hands[seat].cards]
 
 
-def snapshot(game: Game) -> Any:
+def snapshot(game: State) -> Any:
     """All that a move may change."""
     public = {name: deepcopy(getattr(game.public, name)) for name in Public.__slots__}
     piles = [(tuple(hand.cards), hand.bits) for hand in (*game.hands, game.pile)]

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from dubito.errors import UsageError
-from dubito.games.bs.engine import Game
+from dubito.games.bs.engine import State
 from dubito.games.bs.facts import (
     Asked,
     Notebook,
@@ -32,12 +32,12 @@ from tests.games.bs.kit import with_hands
 DEALS = range(3)
 
 
-def games() -> Iterator[tuple[Game, Asked]]:
+def games() -> Iterator[tuple[State, Asked]]:
     """The questions of some games, each with the game as the engine has it then."""
     for deal in DEALS:
         questions = sample_questions(deal)
         world, _ = questions[0]
-        game = Game(world.hands, world.rules.max_rounds, Random(world.deal))
+        game = State(world.hands, world.rules.max_rounds, Random(world.deal))
         for _, asked in questions:
             yield game, asked
             game.apply(asked.output)
@@ -124,12 +124,12 @@ def test_the_same_sizes_with_other_cards_read_alike() -> None:
     assert worlds[0] == worlds[1]
 
 
-def told_of(game: Game, seat: int, *moves: Any) -> list[str]:
+def told_of(game: State, seat: int, *moves: Any) -> list[str]:
     """The history of a seat after these moves."""
     return list(facts_of(game, seat, *moves)["history"])
 
 
-def facts_of(game: Game, seat: int, *moves: Any) -> dict[str, Any]:
+def facts_of(game: State, seat: int, *moves: Any) -> dict[str, Any]:
     """The facts of a seat after these moves."""
     book, dealt = Notebook(seat, BSRules()), [len(hand.cards) for hand in game.hands]
     book.observe(game.start, game.hands[seat].cards)

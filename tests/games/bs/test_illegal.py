@@ -6,7 +6,7 @@ import pytest
 
 from dubito.errors import IllegalOutput
 from dubito.games.bs.cards import DECK, Card
-from dubito.games.bs.engine import Game
+from dubito.games.bs.engine import State
 from tests.games.bs.kit import dealt, snapshot
 
 
@@ -74,7 +74,7 @@ def test_illegal_outputs_are_refused_and_change_nothing() -> None:
     assert game.seat == 1
 
 
-def refused(game: Game, output: Any, words: str) -> None:
+def refused(game: State, output: Any, words: str) -> None:
     """Refused in the same words by the game and by the view, in one line, and nothing has changed."""
     before = snapshot(game)
     with pytest.raises(IllegalOutput) as caught:

@@ -16,7 +16,7 @@ from bots.manual.bs.player4 import Player4
 from dubito.game.streams import DealStreams
 from dubito.games.bs.bot import BSBot
 from dubito.games.bs.cards import Card
-from dubito.games.bs.engine import Game
+from dubito.games.bs.engine import State
 from dubito.games.bs.table import Table
 from tests.games.bs.kit import play_deal
 
@@ -36,7 +36,7 @@ TURNS, LIES, CARDS, ACCUSED, RIGHT = 38.95, 0.437, 5.03, 0.331, 0.702
 
 
 @pytest.fixture(scope="module")
-def pool(at_length: bool) -> list[tuple[list[type[BSBot]], Game]]:
+def pool(at_length: bool) -> list[tuple[list[type[BSBot]], State]]:
     """Games of four different ones of the pool, with who sat where."""
     games = []
     for number in range(GAMES if at_length else GAMES // 4):
@@ -45,7 +45,7 @@ def pool(at_length: bool) -> list[tuple[list[type[BSBot]], Game]]:
     return games
 
 
-Pool = list[tuple[list[type[BSBot]], Game]]
+Pool = list[tuple[list[type[BSBot]], State]]
 
 
 def near(found: float, expected: float, games: float) -> bool:

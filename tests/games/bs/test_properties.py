@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from dubito.game import GameEvent
 from dubito.games.bs.cards import DECK, NUMBERS, PlayEvent, RoundEvent, TurnEvent, WinEvent
-from dubito.games.bs.engine import Game
+from dubito.games.bs.engine import State
 from tests.games.bs.kit import dealt
 
 
@@ -33,7 +33,7 @@ SETUPS = st.builds(
 )
 
 
-def played(setup: Setup) -> Iterator[tuple[Game, int, list[GameEvent]]]:
+def played(setup: Setup) -> Iterator[tuple[State, int, list[GameEvent]]]:
     """The game after each of its moves, with who moved and what was observed."""
     rng = Random(setup.seed)
     game = dealt(setup.seed, setup.max_rounds)

@@ -16,13 +16,13 @@ from dubito.game.streams import DealStreams
 from dubito.game.table import Entrant, play_game
 from dubito.game.table import Table as SeatedTable
 from dubito.games.bs.cards import DECK, Card, DealEvent, PlayEvent, RoundEvent, TurnEvent, WinEvent
-from dubito.games.bs.engine import SEAT_COUNTS, Game
+from dubito.games.bs.engine import SEAT_COUNTS, State
 from dubito.games.bs.table import Table
 from tests.conftest import cases
 from tests.games.bs.kit import dealt, held, snapshot, turn, with_hands
 
 
-def small(seed: int = 0, max_rounds: int = 1000) -> Game:
+def small(seed: int = 0, max_rounds: int = 1000) -> State:
     """Three cards each; seat 0 holds two of number 0."""
     return with_hands([0, 0, 5], [1, 6, 6], [2, 2, 7], [3, 8, 8], max_rounds=max_rounds, seed=seed)
 
@@ -37,7 +37,7 @@ def test_thirteen_cards_each_in_blocks_of_the_shuffled_deck() -> None:
 
 def test_bs_is_played_by_four() -> None:
     with pytest.raises(UsageError, match="by 4, not 3"):
-        Game([[], [], []], 1000, Random(0))
+        State([[], [], []], 1000, Random(0))
 
 
 def test_b1_the_numbers_asked_go_from_0_to_12_and_round_again() -> None:

@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from dubito.errors import IllegalOutput, UsageError
 from dubito.games.bs.cards import Card, HandView
-from dubito.games.bs.engine import Game
+from dubito.games.bs.engine import State
 from dubito.games.bs.game import GAME
 from dubito.games.bs.witness import BSRules
 from tests.conftest import cases
@@ -18,7 +18,7 @@ from tests.games.bs.kit import dealt, turn, with_hands
 
 def test_the_rules_are_their_defaults_or_more_rounds() -> None:
     game = GAME.deal(BSRules(), 4, Random(0))
-    assert isinstance(game, Game)
+    assert isinstance(game, State)
     assert (game.max_rounds, BSRules(max_rounds=7).max_rounds) == (1000, 7)
 
 
@@ -89,7 +89,7 @@ def test_a_game_is_a_win_a_loss_or_unfinished() -> None:
     assert GAME.results.equal_share(4) == {"wins": 0.25}
 
 
-def buckets(game: Game) -> list[str]:
+def buckets(game: State) -> list[str]:
     ending = game.ending()
     return [GAME.results.buckets[GAME.results.bucket(mark, ending.capped)] for mark in ending.marks]
 

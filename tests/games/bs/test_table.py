@@ -15,7 +15,7 @@ from dubito.game.streams import DealStreams
 from dubito.game.table import play_game
 from dubito.games.bs.bot import BSBot, missing_nodes
 from dubito.games.bs.cards import Card, DealEvent, Hand, HandView, PlayEvent, RoundEvent, TurnEvent, WinEvent
-from dubito.games.bs.engine import Game
+from dubito.games.bs.engine import State
 from dubito.games.bs.table import Table
 from tests.conftest import cases
 from tests.games.bs.kit import dealt, play_deal, seat_bots, turn, with_hands
@@ -176,5 +176,5 @@ def test_a_bot_says_which_nodes_it_leaves_unanswered() -> None:
 
 def test_the_game_needs_the_stream_it_was_dealt_from_only() -> None:
     """Two games from one seed, played alike, are one."""
-    games: list[Game] = [play_deal([CalculatingLiar] * 4, 6), play_deal([CalculatingLiar] * 4, 6)]
+    games: list[State] = [play_deal([CalculatingLiar] * 4, 6), play_deal([CalculatingLiar] * 4, 6)]
     assert games[0].ending() == games[1].ending()

@@ -8,26 +8,26 @@ from dubito.files import NoRules
 from dubito.game import Player
 from dubito.game.streams import DealStreams
 from dubito.game.table import Entrant, Table, play_game
-from dubito.games.defuse.engine import Game
+from dubito.games.defuse.engine import State
 from dubito.games.defuse.game import GAME
 from tests.games.kit import registry_of
 
 BOTS = {bot.name: bot.cls for bot in registry_of("defuse").hand_written()}
 
 
-def dealt(deal: int = 0) -> Game:
+def dealt(deal: int = 0) -> State:
     """A game that nobody has moved in."""
     game = GAME.deal(NoRules(), 2, DealStreams(0, deal).deck())
-    assert isinstance(game, Game)
+    assert isinstance(game, State)
     return game
 
 
-def with_cards(top_first: str, mine: str = "", other: str = "") -> Game:
+def with_cards(top_first: str, mine: str = "", other: str = "") -> State:
     """A game of this pile and these hands, the words being cards."""
-    return Game([mine.split(), other.split()], top_first.split()[::-1], Random(0))
+    return State([mine.split(), other.split()], top_first.split()[::-1], Random(0))
 
 
-def table_of(game: Game, *bots: type[Player], **how: Any) -> Table:
+def table_of(game: State, *bots: type[Player], **how: Any) -> Table:
     """These bots at a game."""
     return Table(game, [Entrant(bot.__name__, bot) for bot in bots], DealStreams(0, 0), **how)
 
@@ -43,7 +43,7 @@ def won_first(bots: Sequence[type[Player]], games: int, seed: int = 1) -> float:
     return wins / games
 
 
-def state_of(game: Game) -> Any:
+def state_of(game: State) -> Any:
     """All that a move may change."""
     return (
         [dict(hand) for hand in game.hands],

@@ -8,7 +8,7 @@ import pytest
 from dubito.errors import BotError
 from dubito.game.table import step
 from dubito.games.defuse.bot import DefuseBot
-from dubito.games.defuse.engine import Game, View
+from dubito.games.defuse.engine import State, View
 from tests.conftest import cases
 from tests.games.defuse.kit import BOTS, dealt, table_of, with_cards, won_first
 
@@ -144,11 +144,11 @@ WRONG = [
 ]
 
 
-def a_game() -> Game:
+def a_game() -> State:
     return with_cards("bomb nothing nothing nothing", "defuse see", "defuse")
 
 
-def played(game: Game, wrong: type[DefuseBot], **how: Any) -> Any:
+def played(game: State, wrong: type[DefuseBot], **how: Any) -> Any:
     table = table_of(game, wrong, SIMPLE, **how)
     while not game.over and not table.errors:
         step(table)

@@ -10,7 +10,7 @@ import pytest
 from dubito.errors import UsageError
 from dubito.files import NoRules
 from dubito.game import GameEvent
-from dubito.games.defuse.engine import Game
+from dubito.games.defuse.engine import State
 from dubito.games.defuse.facts import Notebook, Position, example_position, facts, from_json, steady_facts, to_json
 from dubito.games.defuse.knowledge import Pile, Witness
 from dubito.games.defuse.stand_in import act, place, read_facts
@@ -23,7 +23,7 @@ ACTS = ("draw", "skip", "bottom", "shuffle", "see")
 class Watched:
     """A game with both seats' notebooks."""
 
-    def __init__(self, game: Game) -> None:
+    def __init__(self, game: State) -> None:
         self.game = game
         self.books = [Notebook(seat, NoRules()) for seat in (0, 1)]
         self.tell([game.start])
@@ -144,7 +144,7 @@ def test_two_worlds_that_a_seat_cannot_tell_apart_read_alike() -> None:
     assert different > 40
 
 
-def other_world(deal: int) -> Game:
+def other_world(deal: int) -> State:
     """The same game, but for the other's hand and the lower half of the pile, which change cards; the bomb stays."""
     game = dealt(deal)
     theirs = [*Counter(game.hands[1]).elements()]
@@ -154,11 +154,11 @@ def other_world(deal: int) -> Game:
         if card in theirs and there:
             place = there[deal % len(there)]
             theirs[theirs.index(card)], game.pile[place] = game.pile[place], card
-    return Game([[*Counter(game.hands[0]).elements()], theirs], game.pile, Random(deal))
+    return State([[*Counter(game.hands[0]).elements()], theirs], game.pile, Random(deal))
 
 
 def test_a_look_grows_old_as_cards_are_drawn() -> None:
-    watched = Watched(Game([["defuse", "see"], ["defuse", "skip"]], PILE[::-1], Random(0)))
+    watched = Watched(State([["defuse", "see"], ["defuse", "skip"]], PILE[::-1], Random(0)))
     told = []
     for output in ("see", "draw", "draw", 2):
         watched.move(output)

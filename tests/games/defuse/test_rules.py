@@ -8,7 +8,7 @@ import pytest
 from dubito.errors import IllegalOutput, UsageError
 from dubito.files import NoRules
 from dubito.game.streams import DealStreams
-from dubito.games.defuse.engine import ALL_CARDS, Game, deal, shuffle
+from dubito.games.defuse.engine import ALL_CARDS, State, deal, shuffle
 from dubito.games.defuse.events import DrawEvent, EndEvent, HideEvent, LookEvent, PlaceEvent, PlayEvent, TakeEvent
 from dubito.games.defuse.game import GAME
 from tests.conftest import cases
@@ -173,7 +173,7 @@ def test_counts_are_what_was_done() -> None:
     assert {name: n for name, n in counts[1].items() if n} == {"turns": 1, "skip": 1}
 
 
-def conserved(game: Game) -> Counter[str]:
+def conserved(game: State) -> Counter[str]:
     held = Counter[str]()
     for cards in (*game.hands, Counter(game.pile), Counter(game.discard)):
         held.update(cards)

@@ -17,7 +17,7 @@ pyspiel = pytest.importorskip("pyspiel", reason="OpenSpiel is an extra: pip inst
 from dubito.games.openspiel.engine import members  # noqa: E402
 from dubito.games.openspiel.game import engine_of  # noqa: E402
 from dubito.games.openspiel.state import (  # noqa: E402
-    Game,
+    State,
     all_names,
     names_at,
 )
@@ -61,7 +61,7 @@ def test_names_of_a_list_are_those_of_the_moves(name: str) -> None:
     assert len({*node.answer.options}) == len(node.answer.options)
     rng = Random(2)
     for _ in range(2):
-        state = Game(engine_of(game), rng)
+        state = State(engine_of(game), rng)
         while not state.over and state.turns_played < 60:
             names = [*state.view().names.values()]
             assert {*names} <= {*node.answer.options}

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from dubito.game import Measure, Player, Results, Spec
+from dubito.game import Measure, Player, Results, Game
 
 from .state import NODES, Rules, State
 
@@ -17,7 +17,7 @@ RESULTS: Final = Results(
     seat_counts=("staked",),
 )
 
-SPEC: Final = Spec(
+SPEC: Final = Game(
     name="guess",
     summary="a guessing game",
     rules=Rules,
