@@ -13,7 +13,7 @@ from dubito.games.dubito.cards import TurnData
 class LLMBot(BotBase):
     """Asks a model at every node, by its settings `api` and `model`; OpenAIBot and AnthropicBot know their api.
 
-    It is a `BotBase` for Dubito's sake: there `Spec.walk` asks A-E, and `play` is that walk. At a game without a walk
+    It is a `BotBase` for Dubito's sake: there `Game.walk` asks A-E, and `play` is that walk. At a game without a walk
     `play` asks the one node that what it sees names, and the five methods are never called.
 
     Where the model could not answer, a bot written by hand does, which observes the whole game from the same seat.

@@ -17,7 +17,7 @@ from dubito.experiment.config import check
 from dubito.experiment.experiment import labelled_by
 from dubito.experiment.resolve import checked_models, resolve
 from dubito.experiment.run import Run
-from dubito.game import FALLBACK_OUTCOME
+from dubito.game import FALLBACK_OUTCOME, Game
 from dubito.game.find import DUBITO, Registry, find_bots
 from dubito.report.overview import comparison_in_words
 from dubito.report.run_tables import kind_of
@@ -33,13 +33,13 @@ from dubito.stats.ranking import order_of, ranking
 )
 @game_option
 @click.option("--tables", is_flag=True, help="Print all tables of both runs, and write the second's report too.")
-def demo(output: Path | None, game: str, tables: bool) -> int:
+def demo(output: Path | None, game: Game, tables: bool) -> int:
     """Play two model players against hand-written bots over HTTP, with the embedded house server in place of
     a provider (a stand-in, not a language model); then the same again offline, from the cache."""
     here = Path.cwd()
     folder = output or _free(here / "runs")
-    registry = find_bots(here, game)
-    of_game = "" if game == DUBITO else f" --game {quote(game)}"
+    registry = find_bots(here, game.name)
+    of_game = "" if game.name == DUBITO else f" --game {quote(game.name)}"
     again = f"dubito demo{of_game} --output {quote(str(folder))}"
     say("Stand-ins, no language models: the embedded house answers over HTTP, nothing\nleaves this machine.")
     first, new = _run(registry, here, folder / "live", folder / "cache", offline=False)

@@ -18,7 +18,7 @@ import click
 from dubito.cli.options import game_option, json_option
 from dubito.cli.output import note, print_document, say, table
 from dubito.errors import one_line
-from dubito.game import Family
+from dubito.game import Family, Game
 from dubito.game.find import Registry, find_bots, find_families, find_games
 
 if TYPE_CHECKING:
@@ -77,10 +77,10 @@ def _seats(seats: tuple[int, int]) -> str:
 @click.command()
 @game_option
 @json_option
-def bots(game: str, as_json: bool) -> None:
+def bots(game: Game, as_json: bool) -> None:
     """List the bots of a game: name, strategy, origin, file; then unfinished bots and files that cannot be used."""
     here = Path.cwd()
-    registry = find_bots(here, game)
+    registry = find_bots(here, game.name)
     if as_json:
         print_document(_bots_object(registry, here))
         return

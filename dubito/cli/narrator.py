@@ -32,10 +32,10 @@ class Narrator:
 
     def tell(self, session: Session) -> None:
         self._session = session
-        self._teller = told_of(session.spec).Teller(session.game, session.label)
-        self._voice(told_of(session.spec).sentence(session.game.start, session.label))
+        self._teller = told_of(session.game).Teller(session.state, session.label)
+        self._voice(told_of(session.game).sentence(session.state.start, session.label))
         while not session.over:
-            if not session.game.over:
+            if not session.state.over:
                 self._begin_move()
             try:
                 moment = next(session)
@@ -52,15 +52,15 @@ class Narrator:
 
     def thought(self, thought: Thought) -> None:
         """Say what a model thinks; with the hands, whether it is right about the bluff that it suspects."""
-        game, spec = self._session.game, self._session.spec
-        truth = spec.truth(game) if self._show_hands and not game.over else None
+        state, game = self._session.state, self._session.game
+        truth = game.truth(state) if self._show_hands and not state.over else None
         name = self._session.label(thought.seat)
-        self.aside(thought.in_words(name, question_in_words(spec, thought.node), truth))
+        self.aside(thought.in_words(name, question_in_words(game, thought.node), truth))
         self._wait_visibly()
 
     def _begin_move(self) -> None:
-        game = self._session.game
-        self._seat, turn = game.seat, game.turns_played + 1
+        state = self._session.state
+        self._seat, turn = state.seat, state.turns_played + 1
         if turn > self._turn:
             self._wait()
             self._held = self._teller.holds(self._seat) if self._show_hands else ""
@@ -86,7 +86,7 @@ class Narrator:
         for fault in moment.faults:
             note(fault)
         if forfeited:
-            self._say(forfeit_in_words(output.seat, session.label, session.spec))
+            self._say(forfeit_in_words(output.seat, session.label, session.game))
 
     def _say(self, text: str) -> None:
         self._voice(f"{max(1, self._turn):4}. {text}")
@@ -111,10 +111,10 @@ def check_save(path: Path | None) -> None:
         raise UsageError(f"cannot save {one_line(str(path))}: {one_line(reason)}")
 
 
-def save_record(path: Path, spec: Game, record: Any) -> None:
+def save_record(path: Path, game: Game, record: Any) -> None:
     """Write a game's record and say so; raises RunStopped."""
     try:
-        write_whole(path, records_of(spec).dump(record))
+        write_whole(path, records_of(game).dump(record))
     except RunStopped as error:
         raise RunStopped(f"the game was played, but {error}") from None
     say(f"record: {path}")

@@ -20,8 +20,19 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
     from pydantic.fields import FieldInfo
 
+
+class _GameName(click.ParamType):  # type: ignore[type-arg]  # not generic at run time before click 8.3
+    """Stands for the game of that name; raises UsageError."""
+
+    name = "game"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Game:
+        return find_game(value, Path.cwd()) if isinstance(value, str) else value
+
+
+GAME: Final = _GameName()
 game_option = click.option(
-    "--game", default=DUBITO, show_default=True, metavar="NAME", help="A game of `dubito games`."
+    "--game", type=GAME, default=DUBITO, show_default=True, metavar="NAME", help="A game of `dubito games`."
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead (docs/json.md).")
 
@@ -160,12 +171,12 @@ def number(text: str) -> int | str:
         return text
 
 
-def rules_from(rules: Mapping[str, Any], spec: Game) -> "BaseModel":
+def rules_from(rules: Mapping[str, Any], game: Game) -> "BaseModel":
     """The rules of a game with what flags say of them; raises UsageError."""
     from dubito.experiment.config import check  # most commands have no use for either
     from dubito.experiment.resolve import rules_of
 
-    return rules_of(check({"game": spec.name}, "the command", rules), spec)
+    return rules_of(check({"game": game.name}, "the command", rules), game)
 
 
 def run_argument(command: Callable[..., Any]) -> Callable[..., Any]:

@@ -18,7 +18,7 @@ from dubito.cli.output import Voice, note, say, voice_for
 from dubito.errors import IllegalOutput, RunStopped, UsageError, one_line
 from dubito.experiment.experiment import labelled_by, stand_ins_in_words
 from dubito.game import Game
-from dubito.game.find import DUBITO, find_bots, find_game
+from dubito.game.find import DUBITO, find_bots
 from dubito.game.person import Person
 from dubito.show.company import Opponents, as_sentence, trouble
 from dubito.show.person import Sitting, seat_person, set_up
@@ -37,7 +37,7 @@ from dubito.show.session import Moment
 @pace_option
 def play(
     bots: Sequence[str],
-    game: str,
+    game: Game,
     seed: int | None,
     deal: int,
     seat: int | None,
@@ -53,14 +53,13 @@ def play(
     A BOT is a class name, a player of --config, or a model as in openai:MODEL@PROMPT or house:MODEL.
     For a hard game: `dubito play Sherlock Sherlock`, `dubito play --game defuse Sapper`.
     """
-    spec = find_game(game, Path.cwd())
-    against = bots or Person(spec).BOTS or _anybody(spec)
-    setup = set_up(spec, against, rules_from(rules, spec), seat, seed, deal)
+    against = bots or Person(game).BOTS or _anybody(game)
+    setup = set_up(game, against, rules_from(rules, game), seat, seed, deal)
     check_save(save)
     if isinstance(sys.stdin, io.TextIOWrapper):
         sys.stdin.reconfigure(errors="replace")
     number = int(time.time() * 1000)
-    with opponents(config, setup.bots, games, number, lambda: False, server, game) as company:
+    with opponents(config, setup.bots, games, number, lambda: False, server, game.name) as company:
         kinds = dict(zip(setup.bots, company.kinds(setup.bots), strict=True))
         if stand_ins := stand_ins_in_words(kinds):
             note(stand_ins)
@@ -71,7 +70,7 @@ def play(
         note(error)
     say(f"The same cards again: {_again(sitting, config)}")
     if save is not None:
-        save_record(save, spec, sitting.finished())
+        save_record(save, game, sitting.finished())
 
 
 def _to_the_end(company: Opponents, sitting: Sitting, config: Path | None, pace: float | None) -> Sitting | None:
@@ -80,7 +79,7 @@ def _to_the_end(company: Opponents, sitting: Sitting, config: Path | None, pace:
     voice, wait = voice_for(others), waits(pace)
     _welcome(sitting, voice)
     try:
-        while not sitting.game.over:
+        while not sitting.state.over:
             try:
                 if _turn(sitting, voice) and not sitting.asked:
                     wait()
@@ -94,9 +93,9 @@ def _to_the_end(company: Opponents, sitting: Sitting, config: Path | None, pace:
     return sitting
 
 
-def _anybody(spec: Game) -> list[str]:
+def _anybody(game: Game) -> list[str]:
     """Bots for a small table of a game that names none: hand-written ones, as they come."""
-    return [bot.name for bot in find_bots(Path.cwd(), spec.name).hand_written()][: max(1, spec.seats[0] - 1)]
+    return [bot.name for bot in find_bots(Path.cwd(), game.name).hand_written()][: max(1, game.seats[0] - 1)]
 
 
 def _welcome(sitting: Sitting, voice: Voice) -> None:
@@ -111,19 +110,19 @@ def _welcome(sitting: Sitting, voice: Voice) -> None:
 
 def _turn(sitting: Sitting, voice: Voice) -> bool:
     """Make a move and tell it; returns whether there was anything to tell."""
-    before = sitting.person.cheer(sitting.game, sitting.me)
+    before = sitting.person.cheer(sitting.state, sitting.me)
     if sitting.asked:
         moment, words = _typed_move(sitting, voice)
     else:
-        if sitting.thinks(sitting.game.seat):
-            voice.thinks(sitting.label(sitting.game.seat))
+        if sitting.thinks(sitting.state.seat):
+            voice.thinks(sitting.label(sitting.state.seat))
         try:
             moment, words = sitting.step()
         finally:
             voice.heard()
     for line in words:
         voice(f"{moment.turn:4}. {line}")
-    cheer = sitting.person.cheer(sitting.game, sitting.me)
+    cheer = sitting.person.cheer(sitting.state, sitting.me)
     if cheer and not before:
         voice(cheer)
     return bool(words)
@@ -143,7 +142,7 @@ def _typed_move(sitting: Sitting, voice: Voice) -> tuple[Moment, list[str]]:
     """Ask until the answer is legal, and play it."""
     _show(sitting, voice)
     while True:
-        keys = sitting.person.keys(sitting.game)
+        keys = sitting.person.keys(sitting.state)
         line = input(f"{keys}\n> " if keys else "> ").strip() or sitting.person.ENTER
         if line in ("?", "rules"):
             for rule in sitting.rules():
@@ -156,22 +155,22 @@ def _typed_move(sitting: Sitting, voice: Voice) -> tuple[Moment, list[str]]:
                 voice(f"{turn:4}. {said}")
         elif line:
             try:
-                return sitting.step(sitting.person.read(line, sitting.game, sitting.me))
+                return sitting.step(sitting.person.read(line, sitting.state, sitting.me))
             except (IllegalOutput, UsageError) as error:
                 voice(as_sentence(str(error)))
 
 
 def _show(sitting: Sitting, voice: Voice) -> None:
     voice()
-    for line in sitting.person.sees(sitting.game, sitting.me, sitting.label):
+    for line in sitting.person.sees(sitting.state, sitting.me, sitting.label):
         voice(line)
 
 
 def _again(sitting: Sitting, config: Path | None) -> str:
     """The command that deals the same cards."""
-    setup, spec = sitting.setup, sitting.spec
-    flags = "" if spec.name == DUBITO else f" --game {spec.name}"
-    usual, said = spec.rules().model_dump(), setup.rules
+    setup, game = sitting.setup, sitting.game
+    flags = "" if game.name == DUBITO else f" --game {game.name}"
+    usual, said = game.rules().model_dump(), setup.rules
     flags += "".join(
         f" --{key.replace('_', '-')} {shlex.quote(str(said[key]))}" for key in usual if said[key] != usual[key]
     )

@@ -10,12 +10,13 @@ import click
 
 from dubito import __version__
 from dubito.cli.asking import asking_options, calls_of, progress_of, resumable, settings_of_model, watch_of
+from dubito.cli.options import GAME
 from dubito.cli.output import note, say, show
 from dubito.errors import UsageError, one_line
 from dubito.experiment.experiment import PlayerSpec, kind_of_player, stand_ins_in_words
 from dubito.experiment.resolve import PROVIDERS, CallOptions, check_asking
-from dubito.game import PlayerKind, Game
-from dubito.game.find import find_bots, find_game
+from dubito.game import Game, PlayerKind
+from dubito.game.find import find_bots
 from dubito.game.table import Entrant
 from dubito.llm.cache import SOLVED
 from dubito.llm.prompts import Prompt, load_prompt
@@ -37,7 +38,7 @@ _SHOWN = 12  # states on a terminal
 
 @click.command()
 @click.argument("players", nargs=-1, required=True, metavar="PLAYER...")
-@click.option("--game", required=True, metavar="NAME", help="A small game, as openspiel:kuhn_poker.")
+@click.option("--game", type=GAME, required=True, metavar="NAME", help="A small game, as openspiel:kuhn_poker.")
 @click.option("--draws", type=click.IntRange(1), metavar="K", help="Let players act K times in each state, and count.")
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of the draws of hand-written bots.")
 @click.option(
@@ -51,7 +52,7 @@ _SHOWN = 12  # states on a terminal
 @asking_options
 def policy(
     players: Sequence[str],
-    game: str,
+    game: Game,
     draws: int | None,
     seed: int,
     iterations: int,
@@ -65,32 +66,31 @@ def policy(
     situation how probable each of its actions is, or with --draws what it does. The same command again costs nothing.
     """
     given = {key: value for key, value in flags.items() if value is not None}
-    spec, calls = find_game(game, Path.cwd()), calls_of(given)
-    engine = _engine(spec)
+    calls, engine = calls_of(given), _engine(game)
     if len({*players}) < len(players):
         raise UsageError("a player is named twice: name each once")
     tree = Tree(engine)
-    asked = [_player(name, given, spec, tree.states, draws, calls) for name in players]
-    identity = {"policy": spec.name, "iterations": iterations, "draws": draws, "seed": seed}
-    folder = output or _folder(f"{spec.name} {iterations} {draws} {seed}", asked)
+    asked = [_player(name, given, game, tree.states, draws, calls) for name in players]
+    identity = {"policy": game.name, "iterations": iterations, "draws": draws, "seed": seed}
+    folder = output or _folder(f"{game.name} {iterations} {draws} {seed}", asked)
     _begin(folder, {**identity, "players": [{"name": one.name, "digest": _digest(one.identity)} for one in asked]})
     if not quiet:
-        note(f"{spec.name}: {len(tree.states):,} information states")
+        note(f"{game.name}: {len(tree.states):,} information states")
     with resumable(folder):
         statements = [one.state(tree.states, draws, seed, folder / f"{n}", calls, quiet) for n, one in enumerate(asked)]
         solution = solution_in(calls.cache / SOLVED, engine, iterations=iterations)
     if solution.note:
         note(solution.note)
-    _print(found := Findings(spec, tree, statements, solution, {one.name: one.kind for one in asked}))
+    _print(found := Findings(game, tree, statements, solution, {one.name: one.kind for one in asked}))
     _write(found, asked, folder)
 
 
-def _engine(spec: Game) -> Any:
+def _engine(game: Game) -> Any:
     """OpenSpiel's own game; raises UsageError where there is none."""
-    engine = getattr(spec.module("workshop"), "engine", None)
+    engine = getattr(game.module("workshop"), "engine", None)
     if engine is None:
         raise UsageError(
-            f"{spec.name} is not one of OpenSpiel's games, and only these have a policy: say openspiel:kuhn_poker"
+            f"{game.name} is not one of OpenSpiel's games, and only these have a policy: say openspiel:kuhn_poker"
         )
     return engine
 
@@ -101,13 +101,13 @@ class _Player:
     def __init__(
         self,
         name: str,
-        spec: Game,
+        game: Game,
         entrant: Entrant | None,
         prompt: Prompt | None,
         settings: ModelSettings | None,
         digest: str = "",
     ) -> None:
-        self.name, self._spec = name, spec
+        self.name, self._game = name, game
         self._entrant, self._prompt, self._settings, self._digest = entrant, prompt, settings, digest
 
     @property
@@ -127,7 +127,7 @@ class _Player:
         """What it says of every state."""
         if self._prompt is None or self._settings is None:
             assert self._entrant is not None
-            return of_bot(self._entrant, self._spec, states, draws or 100, seed)
+            return of_bot(self._entrant, self._game, states, draws or 100, seed)
         means = TrialMeans(calls, watch_of(quiet), progress_of(len(states) * (draws or 1), quiet))
         return of_model(self.name, self._prompt, self._settings, states, draws, folder, means)
 
@@ -136,25 +136,25 @@ class _Player:
         if self._prompt is None:
             return None
         node = self._prompt.game.nodes[0].name
-        texts = self._prompt.render(self._spec.module("workshop").position_at(state.history, node))
+        texts = self._prompt.render(self._game.module("workshop").position_at(state.history, node))
         return "\n\n".join(filter(None, (texts.system, *texts.history, texts.user)))
 
 
 def _player(
-    name: str, given: dict[str, Any], spec: Game, states: Sequence[InfoState], draws: int | None, calls: CallOptions
+    name: str, given: dict[str, Any], game: Game, states: Sequence[InfoState], draws: int | None, calls: CallOptions
 ) -> _Player:
     """The player of that name; raises UsageError."""
     provider, colon, model = name.partition(":")
     if not colon or provider not in PROVIDERS:
-        bot = find_bots(Path.cwd(), spec.name).find(name)
+        bot = find_bots(Path.cwd(), game.name).find(name)
         if bot.cls.is_model:
             raise UsageError(f"{one_line(name)} asks a model: say which, as in openai:MODEL or house:MODEL")
-        return _Player(name, spec, Entrant(name, bot.cls), None, None, bot.digest)
+        return _Player(name, game, Entrant(name, bot.cls), None, None, bot.digest)
     model, _, prompt = model.partition("@")
-    settings = settings_of_model(f"{provider}:{model}", given, spec)
-    check_asking(f"{provider}:{model}", settings, spec, calls)
-    of = spec if draws else spec.module("workshop").of_policies([state.history for state in states])
-    return _Player(name, spec, None, load_prompt(prompt or (_ACT if draws else _POLICY), Path.cwd(), of), settings)
+    settings = settings_of_model(f"{provider}:{model}", given, game)
+    check_asking(f"{provider}:{model}", settings, game, calls)
+    of = game if draws else game.module("workshop").of_policies([state.history for state in states])
+    return _Player(name, game, None, load_prompt(prompt or (_ACT if draws else _POLICY), Path.cwd(), of), settings)
 
 
 def _begin(folder: Path, identity: dict[str, Any]) -> None:

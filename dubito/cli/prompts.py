@@ -28,8 +28,8 @@ from dubito.experiment.replay import run_to_replay
 from dubito.experiment.resolve import check_asking, price_of_model, resolve
 from dubito.experiment.stored import Identity, opened_run
 from dubito.files import read_text
-from dubito.game import Position, Game
-from dubito.game.find import Registry, find_bots, find_game
+from dubito.game import Game, Position
+from dubito.game.find import Registry, find_bots
 from dubito.llm.prices import Price, dollars
 from dubito.llm.prompts import load_prompt, prompt_names
 from dubito.llm.settings import ModelSettings
@@ -84,9 +84,9 @@ def prompts() -> None:
 @click.command()
 @click.argument("name")
 @game_option
-def lint(name: str, game: str) -> None:
+def lint(name: str, game: Game) -> None:
     """Say how long the requests of prompt NAME are, how much of them a provider can cache, and what they leave out."""
-    prompt = load_prompt(name, Path.cwd(), find_game(game, Path.cwd()))
+    prompt = load_prompt(name, Path.cwd(), game)
     games = sample_games(prompt.game)
     advice = advice_on(prompt, games)
     cells = [
@@ -143,10 +143,10 @@ def position_of(game: Game, node: str | None, file: Path | None) -> Position:
 
 @click.command("list")
 @game_option
-def list_prompts(game: str) -> None:
+def list_prompts(game: Game) -> None:
     """List the prompts of the project and of `prompts` in this folder: name, title, digest, folder."""
-    here, spec = Path.cwd(), find_game(game, Path.cwd())
-    found = [load_prompt(name, here, spec) for name in prompt_names(here, spec)]
+    here = Path.cwd()
+    found = [load_prompt(name, here, game) for name in prompt_names(here, game)]
     rows = [[prompt.name, prompt.title, prompt.digest[:12], str(prompt.folder)] for prompt in found]
     table(f"{len(rows)} prompts", ["prompt", "title", "digest", "folder"], rows)
 
@@ -155,11 +155,10 @@ def list_prompts(game: str) -> None:
 @click.argument("name")
 @at_position
 @game_option
-def show_prompt(name: str, node: str | None, file: Path | None, game: str) -> None:
+def show_prompt(name: str, node: str | None, file: Path | None, game: Game) -> None:
     """Show the system and user text of prompt NAME (or of a folder's path) for one position."""
-    spec = find_game(game, Path.cwd())
-    position = position_of(spec, node, file)
-    say(str(load_prompt(name, Path.cwd(), spec).render(position)))
+    position = position_of(game, node, file)
+    say(str(load_prompt(name, Path.cwd(), game).render(position)))
 
 
 @click.command()
@@ -167,12 +166,12 @@ def show_prompt(name: str, node: str | None, file: Path | None, game: str) -> No
 @click.argument("other", metavar="B")
 @at_position
 @game_option
-def diff(one: str, other: str, node: str | None, file: Path | None, game: str) -> int:
+def diff(one: str, other: str, node: str | None, file: Path | None, game: Game) -> int:
     """Show how prompt B (a name, or a folder's path) differs from A in what it says at one position. Exit code 1 if it
     does."""
-    spec, here = find_game(game, Path.cwd()), Path.cwd()
-    position = position_of(spec, node, file)
-    old, new = load_prompt(one, here, spec), load_prompt(other, here, spec)
+    here = Path.cwd()
+    position = position_of(game, node, file)
+    old, new = load_prompt(one, here, game), load_prompt(other, here, game)
     lines = list(prompt_differences(old, new, position))
     for line in lines:
         say(line)
@@ -180,9 +179,9 @@ def diff(one: str, other: str, node: str | None, file: Path | None, game: str) -
         return 1
     elsewhere = []
     if node is None and file is None:
-        example = spec.facts.example_position
-        elsewhere = [name for name in nodes_of(spec) if any(prompt_differences(old, new, example(name)))]
-    same = f"the same at node {main_node(spec)}, but not at {', '.join(elsewhere)}: see it with --node"
+        example = game.facts.example_position
+        elsewhere = [name for name in nodes_of(game) if any(prompt_differences(old, new, example(name)))]
+    same = f"the same at node {main_node(game)}, but not at {', '.join(elsewhere)}: see it with --node"
     say(same if elsewhere else "the same")
     return 1 if elsewhere else 0
 
@@ -190,9 +189,9 @@ def diff(one: str, other: str, node: str | None, file: Path | None, game: str) -
 @click.command()
 @click.argument("name")
 @game_option
-def golden(name: str, game: str) -> None:
+def golden(name: str, game: Game) -> None:
     """Write what prompt NAME says at the example position of each node into its folder, as `golden/NODE.txt`."""
-    files = golden_files(load_prompt(name, Path.cwd(), find_game(game, Path.cwd())))
+    files = golden_files(load_prompt(name, Path.cwd(), game))
     write_files(files)
     for file in files:
         say(f"written: {file}")
@@ -333,7 +332,7 @@ def test(
     positions: Path | None,
     output: Path | None,
     quiet: bool,
-    game: str,
+    game: Game,
     **flags: Any,
 ) -> None:
     """Put prompt NAME to a model at recorded positions, and say what it answers, how well, and at what cost.
@@ -342,11 +341,10 @@ def test(
     """
     given = {key: value for key, value in flags.items() if value is not None}
     calls = calls_of(given)
-    spec = find_game(game, Path.cwd())
-    settings = settings_of_model(model, given, spec)
-    entries = _entries([name] if against is None else [name, against], settings, spec)
-    found = read_folder(_folder(spec) if positions is None else positions, spec)
-    check_asking(model, settings, spec, calls)
+    settings = settings_of_model(model, given, game)
+    entries = _entries([name] if against is None else [name, against], settings, game)
+    found = read_folder(_folder(game) if positions is None else positions, game)
+    check_asking(model, settings, game, calls)
     folder = output or trial_folder(entries, found)
     means = TrialMeans(calls, watch_of(quiet), progress_of(len(found) * len(entries), quiet))
     with resumable(folder):

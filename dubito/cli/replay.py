@@ -61,7 +61,7 @@ def _run(folder: Path, game: int | None, show_hands: bool, workers: int | None, 
     return 0
 
 
-def _tell(kept: StoredRun, game: int, show_hands: bool) -> int:
+def _tell(kept: StoredRun, wanted: int, show_hands: bool) -> int:
     def hear(place: Place, question: str, end: Reply | AttemptFailed) -> None:
         again = f", asked again ({place.attempt})" if place.attempt else ""
         number = f"{place.game}.{place.seat}.{place.decision}"
@@ -69,12 +69,12 @@ def _tell(kept: StoredRun, game: int, show_hands: bool) -> int:
         text = f"(no reply: {end.cause})" if isinstance(end, AttemptFailed) else end.text or "(nothing)"
         narrator.aside(f"{one_line(place.player)} says: {one_line(text, 2000)}")
 
-    narrator, spec = Narrator(show_hands), kept.registry.game
-    if game not in (games := kept.experiment.game_numbers):
+    narrator, game = Narrator(show_hands), kept.registry.game
+    if wanted not in (games := kept.experiment.game_numbers):
         raise UsageError(f"{kept.folder} keeps the games {games.start} to {games.stop - 1}: there is no game {game}")
-    table, names = table_of(kept, game, hear)
+    table, names = table_of(kept, wanted, hear)
     try:
-        narrator.tell(Session(spec, table.game, labels(names, None), moves_at(table), table=table))
+        narrator.tell(Session(game, table.state, labels(names, None), moves_at(table), table=table))
     except Differs as error:
         say(f"differs: {error}")
         return 1
@@ -83,8 +83,8 @@ def _tell(kept: StoredRun, game: int, show_hands: bool) -> int:
 
 def _record(file: Path) -> int:
     text = read_text(file)
-    spec = find_game(game_named(text, DUBITO), Path.cwd())
-    records = records_of(spec)
+    game = find_game(game_named(text, DUBITO), Path.cwd())
+    records = records_of(game)
     record = records.load(text)
     for recorded, replayed in zip_longest(record.story, records.replay(record)):
         if recorded != replayed:
@@ -92,7 +92,7 @@ def _record(file: Path) -> int:
             say(f"recorded: {recorded or '(nothing more)'}")
             say(f"replayed: {replayed or '(nothing more)'}")
             return 1
-    again = of_record(spec, record, seat_label)
+    again = of_record(game, record, seat_label)
     deque(again, maxlen=0)
-    say(f"identical: {again.game.turns_played} turns, {len(record.story)} lines of story")
+    say(f"identical: {again.state.turns_played} turns, {len(record.story)} lines of story")
     return 0

@@ -91,22 +91,22 @@ def _refuse(flags: Sequence[str], why: str) -> None:
 
 def _wanted(names: tuple[str, ...], flags: dict[str, Any]) -> TableOrder:
     server = {key: flags.pop(key) for key in ("base_url", "api_key_env")}
-    return TableOrder(names=names, server=server, **flags)
+    return TableOrder(names=names, server=server, **flags | {"game": flags["game"].name})
 
 
-def _tell(game: BotsGame, pace: float | None, show_hands: bool, save: Path | None) -> None:
+def _tell(watched: BotsGame, pace: float | None, show_hands: bool, save: Path | None) -> None:
     """Play the game and tell it; raises RunStopped, one sentence, where a model cannot be asked."""
-    if stand_ins := stand_ins_in_words(dict(zip(game.names, game.kinds, strict=True))):
+    if stand_ins := stand_ins_in_words(dict(zip(watched.names, watched.kinds, strict=True))):
         note(stand_ins)
-    voice = voice_for([game.label(seat) for seat in range(len(game.names))])
+    voice = voice_for([watched.label(seat) for seat in range(len(watched.names))])
     narrator = Narrator(show_hands, voice, waits(pace))
-    session = game.begin(narrator.thought)
+    session = watched.begin(narrator.thought)
     try:
         narrator.tell(session)
     except Suspended as error:
         raise RunStopped(f"the game is paused ({error}): the same command continues it, from the cache") from None
     if save is not None:
-        save_record(save, game.spec, game.record(session))
+        save_record(save, watched.game, watched.record(session))
 
 
 LOOK: Final = 0.5  # seconds between two looks whether another game is finished
@@ -146,7 +146,7 @@ def _tell_followed(followed: FollowedRun, game: int, wait: Callable[[], None], s
     moves = session.move
 
     def move() -> Any:
-        for thought in thoughts.pop((session.game.turns_played + 1, session.game.seat), ()):
+        for thought in thoughts.pop((session.state.turns_played + 1, session.state.seat), ()):
             narrator.thought(thought)
         return moves()
 
@@ -198,7 +198,7 @@ def _play(game: BotsGame, live: LiveGame, wait: Callable[[], None], stop: thread
     try:
         session = live.play(wait, stop)
         if session.over and save is not None:
-            save_record(save, game.spec, game.record(session))
+            save_record(save, game.game, game.record(session))
     except DubitoError as error:
         live.trouble = trouble(error)
         note(f"dubito: {error}")

@@ -103,7 +103,7 @@ def _late_questions(
             break
         played, turns = table(game, Models(listeners)), 0
         with suppress(BotError):  # the run will name it
-            while not played.game.over and turns < _LATE:
+            while not played.state.over and turns < _LATE:
                 step(played)
                 turns += 1
     return {name: listener.heard for name, listener in listeners.items()}

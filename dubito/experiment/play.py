@@ -204,10 +204,10 @@ class ChunkPlayer:
 
         journal = Journal()
         table = self.table(deal, lineup, streams, models, journal)
-        deal_as_json, outputs = self._game.deal_to_json(table.game), []
+        deal_as_json, outputs = self._game.deal_to_json(table.state), []
         statements: list[Statement] = []
-        while not table.game.over:
-            truth = self._game.truth(table.game)  # no player can reach it
+        while not table.state.over:
+            truth = self._game.truth(table.state)  # no player can reach it
             output, _ = step(table)
             if output is not None:
                 outputs.append(self._game.output_to_json(output))
@@ -217,7 +217,7 @@ class ChunkPlayer:
             from dubito.game.record import Forfeit  # late: games without models keep no record
 
             outputs.append(asdict(Forfeit(table.errors[0].seat)))
-        outcome = outcome_of(table.game, lineup.seats, lineup.contender_seat, table.fallback_turns)
+        outcome = outcome_of(table.state, lineup.seats, lineup.contender_seat, table.fallback_turns)
         record = json.dumps({**deal_as_json, "outputs": outputs}, separators=(",", ":"))
         return GamePlayed(
             lineup.game,

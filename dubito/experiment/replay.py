@@ -83,29 +83,29 @@ class LieCounts:
         return clustered_rate(*self.sums[player, lie])
 
 
-def lies_told(kept: StoredRun, game: int) -> list[ToldLie]:
+def lies_told(kept: StoredRun, number: int) -> list[ToldLie]:
     """The lies of a game in their order: with models from its record, else played again from its seed.
 
     Raises UsageError if it is not the game that the run keeps.
     """
-    spec, experiment = kept.registry.game, kept.experiment
-    assert spec.lie is not None
-    ((row, record),) = kept.db.read("SELECT outcome, record FROM games WHERE game = ?", (game,))
-    outcome = outcome_in(row, spec.results, len(experiment.players), kept.db.path)
-    streams = DealStreams(experiment.seed, game // experiment.games_per_deal)
-    state = spec.deal(spec.rules_of_run(experiment.rules), len(outcome.seats), streams.deck())
+    game, experiment = kept.registry.game, kept.experiment
+    assert game.lie is not None
+    ((row, record),) = kept.db.read("SELECT outcome, record FROM games WHERE game = ?", (number,))
+    outcome = outcome_in(row, game.results, len(experiment.players), kept.db.path)
+    streams = DealStreams(experiment.seed, number // experiment.games_per_deal)
+    state = game.deal(game.rules_of_run(experiment.rules), len(outcome.seats), streams.deck())
     ended: State = state
     if record is None:
-        table, _ = kept.player.table_of(game, None, Journal())
-        ended, outputs = table.game, []
+        table, _ = kept.player.table_of(number, None, Journal())
+        ended, outputs = table.state, []
         while not ended.over:
             outputs.append(step(table, announce=True)[0])
     else:
-        outputs = [output_of(spec, output) for output in record_in(record, kept.db.path)["outputs"]]
+        outputs = [output_of(game, output) for output in record_in(record, kept.db.path)["outputs"]]
     told, moves = list[ToldLie](), Counter[int]()
     for output in outputs:
         moves[state.seat] += 1
-        if output is not None and not isinstance(output, Forfeit) and (lie := spec.lie(state, output)):
+        if output is not None and not isinstance(output, Forfeit) and (lie := game.lie(state, output)):
             told.append(ToldLie(state.seat, moves[state.seat], lie))
         if output is not None:
             make_move(state, output)

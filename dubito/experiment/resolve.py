@@ -17,7 +17,7 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 from dubito.errors import UsageError, nearest_first, one_line, suggestion
 from dubito.experiment.config import Config, PlayerEntry, sentence_of
 from dubito.experiment.experiment import Experiment, OnUnusable, PlayerSpec
-from dubito.game import Player, Game
+from dubito.game import Game, Player
 from dubito.game.find import DUBITO, Bot, Registry, source_of
 from dubito.llm.budget import Caps
 from dubito.llm.gate import PATIENCE

@@ -17,7 +17,7 @@ from dubito.experiment.resolve import CallOptions, model_specs
 from dubito.experiment.stored import opened_run
 from dubito.experiment.threads import ThreadedChunks
 from dubito.experiment.workers import Crew, Stop, play_chunks, until_cut
-from dubito.game import PlayerKind, Game
+from dubito.game import Game, PlayerKind
 from dubito.game.find import Registry
 from dubito.game.table import Table
 from dubito.llm.request import Interrupted

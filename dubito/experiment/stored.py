@@ -25,7 +25,7 @@ from dubito.experiment.experiment import (
     labelled_by,
 )
 from dubito.files import fault
-from dubito.game import PlayerKind, Game
+from dubito.game import Game, PlayerKind
 from dubito.game.find import DUBITO, Registry, find_bots, find_game
 from dubito.stats.ranking import Contender, contenders_of
 from dubito.stats.tally import Outcome, Tally, kept_tally, outcome_in

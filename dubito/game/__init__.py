@@ -1,10 +1,10 @@
 """What the harness knows of a game: all that packages outside `dubito/games` may know of one.
 
-A game is a `Spec`. Dealt, it is a `State` that is driven by its outputs: `view()` is what the seat to move sees,
+A game is a `Game`. Dealt, it is a `State` that is driven by its outputs: `view()` is what the seat to move sees,
 `apply(output)` makes its move and returns what the table observes. Bots are `Player`s of the game's own base class.
 Beside its `game.py`, a game's package may hold modules that are found by name: `facts` (`Facts`: what prompts say),
 `stand_in` (`MODELS`: what the house answers), `words` (for viewer, terminal and who sits at the table). Those of a
-`Family` have an `of(spec)` that gives what one of its games has.
+`Family` have an `of(game)` that gives what one of its games has.
 
 What it counts and what of that is rated is its `Results`; the results of a run are in stats/ranking.py.
 """
@@ -246,7 +246,7 @@ class Results:
     unfinished: str | None = None  # the bucket of games that have no standing
     ended: Callable[[int, bool], str] | None = None  # of a mark, capped: how a seat ended; None: as `endings` has it
     turns_in_words: Callable[[Sequence[float]], str] = lambda means: f"{means[0]:.1f}"  # of the game's counts a game
-    lies: str = ""  # of the habits, in a game with lies: the share of moves that are (Spec.lie)
+    lies: str = ""  # of the habits, in a game with lies: the share of moves that are (Game.lie)
     lies_in_words: str = ""  # what is a lie by choice, and what is a forced one
     lie_nodes: tuple[str, ...] = ()  # where a yes means to lie
     charted: tuple[str, ...] = ()  # the habits that are drawn, shares all of them; neighbours are ordered by the first
@@ -427,3 +427,6 @@ class Game:
         path = next(filter(find_spec, paths), None)
         module: Any = import_module(path) if path else None
         return module.of(self) if hasattr(module, "of") else module
+
+
+Spec = Game  # its name before 24 November 2026

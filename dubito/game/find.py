@@ -27,7 +27,7 @@ from typing import Any, Final, Literal, NamedTuple
 
 import dubito
 from dubito.errors import UsageError, one_line, suggestion
-from dubito.game import Family, Player, Game
+from dubito.game import Family, Game, Player
 from dubito.game.native import compiled_twin
 
 
@@ -108,18 +108,18 @@ def game_names(working_directory: Path) -> list[str]:
     return sorted(folder.name for folder in _folders(working_directory))
 
 
-def digest_of_game(spec: Game, working_directory: Path) -> str:
+def digest_of_game(game: Game, working_directory: Path) -> str:
     """A hash over the sources of a game's package, and the version of the library that has its rules."""
-    return _versioned(_digest(next(one for one in _folders(working_directory) if one.name == spec.folder)), spec)
+    return _versioned(_digest(next(one for one in _folders(working_directory) if one.name == game.folder)), game)
 
 
-def source_of(spec: Game, working_directory: Path) -> str:
+def source_of(game: Game, working_directory: Path) -> str:
     """What a run's identity has of its game: the same digest, or that of the sources whose games it still plays."""
-    return _versioned(spec.plays_as, spec) if spec.plays_as else digest_of_game(spec, working_directory)
+    return _versioned(game.plays_as, game) if game.plays_as else digest_of_game(game, working_directory)
 
 
-def _versioned(digest: str, spec: Game) -> str:
-    return sha256(f"{digest}\0{spec.version}".encode()).hexdigest() if spec.version else digest
+def _versioned(digest: str, game: Game) -> str:
+    return sha256(f"{digest}\0{game.version}".encode()).hexdigest() if game.version else digest
 
 
 def _digest(folder: Path) -> str:
@@ -150,7 +150,7 @@ def _load_game(folder: Path) -> Game | Family:
         module = _import_from(folder.parent.resolve(), folder.name, file.stem)
     game = getattr(module, "GAME", None) or getattr(module, "SPEC", None)
     if not isinstance(game, Game | Family):
-        raise UsageError(f"{one_line(str(file))} defines no game: it needs `GAME = Spec(...)` of dubito.game")
+        raise UsageError(f"{one_line(str(file))} defines no game: it needs `GAME = Game(...)` of dubito.game")
     if game.name != folder.name:
         raise UsageError(f"{one_line(str(file))}: the game is named {game.name!r}: name it as its folder")
     return game
@@ -290,13 +290,13 @@ class Registry:
 
 def find_bots(working_directory: Path, game: str = DUBITO) -> Registry:
     """Load every bot file of a game, the project's and the working directory's; raises UsageError for no such game."""
-    spec, own = find_game(game, working_directory), _pin_own_package()
+    found_game, own = find_game(game, working_directory), _pin_own_package()
     found: dict[str, list[Bot]] = {}
     broken, elsewhere = [], dict[str, str]()
-    for kind, file in _files([own, working_directory / "bots"], spec.folder):
+    for kind, file in _files([own, working_directory / "bots"], found_game.folder):
         try:
-            bot = _load_bot(kind, file, own, spec)
-            if why := spec.cannot_play(bot.cls):
+            bot = _load_bot(kind, file, own, found_game)
+            if why := found_game.cannot_play(bot.cls):
                 elsewhere[bot.name] = why
                 continue
         except _UnusableError as error:
@@ -313,7 +313,7 @@ def find_bots(working_directory: Path, game: str = DUBITO) -> Registry:
             reason = f"the name {name} is used by {files}: rename one class and its file"
             broken += [BrokenBot(bot.file, bot.kind, reason, name) for bot in twins]
     bots = {name: twins[0] for name, twins in found.items() if len(twins) == 1}
-    return Registry(spec, bots, broken, working_directory, elsewhere)
+    return Registry(found_game, bots, broken, working_directory, elsewhere)
 
 
 class _UnusableError(Exception):

@@ -5,16 +5,16 @@ from dataclasses import dataclass
 from typing import Any, Final, cast
 
 from dubito.errors import UsageError, one_line
-from dubito.game import Bool, Cards, Choice, Node, Game
+from dubito.game import Bool, Cards, Choice, Game, Node
 from dubito.game.streams import DealStreams
 from dubito.game.words import Label
 
 _YES: Final = {"yes": True, "y": True, "no": False, "n": False}
 
 
-def _words(spec: Game) -> Any:
+def _words(game: Game) -> Any:
     """What the game's own module says of people, None without one."""
-    return spec.module("words", before="person")
+    return game.module("words", before="person")
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,20 +26,20 @@ class Option:
     values: Sequence[tuple[Any, str]]
 
 
-def options_of(spec: Game) -> list[Option]:
+def options_of(game: Game) -> list[Option]:
     """What of a game's rules a page offers: what its module says."""
-    return [Option(*option) for option in getattr(_words(spec), "OPTIONS", ())]
+    return [Option(*option) for option in getattr(_words(game), "OPTIONS", ())]
 
 
-def lead_of(spec: Game) -> str:
+def lead_of(game: Game) -> str:
     """A game in a sentence or two."""
-    return str(getattr(_words(spec), "LEAD", f"{spec.summary}."))
+    return str(getattr(_words(game), "LEAD", f"{game.summary}."))
 
 
-def bots_of(spec: Game, there: Sequence[Any]) -> list[str]:
+def bots_of(game: Game, there: Sequence[Any]) -> list[str]:
     """Whom a person plays against if they say nothing, of those who are `there`: never nobody."""
     names = [one.name for one in there if not one.asks]
-    return [name for name in Person(spec).BOTS if name in names] or names
+    return [name for name in Person(game).BOTS if name in names] or names
 
 
 class Person:
@@ -48,8 +48,8 @@ class Person:
     What it leaves unsaid of a game whose every move is one node's answer is typed by the kind of that answer.
     """
 
-    def __init__(self, spec: Game) -> None:
-        self._spec, self._module = spec, _words(spec)
+    def __init__(self, game: Game) -> None:
+        self._game, self._module = game, _words(game)
 
     def _own(self, name: str) -> Any:
         return getattr(self._module, name, None)
@@ -69,7 +69,7 @@ class Person:
         """How a move is typed."""
         if how := self._own("HOW"):
             return cast(str, how)
-        kinds = " ".join(dict.fromkeys(_how(node) for node in self._spec.nodes))
+        kinds = " ".join(dict.fromkeys(_how(node) for node in self._game.nodes))
         return f"{kinds} `rules` tells the rules, `hand` what you see, `log` what happened; Ctrl-D leaves the table."
 
     @property
@@ -124,7 +124,7 @@ class Person:
 
     def output(self, node: Node, answer: Any, game: Any, seat: int) -> Any:
         """The output that this answer is; raises IllegalOutput if it is none."""
-        return self._spec.output_of(node.name, answer, game.cards(seat, DealStreams(0, 0).seat(seat)))
+        return self._game.output_of(node.name, answer, game.cards(seat, DealStreams(0, 0).seat(seat)))
 
     def why_illegal(self, game: Any, output: Any) -> str | None:
         """Why the seat to move may not do this, in the engine's words."""
@@ -139,10 +139,10 @@ class Person:
         if not game.over:
             return ""
         ending = game.ending()
-        return f"\n  *  For you: {self._spec.results.ended_in_words(ending.marks[seat], ending.capped)}.  *\n"
+        return f"\n  *  For you: {self._game.results.ended_in_words(ending.marks[seat], ending.capped)}.  *\n"
 
     def _node(self, game: Any) -> Node:
-        return self._spec.node(game.view().node)
+        return self._game.node(game.view().node)
 
 
 def wanted(node: Node) -> str:

@@ -63,7 +63,7 @@ class Recorder(Protocol):
 class Records(Protocol):
     """How a game's records are made, written and read. What a record is, is the game's; it has a `story`."""
 
-    def recorder(self, game: Any, rules: Mapping[str, Any]) -> Recorder:
+    def recorder(self, state: Any, rules: Mapping[str, Any]) -> Recorder:
         """A recorder of a game just dealt."""
 
     def dump(self, record: Any) -> str:
@@ -79,10 +79,10 @@ class Records(Protocol):
         """The game as it was dealt, and its outputs; raises UsageError if it is not dealt so."""
 
 
-def records_of(spec: Game) -> Records:
+def records_of(game: Game) -> Records:
     """The records of a game."""
-    module = spec.module("record")
-    return _PlainRecords(spec) if module is None else cast(Records, module)
+    module = game.module("record")
+    return _PlainRecords(game) if module is None else cast(Records, module)
 
 
 def game_named(text: str, otherwise: str) -> str:
@@ -191,11 +191,11 @@ def _format() -> TypeAdapter[GameRecord]:
 class _Recorder:
     """Collects what a record holds."""
 
-    def __init__(self, spec: Game, game: State, rules: Mapping[str, Any]) -> None:
-        self._spec, self._game, self._rules = spec, game, dict(rules)
-        self._teller = told_of(spec).Teller(game, seat_label)
-        self._seat = game.seat
-        self.dealt = spec.deal_to_json(game)
+    def __init__(self, game: Game, state: State, rules: Mapping[str, Any]) -> None:
+        self._game, self._state, self._rules = game, state, dict(rules)
+        self._teller = told_of(game).Teller(state, seat_label)
+        self._seat = state.seat
+        self.dealt = game.deal_to_json(state)
         self.outputs: list[Any] = []
         self.story: list[str] = []
 
@@ -203,36 +203,36 @@ class _Recorder:
         """Keep one move, or the forfeit that ended the game."""
         if isinstance(output, Forfeit):
             self.outputs.append(asdict(output))
-            self.story.append(f"turn {turn}: {forfeit_in_words(output.seat, seat_label, self._spec)}")
+            self.story.append(f"turn {turn}: {forfeit_in_words(output.seat, seat_label, self._game)}")
             return
-        self.outputs.append(self._spec.output_to_json(output))
+        self.outputs.append(self._game.output_to_json(output))
         for line in self._teller.moved(self._seat, output, events):
             truth = line.truth and f"[{line.truth}]"
             self.story.append(f"turn {turn}: {' '.join(filter(None, (line.said, truth)))}")
-        self._seat = self._game.seat
+        self._seat = self._state.seat
 
     def end(self) -> list[str]:
         """The last lines of a finished game's story."""
         return [*self._teller.ending(), seal(self.dealt, self.outputs)]
 
     def record(
-        self, game: State, players: Sequence[str], seed: int, deal: int, number: int | None = None
+        self, state: State, players: Sequence[str], seed: int, deal: int, number: int | None = None
     ) -> GameRecord:
         """The finished game."""
         story = [*self.story, *self.end()]
-        name, rules, dealt = self._spec.name, self._rules, self.dealt
+        name, rules, dealt = self._game.name, self._rules, self.dealt
         return GameRecord(name, list(players), rules, seed, deal, dealt, self.outputs, story, number)
 
 
 class _PlainRecords:
     """Records in the form that every game can have; the seed deals their games again."""
 
-    def __init__(self, spec: Game) -> None:
-        self._spec = spec
+    def __init__(self, game: Game) -> None:
+        self._game = game
 
-    def recorder(self, game: State, rules: Mapping[str, Any]) -> _Recorder:
+    def recorder(self, state: State, rules: Mapping[str, Any]) -> _Recorder:
         """A recorder of a game just dealt."""
-        return _Recorder(self._spec, game, rules)
+        return _Recorder(self._game, state, rules)
 
     def dump(self, record: GameRecord) -> str:
         """The record as JSON."""
@@ -242,46 +242,46 @@ class _PlainRecords:
         """The inverse; raises UsageError."""
         try:
             record = _format().validate_json(text)
-            if record.game != self._spec.name:
-                raise UsageError(f"this is a game of {one_line(record.game, 60)}, not of {self._spec.name}")
-            self._spec.rules(**record.rules)
+            if record.game != self._game.name:
+                raise UsageError(f"this is a game of {one_line(record.game, 60)}, not of {self._game.name}")
+            self._game.rules(**record.rules)
         except ValidationError as error:
             raise UsageError(f"this is no game record: {fault(error)}") from None
         return record
 
     def replay(self, record: GameRecord) -> Iterator[str]:
         """Tell the game anew; a refused output ends the story with a line that says so."""
-        game, outputs = self.opened(record)
-        recorder, told = self.recorder(game, record.rules), 0
+        state, outputs = self.opened(record)
+        recorder, told = self.recorder(state, record.rules), 0
         for output in outputs:
-            turn = game.turns_played + 1
+            turn = state.turns_played + 1
             try:
-                recorder.add(turn, output, make_move(game, output))
+                recorder.add(turn, output, make_move(state, output))
             except IllegalOutput as error:
                 yield f"turn {turn}: refused: {error}"
                 return
             yield from recorder.story[told:]
             told = len(recorder.story)
-        yield from recorder.end() if game.over else ["The outputs end before the game does."]
+        yield from recorder.end() if state.over else ["The outputs end before the game does."]
 
     def opened(self, record: GameRecord) -> tuple[State, Iterator[Any]]:
         """The game as its seed deals it, and its outputs."""
-        spec = self._spec
+        game = self._game
         streams = DealStreams(record.seed, record.deal)
-        game = spec.deal(spec.rules(**record.rules), len(record.players), streams.deck())
-        if spec.deal_to_json(game) != record.dealt:
+        state = game.deal(game.rules(**record.rules), len(record.players), streams.deck())
+        if game.deal_to_json(state) != record.dealt:
             raise UsageError("the record's cards are not those that its seed deals: it was changed or is damaged")
-        return game, (output_of(spec, output) for output in record.outputs)
+        return state, (output_of(game, output) for output in record.outputs)
 
 
-def output_of(spec: Game, kept: Any) -> Any:
+def output_of(game: Game, kept: Any) -> Any:
     """An output as it was kept; raises UsageError if it is none."""
-    if spec.forfeits and isinstance(kept, dict) and list(kept) == ["seat"] and type(kept["seat"]) is int:
+    if game.forfeits and isinstance(kept, dict) and list(kept) == ["seat"] and type(kept["seat"]) is int:
         return Forfeit(kept["seat"])
     try:
-        return spec.output_from_json(kept)
+        return game.output_from_json(kept)
     except (TypeError, ValueError, LookupError, DubitoError):
-        raise UsageError(f"an output is none of {spec.name}: {one_line(json.dumps(kept), 80)}") from None
+        raise UsageError(f"an output is none of {game.name}: {one_line(json.dumps(kept), 80)}") from None
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from dubito.game.streams import DealStreams
 
 
 class _Forfeitable(Protocol):
-    """A state of a game whose `Spec` says that it can be forfeited."""
+    """A state of a game whose `Game` says that it can be forfeited."""
 
     def forfeit(self, seat: int) -> None:
         """This seat has failed: the game is over, as the game has it."""
@@ -35,7 +35,7 @@ class Table:
 
     def __init__(
         self,
-        game: State,
+        state: State,
         entrants: Sequence[Entrant],
         streams: DealStreams,
         *,
@@ -50,22 +50,22 @@ class Table:
         `number` is the game's in its run, `services` what its model players need, by seat. Raises BotError
         if one fails, unless there is a `fallback` or the game `forfeits`.
         """
-        self.game: Any = game  # the game's own package knows more of it than a State
+        self.state: Any = state  # the game's own package knows more of it than a State
         self.deal, self.number = deal, number
         self.entrants = entrants
         self.errors: list[BotError] = []
         self.fallback_turns = [0] * len(entrants)
         self._fallback, self.forfeits = fallback, forfeits
-        self._seatings, rules = [], getattr(game, "rules", None)
+        self._seatings, rules = [], getattr(state, "rules", None)
         for seat in range(len(entrants)):
             service = services[seat] if services else None
-            look = partial(game.cards, seat)
+            look = partial(state.cards, seat)
             self._seatings.append(Seating(seat, number, deal, streams.seat(seat), look, service, rules))
         self._substitutes: dict[int, Player] = {}
         self.players = [self._seat(seat, entrant) for seat, entrant in enumerate(entrants)]
         self.watchers = [seat for seat, player in enumerate(self.players) if player is not None and player.observes()]
         if self.watchers:
-            self.tell([game.start], 1)
+            self.tell([state.start], 1)
 
     def _seat(self, seat: int, entrant: Entrant) -> Player | None:
         try:
@@ -87,8 +87,8 @@ class Table:
         if self._fallback is None and not self.forfeits:
             raise error
         self.errors.append(error)
-        if self.forfeits and not self.game.over:
-            cast(_Forfeitable, self.game).forfeit(seat)
+        if self.forfeits and not self.state.over:
+            cast(_Forfeitable, self.state).forfeit(seat)
 
     def tell(self, events: Sequence[GameEvent], turn: int) -> None:
         """Let everyone observe who is in the game at that moment; a winner sees its win, then no more (R26)."""
@@ -114,37 +114,37 @@ def step(table: Table, announce: bool = False) -> tuple[Any, Sequence[Any]]:
     `announce` is set or somebody observes. Raises BotError if the player fails and the table has neither fallback nor
     forfeits.
     """
-    game = table.game
-    seat = game.seat
+    state = table.state
+    seat = state.seat
     if table.watchers:
         announce = True
     player = table.players[seat]
     if player is not None:
         try:
-            output = player.play(game.view())
-            events = game.apply(output, announce)
+            output = player.play(state.view())
+            events = state.apply(output, announce)
         except BaseException as error:  # see _blame
-            table.failed(seat, game.turns_played + 1, _blame("play", error))
+            table.failed(seat, state.turns_played + 1, _blame("play", error))
         else:
             if announce:
-                output = game.copy_of(output)  # its lists are the bot's own, who may change them when it observes
-                table.tell(events, game.turns_played)
+                output = state.copy_of(output)  # its lists are the bot's own, who may change them when it observes
+                table.tell(events, state.turns_played)
             return output, events
-    if game.over:  # forfeited
+    if state.over:  # forfeited
         return None, []
     table.fallback_turns[seat] += 1
-    output = table.substitute(seat).play(game.view())
-    events = game.apply(output, announce)
-    table.tell(events, game.turns_played)
+    output = table.substitute(seat).play(state.view())
+    events = state.apply(output, announce)
+    table.tell(events, state.turns_played)
     return output, events
 
 
 def play_game(table: Table) -> Any:
     """Step the game to its end and return it."""
-    game = table.game
-    while not game.over:
+    state = table.state
+    while not state.over:
         step(table)
-    return game
+    return state
 
 
 def _blame(method: str, error: BaseException) -> str:

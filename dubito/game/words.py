@@ -7,7 +7,7 @@ from functools import cache
 from typing import Any, Final, Protocol, cast
 
 from dubito.errors import one_line
-from dubito.game import GameEvent, Game, State
+from dubito.game import Game, GameEvent, State
 
 Label = Callable[[int], str]  # names a seat in a sentence
 ME: Final = "\0"  # the label of the seat that a sentence is for, until `to_me` speaks to it; no name contains it
@@ -81,16 +81,16 @@ def marks_of(teller: Teller) -> Marks:
     return marks() if marks else Marks()
 
 
-def question_in_words(spec: Game, node: str) -> str:
+def question_in_words(game: Game, node: str) -> str:
     """What a node asks, short: from the `QUESTIONS` of the game's words, or by the name of the bots' method."""
-    questions: Mapping[str, str] = getattr(told_of(spec), "QUESTIONS", {})
-    return questions.get(node) or f"{spec.node(node).method.replace('_', ' ').capitalize()}?"
+    questions: Mapping[str, str] = getattr(told_of(game), "QUESTIONS", {})
+    return questions.get(node) or f"{game.node(node).method.replace('_', ' ').capitalize()}?"
 
 
-def told_of(spec: Game) -> Told:
+def told_of(game: Game) -> Told:
     """The words of a game."""
-    module = spec.module("words", before="told")
-    return cast(Told, module) if hasattr(module, "Teller") else _PlainTold(spec)
+    module = game.module("words", before="told")
+    return cast(Told, module) if hasattr(module, "Teller") else _PlainTold(game)
 
 
 def seat_label(seat: int) -> str:
@@ -117,9 +117,9 @@ def names_to(players: Sequence[str], me: int | None) -> list[str]:
     return ["You" if seat == me else label(seat) for seat in range(len(players))]
 
 
-def in_words_to(spec: Game, events: Sequence[GameEvent], label: Label, me: int) -> list[str]:
+def in_words_to(game: Game, events: Sequence[GameEvent], label: Label, me: int) -> list[str]:
     """What the person at this seat observes of a move, in sentences to them."""
-    told = told_of(spec)
+    told = told_of(game)
     return [
         told.to_me(sentence)
         for event in events
@@ -128,25 +128,25 @@ def in_words_to(spec: Game, events: Sequence[GameEvent], label: Label, me: int) 
     ]
 
 
-def forfeit_in_words(seat: int, label: Label, spec: Game) -> str:
+def forfeit_in_words(seat: int, label: Label, game: Game) -> str:
     """That a seat has ended the game by a mistake."""
-    return f"{label(seat)} has failed: the game is over, and {spec.forfeit_means}."
+    return f"{label(seat)} has failed: the game is over, and {game.forfeit_means}."
 
 
 class _PlainTold:
     """The words of a game that has none."""
 
-    def __init__(self, spec: Game) -> None:
-        self._spec = spec
+    def __init__(self, game: Game) -> None:
+        self._game = game
 
     @property
     def Teller(self) -> Callable[[State, Label], Teller]:  # noqa: N802
         """By a game just dealt."""
-        return lambda game, label: _PlainTeller(self._spec, game, label)
+        return lambda state, label: _PlainTeller(self._game, state, label)
 
     def rules(self, rules: Any, seats: int) -> list[str]:
         """What the game says of itself, and its rules' values."""
-        return [f"{said}." for said in (self._spec.summary, self.in_short(rules)) if said]
+        return [f"{said}." for said in (self._game.summary, self.in_short(rules)) if said]
 
     def in_short(self, rules: Any) -> str:
         """Each rule with its value."""
@@ -170,10 +170,10 @@ def _values(event: Any) -> dict[str, Any]:
 class _PlainTeller:
     """Tells a game by its outputs, as they are kept."""
 
-    def __init__(self, spec: Game, game: State, label: Label) -> None:
-        self._spec, self._game, self._label = spec, game, label
-        self._told = _PlainTold(spec)
-        self._dealt = json.dumps(spec.deal_to_json(game), ensure_ascii=False)
+    def __init__(self, game: Game, state: State, label: Label) -> None:
+        self._game, self._state, self._label = game, state, label
+        self._told = _PlainTold(game)
+        self._dealt = json.dumps(game.deal_to_json(state), ensure_ascii=False)
 
     def holds(self, seat: int) -> str:
         """Nobody can say."""
@@ -181,7 +181,7 @@ class _PlainTeller:
 
     def moved(self, seat: int, output: Any, events: Sequence[Any]) -> list[Line]:
         """The events' fields, beside what was given back."""
-        given = json.dumps(self._spec.output_to_json(output), ensure_ascii=False)
+        given = json.dumps(self._game.output_to_json(output), ensure_ascii=False)
         said = [self._told.sentence(event, self._label) for event in events if event.only is None]
         return [Line(" ".join(said), f"{self._label(seat)} gives {given}")]
 
@@ -191,7 +191,7 @@ class _PlainTeller:
 
     def ending(self) -> list[str]:
         """What each seat came to."""
-        ending, results = self._game.ending(), self._spec.results
+        ending, results = self._state.ending(), self._game.results
         ended = [results.ended_in_words(mark, ending.capped) for mark in ending.marks]
         seats = ", ".join(f"{self._label(seat)}: {how}" for seat, how in enumerate(ended))
         return [f"The game is over. {seats}."]

@@ -17,7 +17,7 @@ from threading import Lock
 from typing import IO, Any, Final
 
 from dubito.errors import UsageError, nearest_first
-from dubito.game import STATED, HousePolicy, Game
+from dubito.game import STATED, Game, HousePolicy
 from dubito.game.find import DUBITO
 from dubito.house.faults import CONTENT_FAULTS, PAGE, ContentFault, Delivery, Faults
 from dubito.house.request import TRY_HEADER, HeardRequest, JsonBody, Opinion, Refusal, answer_text, canonical_bytes

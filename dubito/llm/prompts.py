@@ -23,7 +23,7 @@ from pydantic import Field, ValidationError, field_validator
 import dubito
 from dubito.errors import UsageError, one_line, suggestion
 from dubito.files import Checked, fault, from_yaml
-from dubito.game import STATED, Position, Game
+from dubito.game import STATED, Game, Position
 from dubito.game.find import DUBITO, find_game
 from dubito.llm import answers
 from dubito.llm.templates import (

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from dubito.errors import BotError, one_line
-from dubito.game import Seating, Game, make_player
+from dubito.game import Game, Seating, make_player
 from dubito.game.streams import DealStreams
 from dubito.game.table import Entrant
 from dubito.llm.prompts import Prompt
@@ -33,12 +33,12 @@ class StatedPolicy:
     spent: Spend | None = None  # by a model, now
 
 
-def names_of(spec: Game, state: InfoState) -> Mapping[int, str]:
-    names: Mapping[int, str] = spec.module("workshop").view_at(state.history).names
+def names_of(game: Game, state: InfoState) -> Mapping[int, str]:
+    names: Mapping[int, str] = game.module("workshop").view_at(state.history).names
     return names
 
 
-def of_bot(entrant: Entrant, spec: Game, states: Sequence[InfoState], draws: int, seed: int) -> StatedPolicy:
+def of_bot(entrant: Entrant, game: Game, states: Sequence[InfoState], draws: int, seed: int) -> StatedPolicy:
     """What a hand-written bot states, where it has `chances`; else what it does in so many draws.
 
     Each draw is by an instance of its own, on streams of its own, which has observed what its seat has. Raises BotError
@@ -47,7 +47,7 @@ def of_bot(entrant: Entrant, spec: Game, states: Sequence[InfoState], draws: int
     states_them = callable(getattr(entrant.bot, "chances", None))
     rows: dict[str, Row] = {}
     for number, state in enumerate(states):
-        situation = _Situation(entrant, spec, state, number, seed)
+        situation = _Situation(entrant, game, state, number, seed)
         if states_them:
             rows[state.string] = situation.stated()
         else:
@@ -57,9 +57,9 @@ def of_bot(entrant: Entrant, spec: Game, states: Sequence[InfoState], draws: int
 
 
 class _Situation:
-    def __init__(self, entrant: Entrant, spec: Game, state: InfoState, number: int, seed: int) -> None:
-        self._entrant, self._spec, self._state, self._number, self._seed = entrant, spec, state, number, seed
-        self._workshop = spec.module("workshop")
+    def __init__(self, entrant: Entrant, game: Game, state: InfoState, number: int, seed: int) -> None:
+        self._entrant, self._game, self._state, self._number, self._seed = entrant, game, state, number, seed
+        self._workshop = game.module("workshop")
         self.view = self._workshop.view_at(state.history)
 
     def stated(self) -> Row:
@@ -84,7 +84,7 @@ class _Situation:
         streams = DealStreams(self._seed, draw).seat(seat)
         look = partial(self.view.look, seat)
         player = make_player(
-            entrant.bot, Seating(seat, draw, draw, streams, look, None, self._spec.rules()), entrant.settings
+            entrant.bot, Seating(seat, draw, draw, streams, look, None, self._game.rules()), entrant.settings
         )
         if player.observes():
             for event in self._workshop.events_at(self._state.history, seat):
@@ -116,10 +116,10 @@ def of_model(
 
     The prompt's game says which of the two is asked. Where no answer came, all legal actions are equally probable.
     """
-    spec, node = prompt.game, prompt.game.nodes[0].name
-    workshop = spec.module("workshop")
+    game, node = prompt.game, prompt.game.nodes[0].name
+    workshop = game.module("workshop")
     found = {
-        f"{n:04}": RecordedPosition(spec, workshop.position_at(state.history, node)) for n, state in enumerate(states)
+        f"{n:04}": RecordedPosition(game, workshop.position_at(state.history, node)) for n, state in enumerate(states)
     }
     entries = []
     for n in range(draws or 1):  # draws are answers of their own
@@ -129,7 +129,7 @@ def of_model(
     taken = [[of_entry[n] for of_entry in trial.taken] for n in range(len(states))]
     rows, failures = dict[str, Row](), dict[str, str]()
     for state, answers in zip(states, taken, strict=True):
-        ids = {of: action for action, of in names_of(spec, state).items()}
+        ids = {of: action for action, of in names_of(game, state).items()}
         rows[state.string] = _row(ids, answers)
         if causes := [one.cause for one in answers if one.cause]:
             failures[state.string] = causes[0]

@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import Final
 
 from dubito.experiment.experiment import labelled_by, stand_ins_in_words
-from dubito.game import PlayerKind, Game
+from dubito.game import Game, PlayerKind
 from dubito.policy.solver import Solution
 from dubito.policy.stated import StatedPolicy, names_of
 from dubito.policy.tree import InfoState, PolicyTable, Row, Tree, uniform
@@ -37,7 +37,7 @@ Prompted = Callable[[StatedPolicy, InfoState], str | None]  # what a player was 
 class Findings:
     """Some players' tables of one game, with a solved and the uniform one beside them."""
 
-    spec: Game
+    game: Game
     tree: Tree
     statements: Sequence[StatedPolicy]
     solution: Solution
@@ -60,7 +60,7 @@ class Findings:
 
     def names(self, state: InfoState) -> Mapping[int, str]:
         if state.string not in self._names:
-            self._names[state.string] = names_of(self.spec, state)
+            self._names[state.string] = names_of(self.game, state)
         return self._names[state.string]
 
     def row(self, state: InfoState, row: Row) -> str:
@@ -98,7 +98,7 @@ def worth_table(found: Findings) -> ResultTable:
         "they are exact for the frequencies counted.",
         f"{SOLVED}: {found.solution.algorithm}, {found.solution.iterations:,} iterations.",
     ]
-    return ResultTable("worth", f"Ways to play {found.spec.name}", columns, cells, notes)
+    return ResultTable("worth", f"Ways to play {found.game.name}", columns, cells, notes)
 
 
 def _asked(statement: StatedPolicy | None) -> str:
@@ -164,7 +164,7 @@ def largest_losses(found: Findings, statement: StatedPolicy, most: int | None = 
         state = loss.state
         told = [found.row(state, table[state.string]) for table in (statement.rows, found.solution.table)]
         cause = [statement.failures.get(state.string, "")] if statement.failures else []
-        seen = found.spec.module("workshop").view_at(state.history).hand
+        seen = found.game.module("workshop").view_at(state.history).hand
         cells.append(
             [state.string, seen, state.seat, loss.loss, loss.reach, *told, found.names(state)[loss.best], *cause]
         )
@@ -186,7 +186,7 @@ def pages(found: Findings, prompted: Prompted) -> Iterator[Page]:
     blocks += [worth_table(found), *fallbacks(found)]
     between = against(found)
     sections = [Section("How good it is", blocks), *([Section("Against each other", [between])] if between else [])]
-    yield Page("index.html", f"Ways to play {found.spec.name}", sections).with_kinds(found.kinds)
+    yield Page("index.html", f"Ways to play {found.game.name}", sections).with_kinds(found.kinds)
     for number, one in enumerate(found.statements):
         places = found.losses(one)[:_MOST]
         table = largest_losses(found, one)
@@ -199,7 +199,7 @@ def pages(found: Findings, prompted: Prompted) -> Iterator[Page]:
 
 
 def _state(found: Findings, one: StatedPolicy, state: InfoState, path: str, prompt: str | None) -> Page:
-    position = found.spec.module("workshop").position_at(state.history, "act")
+    position = found.game.module("workshop").position_at(state.history, "act")
     facts = [
         ("player", f"{one.name} ({found.kinds[one.name]})"),
         ("seat", f"{state.seat}"),

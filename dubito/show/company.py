@@ -11,7 +11,7 @@ from dubito.errors import DubitoError, UsageError, one_line, suggestion
 from dubito.experiment.config import Config
 from dubito.experiment.experiment import Experiment, PlayerSpec, kind_of_player
 from dubito.experiment.resolve import player, resolve, unsettled
-from dubito.game import FALLBACK_OUTCOME, Player, PlayerKind, Game
+from dubito.game import FALLBACK_OUTCOME, Game, Player, PlayerKind
 from dubito.game.find import Registry
 from dubito.game.table import Entrant
 from dubito.llm.answers import reasoning_of

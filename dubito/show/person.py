@@ -13,7 +13,7 @@ from pydantic import BaseModel, ValidationError
 
 from dubito.errors import IllegalOutput, UsageError
 from dubito.files import fault
-from dubito.game import Player, Game
+from dubito.game import Game, Player
 from dubito.game.find import DUBITO
 from dubito.game.person import Person
 from dubito.game.record import Strict, output_of
@@ -57,26 +57,26 @@ class Setup(Strict):
     def players(self) -> list[str]:
         return [*self.bots[: self.seat], GUEST, *self.bots[self.seat :]]
 
-    def dealt(self, spec: Game) -> tuple[Any, DealStreams]:
+    def dealt(self, game: Game) -> tuple[Any, DealStreams]:
         """The game just dealt, and the streams it came from; raises UsageError if it cannot be dealt so."""
         try:
-            rules = spec.rules(**self.rules)
+            rules = game.rules(**self.rules)
         except (ValidationError, TypeError) as error:
             reason = fault(error, "rules") if isinstance(error, ValidationError) else "rules: no rules"
-            raise UsageError(f"these rules of {spec.name} are invalid: {reason}") from None
+            raise UsageError(f"these rules of {game.name} are invalid: {reason}") from None
         streams = DealStreams(self.seed, self.deal)
-        return spec.deal(rules, len(self.bots) + 1, streams.deck()), streams
+        return game.deal(rules, len(self.bots) + 1, streams.deck()), streams
 
 
 def set_up(
-    spec: Game, bots: Sequence[str], rules: BaseModel, seat: int | None, seed: int | None, deal: int = 0
+    game: Game, bots: Sequence[str], rules: BaseModel, seat: int | None, seed: int | None, deal: int = 0
 ) -> Setup:
     """A game with the person in that seat; what they do not say, chance does. Raises UsageError if there is no such."""
     seed = secrets.randbelow(SEEDS) if seed is None else seed
     if seat is None:
         seat = DealStreams(seed, deal).seating().randrange(len(bots) + 1)
-    setup = Setup(list(bots), seat, seed, deal, rules.model_dump(), spec.name)
-    setup.dealt(spec)
+    setup = Setup(list(bots), seat, seed, deal, rules.model_dump(), game.name)
+    setup.dealt(game)
     return setup
 
 
@@ -86,7 +86,7 @@ class Sitting(Session):
     def __init__(
         self,
         setup: Setup,
-        spec: Game,
+        game: Game,
         bots: Sequence[Entrant],
         fallback: type[Player],
         services: Sequence[object] = (),
@@ -100,23 +100,23 @@ class Sitting(Session):
         self.setup, self.me = setup, setup.seat
         self.asks_models = any(bot.bot.is_model for bot in bots)
         self.number = number if self.asks_models else 0
-        self.person = Person(spec)
+        self.person = Person(game)
         seats = [*bots[: self.me], Entrant(GUEST, Guest), *bots[self.me :]]
         given = [*services[: self.me], None, *services[self.me :]] if services else ()
-        game, streams = setup.dealt(spec)
+        state, streams = setup.dealt(game)
         label = labels(setup.players, self.me)
-        self.teller = told_of(spec).Teller(game, label)
-        self.start = in_words_to(spec, [game.start], label, self.me)
+        self.teller = told_of(game).Teller(state, label)
+        self.start = in_words_to(game, [state.start], label, self.me)
         self._table = table = Table(
-            game, seats, streams, deal=setup.deal, number=self.number, fallback=fallback, services=given
+            state, seats, streams, deal=setup.deal, number=self.number, fallback=fallback, services=given
         )
-        super().__init__(spec, game, label, moves_at(table), table=table, rules=setup.rules)
+        super().__init__(game, state, label, moves_at(table), table=table, rules=setup.rules)
         self.thinks = lambda seat: seats[seat].bot.is_model
         self.said: list[tuple[int, str]] = []  # what the person was told so far, with the turn
 
     @property
     def asked(self) -> bool:
-        return not self.game.over and self.game.seat == self.me
+        return not self.state.over and self.state.seat == self.me
 
     @property
     def errors(self) -> list[str]:
@@ -124,21 +124,21 @@ class Sitting(Session):
         return [str(error) for error in self._table.errors]
 
     def to_me(self, text: str) -> str:
-        return told_of(self.spec).to_me(text)
+        return told_of(self.game).to_me(text)
 
     def rules(self) -> list[str]:
-        return told_of(self.spec).rules(self.spec.rules(**self.setup.rules), len(self.setup.players))
+        return told_of(self.game).rules(self.game.rules(**self.setup.rules), len(self.setup.players))
 
     def why_not(self, output: Any) -> str | None:
         """Why the person may not do this on their move, in the engine's words; None if they may."""
-        return self.person.why_illegal(self.game, output)
+        return self.person.why_illegal(self.state, output)
 
     def step(self, output: Any = None) -> tuple[Moment, list[str]]:
         """Make one move, the person's with their output; and tell it in words to them.
 
         Raises IllegalOutput, nothing changed, for what they may not do.
         """
-        game, table, stood_in = self.game, self._table, sum(self._table.fallback_turns)
+        state, table, stood_in = self.state, self._table, sum(self._table.fallback_turns)
         if self.asked:
             reason = "it is your turn" if output is None else self.why_not(output)
             if reason is not None:
@@ -146,17 +146,17 @@ class Sitting(Session):
             me = table.players[self.me]
             assert isinstance(me, Guest)
             me.given = output
-        elif game.over or output is not None:
-            raise IllegalOutput("the game is over" if game.over else "it is not your turn")
+        elif state.over or output is not None:
+            raise IllegalOutput("the game is over" if state.over else "it is not your turn")
         moment = next(self)
         seat, played = moment.seat, moment.output
         self.teller.moved(seat, played, moment.events)
-        words = in_words_to(self.spec, moment.events, self.label, self.me)
+        words = in_words_to(self.game, moment.events, self.label, self.me)
         if seat == self.me and isinstance(played, bool):  # which nobody observes
             words.insert(0, f"You answer {'yes' if played else 'no'}.")
         if sum(table.fallback_turns) > stood_in:
-            words.insert(0, f"{self.label(seat)} has failed: {self.spec.fallback}'s rules play its turn.")
-        if game.over:
+            words.insert(0, f"{self.label(seat)} has failed: {self.game.fallback}'s rules play its turn.")
+        if state.over:
             words.append(self.to_me(self.teller.ending()[0]))
         self.said += [(moment.turn, line) for line in words]
         return moment, words
@@ -167,15 +167,15 @@ class Sitting(Session):
         Raises UsageError where a bot does something else than it did.
         """
         for kept in outputs:
-            seat, output = self.game.seat, output_of(self.spec, kept)
+            seat, output = self.state.seat, output_of(self.game, kept)
             take(output if self.asked else None)
-            if self.outputs[-1] != self.spec.output_to_json(output):
+            if self.outputs[-1] != self.game.output_to_json(output):
                 name = self.label(seat)
                 raise UsageError(f"{name} does not play as it did: its file was changed, or it is not repeatable")
 
     def ended(self) -> tuple[str, str]:
         """What the finished game was for the person: a bucket of the game's results, and the same in words."""
-        ending, results = self.game.ending(), self.spec.results
+        ending, results = self.state.ending(), self.game.results
         mark = ending.marks[self.me]
         bucket = results.buckets[results.bucket(mark, ending.capped)]
         return bucket, results.ended_in_words(mark, ending.capped)

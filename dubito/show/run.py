@@ -40,7 +40,7 @@ class ReplayedGames:
         seats, contender, fallbacks = [*range(len(names))], None, [0] * len(names)
         if kept is not None:
             seats, contender, fallbacks = kept.seats, kept.contender_seat, [counts[-1] for counts in kept.counts]
-        outcome = outcome_of(session.game, seats, contender, fallbacks) if session.game.over else None
+        outcome = outcome_of(session.state, seats, contender, fallbacks) if session.state.over else None
         if outcome is None or (kept is not None and outcome.pack() != kept.pack()):
             raise NotShown("played again it ends otherwise than the run has it: a bot or the harness was changed since")
         won = winners(results, outcome.buckets(results), outcome.counts)
@@ -90,18 +90,18 @@ class ReplayedGames:
             raise NotShown("its seed seats other players than the run has it: the harness was changed since")
         return session
 
-    def _at_table(self, game: int) -> tuple[Session, list[str]]:
+    def _at_table(self, number: int) -> tuple[Session, list[str]]:
         self._other_bots()
-        table, names = table_of(self.source, game, lambda place, question, end: None)
-        return Session(self.source.game, table.game, labels(names, None), moves_at(table)), names
+        table, names = table_of(self.source, number, lambda place, question, end: None)
+        return Session(self.source.game, table.state, labels(names, None), moves_at(table)), names
 
-    def _from_record(self, game: int, names: list[str], record: dict[str, Any]) -> Session:
-        spec = self.source.game
-        streams = DealStreams(self.source.seed, game // self.source.games_per_deal)
-        state: Any = spec.deal(spec.rules(**self.source.identity.rules), len(names), streams.deck())
-        if spec.deal_to_json(state) != {key: value for key, value in record.items() if key != "outputs"}:
+    def _from_record(self, number: int, names: list[str], record: dict[str, Any]) -> Session:
+        game = self.source.game
+        streams = DealStreams(self.source.seed, number // self.source.games_per_deal)
+        state: Any = game.deal(game.rules(**self.source.identity.rules), len(names), streams.deck())
+        if game.deal_to_json(state) != {key: value for key, value in record.items() if key != "outputs"}:
             raise NotShown("its cards are not those that its seed deals: the record was changed or is damaged")
-        return of_outputs(spec, state, (output_of(spec, kept) for kept in record["outputs"]), labels(names, None))
+        return of_outputs(game, state, (output_of(game, kept) for kept in record["outputs"]), labels(names, None))
 
     def _other_bots(self) -> Mapping[str, str]:
         """By player, that its bot would play otherwise; raises NotShown if nothing of the run can be played again, with

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dubito.errors import BotError, UsageError
-from dubito.game import PlayerKind, Game
+from dubito.game import Game, PlayerKind
 from dubito.game.bot_deadline import in_time
 from dubito.game.find import Registry
 from dubito.game.record import Forfeit, make_move, records_of
@@ -39,8 +39,8 @@ class Session(Iterator[Moment]):
 
     def __init__(
         self,
-        spec: Game,
-        game: Any,
+        game: Game,
+        state: Any,
         label: Label,
         move: MoveSource,
         *,
@@ -51,20 +51,20 @@ class Session(Iterator[Moment]):
 
         What goes wrong at the `table` is told with the moves; with `rules` the game is recorded.
         """
-        self.spec, self.game, self.label, self.move = spec, game, label, move
+        self.game, self.state, self.label, self.move = game, state, label, move
         self.thinks: Callable[[int], bool] = lambda seat: False  # whether a seat's player may take its time
         self.outputs: list[Any] = []  # of a game that is recorded, as the game writes them
         self._errors: Sequence[BotError] = table.errors if table else ()
         self._read, self._forfeits = 0, table is not None and table.forfeits
-        self._recorder = None if rules is None else records_of(spec).recorder(game, rules)
+        self._recorder = None if rules is None else records_of(game).recorder(state, rules)
 
     @property
     def over(self) -> bool:
         """Whether a game at a table has no moment left: also a mistake that has ended it is told."""
-        return self.game.over and not (self._forfeits and len(self._errors) > self._read)
+        return self.state.over and not (self._forfeits and len(self._errors) > self._read)
 
     def __next__(self) -> Moment:
-        seat, turn, output = self.game.seat, self.game.turns_played + 1, None
+        seat, turn, output = self.state.seat, self.state.turns_played + 1, None
         events: Sequence[Any] = ()
         if not self._forfeits or len(self._errors) == self._read:  # else by who only observed, or sat down
             output, events = self.move()
@@ -74,43 +74,43 @@ class Session(Iterator[Moment]):
             if output is None:
                 output, faults = Forfeit(errors[0].seat if errors else seat), [str(error) for error in errors[:1]]
             elif not self._forfeits:
-                faults = [f"{error}; {self.spec.fallback}'s rules played the turn" for error in errors]
+                faults = [f"{error}; {self.game.fallback}'s rules played the turn" for error in errors]
             if faults:
                 self._read = len(self._errors)
         moment = Moment(turn, seat, output, events, faults)
         if self._recorder is not None:
             self._recorder.add(turn, output, events)
             forfeit = isinstance(output, Forfeit)
-            self.outputs.append(asdict(output) if forfeit else self.spec.output_to_json(output))
+            self.outputs.append(asdict(output) if forfeit else self.game.output_to_json(output))
         return moment
 
     def record(self, players: Sequence[str], seed: int, deal: int, number: int | None) -> Any:
         """The finished game, as its game keeps it; `number` is its own where what models are asked is kept."""
         assert self._recorder is not None
-        return self._recorder.record(self.game, players, seed, deal, number)
+        return self._recorder.record(self.state, players, seed, deal, number)
 
 
 def moves_at(table: Table) -> MoveSource:
     """Those of the players at a table."""
 
     def move() -> tuple[Any, Sequence[Any]]:
-        if table.game.over:
+        if table.state.over:
             raise StopIteration
         return step(table, announce=True)
 
     return move
 
 
-def of_outputs(spec: Game, game: Any, outputs: Iterable[Any], label: Label) -> Session:
+def of_outputs(game: Game, state: Any, outputs: Iterable[Any], label: Label) -> Session:
     """A game just dealt in which these are given back; an error of a move that cannot be made is passed on."""
-    moves = ((output, make_move(game, output)) for output in outputs)
-    return Session(spec, game, label, moves.__next__)
+    moves = ((output, make_move(state, output)) for output in outputs)
+    return Session(game, state, label, moves.__next__)
 
 
-def of_record(spec: Game, record: Any, label: Label) -> Session:
+def of_record(game: Game, record: Any, label: Label) -> Session:
     """A saved game; raises UsageError if it is not dealt so."""
-    game, outputs = records_of(spec).opened(record)
-    return of_outputs(spec, game, outputs, label)
+    state, outputs = records_of(game).opened(record)
+    return of_outputs(game, state, outputs, label)
 
 
 @dataclass(frozen=True)
@@ -129,14 +129,14 @@ class BotsGame:
 
     def __post_init__(self) -> None:
         """Raise UsageError where it cannot be played so."""
-        if self.on_bot_error == "forfeit" and not self.spec.forfeits:
+        if self.on_bot_error == "forfeit" and not self.game.forfeits:
             raise UsageError(
-                f"--on-bot-error forfeit: a game of {self.spec.name} cannot be forfeited: choose stop or fallback"
+                f"--on-bot-error forfeit: a game of {self.game.name} cannot be forfeited: choose stop or fallback"
             )
         self.dealt()  # raises UsageError where so many cannot play it
 
     @property
-    def spec(self) -> Game:
+    def game(self) -> Game:
         return self.registry.game
 
     @property
@@ -150,7 +150,7 @@ class BotsGame:
 
     def dealt(self) -> Any:
         """The game just dealt, the same each time."""
-        return self.spec.deal(self.rules, len(self.names), DealStreams(self.seed, self.deal).deck())
+        return self.game.deal(self.rules, len(self.names), DealStreams(self.seed, self.deal).deck())
 
     def begin(self, hear: "Callable[[Thought], None]" = lambda thought: None) -> Session:
         """Seat everybody; `hear` is told what models think, and what it raises ends the game. Raises BotError.
@@ -185,7 +185,7 @@ class BotsGame:
                 raise unsaid[-1]
             return made
 
-        session = Session(self.spec, table.game, self.label, move, table=table, rules=self.rules.model_dump())
+        session = Session(self.game, table.state, self.label, move, table=table, rules=self.rules.model_dump())
         session.thinks = lambda seat: entrants[seat].bot.is_model
         return session
 
@@ -197,7 +197,7 @@ class BotsGame:
             entrants, services = self.company.among_themselves(self.names, self.seed, self.rules, hear)
         if (deadline := self.bot_deadline) is not None:
             entrants = [
-                each if each.bot.is_model else replace(each, bot=in_time(each.bot, deadline, self.spec.nodes))
+                each if each.bot.is_model else replace(each, bot=in_time(each.bot, deadline, self.game.nodes))
                 for each in entrants
             ]
         return entrants, services

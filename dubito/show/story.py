@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from dubito.errors import UsageError
-from dubito.game import Ending, Results, Game
+from dubito.game import Ending, Game, Results
 from dubito.game.record import Forfeit, whole_game
 from dubito.game.words import (
     Line,
@@ -40,21 +40,21 @@ def story_of_game(session: Session, names: Sequence[str], spoken: Callable[[str]
     Sentences are `spoken` to whom they are for. `truths` are, move by move, of what a model may state before it. A
     game whose moves end before it is over has no `ending`. An error of a move that cannot be made is passed on.
     """
-    game, drawn = session.game, getattr(told_of(session.spec), "drawn", None)
+    state, drawn = session.state, getattr(told_of(session.game), "drawn", None)
     truths: list[bool | None] = []
     moments = _judged(session, truths)
     if drawn is not None:
         moves = ((moment.output, moment.events) for moment in moments)
-        whole: dict[str, Any] = drawn(game, moves, names, session.label, spoken)
+        whole: dict[str, Any] = drawn(state, moves, names, session.label, spoken)
     else:
         whole = _Words(session, spoken).told(moments, names)
-    return whole | {"truths": truths} | ({} if game.over else {"ending": ""})
+    return whole | {"truths": truths} | ({} if state.over else {"ending": ""})
 
 
 def _judged(session: Session, truths: list[bool | None]) -> Iterator[Moment]:
     """The moments, each made after it was noted what the truth is before it."""
     while True:
-        truth = None if session.game.over else session.spec.truth(session.game)
+        truth = None if session.state.over else session.game.truth(session.state)
         if (moment := next(session, None)) is None:
             return
         truths.append(truth)
@@ -75,18 +75,18 @@ def title_of(name: str, names: Sequence[str], won: Sequence[int]) -> str:
     return f"{name}: {' and '.join(names[seat] for seat in won)} {verb}"
 
 
-def story_of_record(spec: Game, record: Any) -> dict[str, Any]:
+def story_of_record(game: Game, record: Any) -> dict[str, Any]:
     """A saved game told; the person at its table, `me`, is spoken to as they were while they played.
 
     Raises UsageError if the record breaks the rules, or ends before its game does.
     """
     me = seat_of_guest(record.players)
-    names, words = names_to(record.players, me), told_of(spec)
-    session = of_record(spec, record, labels(record.players, me))
-    with whole_game(session.game):
+    names, words = names_to(record.players, me), told_of(game)
+    session = of_record(game, record, labels(record.players, me))
+    with whole_game(session.state):
         whole = story_of_game(session, names, words.to_me)
     kinds = ["person" if seat == me else None for seat in range(len(names))]  # what else sat there no record says
-    return whole | {"me": me, "winners": won_by(spec.results, session.game.ending()), "kinds": kinds}
+    return whole | {"me": me, "winners": won_by(game.results, session.state.ending()), "kinds": kinds}
 
 
 def won_by(results: Results, ending: Ending) -> list[int]:
@@ -103,33 +103,33 @@ class _Words:
 
     def told(self, moments: Iterable[Moment], names: Sequence[str]) -> dict[str, Any]:
         """The moves of one turn are one step of the viewer."""
-        game, label, spec = self._session.game, self._session.label, self._session.spec
-        words, spoken = told_of(spec), self._spoken
-        teller = words.Teller(game, label)
+        state, label, game = self._session.state, self._session.label, self._session.game
+        words, spoken = told_of(game), self._spoken
+        teller = words.Teller(state, label)
         self._panels = dealt = self._panel_rows(teller.panels())
-        start = spoken(words.sentence(game.start, label))
+        start = spoken(words.sentence(state.start, label))
         turns: list[dict[str, Any]] = []
         story: list[str] = []
-        movers, lines, marks, played = list[int](), list[Line](), list[Marks](), game.turns_played
+        movers, lines, marks, played = list[int](), list[Line](), list[Marks](), state.turns_played
         for moment in moments:
             movers.append(moment.seat)
             if isinstance(moment.output, Forfeit):
-                lines.append(Line(forfeit_in_words(moment.output.seat, label, spec)))
+                lines.append(Line(forfeit_in_words(moment.output.seat, label, game)))
                 marks.append(Marks())
             else:
                 lines += teller.moved(moment.seat, moment.output, moment.events)
                 marks.append(marks_of(teller))
-            if game.over or game.turns_played != played:
+            if state.over or state.turns_played != played:
                 turns.append(self._turn(movers, lines, teller.panels()) | _marked(movers, marks))
                 story.append(spoken(" ".join(line.said for line in lines if line.said)))
-                movers, lines, marks, played = [], [], [], game.turns_played
+                movers, lines, marks, played = [], [], [], state.turns_played
         return {
             "names": list(names),
             "start": start,
             "panels": dealt,
             "turns": turns,
             "story": story,
-            "ending": spoken(teller.ending()[0]) if game.over else "",
+            "ending": spoken(teller.ending()[0]) if state.over else "",
         }
 
     def _turn(self, movers: list[int], lines: list[Line], panels: list[Panel]) -> dict[str, Any]:

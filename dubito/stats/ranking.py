@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Any, Final
 
-from dubito.game import FALLBACK_TURNS, FORFEITS, Measure, PlayerKind, Results, Game
+from dubito.game import FALLBACK_TURNS, FORFEITS, Game, Measure, PlayerKind, Results
 from dubito.stats.players import FallbackBounds, contender_bounds, fallback_share, player_bounds
 from dubito.stats.rates import Rate, clustered_rate, deals_to_separate, deviation, paired_difference
 from dubito.stats.tally import Tally

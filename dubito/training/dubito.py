@@ -26,7 +26,7 @@ from dubito.game import Player
 from dubito.game.streams import SeatStreams
 from dubito.games.dubito.bot import NODES, FiveNodes, Listener
 from dubito.games.dubito.cards import COPIES, JOKER, MOST, NUMBERS, Hand, HandView, TurnData, TurnOutput
-from dubito.games.dubito.engine import RESULTS, State, Rules, check_players, deal_hands, why_illegal
+from dubito.games.dubito.engine import RESULTS, Rules, State, check_players, deal_hands, why_illegal
 from dubito.games.dubito.events import (
     CardsPlayedEvent,
     DiscardEvent,

@@ -14,7 +14,7 @@ import numpy as np
 import pyspiel
 
 from dubito.errors import UsageError
-from dubito.game import GameEvent, Player, Seating, Game, make_player
+from dubito.game import Game, GameEvent, Player, Seating, make_player
 from dubito.game.find import find_bots
 from dubito.game.streams import DealStreams
 from dubito.training.course import TERMINAL, Course, LogEntry
@@ -25,7 +25,7 @@ class GameKind(NamedTuple):
 
     short_name: str
     long_name: str
-    spec: Game  # of the harness's game
+    game: Game  # of the harness's game
     parameters: Mapping[str, Any]  # with their defaults
     utility: pyspiel.GameType.Utility
     utilities: tuple[float, float]
@@ -44,8 +44,8 @@ class GameKind(NamedTuple):
             information=of.Information.IMPERFECT_INFORMATION,
             utility=self.utility,
             reward_model=of.RewardModel.TERMINAL,
-            min_num_players=self.spec.seats[0],
-            max_num_players=self.spec.seats[1],
+            min_num_players=self.game.seats[0],
+            max_num_players=self.game.seats[1],
             provides_information_state_string=True,
             provides_information_state_tensor=True,
             provides_observation_string=True,
@@ -186,7 +186,7 @@ class SeatedBot(pyspiel.Bot):  # type: ignore[misc]  # pyspiel has no types
         Raises UsageError for a name that no bot of this game has, and for a model player.
         """
         super().__init__()
-        name = game.kind.spec.name
+        name = game.kind.game.name
         self._class = find_bots(Path.cwd(), name).find(bot).cls if isinstance(bot, str) else bot
         if self._class.is_model:
             raise UsageError(

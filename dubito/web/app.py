@@ -20,7 +20,7 @@ from starlette.routing import Route
 
 from dubito.errors import DubitoError, UsageError, one_line
 from dubito.files import fault
-from dubito.game import PlayerKind, Game
+from dubito.game import Game, PlayerKind
 from dubito.game.person import Option, Person, bots_of, lead_of
 from dubito.game.record import records_of
 from dubito.game.words import told_of
@@ -57,20 +57,20 @@ def page(folder: Path, name: str) -> str:
     path = saved_files(folder).get(name)
     if path is None:
         raise HTTPException(404, "There is no such game.")
-    spec, record = saved_record(path)
-    told = story_of_record(spec, record)
-    warnings = [] if list(records_of(spec).replay(record)) == record.story else [_CHANGED]
+    game, record = saved_record(path)
+    told = story_of_record(game, record)
+    warnings = [] if list(records_of(game).replay(record)) == record.story else [_CHANGED]
     asked: dict[str, Any] = {"decisions": [], "pieces": [], "shared": []}
     if record.number is not None:
         try:
-            asked = _asked(spec, folder / DATABASE, record.number, told)
+            asked = _asked(game, folder / DATABASE, record.number, told)
         except DubitoError as error:
             why = one_line(str(error).replace(str(folder / DATABASE), DATABASE))
             warnings.append(as_sentence(f"what models were asked in this game is not shown: {why}"))
     proof = f"dubito replay {path.relative_to(folder.parent)} proves that the game was played so."
     del told["truths"]
     title = title_of(f"Game {name}", told["names"], told["winners"])
-    return _viewer()(GamePage(f"/games/{name}", title, _about(spec, record), told | asked, proof, warnings))
+    return _viewer()(GamePage(f"/games/{name}", title, _about(game, record), told | asked, proof, warnings))
 
 
 @cache
@@ -78,19 +78,19 @@ def _viewer() -> Viewer:
     return Viewer(Renderer(_SITE), "/games")
 
 
-def _about(spec: Game, record: Any) -> str:
-    rules = record.rules if not isinstance(record.rules, dict) else spec.rules(**record.rules)
+def _about(game: Game, record: Any) -> str:
+    rules = record.rules if not isinstance(record.rules, dict) else game.rules(**record.rules)
     cards = "" if record.seed is None else f"; deal {record.deal} of seed {record.seed}"
-    return f"{told_of(spec).in_short(rules)}{cards}."
+    return f"{told_of(game).in_short(rules)}{cards}."
 
 
-def _asked(spec: Game, database: Path, number: int, told: Mapping[str, Any]) -> dict[str, Any]:
+def _asked(game: Game, database: Path, number: int, told: Mapping[str, Any]) -> dict[str, Any]:
     """What models were asked; raises DubitoError if it cannot be read, or belongs to another game."""
     if not database.exists():
         raise UsageError(f"there is no {DATABASE} beside its file")
     with RunDb.open(database) as db:
-        asked = ModelDecisions(db, spec).of_game(number, told, Texts())
-    fits = getattr(told_of(spec), "fits", None)
+        asked = ModelDecisions(db, game).of_game(number, told, Texts())
+    fits = getattr(told_of(game), "fits", None)
     if not all(decision["turn"] and (fits is None or fits(decision, told["turns"])) for decision in asked["decisions"]):
         raise UsageError(f"the {DATABASE} beside its file has another game under its number")
     return asked
@@ -142,22 +142,22 @@ class _Pages:
         return request.cookies.get(self.cookie)
 
     def lobby(self, request: Request) -> Response:
-        secret, spec = self._secret(request), self._game(request)
-        choices, (least, most) = self.tables.choices(spec.name), spec.seats
+        secret, game = self._secret(request), self._game(request)
+        choices, (least, most) = self.tables.choices(game.name), game.seats
         return _page(
             "lobby",
             games=self.tables.games,
-            game=spec,
-            lead=lead_of(spec),
+            game=game,
+            lead=lead_of(game),
             groups=_groups(choices),
-            hard=Person(spec).HARD,
-            first=[*(choice.name for choice in choices if choice.asks), *bots_of(spec, choices)],
+            hard=Person(game).HARD,
+            first=[*(choice.name for choice in choices if choice.asks), *bots_of(game, choices)],
             sizes=range(least, most + 1),
             usual=min(max(4, least), most),
-            options=self.tables.options(spec),
+            options=self.tables.options(game),
             digits=len(str(SEEDS - 1)),
             goes_on=self.tables.has(secret),
-            fared=self.tables.summaries.against(spec.name),
+            fared=self.tables.summaries.against(game.name),
         )
 
     def table(self, request: Request) -> Response:
@@ -165,17 +165,17 @@ class _Pages:
         return _page("table" if game is None or game.module("page", before="frames") else "panels")
 
     def rules(self, request: Request) -> Response:
-        spec = self._game(request)
-        (least, most), options = spec.seats, self.tables.options(spec)
+        game = self._game(request)
+        (least, most), options = game.seats, self.tables.options(game)
         players = _number(request, "players", min(max(4, least), most))
         if not least <= players <= most:
-            raise UsageError(f"players: {spec.name} is played by {least} to {most}, not {players}")
-        rules = self.tables.rules(spec, _rules(request, options))
-        told = told_of(spec)
+            raise UsageError(f"players: {game.name} is played by {least} to {most}, not {players}")
+        rules = self.tables.rules(game, _rules(request, options))
+        told = told_of(game)
         return _page(
             "rules",
             games=self.tables.games,
-            game=spec,
+            game=game,
             told=told.rules(rules, players),
             in_short=told.in_short(rules),
             sizes=range(least, most + 1),

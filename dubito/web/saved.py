@@ -12,7 +12,7 @@ from typing import Any, Final, Literal
 from pydantic import TypeAdapter, ValidationError
 
 from dubito.errors import RunStopped, UsageError, listed, one_line
-from dubito.game import Ending, Results, Game
+from dubito.game import Ending, Game, Results
 from dubito.game.find import DUBITO, find_game
 from dubito.game.record import Strict, game_named, records_of, whole_game
 from dubito.game.words import names_to, seat_label
@@ -114,8 +114,8 @@ def saved_record(path: Path) -> tuple[Game, Any]:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):
         raise UsageError("this file cannot be read") from None
-    spec = find_game(game_named(text, DUBITO), Path.cwd())
-    return spec, records_of(spec).load(text)
+    game = find_game(game_named(text, DUBITO), Path.cwd())
+    return game, records_of(game).load(text)
 
 
 def dealt_at(name: str, summary: Summary) -> datetime:
@@ -127,9 +127,9 @@ def dealt_at(name: str, summary: Summary) -> datetime:
 
 def _summary(path: Path, changed: int, size: int) -> Summary:
     try:
-        spec, record = saved_record(path)
-        session = of_record(spec, record, seat_label)
-        with whole_game(session.game):
+        game, record = saved_record(path)
+        session = of_record(game, record, seat_label)
+        with whole_game(session.state):
             deque(session, maxlen=0)
     except UsageError as error:
         return Summary(changed, size, as_sentence(str(error)))
@@ -137,10 +137,10 @@ def _summary(path: Path, changed: int, size: int) -> Summary:
         why = one_line(f"{type(error).__name__}: {error}")
         return Summary(changed, size, as_sentence(f"the code of its game fails on it: {why}"))
     me = seat_of_guest(record.players)
-    came = _won(spec.results, session.game.ending())
-    result = _result(spec.results, session.game.ending(), came, names_to(record.players, me), me)
+    came = _won(game.results, session.state.ending())
+    result = _result(game.results, session.state.ending(), came, names_to(record.players, me), me)
     won = None if me is None else came[me]
-    return Summary(changed, size, None, spec.name, list(record.players), me, won, result, session.game.turns_played)
+    return Summary(changed, size, None, game.name, list(record.players), me, won, result, session.state.turns_played)
 
 
 def _won(results: Results, ending: Ending) -> list[bool | None]:

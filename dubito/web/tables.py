@@ -22,7 +22,7 @@ from starlette.exceptions import HTTPException
 
 from dubito.errors import DubitoError, RunStopped, UsageError, one_line, suggestion
 from dubito.files import fault
-from dubito.game import Bool, Cards, Choice, PlayerKind, Game
+from dubito.game import Bool, Cards, Choice, Game, PlayerKind
 from dubito.game.find import DUBITO
 from dubito.game.person import Option, options_of, wanted
 from dubito.game.record import Strict, records_of
@@ -63,7 +63,7 @@ class Frame:
 
 def frame_in_words(sitting: Sitting, move: int, moment: Moment | None, said: list[str]) -> Frame:
     """The table as the person sees it now, after so many moves, of which that was the last."""
-    game, panels = sitting.game, sitting.teller.panels()
+    game, panels = sitting.state, sitting.teller.panels()
     seats = {panel.seat: panel for panel in panels if panel.seat is not None}
     known = [seats.get(seat, Panel("", "", "", seat)) for seat in range(len(sitting.setup.players))]
     return Frame(
@@ -83,15 +83,15 @@ def frame_in_words(sitting: Sitting, move: int, moment: Moment | None, said: lis
 
 
 def _question(sitting: Sitting) -> Question | None:
-    game, me, person = sitting.game, sitting.me, sitting.person
-    node = sitting.spec.node(game.view().node)
+    game, me, person = sitting.state, sitting.me, sitting.person
+    node = sitting.game.node(game.view().node)
     words = wanted(node)
     match node.answer:
         case Bool():
             return Question(node.name, "bool", words, [True, False], [])
         case Choice():
             options = person.choices(game)
-            outputs = {name: sitting.spec.output_of(node.name, name, None) for name in options}
+            outputs = {name: sitting.game.output_of(node.name, name, None) for name in options}
             illegal = [name for name, output in outputs.items() if sitting.why_not(output) is not None]
             return Question(node.name, "choice", words, options, illegal)
         case Cards():
@@ -102,12 +102,12 @@ def _question(sitting: Sitting) -> Question | None:
 
 def frame_of(sitting: Sitting, move: int, moment: Moment | None, said: list[str]) -> dict[str, Any]:
     """The same, as the game's own page has it where there is one."""
-    own = sitting.spec.module("page", before="frames")
+    own = sitting.game.module("page", before="frames")
     if own is None:
         return asdict(frame_in_words(sitting, move, moment, said))
     if moment is None:
-        return asdict(own.dealt(sitting.game, sitting.label, sitting.me))
-    return asdict(own.after(sitting.game, moment.seat, moment.output, moment.events, said, sitting.me))
+        return asdict(own.dealt(sitting.state, sitting.label, sitting.me))
+    return asdict(own.after(sitting.state, moment.seat, moment.output, moment.events, said, sitting.me))
 
 
 BROKEN: Final = "something is broken here: the terminal that serves this page says what"
@@ -157,7 +157,7 @@ class Live:
     def until_asked(self) -> None:
         """The bots' turns, until the person is asked or the game is over; what ends them before is a trouble."""
         try:
-            while not (self.sitting.asked or self.sitting.game.over or self.abandoned):
+            while not (self.sitting.asked or self.sitting.state.over or self.abandoned):
                 self.step()
         except DubitoError as error:
             self.trouble = trouble(error)
@@ -168,14 +168,14 @@ class Live:
     def view(self, since: int) -> dict[str, Any]:
         """All that the person may know, with the frames from number `since` on."""
         rests, frames, sitting = self.rests.is_set(), list(self.frames), self.sitting
-        over, own = rests and sitting.game.over, sitting.spec.module("page", before="frames")
+        over, own = rests and sitting.state.over, sitting.game.module("page", before="frames")
         result, ended = sitting.ended() if over else (None, None)
         return {
             "table": self.kept.number,
             "names": names_to(self.kept.setup.players, sitting.me),
             "kinds": self._kinds,
             "me": sitting.me,
-            "game": sitting.spec.name,
+            "game": sitting.game.name,
             "words": dict(own.WORDS) if own else {},  # what the game's own page needs to call things
             "rules": self.kept.setup.rules,
             "turn": len(frames) - 1,
@@ -357,7 +357,7 @@ class Tables:
             path, live = self._find(secret)
             if move.table not in (None, live.kept.number):
                 raise HTTPException(409, "This move is for a game that you have given up for another one.")
-            if live.sitting.game.over:
+            if live.sitting.state.over:
                 raise HTTPException(409, "The game is over.")
             seen = len(live.frames) - 1
             if move.turn != seen:
@@ -365,7 +365,7 @@ class Tables:
             if not (live.rests.is_set() and live.sitting.asked):
                 raise HTTPException(409, "It is not your turn.")
             sitting = live.sitting
-            output = sitting.person.answered(move.answer, sitting.game, sitting.me)
+            output = sitting.person.answered(move.answer, sitting.state, sitting.me)
             reason = sitting.why_not(output)
             if reason is not None:
                 raise HTTPException(400, as_sentence(reason))
@@ -429,7 +429,7 @@ class Tables:
 
     def _go_on(self, path: Path, live: Live) -> None:
         """Let the bots play, in a thread of their own: models may think for minutes."""
-        if live.sitting.asked or live.sitting.game.over:
+        if live.sitting.asked or live.sitting.state.over:
             live.rests.set()
             return
         thread = threading.Thread(target=self._play, args=(path, live), daemon=True)
@@ -453,10 +453,10 @@ class Tables:
         """Write the table, and a finished game's record before it."""
         sitting, kept, record = live.sitting, live.kept, None
         try:
-            if sitting.game.over:
+            if sitting.state.over:
                 made = datetime.fromtimestamp(kept.made, UTC)
                 record = f"{made:{MADE}}-{path.stem[:6]}"
-                write_whole(self.folder / f"{record}.json", records_of(sitting.spec).dump(sitting.finished()))
+                write_whole(self.folder / f"{record}.json", records_of(sitting.game).dump(sitting.finished()))
             live.kept = replace(kept, outputs=list(sitting.outputs), record=record)
             text = json.dumps(asdict(live.kept))
             write_whole(path, text)

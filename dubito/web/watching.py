@@ -64,13 +64,13 @@ class LiveGame(GameSource):
         self._faults: list[str] = []  # of bots, in sentences
         self._thinks: int | None = None  # the seat of a model that was asked last
         self._lock, self._texts = threading.Lock(), Texts()
-        self._asked = None if database is None else ModelDecisions(database, game.spec)
+        self._asked = None if database is None else ModelDecisions(database, game.game)
 
     def play(self, wait: Callable[[], None], stop: threading.Event) -> Session:
         """Play the game to its end; `wait` lets the time before a turn pass."""
         session, begun = self._game.begin(), -1  # the turn that was waited for
         while not (session.over or stop.is_set()):
-            seat, turns = session.game.seat, session.game.turns_played
+            seat, turns = session.state.seat, session.state.turns_played
             self._thinks = seat if session.thinks(seat) else None
             if turns > begun:
                 begun = turns
@@ -86,17 +86,17 @@ class LiveGame(GameSource):
         trouble = self.trouble  # before the moves: with it, no other is coming
         live, state = self._game, self._game.dealt()
         names = [live.label(seat) for seat in range(len(live.names))]
-        outputs = [output_of(live.spec, kept) for kept in self._outputs]
+        outputs = [output_of(live.game, kept) for kept in self._outputs]
         asked: dict[str, Any] = {"decisions": [], "pieces": [], "shared": []}
         with self._lock:
-            whole = story_of_game(of_outputs(live.spec, state, outputs, live.label), names)
+            whole = story_of_game(of_outputs(live.game, state, outputs, live.label), names)
             if self._asked is not None:
                 asked = self._asked.of_game(live.number or 0, whole, self._texts, len(whole["turns"]) + 1)
-        final = title_of("The game", names, won_by(live.spec.results, state.ending())) if state.over else None
+        final = title_of("The game", names, won_by(live.game.results, state.ending())) if state.over else None
         over = state.over or trouble is not None
         moves_now = {"to_move": None if over else state.seat, "thinks": not over and self._thinks == state.seat}
         warnings = [*self._faults, *([trouble] if trouble else [])]
-        about = f"{told_of(live.spec).in_short(live.rules)}; deal {live.deal} of seed {live.seed}."
+        about = f"{told_of(live.game).in_short(live.rules)}; deal {live.deal} of seed {live.seed}."
         framed = _framed(names, final, about, over, warnings) | {"kinds": live.kinds}
         return whole | asked | framed | moves_now
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from dubito.errors import DubitoError
 from dubito.files import read_text
-from dubito.game import Position, Game
+from dubito.game import Game, Position
 from dubito.llm.prompts import Prompt
 from dubito.workshop.lint import beginning_fault, requests, system_fault, unified
 from dubito.workshop.recordings import part, read_folder, sample_games, shipped

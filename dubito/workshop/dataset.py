@@ -233,7 +233,7 @@ def _decision_row(
     models: Mapping[str, tuple[str, str]],
 ) -> _Row:
     """A decision with the position that it was taken in."""
-    place, spec = (row["seat"], row["decision"]), kept.registry.game
+    place, game = (row["seat"], row["decision"]), kept.registry.game
     if place not in found or row["player"] not in models:
         raise _damaged(kept, row["game"])
     one = found[place]
@@ -243,8 +243,8 @@ def _decision_row(
         "deal": row["game"] // kept.experiment.games_per_deal,
         "model": model,
         "prompt": prompt,
-        "question": spec.node(row["node"]).method,
-        "facts": json.dumps(spec.facts.facts(one.position)),
+        "question": game.node(row["node"]).method,
+        "facts": json.dumps(game.facts.facts(one.position)),
         "truth": None if one.hidden is None else json.dumps(asdict(one.hidden)),
     }
 

@@ -40,7 +40,7 @@ from dubito.experiment.play import ChunkPlayer, Lineup
 from dubito.experiment.resolve import model_specs
 from dubito.experiment.stored import StoredRun
 from dubito.files import fault, read_text
-from dubito.game import GameEvent, Position, Game
+from dubito.game import Game, GameEvent, Position
 from dubito.game.find import Registry, find_bots
 from dubito.game.record import Strict
 from dubito.game.streams import DealStreams
@@ -190,7 +190,7 @@ class Origin:
 def recorded_positions(table: Table, origin: Origin, game: Game, rules: Any) -> list[RecordedPosition]:
     """Play the game to its end and return the positions of all its questions, in their order."""
     watcher = Watcher(table, origin, game, rules)
-    while not table.game.over:
+    while not table.state.over:
         watcher.step()
     return watcher.recorded
 
@@ -213,7 +213,7 @@ class Watcher:
         origin, number = self._origin, self._asked[seat]
         self._asked[seat] += 1
         source = Provenance(origin.run, origin.seed, origin.deal, origin.game, seat, number)
-        self.recorded.append(RecordedPosition(self._game, position, source, self._hidden(self._table.game)))
+        self.recorded.append(RecordedPosition(self._game, position, source, self._hidden(self._table.state)))
 
 
 class _Moves:
@@ -222,10 +222,10 @@ class _Moves:
     def __init__(self, table: Table, rules: Any, note: Callable[[int, Position], None], game: Game) -> None:
         self._table, self._note = table, note
         self._notebooks = [game.facts.Notebook(seat, rules) for seat in range(len(table.players))]
-        self._tell([table.game.start])
+        self._tell([table.state.start])
 
     def step(self) -> Any:
-        game = self._table.game
+        game = self._table.state
         seat, view = game.seat, game.view()
         node, player, notebook = view.node, self._table.players[seat], self._notebooks[seat]
         if player is not None:
@@ -262,7 +262,7 @@ def watched_games(kept: StoredRun) -> Callable[[int], list[RecordedPosition]]:
     models = kept.asking(ReplayTape(ModelLog(kept.db)), as_kept=True)
 
     def refuse_another(game: int, lineup: Lineup, table: Table) -> None:
-        ended = outcome_of(table.game, lineup.seats, lineup.contender_seat, table.fallback_turns).pack()
+        ended = outcome_of(table.state, lineup.seats, lineup.contender_seat, table.fallback_turns).pack()
         ((outcome,),) = kept.db.read("SELECT outcome FROM games WHERE game = ?", (game,))
         if ended != outcome:
             changed = "; ".join(kept.mismatches) or "something was changed since"
@@ -287,16 +287,16 @@ def _games_of(
     registry: Registry,
     run: str | None = None,
     models: Models | None = None,
-    ended: Callable[[int, Lineup, Table], None] = lambda game, lineup, table: None,
+    ended: Callable[[int, Lineup, Table], None] = lambda number, lineup, table: None,
 ) -> Callable[[int], list[RecordedPosition]]:
     """Plays the game of a number and gives its positions; `ended` is called when it is over."""
-    spec = registry.game
+    game = registry.game
 
-    def play(game: int) -> list[RecordedPosition]:
-        table, lineup = ChunkPlayer(experiment, registry).table_of(game, models, Journal())
-        origin = Origin(run, experiment.seed, table.deal, game)
-        found = recorded_positions(table, origin, spec, spec.rules(**experiment.rules))
-        ended(game, lineup, table)
+    def play(number: int) -> list[RecordedPosition]:
+        table, lineup = ChunkPlayer(experiment, registry).table_of(number, models, Journal())
+        origin = Origin(run, experiment.seed, table.deal, number)
+        found = recorded_positions(table, origin, game, game.rules(**experiment.rules))
+        ended(number, lineup, table)
         return found
 
     return play

@@ -15,7 +15,7 @@ from dubito.game.streams import DealStreams, SeatStreams
 from dubito.game.table import Entrant, step
 from dubito.games.dubito.bot import PlayerAI
 from dubito.games.dubito.cards import Hand, HandView, PlayerData, TurnData
-from dubito.games.dubito.engine import State, Rules, deal_table
+from dubito.games.dubito.engine import Rules, State, deal_table
 from dubito.games.dubito.record import ending, sentence
 
 REPO = Path(dubito.__file__).resolve().parent.parent
@@ -166,18 +166,18 @@ def told(table: Sequence[Entrant], rules: Rules, seed: int, deal: int) -> list[s
     """A whole game in words, an event a line; a BotError ends the test."""
     sitting = deal_table(table, rules, DealStreams(seed, deal), deal=deal)
     story = []
-    while not sitting.game.over:
+    while not sitting.state.over:
         _, events = step(sitting, announce=True)
         story += [sentence(event) for event in events]
-    return [*story, ending(sitting.game)]
+    return [*story, ending(sitting.state)]
 
 
 def played(table: Sequence[Entrant], rules: Rules, seed: int, deal: int) -> State:
     """A whole game, finished."""
     sitting = deal_table(table, rules, DealStreams(seed, deal), deal=deal)
-    while not sitting.game.over:
+    while not sitting.state.over:
         step(sitting)
-    game: State = sitting.game
+    game: State = sitting.state
     return game
 
 

@@ -153,7 +153,7 @@ def test_the_substitute_plays_a_late_turn_as_any_failed_one() -> None:
     failing = seated(Once, RandomBoi, how="failing")
     assert play_game(looping).places == play_game(failing).places
     assert looping.fallback_turns == failing.fallback_turns == [1, 0, 0]
-    assert looping.game.turns_played == failing.game.turns_played
+    assert looping.state.turns_played == failing.state.turns_played
     (error,) = looping.errors
     assert error.reason.startswith("play took longer than 0.25 s (test_bot_deadline.py, line ")
     assert error.turn == failing.errors[0].turn

@@ -101,7 +101,7 @@ def test_same_game_in_another_process(hash_seed: str) -> None:
 
 def turns(table: Table) -> Iterator[tuple[PlayerAI, TurnData, list[Hand]]]:
     """Each turn of a game before it is played: who moves, what it sees, all hands."""
-    game = table.game
+    game = table.state
     while not game.over:
         player = table.players[game.seat]
         assert player is not None

@@ -74,11 +74,11 @@ def play(golden: Golden) -> GameRecord:
     """The record of the game, played from its seed."""
     streams = DealStreams(golden.seed, golden.deal)
     table = deal_table(entrants(golden), golden.rules, streams, deal=golden.deal)
-    recorder, turn = Recorder(table.game), 0
-    while not table.game.over:
+    recorder, turn = Recorder(table.state), 0
+    while not table.state.over:
         turn += 1
         recorder.add(turn, *step(table, announce=True))
-    return recorder.record(table.game, golden.bots, golden.seed, golden.deal)
+    return recorder.record(table.state, golden.bots, golden.seed, golden.deal)
 
 
 def digest() -> str:

@@ -17,7 +17,7 @@ from dubito.game.streams import DealStreams
 from dubito.game.table import Entrant, Table
 from dubito.games.dubito.bot import PlayerAI
 from dubito.games.dubito.cards import COPIES, JOKER, NUMBERS, Hand, TurnData, TurnOutput
-from dubito.games.dubito.engine import State, Rules, WinRule, deal_hands, why_illegal
+from dubito.games.dubito.engine import Rules, State, WinRule, deal_hands, why_illegal
 from dubito.games.dubito.events import Event
 
 LETTERS = "*A23456789TJQK"

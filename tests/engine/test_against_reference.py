@@ -9,7 +9,7 @@ from random import Random
 import pytest
 
 from dubito.games.dubito.cards import NUMBERS, PlayerData, TurnData, TurnOutput
-from dubito.games.dubito.engine import State, Rules, WinRule
+from dubito.games.dubito.engine import Rules, State, WinRule
 from dubito.games.dubito.events import CardsPlayedEvent, DiscardEvent, DoubtResolvedEvent, Event, PlayerWonEvent
 from tests.conftest import cases
 from tests.engine import reference

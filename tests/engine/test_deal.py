@@ -9,7 +9,7 @@ import pytest
 
 from dubito.errors import UsageError
 from dubito.games.dubito.cards import COPIES, JOKER, NUMBERS, Hand
-from dubito.games.dubito.engine import State, Rules, check_players, deal_hands
+from dubito.games.dubito.engine import Rules, State, check_players, deal_hands
 from tests.conftest import cases
 from tests.engine.helpers import hand, position
 

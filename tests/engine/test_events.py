@@ -32,7 +32,7 @@ def play(hands: str, win_rule: WinRule, *moves: str) -> tuple[Table, list[Event]
     """A table of scripted players who make these moves, and all events of the game."""
     at, events = table(position(hands, win_rule)), list[Event]()
     for move in moves:
-        script(at, at.game.seat).moves.append(move)
+        script(at, at.state.seat).moves.append(move)
         events += step(at)[1]
     return at, events
 
@@ -153,7 +153,7 @@ def test_r26_card_lists_are_tuples() -> None:
     doubt = events[-1]
     assert isinstance(doubt, DoubtResolvedEvent)
     assert type(doubt.latest_cards) is type(doubt.board_cards) is tuple
-    assert type(at.game.turn_data().playing_cards) is tuple
+    assert type(at.state.turn_data().playing_cards) is tuple
     start = script(at, 0).heard[0]
     assert isinstance(start, GameStartEvent)
     assert type(start.player_ids) is type(start.initial_card_counts) is tuple

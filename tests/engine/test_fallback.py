@@ -11,7 +11,7 @@ from dubito.game.streams import DealStreams, SeatStreams
 from dubito.game.table import Entrant, Table, play_game, step
 from dubito.games.dubito.bot import PlayerAI
 from dubito.games.dubito.cards import HandView, TurnData, TurnOutput
-from dubito.games.dubito.engine import State, Rules, deal_table
+from dubito.games.dubito.engine import Rules, State, deal_table
 from dubito.games.dubito.events import Event
 from tests.conftest import cases
 from tests.engine.helpers import position, script, scripted, snapshot, table
@@ -45,7 +45,7 @@ def failing(*methods: str, **settings: int) -> Entrant:
 def watch(at: Table) -> list[TurnOutput]:
     """The outputs of the whole game."""
     outputs = []
-    while not at.game.over:
+    while not at.state.over:
         outputs.append(step(at)[0])
     return outputs
 
@@ -83,14 +83,14 @@ def test_r13_the_errors_are_kept_with_their_turns() -> None:
     """R13: in order, each with its turn; the bot plays again as soon as it can."""
     at = dealt(Entrant("Quiet", Quiet), failing("play", first=1, last=3), *[Entrant("Quiet", Quiet)] * 2)
     turns = []
-    while not at.game.over:
-        known, turn = len(at.errors), at.game.turns + at.game.free_turns + 1
+    while not at.state.over:
+        known, turn = len(at.errors), at.state.turns + at.state.free_turns + 1
         step(at)
         turns += [turn] * (len(at.errors) - known)
     assert [error.turn for error in at.errors] == turns
     assert at.fallback_turns == [0, 2, 0, 0]
     assert all("play raised ValueError: no" in error.reason for error in at.errors)
-    assert at.game.player_data(1).turns > 4
+    assert at.state.player_data(1).turns > 4
 
 
 def same_as_random_boi(seat: int, seed: int) -> list[TurnOutput]:
@@ -98,7 +98,7 @@ def same_as_random_boi(seat: int, seed: int) -> list[TurnOutput]:
     at = dealt(*[Entrant("Quiet", Quiet)] * 4, seed=seed)
     stream = DealStreams(seed, 0).seat(seat).fallback
     streams = SeatStreams(bytes(24), stream, stream)
-    at.players[seat] = make_player(RandomBoi, Seating(seat, 9, 4, streams, partial(HandView, at.game.hands[seat])), {})
+    at.players[seat] = make_player(RandomBoi, Seating(seat, 9, 4, streams, partial(HandView, at.state.hands[seat])), {})
     return watch(at)
 
 
@@ -141,7 +141,7 @@ def test_r13_the_table_observes_a_fallback_turn_too() -> None:
     output, events = step(at)
     assert len(events) == 1
     assert script(at, 1).heard[1:] == events
-    assert output.cards == at.game.board
+    assert output.cards == at.state.board
 
 
 def test_r13_a_failed_turn_before_the_fallback_changes_nothing() -> None:

@@ -31,7 +31,7 @@ class Text(str):
 
     __slots__ = ()
 
-    def __format__(self, spec: str) -> NoReturn:
+    def __format__(self, game: str) -> NoReturn:
         raise ValueError("not even this")
 
 

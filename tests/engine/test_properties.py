@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from dubito.errors import IllegalOutput
 from dubito.games.dubito.cards import COPIES, JOKER, NUMBERS, PlayerData, TurnOutput
-from dubito.games.dubito.engine import State, Result, Rules
+from dubito.games.dubito.engine import Result, Rules, State
 from dubito.games.dubito.events import CardsPlayedEvent, DiscardEvent, DoubtResolvedEvent, Event, PlayerWonEvent
 from tests.engine.helpers import Setup, in_play, new_game, random_game, snapshot, twin
 

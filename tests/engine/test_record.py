@@ -10,7 +10,7 @@ from dubito.errors import UsageError
 from dubito.game.table import step
 from dubito.game.words import seat_label
 from dubito.games.dubito.cards import TurnOutput
-from dubito.games.dubito.engine import State, Rules
+from dubito.games.dubito.engine import Rules, State
 from dubito.games.dubito.events import (
     CardsPlayedEvent,
     DiscardEvent,

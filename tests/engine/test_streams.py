@@ -125,7 +125,7 @@ def outputs(*entrants: Entrant) -> list[TurnOutput]:
     """The outputs of a game of four."""
     table = deal_table(entrants, Rules(), DealStreams(5, 6))
     found = []
-    while not table.game.over:
+    while not table.state.over:
         found.append(step(table)[0])
     return found
 
@@ -153,8 +153,8 @@ def test_r27_twins_have_streams_of_their_own() -> None:
 
 def test_r27_the_deal_does_not_depend_on_who_plays() -> None:
     """R27: same deck for all contenders."""
-    for_these = deal_table([Entrant("Using", Using)] * 4, Rules(), DealStreams(5, 6)).game.hands
-    for_those = deal_table([Entrant("JustPutCards", JustPutCards)] * 4, Rules(), DealStreams(5, 6)).game.hands
+    for_these = deal_table([Entrant("Using", Using)] * 4, Rules(), DealStreams(5, 6)).state.hands
+    for_those = deal_table([Entrant("JustPutCards", JustPutCards)] * 4, Rules(), DealStreams(5, 6)).state.hands
     assert [held.cards for held in for_these] == [held.cards for held in for_those]
     assert [held.cards for held in for_these] == [
         held.cards for held in deal_hands(DealStreams(5, 6).deck(), 4, Rules())

@@ -3,7 +3,7 @@
 import pytest
 
 from dubito.errors import IllegalOutput
-from dubito.games.dubito.engine import State, Result, Rules, WinRule
+from dubito.games.dubito.engine import Result, Rules, State, WinRule
 from dubito.games.dubito.events import CardsPlayedEvent, DiscardEvent, DoubtResolvedEvent, PlayerWonEvent
 from tests.engine.helpers import WIN_RULES, hand, position, run
 

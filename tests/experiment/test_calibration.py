@@ -17,7 +17,7 @@ from dubito.experiment.resolve import resolve
 from dubito.game.find import find_bots
 from dubito.game.streams import DealStreams
 from dubito.games.dubito.cards import JOKER, Hand, TurnOutput
-from dubito.games.dubito.engine import RESULTS, State, Rules
+from dubito.games.dubito.engine import RESULTS, Rules, State
 from dubito.llm.decide import Journal
 from dubito.stats.players import Calibration, Statement, add_stated, calibrations
 from dubito.stats.tally import Tally, unpack

@@ -116,16 +116,16 @@ def test_settings_are_checked_against_the_signature(tmp_path: Path) -> None:
     )
     found = find_bots(tmp_path)
 
-    def spec(entry: dict[str, Any]) -> None:
+    def game(entry: dict[str, Any]) -> None:
         resolve(check({"bots": [entry, "StefaBot"]}, "f"), found)
 
-    spec({"bot": "Picky", "risk": 0.5})
+    game({"bot": "Picky", "risk": 0.5})
     with pytest.raises(UsageError, match="Picky needs the setting 'risk'"):
-        spec({"bot": "Picky"})
+        game({"bot": "Picky"})
     with pytest.raises(UsageError, match=r"Picky has no setting 'rsk': did you mean 'risk'\?"):
-        spec({"bot": "Picky", "rsk": 1})
+        game({"bot": "Picky", "rsk": 1})
     with pytest.raises(UsageError, match="settings of Picky must be numbers, texts"):
-        spec({"bot": "Picky", "risk": float("nan")})
+        game({"bot": "Picky", "risk": float("nan")})
 
 
 def test_the_identity_is_what_can_change_a_result_and_nothing_else() -> None:

@@ -5,7 +5,7 @@ from random import Random
 import pytest
 
 from dubito.games.dubito.cards import Hand
-from dubito.games.dubito.engine import RESULTS, State, Rules
+from dubito.games.dubito.engine import RESULTS, Rules, State
 from dubito.stats.rates import (
     Rate,
     Sums,

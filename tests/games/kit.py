@@ -63,7 +63,7 @@ def registry_of(game: str) -> Registry:
 def outputs_of(table: Table) -> list[Any]:
     """All outputs of a game that is played to its end."""
     outputs = []
-    while not table.game.over:
+    while not table.state.over:
         output, _ = step(table, announce=True)
         outputs.append(output)
     return outputs

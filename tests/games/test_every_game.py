@@ -81,7 +81,7 @@ def test_whole_games_of_its_bots_end(registry: Registry, game: Game) -> None:
         for deal in DEALS:
             table = table_of(registry, deal, size)
             outputs_of(table)
-            ending = table.game.ending()
+            ending = table.state.ending()
             assert len(ending.marks) == len(ending.counts) == size
             assert len(ending.game_counts) == len(game.results.game_counts)
             assert {len(counts) for counts in ending.counts} == {len(game.results.seat_counts)}
@@ -101,7 +101,7 @@ def test_results_are_whole_numbers_that_agree(registry: Registry, game: Game) ->
         assert results.equal_share(size).keys() <= {measure.key for measure in results.measures}
         table = table_of(registry, 1, size)
         outputs_of(table)
-        outcome = outcome_of(table.game, [*range(size)], None, table.fallback_turns)
+        outcome = outcome_of(table.state, [*range(size)], None, table.fallback_turns)
         assert unpack(outcome.pack(), results) == outcome
         assert all(0 <= bucket < len(results.buckets) for bucket in outcome.buckets(results))
         assert all(0 <= measured[0] <= results.measures[0].scale for measured in outcome.measured(results))
@@ -118,7 +118,7 @@ def test_illegal_outputs_change_nothing(registry: Registry, game: Game) -> None:
                     state.apply(wrong)
             assert before == (state.seat, state.over, state.turns_played, json.dumps(game.deal_to_json(state)))
             state.apply(output)
-        assert state.ending() == table.game.ending()
+        assert state.ending() == table.state.ending()
         with pytest.raises(IllegalOutput, match="the game is over"):
             state.apply(output)
 
@@ -130,14 +130,14 @@ def test_a_record_played_again_is_the_same_game(registry: Registry, game: Game) 
             begun = json.dumps(game.deal_to_json(state))
             kept = json.loads(json.dumps([game.output_to_json(o) for o in outputs_of(table_of(registry, deal, size))]))
             table = table_of(registry, deal, size)
-            assert json.dumps(game.deal_to_json(table.game)) == begun
+            assert json.dumps(game.deal_to_json(table.state)) == begun
             events = []
             for plain in kept:
                 events += [*state.apply(game.output_from_json(plain))]
             assert state.over
             again = table_of(registry, deal, size)
             outputs_of(again)
-            assert state.ending() == again.game.ending()
+            assert state.ending() == again.state.ending()
             assert all(event.only in (None, *range(size)) for event in events)
 
 

@@ -94,7 +94,7 @@ def test_a_model_at_it_is_asked_again_for_what_is_no_act(shell: Shell) -> None:
 @pytest.mark.parametrize(
     ("source", "sentence"),
     [
-        ("GAME = 5\n", "games/kuhn/game.py defines no game: it needs `GAME = Spec(...)` of dubito.game"),
+        ("GAME = 5\n", "games/kuhn/game.py defines no game: it needs `GAME = Game(...)` of dubito.game"),
         ("GAME = (\n", "importing it raises SyntaxError: "),
         ("raise SystemExit\n", "importing it raises SystemExit: "),
     ],
@@ -112,8 +112,8 @@ def test_an_edited_game_is_another_game(shell: Shell) -> None:
     """A run says which bytes it was played with."""
     before = find_bots(Path.cwd(), "kuhn")
     assert shell("run", "--game", "kuhn", "--games", "4", "--output", "r").code == 0
-    spec = Path("games/kuhn/game.py")
-    spec.write_text(spec.read_text().replace("two seats, one bet", "two seats and a bet"))
+    game = Path("games/kuhn/game.py")
+    game.write_text(game.read_text().replace("two seats, one bet", "two seats and a bet"))
     assert find_bots(Path.cwd(), "kuhn").game.summary != before.game.summary
     said = shell("run", "--game", "kuhn", "--games", "4", "--output", "r")
     assert (said.code, "game_source" in said.err) == (2, True)

@@ -79,7 +79,7 @@ def table_of(decider: Decider, journal: Journal) -> Table:
 def finished(table: Table) -> list[Any]:
     """Play it; the outputs."""
     outputs = []
-    while not table.game.over:
+    while not table.state.over:
         outputs.append(step(table)[0])
     return outputs
 
@@ -146,8 +146,8 @@ def test_what_the_rules_refuse_is_asked_again_then_falls_back(tmp_path: Path) ->
         f"Your last answer cannot be played: 0 is not legal now. {again} a whole number.",
     }
     assert journal.touched == {0, 1}
-    assert outputs[1] == (table.game.hands[0][0],), "the fallback's move is played"
-    assert taken[1].answer == [table.game.hands[0][0]], "and kept as the answer that makes it"
+    assert outputs[1] == (table.state.hands[0][0],), "the fallback's move is played"
+    assert taken[1].answer == [table.state.hands[0][0]], "and kept as the answer that makes it"
     assert [one.answer for one in taken[2:4]] == [1, True]
 
 

@@ -267,9 +267,9 @@ def test_offline_needs_no_key(shell: Shell) -> None:
     ],
 )
 def test_the_short_form(short: str, bot: str, model: str, prompt: str | None) -> None:
-    (spec,) = experiment(games=1, bots=["StefaBot"], contenders=[short]).contenders
-    assert (spec.name, spec.bot, spec.settings["model"]) == (short, bot, model)
-    assert spec.settings.get("prompt") == prompt
+    (game,) = experiment(games=1, bots=["StefaBot"], contenders=[short]).contenders
+    assert (game.name, game.bot, game.settings["model"]) == (short, bot, model)
+    assert game.settings.get("prompt") == prompt
 
 
 @pytest.mark.parametrize("api", ["responses", "chat", "messages"])

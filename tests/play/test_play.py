@@ -111,13 +111,13 @@ def test_a_whole_game_is_played_saved_and_proved(play: Play) -> None:
 def _typed(sitting: Sitting) -> str:
     """What a sensible player would type in this game, which is played with it."""
     lines = []
-    while not sitting.game.over:
+    while not sitting.state.over:
         given = None
         if sitting.asked:
-            move = a_move(asdict(dealt(sitting.game, sitting.label, sitting.me)))
+            move = a_move(asdict(dealt(sitting.state, sitting.label, sitting.me)))
             line = "doubt" if move.get("doubt") else " ".join(map(str, move["cards"]))
             lines.append(f"{line} as {move['number']}" if "number" in move else line)
-            given = read_move(lines[-1], sitting.game.number)
+            given = read_move(lines[-1], sitting.state.number)
         sitting.step(given)
     return "\n".join(lines)
 
@@ -127,7 +127,7 @@ def test_wins_are_celebrated_by_their_kind(play: Play, tmp_path: Path) -> None:
     for seed in range(6):
         sitting = seat_person(guests_of(find_bots(tmp_path)), set_up(GAME, ["RandomBoi"] * 4, GAME.rules(), 0, seed), 0)
         out = play(*["RandomBoi"] * 4, "--seed", str(seed), "--seat", "0", typed=_typed(sitting)).out
-        result = sitting.game.result(0)
+        result = sitting.state.result(0)
         assert ("***  A hard win!" in out) == (result is Result.HARD_WIN)
         assert ("\n  **  A soft win!" in out) == (result is Result.SOFT_WIN)
         assert ("You lose this one." in out) == (result is Result.LOSS)

@@ -43,31 +43,31 @@ def test_a_person_who_plays_as_a_bot_does_plays_the_bots_game(registry: Registry
         among = play_game(deal_table(entrants, Rules(**setup.rules), DealStreams(seed, 3), deal=3))
         shadow = deal_table(entrants, Rules(**setup.rules), DealStreams(seed, 3), deal=3)
         sitting = seat_person(guests, setup, 0)
-        while not sitting.game.over:
+        while not sitting.state.over:
             given = None
             if sitting.asked:
                 player = shadow.players[1]
                 assert player is not None
-                given = player.play(sitting.game.turn_data())
+                given = player.play(sitting.state.turn_data())
             moment, _ = sitting.step(given)
-            shadow.game.apply(moment.output)
-            shadow.tell(moment.events, shadow.game.turns_played)
-        assert (sitting.game.places, sitting.game.turns) == (among.places, among.turns)
+            shadow.state.apply(moment.output)
+            shadow.tell(moment.events, shadow.state.turns_played)
+        assert (sitting.state.places, sitting.state.turns) == (among.places, among.turns)
 
 
 def test_what_he_may_not_do_changes_nothing(guests: Opponents) -> None:
     sitting = seat_person(guests, set_up(GAME, BOTS, GAME.rules(), 0, 1), 0)
-    before = deepcopy(sitting.game.hands[0].cards)
+    before = deepcopy(sitting.state.hands[0].cards)
     card = before[0]
     for output in (None, TurnOutput(True), TurnOutput(False, 99, [card]), TurnOutput(False, 1, [card] * 4)):
         with pytest.raises(IllegalOutput):
             sitting.step(output)
-    assert sitting.game.hands[0].cards == before
-    assert (sitting.game.turns_played, sitting.outputs, sitting.errors) == (0, [], [])
+    assert sitting.state.hands[0].cards == before
+    assert (sitting.state.turns_played, sitting.outputs, sitting.errors) == (0, [], [])
     sitting.step(TurnOutput(False, 1, [card]))
     with pytest.raises(IllegalOutput, match="it is not your turn"):
         sitting.step(TurnOutput(True))
-    assert sitting.game.turns_played == 1
+    assert sitting.state.turns_played == 1
 
 
 def test_chance_seats_him_as_the_seed_says() -> None:
@@ -112,9 +112,9 @@ def test_he_is_spoken_to() -> None:
 
 def test_the_end_is_told_to_him(guests: Opponents) -> None:
     sitting = seat_person(guests, set_up(GAME, ["MrNoDoubt", "MrNoDoubt"], GAME.rules(max_turns=1), 0, 1), 0)
-    _, words = sitting.step(TurnOutput(False, 1, sitting.game.hands[0].cards[:1]))
+    _, words = sitting.step(TurnOutput(False, 1, sitting.state.hands[0].cards[:1]))
     assert words[-1] == "The game stops after 1 turns, unfinished for you and MrNoDoubt 1 and MrNoDoubt 2."
-    assert words[-1] == to_me(ending(sitting.game, sitting.label))
+    assert words[-1] == to_me(ending(sitting.state, sitting.label))
     assert isinstance(sitting._table.players[0], Guest)
 
 

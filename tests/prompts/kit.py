@@ -10,7 +10,7 @@ from dubito.game.streams import DealStreams
 from dubito.game.table import Entrant, step
 from dubito.games.dubito.bot import FiveNodes
 from dubito.games.dubito.cards import TurnData, TurnOutput
-from dubito.games.dubito.engine import MAX_PLAYERS, MIN_PLAYERS, State, Rules, deal_hands, deal_table
+from dubito.games.dubito.engine import MAX_PLAYERS, MIN_PLAYERS, Rules, State, deal_hands, deal_table
 from dubito.games.dubito.events import Event
 from dubito.games.dubito.facts import OwnPlay, Position
 from dubito.llm.prompts import load_prompt, prompt_names
@@ -98,8 +98,8 @@ def turns(rules: Rules, size: int, deal: int, decide: Decide = by_temper) -> Ite
     bot = asked_bot(rules, decide)
     ahead = deal_table([Entrant(f"p{seat}", bot) for seat in range(size)], rules, streams, deal=deal)
     game = State(rules, deal_hands(streams.deck(), size, rules))
-    while not ahead.game.over:
-        player = ahead.players[ahead.game.seat]
+    while not ahead.state.over:
+        player = ahead.players[ahead.state.seat]
         assert isinstance(player, bot)
         output, _ = step(ahead)
         yield game, player.asked

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from dubito.games.dubito.cards import COPIES, JOKER, TurnOutput
-from dubito.games.dubito.engine import State, Result, Rules, is_honest
+from dubito.games.dubito.engine import Result, Rules, State, is_honest
 from dubito.games.dubito.events import CardsPlayedEvent, DoubtResolvedEvent, GameStartEvent
 from dubito.games.dubito.facts import OwnPlay, Position, example_position, facts
 from dubito.games.dubito.knowledge import Notebook

@@ -77,8 +77,8 @@ def test_names_of_players_and_bots_reach_no_prompt(rules: Rules) -> None:
         bot = asked_bot(rules, by_temper)
         table = deal_table([Entrant(name, bot) for name in names], rules, DealStreams(3, 3), deal=3)
         said = []
-        while not table.game.over:
-            player = table.players[table.game.seat]
+        while not table.state.over:
+            player = table.players[table.state.seat]
             assert isinstance(player, bot)
             step(table)
             said += [str(prompt.render(position)) for position in player.asked for prompt in PROMPTS.values()]

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from random import Random
 
 from dubito.games.dubito.cards import COPIES, NUMBERS, Hand, TurnOutput
-from dubito.games.dubito.engine import State, Rules
+from dubito.games.dubito.engine import Rules, State
 from dubito.games.dubito.events import Event, GameStartEvent
 from dubito.games.dubito.facts import OwnPlay, Position
 

@@ -62,8 +62,8 @@ def test_every_page_opens_without_an_error(
 def test_a_chart_is_where_its_numbers_are(bots_run: Path, chrome: Chrome) -> None:
     """The better of two bots stands further to the right, by as much as the axis says."""
     chrome.open(bots_run / "report" / "index.html")
-    spec = json.loads(chrome.text("figure.chart script"))
-    scores = [point[0] for point in spec["series"][0]["points"]]
+    game = json.loads(chrome.text("figure.chart script"))
+    scores = [point[0] for point in game["series"][0]["points"]]
     dots = chrome.run(
         "(c => c.getOption().series[0].data.map(d => c.convertToPixel({xAxisIndex: 0}, d[0])))"
         "(echarts.getInstanceByDom(document.querySelector('.drawing')))"

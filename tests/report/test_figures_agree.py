@@ -17,7 +17,7 @@ import yaml
 
 from dubito.cli.main import main
 from dubito.games.dubito.cards import Hand, TurnOutput
-from dubito.games.dubito.engine import State, Rules
+from dubito.games.dubito.engine import Rules, State
 from tests.cli.kit import REPO
 from tests.conftest import few
 from tests.llm.kit import contender

@@ -58,8 +58,8 @@ def test_a_game_of_the_users_own_is_found_by_workers(tmp_path: Path, short_chunk
     packed = [workers.play_chunk(text, number) for number in range(3)]
     rows = [row for one in packed for row in workers.played_from(one, own.game.results).outcomes]
     assert len(rows) == 6
-    spec = tmp_path / "games" / "kuhn" / "game.py"
-    spec.write_text(f"{spec.read_text()}# edited\n")
+    game = tmp_path / "games" / "kuhn" / "game.py"
+    game.write_text(f"{game.read_text()}# edited\n")
     workers._player.cache_clear()
     with pytest.raises(RunStopped, match="its package of the game kuhn differs"):
         workers.played_from(workers.play_chunk(text, 0), own.game.results)

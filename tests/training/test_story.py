@@ -23,10 +23,10 @@ from tests.conftest import cases
 from tests.training.kit import new
 
 
-def table(game: str, bots: Sequence[str], deal: int, **rules: Any) -> Table:
+def table(name: str, bots: Sequence[str], deal: int, **rules: Any) -> Table:
     """A table of the harness before its first turn."""
-    spec, registry, streams = find_game(game, Path.cwd()), find_bots(Path.cwd(), game), DealStreams(1, deal)
-    state = spec.deal(spec.rules(**rules), len(bots), streams.deck())
+    game, registry, streams = find_game(name, Path.cwd()), find_bots(Path.cwd(), name), DealStreams(1, deal)
+    state = game.deal(game.rules(**rules), len(bots), streams.deck())
     return Table(state, [Entrant(name, registry.find(name).cls) for name in bots], streams)
 
 
@@ -79,8 +79,8 @@ def test_of_dubito(bots: list[str], rules: dict[str, Any]) -> None:
             player.listeners += (heard,)  # type: ignore[union-attr]
         deal_out(state, at)
         told = Told(state)
-        assert told.new() == [at.game.start]
-        while not at.game.over:
+        assert told.new() == [at.state.start]
+        while not at.state.over:
             output, events = step(at, announce=True)
             cards, game = deque(output.cards or ()), state.course.engine
             drawn, turn = {"n": len(cards), "number": output.number}, game.turns_played
@@ -91,12 +91,12 @@ def test_of_dubito(bots: list[str], rules: dict[str, Any]) -> None:
                     state.apply_action(cards.popleft() if state.course.node == "card" else drawn[state.course.node])
             assert [*map(by_play, told.new())] == [*map(by_play, events)]
         assert state.is_terminal()
-        assert game.ending() == at.game.ending()
+        assert game.ending() == at.state.ending()
 
 
 def deal_out(state: Any, at: Table) -> None:
     """The cards of a table of Dubito, one by one."""
-    hands = [list(hand.cards) for hand in at.game.hands]
+    hands = [list(hand.cards) for hand in at.state.hands]
     for place in range(sum(map(len, hands))):
         state.apply_action(hands[place % len(hands)][place // len(hands)])
 
@@ -107,9 +107,9 @@ def test_of_dubito_card_by_card(win_rule: str) -> None:
     state = new(f"dubito(players=4,moves=cards,win_rule={win_rule})")
     deal_out(state, at)
     told = Told(state)
-    assert told.new() == [at.game.start]
-    while not at.game.over:
-        opens = at.game.number == 0
+    assert told.new() == [at.state.start]
+    while not at.state.over:
+        opens = at.state.number == 0
         output, events = step(at, announce=True)
         cards = sorted(output.cards or ())
         declared = [DOUBT + output.number] if opens else []
@@ -117,54 +117,54 @@ def test_of_dubito_card_by_card(win_rule: str) -> None:
             state.apply_action(action)
         assert [*map(by_play, told.new())] == [*map(by_play, events)]
     assert state.is_terminal()
-    assert state.course.engine.ending() == at.game.ending()
+    assert state.course.engine.ending() == at.state.ending()
 
 
 @cases("bots", [["ConMan", "Jerk", "Player3", "RiskTaker"], ["Player1", "CalculatingLiar"] * 2])
 def test_of_bs(bots: list[str]) -> None:
     for deal in range(2):
         at, state = table("bs", bots, deal), new("dubito_bs")
-        for hand in at.game.hands:
+        for hand in at.state.hands:
             for card in hand.cards:
                 state.apply_action(card.number)
         told = Told(state)
-        assert told.new() == [at.game.start]
-        while not at.game.over:
-            drawn = [counts.accusations_drawn for counts in at.game.counts]
-            held = [sorted(card.number for card in hand.cards) for hand in at.game.hands]
+        assert told.new() == [at.state.start]
+        while not at.state.over:
+            drawn = [counts.accusations_drawn for counts in at.state.counts]
+            held = [sorted(card.number for card in hand.cards) for hand in at.state.hands]
             output, events = step(at, announce=True)
             actions = [YES if output else NO] if isinstance(output, bool) else [*sorted(c[0] for c in output), DONE]
             for action in actions:
                 state.apply_action(action)
-            accuser = next((s for s in range(4) if at.game.counts[s].accusations_drawn > drawn[s]), None)
+            accuser = next((s for s in range(4) if at.state.counts[s].accusations_drawn > drawn[s]), None)
             while state.is_chance_node():
                 outcomes = [outcome for outcome, _ in state.chance_outcomes()]
                 kind = state.action_to_string(state.current_player(), outcomes[0]).split()[0]
                 left = held[accuser or 0]
-                for card in at.game.hands[accuser or 0].cards if kind == "loses" else ():
+                for card in at.state.hands[accuser or 0].cards if kind == "loses" else ():
                     left.remove(card.number)
                 state.apply_action(accuser if kind == "accuser" else left[0])
             assert told.new() == list(events)
         assert state.is_terminal()
-        assert state.course.engine.ending() == at.game.ending()
+        assert state.course.engine.ending() == at.state.ending()
 
 
 @pytest.mark.parametrize("bots", [["Medium", "Scared"], ["Simple", "Medium"], ["Sapper", "Sapper"]])
 def test_of_draw_and_defuse(bots: list[str]) -> None:
     for deal in range(12):
         at, state = table("defuse", bots, deal), new("dubito_defuse")
-        for hand in at.game.hands:
+        for hand in at.state.hands:
             ordered(state, [card for card, n in hand.items() for _ in range(n - (card == DEFUSE))])
-        ordered(state, at.game.pile[::-1])
+        ordered(state, at.state.pile[::-1])
         told = Told(state)
-        assert told.new() == [at.game.start]
-        while not at.game.over:
+        assert told.new() == [at.state.start]
+        while not at.state.over:
             output, events = step(at, announce=True)
             state.apply_action(PLACES + output if isinstance(output, int) else ACTS.index(output))
-            ordered(state, at.game.pile[::-1])
+            ordered(state, at.state.pile[::-1])
             assert told.new() == list(events)
         assert state.is_terminal()
-        assert state.course.engine.ending() == at.game.ending()
+        assert state.course.engine.ending() == at.state.ending()
 
 
 def ordered(state: Any, cards: Sequence[str]) -> None:

@@ -138,22 +138,22 @@ def test_two_worlds_that_differ_in_hidden_cards_look_the_same(home: Path) -> Non
     guests = guests_of(find_bots(home, "bs"))
     for seed in range(3):
         sitting = seat_person(guests, set_up(GAME, BOTS, BSRules(), seed % 4, seed), 0)
-        while not sitting.game.over:
+        while not sitting.state.over:
             given = None
             if sitting.asked:
-                cards = list(sitting.game.cards(sitting.me, None))
-                given = cards[:1] if sitting.game.view().node == "cards" else bool(len(cards) % 2)
+                cards = list(sitting.state.cards(sitting.me, None))
+                given = cards[:1] if sitting.state.view().node == "cards" else bool(len(cards) % 2)
             moment, said = sitting.step(given)
             frame = frame_in_words(sitting, 1, moment, said)
             assert replace(frame_in_words(_elsewhere(sitting), 1, moment, said), truth=frame.truth) == frame
-            assert bool(frame.truth) == sitting.game.over
+            assert bool(frame.truth) == sitting.state.over
 
 
 def _elsewhere(sitting: Sitting) -> Sitting:
     """The same game to whoever sits at it: the others' cards and the pile are dealt anew among them."""
-    other, game = copy(sitting), deepcopy(sitting.game)
+    other, game = copy(sitting), deepcopy(sitting.state)
     assert isinstance(game, State)
-    other.game, other.teller = game, copy(sitting.teller)
+    other.state, other.teller = game, copy(sitting.teller)
     other.teller._game = game  # type: ignore[attr-defined]
     unseen = [hand for seat, hand in enumerate([*game.hands, game.pile]) if seat != other.me]
     pool = sorted(card for hand in unseen for card in hand.cards)

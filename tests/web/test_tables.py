@@ -84,18 +84,18 @@ def test_no_answer_of_a_running_game_tells_what_is_hidden(browser: Browser) -> N
 def test_two_worlds_that_differ_in_hidden_cards_look_the_same(tmp_path: Path) -> None:
     for seed in range(4):
         sitting = seat_person(guests_of(find_bots(tmp_path)), set_up(GAME, BOTS, GAME.rules(), None, seed), 0)
-        while not sitting.game.over:
-            mover = sitting.game.seat
-            seen = asdict(dealt(sitting.game, sitting.label, sitting.me))
+        while not sitting.state.over:
+            mover = sitting.state.seat
+            seen = asdict(dealt(sitting.state, sitting.label, sitting.me))
             move = a_move(seen)
             given = TurnOutput(move.get("doubt", False), move.get("number"), move.get("cards"))
             moment, said = sitting.step(given if sitting.asked else None)
             output, events = moment.output, moment.events
-            frame = after(sitting.game, mover, output, events, said, sitting.me)
-            other = _another_world(sitting.game, sitting.me)
+            frame = after(sitting.state, mover, output, events, said, sitting.me)
+            other = _another_world(sitting.state, sitting.me)
             unseen = output if mover == sitting.me else TurnOutput(False, None, [13, 13])
             assert replace(after(other, mover, unseen, events, said, sitting.me), hands=frame.hands) == frame
-            assert bool(frame.hands) == sitting.game.over
+            assert bool(frame.hands) == sitting.state.over
 
 
 def _another_world(game: State, me: int) -> State:

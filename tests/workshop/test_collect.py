@@ -15,7 +15,7 @@ from dubito.game.streams import DealStreams
 from dubito.game.table import Entrant
 from dubito.games.dubito.bot import NODES, FiveNodes, PlayerAI
 from dubito.games.dubito.cards import TurnData, TurnOutput
-from dubito.games.dubito.engine import State, Rules, deal_hands, deal_table, is_honest
+from dubito.games.dubito.engine import Rules, State, deal_hands, deal_table, is_honest
 from dubito.games.dubito.game import GAME
 from dubito.games.dubito.workshop import Hidden
 from dubito.llm.budget import Caps

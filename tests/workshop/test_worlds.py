@@ -14,10 +14,10 @@ def watched(rules: Rules, size: int) -> list[tuple[World, Position]]:
     """The questions of a sample game, each with the world in which it is asked."""
     table = sample_table(rules, size, size)
     watcher = Watcher(table, Origin(None, 0, size, size), GAME, rules)
-    hands = tuple(tuple(hand.cards) for hand in table.game.hands)
+    hands = tuple(tuple(hand.cards) for hand in table.state.hands)
     moves: list[TurnOutput] = []
     found = []
-    while not table.game.over:
+    while not table.state.over:
         before, so_far = len(watcher.recorded), tuple(moves)
         moves.append(watcher.step())
         found += [(World(rules, hands, so_far), one.position) for one in watcher.recorded[before:]]

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from dubito.errors import IllegalOutput, UsageError, one_line
-from dubito.game import Bool, Cards, Habit, Lie, Measure, Node, Results, Game
+from dubito.game import Bool, Cards, Game, Habit, Lie, Measure, Node, Results
 from dubito.games.bs.bot import BSBot, missing_nodes
 from dubito.games.bs.cards import COPIES, DECK, NUMBERS, Card, HandView
 from dubito.games.bs.engine import GAME_COUNTS, SEAT_COUNTS, State, deal

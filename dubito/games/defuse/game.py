@@ -5,7 +5,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from dubito.errors import UsageError, one_line
-from dubito.game import Choice, Habit, Measure, Node, Results, Game, Whole, no_rules
+from dubito.game import Choice, Game, Habit, Measure, Node, Results, Whole, no_rules
 from dubito.games.defuse.bot import DefuseBot, missing_nodes
 from dubito.games.defuse.engine import ACTS, GAME_COUNTS, HELD, SEAT_COUNTS, State, deal
 

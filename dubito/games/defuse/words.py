@@ -11,7 +11,19 @@ from typing import Any, Final
 from dubito.errors import UsageError, one_line
 from dubito.game import GameEvent
 from dubito.game.words import ME, Label, Line, Marks, Panel
-from dubito.games.defuse.engine import ACTS, ALL_CARDS, BOMB, DEALT, DEFUSE, HELD, IN_HAND, SHOWN, SPARE, State, in_words
+from dubito.games.defuse.engine import (
+    ACTS,
+    ALL_CARDS,
+    BOMB,
+    DEALT,
+    DEFUSE,
+    HELD,
+    IN_HAND,
+    SHOWN,
+    SPARE,
+    State,
+    in_words,
+)
 from dubito.games.defuse.events import (
     DealEvent,
     DrawEvent,

@@ -188,7 +188,7 @@ class FiveNodes(PlayerAI):
 
 
 def five_questions(player: FiveNodes, p: TurnData) -> Generator[str, bool, Loose[TurnOutput]]:
-    """The walk of one turn, question by question (`Spec.walk`); the output is the player's, by its helpers (R24)."""
+    """The walk of one turn, question by question (`Game.walk`); the output is the player's, by its helpers (R24)."""
     if p.board_cards == 0:
         bluff = yield "A"
         maximize = yield "B"

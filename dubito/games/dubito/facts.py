@@ -26,7 +26,7 @@ from dubito.game.streams import DealStreams
 from dubito.game.table import Entrant, Table, step
 from dubito.games.dubito.bot import NODES, FiveNodes, Listener
 from dubito.games.dubito.cards import COPIES, JOKER, MOST, NUMBERS, Hand, TurnData, TurnOutput
-from dubito.games.dubito.engine import MAX_PLAYERS, MIN_PLAYERS, State, Rules, WinRule, deal_table
+from dubito.games.dubito.engine import MAX_PLAYERS, MIN_PLAYERS, Rules, State, WinRule, deal_table
 from dubito.games.dubito.events import CardsPlayedEvent, DiscardEvent, DoubtResolvedEvent, Event, GameStartEvent
 from dubito.games.dubito.knowledge import Notebook as Notebook
 from dubito.games.dubito.knowledge import Position as Position
@@ -46,14 +46,14 @@ class Questions:
         """Listen to the players of a table whose game has not begun; `rules` as a notebook takes them."""
         self._table = table
         self._seats = [_Seat(seat, rules, table, note) for seat in range(len(table.players))]
-        self._tell([table.game.start])
+        self._tell([table.state.start])
         for seat, player in zip(self._seats, table.players, strict=True):
             if isinstance(player, FiveNodes):
                 player.listeners += (seat,)
 
     def step(self) -> TurnOutput:
         """Play one turn."""
-        game = self._table.game
+        game = self._table.state
         self._seats[game.seat].notebook.turn_begins(game.hands[game.seat].cards)
         output: TurnOutput
         output, events = step(self._table, announce=True)
@@ -61,7 +61,7 @@ class Questions:
         return output
 
     def _tell(self, events: Sequence[Event], played: Sequence[int] = ()) -> None:
-        for seat, hand in zip(self._seats, self._table.game.hands, strict=True):
+        for seat, hand in zip(self._seats, self._table.state.hands, strict=True):
             for event in events:
                 seat.notebook.observe(event, hand.cards, played)
 
@@ -75,7 +75,7 @@ class _Seat(Listener):
 
     def asked(self, node: str) -> None:
         """The walk's question is noted, not those that a bot asks itself on its way."""
-        game = self._table.game
+        game = self._table.state
         self._note(self._seat, self.notebook.position(node, game.turn_data(), game.hands[self._seat].cards))
 
     def answered(self, node: str, answer: bool) -> None:
@@ -214,7 +214,7 @@ def example_position(node: str) -> Position:
     """A fixed position in the middle of a game of four at which this node ("A" to "E") is asked."""
     table, asked = sample_table(Rules(), 4, 0), list[Position]()
     questions = Questions(table, Rules(), lambda _, position: asked.append(position))
-    while not table.game.over:
+    while not table.state.over:
         questions.step()
         for position in asked:
             if position.node == node and len(position.events) >= _EXAMPLE_EVENTS:
@@ -286,8 +286,8 @@ def pairs(rules: Rules, size: int, deal: int) -> Iterator[tuple[Position, Positi
     table, chance = sample_table(rules, size, deal), Random(deal)
     asked: list[Position] = []
     questions = Questions(table, rules, lambda seat, position: asked.append(position))
-    world = World(rules, tuple(tuple(hand.cards) for hand in table.game.hands))
-    while not table.game.over:
+    world = World(rules, tuple(tuple(hand.cards) for hand in table.state.hands))
+    while not table.state.over:
         asked.clear()
         move = questions.step()
         for position in asked:

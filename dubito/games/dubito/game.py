@@ -3,7 +3,7 @@
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, Final
 
-from dubito.game import STATED, Bool, Node, Game
+from dubito.game import STATED, Bool, Game, Node
 from dubito.games.dubito.bot import NODES, FiveNodes, PlayerAI, five_questions, missing_nodes
 from dubito.games.dubito.cards import TurnOutput
 from dubito.games.dubito.engine import (

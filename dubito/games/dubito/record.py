@@ -17,7 +17,7 @@ from dubito.files import fault
 from dubito.game.record import Strict, record_as_lines, seal
 from dubito.game.words import Label, seat_label
 from dubito.games.dubito.cards import COPIES, JOKER, NUMBERS, Hand, TurnOutput
-from dubito.games.dubito.engine import State, Rules, check_players
+from dubito.games.dubito.engine import Rules, State, check_players
 from dubito.games.dubito.events import (
     CardsPlayedEvent,
     DiscardEvent,
@@ -167,7 +167,9 @@ class Recorder:
         self.outputs.append(RecordedOutput(output.doubt, output.number, cards))
         self.story.extend(_lines(turn, events))
 
-    def record(self, game: State, players: Sequence[str], seed: int, deal: int, number: int | None = None) -> GameRecord:
+    def record(
+        self, game: State, players: Sequence[str], seed: int, deal: int, number: int | None = None
+    ) -> GameRecord:
         """The finished game; `number` is its own in the `run.db` of its folder, where models played at the table."""
         story = [*self.story, ending(game), _seal(self.hands, self.outputs)]
         return GameRecord(list(players), self.hands, self.outputs, story, game.rules, seed, deal, number)

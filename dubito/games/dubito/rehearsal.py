@@ -11,7 +11,7 @@ from dubito.game.streams import DealStreams
 from dubito.game.table import Entrant, Table
 from dubito.games.dubito.bot import PlayerAI
 from dubito.games.dubito.cards import COPIES, JOKER, NUMBERS, Hand, TurnData, TurnOutput
-from dubito.games.dubito.engine import MAX_JOKERS, State, Rules
+from dubito.games.dubito.engine import MAX_JOKERS, Rules, State
 
 _RULES: Final = Rules()
 
@@ -37,9 +37,9 @@ def at_turn(
     entrants[seat] = Entrant(cls.__name__, cls, settings)
     table = Table(State(rules, [Hand(hand) for hand in hands]), entrants, DealStreams(0, 0))
     for move in moves:
-        events = table.game.apply(move)
-        table.tell(events, table.game.turns_played)
-    return table.players[seat], table.game.turn_data()
+        events = table.state.apply(move)
+        table.tell(events, table.state.turns_played)
+    return table.players[seat], table.state.turn_data()
 
 
 def _refuse_impossible(hands: Sequence[Sequence[int]]) -> None:

@@ -20,7 +20,7 @@ from dubito.files import fault
 from dubito.game.record import Strict
 from dubito.game.words import ME, Label, Line, Panel
 from dubito.games.dubito.cards import COPIES, JOKER, MOST, NUMBERS, TurnData, TurnOutput
-from dubito.games.dubito.engine import State, Result, Rules, WinRule, is_honest
+from dubito.games.dubito.engine import Result, Rules, State, WinRule, is_honest
 from dubito.games.dubito.engine import why_illegal as refused
 from dubito.games.dubito.events import Event, PlayerWonEvent
 from dubito.games.dubito.record import card_name, cards_in_words, ending, in_order, kept_plural, narrated

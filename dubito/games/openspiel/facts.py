@@ -97,12 +97,12 @@ _STATE: Final = {"seat": "your seat", "state": "what you know of the game, as th
 class OpenSpielFacts:
     """Those of one game."""
 
-    spec: Game
+    game: Game
 
     @property
     def Notebook(self) -> Callable[[int, Any], Notebook]:  # noqa: N802, a class
         """By seat and rules."""
-        return lambda seat, rules: Notebook(self.spec.name, seat)
+        return lambda seat, rules: Notebook(self.game.name, seat)
 
     def facts(self, position: Position) -> dict[str, Any]:
         """The facts as plain values that JSON can hold; `hand` is None where we have no words for the game, and `state`
@@ -125,7 +125,7 @@ class OpenSpielFacts:
 
     def example_position(self, node: str) -> Position:
         """A fixed position at which this node is asked."""
-        return example_position(engine_of(self.spec), self.spec.name, cast(NodeName, node))
+        return example_position(engine_of(self.game), self.game.name, cast(NodeName, node))
 
     def to_json(self, position: Position) -> str:
         """The position as a file."""
@@ -140,7 +140,7 @@ class OpenSpielFacts:
         return PositionFile(Position, "openspiel position 1", self._fault, _TYPES)
 
     def _fault(self, position: Position) -> str | None:
-        name, seats = self.spec.name, self.spec.seats[1]
+        name, seats = self.game.name, self.game.seats[1]
         if position.game != name:
             return f"game: it is of {position.game}, and not of {name}"
         if not all(seat < seats for seat in (position.seat, *(entry.by or 0 for entry in position.history))):
@@ -149,7 +149,7 @@ class OpenSpielFacts:
 
     @cached_property
     def _steady(self) -> dict[str, Any]:
-        engine = engine_of(self.spec)
+        engine = engine_of(self.game)
         return {
             "title": title_of(engine),
             "players": engine.num_players(),

@@ -1,4 +1,4 @@
-"""OpenSpiel's games as the harness has them: each a `Spec`, by its name and parameters."""
+"""OpenSpiel's games as the harness has them: each a `Game`, by its name and parameters."""
 
 from collections.abc import Mapping
 from functools import lru_cache
@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from typing import Any, Final
 
 from dubito.errors import UsageError, one_line
-from dubito.game import Choice, Family, Measure, Node, Player, Results, Game, no_rules
+from dubito.game import Choice, Family, Game, Measure, Node, Player, Results, no_rules
 from dubito.games.openspiel.bot import OpenSpielBot, missing_nodes
 from dubito.games.openspiel.engine import canonical, engine_version, load, members, range_of
 from dubito.games.openspiel.state import GAME_COUNTS, NODE, SEAT_COUNTS, State, all_names, units_of
@@ -16,9 +16,9 @@ from dubito.games.openspiel.texts import title_of
 NAME: Final = "openspiel"
 
 
-def engine_of(spec: Game) -> Any:
+def engine_of(game: Game) -> Any:
     """OpenSpiel's own game behind one of ours."""
-    return load(spec.name.partition(":")[2])
+    return load(game.name.partition(":")[2])
 
 
 @lru_cache(maxsize=256)

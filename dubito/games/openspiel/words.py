@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from dubito.errors import UsageError, one_line
-from dubito.game import GameEvent, Game
+from dubito.game import Game, GameEvent
 from dubito.game.words import ME, Label, Line, Panel
 from dubito.games.openspiel.game import engine_of
-from dubito.games.openspiel.state import DealEvent, State, SeenEvent, words_of
+from dubito.games.openspiel.state import DealEvent, SeenEvent, State, words_of
 from dubito.games.openspiel.texts import objective, rule_sentences
 
 _GIN: Final = "openspiel:gin_rummy"
@@ -18,7 +18,7 @@ _GIN: Final = "openspiel:gin_rummy"
 class OpenSpielWords:
     """The words of one game, and a person at it: they answer by the name of an action or its number."""
 
-    spec: Game
+    game: Game
     ENTER = ""
     HOW = (
         "Type the name of an action, or its number in the list. `rules` tells the rules, `hand` what you see, `log` "
@@ -32,7 +32,7 @@ class OpenSpielWords:
 
     def rules(self, rules: Any, seats: int) -> list[str]:
         """The rules in force."""
-        engine = engine_of(self.spec)
+        engine = engine_of(self.game)
         return [*rule_sentences(engine), f"Objective: {objective(engine)}"]
 
     def in_short(self, rules: Any) -> str:
@@ -55,8 +55,8 @@ class OpenSpielWords:
     @property
     def BOTS(self) -> list[str]:  # noqa: N802, a constant
         """As many as there are other seats."""
-        bot = "SimpleGin" if self.spec.name.startswith(_GIN) else self.spec.fallback
-        return [bot] * (self.spec.seats[0] - 1)
+        bot = "SimpleGin" if self.game.name.startswith(_GIN) else self.game.fallback
+        return [bot] * (self.game.seats[0] - 1)
 
     def sees(self, game: State, seat: int, label: Label) -> list[str]:
         """What the seat sees, and its actions, each with its number."""

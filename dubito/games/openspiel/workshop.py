@@ -10,7 +10,7 @@ from random import Random
 from typing import Any, Final
 
 from dubito.errors import IllegalOutput
-from dubito.game import GameEvent, Node, Shares, Game
+from dubito.game import Game, GameEvent, Node, Shares
 from dubito.games.openspiel.engine import quiet
 from dubito.games.openspiel.facts import NodeName, Position, position_of
 from dubito.games.openspiel.game import engine_of
@@ -122,18 +122,18 @@ _INSTEAD: Final[Mapping[str, tuple[str, ...]]] = {
 class OpenSpielWorkshop:
     """That of one game."""
 
-    spec: Game
+    game: Game
     INSTEAD = _INSTEAD
 
     @property
     def IMPORTANT(self) -> Mapping[str, list[tuple[str, ...]]]:  # noqa: N802, a constant
         """Facts that matter whenever it is asked."""
         facts = [("rule_text",), ("objective",), ("seat",), ("hand", "state"), ("legal",), ("history",)]
-        return {node.name: facts for node in self.spec.nodes}
+        return {node.name: facts for node in self.game.nodes}
 
     def world_pairs(self) -> Iterator[tuple[Position, Position]]:
         """Pairs of positions that differ only in what their seat cannot know."""
-        return world_pairs(engine_of(self.spec), self.spec.name)
+        return world_pairs(engine_of(self.game), self.game.name)
 
     def check(self, position: Position, answer: Any) -> None:
         """Raise IllegalOutput for an answer that the rules refuse there: one action, or how probable each is."""
@@ -145,7 +145,7 @@ class OpenSpielWorkshop:
     @property
     def engine(self) -> Any:
         """OpenSpiel's own game."""
-        return engine_of(self.spec)
+        return engine_of(self.game)
 
     def of_policies(self, situations: Iterable[Sequence[int]] = ()) -> Game:
         """The same game, whose players are asked how probable each of their actions is after any of these steps."""
@@ -153,7 +153,7 @@ class OpenSpielWorkshop:
         if names is None:
             found = (self.view_at(steps).names.values() for steps in situations)
             names = tuple(dict.fromkeys(name for legal in found for name in legal))
-        return replace(self.spec, nodes=(Node("policy", "act", Shares(names)),))
+        return replace(self.game, nodes=(Node("policy", "act", Shares(names)),))
 
     def events_at(self, steps: Sequence[int], seat: int) -> list[GameEvent]:
         """What a seat has observed after these steps, move by move."""
@@ -169,7 +169,7 @@ class OpenSpielWorkshop:
 
     def position_at(self, steps: Sequence[int], node: NodeName) -> Position:
         """The same as a position at which this node is asked."""
-        return position_of(self.spec.name, self.view_at(steps), node)
+        return position_of(self.game.name, self.view_at(steps), node)
 
 
 of = OpenSpielWorkshop  # by the game

@@ -98,8 +98,8 @@ def at_the_table(folder: Path, base_url: str) -> Iterator[tuple[Table, ModelLog]
 def test_each_hostile_reply_has_its_right_cause(tmp_path: Path) -> None:
     script, found, asked = Scripted(), dict[str, list[str]](cards=[], bs=[]), [0] * 4
     with Server(script) as server, at_the_table(tmp_path, server.base_url("responses")) as (table, log):
-        while any(script.left.values()) and not table.game.over:
-            seat, node = table.game.seat, table.game.view().node
+        while any(script.left.values()) and not table.state.over:
+            seat, node = table.state.seat, table.state.view().node
             step(table)
             taken = log.decisions(0)[seat, asked[seat]]
             found[node].append(taken.outcome)

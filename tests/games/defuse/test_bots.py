@@ -162,10 +162,10 @@ def test_a_mistake_stops_falls_back_or_forfeits(wrong: type[DefuseBot], words: s
         played(a_game(), wrong)
     assert words in str(caught.value)
     table = played(a_game(), wrong, forfeits=True)
-    assert (table.game.winner, [counts.forfeits for counts in table.game.counts]) == (1, [1, 0])
+    assert (table.state.winner, [counts.forfeits for counts in table.state.counts]) == (1, [1, 0])
     table = played(a_game(), wrong, fallback=SIMPLE)
-    assert (table.game.over, table.fallback_turns) == (False, [1, 0])
-    assert table.game.turns_played == 1 or table.game.node == "place"
+    assert (table.state.over, table.fallback_turns) == (False, [1, 0])
+    assert table.state.turns_played == 1 or table.state.node == "place"
 
 
 def test_a_turn_that_another_went_on_with_begins_anew() -> None:
@@ -190,7 +190,7 @@ def test_a_turn_that_another_went_on_with_begins_anew() -> None:
 def test_bots_begin_every_game_anew() -> None:
     """D6: what a bot keeps, an instance keeps."""
     first, second = (table_of(dealt(), BOTS["Scared"], BOTS["Medium"]) for _ in range(2))
-    while not first.game.over:
+    while not first.state.over:
         step(first)
     assert vars(first.players[0])["defused"] > 0
     assert vars(second.players[0])["defused"] == 0

@@ -58,9 +58,9 @@ def test_what_was_told_stands_at_the_head_of_what_is_told(name: str) -> None:
     table = Table(game.deal(game.rules(), 2, streams.deck()), [Entrant("one", bot), Entrant("two", bot)], streams)
     notebooks = [game.facts.Notebook(seat, game.rules()) for seat in (0, 1)]
     told: dict[int, tuple[str, ...]] = {}
-    while not table.game.over and table.game.turns_played < 40:
-        seat, view = table.game.seat, table.game.view()
-        said = prompt.render(notebooks[seat].position(view.node, view, table.game.cards(seat, streams.seat(seat))))
+    while not table.state.over and table.state.turns_played < 40:
+        seat, view = table.state.seat, table.state.view()
+        said = prompt.render(notebooks[seat].position(view.node, view, table.state.cards(seat, streams.seat(seat))))
         before = told.get(seat, ())
         assert said.history[: len(before)] == before
         told[seat] = said.history

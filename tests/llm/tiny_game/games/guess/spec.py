@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from dubito.game import Measure, Player, Results, Game
+from dubito.game import Game, Measure, Player, Results
 
 from .state import NODES, Rules, State
 
