@@ -51,11 +51,11 @@ class Narrator:
         self._voice(f"{self._turn:4}.   {text}")
 
     def thought(self, thought: Thought) -> None:
-        """Say what a model thinks; with the hands, whether it is right about the bluff that it suspects."""
+        """Say what a model thinks; with the hands, whether what it holds probable was so."""
         state, game = self._session.state, self._session.game
         truth = game.truth(state) if self._show_hands and not state.over else None
         name = self._session.label(thought.seat)
-        self.aside(thought.in_words(name, question_in_words(game, thought.node), truth))
+        self.aside(thought.in_words(name, question_in_words(game, thought.node), game.node(thought.node).truths, truth))
         self._wait_visibly()
 
     def _begin_move(self) -> None:

@@ -137,6 +137,7 @@ class Node(NamedTuple):
     answer: Answer
     states: str | None = None  # a field that a model may state beside its answer; judged by the truth, decides nothing
     stating: str = "the last play is a bluff"  # what is stated the probability of
+    truths: tuple[str, str] = ("a bluff", "honest")  # what is said to a person where that is so, and where it is not
 
 
 class Position(Protocol):

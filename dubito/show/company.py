@@ -52,8 +52,8 @@ class Thought:
     stated: float | None  # as it was stated
     reasoning: str  # that it gave with its last reply; empty: none
 
-    def in_words(self, name: str, question: str, truth: bool | None) -> str:
-        """The thought in a line; `truth` is whether what was stated a probability of is a bluff, None to leave it."""
+    def in_words(self, name: str, question: str, truths: tuple[str, str], truth: bool | None) -> str:
+        """The thought in a line; of the node's `truths` it was the first, if `truth` is yes; None leaves that out."""
         answer = one_line(answer_in_words(self.answer))
         again = f" (asked {self.asked} times)" if self.asked > 1 else ""
         if self.outcome.startswith(FALLBACK_OUTCOME):
@@ -61,8 +61,8 @@ class Thought:
             return f"{name}: {question} No answer{again}, since {_WHY.get(cause, cause)}: its fallback says {answer}."
         words = [f"{name}: {question} {answer[:1].upper()}{answer[1:]}{again}."]
         if self.stated is not None:
-            really = "" if truth is None else f"; it was {'a bluff' if truth else 'honest'}"
-            words.append(f"Stated: {100 * self.stated:.0f} % a bluff{really}.")
+            really = "" if truth is None else f"; it was {truths[0] if truth else truths[1]}"
+            words.append(f"Stated: {100 * self.stated:.0f} % {truths[0]}{really}.")
         if self.reasoning:
             words.append(f"“{one_line(self.reasoning, _REASONS)}”")
         return " ".join(words)

@@ -116,15 +116,19 @@ def test_a_pace_is_a_name_or_seconds_and_none_in_a_pipe(shell: Shell) -> None:
 @cases(
     ("outcome", "asked", "words"),
     [
-        ("model", 1, "Yes. Stated: 80 % a bluff; it was honest. “It looked \\x1b[2J odd.”"),
-        ("model_after_reask", 2, "Yes (asked 2 times). Stated: 80 % a bluff; it was honest. “It looked \\x1b[2J odd.”"),
+        ("model", 1, "Yes. Stated: 80 % a full house; it was less. “It looked \\x1b[2J odd.”"),
+        (
+            "model_after_reask",
+            2,
+            "Yes (asked 2 times). Stated: 80 % a full house; it was less. “It looked \\x1b[2J odd.”",
+        ),
         ("fallback:truncated", 2, "No answer (asked 2 times), since its reply was cut off: its fallback says yes."),
         ("fallback:refused", 1, "No answer, since it declined: its fallback says yes."),
     ],
 )
 def test_a_thought_in_words(outcome: str, asked: int, words: str) -> None:
     thought = Thought(1, "C", True, outcome, asked, 0.8, "It looked\n \x1b[2J odd.")
-    assert thought.in_words("ada", "Doubt?", False) == f"ada: Doubt? {words}"
+    assert thought.in_words("ada", "Doubt?", ("a full house", "less"), False) == f"ada: Doubt? {words}"
 
 
 @pytest.mark.parametrize(("status", "words"), [(401, "SOME_KEY"), (503, "the same command continues it")])
