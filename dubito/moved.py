@@ -29,7 +29,7 @@ MOVED: Final = {
     "dubito.native": "dubito.game.native",
     "dubito.openspiel": "dubito.training",
     "dubito.openspiel.environment": "dubito.training.environment",
-    "dubito.person": "dubito.game.person",
+    "dubito.person": "dubito.game.words",
     "dubito.record": "dubito.game.record",
     "dubito.registry": "dubito.game.find",
     "dubito.rehearsal": "dubito.games.dubito.rehearsal",

@@ -13,7 +13,7 @@ from dubito.cli.output import PlainVoice, Voice, note, say
 from dubito.errors import RunStopped, UsageError, one_line
 from dubito.game import Game
 from dubito.game.record import Forfeit, records_of
-from dubito.game.words import forfeit_in_words, question_in_words, told_of
+from dubito.game.words import forfeit_in_words, question_in_words, words_of
 from dubito.show.company import Thought
 from dubito.show.session import Moment, Session
 from dubito.store.folder import write_whole
@@ -32,8 +32,8 @@ class Narrator:
 
     def tell(self, session: Session) -> None:
         self._session = session
-        self._teller = told_of(session.game).Teller(session.state, session.label)
-        self._voice(told_of(session.game).sentence(session.state.start, session.label))
+        self._teller = words_of(session.game).Teller(session.state, session.label)
+        self._voice(words_of(session.game).sentence(session.state.start, session.label))
         while not session.over:
             if not session.state.over:
                 self._begin_move()

@@ -19,7 +19,7 @@ from dubito.errors import IllegalOutput, RunStopped, UsageError, one_line
 from dubito.experiment.experiment import labelled_by, stand_ins_in_words
 from dubito.game import Game
 from dubito.game.find import DUBITO, find_bots
-from dubito.game.person import Person
+from dubito.game.words import words_of
 from dubito.show.company import Opponents, as_sentence, trouble
 from dubito.show.person import Sitting, seat_person, set_up
 from dubito.show.session import Moment
@@ -53,7 +53,7 @@ def play(
     A BOT is a class name, a player of --config, or a model as in openai:MODEL@PROMPT or house:MODEL.
     For a hard game: `dubito play Sherlock Sherlock`, `dubito play --game defuse Sapper`.
     """
-    against = bots or Person(game).BOTS or _anybody(game)
+    against = bots or words_of(game).BOTS or _anybody(game)
     setup = set_up(game, against, rules_from(rules, game), seat, seed, deal)
     check_save(save)
     if isinstance(sys.stdin, io.TextIOWrapper):
@@ -102,7 +102,7 @@ def _welcome(sitting: Sitting, voice: Voice) -> None:
     seats = [sitting.to_me(sitting.label(seat)) for seat in range(len(sitting.setup.players))]
     voice(f"At the table, in playing order: {', '.join(seats)}.")
     voice(sitting.rules()[0])
-    voice(sitting.person.HOW)
+    voice(sitting.words.HOW)
     voice()
     for line in sitting.start:
         voice(line)
@@ -110,7 +110,7 @@ def _welcome(sitting: Sitting, voice: Voice) -> None:
 
 def _turn(sitting: Sitting, voice: Voice) -> bool:
     """Make a move and tell it; returns whether there was anything to tell."""
-    before = sitting.person.cheer(sitting.state, sitting.me)
+    before = sitting.words.cheer(sitting.state, sitting.me)
     if sitting.asked:
         moment, words = _typed_move(sitting, voice)
     else:
@@ -122,7 +122,7 @@ def _turn(sitting: Sitting, voice: Voice) -> bool:
             voice.heard()
     for line in words:
         voice(f"{moment.turn:4}. {line}")
-    cheer = sitting.person.cheer(sitting.state, sitting.me)
+    cheer = sitting.words.cheer(sitting.state, sitting.me)
     if cheer and not before:
         voice(cheer)
     return bool(words)
@@ -142,12 +142,12 @@ def _typed_move(sitting: Sitting, voice: Voice) -> tuple[Moment, list[str]]:
     """Ask until the answer is legal, and play it."""
     _show(sitting, voice)
     while True:
-        keys = sitting.person.keys(sitting.state)
-        line = input(f"{keys}\n> " if keys else "> ").strip() or sitting.person.ENTER
+        keys = sitting.words.keys(sitting.state)
+        line = input(f"{keys}\n> " if keys else "> ").strip() or sitting.words.ENTER
         if line in ("?", "rules"):
             for rule in sitting.rules():
                 voice(f"- {rule}")
-            voice(sitting.person.HOW)
+            voice(sitting.words.HOW)
         elif line == "hand":
             _show(sitting, voice)
         elif line == "log":
@@ -155,14 +155,14 @@ def _typed_move(sitting: Sitting, voice: Voice) -> tuple[Moment, list[str]]:
                 voice(f"{turn:4}. {said}")
         elif line:
             try:
-                return sitting.step(sitting.person.read(line, sitting.state, sitting.me))
+                return sitting.step(sitting.words.read(line, sitting.state, sitting.me))
             except (IllegalOutput, UsageError) as error:
                 voice(as_sentence(str(error)))
 
 
 def _show(sitting: Sitting, voice: Voice) -> None:
     voice()
-    for line in sitting.person.sees(sitting.state, sitting.me, sitting.label):
+    for line in sitting.words.sees(sitting.state, sitting.me, sitting.label):
         voice(line)
 
 

@@ -17,7 +17,7 @@ from dubito.errors import DubitoError, IllegalOutput, UsageError, one_line
 from dubito.files import Checked, fault
 from dubito.game import Game, State
 from dubito.game.streams import DealStreams
-from dubito.game.words import forfeit_in_words, seat_label, told_of
+from dubito.game.words import forfeit_in_words, seat_label, words_of
 
 
 class Strict:
@@ -193,7 +193,7 @@ class _Recorder:
 
     def __init__(self, game: Game, state: State, rules: Mapping[str, Any]) -> None:
         self._game, self._state, self._rules = game, state, dict(rules)
-        self._teller = told_of(game).Teller(state, seat_label)
+        self._teller = words_of(game).Teller(state, seat_label)
         self._seat = state.seat
         self.dealt = game.deal_to_json(state)
         self.outputs: list[Any] = []

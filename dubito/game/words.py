@@ -1,13 +1,17 @@
-"""A game in words: by the `words` of its package, or, where it has none, by its events and outputs as plain data."""
+"""A game in words, and how a person answers it: as the `words` of its package have it, or by its plain data.
+
+`words_of(game)` has every part of `Words`: those that the module says, the others as they stand here.
+"""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from functools import cache
-from typing import Any, Final, Protocol, cast
+from typing import Any, Final, Protocol
 
-from dubito.errors import one_line
-from dubito.game import Game, GameEvent, State
+from dubito.errors import UsageError, one_line
+from dubito.game import Bool, Cards, Choice, Game, GameEvent, Node, State
+from dubito.game.streams import DealStreams
 
 Label = Callable[[int], str]  # names a seat in a sentence
 ME: Final = "\0"  # the label of the seat that a sentence is for, until `to_me` speaks to it; no name contains it
@@ -39,8 +43,20 @@ class Marks:
     mistake: str = ""  # of who moved, in words: let a bluff pass
 
 
+@dataclass(frozen=True, slots=True)
+class Option:
+    """A rule that a page lets people vary, with its values in words, the usual one first."""
+
+    rule: str
+    label: str
+    values: Sequence[tuple[Any, str]]
+
+
 class Teller(Protocol):
-    """Tells one game to those who see everything; made at its deal, and told of every move after it was made."""
+    """Tells one game to those who see everything; made at its deal, and told of every move after it was made.
+
+    It may have `marks()`, what the last move was (`Marks`).
+    """
 
     def holds(self, seat: int) -> str:
         """What a seat holds now; empty where that cannot be said."""
@@ -55,24 +71,135 @@ class Teller(Protocol):
         """How the finished game ended in a sentence, then what else is to be said of its end."""
 
 
-class Told(Protocol):
-    """A game's module `words`: its words for people. Sentences name a seat by its label."""
+class Words:
+    """A game's words for people: what its module `words` does not say is said here, by events, nodes and views.
 
-    @property
-    def Teller(self) -> Callable[[Any, Label], Teller]:  # noqa: N802, a class
-        """By a game just dealt."""
+    Functions of the module stand in the place of these methods, without `self`; sentences name a seat by its label.
+    """
+
+    BOTS: Sequence[str] = ()  # good ones to begin with, against whom a person plays if they name nobody
+    HARD: Sequence[str] = ()  # those against whom it is a hard game
+    ENTER: str = ""  # what an empty line means; empty: nothing
+    OPTIONS: Sequence[tuple[str, str, Sequence[tuple[Any, str]]]] = ()  # rules that a page offers: as `Option` has them
+    QUESTIONS: Mapping[str, str] = {}  # what a node asks, short
+    TO_ME: Mapping[str, str] = {ME: "you"}  # phrases of a sentence, in turn: what is said to the person
+    drawn: Callable[..., dict[str, Any]] | None = None  # the game for a viewer of its own, without panels
+    fits: Callable[..., bool] | None = None  # whether a model can have been asked this at its turn, of a game `drawn`
+
+    def __init__(self, game: Game) -> None:
+        self._game = game
+        self.Teller: Callable[[Any, Label], Teller] = lambda state, label: _PlainTeller(self, game, state, label)
+        self.LEAD = f"{game.summary}."  # the game in a sentence or two
+        kinds = dict.fromkeys(f"Where you are asked `{node.name}`, type {wanted(node)}." for node in game.nodes)
+        self.HOW = (  # how a move is typed
+            f"{' '.join(kinds)} `rules` tells the rules, `hand` what you see, `log` what happened; Ctrl-D leaves the "
+            "table."
+        )
 
     def rules(self, rules: Any, seats: int) -> list[str]:
         """The rules in force, a sentence or a paragraph each."""
+        return [f"{said}." for said in (self._game.summary, self.in_short(rules)) if said]
 
     def in_short(self, rules: Any) -> str:
         """What of the rules may be varied, as it is here."""
+        return ", ".join(f"{key}: {value}" for key, value in rules.model_dump().items())
 
     def sentence(self, event: Any, label: Label) -> str:
         """What observes whoever observes the event; empty if there is nothing to say."""
+        values = {field.name: getattr(event, field.name) for field in fields(event)} if is_dataclass(event) else {}
+        pairs = ", ".join(f"{key} {value}" for key, value in values.items())
+        return f"{type(event).__name__}: {pairs}" if pairs else type(event).__name__
 
     def to_me(self, text: str) -> str:
         """The sentence with `ME` spoken to."""
+        return to_person(text, self.TO_ME)
+
+    def sees(self, state: Any, seat: int, label: Label) -> list[str]:
+        """What the seat to move sees and is asked, a line each: nothing that it may not know."""
+        view, node = state.view(), self._node(state)
+        names = [name for name in dir(view) if not name.startswith("_") and name != "node"]
+        shown = {name: value for name in names if not callable(value := getattr(view, name))}
+        lines = [f"{name}: {one_line(str(value), 1000)}" for name, value in shown.items()]
+        held = one_line(str(state.cards(seat, DealStreams(0, 0).seat(seat))), 1000)
+        return [*lines, f"Your cards: {held}", f"{node.name}? {wanted(node)}"]
+
+    def keys(self, state: Any) -> str:
+        """What may be typed at the question of now, in short; empty where `HOW` has said it."""
+        return ""
+
+    def read(self, line: str, state: Any, seat: int) -> Any:
+        """The output that was typed, legal or not; raises UsageError for what cannot be read."""
+        node = self._node(state)
+        return self._output(node, _typed(line, node), state, seat)
+
+    def answered(self, answer: Any, state: Any, seat: int) -> Any:
+        """The output that a page has sent as JSON, legal or not; raises UsageError for what cannot be read."""
+        node = self._node(state)
+        if not _is_of_kind(answer, node):
+            raise UsageError(f"this is no answer to `{node.name}`: give {wanted(node)}")
+        return self._output(node, answer, state, seat)
+
+    def holding(self, state: Any, seat: int) -> list[int]:
+        """The cards that the seat may answer with, each as often as it is held; else all that there are."""
+        kind = self._node(state).answer
+        return list(kind.cards) if isinstance(kind, Cards) else []
+
+    def choices(self, state: Any) -> list[str]:
+        """The names among which the seat to move is to choose; a page shows those that are illegal as such."""
+        kind = self._node(state).answer
+        return list(kind.options or ()) if isinstance(kind, Choice) else []
+
+    def why_illegal(self, state: Any, output: Any) -> str | None:
+        """Why the seat to move may not do this, in the engine's words."""
+        why: str | None = state.view().why_illegal(output)
+        return why
+
+    def cheer(self, state: Any, seat: int) -> str:
+        """What is called out to a person on the move that has ended the game for them; empty if nothing is."""
+        if not state.over:
+            return ""
+        ending = state.ending()
+        return f"\n  *  For you: {self._game.results.ended_in_words(ending.marks[seat], ending.capped)}.  *\n"
+
+    def _node(self, state: Any) -> Node:
+        return self._game.node(state.view().node)
+
+    def _output(self, node: Node, answer: Any, state: Any, seat: int) -> Any:
+        """The output that this answer is; raises IllegalOutput if it is none."""
+        return self._game.output_of(node.name, answer, state.cards(seat, DealStreams(0, 0).seat(seat)))
+
+
+Person = Words  # as it was called before 24 November 2026, of what a person types
+# The parts that a module `told` had then; a module `person` had the others.
+_TOLD: Final = frozenset(("Teller", "rules", "in_short", "sentence", "to_me", "QUESTIONS", "drawn", "fits"))
+
+
+def words_of(game: Game) -> Words:
+    """A game's words: those of its module, and the others as `Words` has them."""
+    words, own = Words(game), game.module("words")
+    parts = {name for name in dir(words) if not name.startswith("_")}
+    modules = [(own, parts)] if own else [(game.module("told"), _TOLD), (game.module("person"), parts - _TOLD)]
+    for module, names in modules:
+        for name in names:
+            if hasattr(module, name):
+                setattr(words, name, getattr(module, name))
+    return words
+
+
+def options_of(game: Game) -> list[Option]:
+    """What of a game's rules a page offers."""
+    return [Option(*option) for option in words_of(game).OPTIONS]
+
+
+def bots_of(game: Game, there: Sequence[Any]) -> list[str]:
+    """Whom a person plays against if they say nothing, of those who are `there`: never nobody."""
+    names = [one.name for one in there if not one.asks]
+    return [name for name in words_of(game).BOTS if name in names] or names
+
+
+def question_in_words(game: Game, node: str) -> str:
+    """What a node asks, short; by the name of the bots' method where its words do not say it."""
+    return words_of(game).QUESTIONS.get(node) or f"{game.node(node).method.replace('_', ' ').capitalize()}?"
 
 
 def marks_of(teller: Teller) -> Marks:
@@ -81,16 +208,16 @@ def marks_of(teller: Teller) -> Marks:
     return marks() if marks else Marks()
 
 
-def question_in_words(game: Game, node: str) -> str:
-    """What a node asks, short: from the `QUESTIONS` of the game's words, or by the name of the bots' method."""
-    questions: Mapping[str, str] = getattr(told_of(game), "QUESTIONS", {})
-    return questions.get(node) or f"{game.node(node).method.replace('_', ' ').capitalize()}?"
+def to_person(text: str, to_me: Mapping[str, str]) -> str:
+    """The sentence spoken to the person whose label is `ME`, by these phrases, one after the other."""
+    for phrase, said in to_me.items():
+        text = text.replace(phrase, said)
+    return text
 
 
-def told_of(game: Game) -> Told:
-    """The words of a game."""
-    module = game.module("words", before="told")
-    return cast(Told, module) if hasattr(module, "Teller") else _PlainTold(game)
+def counted(n: int, noun: str = "card") -> str:
+    """1 card, 2 cards; of another noun alike."""
+    return f"{n} {noun}{'s' * (n != 1)}"
 
 
 def seat_label(seat: int) -> str:
@@ -117,14 +244,13 @@ def names_to(players: Sequence[str], me: int | None) -> list[str]:
     return ["You" if seat == me else label(seat) for seat in range(len(players))]
 
 
-def in_words_to(game: Game, events: Sequence[GameEvent], label: Label, me: int) -> list[str]:
+def in_words_to(words: Words, events: Sequence[GameEvent], label: Label, me: int) -> list[str]:
     """What the person at this seat observes of a move, in sentences to them."""
-    told = told_of(game)
     return [
-        told.to_me(sentence)
+        words.to_me(sentence)
         for event in events
         if event.only in (None, me)
-        if (sentence := told.sentence(event, label))
+        if (sentence := words.sentence(event, label))
     ]
 
 
@@ -133,65 +259,76 @@ def forfeit_in_words(seat: int, label: Label, game: Game) -> str:
     return f"{label(seat)} has failed: the game is over, and {game.forfeit_means}."
 
 
-class _PlainTold:
-    """The words of a game that has none."""
-
-    def __init__(self, game: Game) -> None:
-        self._game = game
-
-    @property
-    def Teller(self) -> Callable[[State, Label], Teller]:  # noqa: N802
-        """By a game just dealt."""
-        return lambda state, label: _PlainTeller(self._game, state, label)
-
-    def rules(self, rules: Any, seats: int) -> list[str]:
-        """What the game says of itself, and its rules' values."""
-        return [f"{said}." for said in (self._game.summary, self.in_short(rules)) if said]
-
-    def in_short(self, rules: Any) -> str:
-        """Each rule with its value."""
-        return ", ".join(f"{key}: {value}" for key, value in rules.model_dump().items())
-
-    def sentence(self, event: Any, label: Label) -> str:
-        """The event's name and fields."""
-        pairs = ", ".join(f"{key} {value}" for key, value in _values(event).items())
-        return f"{type(event).__name__}: {pairs}" if pairs else type(event).__name__
-
-    def to_me(self, text: str) -> str:
-        """The sentence with the person as `you`."""
-        return text.replace(ME, "you")
-
-
-def _values(event: Any) -> dict[str, Any]:
-    """The fields of an event, where it is a dataclass."""
-    return {field.name: getattr(event, field.name) for field in fields(event)} if is_dataclass(event) else {}
-
-
 class _PlainTeller:
     """Tells a game by its outputs, as they are kept."""
 
-    def __init__(self, game: Game, state: State, label: Label) -> None:
-        self._game, self._state, self._label = game, state, label
-        self._told = _PlainTold(game)
+    def __init__(self, words: Words, game: Game, state: State, label: Label) -> None:
+        self._words, self._game, self._state, self._label = words, game, state, label
         self._dealt = json.dumps(game.deal_to_json(state), ensure_ascii=False)
 
     def holds(self, seat: int) -> str:
-        """Nobody can say."""
         return ""
 
     def moved(self, seat: int, output: Any, events: Sequence[Any]) -> list[Line]:
-        """The events' fields, beside what was given back."""
         given = json.dumps(self._game.output_to_json(output), ensure_ascii=False)
-        said = [self._told.sentence(event, self._label) for event in events if event.only is None]
+        said = [self._words.sentence(event, self._label) for event in events if event.only is None]
         return [Line(" ".join(said), f"{self._label(seat)} gives {given}")]
 
     def panels(self) -> list[Panel]:
-        """Only how the game was dealt."""
         return [Panel("The deal", "", one_line(self._dealt, 2000))]
 
     def ending(self) -> list[str]:
-        """What each seat came to."""
         ending, results = self._state.ending(), self._game.results
         ended = [results.ended_in_words(mark, ending.capped) for mark in ending.marks]
         seats = ", ".join(f"{self._label(seat)}: {how}" for seat, how in enumerate(ended))
         return [f"The game is over. {seats}."]
+
+
+_YES: Final = {"yes": True, "y": True, "no": False, "n": False}
+
+
+def wanted(node: Node) -> str:
+    """What answers a node, in words."""
+    match node.answer:
+        case Bool():
+            return "yes or no"
+        case Choice(options):
+            return f"one of {', '.join(options)}" if options else "one of the legal answers"
+        case Cards():
+            return "cards, as numbers with spaces between"
+    return "a whole number"
+
+
+def _typed(line: str, node: Node) -> Any:
+    """What was typed, as an answer of the node's kind; raises UsageError."""
+    word, kind = line.casefold().strip(), node.answer
+    if isinstance(kind, Bool) and word in _YES:
+        return _YES[word]
+    if isinstance(kind, Choice):
+        folded = {name.casefold(): name for name in kind.options or [line.strip()]}
+        if word in folded:
+            return folded[word]
+    if isinstance(kind, Cards):
+        numbers = [_whole(part) for part in word.replace(",", " ").split()]
+        if numbers and None not in numbers and {*numbers} <= {*kind.cards}:
+            return numbers
+    elif not isinstance(kind, Bool | Choice) and (number := _whole(word)) is not None:
+        return number
+    raise UsageError(f"'{one_line(line, 20)}' is no answer here: type {wanted(node)}")
+
+
+def _is_of_kind(answer: Any, node: Node) -> bool:
+    match node.answer:
+        case Bool():
+            return isinstance(answer, bool)
+        case Choice(options):
+            return isinstance(answer, str) and (options is None or answer in options)
+        case Cards(cards):
+            return isinstance(answer, list) and all(type(card) is int and card in cards for card in answer)
+        case _:
+            return type(answer) is int
+
+
+def _whole(word: str) -> int | None:
+    digits = word.removeprefix("-")
+    return int(word) if digits.isascii() and digits.isdecimal() and len(digits) < 10 else None

@@ -15,11 +15,10 @@ from dubito.errors import IllegalOutput, UsageError
 from dubito.files import fault
 from dubito.game import Game, Player
 from dubito.game.find import DUBITO
-from dubito.game.person import Person
 from dubito.game.record import Strict, output_of
 from dubito.game.streams import DealStreams
 from dubito.game.table import Entrant, Table
-from dubito.game.words import in_words_to, labels, told_of
+from dubito.game.words import in_words_to, labels, words_of
 from dubito.show.company import Opponents
 from dubito.show.session import Moment, Session, moves_at
 
@@ -100,13 +99,13 @@ class Sitting(Session):
         self.setup, self.me = setup, setup.seat
         self.asks_models = any(bot.bot.is_model for bot in bots)
         self.number = number if self.asks_models else 0
-        self.person = Person(game)
+        self.words = words = words_of(game)
         seats = [*bots[: self.me], Entrant(GUEST, Guest), *bots[self.me :]]
         given = [*services[: self.me], None, *services[self.me :]] if services else ()
         state, streams = setup.dealt(game)
         label = labels(setup.players, self.me)
-        self.teller = told_of(game).Teller(state, label)
-        self.start = in_words_to(game, [state.start], label, self.me)
+        self.teller = words.Teller(state, label)
+        self.start = in_words_to(words, [state.start], label, self.me)
         self._table = table = Table(
             state, seats, streams, deal=setup.deal, number=self.number, fallback=fallback, services=given
         )
@@ -124,14 +123,14 @@ class Sitting(Session):
         return [str(error) for error in self._table.errors]
 
     def to_me(self, text: str) -> str:
-        return told_of(self.game).to_me(text)
+        return self.words.to_me(text)
 
     def rules(self) -> list[str]:
-        return told_of(self.game).rules(self.game.rules(**self.setup.rules), len(self.setup.players))
+        return self.words.rules(self.game.rules(**self.setup.rules), len(self.setup.players))
 
     def why_not(self, output: Any) -> str | None:
         """Why the person may not do this on their move, in the engine's words; None if they may."""
-        return self.person.why_illegal(self.state, output)
+        return self.words.why_illegal(self.state, output)
 
     def step(self, output: Any = None) -> tuple[Moment, list[str]]:
         """Make one move, the person's with their output; and tell it in words to them.
@@ -151,7 +150,7 @@ class Sitting(Session):
         moment = next(self)
         seat, played = moment.seat, moment.output
         self.teller.moved(seat, played, moment.events)
-        words = in_words_to(self.game, moment.events, self.label, self.me)
+        words = in_words_to(self.words, moment.events, self.label, self.me)
         if seat == self.me and isinstance(played, bool):  # which nobody observes
             words.insert(0, f"You answer {'yes' if played else 'no'}.")
         if sum(table.fallback_turns) > stood_in:

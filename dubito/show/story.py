@@ -22,7 +22,7 @@ from dubito.game.words import (
     marks_of,
     names_to,
     question_in_words,
-    told_of,
+    words_of,
 )
 from dubito.llm.answers import reasoning_of
 from dubito.llm.prices import PICO
@@ -40,7 +40,7 @@ def story_of_game(session: Session, names: Sequence[str], spoken: Callable[[str]
     Sentences are `spoken` to whom they are for. `truths` are, move by move, of what a model may state before it. A
     game whose moves end before it is over has no `ending`. An error of a move that cannot be made is passed on.
     """
-    state, drawn = session.state, getattr(told_of(session.game), "drawn", None)
+    state, drawn = session.state, words_of(session.game).drawn
     truths: list[bool | None] = []
     moments = _judged(session, truths)
     if drawn is not None:
@@ -81,7 +81,7 @@ def story_of_record(game: Game, record: Any) -> dict[str, Any]:
     Raises UsageError if the record breaks the rules, or ends before its game does.
     """
     me = seat_of_guest(record.players)
-    names, words = names_to(record.players, me), told_of(game)
+    names, words = names_to(record.players, me), words_of(game)
     session = of_record(game, record, labels(record.players, me))
     with whole_game(session.state):
         whole = story_of_game(session, names, words.to_me)
@@ -104,7 +104,7 @@ class _Words:
     def told(self, moments: Iterable[Moment], names: Sequence[str]) -> dict[str, Any]:
         """The moves of one turn are one step of the viewer."""
         state, label, game = self._session.state, self._session.label, self._session.game
-        words, spoken = told_of(game), self._spoken
+        words, spoken = words_of(game), self._spoken
         teller = words.Teller(state, label)
         self._panels = dealt = self._panel_rows(teller.panels())
         start = spoken(words.sentence(state.start, label))

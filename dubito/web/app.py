@@ -21,9 +21,8 @@ from starlette.routing import Route
 from dubito.errors import DubitoError, UsageError, one_line
 from dubito.files import fault
 from dubito.game import Game, PlayerKind
-from dubito.game.person import Option, Person, bots_of, lead_of
 from dubito.game.record import records_of
-from dubito.game.words import told_of
+from dubito.game.words import Option, bots_of, words_of
 from dubito.report.render import Renderer, Site, Viewer
 from dubito.report.tables import GamePage
 from dubito.show.company import Opponent, as_sentence
@@ -81,7 +80,7 @@ def _viewer() -> Viewer:
 def _about(game: Game, record: Any) -> str:
     rules = record.rules if not isinstance(record.rules, dict) else game.rules(**record.rules)
     cards = "" if record.seed is None else f"; deal {record.deal} of seed {record.seed}"
-    return f"{told_of(game).in_short(rules)}{cards}."
+    return f"{words_of(game).in_short(rules)}{cards}."
 
 
 def _asked(game: Game, database: Path, number: int, told: Mapping[str, Any]) -> dict[str, Any]:
@@ -90,7 +89,7 @@ def _asked(game: Game, database: Path, number: int, told: Mapping[str, Any]) -> 
         raise UsageError(f"there is no {DATABASE} beside its file")
     with RunDb.open(database) as db:
         asked = ModelDecisions(db, game).of_game(number, told, Texts())
-    fits = getattr(told_of(game), "fits", None)
+    fits = words_of(game).fits
     if not all(decision["turn"] and (fits is None or fits(decision, told["turns"])) for decision in asked["decisions"]):
         raise UsageError(f"the {DATABASE} beside its file has another game under its number")
     return asked
@@ -148,9 +147,9 @@ class _Pages:
             "lobby",
             games=self.tables.games,
             game=game,
-            lead=lead_of(game),
+            lead=words_of(game).LEAD,
             groups=_groups(choices),
-            hard=Person(game).HARD,
+            hard=words_of(game).HARD,
             first=[*(choice.name for choice in choices if choice.asks), *bots_of(game, choices)],
             sizes=range(least, most + 1),
             usual=min(max(4, least), most),
@@ -171,7 +170,7 @@ class _Pages:
         if not least <= players <= most:
             raise UsageError(f"players: {game.name} is played by {least} to {most}, not {players}")
         rules = self.tables.rules(game, _rules(request, options))
-        told = told_of(game)
+        told = words_of(game)
         return _page(
             "rules",
             games=self.tables.games,

@@ -24,9 +24,8 @@ from dubito.errors import DubitoError, RunStopped, UsageError, one_line, suggest
 from dubito.files import fault
 from dubito.game import Bool, Cards, Choice, Game, PlayerKind
 from dubito.game.find import DUBITO
-from dubito.game.person import Option, options_of, wanted
 from dubito.game.record import Strict, records_of
-from dubito.game.words import Panel, names_to
+from dubito.game.words import Option, Panel, names_to, options_of, wanted
 from dubito.show.company import Opponent, Opponents, as_sentence, trouble
 from dubito.show.person import SEEDS, Setup, Sitting, seat_person, set_up
 from dubito.show.session import Moment
@@ -76,28 +75,28 @@ def frame_in_words(sitting: Sitting, move: int, moment: Moment | None, said: lis
             (sitting.to_me(one.title), sitting.to_me(one.public)) for one in panels if one.seat is None and one.public
         ],
         truth=[sitting.to_me(panel.truth) for panel in known] if game.over else [],
-        sees=sitting.person.sees(game, sitting.me, sitting.label) if sitting.asked else [],
+        sees=sitting.words.sees(game, sitting.me, sitting.label) if sitting.asked else [],
         to_move=None if game.over else game.seat,
         question=_question(sitting) if sitting.asked else None,
     )
 
 
 def _question(sitting: Sitting) -> Question | None:
-    game, me, person = sitting.state, sitting.me, sitting.person
-    node = sitting.game.node(game.view().node)
-    words = wanted(node)
+    state, words = sitting.state, sitting.words
+    node = sitting.game.node(state.view().node)
+    how = wanted(node)
     match node.answer:
         case Bool():
-            return Question(node.name, "bool", words, [True, False], [])
+            return Question(node.name, "bool", how, [True, False], [])
         case Choice():
-            options = person.choices(game)
+            options = words.choices(state)
             outputs = {name: sitting.game.output_of(node.name, name, None) for name in options}
             illegal = [name for name, output in outputs.items() if sitting.why_not(output) is not None]
-            return Question(node.name, "choice", words, options, illegal)
+            return Question(node.name, "choice", how, options, illegal)
         case Cards():
-            return Question(node.name, "cards", words, person.holding(game, me), [])
+            return Question(node.name, "cards", how, words.holding(state, sitting.me), [])
         case _:
-            return Question(node.name, "whole", words, [], [])
+            return Question(node.name, "whole", how, [], [])
 
 
 def frame_of(sitting: Sitting, move: int, moment: Moment | None, said: list[str]) -> dict[str, Any]:
@@ -365,7 +364,7 @@ class Tables:
             if not (live.rests.is_set() and live.sitting.asked):
                 raise HTTPException(409, "It is not your turn.")
             sitting = live.sitting
-            output = sitting.person.answered(move.answer, sitting.state, sitting.me)
+            output = sitting.words.answered(move.answer, sitting.state, sitting.me)
             reason = sitting.why_not(output)
             if reason is not None:
                 raise HTTPException(400, as_sentence(reason))

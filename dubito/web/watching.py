@@ -16,7 +16,7 @@ from starlette.routing import Route
 
 from dubito.errors import DubitoError, UsageError
 from dubito.game.record import output_of
-from dubito.game.words import told_of
+from dubito.game.words import words_of
 from dubito.report.render import Renderer, Site, Viewer
 from dubito.report.tables import GamePage
 from dubito.show.company import as_sentence
@@ -96,7 +96,7 @@ class LiveGame(GameSource):
         over = state.over or trouble is not None
         moves_now = {"to_move": None if over else state.seat, "thinks": not over and self._thinks == state.seat}
         warnings = [*self._faults, *([trouble] if trouble else [])]
-        about = f"{told_of(live.game).in_short(live.rules)}; deal {live.deal} of seed {live.seed}."
+        about = f"{words_of(live.game).in_short(live.rules)}; deal {live.deal} of seed {live.seed}."
         framed = _framed(names, final, about, over, warnings) | {"kinds": live.kinds}
         return whole | asked | framed | moves_now
 

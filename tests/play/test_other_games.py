@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from dubito.game.person import Person
 from dubito.game.record import game_named
+from dubito.game.words import words_of
 from tests.cli.kit import Shell
 from tests.games.kit import GAMES, registry_of, write_kuhn
 from tests.llm.test_any_game import HOME
@@ -243,6 +243,6 @@ def test_draw_and_defuse_is_typed_by_letters(play: Play) -> None:
 
 @pytest.mark.parametrize("game", ["dubito", "defuse"])
 def test_whoever_wants_a_hard_game_is_told_whom_to_name(shell: Shell, game: str) -> None:
-    hard = Person(GAMES[game]).HARD
+    hard = words_of(GAMES[game]).HARD
     assert {*hard} < {*registry_of(game).bots}
     assert all(f" {bot}" in shell("play", "--help").out for bot in hard)

@@ -9,13 +9,12 @@ from dubito.errors import IllegalOutput, UsageError
 from dubito.game.find import Registry, find_bots
 from dubito.game.streams import DealStreams
 from dubito.game.table import Entrant, play_game
-from dubito.game.words import in_words_to, labels
+from dubito.game.words import in_words_to, labels, words_of
 from dubito.games.dubito.cards import TurnOutput
 from dubito.games.dubito.engine import Rules, deal_table
 from dubito.games.dubito.events import CardsPlayedEvent, DoubtResolvedEvent
 from dubito.games.dubito.game import GAME
 from dubito.games.dubito.record import ending
-from dubito.games.dubito.words import to_me
 from dubito.show.company import Opponents, as_sentence
 from dubito.show.person import GUEST, Guest, seat_person, set_up
 from tests.web.kit import guests_of
@@ -98,14 +97,14 @@ def test_he_is_spoken_to() -> None:
     label = labels(["You", GUEST, "You", "A puts\0"], 1)
     assert [label(seat) for seat in (0, 2, 3)] == ["You 0", "You 2", "A puts\\x00"]
     assert [labels(["you", GUEST, "Me"], me)(0) for me in (1, None)] == ["you 0", "you"]
-    assert in_words_to(GAME, [CardsPlayedEvent(1, 7, 2)], label, 1) == ["You put down 2 cards as 7s."]
-    assert in_words_to(GAME, [CardsPlayedEvent(0, 7, 2)], label, 1) == ["You 0 puts down 2 cards as 7s."]
+    assert in_words_to(words_of(GAME), [CardsPlayedEvent(1, 7, 2)], label, 1) == ["You put down 2 cards as 7s."]
+    assert in_words_to(words_of(GAME), [CardsPlayedEvent(0, 7, 2)], label, 1) == ["You 0 puts down 2 cards as 7s."]
     mine = DoubtResolvedEvent(1, 3, False, (7, 0), (7, 8), 7, 1)
-    assert in_words_to(GAME, [mine], label, 1) == [
+    assert in_words_to(words_of(GAME), [mine], label, 1) == [
         "You doubt A puts\\x00, who shows 7 joker: honest. 1 joker out of the game. You pick up 2 cards."
     ]
     caught = DoubtResolvedEvent(3, 1, True, (8,), (8,), 7, 0)
-    assert in_words_to(GAME, [caught], label, 1) == [
+    assert in_words_to(words_of(GAME), [caught], label, 1) == [
         "A puts\\x00 doubts you, and you show 8: a bluff. You pick up 1 card."
     ]
 
@@ -114,7 +113,7 @@ def test_the_end_is_told_to_him(guests: Opponents) -> None:
     sitting = seat_person(guests, set_up(GAME, ["MrNoDoubt", "MrNoDoubt"], GAME.rules(max_turns=1), 0, 1), 0)
     _, words = sitting.step(TurnOutput(False, 1, sitting.state.hands[0].cards[:1]))
     assert words[-1] == "The game stops after 1 turns, unfinished for you and MrNoDoubt 1 and MrNoDoubt 2."
-    assert words[-1] == to_me(ending(sitting.state, sitting.label))
+    assert words[-1] == sitting.to_me(ending(sitting.state, sitting.label))
     assert isinstance(sitting._table.players[0], Guest)
 
 
@@ -123,5 +122,5 @@ def test_what_another_seat_alone_observes_is_not_told() -> None:
         only = 2
 
     event, label = Peeked(2, 7, 1), labels(["A", GUEST, "B"], 1)
-    assert in_words_to(GAME, [event], label, 1) == []
-    assert in_words_to(GAME, [event], label, 2) == ["B puts down 1 card as 7s."]
+    assert in_words_to(words_of(GAME), [event], label, 1) == []
+    assert in_words_to(words_of(GAME), [event], label, 2) == ["B puts down 1 card as 7s."]

@@ -22,6 +22,7 @@ from typing import Any, Final
 from dubito.errors import IllegalOutput
 from dubito.game import GameEvent
 from dubito.game.record import PositionFile
+from dubito.game.words import counted
 from dubito.games.bs.cards import COPIES, DECK, NUMBERS, Card
 from dubito.games.bs.engine import State
 from dubito.games.bs.table import SEATS, Table
@@ -50,13 +51,8 @@ def numbers(cards: Iterable[int]) -> str:
     return " ".join(map(str, cards)) or "none"
 
 
-def count(n: int) -> str:
-    """1 card, 2 cards."""
-    return f"{n} card{'s' * (n != 1)}"
-
-
 def _play(seen: Seen) -> str:
-    put = f"{count(seen.turn.n_cards)} as {_plural(seen.number)}"
+    put = f"{counted(seen.turn.n_cards)} as {seen.number}s"
     if not seen.turn.cards:
         return f"seat {seen.mover} puts down {put}."
     kind = "honest" if set(seen.turn.cards) == {seen.number} else "a lie"
@@ -66,7 +62,7 @@ def _play(seen: Seen) -> str:
 def _ending(seen: Seen, own: int) -> str:
     turn, accuser = seen.turn, seen.accuser
     if accuser is None:
-        return f"Nobody accuses it: {count(turn.pile or 0)} on the pile."
+        return f"Nobody accuses it: {counted(turn.pile or 0)} on the pile."
     who = f"seat {accuser} accuses it" if accuser != own else "Your accusation counts"
     taker = seen.mover if seen.lie else accuser
     take = f"you take the pile: {_shown(seen.shown)}" if taker == own else f"seat {taker} takes the pile"
@@ -82,12 +78,8 @@ def _shown(shown: Iterable[Laid]) -> str:
 
 
 def _part(laid: Laid) -> str:
-    how = "drawn" if laid.number is None else f"as {_plural(laid.number)}"
+    how = "drawn" if laid.number is None else f"as {laid.number}s"
     return f"{numbers(sorted(laid.cards))} of seat {laid.seat} ({how})"
-
-
-def _plural(number: int) -> str:
-    return f"{number}s"
 
 
 _HONEST: Final = 0.85  # who holds the number plays it, mostly
@@ -317,14 +309,14 @@ def _question(position: Position, witness: Witness) -> dict[str, Any]:
             "if_false": None,
             "legal": held,
         }
-    mover, pile = f"seat {position.mover}", count(witness.pile_size)
+    mover, pile = f"seat {position.mover}", counted(witness.pile_size)
     then = f"; {mover} has no card left then, and wins." if not witness.hands[position.mover] else "."
     loses = "a card of yours, drawn by chance, is the new pile"
     if witness.hand.total() == 1:
         loses = "your last card is the new pile: you win"
     return {
-        "question": f"{mover} has put down {count(position.turns[-1].n_cards)} as {position.number}s. Do you accuse it "
-        "of a lie?",
+        "question": f"{mover} has put down {counted(position.turns[-1].n_cards)} as {position.number}s. Do you accuse "
+        "it of a lie?",
         "if_true": f"if your accusation counts: a lie, and {mover} takes the pile of {pile}, and {loses}; honest, and "
         f"you take the pile of {pile}{then}",
         "if_false": f"unless another seat accuses it, the pile stays{then}",

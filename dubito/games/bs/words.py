@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from dubito.game import GameEvent
-from dubito.game.words import ME, Label, Line, Marks, Panel
+from dubito.game.words import ME, Label, Line, Marks, Panel, counted, to_person
 from dubito.games.bs.cards import COPIES, DECK, NUMBERS, Card, DealEvent, PlayEvent, RoundEvent, TurnEvent, WinEvent
 from dubito.games.bs.engine import State
 from dubito.games.bs.table import SEATS
@@ -53,7 +53,7 @@ def rounds(n: int) -> str:
     return f"{n:,} round{'s' * (n != 1)}"
 
 
-_TO_ME: Final = {
+TO_ME: Final = {
     f"{ME} puts": "You put",
     f"{ME} holds no card any more and wins": "You hold no card any more and win",
     f"{ME} wins": "you win",
@@ -75,13 +75,6 @@ def in_short(rules: Any) -> str:
     return f"At most {rounds(rules.max_rounds)}"
 
 
-def to_me(text: str) -> str:
-    """The sentence with the person spoken to."""
-    for words, said in _TO_ME.items():
-        text = text.replace(words, said)
-    return text
-
-
 def sentence(event: GameEvent, label: Label) -> str:
     """What everybody observes: plays, and sizes."""
     match event:
@@ -89,7 +82,7 @@ def sentence(event: GameEvent, label: Label) -> str:
             held = (f"{label(seat)} holds {n}" for seat, n in enumerate(event.hands))
             return f"The cards are dealt: {', '.join(held)}."
         case PlayEvent():
-            return f"{label(event.seat)} puts down {_count(event.n_cards)} as {event.number}."
+            return f"{label(event.seat)} puts down {counted(event.n_cards)} as {event.number}."
         case TurnEvent():
             held = (f"{label(seat)} {n}" for seat, n in enumerate(event.hands))
             return f"On the pile: {event.pile}. In hand: {', '.join(held)}."
@@ -172,10 +165,10 @@ class Teller:
         """The hands, then the pile."""
         game = self._game
         hands = [
-            Panel(self._label(seat), _count(len(game.hands[seat].cards)), self.holds(seat), seat) for seat in SEATS
+            Panel(self._label(seat), counted(len(game.hands[seat].cards)), self.holds(seat), seat) for seat in SEATS
         ]
         public = game.public
-        pile = f"{_count(len(game.pile.cards))}, face down." if game.pile.cards else "Empty."
+        pile = f"{counted(len(game.pile.cards))}, face down." if game.pile.cards else "Empty."
         if not game.over:
             pile += f" Round {public.round}, number {public.number}."
         lies = " ".join(str(card.number) for card in game.pile.cards)
@@ -194,10 +187,6 @@ class Teller:
         return [how, f"{game.turns_played} turns"]
 
 
-def _count(n: int) -> str:
-    return f"{n} card{'s' * (n != 1)}"
-
-
 BOTS: Final = ("Player1", "Player4", "CalculatingLiar")
 HOW: Final = (
     "On your turn type the numbers of the cards you play, as in `3 3 7`: at least one, all of them said to be the "
@@ -209,12 +198,12 @@ HOW: Final = (
 def sees(game: State, seat: int, label: Label) -> list[str]:
     """The sizes of all hands, the pile, the own cards, and the question."""
     public = game.public
-    held = ", ".join(f"{to_me(label(other))} {n}" for other, n in enumerate(public.hands))
+    held = ", ".join(f"{to_person(label(other), TO_ME)} {n}" for other, n in enumerate(public.hands))
     lines = [f"Cards held: {held}. On the pile: {public.pile}.", f"Your hand: {numbers(game.hands[seat].cards)}"]
     if public.node == "cards":
         return [*lines, f"Your turn: play cards as {public.number}."]
-    n = f"{public.n_cards} card{'s' * (public.n_cards > 1)}"
-    return [*lines, f"{label(public.mover)} has played {n} as {public.number}. Do you say BS?"]
+    played = f"{counted(public.n_cards)} as {public.number}"
+    return [*lines, f"{label(public.mover)} has played {played}. Do you say BS?"]
 
 
 def holding(game: State, seat: int) -> list[int]:

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from dubito.errors import UsageError, one_line
 from dubito.game import GameEvent
-from dubito.game.words import ME, Label, Line, Marks, Panel
+from dubito.game.words import ME, Label, Line, Marks, Panel, counted
 from dubito.games.defuse.engine import (
     ACTS,
     ALL_CARDS,
@@ -60,7 +60,7 @@ def rule_sentences() -> list[str]:
     ]
 
 
-_TO_ME: Final = {
+TO_ME: Final = {
     f": {ME} wins": ": you win",
     f" of {ME};": " of yours;",
     f"{ME} has": "You have",
@@ -81,13 +81,6 @@ def rules(rules: Any, seats: int) -> list[str]:
 def in_short(rules: Any) -> str:
     """What may be varied."""
     return "There is nothing to vary."
-
-
-def to_me(text: str) -> str:
-    """The sentence with the person spoken to."""
-    for words, said in _TO_ME.items():
-        text = text.replace(words, said)
-    return text
 
 
 def sentence(event: GameEvent, label: Label) -> str:
@@ -147,9 +140,9 @@ class Teller:
         """The hands, the pile, what was played."""
         game = self._game
         hands = [
-            Panel(self._label(seat), count(sum(game.hands[seat].values())), self.holds(seat), seat) for seat in (0, 1)
+            Panel(self._label(seat), counted(sum(game.hands[seat].values())), self.holds(seat), seat) for seat in (0, 1)
         ]
-        pile = Panel("The pile", f"{count(len(game.pile))}.", f"from the top: {' '.join(reversed(game.pile))}")
+        pile = Panel("The pile", f"{counted(len(game.pile))}.", f"from the top: {' '.join(reversed(game.pile))}")
         return [*hands, pile, Panel("Played, the last one last", " ".join(game.discard) or "Nothing.")]
 
     def ending(self) -> list[str]:
@@ -158,13 +151,7 @@ class Teller:
         assert game.winner is not None
         loser = 1 - game.winner
         by_mistake = f" by a mistake of {label(loser)};" if game.counts[loser].forfeits else ":"
-        turns = game.turns_played + 1
-        return [f"The game is over{by_mistake} {label(game.winner)} wins.", f"{turns} turn{'s' * (turns != 1)}"]
-
-
-def count(n: int) -> str:
-    """1 card, 2 cards."""
-    return f"{n} card{'s' * (n != 1)}"
+        return [f"The game is over{by_mistake} {label(game.winner)} wins.", counted(game.turns_played + 1, "turn")]
 
 
 def _held(hand: dict[str, int]) -> Iterable[str]:
@@ -186,8 +173,9 @@ def sees(game: State, seat: int, label: Label) -> list[str]:
     """The pile, the own hand, the other's size, what was played, what a see card has shown, and the question."""
     hand = [card for card in HELD for _ in range(game.hands[seat][card])]
     played = ", ".join(reversed(game.discard)) or "nothing"
+    pile, theirs = counted(len(game.pile)), counted(sum(game.hands[1 - seat].values()))
     lines = [
-        f"In the pile: {count(len(game.pile))}. {label(1 - seat)} holds {count(sum(game.hands[1 - seat].values()))}.",
+        f"In the pile: {pile}. {label(1 - seat)} holds {theirs}.",
         f"Played so far, the last one first: {played}.",
         f"Your hand: {in_words(hand)}.",
     ]

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from dubito.game.words import Label
+from dubito.game.words import Label, to_person
 from dubito.games.dubito.cards import NUMBERS, TurnOutput
 from dubito.games.dubito.engine import State, is_honest
 from dubito.games.dubito.events import DoubtResolvedEvent, Event, PlayerWonEvent
 from dubito.games.dubito.record import card_name, in_order, narrated
-from dubito.games.dubito.words import to_me
+from dubito.games.dubito.words import TO_ME
 
 WORDS: Final = {
     "one": [card_name(card) for card in (0, *NUMBERS)],
@@ -58,7 +58,7 @@ class Frame:
 
 def dealt(game: State, label: Label, me: int) -> Frame:
     """The table before the first turn."""
-    return _frame(game, None, [to_me(narrated(game.start, label))], (), me, None)
+    return _frame(game, None, [to_person(narrated(game.start, label), TO_ME)], (), me, None)
 
 
 def after(game: State, mover: int, output: TurnOutput, events: Sequence[Event], said: list[str], me: int) -> Frame:

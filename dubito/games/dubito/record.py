@@ -15,7 +15,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 from dubito.errors import IllegalOutput, UsageError
 from dubito.files import fault
 from dubito.game.record import Strict, record_as_lines, seal
-from dubito.game.words import Label, seat_label
+from dubito.game.words import Label, counted, seat_label
 from dubito.games.dubito.cards import COPIES, JOKER, NUMBERS, Hand, TurnOutput
 from dubito.games.dubito.engine import Rules, State, check_players
 from dubito.games.dubito.events import (
@@ -87,7 +87,7 @@ def sentence(event: Event, label: Label = seat_label, several: Callable[[int], s
             dealt = zip(event.player_ids, event.initial_card_counts, strict=True)
             return "The cards are dealt: " + ", ".join(f"{label(seat)} holds {n}" for seat, n in dealt) + "."
         case CardsPlayedEvent():
-            count = _count(event.n_cards, "card")
+            count = counted(event.n_cards)
             return f"{label(event.player_id)} puts down {count} as {several(event.declared_number)}."
         case DoubtResolvedEvent():
             return _doubt_in_words(event, label)
@@ -105,12 +105,8 @@ def _doubt_in_words(event: DoubtResolvedEvent, label: Label) -> str:
     verdict = "a bluff" if event.correct else "honest"
     text = f"{label(event.doubter_id)} doubts {label(event.target_id)}, who shows {shown}: {verdict}."
     if event.jokers_discarded:
-        text += f" {_count(event.jokers_discarded, 'joker')} out of the game."
-    return f"{text} {label(event.loser_id)} picks up {_count(len(event.board_cards), 'card')}."
-
-
-def _count(n: int, noun: str) -> str:
-    return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
+        text += f" {counted(event.jokers_discarded, 'joker')} out of the game."
+    return f"{text} {label(event.loser_id)} picks up {counted(len(event.board_cards))}."
 
 
 def ending(game: State, label: Label = seat_label) -> str:

@@ -18,7 +18,7 @@ from pydantic import TypeAdapter, ValidationError
 from dubito.errors import UsageError, one_line
 from dubito.files import fault
 from dubito.game.record import Strict
-from dubito.game.words import ME, Label, Line, Panel
+from dubito.game.words import ME, Label, Line, Panel, counted, to_person
 from dubito.games.dubito.cards import COPIES, JOKER, MOST, NUMBERS, TurnData, TurnOutput
 from dubito.games.dubito.engine import Result, Rules, State, WinRule, is_honest
 from dubito.games.dubito.engine import why_illegal as refused
@@ -155,8 +155,8 @@ def _open_how_many(hand: Sequence[int], bluff: bool, after_the_last: str) -> Eff
 
 def _doubt(hand: Sequence[int], turn: TurnData) -> Effects:
     number, matching = kept_plural(turn.current_number), hand.count(turn.current_number)
-    last, board = f"seat {turn.last_player_id}", _cards(turn.board_cards)
-    question = f"{last} put down {_cards(turn.n_cards_played)} as {number}. Do you doubt?"
+    last, board = f"seat {turn.last_player_id}", counted(turn.board_cards)
+    question = f"{last} put down {counted(turn.n_cards_played)} as {number}. Do you doubt?"
     won = f" {_prev_has_won(turn)}" if _is_pending(turn) else ""
     doubt = f"a bluff: {last} takes the {board} of the board, and you play at once. "
     doubt += f"Honest: you take them, less its jokers, and the next player opens.{won}"
@@ -184,7 +184,7 @@ def _play_how_many(hand: Sequence[int], turn: TurnData, bluff: bool, after_the_l
     won = after_the_last if n == len(hand) else ""
     some = "1 card" if n == 1 else f"a random number of them, 1 to {n}"
     question = f"You are honest, with {number}. As many as possible?"
-    return question, f"you put down {_cards(n)}, all of them {number}.{won}", f"you put down {some}."
+    return question, f"you put down {counted(n)}, all of them {number}.{won}", f"you put down {some}."
 
 
 def _after_the_last(turn: TurnData, win_rule: WinRule) -> str:
@@ -210,10 +210,10 @@ def _most_common(hand: Sequence[int]) -> tuple[int, str]:
     """What an honest opening with as many cards as possible puts down (R25): how many cards, and which."""
     numbers = sorted(card for card in hand if card != JOKER)
     if not numbers:
-        return len(hand), f"{_cards(len(hand))}, all you hold: jokers, under {_DRAWN}"
+        return len(hand), f"{counted(len(hand))}, all you hold: jokers, under {_DRAWN}"
     number = max(numbers, key=numbers.count)  # the first of the best: ties go to the lowest
     n = min(MOST, numbers.count(number))
-    return n, f"{_cards(n)} of the number you hold most of, as {kept_plural(number)}"
+    return n, f"{counted(n)} of the number you hold most of, as {kept_plural(number)}"
 
 
 def _random_cards(held: int) -> tuple[tuple[int, str], str]:
@@ -223,15 +223,11 @@ def _random_cards(held: int) -> tuple[tuple[int, str], str]:
     return (held, "all your cards"), "one to three random cards, but no more than you hold"
 
 
-def _cards(n: int) -> str:
-    return "1 card" if n == 1 else f"{n} cards"
-
-
 _LETTERS: Final = "*A23456789TJQK"  # a card is a letter, so that a hand is a short word
 _OPENING: Final = "AB"  # the nodes that are asked on an empty board
 _JOKERS: Final = ("No joker", "One joker", "Two jokers")
 _LAST_CARD: Final = {"immediate": "winning at once", "contested": "open to doubt"}
-_TO_ME: Final = {
+TO_ME: Final = {
     f"{ME} puts": "You put",
     f"{ME} doubts": "You doubt",
     f"{ME}, who shows": "you, and you show",
@@ -269,13 +265,6 @@ def in_short(rules: Any) -> str:
     return f"{_JOKERS[rules.jokers]}, the last card {_LAST_CARD[rules.win_rule]}"
 
 
-def to_me(text: str) -> str:
-    """The sentence with the person spoken to."""
-    for words, said in _TO_ME.items():
-        text = text.replace(words, said)
-    return text
-
-
 class Teller:
     """Tells one game with its cards open."""
 
@@ -307,9 +296,8 @@ class Teller:
         game, label = self._game, self._label
         winners = sorted((place, seat) for seat, place in enumerate(game.places) if place is not None)
         placed = [f"{place}. {label(seat)}" for place, seat in winners]
-        turns, free = game.turns, game.free_turns
-        counts = f"{turns} turn{'s' * (turns != 1)} and {free} free one{'s' * (free != 1)}"
-        return [ending(game, label), *placed, counts]
+        turns = f"{counted(game.turns, 'turn')} and {counted(game.free_turns, 'free one')}"
+        return [ending(game, label), *placed, turns]
 
 
 def drawn(
@@ -419,12 +407,13 @@ _CARDS: Final = {
 def sees(game: State, seat: int, label: Label) -> list[str]:
     """How many cards each holds, the own hand, and the board."""
     counts = [game.player_data(other).n_cards for other in range(len(game.hands))]
-    held = [f"{to_me(label(other))} {counts[other]}" for other, place in enumerate(game.places) if place is None]
+    there = [other for other, place in enumerate(game.places) if place is None]
+    held = [f"{to_person(label(other), TO_ME)} {counts[other]}" for other in there]
     lines = [f"Cards held: {', '.join(held)}.", f"Your hand: {cards_in_words(game.hands[seat].cards)}"]
     if not game.number:
         return [*lines, "Your turn. The board is empty: you open a round."]
     assert game.last_player is not None
-    last, number = to_me(label(game.last_player)), card_name(game.number, plural=True)
+    last, number = to_person(label(game.last_player), TO_ME), card_name(game.number, plural=True)
     doubt = "" if game.can_doubt else " (nobody may doubt them)"
     return [
         *lines,

@@ -1,12 +1,11 @@
 """OpenSpiel's games in words for people: each seat reads what it has observed, who sees everything reads all."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 from dubito.errors import UsageError, one_line
 from dubito.game import Game, GameEvent
-from dubito.game.words import ME, Label, Line, Panel
+from dubito.game.words import Label, Line, Panel, Words
 from dubito.games.openspiel.game import engine_of
 from dubito.games.openspiel.state import DealEvent, SeenEvent, State, words_of
 from dubito.games.openspiel.texts import objective, rule_sentences
@@ -14,34 +13,27 @@ from dubito.games.openspiel.texts import objective, rule_sentences
 _GIN: Final = "openspiel:gin_rummy"
 
 
-@dataclass(frozen=True)
-class OpenSpielWords:
+class OpenSpielWords(Words):
     """The words of one game, and a person at it: they answer by the name of an action or its number."""
 
-    game: Game
-    ENTER = ""
-    HOW = (
-        "Type the name of an action, or its number in the list. `rules` tells the rules, `hand` what you see, `log` "
-        "what happened; Ctrl-D leaves the table."
-    )
-
-    @property
-    def Teller(self) -> type["Teller"]:  # noqa: N802, a class
-        """By a game just dealt."""
-        return Teller
+    def __init__(self, game: Game) -> None:
+        super().__init__(game)
+        self.Teller = Teller
+        self.HOW = (
+            "Type the name of an action, or its number in the list. `rules` tells the rules, `hand` what you see, "
+            "`log` what happened; Ctrl-D leaves the table."
+        )
+        bot = "SimpleGin" if game.name.startswith(_GIN) else game.fallback
+        self.BOTS = [bot] * (game.seats[0] - 1)  # as many as there are other seats
 
     def rules(self, rules: Any, seats: int) -> list[str]:
         """The rules in force."""
-        engine = engine_of(self.game)
+        engine = engine_of(self._game)
         return [*rule_sentences(engine), f"Objective: {objective(engine)}"]
 
     def in_short(self, rules: Any) -> str:
         """What may be varied."""
         return "Its parameters stand in brackets behind its name."
-
-    def to_me(self, text: str) -> str:
-        """The sentence with the person spoken to."""
-        return text.replace(ME, "you")
 
     def sentence(self, event: GameEvent, label: Label) -> str:
         """What observes whoever observes the event."""
@@ -51,12 +43,6 @@ class OpenSpielWords:
             case SeenEvent(entries):
                 return " ".join(_sentence(entry.text) for entry in entries)
         return ""
-
-    @property
-    def BOTS(self) -> list[str]:  # noqa: N802, a constant
-        """As many as there are other seats."""
-        bot = "SimpleGin" if self.game.name.startswith(_GIN) else self.game.fallback
-        return [bot] * (self.game.seats[0] - 1)
 
     def sees(self, game: State, seat: int, label: Label) -> list[str]:
         """What the seat sees, and its actions, each with its number."""

@@ -3,9 +3,10 @@
 import re
 from random import Random
 
-from dubito.game.words import ME, Line, seat_label
+from dubito.game.words import ME, Line, seat_label, words_of
+from dubito.games.bs.game import GAME
 from dubito.games.bs.witness import BSRules
-from dubito.games.bs.words import OBJECTIVE, Teller, holding, in_short, rule_sentences, rules, sees, sentence, to_me
+from dubito.games.bs.words import OBJECTIVE, Teller, holding, in_short, rule_sentences, rules, sees, sentence
 from tests.games.bs.kit import dealt, held, with_hands
 
 HELD = re.compile(r"In hand: seat 0 (\d+), seat 1 (\d+), seat 2 (\d+), seat 3 (\d+)\.")
@@ -70,7 +71,7 @@ def test_sizes_and_truth_are_the_games_at_every_turn() -> None:
 
 def test_whoever_sits_there_is_spoken_to() -> None:
     game = with_hands([0], [1, 4], [2], [3])
-    label = lambda seat: ME if seat == 0 else f"Bot{seat}"  # noqa: E731
+    label, to_me = lambda seat: ME if seat == 0 else f"Bot{seat}", words_of(GAME).to_me
     assert to_me(sentence(game.start, label)) == (
         "The cards are dealt: you hold 1, Bot1 holds 2, Bot2 holds 1, Bot3 holds 1."
     )
