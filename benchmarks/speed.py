@@ -134,7 +134,7 @@ SIZES = (3, 4, 5, 6, 7)
 def costs_by_size(round_: int) -> list[float]:
     """Microseconds of CPU of a game at each table size; a round is a seed."""
     registry = find_bots(HERE)
-    bots = [player.bot for player in the_experiment(registry, DEALS).field]
+    bots = [player.bot for player in the_experiment(registry, DEALS).bots]
     costs = []
     with tempfile.TemporaryDirectory() as folder:
         for size in SIZES:

@@ -16,7 +16,7 @@ from dubito.experiment import run as runner
 from dubito.experiment.config import check
 from dubito.experiment.experiment import labelled_by
 from dubito.experiment.resolve import checked_models, resolve
-from dubito.experiment.run import Run
+from dubito.experiment.run import Played
 from dubito.game import FALLBACK_OUTCOME, Game
 from dubito.game.find import DUBITO, Registry, find_bots
 from dubito.report.overview import comparison_in_words
@@ -67,8 +67,10 @@ def demo(output: Path | None, game: Game, tables: bool) -> int:
     return 0
 
 
-def _next(run: Run) -> str:
-    best = next(row.name for row in ranking(run.tally, run.names, run.game.results) if row.name not in run.models)
+def _next(run: Played) -> str:
+    best = next(
+        row.name for row in ranking(run.tally, run.experiment.names, run.game.results) if row.name not in run.models
+    )
     of_game = "" if run.game.name == DUBITO else f" --game {run.game.name}"
     said = f"""
 With a key of your own (or ANTHROPIC_API_KEY and anthropic:MODEL), try
@@ -97,7 +99,7 @@ def _config(registry: Registry) -> dict[str, Any]:
     return {"game": registry.game.name, "games": 40, "contenders": contenders}
 
 
-def _run(registry: Registry, here: Path, folder: Path, cache: Path, offline: bool) -> tuple[Run, bool]:
+def _run(registry: Registry, here: Path, folder: Path, cache: Path, offline: bool) -> tuple[Played, bool]:
     config = check({**_config(registry), "cache": str(cache), "offline": offline, "output": str(folder)}, "the demo")
     calls = call_options(config, here)
     experiment = checked_models(resolve(config, registry), registry, calls)
@@ -105,18 +107,18 @@ def _run(registry: Registry, here: Path, folder: Path, cache: Path, offline: boo
     return kept or play_and_keep(experiment, registry, folder, calls, workers=1, quiet=False), kept is None
 
 
-def _tell(run: Run, tables: bool) -> None:
+def _tell(run: Played, tables: bool) -> None:
     """Who came to what, who is told apart from whom, and what fallbacks had a part in it."""
     if tables:
         print_summary(run, sizes=False)
         return
     results = run.game.results
-    rows, first = ranking(run.tally, run.names, results), results.measures[0]
-    order = order_of(run.tally, run.names, run.compared, results)
+    rows, first = ranking(run.tally, run.experiment.names, results), results.measures[0]
+    order = order_of(run.tally, run.experiment.names, run.compared, results)
     cells = [
         [
             row.name,
-            run.kinds[row.name],
+            run.experiment.kinds[row.name],
             cell_text(order.rank(row.name), "count"),
             f"{row.games}",
             cell_text(row.rates[first.key], kind_of(first)),
@@ -126,11 +128,11 @@ def _tell(run: Run, tables: bool) -> None:
     rated = first.name if first.span else f"{first.name} %"
     table(f"{run.tally.games} games", ["player", "kind", "rank", "games", f"{rated} [95 % interval]"], cells)
     say(fill(results.meaning, 79))
-    say(fill(comparison_in_words(order, labelled_by(run.kinds)), 79))
+    say(fill(comparison_in_words(order, labelled_by(run.experiment.kinds)), 79))
     say(_fallbacks(run))
 
 
-def _fallbacks(run: Run) -> str:
+def _fallbacks(run: Played) -> str:
     outcomes = Counter[str]()
     for log in run.models.values():
         outcomes.update(log.outcomes)
@@ -143,5 +145,5 @@ def _fallbacks(run: Run) -> str:
     return f"fallbacks: {sum(causes.values())} of {outcomes.total():,} decisions of the stand-ins{said}"
 
 
-def _calls(run: Run) -> int:
+def _calls(run: Played) -> int:
     return sum(log.calls for log in run.models.values())

@@ -40,7 +40,7 @@ def merge(runs: tuple[Path, ...], output: Path | None, old_output: Path | None, 
     Missing shards, one that is given twice or is unfinished, and shards of different runs are refused by name.
     """
     shards = shards_in(runs)
-    registry = find_bots(Path.cwd(), shards[0].identity.game)
+    registry = find_bots(Path.cwd(), shards[0].planned.game)
     whole = shards[0].experiment.whole
     for player in whole.players:
         registry.find(player.bot)

@@ -24,9 +24,10 @@ from dubito.cli.options import game_option
 from dubito.cli.output import note, say, show, table
 from dubito.errors import UsageError, one_line
 from dubito.experiment.config import Config, check, read_config
+from dubito.experiment.experiment import Experiment
 from dubito.experiment.replay import run_to_replay
 from dubito.experiment.resolve import check_asking, price_of_model, resolve
-from dubito.experiment.stored import Identity, opened_run
+from dubito.experiment.stored import opened_run
 from dubito.files import read_text
 from dubito.game import Game, Position
 from dubito.game.find import Registry, find_bots
@@ -230,7 +231,7 @@ def _found(what: Path, node: str | None, count: int) -> list[RecordedPosition]:
     return from_config(resolve(config, registry), registry, _nodes(registry, node), count)
 
 
-def _bots(said: Config | Identity) -> Registry:
+def _bots(said: Config | Experiment) -> Registry:
     """The bots of the game that a config or a run's identity names."""
     return find_bots(Path.cwd(), said.game)
 
@@ -243,7 +244,7 @@ def _nodes(registry: Registry, node: str | None) -> Sequence[str]:
 
 def _of_run(folder: Path, node: str | None, count: int) -> list[RecordedPosition]:
     with opened_run(folder) as run:
-        registry = _bots(run.identity)
+        registry = _bots(run.planned)
     nodes = _nodes(registry, node)
     kept = run_to_replay(folder, registry)
     with kept.db:

@@ -13,7 +13,7 @@ from dubito.cli.output import GamesProgress, note, say
 from dubito.errors import UsageError, one_line
 from dubito.experiment import replay as run_replay
 from dubito.experiment.replay import run_to_replay, table_of
-from dubito.experiment.stored import StoredRun, bots_of_run
+from dubito.experiment.stored import Run, bots_of_run
 from dubito.experiment.workers import cores
 from dubito.files import read_text
 from dubito.game.find import DUBITO, find_game
@@ -61,7 +61,7 @@ def _run(folder: Path, game: int | None, show_hands: bool, workers: int | None, 
     return 0
 
 
-def _tell(kept: StoredRun, wanted: int, show_hands: bool) -> int:
+def _tell(kept: Run, wanted: int, show_hands: bool) -> int:
     def hear(place: Place, question: str, end: Reply | AttemptFailed) -> None:
         again = f", asked again ({place.attempt})" if place.attempt else ""
         number = f"{place.game}.{place.seat}.{place.decision}"
@@ -71,7 +71,7 @@ def _tell(kept: StoredRun, wanted: int, show_hands: bool) -> int:
 
     narrator, game = Narrator(show_hands), kept.registry.game
     if wanted not in (games := kept.experiment.game_numbers):
-        raise UsageError(f"{kept.folder} keeps the games {games.start} to {games.stop - 1}: there is no game {game}")
+        raise UsageError(f"{kept.folder} keeps the games {games.start} to {games.stop - 1}: there is no game {wanted}")
     table, names = table_of(kept, wanted, hear)
     try:
         narrator.tell(Session(game, table.state, labels(names, None), moves_at(table), table=table))

@@ -37,7 +37,7 @@ from dubito.experiment.resolve import (
     outdated_prices,
     resolve,
 )
-from dubito.experiment.run import Run
+from dubito.experiment.run import Played
 from dubito.experiment.shards import FOLDER, cut_shard, shard_named
 from dubito.experiment.workers import Crew, Stop, cores, new_stop
 from dubito.game.find import Registry, find_bots
@@ -58,7 +58,7 @@ from dubito.stats.players import calibrations
 from dubito.stats.ranking import RankingRow, by_table_size, order_of, ranking
 
 
-def print_summary(run: Run, sizes: bool) -> None:
+def print_summary(run: Played, sizes: bool) -> None:
     """Print everything a run has to show; nothing but a note if no game is published."""
     if run.tally.games == 0:
         finished = run.standing.finished if run.standing else 0
@@ -68,11 +68,11 @@ def print_summary(run: Run, sizes: bool) -> None:
             else "no game was finished"
         )
         return
-    results, show = run.game.results, partial(output.show, kinds=run.kinds)
-    if stand_ins := stand_ins_in_words(run.kinds):
+    results, show = run.game.results, partial(output.show, kinds=run.experiment.kinds)
+    if stand_ins := stand_ins_in_words(run.experiment.kinds):
         say(stand_ins)
-    rows = ranking(run.tally, run.names, results)
-    order = order_of(run.tally, run.names, run.compared, results)
+    rows = ranking(run.tally, run.experiment.names, results)
+    order = order_of(run.tally, run.experiment.names, run.compared, results)
     title = f"{run.tally.games:,} games; 95 % intervals, clustered by deal"
     title += "; ranks are those of the contenders, by their paired differences" if order.paired else ""
     show(replace(ranking_table(rows, order, results, twice=run.game.lineup == "uniform"), title=title), notes=False)
@@ -80,15 +80,15 @@ def print_summary(run: Run, sizes: bool) -> None:
     if run.game.has_neighbours:
         show(_neighbours(rows, results.rate))
     if run.game.is_duel:
-        show(*duel_tables(run.tally, run.names, results, labelled_by(run.kinds)))
+        show(*duel_tables(run.tally, run.experiment.names, results, labelled_by(run.experiment.kinds)))
     if run.models:
-        show(models_table(run.models, run.names))
+        show(models_table(run.models, run.experiment.names))
     own = run.tally.games // max(1, len(run.experiment.contenders))  # games of each contender as one
     show(bounds_table(rows, [player.name for player in run.experiment.contenders], own, results))
-    if stated := calibrations(run.tally, run.names):
+    if stated := calibrations(run.tally, run.experiment.names):
         show(calibration_table(stated, results.stated), calibration_bins(stated, "calibration-bins"))
     if sizes and len(run.experiment.table_sizes) > 1:
-        rows_by_size = by_table_size(run.tally, run.names, results)
+        rows_by_size = by_table_size(run.tally, run.experiment.names, results)
         show(sizes_table(rows_by_size, lambda row, measure: row.rates[measure], results))
     show(*bot_errors(rows))
     if run.first_fallback is not None:
@@ -245,7 +245,7 @@ def _crew_of(config: Config) -> Iterator[Crew | None]:
         yield crew
 
 
-def document_of(result: runner.Run, report: Path | None, registry: Registry | None = None) -> RunObject:
+def document_of(result: runner.Played, report: Path | None, registry: Registry | None = None) -> RunObject:
     """What the run has to show, as `--json` has it; `registry` has the bots, to have its lies counted."""
     experiment, results, kept, folder = result.experiment, result.game.results, result.tally.games, str(result.folder)
     stopped = signal_in_words(result.told_by) if result.interrupted else None
@@ -261,10 +261,12 @@ def document_of(result: runner.Run, report: Path | None, registry: Registry | No
         state="stopped" if stopped else "finished",
         stopped=stopped,
         results_digest=result.results_digest if kept else None,
-        ranking=documents.players(result.tally, result.kinds, result.compared, results, lies) if kept else [],
+        ranking=documents.players(result.tally, result.experiment.kinds, result.compared, results, lies)
+        if kept
+        else [],
         contenders=documents.contenders(result.tally, result.compared, results, [folder]) if kept else [],
         pairs=documents.pairs(result.tally, result.compared, results) if kept else [],
-        models=documents.model_uses(result.models, result.kinds),
+        models=documents.model_uses(result.models, result.experiment.kinds),
         report=None if report is None else str(report),
     )
 
@@ -344,7 +346,7 @@ def play_and_keep(
     workers: int | None,
     quiet: bool,
     crew: Crew | None = None,
-) -> runner.Run:
+) -> runner.Played:
     """Play with a progress line and an orderly Ctrl-C."""
     asks, workers = bool(model_specs(experiment, registry)), workers or cores()
     stop, watch = new_stop(1 if asks else workers), ModelProgress()
@@ -381,7 +383,7 @@ def _signals_set(stop: Stop, models: bool) -> Iterator[list[int]]:
         signal.signal(signal.SIGINT, before)
 
 
-def exit_code(run: runner.Run, command: str = "the same command") -> int:
+def exit_code(run: runner.Played, command: str = "the same command") -> int:
     """Say why the run stopped, if it did, what was kept, and which command resumes it."""
     if run.failure is None and not run.interrupted:
         return 0
@@ -391,7 +393,7 @@ def exit_code(run: runner.Run, command: str = "the same command") -> int:
     return 128 + run.told_by if run.failure is None else 3
 
 
-def _kept(run: runner.Run) -> str:
+def _kept(run: runner.Played) -> str:
     if run.standing is None or not (run.standing.finished or run.standing.replies):
         return f"{run.tally.games:,} of {run.experiment.games:,} games are kept in {run.folder}"
     free = " (none of them will be paid for again)" if run.standing.replies else ""

@@ -88,9 +88,9 @@ def _listed(folder: Path) -> ListedRun:
             known = [cost for cost in costs if cost is not None]
             return nothing.model_copy(
                 update={
-                    "game": run.identity.game,
-                    "state": state_of(run.kept, run.games, is_claimed(folder)),
-                    "games": run.games,
+                    "game": run.planned.game,
+                    "state": state_of(run.kept, run.planned.games, is_claimed(folder)),
+                    "games": run.planned.games,
                     "kept": run.kept,
                     "models": list(run.models),
                     "kinds": {name: run.kinds[name] for name in run.models},
@@ -198,14 +198,14 @@ def _status(folder: Path, name: str, as_json: bool) -> None:
         return
     with opened_run(folder) as run:
         log = ModelLog(run.db)
-        so_far = standing(log, run.games_per_deal, run.first_game) if log.players() else None
+        so_far = standing(log, run.planned.games_per_deal, run.planned.first_game) if log.players() else None
         found = _document(
             name,
             log,
             run.kinds,
-            games=run.games,
+            games=run.planned.games,
             kept=run.kept if so_far is None else so_far.kept,
-            state=state_of(run.kept, run.games, is_claimed(folder)),
+            state=state_of(run.kept, run.planned.games, is_claimed(folder)),
             replies=None if so_far is None else so_far.replies,
             results_digest=run.results_digest if run.kept else None,
         )
@@ -214,9 +214,9 @@ def _status(folder: Path, name: str, as_json: bool) -> None:
             return
         if stand_ins := stand_ins_in_words(run.kinds):
             say(stand_ins)
-        if shard := run.identity.shard:
+        if shard := run.planned.shard:
             say(f"shard: {shard}, from game {shard.first_game:,} on")
-        say(f"games: {found.kept:,} of {run.games:,} kept")
+        say(f"games: {found.kept:,} of {run.planned.games:,} kept")
         say(f"state: {'being played' if found.state == 'playing' else found.state}")
         if so_far is not None:
             say(f"so far: {so_far}")

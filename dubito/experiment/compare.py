@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from dubito.errors import UsageError, one_line
 from dubito.experiment.experiment import PlayerSpec
-from dubito.experiment.stored import Identity, StoredRun
+from dubito.experiment.stored import Run, compared
 from dubito.game import FALLBACK_OUTCOME, Results
 from dubito.stats.players import add_touched_contender
 from dubito.stats.ranking import Contender
@@ -26,7 +26,7 @@ class Comparison:
     results: Results
 
 
-def check_comparable(runs: Sequence[StoredRun]) -> None:
+def check_comparable(runs: Sequence[Run]) -> None:
     """Refuse what cannot be paired: no contenders, the same run twice, no deal kept, other cards. Raises UsageError."""
     for run in runs:
         if not run.contenders:
@@ -46,23 +46,25 @@ def check_comparable(runs: Sequence[StoredRun]) -> None:
                 )
 
 
-def _dealt(run: StoredRun) -> dict[str, Any]:
+def _dealt(run: Run) -> dict[str, Any]:
     """What decides how the cards are dealt and who draws a seat (R1, R33); the game first."""
-    identity = run.identity
+    planned = run.planned
     return {
-        "the game": identity.game,
-        "the first game": run.first_game,
-        "seed": identity.seed,
-        "table_sizes": identity.table_sizes,
-        "the number of bots in the field": len(identity.bots),
-        **{f"rules.{rule}": identity.rules.get(rule) for rule in run.game.deal_rules},
+        "the game": planned.game,
+        "the first game": planned.first_game,
+        "seed": planned.seed,
+        "table_sizes": [*planned.table_sizes],
+        "the number of bots in the field": len(planned.bots),
+        **{f"rules.{rule}": planned.rules.get(rule) for rule in run.game.deal_rules},
     }
 
 
-def caveats(runs: Sequence[StoredRun]) -> list[str]:
+def caveats(runs: Sequence[Run]) -> list[str]:
     """What a reader must know of a comparison of these runs, a sentence each."""
     said = [
-        f"{run} is unfinished: {run.kept:,} of {run.games:,} games are kept" for run in runs if run.kept < run.games
+        f"{run} is unfinished: {run.kept:,} of {run.planned.games:,} games are kept"
+        for run in runs
+        if run.kept < run.planned.games
     ]
     if len({run.deals for run in runs}) > 1:
         kept = ", ".join(f"{run} keeps {run.deals:,}" for run in runs)
@@ -71,7 +73,7 @@ def caveats(runs: Sequence[StoredRun]) -> list[str]:
     for run in runs[1:]:
         if bots := _other_bots(first, run):
             said.append(f"the fields differ, so the same cards were played in other company: {bots}")
-        ours, theirs = _settings(first.identity), _settings(run.identity)
+        ours, theirs = _settings(first), _settings(run)
         for key in sorted(ours.keys() & theirs.keys()):
             if ours[key] != theirs[key]:
                 values = f"{_brief(ours[key])} in {first} and {_brief(theirs[key])} in {run}"
@@ -79,18 +81,18 @@ def caveats(runs: Sequence[StoredRun]) -> list[str]:
     return said
 
 
-def _settings(identity: Identity) -> dict[str, Any]:
+def _settings(run: Run) -> dict[str, Any]:
     """What besides cards, field and contenders can change a result; runs of other versions may have more of it."""
-    rules = {f"rules.{key}": value for key, value in identity.rules.items()}
-    return {"bot_deadline": None, **(identity.model_extra or {}), **rules, "on_bot_error": identity.on_bot_error}
+    rules = {f"rules.{key}": value for key, value in run.planned.rules.items()}
+    return {"bot_deadline": None, **run.more, **rules, "on_bot_error": run.planned.on_bot_error}
 
 
-def _other_bots(first: StoredRun, run: StoredRun) -> str:
-    pairs = zip(first.identity.bots, run.identity.bots, strict=True)
+def _other_bots(first: Run, run: Run) -> str:
+    pairs = zip(first.planned.bots, run.planned.bots, strict=True)
     return ", ".join(_other_bot(one, other, first, run) for one, other in pairs if one != other)
 
 
-def _other_bot(one: PlayerSpec, other: PlayerSpec, first: StoredRun, run: StoredRun) -> str:
+def _other_bot(one: PlayerSpec, other: PlayerSpec, first: Run, run: Run) -> str:
     ours, theirs = asdict(one), asdict(other)
     if one.name != other.name:
         return f"{_brief(one.name)} in {first} is {_brief(other.name)} in {run}"
@@ -102,13 +104,15 @@ def _brief(value: Any) -> str:
     return one_line(str(value), 120)
 
 
-def _common(runs: Sequence[StoredRun]) -> int:
+def _common(runs: Sequence[Run]) -> int:
     return min(run.deals for run in runs)
 
 
-def compared_runs(runs: Sequence[StoredRun]) -> Comparison:
+def compared_runs(runs: Sequence[Run]) -> Comparison:
     """The contenders of these runs on their common deals; raises UsageError where a game cannot be read."""
-    contenders = [(contender, run) for number, run in enumerate(runs) for contender in run.compared(number)]
+    contenders = [
+        (contender, run) for number, run in enumerate(runs) for contender in compared(run.planned, run.models, number)
+    ]
     names = Counter(contender.name for contender, _ in contenders)
     tally = Tally()
     results = runs[0].game.results
@@ -123,24 +127,24 @@ def compared_runs(runs: Sequence[StoredRun]) -> Comparison:
     )
 
 
-def _measured(tally: Tally, runs: Sequence[StoredRun], results: Results) -> Iterator[list[tuple[Measured, ...]]]:
+def _measured(tally: Tally, runs: Sequence[Run], results: Results) -> Iterator[list[tuple[Measured, ...]]]:
     """What all contenders came to in their seats, deal by deal; games that a fallback touched are added."""
     deals = _common(runs)
     for games_of_runs in zip(*(_contended(run, deals) for run in runs), strict=True):
         games = [game for of_run in games_of_runs for game in of_run]
-        seats = runs[0].contender_seats
+        seats = runs[0].planned.contender_seats
         for number, (measured, touched) in enumerate(games):
             if touched:
                 add_touched_contender(tally, number // seats, measured, results)
         yield by_contender([measured for measured, _ in games], seats)
 
 
-def _contended(run: StoredRun, deals: int) -> Iterator[list[tuple[Measured, bool]]]:
+def _contended(run: Run, deals: int) -> Iterator[list[tuple[Measured, bool]]]:
     """Of each of the first deals, for each game of a contender: what it came to, and whether a fallback answered for
     it. Raises UsageError or RunStopped where games cannot be read."""
-    rows, m = run.db.outcomes(), run.games_per_deal
-    end = run.first_game + deals * m
-    for first in range(run.first_game, end, _AT_ONCE * m):
+    rows, m = run.db.outcomes(), run.planned.games_per_deal
+    end = run.planned.first_game + deals * m
+    for first in range(run.planned.first_game, end, _AT_ONCE * m):
         last = min(first + _AT_ONCE * m, end)
         touched = _touched(run, first, last)
         for deal in range(first, last, m):
@@ -148,7 +152,7 @@ def _contended(run: StoredRun, deals: int) -> Iterator[list[tuple[Measured, bool
             yield [(measured, (game, seat) in touched) for game, seat, measured in games]
 
 
-def _contender(run: StoredRun, row: bytes) -> tuple[int, Measured]:
+def _contender(run: Run, row: bytes) -> tuple[int, Measured]:
     """The contenders' seat, and what it came to, in a packed game."""
     results = run.game.results
     outcome = run.outcome(row)
@@ -157,7 +161,7 @@ def _contender(run: StoredRun, row: bytes) -> tuple[int, Measured]:
     return outcome.contender_seat, outcome.measured(results)[outcome.contender_seat]
 
 
-def _touched(run: StoredRun, first: int, last: int) -> set[tuple[int, ...]]:
+def _touched(run: Run, first: int, last: int) -> set[tuple[int, ...]]:
     """Games, from first to before last, and seats for which a fallback answered at least once."""
     query = "SELECT DISTINCT game, seat FROM decisions WHERE game >= ? AND game < ? AND outcome LIKE ?"
     return set(run.db.read(query, (first, last, f"{FALLBACK_OUTCOME}%")))

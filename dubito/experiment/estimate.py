@@ -16,7 +16,7 @@ from dubito.errors import UsageError, one_line
 from dubito.experiment import run as runner
 from dubito.experiment.experiment import Experiment, PlayerSpec, kind_of_player
 from dubito.experiment.resolve import CallOptions, model_specs, price_of_model, settings_of
-from dubito.experiment.stored import StoredRun, opened_run
+from dubito.experiment.stored import Run, opened_run
 from dubito.experiment.workers import new_stop
 from dubito.game import PlayerKind
 from dubito.game.find import Registry
@@ -113,7 +113,7 @@ def _played(
     sample = replace(
         experiment,
         games=games,
-        field=tuple(map(free, experiment.field)),
+        bots=tuple(map(free, experiment.bots)),
         contenders=tuple(map(free, experiment.contenders)),
     )
     with TemporaryDirectory(prefix="dubito-") as scratch:
@@ -132,7 +132,7 @@ def _from_run(folder: Path) -> list[_Recorded]:
     found = []
     with opened_run(folder) as run:
         log = ModelLog(run.db)
-        for player in [*run.identity.bots, *run.identity.contenders]:
+        for player in [*run.planned.bots, *run.planned.contenders]:
             model = player.settings.get("model")
             seconds = log.seconds(player.name) if model else None
             if seconds is not None and run.deals:
@@ -144,9 +144,12 @@ def _from_run(folder: Path) -> list[_Recorded]:
     return found
 
 
-def _by_deal(log: ModelLog, player: str, run: StoredRun) -> list[DealTotals]:
+def _by_deal(log: ModelLog, player: str, run: Run) -> list[DealTotals]:
     """What every deal of a run took, those in which the player was not asked too."""
-    totals, first = log.by_deal(player, run.games_per_deal), run.first_game // run.games_per_deal
+    totals, first = (
+        log.by_deal(player, run.planned.games_per_deal),
+        run.planned.first_game // run.planned.games_per_deal,
+    )
     return [totals.get(deal, DealTotals()) for deal in range(first, first + run.deals)]
 
 

@@ -4,9 +4,9 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from hashlib import sha256
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, Literal
 
-from annotated_types import Interval  # of pydantic's, which is not loaded with it
+from annotated_types import Interval, MinLen  # of pydantic's, which is not loaded with it
 
 from dubito.errors import listed, one_line
 from dubito.game import LineupKind, PlayerKind
@@ -15,14 +15,13 @@ from dubito.game.find import DUBITO
 OnBotError = Literal["stop", "fallback", "forfeit"]
 ProviderErrors = Literal["fallback", "suspend"]
 OnUnusable = Literal["stop", "fallback"]
-Count = Annotated[int, Interval(ge=0, le=10**12)]  # as far as a manifest is believed
+Count = Annotated[int, Interval(ge=0, le=10**12)]  # as far as a manifest is believed; so are seats
+Sizes = Annotated[tuple[Annotated[int, Interval(ge=1, le=1000)], ...], MinLen(1)]
 
 
 @dataclass(frozen=True, slots=True)
 class PlayerSpec:
     """A bot with its settings, under the name it plays by; a manifest may leave out what is not decisive."""
-
-    __pydantic_config__: ClassVar[dict[str, object]] = {"strict": False}  # else it is made of no mapping
 
     name: str
     bot: str = ""
@@ -62,8 +61,6 @@ def contender_seats(table_sizes: Sequence[int]) -> int:
 class Shard:
     """A part of a run that is played apart (`shards.py`)."""
 
-    __pydantic_config__: ClassVar[dict[str, object]] = {"strict": False}  # else it is made of no mapping
-
     number: Count  # from 1
     of: Count
     games: Count  # of the whole run
@@ -78,10 +75,10 @@ class Shard:
 class Experiment:
     """A checked experiment: all that can change its results, how many games to play, and how long a bot may take."""
 
-    games: int  # of a shard: its own
-    table_sizes: tuple[int, ...]  # ascending
+    games: Count  # of a shard: its own
+    table_sizes: Sizes  # ascending
     seed: int
-    field: tuple[PlayerSpec, ...]
+    bots: Annotated[tuple[PlayerSpec, ...], MinLen(1)]  # the field
     contenders: tuple[PlayerSpec, ...]
     rules: Mapping[str, Any]  # all of the game's
     on_bot_error: OnBotError
@@ -95,7 +92,15 @@ class Experiment:
     @property
     def players(self) -> tuple[PlayerSpec, ...]:
         """Field, then the contenders that are not in it; a seat's player is a place in this list."""
-        return self.field + tuple(player for player in self.contenders if player not in self.field)
+        return self.bots + tuple(player for player in self.contenders if player not in self.bots)
+
+    @property
+    def names(self) -> list[str]:
+        return [player.name for player in self.players]
+
+    @property
+    def kinds(self) -> dict[str, PlayerKind]:
+        return {player.name: kind_of_player(player) for player in self.players}
 
     @property
     def contender_seats(self) -> int:
@@ -111,15 +116,19 @@ class Experiment:
         return self.games // self.games_per_deal
 
     @property
+    def first_game(self) -> int:
+        """0 but for a shard."""
+        return self.shard.first_game if self.shard else 0
+
+    @property
     def game_numbers(self) -> range:
-        """The games that are played, by number: from 0, or from where a shard begins."""
-        first = self.shard.first_game if self.shard else 0
-        return range(first, first + self.games)
+        """The games that are played, by number."""
+        return range(self.first_game, self.first_game + self.games)
 
     @property
     def deal_numbers(self) -> range:
         """The same of the deals."""
-        first = self.game_numbers.start // self.games_per_deal
+        first = self.first_game // self.games_per_deal
         return range(first, first + self.deals)
 
     @property
@@ -136,7 +145,7 @@ class Experiment:
             **of_game,
             "seed": self.seed,
             "table_sizes": list(self.table_sizes),
-            "bots": [_plain(player) for player in self.field],
+            "bots": [_plain(player) for player in self.bots],
             "contenders": [_plain(player) for player in self.contenders],
             "rules": dict(self.rules),
             "on_bot_error": self.on_bot_error,

@@ -52,7 +52,7 @@ def serving(
     with asking(
         log, ReplyCache(options.cache, writes=not options.offline), options, watch, stopped, suspend, registry.game
     ) as pipeline:
-        course = RunCourse(log, pipeline.budget, experiment.games_per_deal, experiment.game_numbers.start)
+        course = RunCourse(log, pipeline.budget, experiment.games_per_deal, experiment.first_game)
         watch.used = lambda: ", ".join([_in_words(pipeline.budget, options.caps), *pipeline.paced])
         watch.standing = lambda: course.standing(watch.new_replies)
         deciders = {}

@@ -57,7 +57,7 @@ def lineups(experiment: Experiment, deal: int, streams: DealStreams) -> list[Lin
 
 
 def _drawn(experiment: Experiment, deal: int, size: int, draw: Callable[[], float]) -> list[int]:
-    n_field = len(experiment.field)
+    n_field = len(experiment.bots)
     if experiment.lineup == "uniform":
         return [int(draw() * n_field) for _ in range(size)]
     if n_field == 1:  # whom every contender meets

@@ -17,7 +17,7 @@ from dubito.errors import DubitoError, UsageError, one_line
 from dubito.experiment.experiment import Experiment
 from dubito.experiment.play import ChunkResult, chunk_numbers, deals_of, first_game_of
 from dubito.experiment.progress import ModelProgress
-from dubito.experiment.stored import StoredRun, bots_of_run, read_run
+from dubito.experiment.stored import Run, bots_of_run, read_run
 from dubito.experiment.threads import ThreadedChunks
 from dubito.experiment.workers import Task, in_order, joined, new_stop, play_chunks, processes, until_cut
 from dubito.game import Lie, Results, State
@@ -42,16 +42,16 @@ LIES: Final[tuple[Lie, ...]] = get_args(Lie)
 LIES_COUNTED: Final = 1_000  # games of a run in which lies are counted, since each has to be played again
 
 
-def run_to_replay(folder: Path, registry: Registry) -> StoredRun:
+def run_to_replay(folder: Path, registry: Registry) -> Run:
     """The run in this folder; raises UsageError if it cannot be played again here."""
     run = read_run(folder, registry.working_directory)
     check_to_replay(run)
     return run
 
 
-def check_to_replay(run: StoredRun) -> None:
+def check_to_replay(run: Run) -> None:
     """Raise UsageError if the run cannot be played again here."""
-    run.db.check(run.first_game)
+    run.db.check(run.planned.first_game)
     _ = run.mismatches
 
 
@@ -83,7 +83,7 @@ class LieCounts:
         return clustered_rate(*self.sums[player, lie])
 
 
-def lies_told(kept: StoredRun, number: int) -> list[ToldLie]:
+def lies_told(kept: Run, number: int) -> list[ToldLie]:
     """The lies of a game in their order: with models from its record, else played again from its seed.
 
     Raises UsageError if it is not the game that the run keeps.
@@ -115,7 +115,7 @@ def lies_told(kept: StoredRun, number: int) -> list[ToldLie]:
     return told
 
 
-def count_lies(kept: StoredRun, most: int = LIES_COUNTED) -> LieCounts:
+def count_lies(kept: Run, most: int = LIES_COUNTED) -> LieCounts:
     """The lies of at most so many games, in whole deals; raises UsageError if a bot would now play otherwise."""
     results, experiment = kept.registry.game.results, kept.experiment
     habit = results.habit(results.lies)
@@ -147,7 +147,7 @@ def lies_of(folder: Path, registry: Registry) -> LieCounts | None:
         return count_lies(kept) if kept.has_bots else None
 
 
-def table_of(kept: StoredRun, game: int, heard: HearReply) -> tuple[Table, list[str]]:
+def table_of(kept: Run, game: int, heard: HearReply) -> tuple[Table, list[str]]:
     """The table of one game before its first turn, and who sits there; `heard` is told each question's end."""
     models = kept.asking(ReplayTape(ModelLog(kept.db), heard))
     table, lineup = kept.player.table_of(game, models, Journal())
@@ -163,9 +163,7 @@ def useful_workers(games: int, workers: int) -> int:
     return max(1, min(workers, games // _WORTH))
 
 
-def shared_chunks(
-    kept: StoredRun, workers: int, tape: ReplayTape, progress: Callable[[int], None]
-) -> Iterator[ChunkResult]:
+def shared_chunks(kept: Run, workers: int, tape: ReplayTape, progress: Callable[[int], None]) -> Iterator[ChunkResult]:
     """The chunks in order, played by so many processes.
 
     `progress` is told how many games were played, and the tape how many decisions were taken.
@@ -174,7 +172,7 @@ def shared_chunks(
 
 
 def _played_shares(
-    kept: StoredRun, workers: int, tape: ReplayTape, progress: Callable[[int], None]
+    kept: Run, workers: int, tape: ReplayTape, progress: Callable[[int], None]
 ) -> Iterator[tuple[Task, ChunkResult]]:
     games, stop, play = 0, new_stop(workers), partial(_play_share, kept.folder, kept.registry.working_directory)
     with processes(workers, stop) as crew, closing(in_order(crew, play, _shares(kept, workers), stop)) as back:
@@ -187,7 +185,7 @@ def _played_shares(
             yield share, played
 
 
-def _shares(kept: StoredRun, workers: int) -> Iterator[Task]:
+def _shares(kept: Run, workers: int) -> Iterator[Task]:
     for number in chunk_numbers(kept.experiment):
         of = min(workers * _SHARES, len(deals_of(kept.experiment, number)))
         yield from (Task(number, part, of) for part in range(of))
@@ -220,7 +218,7 @@ class ReplayResult:
     difference: Differs | None = None
 
 
-def replay(kept: StoredRun, workers: int, progress: Callable[[int], None]) -> ReplayResult:
+def replay(kept: Run, workers: int, progress: Callable[[int], None]) -> ReplayResult:
     """Play all games again and compare; `progress` is told how many games are played."""
     tape, db, experiment = ReplayTape(ModelLog(kept.db)), kept.db, kept.experiment
     tally, difference, games = Tally(), None, 0
@@ -242,7 +240,7 @@ def replay(kept: StoredRun, workers: int, progress: Callable[[int], None]) -> Re
 
 
 def _chunks(
-    kept: StoredRun, models: "Models | None", tape: ReplayTape, workers: int, progress: Callable[[int], None]
+    kept: Run, models: "Models | None", tape: ReplayTape, workers: int, progress: Callable[[int], None]
 ) -> Iterator[ChunkResult]:
     experiment = kept.experiment
     numbers = chunk_numbers(experiment)
@@ -257,7 +255,7 @@ def _chunks(
     threads = ThreadedChunks(kept.player, models, 1, ModelProgress(), lambda games: progress(before + games))
     for number in numbers:
         yield threads.play(number, lambda: False)
-        before = first_game_of(experiment, number + 1) - experiment.game_numbers.start
+        before = first_game_of(experiment, number + 1) - experiment.first_game
 
 
 def _compare(db: RunDb, experiment: Experiment, played: ChunkResult, results: Results) -> None:
@@ -282,7 +280,7 @@ def _compare(db: RunDb, experiment: Experiment, played: ChunkResult, results: Re
         raise Differs(f"games {first} to {first + len(rows) - 1}", "their digest differs", said)
 
 
-def _compare_results(kept: StoredRun, tally: Tally) -> None:
+def _compare_results(kept: Run, tally: Tally) -> None:
     names = [player.name for player in kept.experiment.players]
     file = kept.folder / run_folder.RESULTS
     counted = run_folder.to_yaml(all_games(tally, names, kept.registry.game)).encode()

@@ -47,7 +47,7 @@ def resolve(config: Config, registry: Registry, fills_tables: bool = True) -> Ex
         games=config.games,
         table_sizes=sizes,
         seed=config.seed,
-        field=tuple(field),
+        bots=tuple(field),
         contenders=tuple(contenders),
         rules=rules.model_dump(),
         on_bot_error=config.on_bot_error,
@@ -125,7 +125,7 @@ def _table_sizes(config: Config, game: Game) -> tuple[int, ...]:
 
 def _check_field(experiment: Experiment, config: Config, fills_tables: bool) -> None:
     """Where nobody sits twice at a table, the field must fill it; but a contender between two needs one other only."""
-    most, n = max(experiment.table_sizes), len(experiment.field)
+    most, n = max(experiment.table_sizes), len(experiment.bots)
     needed = 1 if experiment.contenders and experiment.lineup == "ordered_pairs" else most
     if fills_tables and experiment.lineup != "uniform" and n < needed:
         raise UsageError(
@@ -295,7 +295,7 @@ def checked_models(experiment: Experiment, registry: Registry, options: CallOpti
 
     return replace(
         experiment,
-        field=tuple(map(checked, experiment.field)),
+        bots=tuple(map(checked, experiment.bots)),
         contenders=tuple(map(checked, experiment.contenders)),
     )
 

@@ -10,18 +10,18 @@ from typing import Any
 
 from dubito import __version__
 from dubito.errors import BotError, DubitoError, RunStopped, signal_in_words
-from dubito.experiment.experiment import Experiment, kind_of_player
+from dubito.experiment.experiment import Experiment
 from dubito.experiment.play import ChunkPlayer, ChunkResult, chunk_numbers, first_game_of, is_complete
 from dubito.experiment.progress import ModelProgress, Standing, standing
 from dubito.experiment.resolve import CallOptions, model_specs
-from dubito.experiment.stored import opened_run
+from dubito.experiment.stored import compared, opened_run
 from dubito.experiment.threads import ThreadedChunks
 from dubito.experiment.workers import Crew, Stop, play_chunks, until_cut
-from dubito.game import Game, PlayerKind
+from dubito.game import Game
 from dubito.game.find import Registry
 from dubito.game.table import Table
 from dubito.llm.request import Interrupted
-from dubito.stats.ranking import Contender, all_games, contenders_of
+from dubito.stats.ranking import Contender, all_games
 from dubito.stats.tally import Tally, kept_tally
 from dubito.store import folder as run_folder
 from dubito.store.lock import RunLog, claimed
@@ -46,7 +46,7 @@ class Means:
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class Played:
     """What a run has to show, finished or cut short."""
 
     folder: Path
@@ -63,21 +63,8 @@ class Run:
     told_by: int = signal.SIGINT  # the signal that interrupted it
 
     @property
-    def names(self) -> list[str]:
-        return [player.name for player in self.experiment.players]
-
-    @property
-    def kinds(self) -> dict[str, PlayerKind]:
-        return {player.name: kind_of_player(player) for player in self.experiment.players}
-
-    @property
     def compared(self) -> list[Contender]:
-        return contenders_of(
-            [player.name for player in self.experiment.contenders],
-            self.models,
-            self.kinds,
-            seats=self.experiment.contender_seats,
-        )
+        return compared(self.experiment, self.models)
 
 
 def manifest(experiment: Experiment) -> dict[str, Any]:
@@ -89,7 +76,7 @@ def manifest(experiment: Experiment) -> dict[str, Any]:
     }
 
 
-def finished_run(experiment: Experiment, registry: Registry, folder: Path) -> Run | None:
+def finished_run(experiment: Experiment, registry: Registry, folder: Path) -> Played | None:
     """The run that stands finished in this folder; None if the folder is free, or if there is more to play.
 
     Raises UsageError if it holds anything else.
@@ -98,7 +85,7 @@ def finished_run(experiment: Experiment, registry: Registry, folder: Path) -> Ru
         return None
     with opened_run(folder) as stored:
         logs, so_far = _of_models(stored.db, experiment, registry)
-        run = Run(
+        run = Played(
             folder=folder,
             experiment=experiment,
             game=registry.game,
@@ -113,7 +100,7 @@ def finished_run(experiment: Experiment, registry: Registry, folder: Path) -> Ru
     return run
 
 
-def play(experiment: Experiment, folder: Path, means: Means) -> Run:
+def play(experiment: Experiment, folder: Path, means: Means) -> Played:
     """Play the experiment into its folder, from where it stands, and publish what was played before its end.
 
     Raises UsageError if another process is playing into the folder, or it holds anything else.
@@ -158,7 +145,7 @@ def _logged(means: Means, games: int) -> Progress:
     return progress
 
 
-def _play_into(db: RunDb, experiment: Experiment, folder: Path, means: Means) -> Run:
+def _play_into(db: RunDb, experiment: Experiment, folder: Path, means: Means) -> Played:
     kept = db.deals_by_chunk()
     begun = kept[-1] if kept and not is_complete(kept[-1]) else 0  # deals of a chunk to be played again, and further
     done = len(kept) - bool(begun)
@@ -177,14 +164,14 @@ def _play_into(db: RunDb, experiment: Experiment, folder: Path, means: Means) ->
                     chunk = Chunk(played.number, played.deals, first, *rows, played.records)
                     db.add_chunk(chunk, tally.to_json(), is_complete(played.deals))
                     if not played.decision_digests:  # else it was told of each game
-                        means.progress(chunk.first_game + len(chunk.outcomes) - experiment.game_numbers.start)
+                        means.progress(chunk.first_game + len(chunk.outcomes) - experiment.first_game)
                 begun = 0
     except Interrupted:
         interrupted = True
     except RunStopped as error:
         failure = error
     logs, so_far = _of_models(db, experiment, means.registry)
-    return Run(
+    return Played(
         folder=folder,
         experiment=experiment,
         game=means.registry.game,
@@ -224,11 +211,11 @@ def _of_models(db: RunDb, experiment: Experiment, registry: Registry) -> tuple[d
     """What each model player took, by name, and how far the run is; nothing where none plays."""
     log, specs = ModelLog(db), model_specs(experiment, registry)
     logs = {player.name: log.player(player.name) for player in specs}
-    return logs, standing(log, experiment.games_per_deal, experiment.game_numbers.start) if specs else None
+    return logs, standing(log, experiment.games_per_deal, experiment.first_game) if specs else None
 
 
-def _publish(run: Run) -> None:
+def _publish(run: Played) -> None:
     """Write `all_games.yaml`; raises RunStopped."""
     run_folder.write_whole(
-        run.folder / run_folder.RESULTS, run_folder.to_yaml(all_games(run.tally, run.names, run.game))
+        run.folder / run_folder.RESULTS, run_folder.to_yaml(all_games(run.tally, run.experiment.names, run.game))
     )

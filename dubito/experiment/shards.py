@@ -15,7 +15,7 @@ from typing import Any, Final
 from dubito.errors import RunStopped, UsageError, one_line
 from dubito.experiment.experiment import Experiment, Shard
 from dubito.experiment.play import DEALS, chunk_numbers, first_game_of
-from dubito.experiment.stored import StoredRun, opened_run
+from dubito.experiment.stored import Run, opened_run
 from dubito.game.find import Registry, source_of
 from dubito.stats.ranking import all_games
 from dubito.stats.tally import Tally, kept_tally
@@ -57,12 +57,12 @@ _NAMED: Final = re.compile(FOLDER.format(r"(.+)", r"\d+", r"\d+")).fullmatch
 _SAID: Final = 20  # missing shards that are named
 
 
-def shards_in(folders: Iterable[Path]) -> list[StoredRun]:
+def shards_in(folders: Iterable[Path]) -> list[Run]:
     """All shards of one run, each once, whole and sound, in their order; their stores are closed again.
 
     Raises UsageError naming what is not so.
     """
-    runs: dict[int, StoredRun] = {}
+    runs: dict[int, Run] = {}
     for folder in folders:
         run = _sound(folder)
         first, number = next(iter(runs.values()), run), shard_of(run).number
@@ -70,24 +70,24 @@ def shards_in(folders: Iterable[Path]) -> list[StoredRun]:
             raise UsageError(f"{first} and {run} are not shards of the same run: {said}")
         if (twin := runs.setdefault(number, run)) is not run:
             raise UsageError(f"{twin} and {run} are both shard {number}: leave one of them out")
-        if run.kept != run.games:
-            kept = f"{run.kept:,} of {run.games:,} games are kept"
+        if run.kept != run.planned.games:
+            kept = f"{run.kept:,} of {run.planned.games:,} games are kept"
             raise UsageError(f"{run} is unfinished: {kept}; finish it with the command that began it")
     shards, next_game = [run for _, run in sorted(runs.items())], 0
     _check_gaps(runs, shard_of(shards[0]).of)
     for run in shards:
-        if run.first_game != next_game:
-            raise UsageError(f"{run} is damaged: its first game is {run.first_game}, and should be {next_game}")
-        next_game += run.games
+        if run.planned.first_game != next_game:
+            raise UsageError(f"{run} is damaged: its first game is {run.planned.first_game}, and should be {next_game}")
+        next_game += run.planned.games
     return shards
 
 
-def _sound(folder: Path) -> StoredRun:
+def _sound(folder: Path) -> Run:
     """The shard in this folder, its sums read; a thousand of them could not all stay open."""
     with opened_run(folder) as run:
-        if run.identity.shard is None:
+        if run.planned.shard is None:
             raise UsageError(f"{run} is a whole run and no shard: there is nothing to merge it with")
-        run.db.check(run.first_game)
+        run.db.check(run.planned.first_game)
         assert run.kept == run.tally.games  # `kept_tally` has seen to it; both are read now
     return run
 
@@ -102,14 +102,14 @@ def _check_gaps(there: Collection[int], of: int) -> None:
         raise UsageError(f"{absent} of the {of} shards are missing ({few}): play them, or name their folders too")
 
 
-def default_folder(shards: Sequence[StoredRun]) -> Path:
+def default_folder(shards: Sequence[Run]) -> Path:
     """Where the whole run would lie if it had been played where its first shard was."""
     folder = shards[0].folder.resolve()
     named = _NAMED(folder.name)
     return shards[0].folder.parent / (named[1] if named else f"run-{shards[0].experiment.digest()}")
 
 
-def merge(shards: Sequence[StoredRun], folder: Path) -> None:
+def merge(shards: Sequence[Run], folder: Path) -> None:
     """Write the whole run of shards that `shards_in` gave, in one piece; raises UsageError or RunStopped."""
     shown = one_line(str(folder))
     if folder.exists() and (not folder.is_dir() or {path.name for path in folder.iterdir()} - {LOCK}):
@@ -130,7 +130,7 @@ def merge(shards: Sequence[StoredRun], folder: Path) -> None:
             raise RunStopped(f"cannot write {shown}: {error.strerror}") from None
 
 
-def _fill(folder: Path, shards: Sequence[StoredRun]) -> None:
+def _fill(folder: Path, shards: Sequence[Run]) -> None:
     """Write database, counts and manifest of the whole run into a folder that is new."""
     first, complete = shards[0], Tally()
     everything = sum((run.tally for run in shards), Tally())
@@ -151,21 +151,20 @@ def _fill(folder: Path, shards: Sequence[StoredRun]) -> None:
     RunLog(folder)("merged", shards=[str(run.folder) for run in shards])
 
 
-def _manifest(shards: Sequence[StoredRun]) -> dict[str, Any]:
+def _manifest(shards: Sequence[Run]) -> dict[str, Any]:
     """The whole run's, as its shards have it; Pythons may differ, and are all said."""
-    content = run_folder.read_manifest(shards[0].folder)
-    identity = {key: value for key, value in content["identity"].items() if key != "shard"}
-    pythons = {str(run.manifest.versions.get("python")) for run in shards}
-    versions = {**shards[0].manifest.versions, "python": ", ".join(sorted(pythons))}
+    identity = {key: value for key, value in shards[0].identity.items() if key != "shard"}
+    pythons = {str(run.versions.get("python")) for run in shards}
+    versions = {**shards[0].versions, "python": ", ".join(sorted(pythons))}
     return {"games": shard_of(shards[0]).games, "identity": identity, "versions": versions}
 
 
-def shard_of(run: StoredRun) -> Shard:
-    assert run.identity.shard is not None  # `shards_in` has seen to it
-    return run.identity.shard
+def shard_of(run: Run) -> Shard:
+    assert run.planned.shard is not None  # `shards_in` has seen to it
+    return run.planned.shard
 
 
-def _difference(first: StoredRun, run: StoredRun) -> str | None:
+def _difference(first: Run, run: Run) -> str | None:
     """In what two runs are no shards of one, if they are none: what was played, where it was cut, by what."""
     ours, theirs = _alike(first), _alike(run)
     for key in {**ours, **theirs}:
@@ -174,10 +173,9 @@ def _difference(first: StoredRun, run: StoredRun) -> str | None:
     return None
 
 
-def _alike(run: StoredRun) -> dict[str, Any]:
+def _alike(run: Run) -> dict[str, Any]:
     """What all shards of one run have alike."""
-    shard, identity = shard_of(run), run.identity.model_dump()
-    del identity["shard"]
+    shard, identity = shard_of(run), {key: value for key, value in run.identity.items() if key != "shard"}
     cut = {"the number of shards": shard.of, "games of the whole run": shard.games}
-    made = {"the version of dubito": run.manifest.versions.get("dubito"), "the engine (its digest)": shard.engine}
+    made = {"the version of dubito": run.versions.get("dubito"), "the engine (its digest)": shard.engine}
     return {**identity, **cut, **made}

@@ -1,32 +1,30 @@
 """A run folder, read: whose run it is, what it keeps, and what its models were asked.
 
-Report, comparison, estimate and replay all begin here. A manifest may hold keys of other versions.
+Report, comparison, estimate and replay all begin here.
 """
 
+import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from dubito import __version__
 from dubito.errors import RunStopped, UsageError, one_line
 from dubito.experiment.experiment import (
     Count,
     Experiment,
-    OnBotError,
     PlayerSpec,
-    Shard,
-    contender_seats,
     kind_of_player,
     labelled_by,
 )
 from dubito.files import fault
 from dubito.game import Game, PlayerKind
-from dubito.game.find import DUBITO, Registry, find_bots, find_game
+from dubito.game.find import Registry, find_bots, find_game
 from dubito.stats.ranking import Contender, contenders_of
 from dubito.stats.tally import Outcome, Tally, kept_tally, outcome_in
 from dubito.store.folder import DATABASE, MANIFEST, read_manifest
@@ -39,37 +37,17 @@ if TYPE_CHECKING:
     from dubito.llm.prompts import Prompt
     from dubito.llm.tape import ReplayTape
 
-_MOST_SEATS: Final = 1000  # of a table in a file
 
-
-class _Stated(BaseModel):
-    """A part of a manifest."""
-
-    model_config = ConfigDict(extra="allow", strict=True, frozen=True)
-
-
-class Identity(_Stated):
-    """What can change a run's results."""
-
-    game: str = DUBITO
-    seed: int
-    table_sizes: list[Annotated[int, Field(ge=1, le=_MOST_SEATS)]] = Field(min_length=1)
-    bots: list[PlayerSpec] = Field(min_length=1)
-    contenders: list[PlayerSpec]
-    rules: dict[str, Any]
-    on_bot_error: str
-    shard: Shard | None = None
-
-
-class Manifest(_Stated):
-    """What `manifest.yaml` says of a run."""
+class _Manifest(BaseModel):
+    """What `manifest.yaml` says of a run; it may hold keys of other versions."""
 
     games: Count
-    identity: Identity
+    identity: Experiment
     versions: dict[str, Any] = {}
 
 
 _PLAYER: Final = TypeAdapter(PlayerSpec)
+_KNOWN: Final = {"game", "seed", "table_sizes", "bots", "contenders", "rules", "on_bot_error", "shard"}
 
 
 def kinds_in(manifest: Mapping[str, Any]) -> dict[str, PlayerKind]:
@@ -82,78 +60,60 @@ def kinds_in(manifest: Mapping[str, Any]) -> dict[str, PlayerKind]:
         raise UsageError(f"{MANIFEST} is damaged: {fault(error)}") from None
 
 
+def compared(experiment: Experiment, models: Mapping[str, PlayerLog], run: int = 0) -> list[Contender]:
+    """The contenders as they are compared, as those of the `run`th of several runs; `models` are those of the run."""
+    names = [player.name for player in experiment.contenders]
+    return contenders_of(names, models, experiment.kinds, run, experiment.contender_seats)
+
+
 @dataclass(frozen=True)
-class StoredRun:
-    """A run, open to be read."""
+class Run:
+    """A run folder, open to be read."""
 
     folder: Path
-    manifest: Manifest
+    identity: Mapping[str, Any]  # as it stands in the manifest, with what other versions say besides
+    versions: Mapping[str, Any]  # of what it was made with
+    planned: Experiment  # the same as a value, all its games counted; rules may be left out that were not there yet
     db: RunDb
     home: Path  # where a game of the user's own is looked for
 
     def __str__(self) -> str:
         return one_line(str(self.folder))
 
-    @property
-    def identity(self) -> Identity:
-        return self.manifest.identity
-
     @cached_property
     def game(self) -> Game:
         """The game that was played; raises UsageError if it is not to be found here."""
-        return find_game(self.identity.game, self.home)
+        return find_game(self.planned.game, self.home)
 
     @property
-    def seed(self) -> int:
-        return self.identity.seed
-
-    @property
-    def games(self) -> int:
-        return self.manifest.games
-
-    @property
-    def first_game(self) -> int:
-        """The number of its first game: 0 but for a shard."""
-        return self.identity.shard.first_game if self.identity.shard else 0
+    def more(self) -> dict[str, Any]:
+        """What the identity says beside what every run's does."""
+        return {key: value for key, value in self.identity.items() if key not in _KNOWN}
 
     @cached_property
     def kept(self) -> int:
         return self.db.game_count()
 
     @property
-    def games_per_deal(self) -> int:
-        return max(1, len(self.identity.contenders) * self.contender_seats)
-
-    @property
-    def contender_seats(self) -> int:
-        return contender_seats(self.identity.table_sizes)
-
-    @property
     def deals(self) -> int:
         """How many deals are kept, each with a game of every contender."""
-        return self.kept // self.games_per_deal
-
-    @cached_property
-    def players(self) -> list[PlayerSpec]:
-        """Field, then the contenders that are not in it: the order of the tally's keys."""
-        field, contenders = self.identity.bots, self.identity.contenders
-        return field + [player for player in contenders if player not in field]
+        return self.kept // self.planned.games_per_deal
 
     @cached_property
     def names(self) -> list[str]:
-        return [player.name for player in self.players]
+        return self.planned.names
 
     @cached_property
     def kinds(self) -> dict[str, PlayerKind]:
-        return {player.name: kind_of_player(player) for player in self.players}
+        return self.planned.kinds
+
+    @cached_property
+    def contenders(self) -> list[str]:
+        return [player.name for player in self.planned.contenders]
 
     @property
     def label(self) -> Callable[[str], str]:
         return labelled_by(self.kinds)
-
-    @cached_property
-    def contenders(self) -> list[str]:
-        return [player.name for player in self.identity.contenders]
 
     @cached_property
     def tally(self) -> Tally:
@@ -173,44 +133,26 @@ class StoredRun:
 
     def outcome(self, row: bytes) -> Outcome:
         """A game as it ended, of its packed row; raises UsageError if that is none which this run writes."""
-        return outcome_in(row, self.game.results, len(self.players), self.folder / DATABASE)
-
-    def compared(self, run: int = 0) -> list[Contender]:
-        """The contenders as they are compared, as those of the `run`th of several runs."""
-        return contenders_of(self.contenders, self.models, self.kinds, run, self.contender_seats)
+        return outcome_in(row, self.game.results, len(self.names), self.folder / DATABASE)
 
     @cached_property
     def experiment(self) -> Experiment:
-        """The experiment of the games that are kept; raises UsageError if the manifest does not tell all of it."""
-        identity, more = self.identity, self.identity.model_extra or {}
+        """The experiment of the games that are kept; raises UsageError if its rules are not the game's."""
         try:
-            return Experiment(
-                games=self.kept,
-                table_sizes=tuple(identity.table_sizes),
-                seed=identity.seed,
-                field=tuple(identity.bots),
-                contenders=tuple(identity.contenders),
-                rules=self.game.rules(**identity.rules).model_dump(),
-                on_bot_error=cast(OnBotError, identity.on_bot_error),
-                provider_errors=more["provider_errors"],
-                bot_deadline=more.get("bot_deadline"),
-                game=self.game.name,
-                game_source=more.get("game_source", ""),
-                lineup=self.game.lineup,
-                shard=identity.shard,
-            )
-        except (KeyError, TypeError, ValueError):  # of which a ValidationError is one
+            rules = self.game.rules(**self.planned.rules).model_dump()
+        except (TypeError, ValueError):  # of which a ValidationError is one
             raise UsageError(f"{self.folder / MANIFEST} is damaged: its identity cannot be read") from None
+        return replace(self.planned, games=self.kept, rules=rules, game=self.game.name, lineup=self.game.lineup)
 
     @cached_property
     def registry(self) -> Registry:
         """The bots of its game, the user's own from `home`."""
-        return find_bots(self.home, self.identity.game)
+        return find_bots(self.home, self.planned.game)
 
     @cached_property
     def mismatches(self) -> list[str]:
         """What is not as it was when the run was made, a sentence each; prompts are added as they are read."""
-        found, made_with = [], self.manifest.versions.get("dubito")
+        found, made_with = [], self.versions.get("dubito")
         if made_with != __version__:
             found.append(f"the run was made by dubito {made_with}, this is {__version__}")
         for spec in self.experiment.players:
@@ -274,19 +216,40 @@ class StoredRun:
         return prompt
 
 
-def read_run(folder: Path, home: Path | None = None) -> StoredRun:
+def read_run(folder: Path, home: Path | None = None) -> Run:
     """The run in this folder; whoever asks closes its store. Raises UsageError if there is none that can be read.
 
     A game of the user's own is looked for in `home`, or in the working directory.
     """
-    manifest = _manifest(folder)
+    content = read_manifest(folder)
+    manifest = _checked(content, folder)
     if not (folder / DATABASE).exists():
         raise UsageError(f"{one_line(str(folder))} has no {DATABASE}")
-    return StoredRun(folder, manifest, RunDb.open(folder / DATABASE), Path.cwd() if home is None else home)
+    db, home = RunDb.open(folder / DATABASE), Path.cwd() if home is None else home
+    return Run(folder, content["identity"], manifest.versions, manifest.identity, db, home)
+
+
+def bots_of_run(folder: Path, home: Path) -> Registry:
+    """The bots of the game of the run in this folder, the user's own from `home`.
+
+    Raises UsageError if there is no run that can be read.
+    """
+    return find_bots(home, _checked(read_manifest(folder), folder).identity.game)
+
+
+def _checked(content: Mapping[str, Any], folder: Path) -> _Manifest:
+    """A manifest as values; as JSON, since its lists are to become tuples and nothing else may change its type."""
+    identity = {**content["identity"], "games": content.get("games")}
+    try:
+        return _Manifest.model_validate_json(
+            json.dumps({**content, "identity": identity}, default=str, skipkeys=True), strict=True
+        )
+    except ValidationError as error:
+        raise UsageError(f"{one_line(str(folder / MANIFEST))} is damaged: {fault(error)}") from None
 
 
 @contextmanager
-def opened_run(folder: Path, home: Path | None = None) -> Iterator[StoredRun]:
+def opened_run(folder: Path, home: Path | None = None) -> Iterator[Run]:
     """The same, closed at the end; whatever in it cannot be read is a UsageError too."""
     run = read_run(folder, home)
     with only_read(), run.db:
@@ -300,18 +263,3 @@ def only_read() -> Iterator[None]:
         yield
     except RunStopped as error:
         raise UsageError(str(error)) from None
-
-
-def bots_of_run(folder: Path, home: Path) -> Registry:
-    """The bots of the game of the run in this folder, the user's own from `home`.
-
-    Raises UsageError if there is no run that can be read.
-    """
-    return find_bots(home, _manifest(folder).identity.game)
-
-
-def _manifest(folder: Path) -> Manifest:
-    try:
-        return Manifest.model_validate(read_manifest(folder))
-    except ValidationError as error:
-        raise UsageError(f"{one_line(str(folder / MANIFEST))} is damaged: {fault(error)}") from None

@@ -130,7 +130,7 @@ def _player(job: str) -> ChunkPlayer:
 
 
 def _experiment_of(content: Mapping[str, Any]) -> Experiment:
-    players = {key: tuple(PlayerSpec(**spec) for spec in content[key]) for key in ("field", "contenders")}
+    players = {key: tuple(PlayerSpec(**spec) for spec in content[key]) for key in ("bots", "contenders")}
     shard = content["shard"] and Shard(**content["shard"])
     return Experiment(**{**content, **players, "table_sizes": tuple(content["table_sizes"]), "shard": shard})
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Final
 
 from dubito.experiment.replay import LIES, LieCounts
-from dubito.experiment.stored import StoredRun
+from dubito.experiment.stored import Run
 from dubito.game import Lie, Measure, Results
 from dubito.report.run_tables import (
     attempts_table,
@@ -62,7 +62,7 @@ def habits_of(results: Results) -> list[Column]:
     return [Column(habit.key, habit.title, "rate" if habit.most == 1 else "cards") for habit in results.habits]
 
 
-def strategy(source: StoredRun, scanned: Scan, lies: LieCounts | str | None) -> Page:
+def strategy(source: Run, scanned: Scan, lies: LieCounts | str | None) -> Page:
     """The page on how the bots play; of lies that could not be counted, why."""
     order = players_ranked(source)
     sections = [
@@ -79,11 +79,11 @@ def strategy(source: StoredRun, scanned: Scan, lies: LieCounts | str | None) -> 
     return Page("strategy.html", "Strategy", sections)
 
 
-def players_ranked(source: StoredRun) -> list[int]:
+def players_ranked(source: Run) -> list[int]:
     return [source.names.index(row.name) for row in ranking(source.tally, source.names, source.game.results)]
 
 
-def _habits(source: StoredRun, scanned: Scan, order: Sequence[int]) -> list[Block]:
+def _habits(source: Run, scanned: Scan, order: Sequence[int]) -> list[Block]:
     names = [source.names[player] for player in order]
     labels = [*map(source.label, names)]
     results = source.game.results
@@ -104,7 +104,7 @@ def _habits(source: StoredRun, scanned: Scan, order: Sequence[int]) -> list[Bloc
     ]
 
 
-def lies_blocks(source: StoredRun, lies: LieCounts | str, players: Sequence[int], key: str) -> list[Block]:
+def lies_blocks(source: Run, lies: LieCounts | str, players: Sequence[int], key: str) -> list[Block]:
     """Lies by choice beside forced ones, of these players."""
     results = source.game.results
     habit = results.habit(results.lies)
@@ -137,7 +137,7 @@ def lies_blocks(source: StoredRun, lies: LieCounts | str, players: Sequence[int]
     return [chart, ResultTable(key, title, columns, cells, notes)]
 
 
-def _outcomes(source: StoredRun, order: Sequence[int]) -> list[Block]:
+def _outcomes(source: Run, order: Sequence[int]) -> list[Block]:
     results = source.game.results
     rows = ranking(source.tally, source.names, results)
     labels = [source.label(row.name) for row in rows]
@@ -165,7 +165,7 @@ def _outcomes(source: StoredRun, order: Sequence[int]) -> list[Block]:
     return [chart, ResultTable("outcomes", "How games end, with 95 % intervals", columns, cells)]
 
 
-def _counts(source: StoredRun, order: Sequence[int]) -> ResultTable:
+def _counts(source: Run, order: Sequence[int]) -> ResultTable:
     results = source.game.results
     columns = [*named("bot"), *(Column(count, count.replace("_", " ")) for count in results.counted)]
     cells: list[list[Value]] = []
@@ -175,7 +175,7 @@ def _counts(source: StoredRun, order: Sequence[int]) -> ResultTable:
     return ResultTable("counts", "What was counted: the same numbers as in all_games.yaml", columns, cells)
 
 
-def _stated(stated: Sequence[Calibration], source: StoredRun) -> list[Block]:
+def _stated(stated: Sequence[Calibration], source: Run) -> list[Block]:
     results = source.game.results
     words = Paragraph(
         f"A prompt may ask for the probability {results.stated}. The Brier score is the mean of (stated - truth)²: "
@@ -223,7 +223,7 @@ _NOTES: Final = (
 )
 
 
-def neighbours(source: StoredRun, scanned: Scan) -> Page:
+def neighbours(source: Run, scanned: Scan) -> Page:
     """The page on who sits beside."""
     sections = [Section("Who varies with whom", _deviations(source, scanned))]
     results = source.game.results
@@ -232,7 +232,7 @@ def neighbours(source: StoredRun, scanned: Scan) -> Page:
     return Page("neighbours.html", "Neighbours", sections)
 
 
-def _deviations(source: StoredRun, scanned: Scan) -> list[Block]:
+def _deviations(source: Run, scanned: Scan) -> list[Block]:
     results = source.game.results
     order, rate = players_ranked(source), results.rate
     if results.charted:
@@ -270,7 +270,7 @@ def _more(difference: Rate) -> str | None:
     return "next" if difference.low > 0 else "previous" if difference.high < 0 else "may be chance"
 
 
-def _maps(source: StoredRun, scanned: Scan, measure: Measure) -> list[Block]:
+def _maps(source: Run, scanned: Scan, measure: Measure) -> list[Block]:
     """The maps of a measure by next and by previous player, on the same scale."""
     order, title = players_ranked(source), measure.name
     maps = {side: [_cells(source, measure, side, player) for player in order] for side, _ in SIDES}
@@ -289,12 +289,12 @@ def _maps(source: StoredRun, scanned: Scan, measure: Measure) -> list[Block]:
     ]
 
 
-def _cells(source: StoredRun, measure: Measure, side: int, player: int) -> list[tuple[float | None, int]]:
+def _cells(source: Run, measure: Measure, side: int, player: int) -> list[tuple[float | None, int]]:
     return measured_beside(source.tally, source.game.results, measure, player, side, len(source.names))
 
 
 def neighbour_table(
-    source: StoredRun,
+    source: Run,
     scanned: Scan,
     measure: Measure,
     side: int,
@@ -322,9 +322,7 @@ def neighbour_table(
     return ResultTable(key, f"{measure.name} by {name} player", columns, lines, scanned.widths)
 
 
-def bots(
-    source: StoredRun, scanned: Scan, lies: LieCounts | str | None, examples: dict[str, ResultTable]
-) -> list[Page]:
+def bots(source: Run, scanned: Scan, lies: LieCounts | str | None, examples: dict[str, ResultTable]) -> list[Page]:
     """The pages of all players, in the order of the ranking; `examples` are decisions of model players to be shown."""
     rows = ranking(source.tally, source.names, source.game.results)
     sizes = by_table_size(source.tally, source.names, source.game.results)
@@ -335,7 +333,7 @@ def bots(
 
 
 def _bot(
-    source: StoredRun,
+    source: Run,
     scanned: Scan,
     lies: LieCounts | str | None,
     row: RankingRow,
@@ -352,7 +350,7 @@ def _bot(
         sections[0] = replace(
             sections[0], blocks=[*sections[0].blocks, *lies_blocks(source, lies, [player], f"{key}-lies")[-1:]]
         )
-    if len(source.identity.table_sizes) > 1:
+    if len(source.planned.table_sizes) > 1:
         sections.insert(1, Section("By table size", _sizes(source, scanned, sizes, player, key)))
     if source.game.has_neighbours:
         sections.append(Section("Best and worst neighbours", _neighbours(source, scanned, player, key)))
@@ -361,7 +359,7 @@ def _bot(
     return Page(f"bots/{player}.html", source.label(row.name), sections)
 
 
-def _style(source: StoredRun, scanned: Scan, row: RankingRow, player: int) -> list[Block]:
+def _style(source: Run, scanned: Scan, row: RankingRow, player: int) -> list[Block]:
     lines: list[list[Value]] = []
     results_of_game = source.game.results
     for column in rates_of(results_of_game):
@@ -382,7 +380,7 @@ def _style(source: StoredRun, scanned: Scan, row: RankingRow, player: int) -> li
     return [results, own] if columns else [results]
 
 
-def _sizes(source: StoredRun, scanned: Scan, sizes: Sequence[SizeRow], player: int, key: str) -> list[Block]:
+def _sizes(source: Run, scanned: Scan, sizes: Sequence[SizeRow], player: int, key: str) -> list[Block]:
     results = source.game.results
     first, rates = results.measures[0], rates_of(results)
     columns = [*counts("size", "games"), *rates, *shares_of(results)]
@@ -406,7 +404,7 @@ def _sizes(source: StoredRun, scanned: Scan, sizes: Sequence[SizeRow], player: i
     return [chart, ResultTable(f"{key}-by-size", "By table size", columns, cells, scanned.widths)]
 
 
-def _seats(source: StoredRun, scanned: Scan, player: int, key: str) -> list[Block]:
+def _seats(source: Run, scanned: Scan, player: int, key: str) -> list[Block]:
     results = source.game.results
     rates = [column for column in rates_of(results) if column.key in results.headline]
     columns = [Column("size", "table size"), Column("seat", "seat (0 opens)"), *counts("games")]
@@ -420,7 +418,7 @@ def _seats(source: StoredRun, scanned: Scan, player: int, key: str) -> list[Bloc
     return [ResultTable(f"{key}-by-seat", "By seat: the first seat opens the game", columns, cells, scanned.missing)]
 
 
-def _neighbours(source: StoredRun, scanned: Scan, player: int, key: str) -> list[Block]:
+def _neighbours(source: Run, scanned: Scan, player: int, key: str) -> list[Block]:
     blocks: list[Block] = []
     first = source.game.results.measures[0]
     for side, name in SIDES:
@@ -439,7 +437,7 @@ def _neighbours(source: StoredRun, scanned: Scan, player: int, key: str) -> list
     return blocks
 
 
-def _model(source: StoredRun, name: str, key: str, examples: ResultTable | None) -> Sequence[Section]:
+def _model(source: Run, name: str, key: str, examples: ResultTable | None) -> Sequence[Section]:
     whole = models_table(source.models, source.names)
     own = ResultTable(f"{key}-model", "In all", whole.columns, [row for row in whole.rows if row[0] == name])
     tables: list[Block] = [

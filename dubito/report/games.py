@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from dubito.errors import UsageError, one_line
-from dubito.experiment.stored import StoredRun
+from dubito.experiment.stored import Run
 from dubito.game import FALLBACK_OUTCOME
 from dubito.report.tables import Column, Filter, GamePage, Page, Paragraph, ResultTable, Section, Value, counts, texts
 from dubito.show.company import as_sentence
@@ -31,10 +31,10 @@ class GameChoice:
     bounded: bool = False  # nobody named these games: where their pages grow too large, the rest is left out
 
 
-def chosen_games(source: StoredRun, asked: str | None) -> GameChoice:
+def chosen_games(source: Run, asked: str | None) -> GameChoice:
     """The games of `--games`, `0,5,17` or `all`; without it the first and the longest. Raises UsageError."""
     kept = source.tally.games
-    every = range(source.first_game, source.first_game + kept)
+    every = range(source.planned.first_game, source.planned.first_game + kept)
     if asked == "all":
         if kept > MOST:
             raise UsageError(
@@ -58,7 +58,7 @@ def chosen_games(source: StoredRun, asked: str | None) -> GameChoice:
     return GameChoice([*every[:first], *longest], why, bounded=True)
 
 
-def _numbers(asked: str, source: StoredRun, every: range) -> list[int]:
+def _numbers(asked: str, source: Run, every: range) -> list[int]:
     parts = [part.strip() for part in asked.split(",")]
     if not all(part.isascii() and part.isdecimal() and len(part) < 16 for part in parts):
         raise UsageError(f"--games is `all` or numbers as in 0,5,17, not '{one_line(asked, 60)}'")
@@ -84,7 +84,7 @@ _COLUMNS: Final = [
 class ShownGames:
     """The games of a report as they are written, one by one; then their list."""
 
-    source: StoredRun
+    source: Run
     choice: GameChoice
     games: ReplayedGames
     asked: ModelDecisions
@@ -111,7 +111,7 @@ class ShownGames:
             for decision in decisions:
                 self._example(game, names[decision["seat"]], decision, texts)
             self.with_pages.append(game)
-            about = f"Deal {game // self.source.games_per_deal} of seed {self.source.seed}."
+            about = f"Deal {game // self.source.planned.games_per_deal} of seed {self.source.planned.seed}."
             data = told | {"game": game, "decisions": decisions, "pieces": texts.pieces}
             seated = zip(told["names"], map(self.source.label, names), names, strict=True)
             labels = [
@@ -224,7 +224,7 @@ class ShownGames:
         ended = [results.ended_in_words(mark, outcome.capped) for mark in outcome.marks]
         names = [self.source.names[player] for player in outcome.seats]
         seats = [f"{self.source.label(name)} ({how})" for name, how in zip(names, ended, strict=True)]
-        deal = game // self.source.games_per_deal
+        deal = game // self.source.planned.games_per_deal
         won = [names[seat] for seat in winners(results, outcome.buckets(results), outcome.counts)]
         kinds = " and ".join(dict.fromkeys(self.source.kinds[name] for name in won))
         line: list[Value] = [
@@ -237,7 +237,9 @@ class ShownGames:
             *outcome.game_counts,
         ]
         if self.source.contenders:
-            contender = self.source.contenders[game % self.source.games_per_deal // self.source.contender_seats]
+            contender = self.source.contenders[
+                game % self.source.planned.games_per_deal // self.source.planned.contender_seats
+            ]
             line += [contender, self.source.kinds[contender]]
         if self.source.models:
             line += asked.get(game, (0, 0))

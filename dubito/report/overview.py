@@ -10,7 +10,7 @@ from typing import Final
 
 from dubito.errors import listed, one_line
 from dubito.experiment.experiment import PlayerSpec, stand_ins_in_words
-from dubito.experiment.stored import StoredRun
+from dubito.experiment.stored import Run, compared
 from dubito.llm.prices import PICO, dollars
 from dubito.report.run_tables import (
     bot_errors,
@@ -49,9 +49,9 @@ _NAMES: Final = 4  # that a sentence lists where there are more than one others
 _WIDE: Final = ((10**9, "G"), (10**6, "M"), (10**3, "k"))
 
 
-def headline(source: StoredRun) -> list[str]:
+def headline(source: Run) -> list[str]:
     """What came of the run, a sentence or two; then what its models took, if any played."""
-    order = order_of(source.tally, source.names, source.compared(), source.game.results)
+    order = order_of(source.tally, source.names, compared(source.planned, source.models), source.game.results)
     said = [comparison_in_words(order, source.label)]
     return [*said, *(_models(source.models, source.label) if source.models else [])]
 
@@ -143,7 +143,7 @@ _PLAYER: Final = [
 ]
 
 
-def overview(source: StoredRun, scanned: Scan) -> Page:
+def overview(source: Run, scanned: Scan) -> Page:
     """The first page."""
     results = source.game.results
     rows = ranking(source.tally, source.names, results)
@@ -158,29 +158,29 @@ def overview(source: StoredRun, scanned: Scan) -> Page:
     if source.contenders:
         sections.append(Section("Contenders", _contenders(source)))
     if source.models:
-        bounds = bounds_table(rows, source.contenders, source.deals * source.contender_seats, results)
+        bounds = bounds_table(rows, source.contenders, source.deals * source.planned.contender_seats, results)
         sections.append(
             Section("Model players", [models_table(source.models, source.names), *([bounds] if bounds else [])])
         )
-    if len(source.identity.table_sizes) > 1:
+    if len(source.planned.table_sizes) > 1:
         sections.append(Section("By table size", _sizes(source, scanned)))
     sections.append(Section("What this run was", _about(source)))
     return Page("index.html", "Overview", sections)
 
 
-def _ranking(source: StoredRun, rows: Sequence[RankingRow]) -> list[Block]:
-    games, planned = source.tally.games, source.games
+def _ranking(source: Run, rows: Sequence[RankingRow]) -> list[Block]:
+    games, planned = source.tally.games, source.planned.games
     said = f"{games:,} games; 95 % intervals, clustered by deal. {source.game.results.meaning}"
     blocks: list[Block] = [Paragraph(said)]
     if games < planned:
         blocks.append(Paragraph(f"This run is unfinished: {games:,} of {planned:,} games are kept.", warning=True))
-    order = order_of(source.tally, source.names, source.compared(), source.game.results)
+    order = order_of(source.tally, source.names, compared(source.planned, source.models), source.game.results)
     table = ranking_table(rows, order, source.game.results, twice=source.game.lineup == "uniform")
     table = replace(table, links=[f"bots/{source.names.index(row.name)}.html" for row in rows])
     return [*blocks, _chart(rows, source), table, *bot_errors(rows)]
 
 
-def _chart(rows: Sequence[RankingRow], source: StoredRun) -> Chart:
+def _chart(rows: Sequence[RankingRow], source: Run) -> Chart:
     first = source.game.results.measures[0]
     return beside_equal_share(
         f"{first.name} of each bot with its 95 % interval, beside its equal share",
@@ -191,8 +191,8 @@ def _chart(rows: Sequence[RankingRow], source: StoredRun) -> Chart:
     )
 
 
-def _contenders(source: StoredRun) -> list[Block]:
-    contenders = source.compared()
+def _contenders(source: Run) -> list[Block]:
+    contenders = compared(source.planned, source.models)
     results = source.game.results
     first = results.measures[0]
     blocks: list[Block] = [*contender_tables(source.tally, contenders, results)]
@@ -209,7 +209,7 @@ def _contenders(source: StoredRun) -> list[Block]:
     return blocks
 
 
-def _sizes(source: StoredRun, scanned: Scan) -> list[Block]:
+def _sizes(source: Run, scanned: Scan) -> list[Block]:
     places = {name: player for player, name in enumerate(source.names)}
     results = source.game.results
     rows = by_table_size(source.tally, source.names, results)
@@ -217,20 +217,20 @@ def _sizes(source: StoredRun, scanned: Scan) -> list[Block]:
     return [sized]
 
 
-def _about(source: StoredRun) -> list[Block]:
-    identity = source.identity
+def _about(source: Run) -> list[Block]:
+    planned = source.planned
     facts = [
         ("results digest", source.results_digest),
-        ("games", f"{source.tally.games:,} of {source.games:,}"),
-        *((("shard", f"{identity.shard.number} of {identity.shard.of}"),) if identity.shard else ()),
-        ("game", identity.game),
-        ("seed", f"{source.seed}"),
-        ("table sizes", ", ".join(map(str, identity.table_sizes))),
+        ("games", f"{source.tally.games:,} of {planned.games:,}"),
+        *((("shard", f"{planned.shard.number} of {planned.shard.of}"),) if planned.shard else ()),
+        ("game", planned.game),
+        ("seed", f"{planned.seed}"),
+        ("table sizes", ", ".join(map(str, planned.table_sizes))),
         ("turns a game", turns_a_game(source.tally, source.game.results)),
-        *((f"rules: {key}", f"{value}") for key, value in identity.rules.items()),
-        ("on_bot_error", identity.on_bot_error),
-        *((key, f"{value}") for key, value in (identity.model_extra or {}).items()),
-        *((f"version of {key}", f"{value}") for key, value in source.manifest.versions.items()),
+        *((f"rules: {key}", f"{value}") for key, value in planned.rules.items()),
+        ("on_bot_error", planned.on_bot_error),
+        *((key, f"{value}") for key, value in source.more.items()),
+        *((f"version of {key}", f"{value}") for key, value in source.versions.items()),
     ]
     cells = [
         [
@@ -240,7 +240,7 @@ def _about(source: StoredRun) -> list[Block]:
             to_yaml(player.settings).strip().removeprefix("{}") or None,
             *(digest or None for digest in (player.source, player.prompt, player.fallback)),
         ]
-        for player in source.players
+        for player in planned.players
     ]
     return [
         NamedValues(facts),
@@ -248,6 +248,6 @@ def _about(source: StoredRun) -> list[Block]:
     ]
 
 
-def _role(source: StoredRun, player: PlayerSpec) -> str:
-    roles = {"field": source.identity.bots, "contender": source.identity.contenders}
+def _role(source: Run, player: PlayerSpec) -> str:
+    roles = {"field": source.planned.bots, "contender": source.planned.contenders}
     return " and ".join(role for role, players in roles.items() if player in players)

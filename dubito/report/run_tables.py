@@ -12,7 +12,7 @@ from math import ceil
 from typing import Final
 
 from dubito.errors import one_line
-from dubito.experiment.stored import StoredRun
+from dubito.experiment.stored import Run
 from dubito.game import Bool, Measure, Results
 from dubito.game.words import question_in_words
 from dubito.llm.prices import PICO, dollars
@@ -470,7 +470,7 @@ def _lost_in_words(log: PlayerLog) -> str:
     return f"{dollars(log.likely)} is assumed by its other replies, and {dollars(log.at_worst)}, the most, in a budget"
 
 
-def decisions_table(source: StoredRun, name: str, key: str) -> ResultTable:
+def decisions_table(source: Run, name: str, key: str) -> ResultTable:
     """How a player's decisions ended, node by node."""
     rows = source.db.read(f"SELECT d.node, d.outcome, sum(d.answer = 1), count(*) {OF_PLAYER} GROUP BY 1, 2", (name,))
     outcomes = sorted({outcome for _, outcome, _, _ in rows}, key=lambda outcome: (":" in outcome, outcome))
@@ -485,7 +485,7 @@ def decisions_table(source: StoredRun, name: str, key: str) -> ResultTable:
     return ResultTable(f"{key}-decisions", "Decisions by node and outcome", columns, cells)
 
 
-def attempts_table(source: StoredRun, name: str, key: str) -> ResultTable:
+def attempts_table(source: Run, name: str, key: str) -> ResultTable:
     """Where a player's replies came from, and why there was none."""
     rows = source.db.read(
         f"SELECT a.origin, coalesce(a.cause, 'reply'), sum(a.attempt > 0), count(*) {_OF} GROUP BY 1, 2 ORDER BY 1, 2",
@@ -496,7 +496,7 @@ def attempts_table(source: StoredRun, name: str, key: str) -> ResultTable:
     return ResultTable(f"{key}-attempts", "Attempts by origin and end", columns, [list(row) for row in rows])
 
 
-def use_table(source: StoredRun, name: str, key: str) -> ResultTable:
+def use_table(source: Run, name: str, key: str) -> ResultTable:
     """Tokens, latency and cost of a player's calls, as they are spread."""
     read = source.db.read
     received = "SELECT seconds FROM tries WHERE player = ? AND state = 'received' AND seconds IS NOT NULL"

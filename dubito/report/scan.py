@@ -12,7 +12,7 @@ from itertools import chain, count, islice, repeat
 from operator import add, mul
 from typing import Final
 
-from dubito.experiment.stored import StoredRun
+from dubito.experiment.stored import Run
 from dubito.game import Results
 from dubito.stats.ranking import seat_sums, sum_of
 from dubito.stats.rates import Rate, Sums, Variation, design_effect, sampled_rate, variation
@@ -124,13 +124,13 @@ class Scan:
         return self._sums.get(key, _NOTHING)
 
 
-def scan(source: StoredRun, most: int = SCANNED) -> Scan:
+def scan(source: Run, most: int = SCANNED) -> Scan:
     """The rates of a run, their widths from at most so many of its games, in whole deals."""
-    return Scan(source.tally, islice(_deals(source), most // source.games_per_deal), source.game.results)
+    return Scan(source.tally, islice(_deals(source), most // source.planned.games_per_deal), source.game.results)
 
 
-def _deals(source: StoredRun) -> Iterator[list[Outcome]]:
-    games, outcomes = source.games_per_deal, map(source.outcome, source.db.outcomes())
+def _deals(source: Run) -> Iterator[list[Outcome]]:
+    games, outcomes = source.planned.games_per_deal, map(source.outcome, source.db.outcomes())
     while deal := list(islice(outcomes, games)):
         yield deal
 

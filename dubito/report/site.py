@@ -9,7 +9,7 @@ from typing import Final
 
 from dubito.errors import RunStopped, UsageError, one_line
 from dubito.experiment.replay import LieCounts
-from dubito.experiment.stored import StoredRun, opened_run
+from dubito.experiment.stored import Run, opened_run
 from dubito.game.find import Registry
 from dubito.report.bots import bots, neighbours, players_ranked, strategy
 from dubito.report.games import ShownGames, chosen_games
@@ -98,7 +98,7 @@ def _refuse_others(folder: Path, said: Path) -> None:
         raise UsageError(f"{one_line(str(said))} exists and is not a report: choose another --output")
 
 
-def _write(folder: Path, source: StoredRun, shown: ShownGames, scanned: Scan) -> None:
+def _write(folder: Path, source: Run, shown: ShownGames, scanned: Scan) -> None:
     order = players_ranked(source)
     pages_of_bots = [(source.label(source.names[player]), f"bots/{player}.html") for player in order]
     site = Site(source.folder.resolve().name, pages_of_bots)

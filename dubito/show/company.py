@@ -107,7 +107,7 @@ def company(config: Config, registry: Registry, names: Sequence[str] | None = No
     if names is not None:
         known = {name: known.get(name) or _entry(name, known, config, registry) for name in names}
     # Nobody stands in for a model that cannot be reached: the person can wait, and try again.
-    return replace(said, field=tuple(known.values()), contenders=(), provider_errors="suspend")
+    return replace(said, bots=tuple(known.values()), contenders=(), provider_errors="suspend")
 
 
 def _entry(name: str, known: Iterable[str], config: Config, registry: Registry) -> PlayerSpec:
@@ -138,7 +138,7 @@ class Opponents:
 
     def __init__(self, company: Experiment, registry: Registry, models: "Models | None" = None) -> None:
         """`models` are the company's model players; None where there are none."""
-        self._specs = {spec.name: spec for spec in company.field}
+        self._specs = {spec.name: spec for spec in company.bots}
         self._registry, self._models = registry, models
 
     def choices(self) -> list[Opponent]:

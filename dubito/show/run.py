@@ -7,7 +7,7 @@ from typing import Any
 
 from dubito.errors import DubitoError, UsageError, one_line
 from dubito.experiment.replay import LieCounts, check_to_replay, count_lies, table_of
-from dubito.experiment.stored import StoredRun, read_run
+from dubito.experiment.stored import Run, read_run
 from dubito.game.record import output_of
 from dubito.game.streams import DealStreams
 from dubito.game.words import labels
@@ -25,7 +25,7 @@ class NotShown(DubitoError):
 class ReplayedGames:
     """Plays the games of a run again: with models from their record, hand-written ones from their seed."""
 
-    source: StoredRun
+    source: Run
     _changed: dict[str, str] | None = field(default=None, init=False)  # None: nothing was played again yet
     _reason: str | None = field(default=None, init=False)
 
@@ -67,7 +67,7 @@ class ReplayedGames:
         if not rows:
             if self.source.db.read("SELECT 1 FROM ended WHERE game = ?", (game,)):
                 return *self._at_table(game), None
-            first = self.source.first_game
+            first = self.source.planned.first_game
             last = first + self.source.tally.games - 1
             raise UsageError(f"{self.source.folder} keeps the games {first} to {last}: there is no game {game}")
         ((row, record),) = rows
@@ -97,8 +97,8 @@ class ReplayedGames:
 
     def _from_record(self, number: int, names: list[str], record: dict[str, Any]) -> Session:
         game = self.source.game
-        streams = DealStreams(self.source.seed, number // self.source.games_per_deal)
-        state: Any = game.deal(game.rules(**self.source.identity.rules), len(names), streams.deck())
+        streams = DealStreams(self.source.planned.seed, number // self.source.planned.games_per_deal)
+        state: Any = game.deal(game.rules(**self.source.planned.rules), len(names), streams.deck())
         if game.deal_to_json(state) != {key: value for key, value in record.items() if key != "outputs"}:
             raise NotShown("its cards are not those that its seed deals: the record was changed or is damaged")
         return of_outputs(game, state, (output_of(game, kept) for kept in record["outputs"]), labels(names, None))
@@ -139,7 +139,7 @@ class FollowedRun:
 
     def finished(self) -> Collection[int]:
         """The numbers of the games that were played to their end; those of a chunk may not be kept yet."""
-        first = self.source.first_game
+        first = self.source.planned.first_game
         kept = range(first, first + self.source.db.game_count())
         ended = self.source.db.read("SELECT game FROM ended WHERE game >= ?", (kept.stop,))
         return {*kept, *(game for (game,) in ended)} if ended else kept
@@ -165,7 +165,7 @@ class FollowedRun:
             seen = now
 
     def standing(self) -> str:
-        games, of = len(self.finished()), self.source.games
+        games, of = len(self.finished()), self.source.planned.games
         state = "finished" if games >= of else "being played" if self.is_playing else "stopped"
         return f"The run is {state}: {games:,} of {of:,} games."
 

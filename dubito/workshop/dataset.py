@@ -16,7 +16,7 @@ import dubito
 from dubito.errors import UsageError, one_line
 from dubito.experiment.replay import LIES, LIES_COUNTED, lies_told
 from dubito.experiment.resolve import model_specs, settings_of
-from dubito.experiment.stored import StoredRun
+from dubito.experiment.stored import Run
 from dubito.llm.prices import PICO
 from dubito.llm.protocols import kept_reply, kept_request
 from dubito.llm.request import sendable
@@ -58,7 +58,7 @@ DECISIONS: Final = {
 }
 
 
-def card(kept: StoredRun) -> str:
+def card(kept: Run) -> str:
     """The card of a run's dataset."""
     experiment = kept.experiment
     players = ", ".join(_plain(player.name) for player in experiment.players)
@@ -112,7 +112,7 @@ _AT_ONCE: Final = 500  # games in a group of rows
 _Row = dict[str, Any]
 
 
-def write_dataset(kept: StoredRun, folder: Path, progress: Callable[[int], None]) -> None:
+def write_dataset(kept: Run, folder: Path, progress: Callable[[int], None]) -> None:
     """Write `games.parquet`, `decisions.parquet` and `README.md` into a new folder; `progress` is told of each game.
 
     The games are played again, so that each decision stands beside the facts it was based on. Raises UsageError
@@ -136,7 +136,7 @@ def write_dataset(kept: StoredRun, folder: Path, progress: Callable[[int], None]
         raise UsageError(f"cannot write {one_line(str(folder))}: {error.strerror or error}; choose another") from None
 
 
-def _write(kept: StoredRun, folder: Path, progress: Callable[[int], None]) -> None:
+def _write(kept: Run, folder: Path, progress: Callable[[int], None]) -> None:
     from pyarrow import Table, parquet
 
     for name, columns, rows in (
@@ -162,7 +162,7 @@ def _schema(columns: Mapping[str, tuple[str, str]]) -> Any:
     )
 
 
-def _game_rows(kept: StoredRun) -> Iterator[list[_Row]]:
+def _game_rows(kept: Run) -> Iterator[list[_Row]]:
     experiment, results = kept.experiment, kept.registry.game.results
     names = [player.name for player in experiment.players]
     every = experiment.game_numbers
@@ -195,7 +195,7 @@ def _game_rows(kept: StoredRun) -> Iterator[list[_Row]]:
         yield rows
 
 
-def _lies(kept: StoredRun, game: int, seats: int) -> str | None:
+def _lies(kept: Run, game: int, seats: int) -> str | None:
     """By seat, how many lies of each kind a game had; None where there are none to count, or it cannot be played."""
     if kept.registry.game.lie is None or game not in kept.experiment.game_numbers[:LIES_COUNTED] or not kept.has_bots:
         return None
@@ -203,7 +203,7 @@ def _lies(kept: StoredRun, game: int, seats: int) -> str | None:
     return json.dumps([{lie: told[seat, lie] for lie in LIES} for seat in range(seats)])
 
 
-def _decision_rows(kept: StoredRun, progress: Callable[[int], None]) -> Iterator[list[_Row]]:
+def _decision_rows(kept: Run, progress: Callable[[int], None]) -> Iterator[list[_Row]]:
     specs = model_specs(kept.experiment, kept.registry)
     models = {spec.name: (settings_of(spec, kept.registry).model, spec.prompt) for spec in specs}
     log, play = ModelLog(kept.db), watched_games(kept)
@@ -222,12 +222,12 @@ def _decision_rows(kept: StoredRun, progress: Callable[[int], None]) -> Iterator
     yield rows
 
 
-def _damaged(kept: StoredRun, game: int) -> UsageError:
+def _damaged(kept: Run, game: int) -> UsageError:
     return UsageError(f"{one_line(str(kept.folder))} is damaged: what it keeps of game {game} is not of that game")
 
 
 def _decision_row(
-    kept: StoredRun,
+    kept: Run,
     row: _Row,
     found: Mapping[tuple[int, int], RecordedPosition],
     models: Mapping[str, tuple[str, str]],

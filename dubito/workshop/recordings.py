@@ -38,7 +38,7 @@ from dubito.experiment.experiment import Experiment
 from dubito.experiment.models import Models
 from dubito.experiment.play import ChunkPlayer, Lineup
 from dubito.experiment.resolve import model_specs
-from dubito.experiment.stored import StoredRun
+from dubito.experiment.stored import Run
 from dubito.files import fault, read_text
 from dubito.game import Game, GameEvent, Position
 from dubito.game.find import Registry, find_bots
@@ -242,7 +242,7 @@ class _Moves:
                     notebook.observe(event, player.cards)
 
 
-def from_run(kept: StoredRun, nodes: Collection[str], count: int) -> list[RecordedPosition]:
+def from_run(kept: Run, nodes: Collection[str], count: int) -> list[RecordedPosition]:
     """Positions of a run's games, played again: hand-written bots from the seed, models through the tape.
 
     Raises UsageError if the run keeps no game, or a bot now plays differently; Differs if a model would be asked
@@ -254,7 +254,7 @@ def from_run(kept: StoredRun, nodes: Collection[str], count: int) -> list[Record
     return _collected(experiment.game_numbers, watched_games(kept), nodes, count)
 
 
-def watched_games(kept: StoredRun) -> Callable[[int], list[RecordedPosition]]:
+def watched_games(kept: Run) -> Callable[[int], list[RecordedPosition]]:
     """Plays a game of the run again, by its number, and gives all its positions, in their order.
 
     Raises UsageError if a bot now plays differently; Differs if a model would be asked something else now.

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from dubito.experiment.experiment import Experiment
-from dubito.experiment.run import Run
+from dubito.experiment.run import Played
 from dubito.llm.request import Api
 from tests.cassettes.kit import INDEX, played_whole
 from tests.games.bs import models as bs
@@ -30,7 +30,7 @@ def game(protocol: Api, prompt: str, index: dict[str, Any], turns: int = 6) -> E
     return bs.experiment(bs.short(player, games=1, rounds=1)) if of_bs else small(player, games=1, turns=turns)
 
 
-def played(protocol: Api, prompt: str, index: dict[str, Any], folder: Path) -> Run:
+def played(protocol: Api, prompt: str, index: dict[str, Any], folder: Path) -> Played:
     """The run of that game, one question at a time."""
     run = bs.ran if prompt.startswith(OF_BS) else ran
     return run(game(protocol, prompt, index), folder, in_flight=1)

@@ -9,7 +9,7 @@ from dubito.experiment.config import check
 from dubito.experiment.experiment import Experiment
 from dubito.experiment.play import ChunkPlayer
 from dubito.experiment.resolve import CallOptions, checked_models, resolve
-from dubito.experiment.run import Means, Progress, Run, play
+from dubito.experiment.run import Means, Played, Progress, play
 from dubito.experiment.workers import new_stop
 from dubito.game.find import Registry, find_bots
 from dubito.games.dubito.engine import RESULTS
@@ -42,7 +42,7 @@ def means(folder: Path, *, workers: int = 1, progress: Progress = lambda games: 
     return Means(registry(), workers, how, new_stop(workers), progress)
 
 
-def played(of: Experiment, folder: Path, workers: int = 1, **calls: Any) -> Run:
+def played(of: Experiment, folder: Path, workers: int = 1, **calls: Any) -> Played:
     """The run of an experiment, played into a folder."""
     how = means(folder, workers=workers, **calls)
     return play(checked_models(of, registry(), how.calls), folder, how)

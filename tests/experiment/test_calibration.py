@@ -190,7 +190,7 @@ def test_a_run_is_scored_as_its_store_tells_it(tmp_path: Path, capsys: pytest.Ca
         ]
         stated = [p for (p,) in rows(run.folder, query, (game,))]
         errors += [(p - bluff) ** 2 for p, bluff in zip(stated, asked, strict=True)]
-    (sharp,) = calibrations(run.tally, run.names)
+    (sharp,) = calibrations(run.tally, run.experiment.names)
     assert (sharp.name, sharp.statements) == ("sharp", len(errors))
     assert sharp.brier.value == pytest.approx(sum(errors) / len(errors), abs=1e-6)
     print_summary(run, sizes=False)

@@ -31,7 +31,7 @@ def test_the_sums_on_disk_are_those_of_the_games_on_disk(tmp_path: Path) -> None
         rows = [unpack(row, RESULTS) for row in db.outcomes()]
         assert db.sums_json() == tally_of([rows[k : k + 2] for k in range(0, 60, 2)], RESULTS).to_json()
     results = yaml.safe_load((tmp_path / "run" / "all_games.yaml").read_text())
-    assert list(results) == run.names == [*BOTS, "StefaBot", "ClaudeBot"]
+    assert list(results) == run.experiment.names == [*BOTS, "StefaBot", "ClaudeBot"]
     assert sum(results[name]["total"]["games"] for name in results) == sum(len(row.seats) for row in rows)
 
 

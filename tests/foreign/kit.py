@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from dubito.experiment.progress import ModelProgress
-from dubito.experiment.run import Run
+from dubito.experiment.run import Played
 from dubito.llm.gate import PATIENCE
 from dubito.llm.request import Api
 from tests.foreign.server import Foreign
@@ -27,7 +27,7 @@ class Hurried(ModelProgress):
 
 def played(
     server: Foreign, folder: Path, in_flight: int, games: int = 130, protocol: Api = "chat", **calls: Any
-) -> Run:
+) -> Played:
     """A run of short games against that server, in its time."""
     player = asker(server, protocol, prompt="plain", deadline=calls.pop("deadline", 300))
     of = small(player, games=games, turns=calls.pop("turns", 4))

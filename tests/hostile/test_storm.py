@@ -13,7 +13,7 @@ import pytest
 from starlette.requests import Request
 from starlette.responses import Response
 
-from dubito.experiment.run import Run
+from dubito.experiment.run import Played
 from dubito.house import server
 from dubito.house.core import Call
 from dubito.house.faults import NO_REPLIES, PROBE, Faults
@@ -47,7 +47,7 @@ class Counted:
 class Storm:
     """What a storm left behind."""
 
-    run: Run
+    run: Played
     games: int
     in_flight: int
     calls: list[Call]  # the house's log

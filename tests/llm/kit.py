@@ -18,7 +18,7 @@ import yaml
 from dubito.experiment.experiment import Experiment
 from dubito.experiment.progress import ModelProgress
 from dubito.experiment.resolve import checked_models
-from dubito.experiment.run import Run, play
+from dubito.experiment.run import Played, play
 from dubito.llm.cache import key_of_reply
 from dubito.llm.client import Provider
 from dubito.llm.request import AccountFault, Api, Ask, FailureKind, Place, RawReply, Reply, Request, TryFailed, Usage
@@ -232,7 +232,7 @@ def small(*contenders: dict[str, Any], games: int = 4, turns: int = 9, **config:
     return experiment(games=games, contenders=list(contenders), **base | config)
 
 
-def ran(of: Experiment, folder: Path, watch: ModelProgress | None = None, **calls: Any) -> Run:
+def ran(of: Experiment, folder: Path, watch: ModelProgress | None = None, **calls: Any) -> Played:
     """The run of an experiment, played with no time lost by waiting; its cache lies beside its folder."""
     how = replace(means(folder, **calls), watch=watch or Unhurried())
     return play(checked_models(of, registry(), how.calls), folder, how)

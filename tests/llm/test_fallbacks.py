@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from dubito.errors import UsageError
-from dubito.experiment.run import Run
+from dubito.experiment.run import Played
 from dubito.llm.prices import read_prices
 from dubito.llm.request import Api
 from tests.cli.kit import REPO, Shell
@@ -34,7 +34,7 @@ from tests.llm.kit import (
 Answer = Callable[[Heard], Said]
 
 
-def run_at(server: Server, protocol: Api, folder: Path, games: int = 1, turns: int = 9, **more: Any) -> Run:
+def run_at(server: Server, protocol: Api, folder: Path, games: int = 1, turns: int = 9, **more: Any) -> Played:
     """A short run of one contender that asks this server."""
     patience = more.pop("patience", 1e9)
     player = asker(server, protocol, **more)

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from dubito.experiment.run import Run
+from dubito.experiment.run import Played
 from tests.llm.kit import Heard, Said, Server, asker, ran, rows, says, small
 
 Stated = Callable[[int], Any]  # number of the request -> what is stated; no field for Ellipsis
@@ -28,18 +28,18 @@ def saying(stated: Stated) -> Callable[[Heard], Said]:
     return answer
 
 
-def run_of(folder: Path, stated: Stated, **settings: Any) -> Run:
+def run_of(folder: Path, stated: Stated, **settings: Any) -> Played:
     """A run of one model player who states this."""
     with Server(saying(stated)) as server:
         return ran(small(asker(server, prompt="reasoned", **settings), games=1, turns=20), folder)
 
 
-def decisions(run: Run) -> list[tuple[Any, ...]]:
+def decisions(run: Played) -> list[tuple[Any, ...]]:
     """What was decided."""
     return rows(run.folder, "SELECT game, seat, decision, turn, node, answer, outcome FROM decisions ORDER BY 1, 2, 3")
 
 
-def stated_in(run: Run) -> list[float | None]:
+def stated_in(run: Played) -> list[float | None]:
     """What was recorded of the decisions at C."""
     return [value for (value,) in rows(run.folder, "SELECT p_bluff FROM decisions WHERE node = 'C'")]
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from dubito.experiment.run import Run
+from dubito.experiment.run import Played
 from dubito.house.faults import PROBE, Faults
 from dubito.house.server import House
 from dubito.llm.budget import Caps
@@ -31,14 +31,14 @@ def two_at(house: House, **settings: Any) -> list[dict[str, Any]]:
     ]
 
 
-def at(folder: Path, house: House, in_flight: int = 8, **settings: Any) -> Run:
+def at(folder: Path, house: House, in_flight: int = 8, **settings: Any) -> Played:
     """The run that all tests of equal results play, with a cache of its own."""
     run = ran(small(*two_at(house, **settings), turns=8), folder / "run", in_flight=in_flight, cache=folder / "cache")
     assert run.failure is None
     return run
 
 
-def published(run: Run) -> bytes:
+def published(run: Played) -> bytes:
     return (run.folder / "all_games.yaml").read_bytes()
 
 
@@ -58,7 +58,7 @@ def test_games_in_flight_and_passing_faults_change_no_result(tmp_path: Path) -> 
         assert set(outcomes_of(run.folder)) == {"model"}
 
 
-def check_books(run: Run, calls: list[Any]) -> None:
+def check_books(run: Played, calls: list[Any]) -> None:
     """Every call of the house is a try, every answer of it one that was received; and the summary adds up."""
     tries = rows(run.folder, "SELECT state, status FROM tries")
     assert len(tries) == len(calls)
@@ -116,7 +116,7 @@ def test_a_longer_run_begins_with_the_shorter(tmp_path: Path) -> None:
     assert long.models["one"].cached == short.models["one"].attempts
 
 
-def draws(run: Run, player: str) -> set[tuple[Any, ...]]:
+def draws(run: Played, player: str) -> set[tuple[Any, ...]]:
     return set(rows(run.folder, "SELECT draw FROM attempts WHERE player = ?", (player,)))
 
 
@@ -156,7 +156,7 @@ def test_a_budget_stops_the_run_and_is_exact(tmp_path: Path, calls: int) -> None
     assert exact.results_digest == whole.results_digest
 
 
-def check_kept(cut: Run, whole: Run) -> None:
+def check_kept(cut: Played, whole: Played) -> None:
     """What is published are the games of the deals before the first one that is not whole."""
     kept = rows(cut.folder, "SELECT game, outcome, record FROM games ORDER BY game")
     assert len(kept) == cut.tally.games < whole.tally.games

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from dubito.experiment.run import Run
+from dubito.experiment.run import Played
 from dubito.house.server import House
 from tests.conftest import few
 from tests.llm.kit import BOT_OF, PROTOCOLS, contender, ran, rows, small
@@ -15,7 +15,7 @@ ATTEMPTS = "SELECT game, seat, decision, attempt, draw, reply, cause, input, out
 GAMES = "SELECT game, outcome, record FROM games ORDER BY game"
 
 
-def runs(folder: Path, **settings: Any) -> tuple[House, list[Run]]:
+def runs(folder: Path, **settings: Any) -> tuple[House, list[Played]]:
     """The experiment in each protocol, at one house."""
     with House() as house:
         played = [
@@ -54,7 +54,7 @@ def test_the_same_decisions_and_results(tmp_path: Path, prompt: str) -> None:
     check_tokens(house, played)
 
 
-def check_tokens(house: House, played: list[Run]) -> None:
+def check_tokens(house: House, played: list[Played]) -> None:
     """What each protocol says of its tokens is what the house counted."""
     for api, run in zip(PROTOCOLS, played, strict=True):
         calls = [call for call in house.calls if call.protocol == api]

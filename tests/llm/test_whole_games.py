@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from dubito.experiment.experiment import Experiment
-from dubito.experiment.run import Run
+from dubito.experiment.run import Played
 from dubito.house.server import House
 from dubito.llm.budget import Budget, Caps
 from dubito.llm.prices import LONG, Past, Price, Tariff
@@ -116,7 +116,7 @@ def test_the_sentence_says_what_another_game_takes() -> None:
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> Run:
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Played:
     """The run without a cap."""
     return ran(two(), tmp_path_factory.mktemp("whole") / "run")
 
@@ -132,7 +132,7 @@ def two() -> Experiment:
     ("share", "in_flight"),
     few([(0.3, 32), (0.3, 1), (0.7, 1), (0.7, 32)], 1),
 )
-def test_a_cap_is_spent_on_games_that_end(tmp_path: Path, whole: Run, share: float, in_flight: int) -> None:
+def test_a_cap_is_spent_on_games_that_end(tmp_path: Path, whole: Played, share: float, in_flight: int) -> None:
     took = sum(log.calls for log in whole.models.values())
     cap = int(took * share)
     run = ran(two(), tmp_path / "run", caps=Caps(calls=cap), in_flight=in_flight)

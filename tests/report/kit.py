@@ -6,7 +6,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any, Final
 
-from dubito.experiment.run import Run
+from dubito.experiment.run import Played
 from dubito.report.site import write_report
 from tests.experiment.kit import experiment, played, registry
 from tests.llm.kit import Heard, Said, Server, asker, contender, ran, says, small
@@ -16,14 +16,14 @@ TEMPLATE: Final = "{{ 7 * 7 }}{% raw %}"
 HOSTILE: Final = f'</script>{SCRIPT}<img src=x onerror="window.ran = 1">'
 
 
-def hand_written(folder: Path, games: int = 60, **config: Any) -> Run:
+def hand_written(folder: Path, games: int = 60, **config: Any) -> Played:
     """A run of hand-written bots, two of which have names to be careful with."""
     named = [{"bot": "RandomBoi", "name": SCRIPT}, {"bot": "SusBoi", "name": TEMPLATE}]
     settings: dict[str, Any] = {"table_sizes": [3, 5], "bots": ["StefaBot", "UsualBot", *named]}
     return played(experiment(games=games, **settings | config), folder)
 
 
-def models(folder: Path, games: int = 12) -> Run:
+def models(folder: Path, games: int = 12) -> Played:
     """A run of two model players in turn: one is asked again now and then, one fails now and then."""
 
     def answer(heard: Heard) -> Said:
@@ -39,7 +39,7 @@ def models(folder: Path, games: int = 12) -> Run:
         return ran(small(*both, games=games, turns=30), folder)
 
 
-def stating(folder: Path) -> Run:
+def stating(folder: Path) -> Played:
     """A run of a model player that states probabilities."""
     return ran(small(contender("states", "house-sharp", prompt="reasoned"), games=5, turns=40), folder)
 

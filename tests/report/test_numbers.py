@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from dubito.experiment.stored import opened_run
+from dubito.experiment.stored import compared, opened_run
 from dubito.games.dubito.engine import RESULTS, Result
 from dubito.llm.prices import PICO
 from dubito.report.scan import Scan, scan
@@ -80,7 +80,7 @@ def test_ranking_is_that_of_the_summary(bots_run: Path) -> None:
 
 def test_pairs_are_those_of_the_summary(models_run: Path) -> None:
     with opened_run(models_run) as source:
-        (pair,) = contender_pairs(source.tally, source.compared(), RESULTS)
+        (pair,) = contender_pairs(source.tally, compared(source.planned, source.models), RESULTS)
     (row,) = data(models_run / "report", "pairs")
     assert (row["score"], row["score_low"], row["score_high"]) == (
         pair.differences["score"].rate.value,

@@ -7,7 +7,7 @@ from typing import Any
 from dubito.experiment.experiment import Experiment
 from dubito.experiment.progress import ModelProgress
 from dubito.experiment.resolve import checked_models
-from dubito.experiment.run import Run, play
+from dubito.experiment.run import Played, play
 from tests.experiment.kit import means, registry
 from tests.llm.kit import Unhurried, contender, small
 
@@ -20,7 +20,7 @@ def models(games: int = 6, **config: Any) -> Experiment:
 
 def go(
     of: Experiment, folder: Path, stop_after: int | None = None, watch: ModelProgress | None = None, **calls: Any
-) -> Run:
+) -> Played:
     """Play the run from where it stands; stop when so many questions were answered in this go."""
     how = means(folder, **calls)
     watch = watch or Unhurried()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dubito.experiment.run import Run
+from dubito.experiment.run import Played
 from dubito.llm.budget import Caps
 from tests.conftest import few
 from tests.llm.kit import rows
@@ -15,7 +15,7 @@ from tests.resume.kit import go, models, published
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Run, bytes, int]:
+def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Played, bytes, int]:
     """The undisturbed run, its counts and its calls."""
     folder = tmp_path_factory.mktemp("whole") / "run"
     run = go(models(), folder, in_flight=1)
@@ -29,7 +29,7 @@ def calls(folder: Path) -> int:
 
 @pytest.mark.parametrize(("stops", "in_flight"), few([([15, 3, 25], 6), ([1], 1), ([1], 6), ([15, 3, 25], 1)], 1))
 def test_a_stopped_run_goes_on_to_the_same_end(
-    whole: tuple[Run, bytes, int], tmp_path: Path, stops: list[int], in_flight: int
+    whole: tuple[Played, bytes, int], tmp_path: Path, stops: list[int], in_flight: int
 ) -> None:
     folder = tmp_path / "run"
     for number, stop in enumerate(stops):
@@ -42,7 +42,9 @@ def test_a_stopped_run_goes_on_to_the_same_end(
     assert [run.models[name].outcomes for name in run.models] == [log.outcomes for log in whole[0].models.values()]
 
 
-def test_what_was_asked_before_comes_from_the_tape_offline_too(whole: tuple[Run, bytes, int], tmp_path: Path) -> None:
+def test_what_was_asked_before_comes_from_the_tape_offline_too(
+    whole: tuple[Played, bytes, int], tmp_path: Path
+) -> None:
     folder = tmp_path / "run"
     go(models(games=4), folder)
     of = models(games=4)
@@ -52,7 +54,7 @@ def test_what_was_asked_before_comes_from_the_tape_offline_too(whole: tuple[Run,
     assert longer.results_digest == whole[0].results_digest
 
 
-def test_the_budget_is_of_the_run_not_of_the_go(whole: tuple[Run, bytes, int], tmp_path: Path) -> None:
+def test_the_budget_is_of_the_run_not_of_the_go(whole: tuple[Played, bytes, int], tmp_path: Path) -> None:
     folder, cap, spent = tmp_path / "run", whole[2] // 2, set[int]()
     for _ in range(3):
         cut = go(models(), folder, caps=Caps(calls=cap))
@@ -65,7 +67,7 @@ def test_the_budget_is_of_the_run_not_of_the_go(whole: tuple[Run, bytes, int], t
     assert calls(folder) == whole[2]
 
 
-def test_a_call_cut_off_is_counted_and_its_number_stays_taken(whole: tuple[Run, bytes, int], tmp_path: Path) -> None:
+def test_a_call_cut_off_is_counted_and_its_number_stays_taken(whole: tuple[Played, bytes, int], tmp_path: Path) -> None:
     folder = tmp_path / "run"
     go(models(), folder, stop_after=10, in_flight=1)
     ((game, seat, decision),) = rows(
@@ -84,7 +86,7 @@ def test_a_call_cut_off_is_counted_and_its_number_stays_taken(whole: tuple[Run, 
     assert sum(log.assumed for log in run.models.values()) == 1
 
 
-def test_a_run_whose_very_first_call_was_cut_off_goes_on(whole: tuple[Run, bytes, int], tmp_path: Path) -> None:
+def test_a_run_whose_very_first_call_was_cut_off_goes_on(whole: tuple[Played, bytes, int], tmp_path: Path) -> None:
     """No attempt has ended yet; its try is there, and its number is taken."""
     folder = tmp_path / "run"
     go(models(), folder, stop_after=1, in_flight=1)

@@ -18,7 +18,7 @@ from dubito.experiment import workers
 from dubito.experiment.config import check
 from dubito.experiment.experiment import Experiment
 from dubito.experiment.resolve import resolve
-from dubito.experiment.run import Run, play
+from dubito.experiment.run import Played, play
 from dubito.experiment.workers import Crew
 from dubito.game.find import find_bots, find_game
 from dubito.games.dubito.engine import RESULTS
@@ -31,7 +31,7 @@ from tests.shards.kit import everything_in, published
 BOTS = ["RandomBoi", "StefaBot"]
 
 
-def played_by(executor: Executor, of: Experiment, folder: Path, **more: Any) -> Run:
+def played_by(executor: Executor, of: Experiment, folder: Path, **more: Any) -> Played:
     """The run of an experiment, its chunks played by two of an executor's workers."""
     how = means(folder, **more)
     bots = registry() if of.game == "dubito" else registry_of(of.game)

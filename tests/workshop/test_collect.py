@@ -10,7 +10,7 @@ import yaml
 
 from dubito.errors import UsageError
 from dubito.experiment.replay import run_to_replay
-from dubito.experiment.stored import StoredRun
+from dubito.experiment.stored import Run
 from dubito.game.streams import DealStreams
 from dubito.game.table import Entrant
 from dubito.games.dubito.bot import NODES, FiveNodes, PlayerAI
@@ -43,7 +43,7 @@ from tests.prompts.kit import RULES, Asked, asked_bot, by_temper
 from tests.workshop.kit import FIELD, PLAIN, REASONED, positions, prompt
 
 
-def kept(folder: Path) -> StoredRun:
+def kept(folder: Path) -> Run:
     """The run in this folder."""
     return run_to_replay(folder, registry())
 

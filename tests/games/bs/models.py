@@ -7,7 +7,7 @@ from typing import Any, Final
 from dubito.experiment.config import check
 from dubito.experiment.experiment import Experiment
 from dubito.experiment.resolve import checked_models, resolve
-from dubito.experiment.run import Run, play
+from dubito.experiment.run import Played, play
 from dubito.game.find import Registry, find_bots
 from tests.experiment.kit import REPO, means
 from tests.llm.kit import Unhurried, contender
@@ -43,7 +43,7 @@ def experiment(config: dict[str, Any]) -> Experiment:
     return resolve(check(config, "test.yaml"), registry())
 
 
-def ran(of: Experiment, folder: Path, **calls: Any) -> Run:
+def ran(of: Experiment, folder: Path, **calls: Any) -> Played:
     """The run, played with no time lost by waiting; its cache lies beside its folder."""
     how = replace(means(folder, **calls), registry=registry(), watch=Unhurried())
     return play(checked_models(of, registry(), how.calls), folder, how)

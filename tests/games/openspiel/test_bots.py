@@ -9,7 +9,7 @@ import pytest
 from dubito.errors import UsageError
 from dubito.experiment.config import check
 from dubito.experiment.resolve import resolve
-from dubito.experiment.run import Means, Run, play
+from dubito.experiment.run import Means, Played, play
 from dubito.game.find import find_bots, find_game
 from dubito.report.run_tables import Duels
 from dubito.stats.ranking import contender_pairs
@@ -26,7 +26,7 @@ from dubito.policy.tree import Tree, uniform  # noqa: E402
 KUHN = "openspiel:kuhn_poker"
 
 
-def played(folder: Path, game: str, config: Mapping[str, Any]) -> Run:
+def played(folder: Path, game: str, config: Mapping[str, Any]) -> Played:
     """A run of hand-written bots in this folder."""
     registry = find_bots(REPO, game)
     experiment = resolve(check({"game": game, **config}, "test"), registry)
@@ -48,9 +48,9 @@ def test_solved_against_uniform_is_worth_what_is_reckoned(tmp_path: Path) -> Non
     exact = versus(tree, solve(engine).table, uniform(tree))
     run = played(tmp_path, KUHN, {"games": 5000, "bots": ["Solved", "UniformRandom"]})
     duels = Duels(run.tally, run.game.results, run.game.results.measures[0])
-    solved = run.names.index("Solved")
+    solved = run.experiment.names.index("Solved")
     for seat in (0, 1):
-        rate = duels.rate(solved, run.names.index("UniformRandom"), seat)
+        rate = duels.rate(solved, run.experiment.names.index("UniformRandom"), seat)
         assert rate.value is not None
         assert rate.low < exact[seat] < rate.high
         assert 0.02 < (rate.high - rate.low) / 2 < 0.06  # the interval is in the game's own return
@@ -83,8 +83,8 @@ def test_contenders_differ_by_what_is_reckoned(tmp_path: Path) -> None:
 def test_the_simple_gin_bot_wins_nearly_always(tmp_path: Path) -> None:
     run = played(tmp_path, "openspiel:gin_rummy", {"games": 40, "bots": ["SimpleGin", "UniformRandom"]})
     duels = Duels(run.tally, run.game.results, run.game.results.measures[0])
-    assert (duels.rate(run.names.index("SimpleGin")).value or 0) > 40
-    wins = run.tally.tables["seats"][run.names.index("SimpleGin"), 2, 0][0]
+    assert (duels.rate(run.experiment.names.index("SimpleGin")).value or 0) > 40
+    wins = run.tally.tables["seats"][run.experiment.names.index("SimpleGin"), 2, 0][0]
     assert wins >= 39
 
 
