@@ -56,7 +56,7 @@ class Recorder(Protocol):
     def add(self, turn: int, output: Any, events: Sequence[Any]) -> None:
         """Keep one move of a turn, counted from 1."""
 
-    def record(self, game: Any, players: Sequence[str], seed: int, deal: int, number: int | None = None) -> Any:
+    def record(self, state: Any, players: Sequence[str], seed: int, deal: int, number: int | None = None) -> Any:
         """The finished game; `number` is its own in the `run.db` of its folder, where models played at the table."""
 
 
@@ -285,20 +285,20 @@ def output_of(game: Game, kept: Any) -> Any:
 
 
 @contextmanager
-def whole_game(game: Any) -> Iterator[None]:
+def whole_game(state: Any) -> Iterator[None]:
     """Within, a record's game is played; raises UsageError where it breaks the rules, or ends before it is over."""
     try:
         yield
     except IllegalOutput as error:
-        raise UsageError(f"turn {game.turns_played + 1} of the record breaks the rules: {error}") from None
-    if not game.over:
-        raise UsageError(f"the record breaks off after {game.turns_played} turns, before the game is over")
+        raise UsageError(f"turn {state.turns_played + 1} of the record breaks the rules: {error}") from None
+    if not state.over:
+        raise UsageError(f"the record breaks off after {state.turns_played} turns, before the game is over")
 
 
-def make_move(game: Any, output: Any) -> Sequence[Any]:
+def make_move(state: Any, output: Any) -> Sequence[Any]:
     """Make the move, or end the game by its forfeit; raises IllegalOutput if the rules refuse it."""
     if not isinstance(output, Forfeit):
-        events: Sequence[Any] = game.apply(output)
+        events: Sequence[Any] = state.apply(output)
         return events
-    game.forfeit(output.seat)
+    state.forfeit(output.seat)
     return []

@@ -31,9 +31,9 @@ def _deal(rules: "BSRules", seats: int, rng: Random) -> State:
     return deal(rules.max_rounds, rng)
 
 
-def _deal_to_json(game: State) -> dict[str, Any]:
+def _deal_to_json(state: State) -> dict[str, Any]:
     """The hands by seat, each card as its place in the deck, 4 * number + copy."""
-    return {"hands": [_places(hand.cards) for hand in game.hands]}
+    return {"hands": [_places(hand.cards) for hand in state.hands]}
 
 
 def _places(cards: Sequence[Card]) -> list[int]:
@@ -81,12 +81,12 @@ def short_of(number: int, held: int, wanted: int) -> str:
     return f"the hand holds {held} card{'s' * (held > 1)} of number {number}, not {wanted}"
 
 
-def _lie(game: State, output: bool | Sequence[Card]) -> Lie | None:
+def _lie(state: State, output: bool | Sequence[Card]) -> Lie | None:
     """What lie a play is: a card of another number, by choice where the hand has one of the number."""
-    number = game.public.number
+    number = state.public.number
     if isinstance(output, bool) or all(card.number == number for card in output):
         return None
-    return "chosen" if any(card.number == number for card in game.hands[game.seat].cards) else "forced"
+    return "chosen" if any(card.number == number for card in state.hands[state.seat].cards) else "forced"
 
 
 def _bucket(mark: int, capped: bool) -> int:

@@ -101,8 +101,8 @@ def numbers(cards: Iterable[Card]) -> str:
 class Teller:
     """Tells one game with what nobody at its table knows."""
 
-    def __init__(self, game: State, label: Label) -> None:
-        self._game, self._label = game, label
+    def __init__(self, state: State, label: Label) -> None:
+        self._state, self._label = state, label
         self._accusers: list[int] = []
         self._play: Sequence[Card] = ()
         self._asked = 0  # the number that the last play was said to be of
@@ -110,13 +110,13 @@ class Teller:
         self._keep()
 
     def _keep(self) -> None:
-        game = self._game
-        self._mover, self._number = game.public.mover, game.public.number
-        self._drawn = [counts.accusations_drawn for counts in game.counts]
+        state = self._state
+        self._mover, self._number = state.public.mover, state.public.number
+        self._drawn = [counts.accusations_drawn for counts in state.counts]
 
     def holds(self, seat: int) -> str:
         """The numbers in a hand."""
-        return numbers(self._game.hands[seat].cards)
+        return numbers(self._state.hands[seat].cards)
 
     def moved(self, seat: int, output: bool | Sequence[Card], events: Sequence[GameEvent]) -> list[Line]:
         """A play with what it was, an answer that nobody hears, and how the turn ended."""
@@ -150,41 +150,41 @@ class Teller:
 
     def _settled(self) -> str:
         """What came of the accusations of the turn that has just ended."""
-        game, label = self._game, self._label
+        state, label = self._state, self._label
         if not self._accusers:
             return "nobody says BS"
-        drawn = [counts.accusations_drawn for counts in game.counts]
+        drawn = [counts.accusations_drawn for counts in state.counts]
         accuser = next(seat for seat in SEATS if drawn[seat] > self._drawn[seat])
         counts = f"of {len(self._accusers)} who said BS {label(accuser)} is drawn: " if self._accusers[1:] else ""
         if not self._lie:
             return f"{counts}it was honest, and {label(accuser)} takes the pile"
-        lost = numbers(game.pile.cards)
+        lost = numbers(state.pile.cards)
         return f"{counts}it was a lie, {label(self._mover)} takes the pile, and {label(accuser)} loses {lost} to it"
 
     def panels(self) -> list[Panel]:
         """The hands, then the pile."""
-        game = self._game
+        state = self._state
         hands = [
-            Panel(self._label(seat), counted(len(game.hands[seat].cards)), self.holds(seat), seat) for seat in SEATS
+            Panel(self._label(seat), counted(len(state.hands[seat].cards)), self.holds(seat), seat) for seat in SEATS
         ]
-        public = game.public
-        pile = f"{counted(len(game.pile.cards))}, face down." if game.pile.cards else "Empty."
-        if not game.over:
+        public = state.public
+        pile = f"{counted(len(state.pile.cards))}, face down." if state.pile.cards else "Empty."
+        if not state.over:
             pile += f" Round {public.round}, number {public.number}."
-        lies = " ".join(str(card.number) for card in game.pile.cards)
+        lies = " ".join(str(card.number) for card in state.pile.cards)
         return [*hands, Panel("The pile", pile, f"from the bottom: {lies}" if lies else "")]
 
     def ending(self) -> list[str]:
         """Who won, and how long it took."""
-        game = self._game
-        if game.winner is not None:
-            how = f"The game is over: {self._label(game.winner)} wins."
-        elif any(counts.forfeits for counts in game.counts):
-            seat = next(seat for seat in SEATS if game.counts[seat].forfeits)
+        state = self._state
+        if state.winner is not None:
+            how = f"The game is over: {self._label(state.winner)} wins."
+        elif any(counts.forfeits for counts in state.counts):
+            seat = next(seat for seat in SEATS if state.counts[seat].forfeits)
             how = f"The game is over by a mistake of {self._label(seat)}; nobody wins."
         else:
-            how = f"The game stops after {rounds(game.max_rounds)}; nobody wins."
-        return [how, f"{game.turns_played} turns"]
+            how = f"The game stops after {rounds(state.max_rounds)}; nobody wins."
+        return [how, f"{state.turns_played} turns"]
 
 
 BOTS: Final = ("Player1", "Player4", "CalculatingLiar")
@@ -195,17 +195,17 @@ HOW: Final = (
 )
 
 
-def sees(game: State, seat: int, label: Label) -> list[str]:
+def sees(state: State, seat: int, label: Label) -> list[str]:
     """The sizes of all hands, the pile, the own cards, and the question."""
-    public = game.public
+    public = state.public
     held = ", ".join(f"{to_person(label(other), TO_ME)} {n}" for other, n in enumerate(public.hands))
-    lines = [f"Cards held: {held}. On the pile: {public.pile}.", f"Your hand: {numbers(game.hands[seat].cards)}"]
+    lines = [f"Cards held: {held}. On the pile: {public.pile}.", f"Your hand: {numbers(state.hands[seat].cards)}"]
     if public.node == "cards":
         return [*lines, f"Your turn: play cards as {public.number}."]
     played = f"{counted(public.n_cards)} as {public.number}"
     return [*lines, f"{label(public.mover)} has played {played}. Do you say BS?"]
 
 
-def holding(game: State, seat: int) -> list[int]:
+def holding(state: State, seat: int) -> list[int]:
     """The numbers of the hand, ascending."""
-    return sorted(card.number for card in game.hands[seat].cards)
+    return sorted(card.number for card in state.hands[seat].cards)

@@ -78,10 +78,10 @@ class Hidden(Strict):
     lie: bool | None  # whether the play in question is one; None if none is
 
 
-def hidden(game: State) -> Hidden:
+def hidden(state: State) -> Hidden:
     """What the engine knows now."""
-    hands = tuple(tuple(sorted(card.number for card in hand.cards)) for hand in game.hands)
-    return Hidden(hands, tuple(card.number for card in game.pile.cards), game.lie)
+    hands = tuple(tuple(sorted(card.number for card in hand.cards)) for hand in state.hands)
+    return Hidden(hands, tuple(card.number for card in state.pile.cards), state.lie)
 
 
 def contradiction(position: Position, truth: Hidden) -> str | None:

@@ -245,44 +245,44 @@ class State:
 class View:
     """The table as the seat to move sees it, read from the game when asked; nothing here can be changed."""
 
-    __slots__ = ("_game",)
+    __slots__ = ("_state",)
 
-    def __init__(self, game: State) -> None:
-        self._game = game
+    def __init__(self, state: State) -> None:
+        self._state = state
 
     @property
     def node(self) -> NodeName:
         """What is asked: `turn` (an act) or `place` (where the bomb goes)."""
-        return self._game.node
+        return self._state.node
 
     @property
     def pile(self) -> int:
         """How many cards the draw pile has, without a bomb that is to be placed."""
-        return len(self._game.pile)
+        return len(self._state.pile)
 
     @property
     def other(self) -> int:
         """How many cards the other player holds."""
-        return sum(self._game.hands[1 - self._game.seat].values())
+        return sum(self._state.hands[1 - self._state.seat].values())
 
     @property
     def discard(self) -> tuple[str, ...]:
         """The cards played so far by both, the last one last."""
-        return tuple(self._game.discard)
+        return tuple(self._state.discard)
 
     @property
     def seen(self) -> tuple[str, ...]:
         """What the last see card of this turn has shown, the top first; empty without one, or after a shuffle."""
-        return self._game.seen
+        return self._state.seen
 
     @property
     def moves(self) -> int:
         """How many acts and places there were in the game so far, by both."""
-        return self._game.moves
+        return self._state.moves
 
     def why_illegal(self, output: Any) -> str | None:
         """Why this may not be answered to what is asked now, in a sentence; None if it may."""
-        return self._game.why_illegal(output)
+        return self._state.why_illegal(output)
 
 
 def deal(rng: Random) -> State:

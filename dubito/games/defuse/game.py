@@ -16,10 +16,10 @@ def _deal(rules: object, seats: int, rng: Random) -> State:
     return deal(rng)
 
 
-def _deal_to_json(game: State) -> dict[str, Any]:
+def _deal_to_json(state: State) -> dict[str, Any]:
     """The hands by seat, and the pile with its top last."""
-    hands = [[card for card in HELD for _ in range(hand[card])] for hand in game.hands]
-    return {"hands": hands, "pile": list(game.pile)}
+    hands = [[card for card in HELD for _ in range(hand[card])] for hand in state.hands]
+    return {"hands": hands, "pile": list(state.pile)}
 
 
 def _output_from_json(value: Any) -> str | int:

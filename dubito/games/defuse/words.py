@@ -110,13 +110,13 @@ def sentence(event: GameEvent, label: Label) -> str:
 class Teller:
     """Tells one game with what nobody at its table knows."""
 
-    def __init__(self, game: State, label: Label) -> None:
-        self._game, self._label = game, label
+    def __init__(self, state: State, label: Label) -> None:
+        self._state, self._label = state, label
         self._events: Sequence[GameEvent] = ()
 
     def holds(self, seat: int) -> str:
         """The cards in a hand."""
-        return in_words(_held(self._game.hands[seat]))
+        return in_words(_held(self._state.hands[seat]))
 
     def moved(self, seat: int, output: object, events: Sequence[GameEvent]) -> list[Line]:
         """A line an event; what one seat alone observes is truth beside it."""
@@ -138,20 +138,21 @@ class Teller:
 
     def panels(self) -> list[Panel]:
         """The hands, the pile, what was played."""
-        game = self._game
+        state = self._state
         hands = [
-            Panel(self._label(seat), counted(sum(game.hands[seat].values())), self.holds(seat), seat) for seat in (0, 1)
+            Panel(self._label(seat), counted(sum(state.hands[seat].values())), self.holds(seat), seat)
+            for seat in (0, 1)
         ]
-        pile = Panel("The pile", f"{counted(len(game.pile))}.", f"from the top: {' '.join(reversed(game.pile))}")
-        return [*hands, pile, Panel("Played, the last one last", " ".join(game.discard) or "Nothing.")]
+        pile = Panel("The pile", f"{counted(len(state.pile))}.", f"from the top: {' '.join(reversed(state.pile))}")
+        return [*hands, pile, Panel("Played, the last one last", " ".join(state.discard) or "Nothing.")]
 
     def ending(self) -> list[str]:
         """Who won, and how long it took."""
-        game, label = self._game, self._label
-        assert game.winner is not None
-        loser = 1 - game.winner
-        by_mistake = f" by a mistake of {label(loser)};" if game.counts[loser].forfeits else ":"
-        return [f"The game is over{by_mistake} {label(game.winner)} wins.", counted(game.turns_played + 1, "turn")]
+        state, label = self._state, self._label
+        assert state.winner is not None
+        loser = 1 - state.winner
+        by_mistake = f" by a mistake of {label(loser)};" if state.counts[loser].forfeits else ":"
+        return [f"The game is over{by_mistake} {label(state.winner)} wins.", counted(state.turns_played + 1, "turn")]
 
 
 def _held(hand: dict[str, int]) -> Iterable[str]:
@@ -169,35 +170,35 @@ HOW: Final = (
 _LETTERS: Final = {"d": "draw", "h": "shuffle", "s": "see", "k": "skip", "b": "bottom"}
 
 
-def sees(game: State, seat: int, label: Label) -> list[str]:
+def sees(state: State, seat: int, label: Label) -> list[str]:
     """The pile, the own hand, the other's size, what was played, what a see card has shown, and the question."""
-    hand = [card for card in HELD for _ in range(game.hands[seat][card])]
-    played = ", ".join(reversed(game.discard)) or "nothing"
-    pile, theirs = counted(len(game.pile)), counted(sum(game.hands[1 - seat].values()))
+    hand = [card for card in HELD for _ in range(state.hands[seat][card])]
+    played = ", ".join(reversed(state.discard)) or "nothing"
+    pile, theirs = counted(len(state.pile)), counted(sum(state.hands[1 - seat].values()))
     lines = [
         f"In the pile: {pile}. {label(1 - seat)} holds {theirs}.",
         f"Played so far, the last one first: {played}.",
         f"Your hand: {in_words(hand)}.",
     ]
-    if game.node == "place":
-        last = len(game.pile)
+    if state.node == "place":
+        last = len(state.pile)
         return [*lines, f"Where do you put the bomb? 0 is the top of the pile, {last} the bottom."]
-    if game.seen:
-        lines.append(f"You have seen, from the top: {', '.join(game.seen)}.")
+    if state.seen:
+        lines.append(f"You have seen, from the top: {', '.join(state.seen)}.")
     return [*lines, "Draw a card, or play a shuffle, see, skip or bottom card?"]
 
 
-def keys(game: State) -> str:
+def keys(state: State) -> str:
     """The letters for what a turn may be."""
-    return "Enter draws; h shuffle, s see, k skip, b bottom" if game.node == "turn" else ""
+    return "Enter draws; h shuffle, s see, k skip, b bottom" if state.node == "turn" else ""
 
 
-def read(line: str, game: State, seat: int) -> str | int:
+def read(line: str, state: State, seat: int) -> str | int:
     """The act or the place that was typed."""
     word = line.casefold().strip()
-    if game.node == "place":
+    if state.node == "place":
         if not (word.isascii() and word.isdecimal() and len(word) < 10):
-            raise UsageError(f"'{one_line(line, 20)}' is no place: type a number from 0 to {len(game.pile)}")
+            raise UsageError(f"'{one_line(line, 20)}' is no place: type a number from 0 to {len(state.pile)}")
         return int(word)
     act = _LETTERS.get(word, word)
     if act not in ACTS:
@@ -205,17 +206,17 @@ def read(line: str, game: State, seat: int) -> str | int:
     return act
 
 
-def cheer(game: State, seat: int) -> str:
+def cheer(state: State, seat: int) -> str:
     """The end of the game, for the person."""
-    if game.winner is None:
+    if state.winner is None:
         return ""
-    return "\n  *  You win!  *\n" if game.winner == seat else "\n  *  You have lost.  *\n"
+    return "\n  *  You win!  *\n" if state.winner == seat else "\n  *  You have lost.  *\n"
 
 
-def answered(answer: Any, game: State, seat: int) -> str | int:
+def answered(answer: Any, state: State, seat: int) -> str | int:
     """The act or the place that a page has sent."""
-    if game.node == "place" and type(answer) is int:
+    if state.node == "place" and type(answer) is int:
         return answer
-    if game.node == "turn" and isinstance(answer, str) and answer in ACTS:
+    if state.node == "turn" and isinstance(answer, str) and answer in ACTS:
         return answer
-    raise UsageError(f"this is no answer to `{game.node}`")
+    raise UsageError(f"this is no answer to `{state.node}`")

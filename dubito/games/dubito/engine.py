@@ -464,8 +464,8 @@ def deal_table(
     services: Sequence[object] = (),
 ) -> Table:
     """Deal a game from the deck's stream and seat these entrants at it."""
-    game = deal_game(rules, len(entrants), streams.deck())
-    return Table(game, entrants, streams, deal=deal, number=number, fallback=fallback, services=services)
+    state = deal_game(rules, len(entrants), streams.deck())
+    return Table(state, entrants, streams, deal=deal, number=number, fallback=fallback, services=services)
 
 
 _BUCKETS: Final = tuple(Result)

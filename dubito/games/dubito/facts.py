@@ -53,8 +53,8 @@ class Questions:
 
     def step(self) -> TurnOutput:
         """Play one turn."""
-        game = self._table.state
-        self._seats[game.seat].notebook.turn_begins(game.hands[game.seat].cards)
+        state = self._table.state
+        self._seats[state.seat].notebook.turn_begins(state.hands[state.seat].cards)
         output: TurnOutput
         output, events = step(self._table, announce=True)
         self._tell(events, output.cards or ())
@@ -75,8 +75,8 @@ class _Seat(Listener):
 
     def asked(self, node: str) -> None:
         """The walk's question is noted, not those that a bot asks itself on its way."""
-        game = self._table.state
-        self._note(self._seat, self.notebook.position(node, game.turn_data(), game.hands[self._seat].cards))
+        state = self._table.state
+        self._note(self._seat, self.notebook.position(node, state.turn_data(), state.hands[self._seat].cards))
 
     def answered(self, node: str, answer: bool) -> None:
         """The node's answer is noted, for the questions that follow on this turn."""

@@ -56,39 +56,39 @@ class Frame:
     honest: bool | None
 
 
-def dealt(game: State, label: Label, me: int) -> Frame:
+def dealt(state: State, label: Label, me: int) -> Frame:
     """The table before the first turn."""
-    return _frame(game, None, [to_person(narrated(game.start, label), TO_ME)], (), me, None)
+    return _frame(state, None, [to_person(narrated(state.start, label), TO_ME)], (), me, None)
 
 
-def after(game: State, mover: int, output: TurnOutput, events: Sequence[Event], said: list[str], me: int) -> Frame:
+def after(state: State, mover: int, output: TurnOutput, events: Sequence[Event], said: list[str], me: int) -> Frame:
     """The table after a turn, as the person sees it who sits at `me`."""
-    return _frame(game, mover, said, events, me, output if mover == me else None)
+    return _frame(state, mover, said, events, me, output if mover == me else None)
 
 
 def _frame(
-    game: State, mover: int | None, said: list[str], events: Sequence[Event], me: int, known: TurnOutput | None
+    state: State, mover: int | None, said: list[str], events: Sequence[Event], me: int, known: TurnOutput | None
 ) -> Frame:
     really = None if known is None or known.cards is None else in_order(known.cards)
     return Frame(
-        turn=game.turns_played,
+        turn=state.turns_played,
         mover=mover,
         said=said,
-        counts=[game.player_data(seat).n_cards for seat in range(len(game.hands))],
-        places=list(game.places),
-        board=len(game.board),
-        number=game.number,
-        last=game.n_cards_played,
-        last_player=game.last_player,
-        can_doubt=game.can_doubt,
-        gone=[number for number in NUMBERS if number not in game.playing_cards],
-        to_move=None if game.over else game.seat,
+        counts=[state.player_data(seat).n_cards for seat in range(len(state.hands))],
+        places=list(state.places),
+        board=len(state.board),
+        number=state.number,
+        last=state.n_cards_played,
+        last_player=state.last_player,
+        can_doubt=state.can_doubt,
+        gone=[number for number in NUMBERS if number not in state.playing_cards],
+        to_move=None if state.over else state.seat,
         won=[event.player_id for event in events if isinstance(event, PlayerWonEvent)],
         shown=next((_shown(event) for event in events if isinstance(event, DoubtResolvedEvent)), None),
-        hand=in_order(game.hands[me].cards),
-        hands=[in_order(hand.cards) for hand in game.hands] if game.over else [],
+        hand=in_order(state.hands[me].cards),
+        hands=[in_order(hand.cards) for hand in state.hands] if state.over else [],
         really=really,
-        honest=None if really is None else is_honest(really, game.number),
+        honest=None if really is None else is_honest(really, state.number),
     )
 
 

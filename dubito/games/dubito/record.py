@@ -109,11 +109,11 @@ def _doubt_in_words(event: DoubtResolvedEvent, label: Label) -> str:
     return f"{text} {label(event.loser_id)} picks up {counted(len(event.board_cards))}."
 
 
-def ending(game: State, label: Label = seat_label) -> str:
+def ending(state: State, label: Label = seat_label) -> str:
     """How a finished game ended for those who did not win."""
-    left = " and ".join(label(seat) for seat, place in enumerate(game.places) if place is None)
-    if game.capped:
-        return f"The game stops after {game.turns} turns, unfinished for {left}."
+    left = " and ".join(label(seat) for seat, place in enumerate(state.places) if place is None)
+    if state.capped:
+        return f"The game stops after {state.turns} turns, unfinished for {left}."
     return f"The game is over; {left} lose."
 
 
@@ -152,8 +152,8 @@ def load(text: str) -> GameRecord:
 class Recorder:
     """Collects the outputs and the story of a game while it is played."""
 
-    def __init__(self, game: State) -> None:
-        self.hands = [list(hand.cards) for hand in game.hands]
+    def __init__(self, state: State) -> None:
+        self.hands = [list(hand.cards) for hand in state.hands]
         self.outputs: list[RecordedOutput] = []
         self.story: list[str] = []
 
@@ -164,11 +164,11 @@ class Recorder:
         self.story.extend(_lines(turn, events))
 
     def record(
-        self, game: State, players: Sequence[str], seed: int, deal: int, number: int | None = None
+        self, state: State, players: Sequence[str], seed: int, deal: int, number: int | None = None
     ) -> GameRecord:
         """The finished game; `number` is its own in the `run.db` of its folder, where models played at the table."""
-        story = [*self.story, ending(game), _seal(self.hands, self.outputs)]
-        return GameRecord(list(players), self.hands, self.outputs, story, game.rules, seed, deal, number)
+        story = [*self.story, ending(state), _seal(self.hands, self.outputs)]
+        return GameRecord(list(players), self.hands, self.outputs, story, state.rules, seed, deal, number)
 
 
 def replay(record: GameRecord) -> Iterator[str]:
@@ -176,22 +176,22 @@ def replay(record: GameRecord) -> Iterator[str]:
 
     An output that the rules refuse ends the story with a line that says so.
     """
-    game, outputs = opened(record)
+    state, outputs = opened(record)
     for turn, output in enumerate(outputs, start=1):
         try:
-            yield from _lines(turn, game.apply(output))
+            yield from _lines(turn, state.apply(output))
         except IllegalOutput as error:
             yield f"turn {turn}: refused: {error}"
             return
-    if game.over:
-        yield from (ending(game), _seal(record.hands, record.outputs))
+    if state.over:
+        yield from (ending(state), _seal(record.hands, record.outputs))
     else:
         yield "The outputs end before the game does."
 
 
-def recorder(game: State, rules: Mapping[str, Any]) -> Recorder:
+def recorder(state: State, rules: Mapping[str, Any]) -> Recorder:
     """A recorder of a game just dealt; `rules` is for other games' recorders."""
-    return Recorder(game)
+    return Recorder(state)
 
 
 def opened(record: GameRecord) -> tuple[State, Iterator[TurnOutput]]:

@@ -54,12 +54,12 @@ def _refuse_impossible(hands: Sequence[Sequence[int]]) -> None:
             raise UsageError(f"seat {seat} holds nothing, or {COPIES} cards of one number: no deal gives that")
 
 
-def _seat_after(game: State, moves: Sequence[TurnOutput]) -> int:
+def _seat_after(state: State, moves: Sequence[TurnOutput]) -> int:
     for place, move in enumerate(moves):
         try:
-            game.apply(move)
+            state.apply(move)
         except IllegalOutput as error:
-            raise UsageError(f"moves[{place}], of seat {game.seat}: {error}") from None
-    if game.over:
+            raise UsageError(f"moves[{place}], of seat {state.seat}: {error}") from None
+    if state.over:
         raise UsageError("the game is over after these moves: nobody has a turn")
-    return game.seat
+    return state.seat

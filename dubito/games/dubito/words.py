@@ -268,12 +268,12 @@ def in_short(rules: Any) -> str:
 class Teller:
     """Tells one game with its cards open."""
 
-    def __init__(self, game: State, label: Label) -> None:
-        self._game, self._label, self._number = game, label, game.number
+    def __init__(self, state: State, label: Label) -> None:
+        self._state, self._label, self._number = state, label, state.number
 
     def holds(self, seat: int) -> str:
         """The cards of a hand."""
-        return cards_in_words(self._game.hands[seat].cards)
+        return cards_in_words(self._state.hands[seat].cards)
 
     def moved(self, seat: int, output: TurnOutput, events: Sequence[Event]) -> list[Line]:
         """What the table observed, and what was really played."""
@@ -281,44 +281,44 @@ class Teller:
         if output.cards:
             verdict = "honest" if is_honest(output.cards, output.number or self._number) else "a bluff"
             lines[0] = Line(lines[0].said, f"really {cards_in_words(output.cards)}: {verdict}")
-        self._number = self._game.number
+        self._number = self._state.number
         return lines
 
     def panels(self) -> list[Panel]:
         """The hands, then the board."""
-        game, label = self._game, self._label
-        seats = range(len(game.hands))
-        hands = [Panel(label(seat), f"{len(game.hands[seat].cards)} cards", self.holds(seat), seat) for seat in seats]
-        return [*hands, Panel("The board", f"{len(game.board)} cards", cards_in_words(game.board))]
+        state, label = self._state, self._label
+        seats = range(len(state.hands))
+        hands = [Panel(label(seat), f"{len(state.hands[seat].cards)} cards", self.holds(seat), seat) for seat in seats]
+        return [*hands, Panel("The board", f"{len(state.board)} cards", cards_in_words(state.board))]
 
     def ending(self) -> list[str]:
         """Who did not win; then the places, and the turns."""
-        game, label = self._game, self._label
-        winners = sorted((place, seat) for seat, place in enumerate(game.places) if place is not None)
+        state, label = self._state, self._label
+        winners = sorted((place, seat) for seat, place in enumerate(state.places) if place is not None)
         placed = [f"{place}. {label(seat)}" for place, seat in winners]
-        turns = f"{counted(game.turns, 'turn')} and {counted(game.free_turns, 'free one')}"
-        return [ending(game, label), *placed, turns]
+        turns = f"{counted(state.turns, 'turn')} and {counted(state.free_turns, 'free one')}"
+        return [ending(state, label), *placed, turns]
 
 
 def drawn(
-    game: State, turns: Turns, names: Sequence[str], label: Label, spoken: Callable[[str], str] = str
+    state: State, turns: Turns, names: Sequence[str], label: Label, spoken: Callable[[str], str] = str
 ) -> dict[str, Any]:
     """The game as the viewer draws it with cards, from its deal on; an error of a turn is passed on.
 
     `label` names the players in sentences, which are then `spoken` to whom they are for.
     """
-    held = [list(hand.cards) for hand in game.hands]
+    held = [list(hand.cards) for hand in state.hands]
     dealt = [_letters(hand) for hand in held]
     shown: list[dict[str, Any]] = []
     story: list[str] = []
-    opened, number, free, seat, doubtable = 0, 0, 0, game.seat, game.can_doubt
+    opened, number, free, seat, doubtable = 0, 0, 0, state.seat, state.can_doubt
     for output, events in turns:
         bluffed = doubtable and not shown[-1]["honest"]  # a bluff lay on top, and there was doubting it
-        was_free, free = game.free_turns > free, game.free_turns
+        was_free, free = state.free_turns > free, state.free_turns
         if output.doubt:
             opened = len(shown) + 1
         story.append(" ".join(spoken(narrated(event, label)) for event in events))
-        now = [list(hand.cards) for hand in game.hands]
+        now = [list(hand.cards) for hand in state.hands]
         shown.append(
             {
                 "seat": seat,
@@ -330,14 +330,14 @@ def drawn(
                 **_marks(output, number, seat, bluffed),
             }
         )
-        number, seat, held, doubtable = game.number, game.seat, now, game.can_doubt
+        number, seat, held, doubtable = state.number, state.seat, now, state.can_doubt
     return {
         "names": list(names),
         "hands": dealt,
         "turns": shown,
         "story": story,  # a line for each turn
-        "places": list(game.places),
-        "ending": spoken(ending(game, label)),
+        "places": list(state.places),
+        "ending": spoken(ending(state, label)),
     }
 
 
@@ -404,26 +404,26 @@ _CARDS: Final = {
 }
 
 
-def sees(game: State, seat: int, label: Label) -> list[str]:
+def sees(state: State, seat: int, label: Label) -> list[str]:
     """How many cards each holds, the own hand, and the board."""
-    counts = [game.player_data(other).n_cards for other in range(len(game.hands))]
-    there = [other for other, place in enumerate(game.places) if place is None]
+    counts = [state.player_data(other).n_cards for other in range(len(state.hands))]
+    there = [other for other, place in enumerate(state.places) if place is None]
     held = [f"{to_person(label(other), TO_ME)} {counts[other]}" for other in there]
-    lines = [f"Cards held: {', '.join(held)}.", f"Your hand: {cards_in_words(game.hands[seat].cards)}"]
-    if not game.number:
+    lines = [f"Cards held: {', '.join(held)}.", f"Your hand: {cards_in_words(state.hands[seat].cards)}"]
+    if not state.number:
         return [*lines, "Your turn. The board is empty: you open a round."]
-    assert game.last_player is not None
-    last, number = to_person(label(game.last_player), TO_ME), card_name(game.number, plural=True)
-    doubt = "" if game.can_doubt else " (nobody may doubt them)"
+    assert state.last_player is not None
+    last, number = to_person(label(state.last_player), TO_ME), card_name(state.number, plural=True)
+    doubt = "" if state.can_doubt else " (nobody may doubt them)"
     return [
         *lines,
-        f"Your turn. On the board: {game.n_cards_played} of {len(game.board)} by {last}, as {number}{doubt}.",
+        f"Your turn. On the board: {state.n_cards_played} of {len(state.board)} by {last}, as {number}{doubt}.",
     ]
 
 
-def read(line: str, game: State, seat: int) -> TurnOutput:
+def read(line: str, state: State, seat: int) -> TurnOutput:
     """What a person typed in this round."""
-    return read_move(line, game.number)
+    return read_move(line, state.number)
 
 
 def read_move(line: str, number: int) -> TurnOutput:
@@ -460,7 +460,7 @@ class _Move(Strict):
 _MOVE: Final = TypeAdapter(_Move)
 
 
-def answered(answer: object, game: State, seat: int) -> TurnOutput:
+def answered(answer: object, state: State, seat: int) -> TurnOutput:
     """What a page has sent: a doubt, or cards and where one is to be said a number."""
     try:
         move = _MOVE.validate_json(json.dumps(answer))
@@ -469,16 +469,16 @@ def answered(answer: object, game: State, seat: int) -> TurnOutput:
     return TurnOutput(move.doubt, move.number, move.cards)
 
 
-def why_illegal(game: State, output: object) -> str | None:
+def why_illegal(state: State, output: object) -> str | None:
     """Why the seat to move may not do this."""
-    return refused(output, game.hands[game.seat].counts, game.number, game.can_doubt)
+    return refused(output, state.hands[state.seat].counts, state.number, state.can_doubt)
 
 
-def cheer(game: State, seat: int) -> str:
+def cheer(state: State, seat: int) -> str:
     """A win by its kind, or a loss."""
-    place = game.places[seat]
+    place = state.places[seat]
     if place is None:
-        return "You lose this one." if game.result(seat) is Result.LOSS and game.over else ""
+        return "You lose this one." if state.result(seat) is Result.LOSS and state.over else ""
     if place == 1:
         return "\n  ***  A hard win! You are the first to be out of cards.  ***\n"
     return f"\n  **  A soft win! You are out of cards, in place {place}, and have not lost.  **\n"

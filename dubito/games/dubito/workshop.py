@@ -87,10 +87,10 @@ class Hidden(Strict):
     dishonest: bool | None  # whether the last play is; None on an empty board
 
 
-def hidden(game: State) -> Hidden:
+def hidden(state: State) -> Hidden:
     """What the engine knows now."""
-    hands, board = tuple(tuple(sorted(hand.cards)) for hand in game.hands), tuple(game.board)
-    return Hidden(hands, board, last_play_is_dishonest(board, game.n_cards_played, game.number))
+    hands, board = tuple(tuple(sorted(hand.cards)) for hand in state.hands), tuple(state.board)
+    return Hidden(hands, board, last_play_is_dishonest(board, state.n_cards_played, state.number))
 
 
 def contradiction(position: Position, truth: Hidden) -> str | None:

@@ -74,13 +74,13 @@ _TYPES: Final = {
 def example_position(engine: Any, name: str, node: NodeName) -> Position:
     """A fixed position of a game: that of its fourth move, or of the last if it is shorter, where all do the first
     thing that they may."""
-    game = State(engine, Random(1))
-    position = position_of(name, game.view(), node)
+    state = State(engine, Random(1))
+    position = position_of(name, state.view(), node)
     for _ in range(3):
-        game.apply(position.legal[0], announce=False)
-        if game.over:
+        state.apply(position.legal[0], announce=False)
+        if state.over:
             break
-        position = position_of(name, game.view(), node)
+        position = position_of(name, state.view(), node)
     return position
 
 

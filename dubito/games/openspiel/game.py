@@ -62,9 +62,9 @@ def _deal(engine: Any, players: int, rng: Random) -> State:
     return State(engine, rng)
 
 
-def _deal_to_json(game: State) -> dict[str, Any]:
+def _deal_to_json(state: State) -> dict[str, Any]:
     """What chance has drawn before the first move."""
-    return {"game": str(game.engine), "drawn": list(game.steps)}
+    return {"game": str(state.engine), "drawn": list(state.steps)}
 
 
 def _output_from_json(value: Any) -> str:

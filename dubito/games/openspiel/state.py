@@ -209,12 +209,12 @@ class State:
     @classmethod
     def at(cls, engine: Any, steps: Sequence[Step]) -> "State":
         """The game after these steps, chance among them; more of it is not drawn, so that the last leads to a move."""
-        game = cls.__new__(cls)
-        game._begin(engine, Random(0))
+        new = cls.__new__(cls)
+        new._begin(engine, Random(0))
         for step in steps:
-            apply_step(game.state, step)
-            game.steps.append(step)
-        return game
+            apply_step(new.state, step)
+            new.steps.append(step)
+        return new
 
     @property
     def seat(self) -> int:
@@ -345,18 +345,18 @@ class State:
 class Look:
     """What one seat sees, at any time: its bot's `self.cards`."""
 
-    def __init__(self, game: State, seat: int) -> None:
-        self._game, self._seat = game, seat
+    def __init__(self, state: State, seat: int) -> None:
+        self._state, self._seat = state, seat
 
     def __str__(self) -> str:
         """In our words, or as the engine has it."""
-        hand = self._game.hand(self._seat)
-        return self._game.sees(self._seat) if hand is None else hand
+        hand = self._state.hand(self._seat)
+        return self._state.sees(self._seat) if hand is None else hand
 
     @property
     def history(self) -> list[Entry]:
         """What the seat has observed so far."""
-        return self._game.history(self._seat)
+        return self._state.history(self._seat)
 
 
 class View:
@@ -364,13 +364,13 @@ class View:
 
     node: Literal["act"] = "act"
 
-    def __init__(self, game: State, seat: int) -> None:
-        self._game, self.seat = game, seat
+    def __init__(self, state: State, seat: int) -> None:
+        self._state, self.seat = state, seat
 
     @cached_property
     def names(self) -> Mapping[int, str]:
         """The legal actions: number -> name."""
-        return names_at(self._game.state, self.seat)
+        return names_at(self._state.state, self.seat)
 
     @property
     def legal(self) -> list[int]:
@@ -380,49 +380,49 @@ class View:
     @property
     def sees(self) -> str:
         """The engine's string: the information state where the game has one, else the observation (O2)."""
-        return self._game.sees(self.seat)
+        return self._state.sees(self.seat)
 
     @property
     def hand(self) -> str | None:
         """What the seat holds, in words, where we have words for the game."""
-        return self._game.hand(self.seat)
+        return self._state.hand(self.seat)
 
     @property
     def history(self) -> list[Entry]:
         """What the seat has observed so far."""
-        return self._game.history(self.seat)
+        return self._state.history(self.seat)
 
     @property
     def tensor(self) -> list[float]:
         """The same as numbers: the information state's where the game has them, else the observation's."""
-        state, kind = self._game.state, self._game.engine.get_type()
+        state, kind = self._state.state, self._state.engine.get_type()
         if kind.provides_information_state_tensor:
             return list(state.information_state_tensor(self.seat))
         return list(state.observation_tensor(self.seat))
 
     def look(self, seat: int, streams: SeatStreams) -> Look:
         """What a seat sees at any time, as its bot has it."""
-        return self._game.cards(seat, streams)
+        return self._state.cards(seat, streams)
 
     @property
     def game(self) -> str:
         """The game's name with its parameters, as OpenSpiel writes it."""
-        return str(self._game.engine)
+        return str(self._state.engine)
 
     @property
     def parameters(self) -> Mapping[str, Any]:
         """Of the game, as OpenSpiel has them."""
-        return dict(self._game.engine.get_parameters())
+        return dict(self._state.engine.get_parameters())
 
     def asked_of(self, bot: Any) -> int:
         """What one of the engine's own bots does here; raises TypeError for any other, since it is handed all."""
         if type(bot).__module__ != "pyspiel":
             raise TypeError("only the engine's own bots are handed the state, which holds what the seat cannot know")
-        return int(bot.step(self._game.state))
+        return int(bot.step(self._state.state))
 
     def why_illegal(self, output: Any) -> str | None:
         """Why this names no action here, in a sentence; None if it does. No code of the output runs."""
-        if self._game.over:
+        if self._state.over:
             return "the game is over"
         if type(output) is str and output in self.names.values():
             return None

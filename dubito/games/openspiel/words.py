@@ -44,18 +44,18 @@ class OpenSpielWords(Words):
                 return " ".join(_sentence(entry.text) for entry in entries)
         return ""
 
-    def sees(self, game: State, seat: int, label: Label) -> list[str]:
+    def sees(self, state: State, seat: int, label: Label) -> list[str]:
         """What the seat sees, and its actions, each with its number."""
-        told = (game.hand(seat) or game.sees(seat)).strip("\n").splitlines()
-        return [*told, "What do you do? " + ", ".join(f"{n} {name}" for n, name in enumerate(self.choices(game), 1))]
+        told = (state.hand(seat) or state.sees(seat)).strip("\n").splitlines()
+        return [*told, "What do you do? " + ", ".join(f"{n} {name}" for n, name in enumerate(self.choices(state), 1))]
 
-    def choices(self, game: State) -> list[str]:
+    def choices(self, state: State) -> list[str]:
         """The legal actions."""
-        return [*game.view().names.values()]
+        return [*state.view().names.values()]
 
-    def read(self, line: str, game: State, seat: int) -> str:
+    def read(self, line: str, state: State, seat: int) -> str:
         """The action that was typed: its name first, since a name may be a number too."""
-        word, names = line.strip().casefold(), self.choices(game)
+        word, names = line.strip().casefold(), self.choices(state)
         folded = {name.casefold(): name for name in names}
         if word in folded:
             return folded[word]
@@ -65,15 +65,15 @@ class OpenSpielWords(Words):
             f"'{one_line(line, 40)}' is no action here: type its name, or its number from 1 to {len(names)}"
         )
 
-    def answered(self, answer: Any, game: State, seat: int) -> str:
+    def answered(self, answer: Any, state: State, seat: int) -> str:
         """The action that a page has sent."""
         if isinstance(answer, str):
             return answer
         raise UsageError("this is no answer to `act`: give the name of an action")
 
-    def cheer(self, game: State, seat: int) -> str:
+    def cheer(self, state: State, seat: int) -> str:
         """The end of the game, for the person."""
-        return f"\n  *  Your return: {game.state.returns()[seat]:g}.  *\n" if game.over else ""
+        return f"\n  *  Your return: {state.state.returns()[seat]:g}.  *\n" if state.over else ""
 
 
 of = OpenSpielWords  # by the game
@@ -82,31 +82,31 @@ of = OpenSpielWords  # by the game
 class Teller:
     """Tells one game with what nobody at its table knows."""
 
-    def __init__(self, game: State, label: Label) -> None:
-        self._game, self._label = game, label
+    def __init__(self, state: State, label: Label) -> None:
+        self._state, self._label = state, label
 
     def holds(self, seat: int) -> str:
         """What a seat sees, in our words; none where we have none, since the engine's string tells more than that."""
-        return self._game.hand(seat) or ""
+        return self._state.hand(seat) or ""
 
     def moved(self, seat: int, output: object, events: Sequence[GameEvent]) -> list[Line]:
         """The action, which is public in the games that we have words for; of the others, nobody says."""
-        if words_of(self._game.engine):
+        if words_of(self._state.engine):
             return [Line(f"{self._label(seat)}: {output}")]
         return [Line(f"{self._label(seat)} moves.", str(output))]
 
     def panels(self) -> list[Panel]:
         """What each seat sees, and the whole state."""
-        game = self._game
+        state = self._state
         seen = [
-            Panel(self._label(seat), "", game.hand(seat) or game.sees(seat), seat) for seat in range(len(game.moves))
+            Panel(self._label(seat), "", state.hand(seat) or state.sees(seat), seat) for seat in range(len(state.moves))
         ]
-        return [*seen, Panel("The whole state", "", str(game.state))]
+        return [*seen, Panel("The whole state", "", str(state.state))]
 
     def ending(self) -> list[str]:
         """The returns."""
-        gains = ", ".join(f"{self._label(seat)} {gain:g}" for seat, gain in enumerate(self._game.state.returns()))
-        return [f"The game is over. Returns: {gains}.", f"{self._game.turns_played} moves"]
+        gains = ", ".join(f"{self._label(seat)} {gain:g}" for seat, gain in enumerate(self._state.state.returns()))
+        return [f"The game is over. Returns: {gains}.", f"{self._state.turns_played} moves"]
 
 
 def _sentence(text: str) -> str:
