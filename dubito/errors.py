@@ -71,6 +71,13 @@ def one_line(text: str, limit: int = 300) -> str:
     return line if len(line) <= limit else line[: limit - 1] + "…"
 
 
+def value_in_words(value: object, longest: int = 20) -> str:
+    """What a bot gave back; what is none of the usual kinds only by its type, since no code of it may run."""
+    if value is None or type(value) in (bool, float) or (type(value) is int and abs(value) < 10**9):
+        return str(value)
+    return repr(value) if type(value) is str and len(value) <= longest else f"a value of type {type(value).__name__}"
+
+
 def listed(names: Sequence[str]) -> str:
     """`A`, `A and B`, `A, B and C`."""
     *first, last = names

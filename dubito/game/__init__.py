@@ -334,6 +334,26 @@ def no_rules(**said: Any) -> "BaseModel":
     return NoRules(**said)
 
 
+def unanswered(base: type[Player], nodes: Sequence[Node]) -> Callable[[type[Player]], list[str]]:
+    """`Game.missing` where a bot of this base has to answer every node; one with a `play` of its own has none."""
+
+    def missing(cls: type[Player]) -> list[str]:
+        left = [node for node in nodes if getattr(cls, node.method, None) is getattr(base, node.method)]
+        return [f"{node.name} ({node.method})" for node in left] if cls.play is base.play else []
+
+    return missing
+
+
+def house_contenders(openai: str, anthropic: str) -> list[dict[str, Any]]:
+    """For `Game.demo`: two models of the house, each asked by the protocol of one provider; `random` is chance."""
+    asked = ("OpenAIBot", openai, "OpenAI's protocol"), ("AnthropicBot", anthropic, "Anthropic's")
+    return [
+        {"bot": bot, "name": f"{name.replace('random', 'chance')} by {whose}", "model": f"house-{name}"}
+        | {"base_url": "house"}
+        for bot, name, whose in asked
+    ]
+
+
 LineupKind = Literal["uniform", "distinct", "ordered_pairs"]
 PlayerKind = Literal["model", "stand-in", "hand-written", "person"]  # what decides for a player
 Lie = Literal["chosen", "forced"]  # by a seat that could have been honest, or that could not

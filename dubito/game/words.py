@@ -215,6 +215,14 @@ def to_person(text: str, to_me: Mapping[str, str]) -> str:
     return text
 
 
+def facts_in(prompt_text: str) -> dict[str, str]:
+    """What a prompt's last block of facts says, name to value; empty if it has none. So a stand-in reads a prompt."""
+    _, begun, block = prompt_text.rpartition("=== facts ===\n")
+    block, ended, _ = block.partition("\n=== end of facts ===")
+    lines = block.splitlines() if begun and ended else []
+    return {name: value for name, _, value in (line.partition(": ") for line in lines)}
+
+
 def counted(n: int, noun: str = "card") -> str:
     """1 card, 2 cards; of another noun alike."""
     return f"{n} {noun}{'s' * (n != 1)}"

@@ -6,7 +6,7 @@ from typing import Any
 from dubito.errors import IllegalOutput
 from dubito.game import GameEvent, Player
 from dubito.games.bs.cards import Card, DealEvent, HandView, RoundEvent
-from dubito.games.bs.table import Public, Table
+from dubito.games.bs.table import PublicState, View
 
 
 class BSBot(Player):
@@ -17,21 +17,21 @@ class BSBot(Player):
 
     cards: HandView
 
-    def initialize(self, table: Table) -> None:
+    def initialize(self, table: View) -> None:
         """Called once the cards are dealt."""
 
-    def request_cards(self, number: int, table: Table) -> Sequence[Card]:
+    def request_cards(self, number: int, table: View) -> Sequence[Card]:
         """Your turn: the cards to play, at least one of `self.cards`. One of another number than asked is a lie."""
         raise _not_written("request_cards", self)
 
-    def bs(self, seat: int, number: int, n_cards: int, table: Table) -> bool:
+    def bs(self, seat: int, number: int, n_cards: int, table: View) -> bool:
         """A seat has played n_cards, said to be of this number: True accuses it of a lie."""
         raise _not_written("bs", self)
 
-    def update(self, table: Table) -> None:
+    def update(self, table: View) -> None:
         """Called at the end of every round, with the table as it was then."""
 
-    def play(self, view: Table) -> Any:
+    def play(self, view: View) -> Any:
         """Ask the callback of the node."""
         public = view._public  # four properties fewer to call, at every question of every game
         if public.node == "bs":
@@ -41,10 +41,10 @@ class BSBot(Player):
     def observe(self, event: GameEvent) -> None:
         """Calls `initialize` and `update`; an override ends in `super().observe(event)`."""
         if isinstance(event, RoundEvent):
-            public = Public(event.hands, number=event.number, pile=event.pile, round=event.round)
-            self.update(Table(public))
+            public = PublicState(event.hands, number=event.number, pile=event.pile, round=event.round)
+            self.update(View(public))
         elif isinstance(event, DealEvent):
-            self.initialize(Table(Public(event.hands)))
+            self.initialize(View(PublicState(event.hands)))
 
     @classmethod
     def observes(cls) -> bool:
@@ -52,14 +52,6 @@ class BSBot(Player):
         return (
             cls.observe is not BSBot.observe or cls.initialize is not BSBot.initialize or cls.update is not BSBot.update
         )
-
-
-def missing_nodes(cls: type[Player]) -> list[str]:
-    """The nodes that this class leaves unanswered, as `bs (bs)`; none if its `play` is its own."""
-    if cls.play is not BSBot.play:
-        return []
-    nodes = {"cards": "request_cards", "bs": "bs"}
-    return [f"{node} ({name})" for node, name in nodes.items() if getattr(cls, name) is getattr(BSBot, name)]
 
 
 def _not_written(method: str, bot: BSBot) -> IllegalOutput:

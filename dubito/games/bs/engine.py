@@ -25,11 +25,10 @@ from dubito.games.bs.cards import (
     TurnEvent,
     WinEvent,
 )
-from dubito.games.bs.table import SEATS, Public, Table, check
+from dubito.games.bs.table import SEATS, PublicState, View, check
 
 # By mover: who is asked whether it is BS after each seat, in seat order (B5); None: nobody more.
 _ASKED_NEXT: Final = ((None, 2, 3, None), (2, None, 3, None), (1, 3, None, None), (1, 2, None, None))
-_NOTHING: Final[tuple[GameEvent, ...]] = ()
 
 
 @dataclass(slots=True)
@@ -68,8 +67,8 @@ class State:
         self.turns_played = 0
         self.winner: int | None = None
         self.counts = [SeatCounts() for _ in SEATS]
-        self.public = Public([len(cards) for cards in hands])
-        self._tables = [Table(self.public, hand) for hand in self.hands]
+        self.public = PublicState([len(cards) for cards in hands])
+        self._views = [View(self.public, hand) for hand in self.hands]
         self._rng = rng
         self._lie = False  # the play under question is one
         self._accusers: list[int] = []
@@ -84,9 +83,9 @@ class State:
         """The deal; asked for while no card has moved."""
         return DealEvent(tuple(self.public.hands))
 
-    def view(self) -> Table:
+    def view(self) -> View:
         """The table as the seat to move sees it."""
-        return self._tables[self.seat]
+        return self._views[self.seat]
 
     def cards(self, seat: int, streams: SeatStreams) -> HandView:
         """What a seat holds, for its bot; there is nothing in it to draw."""
@@ -110,7 +109,7 @@ class State:
         following = _ASKED_NEXT[public.mover][seat]
         if following is not None:
             self.seat = following
-            return _NOTHING
+            return ()
         if self._accusers:
             self._accuse()
         return self._end_turn(announce)
@@ -153,7 +152,7 @@ class State:
         counts.cards_played += n
         counts.lies += self._lie
         self.seat = 0 if seat else 1
-        return [PlayEvent(seat, public.number, n)] if announce else _NOTHING
+        return [PlayEvent(seat, public.number, n)] if announce else ()
 
     def _accuse(self) -> None:
         """Resolve the accusation of one of those who said yes (B5)."""
@@ -194,7 +193,7 @@ class State:
             if finished == self.max_rounds:
                 self.over = True
         if not announce:
-            return _NOTHING
+            return ()
         hands = tuple(sizes)
         events: list[GameEvent] = [TurnEvent(public.pile, hands)]
         if self.over or mover == SEATS[-1]:

@@ -25,7 +25,7 @@ from dubito.game.record import PositionFile
 from dubito.game.words import counted
 from dubito.games.bs.cards import COPIES, DECK, NUMBERS, Card
 from dubito.games.bs.engine import State
-from dubito.games.bs.table import SEATS, Table
+from dubito.games.bs.table import SEATS, View
 from dubito.games.bs.witness import BSRules, Laid, Notebook, Number, Position, Seen, Witness
 from dubito.games.bs.words import OBJECTIVE, rule_sentences
 
@@ -162,7 +162,7 @@ def sample_game(deal: int) -> Iterator[tuple[World, Asked]]:
         tell(game.apply(output))
 
 
-def by_chance(view: Table, cards: Sequence[Card], chance: Random) -> Output:
+def by_chance(view: View, cards: Sequence[Card], chance: Random) -> Output:
     """A legal answer of whoever sees this and holds these cards."""
     if view.node == "bs":
         return chance.random() < _ACCUSES

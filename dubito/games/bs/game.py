@@ -7,8 +7,8 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from dubito.errors import IllegalOutput, UsageError, one_line
-from dubito.game import Bool, Cards, Game, Habit, Lie, Measure, Node, Results
-from dubito.games.bs.bot import BSBot, missing_nodes
+from dubito.game import Bool, Cards, Game, Habit, Lie, Measure, Node, Results, house_contenders, unanswered
+from dubito.games.bs.bot import BSBot
 from dubito.games.bs.cards import COPIES, DECK, NUMBERS, Card, HandView
 from dubito.games.bs.engine import GAME_COUNTS, SEAT_COUNTS, State, deal
 from dubito.games.bs.table import SEATS
@@ -116,6 +116,7 @@ RESULTS = Results(
     meaning="A bot's score is the share of its games that it won; a game that nobody wins counts for all four.",
 )
 
+NODES = (Node("cards", "request_cards", Cards(tuple(range(NUMBERS)))), Node("bs", "bs", Bool()))
 GAME = Game(
     name="bs",
     summary="BS, king of the hill: play your cards face down, accuse those who lie, be rid of your hand first",
@@ -125,7 +126,7 @@ GAME = Game(
     base=BSBot,
     base_path="dubito.games.bs.bot.BSBot",
     fallback="Hoarder",
-    nodes=(Node("cards", "request_cards", Cards(tuple(range(NUMBERS)))), Node("bs", "bs", Bool())),
+    nodes=NODES,
     results=RESULTS,
     deal=_deal,
     deal_to_json=_deal_to_json,
@@ -136,15 +137,12 @@ GAME = Game(
     package="dubito.games.bs",
     plays_as="419b63edcf02b1b51c37b6c38bdbf872cc7deb899861e7474816552fadd6089b",
     lie=_lie,
-    missing=missing_nodes,
+    missing=unanswered(BSBot, NODES),
     kept_rules=SimpleNamespace,
     demo={
         "games": 40,
         "bots": ["ConMan", "CalculatingLiar", "Player1", "RiskTaker"],
-        "contenders": [
-            {"bot": "OpenAIBot", "name": "careful by OpenAI's protocol", "model": "house-careful", "base_url": "house"},
-            {"bot": "AnthropicBot", "name": "chance by Anthropic's", "model": "house-random", "base_url": "house"},
-        ],
+        "contenders": house_contenders("careful", "random"),
     },
     forfeits=True,
 )

@@ -9,24 +9,15 @@ from random import Random
 from typing import Any, Final
 
 from dubito.game import HousePolicy
-
-_BEGIN: Final = "=== facts ===\n"
-_END: Final = "\n=== end of facts ==="
+from dubito.game.words import facts_in
 
 
 def _house_careful(text: str, chance: Random) -> dict[str, Any]:
-    values = read_facts(text)
+    values = facts_in(text)
     return {"answer": cards(values) if values["node"] == "cards" else accuses(values)}
 
 
 MODELS: Final[Mapping[str, HousePolicy]] = {"house-careful": _house_careful}
-
-
-def read_facts(prompt_text: str) -> dict[str, str]:
-    """The last block of facts in the text, name to value; raises ValueError if there is none."""
-    begin = prompt_text.rindex(_BEGIN) + len(_BEGIN)
-    lines = prompt_text[begin : prompt_text.index(_END, begin)].splitlines()
-    return {name: value for name, _, value in (line.partition(": ") for line in lines)}
 
 
 def cards(values: Mapping[str, str]) -> list[int]:

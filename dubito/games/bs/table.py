@@ -11,8 +11,8 @@ SEATS: Final = (0, 1, 2, 3)  # in turn order
 NodeName = Literal["cards", "bs"]
 
 
-class Public:
-    """All that is public; the engine brings it up to date, tables read it."""
+class PublicState:
+    """All that is public; the engine brings it up to date, views read it."""
 
     __slots__ = ("hands", "mover", "n_cards", "node", "number", "pile", "round")
 
@@ -26,7 +26,7 @@ class Public:
         self.round = round
 
 
-class Table:
+class View:
     """The table as a seat sees it, read from the game when asked; nothing here can be changed.
 
     It shows the game as it is now, also if it is kept.
@@ -34,8 +34,8 @@ class Table:
 
     __slots__ = ("_hand", "_public")
 
-    def __init__(self, public: Public, hand: Hand | None = None) -> None:
-        """A table seen by the seat that holds this hand, or by nobody in particular."""
+    def __init__(self, public: PublicState, hand: Hand | None = None) -> None:
+        """For the seat that holds this hand, or nobody in particular."""
         self._public = public
         self._hand = hand
 
@@ -86,6 +86,9 @@ class Table:
         except IllegalOutput as error:
             return str(error)
         return None
+
+
+Table = View  # as bots of BS call it
 
 
 def check(node: NodeName, output: object, hand: Hand | None) -> None:

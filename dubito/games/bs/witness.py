@@ -19,7 +19,7 @@ from dubito.files import Checked
 from dubito.game import GameEvent
 from dubito.game.record import Strict
 from dubito.games.bs.cards import NUMBERS, Card, DealEvent, PlayEvent, TurnEvent
-from dubito.games.bs.table import SEATS, NodeName, Table
+from dubito.games.bs.table import SEATS, NodeName, View
 
 Number = Annotated[int, Field(ge=0, lt=NUMBERS)]
 
@@ -108,7 +108,7 @@ class Notebook:
         if node == "bs":
             self._turns[-1] = replace(self._turns[-1], answer=bool(answer))
 
-    def position(self, node: NodeName, view: Table, cards: Iterable[Card]) -> Position:
+    def position(self, node: NodeName, view: View, cards: Iterable[Card]) -> Position:
         """The question that the seat is asked now."""
         return Position(self._rules, self._seat, node, self._dealt, tuple(self._turns))
 
@@ -140,7 +140,7 @@ class Seen:
 
 
 @dataclass(slots=True)
-class Record:
+class SeatHistory:
     """What all have seen of a seat."""
 
     plays: int = 0
@@ -159,7 +159,7 @@ class Witness:
         self.hand = Counter(position.dealt)
         self.hands = [NUMBERS] * len(SEATS)  # sizes
         self.pile: list[Laid] = []  # the bottom first
-        self.records = [Record() for _ in SEATS]
+        self.records = [SeatHistory() for _ in SEATS]
         self.turns: list[Seen] = []
         self.known = [Counter[int]() for _ in SEATS]  # cards that other seats are known to have taken up
         self.put_down = [0] * len(SEATS)  # since then, and not taken back: perhaps some of these

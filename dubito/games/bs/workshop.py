@@ -13,8 +13,7 @@ from dubito.games.bs.bot import BSBot
 from dubito.games.bs.engine import State, deal
 from dubito.games.bs.facts import by_chance, pairs
 from dubito.games.bs.game import short_of
-from dubito.games.bs.table import SEATS
-from dubito.games.bs.table import Table as View
+from dubito.games.bs.table import SEATS, View
 from dubito.games.bs.witness import BSRules, Number, Position, Witness
 
 RIGHT: Final = "at bs, an accusation of what is a lie, and of nothing else"

@@ -6,7 +6,7 @@ from typing import Any
 
 from dubito.errors import IllegalOutput
 from dubito.game import Player
-from dubito.games.defuse.engine import DRAW, ENDING, WITHIN, HandView, View
+from dubito.games.defuse.engine import DRAW, ENDS_TURN, KEEPS_TURN, HandView, View
 
 Seen = tuple[str, ...]
 Turn = Generator[str, Seen, str | None] | str | None
@@ -20,8 +20,8 @@ class DefuseBot(Player):
 
     cards: HandView
 
-    _turn: Generator[str, Seen, str | None] | None = None  # that has yielded and waits
-    _goes_on: int = -1  # after so many moves of the game
+    _waiting: Generator[str, Seen, str | None] | None = None  # the turn that has yielded an act
+    _asked_next: int = -1  # its next act is asked for when the game has had so many moves
 
     def turn(self, view: View) -> Turn:
         """Your turn: `top = yield "see"` shows up to three cards, the top first, and `yield "shuffle"` shuffles.
@@ -36,45 +36,39 @@ class DefuseBot(Player):
 
     def play(self, view: View) -> Any:
         """Begin the turn, go on with it after a see or shuffle card, or place the bomb."""
-        waiting, self._turn = self._turn, None
+        turn, self._waiting = self._waiting, None
         if view.node == "place":
             return self.defuse(view)
-        if waiting is None or view.moves != self._goes_on:  # else somebody has acted in its place since
-            begun = self.turn(view)
-            if not isinstance(begun, GeneratorType):
-                return _ended(begun)
-            waiting, seen = begun, None
+        if turn is not None and view.moves == self._asked_next:  # else another has acted in its place since
+            seen: Seen | None = view.seen
         else:
-            seen = view.seen
+            begun, seen = self.turn(view), None
+            if not isinstance(begun, GeneratorType):
+                return _last_act(begun)
+            turn = begun
         try:
-            act = next(waiting) if seen is None else waiting.send(seen)
+            act = next(turn) if seen is None else turn.send(seen)
         except StopIteration as stop:
-            return _ended(stop.value)
-        if type(act) is not str or act not in WITHIN:
+            return _last_act(stop.value)
+        if type(act) is not str or act not in KEEPS_TURN:
             raise IllegalOutput(
-                f"a turn yields {' or '.join(WITHIN)} and returns what ends it: it has yielded {_told(act)}"
+                f"a turn yields {' or '.join(KEEPS_TURN)} and returns what ends it: it has yielded {_in_words(act)}"
             )
-        self._turn, self._goes_on = waiting, view.moves + 1
+        self._waiting, self._asked_next = turn, view.moves + 1
         return act
 
 
-def _ended(act: object) -> Any:
-    """The act that a turn has returned; raises IllegalOutput if it does not end one."""
+def _last_act(act: object) -> Any:
+    """What a turn has returned; raises IllegalOutput if that does not end one."""
     if act is None:
         return DRAW
-    if type(act) is not str or act not in ENDING:
-        raise IllegalOutput(f"a turn returns {', '.join(map(repr, ENDING))} or None: it has returned {_told(act)}")
+    if type(act) is not str or act not in ENDS_TURN:
+        raise IllegalOutput(
+            f"a turn returns {', '.join(map(repr, ENDS_TURN))} or None: it has returned {_in_words(act)}"
+        )
     return act
 
 
-def _told(act: object) -> str:
-    """What was yielded or returned; only text of the usual kind is shown, since no code of it may run."""
+def _in_words(act: object) -> str:
+    """Only text of the usual kind is shown, since no code of a bot's may run."""
     return repr(act) if type(act) is str and len(act) <= 20 else f"a value of type {type(act).__name__}"
-
-
-def missing_nodes(cls: type[Player]) -> list[str]:
-    """The nodes that this class leaves unanswered, as `place (defuse)`; none if its `play` is its own."""
-    if cls.play is not DefuseBot.play:
-        return []
-    nodes = {"turn": "turn", "place": "defuse"}
-    return [f"{node} ({name})" for node, name in nodes.items() if getattr(cls, name) is getattr(DefuseBot, name)]

@@ -1,9 +1,8 @@
 """One game of draw and defuse between two acts. Chance is the stream that dealt it; no clock, no I/O.
 
 A turn is one or more acts: see and shuffle cards, then a draw, a skip or a bottom card. Where a draw is the bomb and
-the seat holds a defuse card, that card is played, and the seat says where the bomb goes.
-
-The cards of draw and defuse, by their names, and hands of them.
+the seat holds a defuse card, that card is played, and the seat says where the bomb goes. A card is its name. The
+rulings D1 to D7 stand in docs/defuse.md.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -13,7 +12,7 @@ from random import Random
 from types import MappingProxyType
 from typing import Any, Final, Literal
 
-from dubito.errors import IllegalOutput
+from dubito.errors import IllegalOutput, listed, value_in_words
 from dubito.game import Ending, GameEvent
 from dubito.game.streams import SeatStreams
 from dubito.games.defuse.events import (
@@ -29,18 +28,18 @@ from dubito.games.defuse.events import (
 
 BOMB: Final = "bomb"
 DEFUSE: Final = "defuse"
-DRAW: Final = "draw"  # an act that takes no card
-
-DEALT: Final = {"skip": 4, "bottom": 4, "shuffle": 4, "see": 8, "nothing": 4}  # of these, five each (D1)
-IN_HAND: Final = 5
+DEALT: Final = {"skip": 4, "bottom": 4, "shuffle": 4, "see": 8, "nothing": 4}  # how many there are of each (D1)
+IN_HAND: Final = 5  # of these each seat is dealt so many, and one defuse card
 SPARE: Final = 2  # defuse cards that go into the pile, with the bomb
 HELD: Final = (DEFUSE, *DEALT)  # all cards that a hand may hold, in the order in which they are told
 ALL_CARDS: Final[Mapping[str, int]] = MappingProxyType({BOMB: 1, DEFUSE: 2 + SPARE, **DEALT})
-
-WITHIN: Final = ("shuffle", "see")  # acts after which the turn goes on
-ENDING: Final = (DRAW, "skip", "bottom")  # acts that end it
-ACTS: Final = (DRAW, "skip", "bottom", "shuffle", "see")
 SHOWN: Final = 3  # a see card shows so many, from the top
+
+DRAW: Final = "draw"  # the act that plays no card
+ENDS_TURN: Final = (DRAW, "skip", "bottom")
+KEEPS_TURN: Final = ("shuffle", "see")  # the same seat acts again
+ACTS: Final = (*ENDS_TURN, *KEEPS_TURN)
+NodeName = Literal["turn", "place"]
 
 
 class HandView:
@@ -56,7 +55,6 @@ class HandView:
         return self._held.get(card, 0)
 
     def __contains__(self, card: object) -> bool:
-        """Whether at least one card of that name is held."""
         return isinstance(card, str) and self._held.get(card, 0) > 0
 
     def __iter__(self) -> Iterator[str]:
@@ -65,11 +63,9 @@ class HandView:
             yield from (card,) * self._held[card]
 
     def __len__(self) -> int:
-        """How many cards are held."""
         return sum(self._held.values())
 
     def __str__(self) -> str:
-        """As `a defuse, 2 sees and a nothing`."""
         return in_words(self)
 
 
@@ -78,14 +74,7 @@ def in_words(cards: Iterable[str]) -> str:
     held = [*cards]
     counts = {card: held.count(card) for card in HELD}
     parts = [f"{n} {card}s" if n > 1 else f"a {card}" for card, n in counts.items() if n]
-    if len(parts) < 2:
-        return parts[0] if parts else "no cards"
-    return f"{', '.join(parts[:-1])} and {parts[-1]}"
-
-
-NodeName = Literal["turn", "place"]
-_NOTHING: Final[tuple[GameEvent, ...]] = ()
-_DECK: Final = tuple(card for card, n in DEALT.items() for _ in range(n))
+    return listed(parts) if parts else "no cards"
 
 
 @dataclass(slots=True)
@@ -105,7 +94,7 @@ class SeatCounts:
 
 SEAT_COUNTS: Final = tuple(field.name for field in fields(SeatCounts))
 GAME_COUNTS: Final = ("turns", "bombs")
-_values: Final = attrgetter(*SEAT_COUNTS)
+_counts: Final = attrgetter(*SEAT_COUNTS)
 
 
 class State:
@@ -129,16 +118,13 @@ class State:
 
     @property
     def start(self) -> GameEvent:
-        """The deal; asked for while no card has moved."""
         return DealEvent(tuple(sum(hand.values()) for hand in self.hands), len(self.pile))
 
     def view(self) -> "View":
-        """The table as the seat to move sees it."""
         return self._view
 
     def cards(self, seat: int, streams: SeatStreams) -> HandView:
-        """What a seat holds, for its bot; there is nothing in it to draw."""
-        return HandView(self.hands[seat])
+        return HandView(self.hands[seat])  # which draws nothing from the streams
 
     def apply(self, output: Any, announce: bool = True) -> Sequence[GameEvent]:
         """An act of a turn, or the place of the bomb; see `game.State.apply`."""
@@ -169,8 +155,7 @@ class State:
         return events
 
     def copy_of(self, output: str | int) -> str | int:
-        """The output itself, which nobody can change."""
-        return output
+        return output  # nobody can change it
 
     def forfeit(self, seat: int) -> None:
         """This seat has made a mistake: the game is over, and the other wins (D4)."""
@@ -183,7 +168,7 @@ class State:
         """Who won, and the counts; a turn that the bomb or a mistake ended counts."""
         bombs = sum(counts.bombs for counts in self.counts)
         marks = [int(seat == self.winner) for seat in (0, 1)]
-        return Ending(False, (self.turns_played + 1, bombs), marks, [_values(counts) for counts in self.counts])
+        return Ending(False, (self.turns_played + 1, bombs), marks, [_counts(counts) for counts in self.counts])
 
     def why_illegal(self, output: object) -> str | None:
         """Why the seat to move may not do this; None if it may. No code of the output runs."""
@@ -193,9 +178,11 @@ class State:
             last = len(self.pile)
             if type(output) is int and 0 <= output <= last:
                 return None
-            return f"the bomb goes to a place from 0, the top, to {last}, the bottom, and not to {_shown(output)}"
+            return (
+                f"the bomb goes to a place from 0, the top, to {last}, the bottom, and not to {value_in_words(output)}"
+            )
         if type(output) is not str or output not in ACTS:
-            return f"an act of a turn is one of {', '.join(ACTS)}, and not {_shown(output)}"
+            return f"an act of a turn is one of {', '.join(ACTS)}, and not {value_in_words(output)}"
         if output != DRAW and not self.hands[self.seat][output]:
             return f"the hand holds no {output} card"
         return None
@@ -203,33 +190,27 @@ class State:
     def _draw(self, end: Literal["top", "bottom"], announce: bool) -> Sequence[GameEvent]:
         seat = self.seat
         card = self.pile.pop(-1 if end == "top" else 0)
-        bomb = card == BOMB
-        if not announce and not bomb:
+        if card != BOMB:
             self.hands[seat][card] += 1
             self._end_turn()
-            return _NOTHING
-        events: list[GameEvent] = [DrawEvent(seat, end, bomb)] if announce else []
-        if not bomb:
-            self.hands[seat][card] += 1
-            self._end_turn()
-            return [*events, TakeEvent(card, only=seat)]
-        counts, hand = self.counts[seat], self.hands[seat]
+            return [DrawEvent(seat, end, bomb=False), TakeEvent(card, only=seat)] if announce else ()
+        drawn, counts, hand = DrawEvent(seat, end, bomb=True), self.counts[seat], self.hands[seat]
         counts.bombs += 1
         if not hand[DEFUSE]:
             self._win(1 - seat)
-            return [*events, EndEvent(seat)] if announce else _NOTHING
+            return [drawn, EndEvent(seat)] if announce else ()
         counts.defuse += 1
         hand[DEFUSE] -= 1
         self.discard.append(DEFUSE)
         self.node = "place"
-        return [*events, PlayEvent(seat, DEFUSE)] if announce else _NOTHING
+        return [drawn, PlayEvent(seat, DEFUSE)] if announce else ()
 
     def _place(self, place: int, announce: bool) -> Sequence[GameEvent]:
         seat = self.seat
         self.pile.insert(len(self.pile) - place, BOMB)
         self.node = "turn"
         self._end_turn()
-        return [PlaceEvent(seat), HideEvent(place, only=seat)] if announce else _NOTHING
+        return [PlaceEvent(seat), HideEvent(place, only=seat)] if announce else ()
 
     def _end_turn(self) -> None:
         self.turns_played += 1
@@ -287,7 +268,7 @@ class View:
 
 def deal(rng: Random) -> State:
     """Deal as the source does, from the end of what is shuffled; then the spare defuses and the bomb go in (D1)."""
-    pile = list(_DECK)
+    pile = [card for card, n in DEALT.items() for _ in range(n)]
     shuffle(pile, rng)
     hands = [[DEFUSE, *(pile.pop() for _ in range(IN_HAND))] for _ in (0, 1)]
     pile += [DEFUSE] * SPARE + [BOMB]
@@ -301,14 +282,3 @@ def shuffle(pile: list[str], rng: Random) -> None:
     for last in range(len(pile) - 1, 0, -1):
         other = int(draw() * (last + 1))
         pile[last], pile[other] = pile[other], pile[last]
-
-
-def _shown(output: object) -> str:
-    """An output in a sentence; what is none of the usual kinds only by its type, since no code of it may run."""
-    if output is None or type(output) in (bool, float):
-        return str(output)
-    if type(output) is int and abs(output) < 10**9:
-        return str(output)
-    if type(output) is str and len(output) <= 20:
-        return repr(output)
-    return f"a value of type {type(output).__name__}"

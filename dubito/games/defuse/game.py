@@ -5,8 +5,8 @@ from types import SimpleNamespace
 from typing import Any
 
 from dubito.errors import UsageError, one_line
-from dubito.game import Choice, Game, Habit, Measure, Node, Results, Whole, no_rules
-from dubito.games.defuse.bot import DefuseBot, missing_nodes
+from dubito.game import Choice, Game, Habit, Measure, Node, Results, Whole, house_contenders, no_rules, unanswered
+from dubito.games.defuse.bot import DefuseBot
 from dubito.games.defuse.engine import ACTS, GAME_COUNTS, HELD, SEAT_COUNTS, State, deal
 
 
@@ -23,7 +23,6 @@ def _deal_to_json(state: State) -> dict[str, Any]:
 
 
 def _output_from_json(value: Any) -> str | int:
-    """Raises UsageError for what no act can have been written as."""
     if type(value) is int or (isinstance(value, str) and value in ACTS):
         return value
     raise UsageError(
@@ -54,6 +53,7 @@ RESULTS = Results(
     meaning="A bot's score is the share of its games that it won.",
 )
 
+NODES = (Node("turn", "turn", Choice(ACTS)), Node("place", "defuse", Whole()))
 GAME = Game(
     name="defuse",
     summary="Draw and defuse: two seats, one bomb in the pile; look, dodge, and do not draw it unarmed",
@@ -63,7 +63,7 @@ GAME = Game(
     base=DefuseBot,
     base_path="dubito.games.defuse.bot.DefuseBot",
     fallback="Simple",
-    nodes=(Node("turn", "turn", Choice(ACTS)), Node("place", "defuse", Whole())),
+    nodes=NODES,
     results=RESULTS,
     deal=_deal,
     deal_to_json=_deal_to_json,
@@ -71,16 +71,9 @@ GAME = Game(
     output_from_json=_output_from_json,
     package="dubito.games.defuse",
     plays_as="8b44186cbbbcaa53327b04f27008a7217cb95dd66fa505edd1890f34a0e02d03",
-    missing=missing_nodes,
-    kept_rules=SimpleNamespace,
-    demo={
-        "games": 60,
-        "bots": ["Medium", "Scared", "Simple"],
-        "contenders": [
-            {"bot": "OpenAIBot", "name": "careful by OpenAI's protocol", "model": "house-careful", "base_url": "house"},
-            {"bot": "AnthropicBot", "name": "chance by Anthropic's", "model": "house-random", "base_url": "house"},
-        ],
-    },
+    missing=unanswered(DefuseBot, NODES),
+    kept_rules=SimpleNamespace,  # there are none, and this loads no pydantic
+    demo={"games": 60, "bots": ["Medium", "Scared", "Simple"], "contenders": house_contenders("careful", "random")},
     forfeits=True,
     forfeit_means="the other wins",
 )

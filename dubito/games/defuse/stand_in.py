@@ -9,25 +9,17 @@ from random import Random
 from typing import Any, Final
 
 from dubito.game import HousePolicy
+from dubito.game.words import facts_in
 
-_BEGIN: Final = "=== facts ===\n"
-_END: Final = "\n=== end of facts ==="
 _FEAR: Final = 0.2  # a chance of the bomb that it does not take without a defuse card
 
 
 def _house_careful(text: str, chance: Random) -> dict[str, Any]:
-    values = read_facts(text)
+    values = facts_in(text)
     return {"answer": place(values) if values["node"] == "place" else act(values)}
 
 
 MODELS: Final[Mapping[str, HousePolicy]] = {"house-careful": _house_careful}
-
-
-def read_facts(prompt_text: str) -> dict[str, str]:
-    """The last block of facts in the text, name to value; raises ValueError if there is none."""
-    begin = prompt_text.rindex(_BEGIN) + len(_BEGIN)
-    lines = prompt_text[begin : prompt_text.index(_END, begin)].splitlines()
-    return {name: value for name, _, value in (line.partition(": ") for line in lines)}
 
 
 def act(values: Mapping[str, str]) -> str:

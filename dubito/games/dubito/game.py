@@ -3,7 +3,7 @@
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, Final
 
-from dubito.game import STATED, Bool, Game, Node
+from dubito.game import STATED, Bool, Game, Node, house_contenders
 from dubito.games.dubito.bot import NODES, FiveNodes, PlayerAI, five_questions, missing_nodes
 from dubito.games.dubito.cards import TurnOutput
 from dubito.games.dubito.engine import (
@@ -76,10 +76,7 @@ GAME: Final = Game(
         "games": 80,
         "table_sizes": [4],
         "bots": ["StefaBot", "UsualBot", "RandomBoi"],
-        "contenders": [
-            {"bot": "OpenAIBot", "name": "sharp by OpenAI's protocol", "model": "house-sharp", "base_url": "house"},
-            {"bot": "AnthropicBot", "name": "honest by Anthropic's", "model": "house-honest", "base_url": "house"},
-        ],
+        "contenders": house_contenders("sharp", "honest"),
     },
     answers_nodes=lambda cls: issubclass(cls, FiveNodes) and cls.play is FiveNodes.play,
 )

@@ -9,9 +9,8 @@ from random import Random
 from typing import Any, Final
 
 from dubito.game import STATED, HousePolicy
+from dubito.game.words import facts_in
 
-_BEGIN: Final = "=== facts ==="
-_END: Final = "=== end of facts ==="
 _RATES: Final = ("{}_doubt_rate", "{}_bluff_rate")
 _LISTS: Final = {"prev": ("{}", "{}_cards", *_RATES), "next": ("{}", "{}_cards", *_RATES), "table": _RATES}
 
@@ -30,12 +29,7 @@ MODELS: Final[Mapping[str, HousePolicy]] = {"house-honest": _house_honest, "hous
 
 def read_facts(prompt_text: str) -> dict[str, str]:
     """The last block of facts in the text, name to value; empty if there is none."""
-    begin = prompt_text.rfind(f"{_BEGIN}\n")
-    end = prompt_text.find(f"\n{_END}", begin)
-    if begin < 0 or end < 0:
-        return {}
-    lines = prompt_text[begin + len(_BEGIN) + 1 : end].splitlines()
-    values = {name: value for name, _, value in (line.partition(": ") for line in lines)}
+    values = facts_in(prompt_text)
     for who, names in _LISTS.items():  # several facts in one line
         if who in values:
             values |= zip((name.format(who) for name in names), values.pop(who).split(), strict=False)

@@ -6,7 +6,7 @@ from typing import Any, SupportsIndex
 
 from dubito.errors import IllegalOutput
 from dubito.game import Player
-from dubito.games.openspiel.state import Look, View
+from dubito.games.openspiel.state import SeatView, View
 
 
 class OpenSpielBot(Player):
@@ -15,7 +15,7 @@ class OpenSpielBot(Player):
     `self.id` is the seat, `self.cards` what it sees at any time, `self.rng` the only randomness to use.
     """
 
-    cards: Look
+    cards: SeatView
 
     @classmethod
     def cannot_play(cls, engine: Any) -> str | None:
@@ -37,9 +37,3 @@ class OpenSpielBot(Player):
         if isinstance(action, SupportsIndex) and not isinstance(action, bool):
             return view.names.get(index(action), action)
         return action
-
-
-def missing_nodes(cls: type[Player]) -> list[str]:
-    """`act` if this class leaves it unanswered; none if its `play` is its own."""
-    unanswered = issubclass(cls, OpenSpielBot) and cls.act is OpenSpielBot.act and cls.play is OpenSpielBot.play
-    return ["act (act)"] if unanswered else []

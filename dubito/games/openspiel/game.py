@@ -7,8 +7,8 @@ from types import SimpleNamespace
 from typing import Any, Final
 
 from dubito.errors import UsageError, one_line
-from dubito.game import Choice, Family, Game, Measure, Node, Player, Results, no_rules
-from dubito.games.openspiel.bot import OpenSpielBot, missing_nodes
+from dubito.game import Choice, Family, Game, Measure, Node, Player, Results, house_contenders, no_rules, unanswered
+from dubito.games.openspiel.bot import OpenSpielBot
 from dubito.games.openspiel.engine import canonical, engine_version, load, members, range_of
 from dubito.games.openspiel.state import GAME_COUNTS, NODE, SEAT_COUNTS, State, all_names, units_of
 from dubito.games.openspiel.texts import title_of
@@ -28,7 +28,7 @@ def member(name: str) -> Game:
     if (full := canonical(engine)) != name:
         return member(full)
     seats = engine.num_players()
-    names = all_names(engine)
+    nodes = (Node(NODE, "act", Choice(all_names(engine))),)
     return Game(
         name=f"{NAME}:{name}",
         family=NAME,
@@ -40,7 +40,7 @@ def member(name: str) -> Game:
         base=OpenSpielBot,
         base_path="dubito.games.openspiel.bot.OpenSpielBot",
         fallback="UniformRandom",
-        nodes=(Node(NODE, "act", Choice(names)),),
+        nodes=nodes,
         results=_results(engine),
         deal=lambda rules, players, rng: _deal(engine, players, rng),
         deal_to_json=_deal_to_json,
@@ -48,11 +48,15 @@ def member(name: str) -> Game:
         output_from_json=_output_from_json,
         package="dubito.games.openspiel",
         plays_as="fe8e34d6e1b522b589b7f3f6a21abb61b68da9334de1d53abc91e0928dcd13e0",
-        missing=missing_nodes,
+        missing=unanswered(OpenSpielBot, nodes),
         kept_rules=SimpleNamespace,
         cannot_play=lambda cls: _cannot_play(cls, engine),
         said_of=lambda cls, settings: cls.said(engine, settings) if issubclass(cls, OpenSpielBot) else None,
-        demo=_demo(),
+        demo={
+            "games": 60,
+            "bots": ["UniformRandom", "FirstLegal"],
+            "contenders": house_contenders("random", "random"),
+        },
     )
 
 
@@ -112,18 +116,6 @@ def _results(engine: Any) -> Results:
 
 def _equal_share(total: float | None, seats: int) -> Mapping[str, float]:
     return {} if total is None else {"return": total / seats}
-
-
-def _demo() -> dict[str, Any]:
-    """Two of the house's models against those who play any game."""
-    return {
-        "games": 60,
-        "bots": ["UniformRandom", "FirstLegal"],
-        "contenders": [
-            {"bot": "OpenAIBot", "name": "chance by OpenAI's protocol", "model": "house-random", "base_url": "house"},
-            {"bot": "AnthropicBot", "name": "chance by Anthropic's", "model": "house-random", "base_url": "house"},
-        ],
-    }
 
 
 GAME: Final = Family(

@@ -13,7 +13,7 @@ from functools import cached_property, lru_cache
 from random import Random
 from typing import Any, Final, Literal
 
-from dubito.errors import IllegalOutput, RunStopped, one_line
+from dubito.errors import IllegalOutput, RunStopped, one_line, value_in_words
 from dubito.game import Ending, GameEvent
 from dubito.game.streams import SeatStreams
 from dubito.games.openspiel.engine import range_of
@@ -175,7 +175,6 @@ GAME_COUNTS: Final = ("moves",)
 SEAT_COUNTS: Final = ("moves", "units")  # the second is the return, in units above the least that there is
 _FINEST, _MOST = 1000, 1 << 31
 _SHOWN: Final = 60  # names in a sentence
-_NOTHING: Final[tuple[GameEvent, ...]] = ()
 
 
 def units_of(engine: Any) -> int:
@@ -244,9 +243,9 @@ class State:
             self._view = View(self, -1 if self.over else self.seat)
         return self._view
 
-    def cards(self, seat: int, streams: SeatStreams) -> "Look":
+    def cards(self, seat: int, streams: SeatStreams) -> "SeatView":
         """What a seat sees, for its bot."""
-        return Look(self, seat)
+        return SeatView(self, seat)
 
     def apply(self, output: Any, announce: bool = True) -> Sequence[GameEvent]:
         """An action, by name; see `game.State.apply`."""
@@ -264,13 +263,13 @@ class State:
             if len(self._at_once) == len(self._movers()):
                 self._step([self._at_once.get(seat, 0) for seat in range(len(self.moves))])
                 self._at_once = {}
-        return self._announce() if announce else _NOTHING
+        return self._announce() if announce else ()
 
     def go(self, step: Step) -> Sequence[GameEvent]:
         """Make a step, chance or not, that was made before; what is observed of it, once chance has no more to draw."""
         apply_step(self.state, step)
         self.steps.append(step)
-        return _NOTHING if self.state.is_chance_node() else self._announce()
+        return () if self.state.is_chance_node() else self._announce()
 
     def copy_of(self, output: str) -> str:
         """The output itself, which nobody can change."""
@@ -342,7 +341,7 @@ class State:
         return events
 
 
-class Look:
+class SeatView:
     """What one seat sees, at any time: its bot's `self.cards`."""
 
     def __init__(self, state: State, seat: int) -> None:
@@ -400,7 +399,7 @@ class View:
             return list(state.information_state_tensor(self.seat))
         return list(state.observation_tensor(self.seat))
 
-    def look(self, seat: int, streams: SeatStreams) -> Look:
+    def look(self, seat: int, streams: SeatStreams) -> SeatView:
         """What a seat sees at any time, as its bot has it."""
         return self._state.cards(seat, streams)
 
@@ -427,16 +426,6 @@ class View:
         if type(output) is str and output in self.names.values():
             return None
         legal = [*self.names.values()]
+        said = repr(one_line(output, 60)) if type(output) is str else value_in_words(output)
         more = f", and {len(legal) - _SHOWN:,} others" if len(legal) > _SHOWN else ""
-        return f"an action here is one of {', '.join(legal[:_SHOWN])}{more}, and not {_shown(output)}"
-
-
-def _shown(output: object) -> str:
-    """An output in a sentence; what is none of the usual kinds only by its type, since no code of it may run."""
-    if output is None or type(output) in (bool, float):
-        return str(output)
-    if type(output) is int and abs(output) < 10**9:
-        return str(output)
-    if type(output) is str:
-        return repr(one_line(output, 60))
-    return f"a value of type {type(output).__name__}"
+        return f"an action here is one of {', '.join(legal[:_SHOWN])}{more}, and not {said}"

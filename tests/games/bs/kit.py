@@ -11,7 +11,7 @@ from dubito.game.table import Entrant, Table, step
 from dubito.games.bs.bot import BSBot
 from dubito.games.bs.cards import Card
 from dubito.games.bs.engine import State, deal
-from dubito.games.bs.table import Public
+from dubito.games.bs.table import PublicState
 
 Bot = type[BSBot]
 
@@ -66,7 +66,7 @@ def held(game: State, seat: int) -> list[int]:
 
 def snapshot(game: State) -> Any:
     """All that a move may change."""
-    public = {name: deepcopy(getattr(game.public, name)) for name in Public.__slots__}
+    public = {name: deepcopy(getattr(game.public, name)) for name in PublicState.__slots__}
     piles = [(tuple(hand.cards), hand.bits) for hand in (*game.hands, game.pile)]
     names = ("seat", "over", "turns_played", "winner", "_lie")
     rest = [getattr(game, name) for name in names]

@@ -11,7 +11,7 @@ from dubito.game.find import find_bots
 from dubito.game.table import Entrant
 from dubito.games.bs.bot import BSBot
 from dubito.games.bs.cards import DECK, HandView
-from dubito.games.bs.table import Table as View
+from dubito.games.bs.table import View
 from tests.bots.test_docs import line_of_shell, name_of
 from tests.cli.kit import Shell
 from tests.experiment.kit import REPO

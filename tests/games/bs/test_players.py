@@ -18,7 +18,7 @@ from bots.manual.bs.risk_taker import RiskTaker
 from bots.manual.bs.two_card import TwoCard
 from dubito.game.streams import DealStreams
 from dubito.games.bs.bot import BSBot
-from dubito.games.bs.table import Public, Table
+from dubito.games.bs.table import PublicState, Table
 from tests.conftest import cases
 from tests.games.bs.kit import play_deal, seat_bots, with_hands
 
@@ -37,7 +37,7 @@ def table(pile: int = 0, mover_holds: int = 9, mine: int = 9, mover: int = 1, **
     hands = [mine, 9, 9, 9]
     if mover:
         hands[mover] = mover_holds
-    return Table(Public(hands, pile=pile, mover=mover, **public))
+    return Table(PublicState(hands, pile=pile, mover=mover, **public))
 
 
 @cases(

@@ -13,9 +13,10 @@ from dubito.errors import BotError
 from dubito.game import GameEvent
 from dubito.game.streams import DealStreams
 from dubito.game.table import play_game
-from dubito.games.bs.bot import BSBot, missing_nodes
+from dubito.games.bs.bot import BSBot
 from dubito.games.bs.cards import Card, DealEvent, Hand, HandView, PlayEvent, RoundEvent, TurnEvent, WinEvent
 from dubito.games.bs.engine import State
+from dubito.games.bs.game import GAME
 from dubito.games.bs.table import Table
 from tests.conftest import cases
 from tests.games.bs.kit import dealt, play_deal, seat_bots, turn, with_hands
@@ -168,8 +169,8 @@ def test_a_bot_says_which_nodes_it_leaves_unanswered() -> None:
         def play(self, view: Table) -> Any:
             return False
 
-    assert missing_nodes(BSBot) == ["cards (request_cards)", "bs (bs)"]
-    assert (missing_nodes(Half), missing_nodes(Own), missing_nodes(Player1)) == (["cards (request_cards)"], [], [])
+    assert GAME.missing(BSBot) == ["cards (request_cards)", "bs (bs)"]
+    assert [*map(GAME.missing, (Half, Own, Player1))] == [["cards (request_cards)"], [], []]
     with pytest.raises(BotError, match="request_cards of Half is not written yet"):
         play_deal([Half] * 4, 0)
 

@@ -10,10 +10,11 @@ import pytest
 from dubito.errors import UsageError
 from dubito.files import NoRules
 from dubito.game import GameEvent
+from dubito.game.words import facts_in
 from dubito.games.defuse.engine import State
 from dubito.games.defuse.facts import Notebook, Position, example_position, facts, from_json, steady_facts, to_json
 from dubito.games.defuse.knowledge import Pile, Witness
-from dubito.games.defuse.stand_in import act, place, read_facts
+from dubito.games.defuse.stand_in import act, place
 from tests.conftest import cases
 from tests.games.defuse.kit import dealt
 
@@ -227,6 +228,6 @@ def test_the_house_dodges_what_it_fears(hand: str, top: str, bottom: str, wanted
 
 
 def test_the_house_reads_the_facts_of_a_prompt() -> None:
-    values = read_facts("=== facts ===\nnode: place\nhand: 1x see\npile: 9\n=== end of facts ===\n")
+    values = facts_in("=== facts ===\nnode: place\nhand: 1x see\npile: 9\n=== end of facts ===\n")
     assert place(values) == 9
     assert place(values | {"hand": "1x skip, 1x see"}) == 0
