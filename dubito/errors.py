@@ -4,6 +4,7 @@ DubitoError
 ├── UsageError     the user's mistake, found before anything started (exit code 2)
 ├── IllegalOutput  what a bot gave back breaks the rules; raised by the engine, which knows no bot's name
 ├── BotError       the same, or an exception in a bot's method, with bot, game, deal and turn (R13)
+├── GameError      an exception in a game's own code: no player is to blame (exit code 3)
 └── RunStopped     a run that could not go on after its start: disk, a bot error (exit code 3)
 
 ToldToEnd, a KeyboardInterrupt, is a signal that ends the process. Below them are helpers for sentences.
@@ -37,6 +38,20 @@ class BotError(DubitoError):
     def __str__(self) -> str:
         return (
             f"{one_line(self.bot)} (seat {self.seat}) failed in game {self.game}, deal {self.deal}, "
+            f"turn {self.turn}: {self.reason}"
+        )
+
+
+class GameError(DubitoError):
+    """A game's own code raised, and no player is to blame: nothing goes on. All fields travel between processes."""
+
+    def __init__(self, name: str, game: int, deal: int, turn: int, reason: str) -> None:
+        super().__init__(name, game, deal, turn, reason)
+        self.name, self.game, self.deal, self.turn, self.reason = name, game, deal, turn, reason
+
+    def __str__(self) -> str:
+        return (
+            f"the code of the game {one_line(self.name)} failed in game {self.game}, deal {self.deal}, "
             f"turn {self.turn}: {self.reason}"
         )
 

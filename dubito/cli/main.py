@@ -24,7 +24,7 @@ import click
 
 from dubito import __version__
 from dubito.cli.output import note
-from dubito.errors import BotError, RunStopped, ToldToEnd, UsageError, one_line, signal_in_words, signal_of
+from dubito.errors import BotError, GameError, RunStopped, ToldToEnd, UsageError, one_line, signal_in_words, signal_of
 from dubito.game.native import engine_in_words
 
 _SENTENCE: Final = re.compile(r".*?[.!?](?=\s|$)", re.DOTALL)
@@ -176,7 +176,7 @@ def _code(arguments: Sequence[str] | None) -> int:
         return _ended(_setting_of_a_player(error) or one_line(error.format_message()), 2)
     except UsageError as error:
         return _ended(str(error), 2)
-    except (BotError, RunStopped) as error:
+    except (BotError, GameError, RunStopped) as error:
         return _ended(str(error), 3)
     except (KeyboardInterrupt, click.Abort) as error:
         number = signal_of(error.__cause__ if isinstance(error, click.Abort) else error)

@@ -23,7 +23,7 @@ from dubito.cli.calls import amount, call_options, caps_of, note_unused_addresse
 from dubito.cli.documents import RunObject
 from dubito.cli.options import GameCommand, json_option, number, server_options, spending_options
 from dubito.cli.output import GamesProgress, note, print_document, say
-from dubito.errors import BotError, RunStopped, UsageError, one_line, signal_in_words
+from dubito.errors import BotError, GameError, RunStopped, UsageError, one_line, signal_in_words
 from dubito.experiment import run as runner
 from dubito.experiment.config import Config, check, read_config
 from dubito.experiment.experiment import Experiment, labelled_by, stand_ins_in_words
@@ -114,6 +114,10 @@ def _decimal(value: float | None) -> str:
 _EDITED: Final = (
     "a bot whose file you edit is a new player: the same command will start a new run, from the first "
     "game (where --output was given, give another)"
+)
+_MENDED: Final = (
+    "whatever on_bot_error says, since no player is to blame; a game that was mended is a new one, whose runs start "
+    "from the first game"
 )
 _SHOW_CURSOR: Final = "\x1b[?25h"  # which a live line hides
 _NUMBERS: Final = ("games", "seed", "workers", "in_flight")
@@ -388,7 +392,8 @@ def exit_code(run: runner.Played, command: str = "the same command") -> int:
     if run.failure is None and not run.interrupted:
         return 0
     why = f"stopped by {signal_in_words(run.told_by)}" if run.failure is None else one_line(str(run.failure), 600)
-    then = f"; {_EDITED}" if isinstance(run.failure, BotError) else f", and {command} resumes from there"
+    edited = _EDITED if isinstance(run.failure, BotError) else _MENDED if isinstance(run.failure, GameError) else ""
+    then = f"; {edited}" if edited else f", and {command} resumes from there"
     note(f"dubito: {why}; {_kept(run)}{then}")
     return 128 + run.told_by if run.failure is None else 3
 

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field, fields, replace
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final
 
-from dubito.errors import BotError
 from dubito.experiment.experiment import Experiment, PlayerSpec
 from dubito.experiment.progress import ModelProgress, RunCourse
 from dubito.experiment.resolve import CallOptions, fallback_of, model_specs, price_of_model, settings_of
@@ -101,8 +100,9 @@ def _late_questions(
     for game in experiment.game_numbers[: max(_FIRST_GAMES, experiment.games_per_deal)]:
         if all(listener.heard for listener in listeners.values()):
             break
-        played, turns = table(game, Models(listeners)), 0
-        with suppress(BotError):  # the run will name it
+        turns = 0
+        with suppress(Exception):  # of bots, or of the game: the run will name it
+            played = table(game, Models(listeners))
             while not played.state.over and turns < _LATE:
                 step(played)
                 turns += 1

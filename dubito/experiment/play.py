@@ -8,13 +8,14 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from dubito.errors import BotError, DubitoError
+from dubito.errors import BotError, DubitoError, GameError
 from dubito.experiment.experiment import Experiment, PlayerSpec
-from dubito.game import Player
+from dubito.game import Ending, Player
 from dubito.game.bot_deadline import in_time
 from dubito.game.find import Bot, Registry
+from dubito.game.flaws import flaws_of_ending
 from dubito.game.streams import DealStreams
-from dubito.game.table import Entrant, Table, play_game, step
+from dubito.game.table import Entrant, GameCode, Table, play_game, step
 from dubito.stats.players import Statement
 from dubito.stats.tally import Outcome, Tally, outcome_of, tally_of
 
@@ -161,6 +162,7 @@ class ChunkPlayer:
         if experiment.on_bot_error == "fallback":
             self._fallback = registry.fallback
         self._forfeits = experiment.on_bot_error == "forfeit"
+        self._ending_is_sound = False  # known once a game has ended
 
     def _entrant(self, player: PlayerSpec, bot: Bot) -> Entrant:
         """Who sits down as this player; with settings or a deadline it is the class that its own file gives."""
@@ -179,31 +181,59 @@ class ChunkPlayer:
                 break
             try:
                 finished.append(self._deal(deal, played))
-            except BotError as error:
+            except (BotError, GameError) as error:
                 played.error = error
                 break
         played.deals = len(finished)
-        played.outcomes = [outcome.pack() for outcomes in finished for outcome in outcomes]
-        played.tally = tally_of(finished, self.results)
+        try:
+            played.outcomes = [outcome.pack() for outcomes in finished for outcome in outcomes]
+            played.tally = tally_of(finished, self.results)
+        except Exception:
+            for deal, outcomes in zip(deals_of(self.experiment, number, part, of), finished, strict=False):
+                for outcome in outcomes:
+                    self._check_later(outcome, deal)
+            raise
         return played
+
+    def _check_later(self, outcome: Outcome, deal: int) -> None:
+        """Raise GameError if a game that was not the first has an ending that is none."""
+        counts = [own[:-1] for own in outcome.counts]
+        ending = Ending(outcome.capped, outcome.game_counts, outcome.marks, counts)
+        for flaw in flaws_of_ending(ending, self.results, len(outcome.seats)):
+            raise GameCode(self._game, deal * self.experiment.games_per_deal, deal).fault(flaw)
 
     def _deal(self, deal: int, played: ChunkResult) -> list[Outcome]:
         streams = DealStreams(self.experiment.seed, deal)
         outcomes = []
         for lineup in lineups(self.experiment, deal, streams):
-            table = self._table(deal, lineup, streams, ())
-            game = play_game(table)
-            outcomes.append(outcome_of(game, lineup.seats, lineup.contender_seat, table.fallback_turns))
+            with GameCode(self._game, lineup.game, deal) as code:
+                table = self._table(deal, lineup, streams, ())
+                code.state = table.state
+                play_game(table)
+                outcomes.append(self._outcome(table, lineup, code))
             if table.errors and played.first_fallback is None:
                 played.first_fallback = table.errors[0]
         return outcomes
 
+    def _outcome(self, table: Table, lineup: Lineup, code: GameCode) -> Outcome:
+        """What a finished game came to; raises GameError where the first ending of all is none."""
+        if not self._ending_is_sound:
+            for flaw in flaws_of_ending(table.state.ending(), self.results, len(lineup.seats)):
+                raise code.fault(flaw)
+            self._ending_is_sound = True
+        return outcome_of(table.state, lineup.seats, lineup.contender_seat, table.fallback_turns)
+
     def game(self, deal: int, lineup: Lineup, streams: DealStreams, models: "Models") -> GamePlayed:
-        """Play one game with model players and keep its outputs; raises BotError or RunStopped."""
+        """Play one game with model players and keep its outputs; raises BotError, GameError or RunStopped."""
         from dubito.llm.decide import Journal  # late: games without models have none
 
         journal = Journal()
-        table = self.table(deal, lineup, streams, models, journal)
+        with GameCode(self._game, lineup.game, deal) as code:
+            table = self.table(deal, lineup, streams, models, journal)
+            code.state = table.state
+            return self._recorded(table, lineup, journal, code)
+
+    def _recorded(self, table: Table, lineup: Lineup, journal: "Journal", code: GameCode) -> GamePlayed:
         deal_as_json, outputs = self._game.deal_to_json(table.state), []
         statements: list[Statement] = []
         while not table.state.over:
@@ -217,7 +247,7 @@ class ChunkPlayer:
             from dubito.game.record import Forfeit  # late: games without models keep no record
 
             outputs.append(asdict(Forfeit(table.errors[0].seat)))
-        outcome = outcome_of(table.state, lineup.seats, lineup.contender_seat, table.fallback_turns)
+        outcome = self._outcome(table, lineup, code)
         record = json.dumps({**deal_as_json, "outputs": outputs}, separators=(",", ":"))
         return GamePlayed(
             lineup.game,

@@ -32,7 +32,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeVar
 
 from dubito import __version__
-from dubito.errors import BotError, RunStopped, UsageError, one_line
+from dubito.errors import BotError, GameError, RunStopped, UsageError, one_line
 from dubito.experiment.experiment import Experiment, PlayerSpec, Shard
 from dubito.experiment.play import ChunkPlayer, ChunkResult
 from dubito.game import Results
@@ -74,7 +74,8 @@ def play_chunk(
         "deals": played.deals,
         "tally": played.tally.to_json(),
         "first_fallback": played.first_fallback and played.first_fallback.args,
-        "error": played.error and played.error.args,
+        "error": played.error and [*played.error.args],
+        "of_game": isinstance(played.error, GameError),
         "stopped": played.stopped,
         "lengths": [len(row) for row in played.outcomes],
     }
@@ -96,7 +97,7 @@ def played_from(packed: bytes, results: Results) -> ChunkResult:
         [packed[first:end] for first, end in pairwise(ends)],
         tally=Tally.from_json(head["tally"], results),
         first_fallback=_error_of(head["first_fallback"]),
-        error=_error_of(head["error"]),
+        error=GameError(*head["error"]) if head["of_game"] else _error_of(head["error"]),
         stopped=head["stopped"],
     )
 

@@ -28,6 +28,7 @@ from typing import Any, Final, Literal, NamedTuple
 import dubito
 from dubito.errors import UsageError, one_line, suggestion
 from dubito.game import Family, Game, Player
+from dubito.game.flaws import flaws_of
 from dubito.game.native import compiled_twin
 
 
@@ -153,6 +154,9 @@ def _load_game(folder: Path) -> Game | Family:
         raise UsageError(f"{one_line(str(file))} defines no game: it needs `GAME = Game(...)` of dubito.game")
     if game.name != folder.name:
         raise UsageError(f"{one_line(str(file))}: the game is named {game.name!r}: name it as its folder")
+    if isinstance(game, Game) and folder.parent != _OWN:
+        for flaw in flaws_of(game):
+            raise UsageError(f"{one_line(str(file))}: {flaw}")
     return game
 
 

@@ -1,16 +1,18 @@
 """A game with players at the table: seated and told by `Table`, asked for moves by `step`; neither trusts any.
 
 Whatever a bot does wrong (R13) becomes a BotError with its name. With neither fallback nor forfeits it is raised; else
-it is kept, and the fallback makes that one move on its own stream, or the game is forfeited.
+it is kept, and the fallback makes that one move on its own stream, or the game is forfeited. What the game's own code
+raises is nobody's move: `GameCode` makes a GameError of it, and nothing is played on.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from importlib import import_module
 from typing import Any, Protocol, cast
 
-from dubito.errors import BotError, IllegalOutput, RunStopped, one_line
-from dubito.game import GameEvent, Player, Seating, State, fallback_for, make_player
+from dubito.errors import BotError, DubitoError, GameError, IllegalOutput, RunStopped, one_line
+from dubito.game import Game, GameEvent, Player, Seating, State, fallback_for, make_player
 from dubito.game.streams import DealStreams
 
 
@@ -83,12 +85,15 @@ class Table:
 
     def failed(self, seat: int, turn: int, reason: str) -> None:
         """Name the bot's error at this turn, counted from 1: raise it, or keep it where the table says what follows."""
-        error = BotError(self.entrants[seat].name, seat, self.number, self.deal, turn, reason)
+        error = self.error(seat, turn, reason)
         if self._fallback is None and not self.forfeits:
             raise error
         self.errors.append(error)
         if self.forfeits and not self.state.over:
             cast(_Forfeitable, self.state).forfeit(seat)
+
+    def error(self, seat: int, turn: int, reason: str) -> BotError:
+        return BotError(self.entrants[seat].name, seat, self.number, self.deal, turn, reason)
 
     def tell(self, events: Sequence[GameEvent], turn: int) -> None:
         """Let everyone observe who is in the game at that moment; a winner sees its win, then no more (R26)."""
@@ -120,21 +125,39 @@ def step(table: Table, announce: bool = False) -> tuple[Any, Sequence[Any]]:
         announce = True
     player = table.players[seat]
     if player is not None:
+        view = state.view()
         try:
-            output = player.play(state.view())
-            events = state.apply(output, announce)
+            output = player.play(view)
         except BaseException as error:  # see _blame
             table.failed(seat, state.turns_played + 1, _blame("play", error))
         else:
-            if announce:
-                output = state.copy_of(output)  # its lists are the bot's own, who may change them when it observes
-                table.tell(events, state.turns_played)
-            return output, events
+            try:
+                events = state.apply(output, announce)
+            except IllegalOutput as error:
+                table.failed(seat, state.turns_played + 1, one_line(str(error)))
+            else:
+                if announce:
+                    output = state.copy_of(output)  # its lists are the bot's own, who may change them when it observes
+                    table.tell(events, state.turns_played)
+                return output, events
     if state.over:  # forfeited
         return None, []
+    return _stood_in(table, seat, announce)
+
+
+def _stood_in(table: Table, seat: int, announce: bool) -> tuple[Any, Sequence[Any]]:
+    """The same move by the fallback; raises BotError where that fails too, and nobody is left to play it."""
+    state = table.state
     table.fallback_turns[seat] += 1
-    output = table.substitute(seat).play(state.view())
-    events = state.apply(output, announce)
+    view, turn = state.view(), state.turns_played + 1
+    try:
+        output = table.substitute(seat).play(view)
+    except BaseException as error:  # see _blame
+        raise table.error(seat, turn, f"its fallback failed too: {_blame('play', error)}") from None
+    try:
+        events = state.apply(output, announce)
+    except IllegalOutput as error:
+        raise table.error(seat, turn, f"its fallback failed too: {one_line(str(error))}") from None
     table.tell(events, state.turns_played)
     return output, events
 
@@ -170,3 +193,37 @@ def _describe(method: str, error: BaseException) -> str:
     last = traceback.extract_tb(error.__traceback__)[-1]
     where = one_line(f"({last.filename.rsplit('/', 1)[-1]}, line {last.lineno})")
     return f"{method} raised {one_line(type(error).__name__)}: {text} {where}"
+
+
+class GameCode:
+    """Within, what the code of a game raises becomes a GameError that names the last of its lines that was run.
+
+    What is raised on purpose passes, and so does what is raised where none of the game's lines was run.
+    """
+
+    def __init__(self, game: Game, number: int, deal: int) -> None:
+        self._game, self._number, self._deal = game, number, deal
+        self.state: Any = None  # once it is dealt
+
+    def __enter__(self) -> "GameCode":
+        return self
+
+    def __exit__(self, kind: object, error: BaseException | None, where: object) -> None:
+        if not isinstance(error, Exception) or isinstance(error, DubitoError):
+            return
+        import traceback  # late, as above
+
+        folder = str(import_module(self._game.package).__path__[0])
+        own = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename.startswith(folder)]
+        if own:
+            last = own[-1]
+            place = f"{folder.rsplit('/', 1)[-1]}/{last.filename.rsplit('/', 1)[-1]}, line {last.lineno}: {last.line}"
+            raise self.fault(f"{last.name} raised {type(error).__name__}: {error} ({place})") from error
+
+    def fault(self, reason: str) -> GameError:
+        """What is wrong, as the error that stops the game."""
+        try:
+            turn = self.state.turns_played + 1 if self.state else 0
+        except Exception:  # it is half made
+            turn = 0
+        return GameError(self._game.name, self._number, self._deal, turn, one_line(reason, 600))

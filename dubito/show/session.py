@@ -13,7 +13,7 @@ from dubito.game.bot_deadline import in_time
 from dubito.game.find import Registry
 from dubito.game.record import Forfeit, make_move, records_of
 from dubito.game.streams import DealStreams
-from dubito.game.table import Entrant, Table, step
+from dubito.game.table import Entrant, GameCode, Table, step
 from dubito.game.words import Label, labels
 
 if TYPE_CHECKING:
@@ -56,6 +56,8 @@ class Session(Iterator[Moment]):
         self.outputs: list[Any] = []  # of a game that is recorded, as the game writes them
         self._errors: Sequence[BotError] = table.errors if table else ()
         self._read, self._forfeits = 0, table is not None and table.forfeits
+        self._code = GameCode(game, table.number if table else 0, table.deal if table else 0)
+        self._code.state = state
         self._recorder = None if rules is None else records_of(game).recorder(state, rules)
 
     @property
@@ -67,7 +69,8 @@ class Session(Iterator[Moment]):
         seat, turn, output = self.state.seat, self.state.turns_played + 1, None
         events: Sequence[Any] = ()
         if not self._forfeits or len(self._errors) == self._read:  # else by who only observed, or sat down
-            output, events = self.move()
+            with self._code:
+                output, events = self.move()
         faults: list[str] = []
         if output is None or len(self._errors) > self._read:
             errors = self._errors[self._read :]
@@ -150,7 +153,8 @@ class BotsGame:
 
     def dealt(self) -> Any:
         """The game just dealt, the same each time."""
-        return self.game.deal(self.rules, len(self.names), DealStreams(self.seed, self.deal).deck())
+        with GameCode(self.game, self.number or 0, self.deal):
+            return self.game.deal(self.rules, len(self.names), DealStreams(self.seed, self.deal).deck())
 
     def begin(self, hear: "Callable[[Thought], None]" = lambda thought: None) -> Session:
         """Seat everybody; `hear` is told what models think, and what it raises ends the game. Raises BotError.

@@ -1,0 +1,150 @@
+"""What is wrong with a game's own facts: with its `Game` when it is found, with its `Ending` when a game is over.
+
+Each flaw is a clause that names the fact and says what it should be; the first one is what stops a command, and
+`dubito games check` tells all of them.
+"""
+
+from collections.abc import Collection, Iterator
+from importlib.util import find_spec
+from typing import Any, get_args
+
+from dubito.errors import one_line
+from dubito.game import Answer, Ending, Game, LineupKind, Node, Player, Results
+
+
+def flaws_of(game: Game) -> Iterator[str]:
+    """What of this game cannot be, fact by fact."""
+    if not (isinstance(game.summary, str) and game.summary and len(game.summary.splitlines()) == 1):
+        yield "summary is to be one line that says what the game is"
+    if not _package_is_there(game.package):
+        yield "package does not say where its modules are: write package=__package__"
+    least, most = game.seats if isinstance(game.seats, tuple) and len(game.seats) == 2 else (0, 0)
+    if not (type(least) is type(most) is int and 1 <= least <= most):
+        yield f"seats is {_shown(game.seats)}, but is to be the fewest and the most, as (2, 4)"
+    if game.lineup not in get_args(LineupKind):
+        yield f"lineup is {_shown(game.lineup)}, but is to be one of {', '.join(get_args(LineupKind))}"
+    yield from _of_rules(game)
+    yield from _of_nodes(game)
+    yield from _of_results(game)
+
+
+def _shown(value: object) -> str:
+    return one_line(repr(value), 60)
+
+
+def _package_is_there(package: str) -> bool:
+    try:
+        return bool(package) and find_spec(package) is not None
+    except (ImportError, ValueError):
+        return False
+
+
+def _of_rules(game: Game) -> Iterator[str]:
+    try:
+        rules = game.rules()
+    except Exception as error:  # foreign code
+        yield f"rules() raises {type(error).__name__}: {one_line(str(error), 200)}: every rule needs a default"
+        return
+    if not hasattr(rules, "model_dump"):
+        yield f"rules() gives {_shown(rules)}, but is to give a model of pydantic's"
+
+
+def _of_nodes(game: Game) -> Iterator[str]:
+    if not (isinstance(game.base, type) and issubclass(game.base, Player)):
+        yield f"base is {_shown(game.base)}, but is to be a class that inherits from dubito.game.Player"
+    names = [node.name for node in game.nodes if isinstance(node, Node)]
+    if not names or len(names) < len(game.nodes):
+        yield "nodes is to hold at least one Node, and nothing else"
+    if len({*names}) < len(names):
+        yield f"two nodes have one name: {', '.join(names)}"
+    for node in game.nodes:
+        if isinstance(node, Node):
+            if not isinstance(node.answer, Answer):
+                yield f"node {node.name}: its answer is {_shown(node.answer)}, no kind of answer of dubito.game"
+            if not (game.walk or game.base is Player or callable(getattr(game.base, node.method, None))):
+                yield f"node {node.name}: {game.base.__name__} has no method {node.method}()"
+
+
+def _of_results(game: Game) -> Iterator[str]:
+    results = game.results
+    if len(results.endings) != len(results.buckets):
+        yield f"results: {len(results.endings)} endings for {len(results.buckets)} buckets: each bucket has its ending"
+    keys = [measure.key for measure in results.measures]
+    if not keys:
+        yield "results: measures is empty, but the first one ranks"
+    for measure in results.measures:
+        if measure.count:
+            yield from _unknown(f"measure {measure.key}: count", [measure.count], results.seat_counts, "seat_counts")
+        elif len(measure.values) != len(results.buckets):
+            yield f"results: measure {measure.key} has {len(measure.values)} values for {len(results.buckets)} buckets"
+        elif not 0 <= min(measure.values) <= max(measure.values) <= measure.scale:
+            yield f"results: measure {measure.key} has a value outside of 0 to its scale, {measure.scale}"
+    if not results.headline:
+        yield "results: headline is empty, but pairs and seats are told of it"
+    yield from _unknown("headline", results.headline, keys, "measures")
+    yield from _unknown("scoreboard", results.scoreboard, results.buckets, "buckets")
+    yield from _unknown("averaged", results.averaged, results.seat_counts, "seat_counts")
+    for habit in results.habits:
+        yield from _unknown(f"habit {habit.key}", [habit.count, habit.of], results.seat_counts, "seat_counts")
+    habits = [habit.key for habit in results.habits]
+    yield from _unknown("charted", results.charted, habits, "habits")
+    yield from _unknown("lies", [results.lies] if results.lies else [], habits, "habits")
+    yield from _unknown("lie_nodes", results.lie_nodes, [node.name for node in game.nodes], "nodes")
+    yield from _unknown("unfinished", [results.unfinished] if results.unfinished else [], results.buckets, "buckets")
+    if not results.game_counts:
+        yield "results: game_counts is empty, but its first one is the turns"
+
+
+def _unknown(fact: str, said: Collection[str], known: Collection[str], where: str) -> Iterator[str]:
+    for name in said:
+        if name not in known:
+            yield f"results: {fact} names {_shown(name)}, which is none of {where} ({', '.join(known) or 'empty'})"
+
+
+def flaws_of_ending(ending: Any, results: Results, seats: int) -> Iterator[str]:
+    """What of the ending of a game with so many seats cannot be."""
+    if not isinstance(ending, Ending):
+        yield f"ending() gives {_shown(ending)}, but is to give an Ending"
+        return
+    if len(ending.game_counts) != len(results.game_counts):
+        yield f"ending() has {len(ending.game_counts)} game_counts, but the game counts {_named(results.game_counts)}"
+    if len(ending.marks) != seats:
+        yield f"ending() has {len(ending.marks)} marks for {seats} seats"
+    if len(ending.counts) != seats:
+        yield f"ending() has counts for {len(ending.counts)} of {seats} seats"
+    for seat, counts in enumerate(ending.counts):
+        if len(counts) != len(results.seat_counts):
+            yield f"ending() has {len(counts)} counts of seat {seat}, but seats count {_named(results.seat_counts)}"
+            return
+    if not all(type(number) is int and number >= 0 for number in _numbers(ending)):
+        wrong = next(number for number in _numbers(ending) if not (type(number) is int and number >= 0))
+        yield f"ending() has {_shown(wrong)}, but marks and counts are whole numbers from 0"
+        return
+    yield from _of_buckets(ending, results)
+
+
+def _named(counts: Collection[str]) -> str:
+    return f"{len(counts)} ({', '.join(counts)})"
+
+
+def _numbers(ending: Ending) -> Iterator[Any]:
+    yield from ending.game_counts
+    yield from ending.marks
+    for counts in ending.counts:
+        yield from counts
+
+
+def _of_buckets(ending: Ending, results: Results) -> Iterator[str]:
+    for mark, counts in zip(ending.marks, ending.counts, strict=False):
+        try:
+            bucket = results.bucket(mark, ending.capped)
+        except Exception as error:  # foreign code
+            yield f"results: bucket raises {type(error).__name__}: {one_line(str(error), 60)} for the mark {mark}"
+            return
+        if not (type(bucket) is int and 0 <= bucket < len(results.buckets)):
+            yield f"results: bucket is {_shown(bucket)} for the mark {mark}, but buckets has {len(results.buckets)}"
+            return
+        for measure, value in zip(results.measures, results.measured(bucket, [*counts, 0]), strict=True):
+            if not 0 <= value <= measure.scale:
+                yield f"results: measure {measure.key} is {value} for the mark {mark}, outside of 0 to {measure.scale}"
+                return

@@ -1,0 +1,166 @@
+"""Mistakes of a game's author: each is one sentence that names the fact and where it stands; no player is blamed."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.cli.kit import Shell
+from tests.games.kit import write_kuhn
+
+GAME = Path("games/kuhn/game.py")
+
+FACTS = {  # of `Game`, found with the game: what stands in the guide, what stands there now, what is said
+    "no package": ("package=__package__,", "", "package does not say where its modules are: write package=__package__"),
+    "long summary": ("two seats, one bet", "two\\nseats", "summary is to be one line that says what the game is"),
+    "seats": ("seats=(2, 2)", "seats=2", "seats is 2, but is to be the fewest and the most, as (2, 4)"),
+    "fewer than fewest": ("seats=(2, 2)", "seats=(3, 2)", "seats is (3, 2), but is to be the fewest and the most"),
+    "lineup": ('"ordered_pairs"', '"pairs"', "lineup is 'pairs', but is to be one of uniform, distinct, ordered_pairs"),
+    "a rule without default": (
+        '"""There is nothing to vary."""',
+        "chips: int",
+        "rules() raises ValidationError: 1 validation error",
+    ),
+    "no rules": ("rules=KuhnRules", "rules=dict", "rules() gives {}, but is to give a model of pydantic's"),
+    "no base": ("base=KuhnBot", "base=KuhnView", "base is <class 'games.kuhn.game.KuhnView'>, but is to be a class"),
+    "no nodes": ('(Node("act", "act", Choice(("pass", "bet"))),)', "()", "nodes is to hold at least one Node"),
+    "a node's method": ('Node("act", "act"', 'Node("act", "move"', "node act: KuhnBot has no method move()"),
+    "a node's answer": (
+        'Choice(("pass", "bet"))',
+        '("pass", "bet")',
+        "node act: its answer is ('pass', 'bet'), no kind",
+    ),
+    "endings": ('"lost one", "lost two"),', '"lost one"),', "results: 3 endings for 4 buckets"),
+    "values": ("(4, 3, 1, 0)", "(4, 3, 1)", "results: measure chips has 3 values for 4 buckets"),
+    "values above the scale": ("scale=4", "scale=3", "results: measure chips has a value outside of 0 to its scale, 3"),
+    "headline": (
+        'headline=("chips",)',
+        'headline=("coins",)',
+        "results: headline names 'coins', which is none ",
+    ),
+    "no headline": ('headline=("chips",)', "headline=()", "results: headline is empty"),
+    "averaged": (
+        'meaning="',
+        'averaged=("calls",), meaning="',
+        "results: averaged names 'calls', which is none ",
+    ),
+    "charted": (
+        'meaning="',
+        'charted=("calls",), meaning="',
+        "results: charted names 'calls', which is none ",
+    ),
+    "a lie's node": (
+        'meaning="',
+        'lie_nodes=("bluff",), meaning="',
+        "results: lie_nodes names 'bluff', which is ",
+    ),
+    "no turns": ('game_counts=("turns",)', "game_counts=()", "results: game_counts is empty, but its first one is the"),
+}
+
+
+def mistaken(old: str, new: str) -> None:
+    """The guide's game with a mistake in it."""
+    write_kuhn(Path.cwd())
+    text = GAME.read_text()
+    assert text.count(old) == 1
+    GAME.write_text(text.replace(old, new))
+
+
+@pytest.mark.parametrize(("old", "new", "sentence"), FACTS.values(), ids=FACTS)
+def test_a_fact_that_cannot_be_is_said_before_anything_starts(shell: Shell, old: str, new: str, sentence: str) -> None:
+    mistaken(old, new)
+    said = shell("run", "--game", "kuhn", "--games", "4", "--output", "r")
+    assert (said.code, said.out, said.err.count("\n")) == (2, "", 1)
+    assert f"games/kuhn/game.py: {sentence}" in said.err
+    assert not Path("r").exists()
+
+
+COUNTS = '[(self.acts[seat::2].count("bet"),) for seat in (0, 1)]'
+CODE = {  # of its own code, which stops a run in order: where it is, and what is said
+    "apply": (
+        "self.acts.append(output)",
+        "self.acts.insert(output)",
+        "deal 0, turn 1: apply raised TypeError: insert expected 2 arguments, got 1 (kuhn/game.py, line",
+    ),
+    "apply, half way": (
+        "        return [event]",
+        "        if len(self.acts) == 2:\n            raise KeyError(output)\n        return [event]",
+        "deal 0, turn 3: apply raised KeyError: ",
+    ),
+    "view": ("return KuhnView(self.acts)", "return KuhnView()", "turn 1: view raised TypeError: "),
+    "over": (
+        "return tuple(self.acts) in ENDS",
+        "return self.acts in ENDS",
+        "over raised TypeError: unhashable",
+    ),
+    "deal": ("chance.sample(range(3), seats)", "chance.sample(range(1), seats)", "turn 0: deal raised ValueError: "),
+    "ending": (
+        "chips = int(",
+        "chips = inte(",
+        "ending raised NameError: name 'inte' is not defined (kuhn/",
+    ),
+    "no ending": ("return Ending(False, ", "return (False, ", "ending() gives (False, (2,), ["),
+    "too few counts": (COUNTS, COUNTS.replace("(0, 1)", "(0,)"), "ending() has counts for 1 of 2 seats"),
+    "too many counts": (
+        COUNTS,
+        COUNTS.replace('("bet"),', '("bet"), 0'),
+        "ending() has 2 counts of seat 0, but ",
+    ),
+    "no turns": ("(len(self.acts),), marks", "(), marks", "ending() has 0 game_counts, but the game counts 1 (turns)"),
+    "a negative mark": ("[2 + chips", "[chips - 4", "ending() has -"),
+    "too few marks": (
+        "for seat in (0, 1)]\n        return",
+        "for seat in (0,)]\n        return",
+        "ending() has 1 marks for 2",
+    ),
+    "half a mark": ("[2 + chips", "[2.0 + chips", "ending() has 3.0, but marks and counts are whole numbers from 0"),
+    "no such bucket": ("{4: 0, 3: 1,", "{4: 7, 3: 7,", "results: bucket is 7 for the mark "),
+    "no bucket": ("{4: 0, 3: 1, 1: 2, 0: 3}", "{9: 0}", "results: bucket raises KeyError: "),
+}
+
+
+@pytest.mark.parametrize("then", ["stop", "fallback"])
+@pytest.mark.parametrize(("old", "new", "sentence"), CODE.values(), ids=CODE)
+def test_code_that_fails_stops_the_run_and_blames_the_game(
+    shell: Shell, old: str, new: str, sentence: str, then: str
+) -> None:
+    mistaken(old, new)
+    said = shell("run", "--game", "kuhn", "--games", "8", "--on-bot-error", then, "--output", "r")
+    assert said.code == 3
+    (line,) = [line for line in said.err.splitlines() if line.startswith("dubito: ")]
+    assert line.startswith("dubito: the code of the game kuhn failed in game ")
+    assert sentence in line
+    assert not re.search("Coin|Careful", line)
+
+
+def test_a_later_ending_that_is_none_is_the_games_too(shell: Shell) -> None:
+    mistaken("[2 + chips", "[(2 if len(self.acts) < 3 else -4) + chips")
+    said = shell("run", "--game", "kuhn", "--games", "40", "--output", "r")
+    assert said.code == 3
+    assert "the code of the game kuhn failed in game " in said.err
+    assert "but marks and counts are whole numbers from 0" in said.err
+
+
+def test_what_a_model_is_asked_for_is_the_games_too(shell: Shell) -> None:
+    mistaken("self.acts.append(output)", "self.acts.insert(output)")
+    said = shell("run", "--game", "kuhn", "--games", "4", "--contenders", "house:house-random@plain", "--output", "r")
+    assert said.code == 3
+    assert "the code of the game kuhn failed in game 0, deal 0, turn 1: apply raised TypeError: " in said.err
+
+
+def test_a_game_that_is_watched_says_it_too(shell: Shell) -> None:
+    mistaken("self.acts.append(output)", "self.acts.insert(output)")
+    said = shell("watch", "--game", "kuhn", "Coin", "Careful")
+    assert said.code == 3
+    assert said.err.startswith(
+        "dubito: the code of the game kuhn failed in game 0, deal 0, turn 1: apply raised TypeError"
+    )
+
+
+def test_a_fallback_that_fails_is_named(shell: Shell) -> None:
+    write_kuhn(Path.cwd())
+    for bot in Path("bots/manual/kuhn").iterdir():
+        bot.write_text(bot.read_text().replace('"bet"', '"raise"'))
+    said = shell("run", "--game", "kuhn", "--games", "40", "--on-bot-error", "fallback", "--output", "r")
+    assert said.code == 3
+    assert ": its fallback failed too: say pass or bet" in said.err
