@@ -207,12 +207,10 @@ class Measure:
 
     @property
     def titled(self) -> str:
-        """The title with its unit."""
         return self.title if self.span else f"{self.title} %"
 
     @property
     def named(self) -> str:
-        """The name with its unit."""
         return self.name if self.span else f"{self.name}, %"
 
 
@@ -258,7 +256,6 @@ class Results:
     stated: str = ""  # of what models state the probability, in words
 
     def ended_in_words(self, mark: int, capped: bool) -> str:
-        """How the game ended for a seat."""
         return self.ended(mark, capped) if self.ended else self.endings[self.bucket(mark, capped)]
 
     @cached_property
@@ -285,7 +282,6 @@ class Results:
         return tuple(zip(*(measure.values for measure in self.measures), strict=True))
 
     def measured(self, bucket: int, counts: Sequence[int]) -> tuple[int, ...]:
-        """Every measure of a seat, by its bucket and its counts."""
         if self.by_bucket is not None:
             return self.by_bucket[bucket]
         return tuple(
@@ -294,11 +290,9 @@ class Results:
         )
 
     def measure(self, key: str) -> Measure:
-        """The measure of that key."""
         return self.measures[self.place(key)]
 
     def habit(self, key: str) -> Habit:
-        """The habit of that key."""
         return next(habit for habit in self.habits if habit.key == key)
 
     def place(self, key: str) -> int:

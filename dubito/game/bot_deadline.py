@@ -56,7 +56,6 @@ def in_time(cls: type[P], seconds: float, nodes: Sequence[Node]) -> type[P]:
 
 
 def _call(seconds: float, letters: Mapping[str, str], method: str, call: Callable[[], T]) -> T:
-    """What the call returns, if it does in time."""
     running, reason, rings = True, "", 0
 
     def ring(_: int, frame: FrameType | None) -> None:

@@ -80,7 +80,6 @@ class Records(Protocol):
 
 
 def records_of(game: Game) -> Records:
-    """The records of a game."""
     module = game.module("record")
     return _PlainRecords(game) if module is None else cast(Records, module)
 
@@ -138,17 +137,16 @@ class PositionFile(Generic[P]):
     usual: bool = True  # whether an item tells what in it is as usual
 
     def to_json(self, position: P) -> str:
-        """The position as a file."""
         content: dict[str, Any] = {"format": self.format}
         lists = []
         for each in fields(cast(Any, position)):
             content[each.name] = value = getattr(position, each.name)
             if isinstance(value, tuple) and value and is_dataclass(value[0]):
                 lists.append(each.name)
-                content[each.name] = [*map(self._told, value)]
+                content[each.name] = [*map(self._item, value)]
         return as_lines(content, lists)
 
-    def _told(self, item: Any) -> dict[str, Any]:
+    def _item(self, item: Any) -> dict[str, Any]:
         usual = {} if self.usual else {each.name: each.default for each in fields(item)}
         return {key: value for key, value in asdict(item).items() if key not in usual or value != usual[key]}
 
@@ -189,8 +187,6 @@ def _format() -> TypeAdapter[GameRecord]:
 
 
 class _Recorder:
-    """Collects what a record holds."""
-
     def __init__(self, game: Game, state: State, rules: Mapping[str, Any]) -> None:
         self._game, self._state, self._rules = game, state, dict(rules)
         self._teller = words_of(game).Teller(state, seat_label)
@@ -200,7 +196,6 @@ class _Recorder:
         self.story: list[str] = []
 
     def add(self, turn: int, output: Any, events: Sequence[Any]) -> None:
-        """Keep one move, or the forfeit that ended the game."""
         if isinstance(output, Forfeit):
             self.outputs.append(asdict(output))
             self.story.append(f"turn {turn}: {forfeit_in_words(output.seat, seat_label, self._game)}")
@@ -218,7 +213,6 @@ class _Recorder:
     def record(
         self, state: State, players: Sequence[str], seed: int, deal: int, number: int | None = None
     ) -> GameRecord:
-        """The finished game."""
         story = [*self.story, *self.end()]
         name, rules, dealt = self._game.name, self._rules, self.dealt
         return GameRecord(name, list(players), rules, seed, deal, dealt, self.outputs, story, number)
@@ -231,15 +225,12 @@ class _PlainRecords:
         self._game = game
 
     def recorder(self, state: State, rules: Mapping[str, Any]) -> _Recorder:
-        """A recorder of a game just dealt."""
         return _Recorder(self._game, state, rules)
 
     def dump(self, record: GameRecord) -> str:
-        """The record as JSON."""
         return record_as_lines(record, {"outputs", "story"})
 
     def load(self, text: str) -> GameRecord:
-        """The inverse; raises UsageError."""
         try:
             record = _format().validate_json(text)
             if record.game != self._game.name:
@@ -265,7 +256,6 @@ class _PlainRecords:
         yield from recorder.end() if state.over else ["The outputs end before the game does."]
 
     def opened(self, record: GameRecord) -> tuple[State, Iterator[Any]]:
-        """The game as its seed deals it, and its outputs."""
         game = self._game
         streams = DealStreams(record.seed, record.deal)
         state = game.deal(game.rules(**record.rules), len(record.players), streams.deck())

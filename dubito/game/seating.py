@@ -54,7 +54,6 @@ class Player(Generic[Held]):
         self._rng = rng
 
     def play(self, view: Any) -> Any:
-        """Decide this move."""
         raise NotImplementedError(f"{type(self).__name__} has no play()")
 
     def observe(self, event: Any) -> None:

@@ -54,13 +54,10 @@ class SeatStreams:
         return self._fallback
 
     def for_fallback(self) -> "SeatStreams":
-        """The streams of whoever plays in the bot's place: all draws come from the fallback's."""
         return SeatStreams(self._seeds, self.fallback, self.fallback)
 
 
 class DealStreams:
-    """All streams of one deal of one run."""
-
     def __init__(self, seed: int, deal: int) -> None:
         text = f"dubito streams 1: seed {seed}, deal {deal}"
         self._seeds = shake_256(text.encode()).digest(_STREAMS * _SEED_BYTES)

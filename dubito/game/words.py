@@ -268,8 +268,6 @@ def forfeit_in_words(seat: int, label: Label, game: Game) -> str:
 
 
 class _PlainTeller:
-    """Tells a game by its outputs, as they are kept."""
-
     def __init__(self, words: Words, game: Game, state: State, label: Label) -> None:
         self._words, self._game, self._state, self._label = words, game, state, label
         self._dealt = json.dumps(game.deal_to_json(state), ensure_ascii=False)

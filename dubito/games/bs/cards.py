@@ -71,12 +71,10 @@ class Hand:
         return cards, bits
 
     def add(self, cards: Sequence[Card], bits: int) -> None:
-        """Take cards up, behind those that are there."""
         self.cards += cards
         self.bits |= bits
 
     def drop(self, cards: Sequence[Card], bits: int) -> None:
-        """Put down cards that are held."""
         for card in cards:
             self.cards.remove(card)
         self.bits ^= bits
@@ -116,11 +114,9 @@ class HandView:
         return f"HandView({[card.number for card in self._hand.cards]})"
 
     def count(self, number: int) -> int:
-        """How many cards of that number are held."""
         return (self._hand.bits >> COPIES * number & 15).bit_count()
 
     def of(self, number: int) -> list[Card]:
-        """The cards of that number, in the order drawn."""
         if not self._hand.bits >> COPIES * number & 15:
             return []
         return [card for card in self._hand.cards if card[0] == number]

@@ -33,8 +33,6 @@ _ASKED_NEXT: Final = ((None, 2, 3, None), (2, None, 3, None), (1, 3, None, None)
 
 @dataclass(slots=True)
 class SeatCounts:
-    """What a game counts for one seat."""
-
     cards: int = 0  # held at the end
     plays: int = 0
     cards_played: int = 0
@@ -80,15 +78,12 @@ class State:
 
     @property
     def start(self) -> GameEvent:
-        """The deal; asked for while no card has moved."""
         return DealEvent(tuple(self.public.hands))
 
     def view(self) -> View:
-        """The table as the seat to move sees it."""
         return self._views[self.seat]
 
     def cards(self, seat: int, streams: SeatStreams) -> HandView:
-        """What a seat holds, for its bot; there is nothing in it to draw."""
         return HandView(self.hands[seat])
 
     def apply(self, output: Any, announce: bool = True) -> Sequence[GameEvent]:
@@ -115,7 +110,6 @@ class State:
         return self._end_turn(announce)
 
     def copy_of(self, output: bool | Sequence[Card]) -> bool | list[Card]:
-        """A copy of an output that was applied."""
         return output if isinstance(output, bool) else list(output)
 
     def forfeit(self, seat: int) -> None:

@@ -65,19 +65,18 @@ def _ending(seen: Seen, own: int) -> str:
         return f"Nobody accuses it: {counted(turn.pile or 0)} on the pile."
     who = f"seat {accuser} accuses it" if accuser != own else "Your accusation counts"
     taker = seen.mover if seen.lie else accuser
-    take = f"you take the pile: {_shown(seen.shown)}" if taker == own else f"seat {taker} takes the pile"
+    take = (
+        f"you take the pile: {', '.join(map(_laid_in_words, seen.shown))}"
+        if taker == own
+        else f"seat {taker} takes the pile"
+    )
     if not seen.lie:
         return f"{who}, and it was honest: {take}."
     card = f"a card of seat {accuser} is the new pile" if accuser != own else f"your {turn.lost} is the new pile"
     return f"{who}, and it was a lie: {take}; {card}."
 
 
-def _shown(shown: Iterable[Laid]) -> str:
-    """What was taken up, from the bottom, with who put it there."""
-    return ", ".join(_part(laid) for laid in shown)
-
-
-def _part(laid: Laid) -> str:
+def _laid_in_words(laid: Laid) -> str:
     how = "drawn" if laid.number is None else f"as {laid.number}s"
     return f"{numbers(sorted(laid.cards))} of seat {laid.seat} ({how})"
 
@@ -282,7 +281,6 @@ def facts(position: Position) -> dict[str, Any]:
 
 
 def steady_facts() -> frozenset[str]:
-    """The facts that stay the same for one seat through a whole game."""
     return frozenset(_rules_in_words(BSRules())) | {"seat"}
 
 
@@ -337,7 +335,6 @@ def _hand(position: Position, witness: Witness) -> dict[str, Any]:
 
 
 def _table(position: Position, witness: Witness) -> dict[str, Any]:
-    """The turn that is not over."""
     number, mover = position.number, position.mover
     played = position.turns[-1].n_cards if position.node == "bs" else None
     placed = witness.placed(number)

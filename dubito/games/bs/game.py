@@ -16,8 +16,6 @@ from dubito.games.bs.table import SEATS
 if TYPE_CHECKING:
     from dubito.games.bs.witness import BSRules
 
-WINS, LOSSES, UNFINISHED = range(3)  # places in the buckets
-
 
 def _rules(**said: Any) -> "BSRules":
     from dubito.games.bs.witness import BSRules  # late: whoever lists bots or games needs no pydantic
@@ -31,21 +29,12 @@ def _deal(rules: "BSRules", seats: int, rng: Random) -> State:
     return deal(rules.max_rounds, rng)
 
 
-def _deal_to_json(state: State) -> dict[str, Any]:
-    """The hands by seat, each card as its place in the deck, 4 * number + copy."""
-    return {"hands": [_places(hand.cards) for hand in state.hands]}
-
-
 def _places(cards: Sequence[Card]) -> list[int]:
+    """In the deck."""
     return [COPIES * number + copy for number, copy in cards]
 
 
-def _output_to_json(output: bool | Sequence[Card]) -> bool | list[int]:
-    return output if isinstance(output, bool) else _places(output)
-
-
 def _output_from_json(value: Any) -> bool | list[Card]:
-    """Raises UsageError for what no play can have been written as."""
     if isinstance(value, bool):
         return value
     if not isinstance(value, list) or not all(type(place) is int and 0 <= place < len(DECK) for place in value):
@@ -69,11 +58,6 @@ def _output_of(node: str, answer: Any, cards: HandView) -> Any:
     return output
 
 
-def _answer_of(node: str, output: bool | Sequence[Card]) -> bool | list[int]:
-    """The inverse, in numbers."""
-    return output if isinstance(output, bool) else [card.number for card in output]
-
-
 def short_of(number: int, held: int, wanted: int) -> str:
     """Why so many cards of a number cannot be played."""
     if not held:
@@ -89,14 +73,10 @@ def _lie(state: State, output: bool | Sequence[Card]) -> Lie | None:
     return "chosen" if any(card.number == number for card in state.hands[state.seat].cards) else "forced"
 
 
-def _bucket(mark: int, capped: bool) -> int:
-    return UNFINISHED if capped else WINS if mark else LOSSES
-
-
 RESULTS = Results(
     buckets=("wins", "losses", "unfinished"),
     endings=("won", "lost", "unfinished"),
-    bucket=_bucket,
+    bucket=lambda mark, capped: 2 if capped else 1 - mark,
     measures=(Measure("wins", "won", "Wins", (1, 0, 0)),),
     headline=("wins",),
     equal_share=lambda seats: {"wins": 1 / seats},
@@ -129,11 +109,11 @@ GAME = Game(
     nodes=NODES,
     results=RESULTS,
     deal=_deal,
-    deal_to_json=_deal_to_json,
-    output_to_json=_output_to_json,
+    deal_to_json=lambda state: {"hands": [_places(hand.cards) for hand in state.hands]},
+    output_to_json=lambda output: output if isinstance(output, bool) else _places(output),
     output_from_json=_output_from_json,
     output_of=_output_of,
-    answer_of=_answer_of,
+    answer_of=lambda node, output: output if isinstance(output, bool) else [card.number for card in output],
     package="dubito.games.bs",
     plays_as="419b63edcf02b1b51c37b6c38bdbf872cc7deb899861e7474816552fadd6089b",
     lie=_lie,

@@ -44,7 +44,6 @@ class Turn(Strict):
 
     @property
     def is_over(self) -> bool:
-        """Whether accusations are settled."""
         return self.pile is not None
 
 
@@ -65,7 +64,6 @@ class Position:
 
     @property
     def mover(self) -> int:
-        """Whose turn it is."""
         return (len(self.turns) - (self.node == "bs")) % len(SEATS)
 
 
@@ -76,7 +74,6 @@ class Notebook:
     """
 
     def __init__(self, seat: int, rules: BSRules | BaseModel) -> None:
-        """For the seat of a game by these rules."""
         self._seat = seat
         self._rules = rules if isinstance(rules, BSRules) else BSRules(**rules.model_dump())
         self._dealt: tuple[int, ...] = ()
@@ -104,12 +101,10 @@ class Notebook:
                 )
 
     def answered(self, node: str, answer: object) -> None:
-        """The seat has answered this question."""
         if node == "bs":
             self._turns[-1] = replace(self._turns[-1], answer=bool(answer))
 
     def position(self, node: NodeName, view: View, cards: Iterable[Card]) -> Position:
-        """The question that the seat is asked now."""
         return Position(self._rules, self._seat, node, self._dealt, tuple(self._turns))
 
 
@@ -171,7 +166,6 @@ class Witness:
 
     @property
     def pile_size(self) -> int:
-        """How many cards lie on the pile."""
         return sum(laid.n_cards for laid in self.pile)
 
     def certain(self, seat: int, number: int) -> int:
@@ -189,7 +183,7 @@ class Witness:
         return self.hand[number] + self.own_in_pile().count(number) + others
 
     def _watch(self, mover: int, number: int, turn: Turn) -> None:
-        self._check(mover, turn)
+        self._check_play(mover, turn)
         self.records[mover].plays += 1
         self.hand -= Counter(turn.cards)
         self.hands[mover] -= turn.n_cards
@@ -265,7 +259,7 @@ class Witness:
                 self.known[seat].clear()
                 self.put_down[seat] = 0
 
-    def _check(self, mover: int, turn: Turn) -> None:
+    def _check_play(self, mover: int, turn: Turn) -> None:
         """Raise ValueError for a play that cannot be."""
         if 0 in self.hands:
             raise ValueError("the game was over before it")

@@ -49,7 +49,6 @@ def rule_sentences(rules: Any) -> list[str]:
 
 
 def rounds(n: int) -> str:
-    """So many rounds, in words."""
     return f"{n:,} round{'s' * (n != 1)}"
 
 
@@ -66,12 +65,10 @@ QUESTIONS: Final = {"cards": "Which cards?", "bs": "Say BS?"}
 
 
 def rules(rules: Any, seats: int) -> list[str]:
-    """The rules in force."""
     return [OBJECTIVE, *rule_sentences(rules)]
 
 
 def in_short(rules: Any) -> str:
-    """What may be varied: the cap."""
     return f"At most {rounds(rules.max_rounds)}"
 
 
@@ -94,7 +91,6 @@ def sentence(event: GameEvent, label: Label) -> str:
 
 
 def numbers(cards: Iterable[Card]) -> str:
-    """The numbers of cards, ascending: "3 3 7"."""
     return " ".join(str(card.number) for card in sorted(cards)) or "nothing"
 
 
@@ -115,11 +111,9 @@ class Teller:
         self._drawn = [counts.accusations_drawn for counts in state.counts]
 
     def holds(self, seat: int) -> str:
-        """The numbers in a hand."""
         return numbers(self._state.hands[seat].cards)
 
     def moved(self, seat: int, output: bool | Sequence[Card], events: Sequence[GameEvent]) -> list[Line]:
-        """A play with what it was, an answer that nobody hears, and how the turn ended."""
         if not isinstance(output, bool):
             self._play, self._accusers, self._asked = output, [], self._number
             self._marks = Marks(("bluff",) if self._lie else ())
@@ -162,7 +156,6 @@ class Teller:
         return f"{counts}it was a lie, {label(self._mover)} takes the pile, and {label(accuser)} loses {lost} to it"
 
     def panels(self) -> list[Panel]:
-        """The hands, then the pile."""
         state = self._state
         hands = [
             Panel(self._label(seat), counted(len(state.hands[seat].cards)), self.holds(seat), seat) for seat in SEATS
@@ -175,7 +168,6 @@ class Teller:
         return [*hands, Panel("The pile", pile, f"from the bottom: {lies}" if lies else "")]
 
     def ending(self) -> list[str]:
-        """Who won, and how long it took."""
         state = self._state
         if state.winner is not None:
             how = f"The game is over: {self._label(state.winner)} wins."
@@ -207,5 +199,4 @@ def sees(state: State, seat: int, label: Label) -> list[str]:
 
 
 def holding(state: State, seat: int) -> list[int]:
-    """The numbers of the hand, ascending."""
     return sorted(card.number for card in state.hands[seat].cards)

@@ -78,7 +78,6 @@ class Hidden(Strict):
 
 
 def hidden(state: State) -> Hidden:
-    """What the engine knows now."""
     hands = tuple(tuple(sorted(card.number for card in hand.cards)) for hand in state.hands)
     return Hidden(hands, tuple(card.number for card in state.pile.cards), state.lie)
 
@@ -99,7 +98,6 @@ def contradiction(position: Position, truth: Hidden) -> str | None:
 
 
 def right(position: Position, truth: Hidden) -> bool | None:
-    """The answer that the truth makes right: an accusation if the play is a lie; None at `cards`."""
     return truth.lie
 
 
@@ -116,10 +114,8 @@ def check(position: Position, answer: bool | Sequence[int]) -> None:
 
 
 def world_pairs() -> Iterator[tuple[Position, Position]]:
-    """Positions, each beside one that its seat cannot tell from it."""
     yield from pairs(0)
 
 
 def where(position: Position) -> str:
-    """Which game it is of: all are alike."""
     return "in a game"

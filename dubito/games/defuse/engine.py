@@ -5,7 +5,7 @@ the seat holds a defuse card, that card is played, and the seat says where the b
 rulings D1 to D7 stand in docs/defuse.md.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from operator import attrgetter
 from random import Random
@@ -66,21 +66,13 @@ class HandView:
         return sum(self._held.values())
 
     def __str__(self) -> str:
-        return in_words(self)
-
-
-def in_words(cards: Iterable[str]) -> str:
-    """What is held, in words: `a defuse, 2 sees and a nothing`."""
-    held = [*cards]
-    counts = {card: held.count(card) for card in HELD}
-    parts = [f"{n} {card}s" if n > 1 else f"a {card}" for card, n in counts.items() if n]
-    return listed(parts) if parts else "no cards"
+        """As `a defuse, 2 sees and a nothing`."""
+        kinds = [f"{n} {card}s" if n > 1 else f"a {card}" for card in HELD if (n := self._held[card])]
+        return listed(kinds) if kinds else "no cards"
 
 
 @dataclass(slots=True)
 class SeatCounts:
-    """What a game counts for one seat."""
-
     turns: int = 0  # that it began
     draw: int = 0  # from the top without a card; these five are named as the acts are
     skip: int = 0
@@ -243,7 +235,6 @@ class View:
 
     @property
     def other(self) -> int:
-        """How many cards the other player holds."""
         return sum(self._state.hands[1 - self._state.seat].values())
 
     @property
@@ -262,7 +253,6 @@ class View:
         return self._state.moves
 
     def why_illegal(self, output: Any) -> str | None:
-        """Why this may not be answered to what is asked now, in a sentence; None if it may."""
         return self._state.why_illegal(output)
 
 

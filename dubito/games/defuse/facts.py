@@ -100,25 +100,24 @@ def facts(position: Position) -> dict[str, Any]:
 
     Raises UsageError for acts that no game can have.
     """
-    witness = Witness(position)
+    witness, dealt = Witness(position), f"The cards are dealt. Yours: {', '.join(position.dealt)}."
     return {
         **_steady(),
         "seat": position.seat,
-        "history": [_deal(position), *(_line(act, position.seat) for act in position.acts)],
+        "history": [dealt, *(_line(act, position.seat) for act in position.acts)],
         "own_moves": [number for number, act in enumerate(position.acts, start=1) if act.seat == position.seat],
         "node": position.node,
         **_question(position, witness),
-        "hand": {card: witness.hand[card] for card in HELD if witness.hand[card]},
+        "hand": {card: n for card in HELD if (n := witness.hand[card])},
         "own_cards": witness.sizes[position.seat],
         "other_cards": witness.sizes[1 - position.seat],
-        "played": _counts(witness.played),
+        "played": {card: n for card in HELD if (n := witness.played.count(card))},
         "unseen": witness.unseen(),
         **_pile(witness.pile),
     }
 
 
 def steady_facts() -> frozenset[str]:
-    """The facts that stay the same for one seat through a whole game."""
     return frozenset({*_steady(), "seat"})
 
 
@@ -152,15 +151,6 @@ def _pile(pile: Pile) -> dict[str, Any]:
         "bomb_on_top": pile.chance_on(0),
         "bomb_at_bottom": pile.chance_on(-1),
     }
-
-
-def _counts(cards: list[str]) -> dict[str, int]:
-    counts = Counter(cards)
-    return {card: counts[card] for card in HELD if counts[card]}
-
-
-def _deal(position: Position) -> str:
-    return f"The cards are dealt. Yours: {', '.join(position.dealt)}."
 
 
 def _line(act: Act, own: int) -> str:

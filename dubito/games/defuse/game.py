@@ -7,19 +7,13 @@ from typing import Any
 from dubito.errors import UsageError, one_line
 from dubito.game import Choice, Game, Habit, Measure, Node, Results, Whole, house_contenders, no_rules, unanswered
 from dubito.games.defuse.bot import DefuseBot
-from dubito.games.defuse.engine import ACTS, GAME_COUNTS, HELD, SEAT_COUNTS, State, deal
+from dubito.games.defuse.engine import ACTS, GAME_COUNTS, SEAT_COUNTS, HandView, State, deal
 
 
 def _deal(rules: object, seats: int, rng: Random) -> State:
     if seats != 2:
         raise UsageError(f"draw and defuse is played by 2, not {seats}: seat 2 players")
     return deal(rng)
-
-
-def _deal_to_json(state: State) -> dict[str, Any]:
-    """The hands by seat, and the pile with its top last."""
-    hands = [[card for card in HELD for _ in range(hand[card])] for hand in state.hands]
-    return {"hands": hands, "pile": list(state.pile)}
 
 
 def _output_from_json(value: Any) -> str | int:
@@ -66,7 +60,7 @@ GAME = Game(
     nodes=NODES,
     results=RESULTS,
     deal=_deal,
-    deal_to_json=_deal_to_json,
+    deal_to_json=lambda state: {"hands": [list(HandView(hand)) for hand in state.hands], "pile": list(state.pile)},
     output_to_json=lambda output: output,
     output_from_json=_output_from_json,
     package="dubito.games.defuse",

@@ -70,7 +70,6 @@ class Notebook:
         """All that an answer does is observed."""
 
     def position(self, node: NodeName, view: object, cards: Iterable[str]) -> Position:
-        """The question that the seat is asked now."""
         return Position(self._seat, node, self._dealt, tuple(self._acts))
 
 
@@ -90,12 +89,10 @@ class Pile:
 
     @property
     def size(self) -> int:
-        """How many cards it has."""
         return len(self.cards) + self.astray
 
     @property
     def most(self) -> int:
-        """The last place that it has."""
         return self.size - 1
 
     def shuffle(self) -> None:

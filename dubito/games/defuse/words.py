@@ -5,7 +5,7 @@ The rules of draw and defuse in sentences, complete: people at the table read th
 A person at draw and defuse: what they see, and how they answer, as in the notebook.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 from dubito.errors import UsageError, one_line
@@ -17,12 +17,11 @@ from dubito.games.defuse.engine import (
     BOMB,
     DEALT,
     DEFUSE,
-    HELD,
     IN_HAND,
     SHOWN,
     SPARE,
+    HandView,
     State,
-    in_words,
 )
 from dubito.games.defuse.events import (
     DealEvent,
@@ -74,17 +73,14 @@ QUESTIONS: Final = {"turn": "What now?", "place": "Where to hide the bomb?"}
 
 
 def rules(rules: Any, seats: int) -> list[str]:
-    """The rules in force."""
     return [OBJECTIVE, *rule_sentences()]
 
 
 def in_short(rules: Any) -> str:
-    """What may be varied."""
     return "There is nothing to vary."
 
 
 def sentence(event: GameEvent, label: Label) -> str:
-    """What observes whoever observes the event."""
     match event:
         case DealEvent():
             return f"{event.hands[0]} cards each; {event.pile} in the pile, with the bomb. {label(0)} begins."
@@ -115,8 +111,7 @@ class Teller:
         self._events: Sequence[GameEvent] = ()
 
     def holds(self, seat: int) -> str:
-        """The cards in a hand."""
-        return in_words(_held(self._state.hands[seat]))
+        return str(HandView(self._state.hands[seat]))
 
     def moved(self, seat: int, output: object, events: Sequence[GameEvent]) -> list[Line]:
         """A line an event; what one seat alone observes is truth beside it."""
@@ -131,13 +126,11 @@ class Teller:
         return lines
 
     def marks(self) -> Marks:
-        """Whether the bomb was drawn, or somebody looked into the pile."""
         drawn = any(isinstance(event, DrawEvent) and event.bomb for event in self._events)
         looked = any(isinstance(event, LookEvent) for event in self._events)
         return Marks((*(["bomb"] if drawn else []), *(["look"] if looked else [])))
 
     def panels(self) -> list[Panel]:
-        """The hands, the pile, what was played."""
         state = self._state
         hands = [
             Panel(self._label(seat), counted(sum(state.hands[seat].values())), self.holds(seat), seat)
@@ -147,16 +140,11 @@ class Teller:
         return [*hands, pile, Panel("Played, the last one last", " ".join(state.discard) or "Nothing.")]
 
     def ending(self) -> list[str]:
-        """Who won, and how long it took."""
         state, label = self._state, self._label
         assert state.winner is not None
         loser = 1 - state.winner
         by_mistake = f" by a mistake of {label(loser)};" if state.counts[loser].forfeits else ":"
         return [f"The game is over{by_mistake} {label(state.winner)} wins.", counted(state.turns_played + 1, "turn")]
-
-
-def _held(hand: dict[str, int]) -> Iterable[str]:
-    return (card for card in HELD for _ in range(hand[card]))
 
 
 BOTS: Final = ("Medium",)
@@ -172,13 +160,12 @@ _LETTERS: Final = {"d": "draw", "h": "shuffle", "s": "see", "k": "skip", "b": "b
 
 def sees(state: State, seat: int, label: Label) -> list[str]:
     """The pile, the own hand, the other's size, what was played, what a see card has shown, and the question."""
-    hand = [card for card in HELD for _ in range(state.hands[seat][card])]
     played = ", ".join(reversed(state.discard)) or "nothing"
     pile, theirs = counted(len(state.pile)), counted(sum(state.hands[1 - seat].values()))
     lines = [
         f"In the pile: {pile}. {label(1 - seat)} holds {theirs}.",
         f"Played so far, the last one first: {played}.",
-        f"Your hand: {in_words(hand)}.",
+        f"Your hand: {HandView(state.hands[seat])}.",
     ]
     if state.node == "place":
         last = len(state.pile)
@@ -189,12 +176,10 @@ def sees(state: State, seat: int, label: Label) -> list[str]:
 
 
 def keys(state: State) -> str:
-    """The letters for what a turn may be."""
     return "Enter draws; h shuffle, s see, k skip, b bottom" if state.node == "turn" else ""
 
 
 def read(line: str, state: State, seat: int) -> str | int:
-    """The act or the place that was typed."""
     word = line.casefold().strip()
     if state.node == "place":
         if not (word.isascii() and word.isdecimal() and len(word) < 10):
@@ -207,14 +192,12 @@ def read(line: str, state: State, seat: int) -> str | int:
 
 
 def cheer(state: State, seat: int) -> str:
-    """The end of the game, for the person."""
     if state.winner is None:
         return ""
     return "\n  *  You win!  *\n" if state.winner == seat else "\n  *  You have lost.  *\n"
 
 
 def answered(answer: Any, state: State, seat: int) -> str | int:
-    """The act or the place that a page has sent."""
     if state.node == "place" and type(answer) is int:
         return answer
     if state.node == "turn" and isinstance(answer, str) and answer in ACTS:

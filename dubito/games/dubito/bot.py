@@ -39,7 +39,6 @@ class PlayerAI(Player[Loose[HandView]]):
 
     @classmethod
     def observes(cls) -> bool:
-        """Whether it has an `observe` of its own."""
         return cls.observe is not PlayerAI.observe
 
     def is_first_turn(self, p: TurnData) -> bool:
@@ -55,7 +54,6 @@ class PlayerAI(Player[Loose[HandView]]):
         return 0 < p.board_cards == p.n_cards_played and p.last_player_id == p.prev.id
 
     def doubt(self, p: TurnData) -> Loose[TurnOutput]:
-        """The output that doubts the last play."""
         return TurnOutput(True)
 
     def bluff(self, p: TurnData, *, maximize: bool) -> Loose[TurnOutput]:

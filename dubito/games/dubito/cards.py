@@ -138,7 +138,6 @@ class Hand:
         self.add(cards)
 
     def add(self, cards: Sequence[int]) -> None:
-        """Take cards up."""
         counts = self.counts
         self.cards += cards
         for card in cards:
@@ -148,7 +147,6 @@ class Hand:
                 self.has_set = True
 
     def remove(self, cards: list[int]) -> None:
-        """Put down cards that are held."""
         counts = self.counts
         for card in cards:
             self.cards.remove(card)

@@ -269,15 +269,12 @@ class State:
         )
 
     def turn_data(self) -> TurnData:
-        """The same, in the game's own word."""
         return self.view()
 
     def cards(self, seat: int, streams: SeatStreams) -> HandView:
-        """What a seat holds, as its bot sees it."""
         return HandView(self.hands[seat], streams)
 
     def copy_of(self, output: TurnOutput) -> TurnOutput:
-        """An output that was applied, with a list of its own."""
         return TurnOutput(output.doubt, output.number, None if output.cards is None else list(output.cards))
 
     @property
@@ -292,11 +289,9 @@ class State:
         return self.turns + self.free_turns
 
     def player_data(self, seat: int) -> PlayerData:
-        """What the table knows of one seat now."""
         return self.counts[seat].public()
 
     def result(self, seat: int) -> Result:
-        """What the finished game was for this seat."""
         place = self.places[seat]
         if place is not None:
             return Result.HARD_WIN if place == 1 else Result.SOFT_WIN

@@ -36,7 +36,6 @@ class DoubtResolvedEvent(GameEvent):
 
     @property
     def loser_id(self) -> int:
-        """Who picked up the board."""
         return self.target_id if self.correct else self.doubter_id
 
 

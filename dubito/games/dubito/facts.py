@@ -52,7 +52,6 @@ class Questions:
                 player.listeners += (seat,)
 
     def step(self) -> TurnOutput:
-        """Play one turn."""
         state = self._table.state
         self._seats[state.seat].notebook.turn_begins(state.hands[state.seat].cards)
         output: TurnOutput
@@ -67,8 +66,6 @@ class Questions:
 
 
 class _Seat(Listener):
-    """Listens to one player."""
-
     def __init__(self, seat: int, rules: Any, table: Table, note: Note) -> None:
         self.notebook = Notebook(seat, rules)
         self._seat, self._table, self._note = seat, table, note
@@ -79,7 +76,6 @@ class _Seat(Listener):
         self._note(self._seat, self.notebook.position(node, state.turn_data(), state.hands[self._seat].cards))
 
     def answered(self, node: str, answer: bool) -> None:
-        """The node's answer is noted, for the questions that follow on this turn."""
         self.notebook.answered(node, answer)
 
 
@@ -145,12 +141,12 @@ def _fault(position: Position) -> str | None:
     ]
     if played != [len(play.cards) for play in position.own_plays] or not all(1 <= n <= MOST for n in played):
         return f"own_plays: not the plays of seat {position.seat} in events"
-    if not _asked(position):
+    if not _is_asked(position):
         return f"node {one_line(position.node)} is not asked here, or not after these answers"
     return _contradiction(position, turn.prev.id, turn.next.id)
 
 
-def _asked(position: Position) -> bool:
+def _is_asked(position: Position) -> bool:
     """Whether the walk through the nodes asks this one (R24)."""
     node, turn = position.node, position.turn
     if node not in NODES or set(position.answers) not in map(set, _BEFORE[node]):

@@ -109,7 +109,6 @@ def facts(position: Position, memory: Memory | None = None) -> dict[str, Any]:
 
 
 def steady_facts() -> frozenset[str]:
-    """The facts that stay the same for one seat through a whole game."""
     return frozenset(_rules_in_words(Rules(), 3)) | {"seat"}
 
 
@@ -224,12 +223,10 @@ class Notebook(Listener):
         self._held = Counter[int]()  # the hand as the turn began
 
     def turn_begins(self, hand: Iterable[int]) -> None:
-        """The seat is to move, with this hand."""
         self._answers = {}
         self._held = Counter(hand)
 
     def answered(self, node: str, answer: bool) -> None:
-        """A node of this turn was answered."""
         self._answers[node] = answer
 
     def observe(self, event: Event, hand: Iterable[int], played: Sequence[int] | None = None) -> None:
@@ -247,7 +244,6 @@ class Notebook(Listener):
         self._last = None
 
     def position(self, node: str, turn: TurnData, hand: Iterable[int]) -> Position:
-        """The question that the seat is asked now."""
         events, own_plays = tuple(self.events), tuple(self.own_plays)
         self._last = Position(
             self._rules, self._seat, node, tuple(sorted(hand)), turn, events, own_plays, dict(self._answers)

@@ -57,12 +57,10 @@ class Frame:
 
 
 def dealt(state: State, label: Label, me: int) -> Frame:
-    """The table before the first turn."""
     return _frame(state, None, [to_person(narrated(state.start, label), TO_ME)], (), me, None)
 
 
 def after(state: State, mover: int, output: TurnOutput, events: Sequence[Event], said: list[str], me: int) -> Frame:
-    """The table after a turn, as the person sees it who sits at `me`."""
     return _frame(state, mover, said, events, me, output if mover == me else None)
 
 
@@ -84,7 +82,7 @@ def _frame(
         gone=[number for number in NUMBERS if number not in state.playing_cards],
         to_move=None if state.over else state.seat,
         won=[event.player_id for event in events if isinstance(event, PlayerWonEvent)],
-        shown=next((_shown(event) for event in events if isinstance(event, DoubtResolvedEvent)), None),
+        shown=next((_doubt_shown(event) for event in events if isinstance(event, DoubtResolvedEvent)), None),
         hand=in_order(state.hands[me].cards),
         hands=[in_order(hand.cards) for hand in state.hands] if state.over else [],
         really=really,
@@ -92,6 +90,6 @@ def _frame(
     )
 
 
-def _shown(event: DoubtResolvedEvent) -> ShownDoubt:
+def _doubt_shown(event: DoubtResolvedEvent) -> ShownDoubt:
     cards = in_order(event.latest_cards)
     return ShownDoubt(event.doubter_id, event.target_id, event.loser_id, event.declared_number, cards, event.correct)

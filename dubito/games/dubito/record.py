@@ -66,12 +66,10 @@ def kept_plural(card: int) -> str:
 
 
 def in_order(cards: Iterable[int]) -> list[int]:
-    """The cards, sorted, jokers last."""
     return sorted(cards, key=lambda card: card or NUMBERS[-1] + 1)
 
 
 def cards_in_words(cards: Iterable[int]) -> str:
-    """The cards in their order: "7 7 king joker"."""
     return " ".join(map(card_name, in_order(cards)))
 
 
@@ -110,7 +108,6 @@ def _doubt_in_words(event: DoubtResolvedEvent, label: Label) -> str:
 
 
 def ending(state: State, label: Label = seat_label) -> str:
-    """How a finished game ended for those who did not win."""
     left = " and ".join(label(seat) for seat, place in enumerate(state.places) if place is None)
     if state.capped:
         return f"The game stops after {state.turns} turns, unfinished for {left}."
@@ -122,7 +119,6 @@ def _seal(hands: list[list[int]], outputs: list[RecordedOutput]) -> str:
 
 
 def dump(record: GameRecord) -> str:
-    """The record as JSON, an output a line."""
     return record_as_lines(record, {"hands", "outputs", "story"})
 
 
@@ -150,15 +146,12 @@ def load(text: str) -> GameRecord:
 
 
 class Recorder:
-    """Collects the outputs and the story of a game while it is played."""
-
     def __init__(self, state: State) -> None:
         self.hands = [list(hand.cards) for hand in state.hands]
         self.outputs: list[RecordedOutput] = []
         self.story: list[str] = []
 
     def add(self, turn: int, output: TurnOutput, events: Sequence[Event]) -> None:
-        """Keep one turn, numbered from 1."""
         cards = None if output.cards is None else list(output.cards)
         self.outputs.append(RecordedOutput(output.doubt, output.number, cards))
         self.story.extend(_lines(turn, events))
@@ -195,7 +188,6 @@ def recorder(state: State, rules: Mapping[str, Any]) -> Recorder:
 
 
 def opened(record: GameRecord) -> tuple[State, Iterator[TurnOutput]]:
-    """The game as its record deals it, and its outputs."""
     outputs = (TurnOutput(output.doubt, output.number, output.cards) for output in record.outputs)
     return State(record.rules, [Hand(cards) for cards in record.hands]), outputs
 

@@ -76,9 +76,9 @@ class Witness:
         """
         match event:
             case CardsPlayedEvent():
-                self._played(event, own_cards)
+                self._watch_play(event, own_cards)
             case DoubtResolvedEvent():
-                self._doubted(event)
+                self._watch_doubt(event)
             case DiscardEvent(player_id=seat, card_number=number):
                 self.players[seat].n_cards -= COPIES
                 self._certain[seat][number] = 0
@@ -90,7 +90,7 @@ class Witness:
                     self.players[seat] = PlayerData(seat, n, 0, 0, 0, 0, 0)
                     self._certain[seat] = [0] * _VALUES
 
-    def _played(self, event: CardsPlayedEvent, own_cards: Sequence[int]) -> None:
+    def _watch_play(self, event: CardsPlayedEvent, own_cards: Sequence[int]) -> None:
         seat, n = event.player_id, event.n_cards
         player = self.players[seat]
         player.turns += 1
@@ -105,7 +105,7 @@ class Witness:
             for card in own_cards:
                 self._own_down[card] += 1
 
-    def _doubted(self, event: DoubtResolvedEvent) -> None:
+    def _watch_doubt(self, event: DoubtResolvedEvent) -> None:
         doubter, target = self.players[event.doubter_id], self.players[event.target_id]
         doubter.turns += 1
         doubter.not_first_turns += 1
@@ -187,8 +187,9 @@ class Memory:
         if isinstance(event, CardsPlayedEvent) and event.player_id == seat:
             if own_play is None:
                 raise LookupError(f"seat {seat} played more often than its own plays say")
-            line += _own_cards(own_play)
-            self.own_plays.append(_in_words(own_play))
+            number, cards, honest = own_play.number, own_play.cards, is_honest(own_play.cards, own_play.number)
+            line += f" Yours: {cards_in_words(cards)}, {'honest' if honest else 'a bluff'}."
+            self.own_plays.append({"number": card_name(number), "cards": names(in_order(cards)), "honest": honest})
         self.witness.watch(event, own_play.cards if own_play else ())
         if _moved(event) == seat:
             self.own_moves.append(len(self.history))
@@ -210,19 +211,5 @@ def _line(event: Event) -> str:
     return line
 
 
-def _own_cards(play: OwnPlay) -> str:
-    kind = "honest" if is_honest(play.cards, play.number) else "a bluff"
-    return f" Yours: {cards_in_words(play.cards)}, {kind}."
-
-
-def _in_words(play: OwnPlay) -> dict[str, Any]:
-    return {
-        "number": card_name(play.number),
-        "cards": names(in_order(play.cards)),
-        "honest": is_honest(play.cards, play.number),
-    }
-
-
 def names(cards: Iterable[int]) -> list[str]:
-    """Cards as words."""
     return [card_name(card) for card in cards]

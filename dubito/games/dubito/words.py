@@ -102,8 +102,7 @@ def objective(n_players: int) -> str:
 
 
 def scoring() -> str:
-    """What the places are worth (R10, R12)."""
-    return "A hard win scores 1, a soft win 1/2, a loss 0, an unfinished game 0."
+    return "A hard win scores 1, a soft win 1/2, a loss 0, an unfinished game 0."  # R10, R12
 
 
 Effects = tuple[str, str, str]  # the question, what true does, what false does
@@ -254,29 +253,23 @@ sentence = narrated
 
 
 def rules(rules: Any, seats: int) -> list[str]:
-    """The objective, the rules in force, and how a game is scored."""
     told = rule_sentences(Rules(rules.jokers, rules.win_rule, rules.max_turns), seats)
     of_a_player = [re.sub(r"\b([Hh]is|him|he)\b", lambda found: _PRONOUNS[found[0]], text) for text in told]
     return [objective(seats), *of_a_player, scoring()]
 
 
 def in_short(rules: Any) -> str:
-    """The jokers, and what a last card is."""
     return f"{_JOKERS[rules.jokers]}, the last card {_LAST_CARD[rules.win_rule]}"
 
 
 class Teller:
-    """Tells one game with its cards open."""
-
     def __init__(self, state: State, label: Label) -> None:
         self._state, self._label, self._number = state, label, state.number
 
     def holds(self, seat: int) -> str:
-        """The cards of a hand."""
         return cards_in_words(self._state.hands[seat].cards)
 
     def moved(self, seat: int, output: TurnOutput, events: Sequence[Event]) -> list[Line]:
-        """What the table observed, and what was really played."""
         lines = [Line(narrated(event, self._label)) for event in events]
         if output.cards:
             verdict = "honest" if is_honest(output.cards, output.number or self._number) else "a bluff"
@@ -285,14 +278,12 @@ class Teller:
         return lines
 
     def panels(self) -> list[Panel]:
-        """The hands, then the board."""
         state, label = self._state, self._label
         seats = range(len(state.hands))
         hands = [Panel(label(seat), f"{len(state.hands[seat].cards)} cards", self.holds(seat), seat) for seat in seats]
         return [*hands, Panel("The board", f"{len(state.board)} cards", cards_in_words(state.board))]
 
     def ending(self) -> list[str]:
-        """Who did not win; then the places, and the turns."""
         state, label = self._state, self._label
         winners = sorted((place, seat) for seat, place in enumerate(state.places) if place is not None)
         placed = [f"{place}. {label(seat)}" for place, seat in winners]
@@ -326,7 +317,7 @@ def drawn(
                 "won": [event.player_id for event in events if isinstance(event, PlayerWonEvent)],
                 "free": was_free,
                 "hands": {place: _letters(hand) for place, hand in enumerate(now) if hand != held[place]},
-                **_played(output, number),
+                **_cards_shown(output, number),
                 **_marks(output, number, seat, bluffed),
             }
         )
@@ -348,8 +339,7 @@ def fits(decision: Mapping[str, Any], turns: Sequence[Mapping[str, Any]]) -> boo
     return (decision["node"] in _OPENING) == opens
 
 
-def _played(output: TurnOutput, number: int) -> dict[str, Any]:
-    """What was put down, and as what; nothing of a doubt."""
+def _cards_shown(output: TurnOutput, number: int) -> dict[str, Any]:
     if output.doubt:
         return {}
     assert output.cards is not None
@@ -405,7 +395,6 @@ _CARDS: Final = {
 
 
 def sees(state: State, seat: int, label: Label) -> list[str]:
-    """How many cards each holds, the own hand, and the board."""
     counts = [state.player_data(other).n_cards for other in range(len(state.hands))]
     there = [other for other, place in enumerate(state.places) if place is None]
     held = [f"{to_person(label(other), TO_ME)} {counts[other]}" for other in there]
@@ -422,7 +411,6 @@ def sees(state: State, seat: int, label: Label) -> list[str]:
 
 
 def read(line: str, state: State, seat: int) -> TurnOutput:
-    """What a person typed in this round."""
     return read_move(line, state.number)
 
 
@@ -461,7 +449,6 @@ _MOVE: Final = TypeAdapter(_Move)
 
 
 def answered(answer: object, state: State, seat: int) -> TurnOutput:
-    """What a page has sent: a doubt, or cards and where one is to be said a number."""
     try:
         move = _MOVE.validate_json(json.dumps(answer))
     except ValidationError as error:
@@ -470,12 +457,10 @@ def answered(answer: object, state: State, seat: int) -> TurnOutput:
 
 
 def why_illegal(state: State, output: object) -> str | None:
-    """Why the seat to move may not do this."""
     return refused(output, state.hands[state.seat].counts, state.number, state.can_doubt)
 
 
 def cheer(state: State, seat: int) -> str:
-    """A win by its kind, or a loss."""
     place = state.places[seat]
     if place is None:
         return "You lose this one." if state.result(seat) is Result.LOSS and state.over else ""

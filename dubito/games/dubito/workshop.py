@@ -64,7 +64,6 @@ IMPORTANT: Final[Mapping[str, list[tuple[str, ...]]]] = {
 
 
 def where(position: Position) -> str:
-    """Which game it is of."""
     start = position.events[0]
     assert isinstance(start, GameStartEvent)
     return f"in a game of {len(start.player_ids)}, {position.rules.win_rule}"
@@ -88,7 +87,6 @@ class Hidden(Strict):
 
 
 def hidden(state: State) -> Hidden:
-    """What the engine knows now."""
     hands, board = tuple(tuple(sorted(hand.cards)) for hand in state.hands), tuple(state.board)
     return Hidden(hands, board, last_play_is_dishonest(board, state.n_cards_played, state.number))
 

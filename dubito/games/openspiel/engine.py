@@ -61,7 +61,6 @@ def pyspiel() -> Any:
 
 
 def engine_version() -> str:
-    """Which release is installed."""
     return version("open_spiel")
 
 
@@ -144,7 +143,6 @@ def members() -> Iterator[Member]:
 
 
 def canonical(game: Any) -> str:
-    """The name of a game with the parameters that were given."""
     return str(game).removesuffix("()")
 
 

@@ -47,7 +47,6 @@ class Notebook:
         """All that an answer does is in the view."""
 
     def position(self, node: str, view: View, cards: Any) -> Position:
-        """The question that the seat is asked now."""
         return position_of(self._name, view)
 
 
@@ -101,7 +100,6 @@ class OpenSpielFacts:
 
     @property
     def Notebook(self) -> Callable[[int, Any], Notebook]:  # noqa: N802, a class
-        """By seat and rules."""
         return lambda seat, rules: Notebook(self.game.name, seat)
 
     def facts(self, position: Position) -> dict[str, Any]:
@@ -120,19 +118,15 @@ class OpenSpielFacts:
         }
 
     def steady_facts(self) -> frozenset[str]:
-        """The facts that stay the same for one seat through a whole game."""
         return frozenset({*self._steady, "seat"})
 
     def example_position(self, node: str) -> Position:
-        """A fixed position at which this node is asked."""
         return example_position(engine_of(self.game), self.game.name, cast(NodeName, node))
 
     def to_json(self, position: Position) -> str:
-        """The position as a file."""
         return self._file.to_json(position)
 
     def from_json(self, text: str) -> Position:
-        """The inverse; raises UsageError that names what is malformed."""
         return self._file.from_json(text)
 
     @cached_property

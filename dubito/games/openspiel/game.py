@@ -1,13 +1,12 @@
 """OpenSpiel's games as the harness has them: each a `Game`, by its name and parameters."""
 
-from collections.abc import Mapping
 from functools import lru_cache
 from random import Random
 from types import SimpleNamespace
 from typing import Any, Final
 
 from dubito.errors import UsageError, one_line
-from dubito.game import Choice, Family, Game, Measure, Node, Player, Results, house_contenders, no_rules, unanswered
+from dubito.game import Choice, Family, Game, Measure, Node, Results, house_contenders, no_rules, unanswered
 from dubito.games.openspiel.bot import OpenSpielBot
 from dubito.games.openspiel.engine import canonical, engine_version, load, members, range_of
 from dubito.games.openspiel.state import GAME_COUNTS, NODE, SEAT_COUNTS, State, all_names, units_of
@@ -43,14 +42,14 @@ def member(name: str) -> Game:
         nodes=nodes,
         results=_results(engine),
         deal=lambda rules, players, rng: _deal(engine, players, rng),
-        deal_to_json=_deal_to_json,
+        deal_to_json=lambda state: {"game": str(state.engine), "drawn": list(state.steps)},
         output_to_json=lambda output: output,
         output_from_json=_output_from_json,
         package="dubito.games.openspiel",
         plays_as="fe8e34d6e1b522b589b7f3f6a21abb61b68da9334de1d53abc91e0928dcd13e0",
         missing=unanswered(OpenSpielBot, nodes),
         kept_rules=SimpleNamespace,
-        cannot_play=lambda cls: _cannot_play(cls, engine),
+        cannot_play=lambda cls: cls.cannot_play(engine) if issubclass(cls, OpenSpielBot) else None,
         said_of=lambda cls, settings: cls.said(engine, settings) if issubclass(cls, OpenSpielBot) else None,
         demo={
             "games": 60,
@@ -66,20 +65,10 @@ def _deal(engine: Any, players: int, rng: Random) -> State:
     return State(engine, rng)
 
 
-def _deal_to_json(state: State) -> dict[str, Any]:
-    """What chance has drawn before the first move."""
-    return {"game": str(state.engine), "drawn": list(state.steps)}
-
-
 def _output_from_json(value: Any) -> str:
-    """Raises UsageError for what no action can have been written as."""
     if isinstance(value, str):
         return value
     raise UsageError(f"an action is kept as its name, and not as {one_line(repr(value), 60)}: the record is damaged")
-
-
-def _cannot_play(cls: type[Player], engine: Any) -> str | None:
-    return cls.cannot_play(engine) if issubclass(cls, OpenSpielBot) else None
 
 
 def _results(engine: Any) -> Results:
@@ -103,7 +92,7 @@ def _results(engine: Any) -> Results:
             ),
         ),
         headline=("return",),
-        equal_share=lambda seats: _equal_share(total, seats),
+        equal_share=lambda seats: {} if total is None else {"return": total / seats},
         game_counts=GAME_COUNTS,
         seat_counts=SEAT_COUNTS,
         scoreboard=buckets,
@@ -112,10 +101,6 @@ def _results(engine: Any) -> Results:
         rate="return",
         meaning=f"A bot is ranked by its mean return, which lies between {least:g} and {most:g} a game.",
     )
-
-
-def _equal_share(total: float | None, seats: int) -> Mapping[str, float]:
-    return {} if total is None else {"return": total / seats}
 
 
 GAME: Final = Family(

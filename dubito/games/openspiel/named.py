@@ -23,6 +23,8 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Any, ClassVar, Final, Protocol
 
+from dubito.game.words import counted
+
 Line = tuple[int | None, str]  # whose act it was, None for chance; and the sentence
 
 _RANKS: Final = ("two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "jack", "queen", "king")
@@ -34,7 +36,6 @@ def parameters(game: Any) -> dict[str, Any]:
 
 
 def seats_in_words(players: int) -> str:
-    """Who plays."""
     return "Two players sit in seats 0 and 1" if players == 2 else f"{players} players sit in seats 0 to {players - 1}"
 
 
@@ -43,15 +44,10 @@ def ranks(count: int) -> tuple[str, ...]:
     return _RANKS[len(_RANKS) - count :]
 
 
-def chips(count: int) -> str:
-    """1 chip, 2 chips."""
-    return f"{count} chip{'s' * (count != 1)}"
-
-
 def pot(put: Sequence[int], seat: int) -> str:
     """What lies in the pot, and who has put it there."""
     shares = (f"{count} of {'yours' if player == seat else f'seat {player}'}" for player, count in enumerate(put))
-    return f"pot {chips(sum(put))}: {', '.join(shares)}"
+    return f"pot {counted(sum(put), 'chip')}: {', '.join(shares)}"
 
 
 def did(player: int, seat: int, verb: str, rest: str = "") -> Line:
@@ -102,7 +98,6 @@ class GinRummy:
 
     @property
     def rules(self) -> tuple[str, ...]:
-        """The rules in force, a paragraph each."""
         stock = len(_CARDS) - 2 * self.size - 1
         return (
             "Two players sit in seats 0 and 1 and play one hand. A card is written as its rank and its suit, Ts or 4h; "
@@ -139,11 +134,9 @@ class GinRummy:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """By action id: the cards, the four acts, the melds."""
         return _NAMES
 
     def holds(self, state: Any, seat: int) -> str:
-        """The hand with its deadwood, the upcard, the stock, the discards, and what is known of the other's hand."""
         hand = sorted(state.hands()[seat])
         knocked, other = any(state.knocked()), 1 - seat
         points = sum(map(_points, hand)) if knocked else state.deadwood()[seat]
@@ -162,7 +155,6 @@ class GinRummy:
         return "; ".join(parts)
 
     def history(self, state: Any, seat: int) -> list[Line]:
-        """The deal, the draws, the discards, and all that follows a knock."""
         entries = state.full_history()
         dealt = 2 * self.size + 1
         if len(entries) < dealt:
@@ -257,7 +249,6 @@ class Kuhn:
 
     @property
     def rules(self) -> tuple[str, ...]:
-        """The rules in force, a paragraph each."""
         cards = ranks(self.players + 1)
         return (
             f"{seats_in_words(self.players)}. The deck has {len(cards)} cards, from the lowest to the highest: "
@@ -273,7 +264,6 @@ class Kuhn:
         )
 
     def holds(self, state: Any, seat: int) -> str:
-        """The card, and the chips in the pot."""
         done = state.history()
         put = [1] * self.players
         for entry in state.full_history()[self.players :]:
@@ -281,7 +271,6 @@ class Kuhn:
         return f"{self._card(done[seat]) if seat < len(done) else 'no card yet'}; {pot(put, seat)}"
 
     def history(self, state: Any, seat: int) -> list[Line]:
-        """The deal, and who passed and bet."""
         entries = state.full_history()
         if len(entries) < self.players:
             return []
@@ -289,17 +278,14 @@ class Kuhn:
         has_bet = False
         for entry in entries[self.players :]:
             bets = entry.action == _BET
-            then = f", and so {_folds_or_calls(bets, entry.player == seat)}" if has_bet else ""
+            so = f"{'call' if bets else 'fold'}{'' if entry.player == seat else 's'}"
+            then = f", and so {so}" if has_bet else ""
             lines.append(did(entry.player, seat, self.names[entry.action], then))
             has_bet = has_bet or bets
         return lines
 
     def _card(self, number: int) -> str:
         return f"the {ranks(self.players + 1)[number]}"
-
-
-def _folds_or_calls(bets: bool, own: bool) -> str:
-    return f"{'call' if bets else 'fold'}{'' if own else 's'}"
 
 
 _LEDUC_KNOWN: Final = {"players", "action_mapping", "starting_player", "suit_isomorphism"}
@@ -330,7 +316,6 @@ class Leduc:
 
     @property
     def rules(self) -> tuple[str, ...]:
-        """The rules in force, a paragraph each."""
         order = ranks(self.players + 1)
         return (
             f"{seats_in_words(self.players)}. The deck has {2 * len(order)} cards, of the ranks {', '.join(order)}, "
@@ -353,14 +338,12 @@ class Leduc:
         )
 
     def holds(self, state: Any, seat: int) -> str:
-        """The card, the community card, and the chips in the pot."""
         dealt = [entry.action for entry in state.full_history() if entry.player < 0]
         own = self._card(dealt[seat]) if seat < len(dealt) else "no card yet"
         shown = self._card(dealt[self.players]) if len(dealt) > self.players else "none yet"
         return f"{own}; community card: {shown}; {pot(_put(state), seat)}"
 
     def history(self, state: Any, seat: int) -> list[Line]:
-        """The deal, who called, raised and folded with what, and the community card."""
         entries = state.full_history()
         if len(entries) < self.players:
             return []
@@ -375,12 +358,9 @@ class Leduc:
                 lines.append((None, f"The community card is {self._card(entry.action)}."))
             else:
                 put = _put(replay)[entry.player] - before[entry.player]
-                lines.append(did(entry.player, seat, self.names[entry.action], self._with(entry.action, put)))
+                name, chips = self.names[entry.action], counted(put, "chip") if put else "nothing"
+                lines.append(did(entry.player, seat, name, "" if name == "fold" else f", putting in {chips}"))
         return lines
-
-    def _with(self, action: int, put: int) -> str:
-        """The chips that an act takes; none of a fold."""
-        return "" if self.names[action] == "fold" else f", putting in {chips(put) if put else 'nothing'}"
 
     def _card(self, number: int) -> str:
         return f"the {ranks(self.players + 1)[number // 2]} of {_LEDUC_SUITS[number % 2]}"
@@ -424,7 +404,6 @@ class LiarsDice:
 
     @property
     def rules(self) -> tuple[str, ...]:
-        """The rules in force, a paragraph each."""
         if self.number_first:
             higher = "more dice of any face, or as many dice of a higher face"
         else:
@@ -455,7 +434,6 @@ class LiarsDice:
         return (*bids, _LIAR)
 
     def holds(self, state: Any, seat: int) -> str:
-        """The dice, sorted, and the bid that stands."""
         bids = [entry for entry in state.full_history() if entry.player >= 0]
         bids = [entry for entry in bids if self.names[entry.action] != _LIAR]
         dice = self._dice(state, seat)
@@ -466,7 +444,6 @@ class LiarsDice:
         return f"{shown}; last bid: {self.names[bids[-1].action]}, by {who}"
 
     def history(self, state: Any, seat: int) -> list[Line]:
-        """The roll, the bids and the call."""
         dice = self._dice(state, seat)
         if not dice:
             return []

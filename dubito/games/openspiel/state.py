@@ -64,7 +64,6 @@ def seen_by(state: Any, seat: int) -> str:
 
 
 def apply_step(state: Any, step: Step) -> None:
-    """Make a step."""
     if isinstance(step, int):
         state.apply_action(step)
     else:
@@ -139,7 +138,6 @@ def all_names(engine: Any) -> tuple[str, ...] | None:
 
 
 def words_of(engine: Any) -> Words | None:
-    """Our own words for a game, if there are any."""
     return _words(str(engine))
 
 
@@ -157,8 +155,6 @@ def _tidy(name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class DealEvent(GameEvent):
-    """The game begins."""
-
     seats: int
 
 
@@ -217,7 +213,6 @@ class State:
 
     @property
     def seat(self) -> int:
-        """Whose move it is."""
         if self.state.is_simultaneous_node():
             return next(seat for seat in self._movers() if seat not in self._at_once)
         return int(self.state.current_player())
@@ -229,22 +224,18 @@ class State:
 
     @property
     def over(self) -> bool:
-        """Whether the game is finished."""
         return bool(self.state.is_terminal())
 
     @property
     def start(self) -> GameEvent:
-        """The deal, whatever there is to it."""
         return DealEvent(len(self.moves))
 
     def view(self) -> "View":
-        """What the seat to move sees."""
         if self._view is None:
             self._view = View(self, -1 if self.over else self.seat)
         return self._view
 
     def cards(self, seat: int, streams: SeatStreams) -> "SeatView":
-        """What a seat sees, for its bot."""
         return SeatView(self, seat)
 
     def apply(self, output: Any, announce: bool = True) -> Sequence[GameEvent]:
@@ -272,7 +263,6 @@ class State:
         return () if self.state.is_chance_node() else self._announce()
 
     def copy_of(self, output: str) -> str:
-        """The output itself, which nobody can change."""
         return output
 
     def sees(self, seat: int) -> str:
@@ -284,7 +274,6 @@ class State:
         return self._sights[seat].hand(self.state)
 
     def history(self, seat: int) -> list[Entry]:
-        """What a seat has observed so far."""
         return self._sights[seat].history(self.state, self.steps)
 
     def ending(self) -> Ending:
@@ -348,13 +337,11 @@ class SeatView:
         self._state, self._seat = state, seat
 
     def __str__(self) -> str:
-        """In our words, or as the engine has it."""
         hand = self._state.hand(self._seat)
         return self._state.sees(self._seat) if hand is None else hand
 
     @property
     def history(self) -> list[Entry]:
-        """What the seat has observed so far."""
         return self._state.history(self._seat)
 
 
@@ -373,7 +360,6 @@ class View:
 
     @property
     def legal(self) -> list[int]:
-        """The numbers of the legal actions, ascending."""
         return list(self.names)
 
     @property
@@ -383,12 +369,10 @@ class View:
 
     @property
     def hand(self) -> str | None:
-        """What the seat holds, in words, where we have words for the game."""
         return self._state.hand(self.seat)
 
     @property
     def history(self) -> list[Entry]:
-        """What the seat has observed so far."""
         return self._state.history(self.seat)
 
     @property
@@ -410,7 +394,6 @@ class View:
 
     @property
     def parameters(self) -> Mapping[str, Any]:
-        """Of the game, as OpenSpiel has them."""
         return dict(self._state.engine.get_parameters())
 
     def asked_of(self, bot: Any) -> int:

@@ -7,7 +7,6 @@ from dubito.games.openspiel.state import words_of
 
 
 def title_of(engine: Any) -> str:
-    """What the game is called."""
     words = words_of(engine)
     return words.title if words else str(engine.get_type().long_name)
 

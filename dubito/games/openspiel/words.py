@@ -27,16 +27,13 @@ class OpenSpielWords(Words):
         self.BOTS = [bot] * (game.seats[0] - 1)  # as many as there are other seats
 
     def rules(self, rules: Any, seats: int) -> list[str]:
-        """The rules in force."""
         engine = engine_of(self._game)
         return [*rule_sentences(engine), f"Objective: {objective(engine)}"]
 
     def in_short(self, rules: Any) -> str:
-        """What may be varied."""
         return "Its parameters stand in brackets behind its name."
 
     def sentence(self, event: GameEvent, label: Label) -> str:
-        """What observes whoever observes the event."""
         match event:
             case DealEvent():
                 return "The game begins."
@@ -45,12 +42,10 @@ class OpenSpielWords(Words):
         return ""
 
     def sees(self, state: State, seat: int, label: Label) -> list[str]:
-        """What the seat sees, and its actions, each with its number."""
         told = (state.hand(seat) or state.sees(seat)).strip("\n").splitlines()
         return [*told, "What do you do? " + ", ".join(f"{n} {name}" for n, name in enumerate(self.choices(state), 1))]
 
     def choices(self, state: State) -> list[str]:
-        """The legal actions."""
         return [*state.view().names.values()]
 
     def read(self, line: str, state: State, seat: int) -> str:
@@ -66,13 +61,11 @@ class OpenSpielWords(Words):
         )
 
     def answered(self, answer: Any, state: State, seat: int) -> str:
-        """The action that a page has sent."""
         if isinstance(answer, str):
             return answer
         raise UsageError("this is no answer to `act`: give the name of an action")
 
     def cheer(self, state: State, seat: int) -> str:
-        """The end of the game, for the person."""
         return f"\n  *  Your return: {state.state.returns()[seat]:g}.  *\n" if state.over else ""
 
 
@@ -96,7 +89,6 @@ class Teller:
         return [Line(f"{self._label(seat)} moves.", str(output))]
 
     def panels(self) -> list[Panel]:
-        """What each seat sees, and the whole state."""
         state = self._state
         seen = [
             Panel(self._label(seat), "", state.hand(seat) or state.sees(seat), seat) for seat in range(len(state.moves))
@@ -104,7 +96,6 @@ class Teller:
         return [*seen, Panel("The whole state", "", str(state.state))]
 
     def ending(self) -> list[str]:
-        """The returns."""
         gains = ", ".join(f"{self._label(seat)} {gain:g}" for seat, gain in enumerate(self._state.state.returns()))
         return [f"The game is over. Returns: {gains}.", f"{self._state.turns_played} moves"]
 

@@ -127,12 +127,10 @@ class OpenSpielWorkshop:
 
     @property
     def IMPORTANT(self) -> Mapping[str, list[tuple[str, ...]]]:  # noqa: N802, a constant
-        """Facts that matter whenever it is asked."""
         facts = [("rule_text",), ("objective",), ("seat",), ("hand", "state"), ("legal",), ("history",)]
         return {node.name: facts for node in self.game.nodes}
 
     def world_pairs(self) -> Iterator[tuple[Position, Position]]:
-        """Pairs of positions that differ only in what their seat cannot know."""
         return world_pairs(engine_of(self.game), self.game.name)
 
     def check(self, position: Position, answer: Any) -> None:
@@ -144,7 +142,6 @@ class OpenSpielWorkshop:
 
     @property
     def engine(self) -> Any:
-        """OpenSpiel's own game."""
         return engine_of(self.game)
 
     def of_policies(self, situations: Iterable[Sequence[int]] = ()) -> Game:
@@ -164,7 +161,6 @@ class OpenSpielWorkshop:
         return events
 
     def view_at(self, steps: Sequence[int]) -> View:
-        """What the seat to move sees after these steps, chance among them."""
         return State.at(self.engine, steps).view()
 
     def position_at(self, steps: Sequence[int], node: NodeName) -> Position:
