@@ -114,7 +114,7 @@ def parts(registry: Registry, folder: Path) -> dict[str, float]:
     """CPU seconds of one chunk's parts: play (with statistics), statistics alone, store alone."""
     player = ChunkPlayer(the_experiment(registry, DEALS), registry)
     start = time.process_time()
-    played = player.play(0, lambda: False)
+    played = player.play(range(DEALS), lambda: False)
     play = time.process_time() - start
     deals = [[unpack(row, RESULTS)] for row in played.outcomes]
     start = time.process_time()

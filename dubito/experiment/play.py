@@ -88,10 +88,19 @@ def chunk_numbers(experiment: Experiment) -> range:
     return range(deals.start // DEALS, -(-deals.stop // DEALS))
 
 
-def deals_of(experiment: Experiment, number: int, part: int = 0, of: int = 1) -> range:
-    """The deals of a chunk, or of one of the parts, as many as `of`, that it is cut into."""
-    whole = range(number * DEALS, min((number + 1) * DEALS, experiment.deal_numbers.stop))
-    return whole[len(whole) * part // of : len(whole) * (part + 1) // of]
+def deals_of(experiment: Experiment, number: int) -> range:
+    """The deals of a chunk."""
+    return range(number * DEALS, min((number + 1) * DEALS, experiment.deal_numbers.stop))
+
+
+def split(deals: range, of: int) -> list[range]:
+    """These deals as so many runs of deals, in order; a chunk's may be played in different places."""
+    return [deals[len(deals) * k // of : len(deals) * (k + 1) // of] for k in range(of)]
+
+
+def number_of(deals: range) -> int:
+    """The chunk that these deals are of."""
+    return deals.start // DEALS
 
 
 def first_game_of(experiment: Experiment, number: int) -> int:
@@ -106,7 +115,7 @@ def is_complete(deals: int) -> bool:
 
 @dataclass(slots=True)
 class ChunkResult:
-    """A chunk as far as it got: complete, or cut short by a stop or an error."""
+    """A chunk, or some deals of it, as far as it got: all of them, or those before a stop or an error."""
 
     number: int
     deals: int = 0
@@ -119,21 +128,21 @@ class ChunkResult:
     stopped: bool = False
 
     @property
-    def is_cut(self) -> bool:
+    def ended_early(self) -> bool:
         return self.stopped or self.error is not None
 
-    def with_next(self, part: "ChunkResult") -> "ChunkResult":
-        """This, which was not cut short, and the part of the same chunk that follows."""
+    def with_next(self, later: "ChunkResult") -> "ChunkResult":
+        """This, which did not end early, and the deals of the same chunk that follow."""
         return ChunkResult(
             self.number,
-            self.deals + part.deals,
-            self.outcomes + part.outcomes,
-            self.decision_digests + part.decision_digests,
-            self.records + part.records,
-            self.tally + part.tally,
-            self.first_fallback or part.first_fallback,
-            part.error,
-            part.stopped,
+            self.deals + later.deals,
+            self.outcomes + later.outcomes,
+            self.decision_digests + later.decision_digests,
+            self.records + later.records,
+            self.tally + later.tally,
+            self.first_fallback or later.first_fallback,
+            later.error,
+            later.stopped,
         )
 
 
@@ -151,7 +160,7 @@ class GamePlayed:
 
 
 class ChunkPlayer:
-    """An experiment with its bots loaded, ready to play any of its chunks."""
+    """An experiment with its bots loaded, ready to play any of its deals."""
 
     def __init__(self, experiment: Experiment, registry: Registry) -> None:
         self.experiment = experiment
@@ -171,11 +180,11 @@ class ChunkPlayer:
             cls = in_time(bot.cls, seconds, self._game.nodes)
         return Entrant(player.name, cls, player.settings)
 
-    def play(self, number: int, stop: Callable[[], bool], part: int = 0, of: int = 1) -> ChunkResult:
-        """Play a chunk, or a part of it, between hand-written bots; between deals, `stop` says whether to leave off."""
-        played = ChunkResult(number)
+    def play(self, deals: range, stop: Callable[[], bool]) -> ChunkResult:
+        """Play deals of one chunk between hand-written bots; between two of them, `stop` says whether to leave off."""
+        played = ChunkResult(number_of(deals))
         finished: list[list[Outcome]] = []
-        for deal in deals_of(self.experiment, number, part, of):
+        for deal in deals:
             if stop():
                 played.stopped = True
                 break
@@ -189,7 +198,7 @@ class ChunkPlayer:
             played.outcomes = [outcome.pack() for outcomes in finished for outcome in outcomes]
             played.tally = tally_of(finished, self.results)
         except Exception:
-            for deal, outcomes in zip(deals_of(self.experiment, number, part, of), finished, strict=False):
+            for deal, outcomes in zip(deals, finished, strict=False):
                 for outcome in outcomes:
                     self._check_later(outcome, deal)
             raise

@@ -2,7 +2,7 @@
 
 A run as its folder has it, ready to be played again.
 
-A replay of model players shared out over processes: each plays some deals of a chunk again, from the same tape.
+With model players processes play some deals of a chunk each, from the same tape.
 """
 
 from collections import Counter
@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Final, get_args
 
 from dubito.errors import DubitoError, UsageError, one_line
 from dubito.experiment.experiment import Experiment
-from dubito.experiment.play import ChunkResult, chunk_numbers, deals_of, first_game_of
+from dubito.experiment.play import ChunkResult, chunk_numbers, deals_of, first_game_of, split
 from dubito.experiment.progress import ModelProgress
 from dubito.experiment.stored import Run, bots_of_run, read_run
 from dubito.experiment.threads import ThreadedChunks
-from dubito.experiment.workers import Task, in_order, joined, new_stop, play_chunks, processes, until_cut
+from dubito.experiment.workers import in_order, joined, new_stop, play_chunks, processes
 from dubito.game import Lie, Results, State
 from dubito.game.find import Registry
 from dubito.game.record import Forfeit, make_move, output_of
@@ -155,7 +155,7 @@ def table_of(kept: Run, game: int, heard: HearReply) -> tuple[Table, list[str]]:
 
 
 _WORTH: Final = 100  # games that take about as long to play again as a process takes to start
-_SHARES: Final = 8  # of a chunk for each process, so that all end at about the same time
+_APART: Final = 8  # into how many a chunk is split for each process, so that all end at about the same time
 
 
 def useful_workers(games: int, workers: int) -> int:
@@ -168,34 +168,29 @@ def shared_chunks(kept: Run, workers: int, tape: ReplayTape, progress: Callable[
 
     `progress` is told how many games were played, and the tape how many decisions were taken.
     """
-    yield from until_cut(joined(_played_shares(kept, workers, tape, progress)))
+    experiment, stop = kept.experiment, new_stop(workers)
+    by_chunk = (deals_of(experiment, number) for number in chunk_numbers(experiment))
+    runs_of_deals = (few for deals in by_chunk for few in split(deals, min(workers * _APART, len(deals))))
 
-
-def _played_shares(
-    kept: Run, workers: int, tape: ReplayTape, progress: Callable[[int], None]
-) -> Iterator[tuple[Task, ChunkResult]]:
-    games, stop, play = 0, new_stop(workers), partial(_play_share, kept.folder, kept.registry.working_directory)
-    with processes(workers, stop) as crew, closing(in_order(crew, play, _shares(kept, workers), stop)) as back:
-        for share, result in back:
+    def played(back: Iterator[tuple[range, tuple[ChunkResult, int] | None]]) -> Iterator[tuple[range, ChunkResult]]:
+        games = 0
+        for deals, result in back:
             assert result is not None  # none is given up: nobody stops it
-            played, decisions = result
-            tape.decisions += decisions
-            games += len(played.outcomes)
+            tape.decisions += result[1]
+            games += len(result[0].outcomes)
             progress(games)
-            yield share, played
+            yield deals, result[0]
+
+    play = partial(_play_again, kept.folder, kept.registry.working_directory)
+    with processes(workers, stop) as crew, closing(in_order(crew, play, runs_of_deals, stop)) as back:
+        yield from joined(experiment, played(back))
 
 
-def _shares(kept: Run, workers: int) -> Iterator[Task]:
-    for number in chunk_numbers(kept.experiment):
-        of = min(workers * _SHARES, len(deals_of(kept.experiment, number)))
-        yield from (Task(number, part, of) for part in range(of))
-
-
-def _play_share(folder: Path, home: Path, number: int, part: int, of: int) -> tuple[ChunkResult, int]:
-    """Play a share, in a worker process; with it, how many decisions were taken."""
+def _play_again(folder: Path, home: Path, deals: range) -> tuple[ChunkResult, int]:
+    """Play deals of one chunk, in a worker process; with them, how many decisions were taken."""
     threads, tape = _player(folder, home)
     before = tape.decisions
-    return threads.play(number, lambda: False, part, of), tape.decisions - before
+    return threads.play(deals, lambda: False), tape.decisions - before
 
 
 @lru_cache(maxsize=1)
@@ -254,7 +249,7 @@ def _chunks(
     before = 0  # games of the chunks that were played
     threads = ThreadedChunks(kept.player, models, 1, ModelProgress(), lambda games: progress(before + games))
     for number in numbers:
-        yield threads.play(number, lambda: False)
+        yield threads.play(deals_of(experiment, number), lambda: False)
         before = first_game_of(experiment, number + 1) - experiment.first_game
 
 

@@ -11,12 +11,12 @@ from typing import Any
 from dubito import __version__
 from dubito.errors import BotError, DubitoError, RunStopped, signal_in_words
 from dubito.experiment.experiment import Experiment
-from dubito.experiment.play import ChunkPlayer, ChunkResult, chunk_numbers, first_game_of, is_complete
+from dubito.experiment.play import ChunkPlayer, ChunkResult, chunk_numbers, deals_of, first_game_of, is_complete
 from dubito.experiment.progress import ModelProgress, Standing, standing
 from dubito.experiment.resolve import CallOptions, model_specs
 from dubito.experiment.stored import compared, opened_run
 from dubito.experiment.threads import ThreadedChunks
-from dubito.experiment.workers import Crew, Stop, play_chunks, until_cut
+from dubito.experiment.workers import Crew, Stop, joined, play_chunks
 from dubito.game import Game
 from dubito.game.find import Registry
 from dubito.game.table import Table
@@ -204,7 +204,8 @@ def _chunks(db: RunDb, experiment: Experiment, means: Means, done: int) -> Itera
 
     with serving(experiment, means.registry, db, means.calls, means.watch, means.stop.is_set, table=table) as models:
         threads = ThreadedChunks(player, models, means.calls.in_flight, means.watch, means.progress)
-        yield until_cut(threads.play(number, means.stop.is_set) for number in numbers)
+        deals_by_chunk = (deals_of(experiment, number) for number in numbers)
+        yield joined(experiment, ((deals, threads.play(deals, means.stop.is_set)) for deals in deals_by_chunk))
 
 
 def _of_models(db: RunDb, experiment: Experiment, registry: Registry) -> tuple[dict[str, PlayerLog], Standing | None]:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from dubito.errors import DubitoError
-from dubito.experiment.play import ChunkPlayer, ChunkResult, GamePlayed, Lineup, deals_of, lineups
+from dubito.experiment.play import ChunkPlayer, ChunkResult, GamePlayed, Lineup, lineups, number_of
 from dubito.experiment.progress import ModelProgress
 from dubito.game.streams import DealStreams
 from dubito.llm.request import AccountFault, Interrupted, Suspended
@@ -123,10 +123,11 @@ class ThreadedChunks:
     watch: ModelProgress
     progress: Callable[[int], None]  # told how many games of the run have ended
 
-    def play(self, number: int, stop: Callable[[], bool], part: int = 0, of: int = 1) -> ChunkResult:
-        """Play a chunk, or a part of it; on a stop or a fault, keep the deals before the first unfinished one."""
+    def play(self, numbers: range, stop: Callable[[], bool]) -> ChunkResult:
+        """Play the deals of these numbers, all of one chunk; on a stop or a fault, keep those before the first
+        unfinished one."""
         experiment = self.player.experiment
-        deals = self._deals(deals_of(experiment, number, part, of))
+        deals = [self._games_of(number) for number in numbers]
         course = self.models.course
         admit = course.budget.admit if course else lambda games: None
         queue = GameQueue([[QueuedGame(game) for game in games] for games in deals], self.watch.clock, stop, admit)
@@ -161,15 +162,11 @@ class ThreadedChunks:
         for why in queue.reasons():
             self.watch.end_wait(why)
         refused = None if stop() or queue.why_not_started is None else AccountFault(queue.why_not_started)
-        return self._gathered(number, deals, ended, errors, refused)
+        return self._gathered(number_of(numbers), deals, ended, errors, refused)
 
-    def _deals(self, numbers: range) -> list[list[tuple[int, Lineup]]]:
-        """The games of these deals, deal by deal."""
+    def _games_of(self, deal: int) -> list[tuple[int, Lineup]]:
         experiment = self.player.experiment
-        return [
-            [(deal, lineup) for lineup in lineups(experiment, deal, DealStreams(experiment.seed, deal))]
-            for deal in numbers
-        ]
+        return [(deal, lineup) for lineup in lineups(experiment, deal, DealStreams(experiment.seed, deal))]
 
     def _gathered(
         self,

@@ -29,12 +29,12 @@ from itertools import pairwise
 from multiprocessing import resource_tracker
 from multiprocessing.synchronize import Event
 from pathlib import Path
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, TypeVar
 
 from dubito import __version__
 from dubito.errors import BotError, GameError, RunStopped, UsageError, one_line
 from dubito.experiment.experiment import Experiment, PlayerSpec, Shard
-from dubito.experiment.play import ChunkPlayer, ChunkResult
+from dubito.experiment.play import ChunkPlayer, ChunkResult, deals_of, number_of, split
 from dubito.game import Results
 from dubito.game.find import Registry, digest_of_game, find_bots
 from dubito.stats.tally import Tally
@@ -56,10 +56,8 @@ def job_of(experiment: Experiment, registry: Registry) -> str:
     return json.dumps(job)
 
 
-def play_chunk(
-    job: str, number: int, part: int = 0, of: int = 1, leave_off: Callable[[], bool] = lambda: False
-) -> bytes:
-    """Play a chunk, or a part of it, where this runs; what `played_from` reads, a refusal too.
+def play_deals(job: str, deals: range, leave_off: Callable[[], bool] = lambda: False) -> bytes:
+    """Play deals of one chunk where this runs; what `played_from` reads, a refusal too.
 
     Between two deals, `leave_off` says whether to stop there.
     """
@@ -68,9 +66,8 @@ def play_chunk(
             player = _player(job)
     except UsageError as error:
         return _packed({"refused": f"the worker {socket.gethostname()}, process {os.getpid()}, refuses: {error}"})
-    played = player.play(number, leave_off, part, of)
+    played = player.play(deals, leave_off)
     head = {
-        "number": played.number,
         "deals": played.deals,
         "tally": played.tally.to_json(),
         "first_fallback": played.first_fallback and played.first_fallback.args,
@@ -82,8 +79,10 @@ def play_chunk(
     return _packed(head, b"".join(played.outcomes))
 
 
-def played_from(packed: bytes, results: Results) -> ChunkResult:
-    """What `play_chunk` played; raises RunStopped if it refused to."""
+def played_from(packed: bytes | None, deals: range, results: Results) -> ChunkResult:
+    """What `play_deals` played of these, None if it was given up; raises RunStopped if it refused to."""
+    if packed is None:
+        return ChunkResult(number_of(deals), stopped=True)
     begin = _LENGTH.size + _LENGTH.unpack_from(packed)[0]
     head = json.loads(packed[_LENGTH.size : begin])
     if "refused" in head:
@@ -92,7 +91,7 @@ def played_from(packed: bytes, results: Results) -> ChunkResult:
     for length in head["lengths"]:
         ends.append(ends[-1] + length)
     return ChunkResult(
-        head["number"],
+        number_of(deals),
         head["deals"],
         [packed[first:end] for first, end in pairwise(ends)],
         tally=Tally.from_json(head["tally"], results),
@@ -137,7 +136,7 @@ def _experiment_of(content: Mapping[str, Any]) -> Experiment:
 
 
 _AHEAD: Final = 2  # chunks a worker may be ahead of the writer: enough to keep it busy, little to hold
-_PARTS: Final = 4  # of a chunk among the last ones
+_APART: Final = 4  # in how many places a chunk among the last ones may be played
 TOLD: Final = {  # the signals that end a run
     signal.Signals[name] for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)
 }
@@ -155,14 +154,6 @@ class Crew:
     at_once: Callable[[], int]  # how many chunks it can play at once, now
     hears_stop: bool = False  # its workers leave off between two deals; of others a chunk under way is given up
     losses: tuple[type[BaseException], ...] = (BrokenExecutor, CancelledError)  # raised where its workers are lost
-
-
-class Task(NamedTuple):
-    """What a worker is given: a chunk, or one of so many parts of it."""
-
-    number: int
-    part: int = 0
-    of: int = 1
 
 
 def cores_here() -> list[int]:
@@ -195,63 +186,57 @@ def play_chunks(
     workers = min(workers, len(numbers))
     if crew is None and workers == 1:
         player = ChunkPlayer(experiment, registry)
-        yield from until_cut(player.play(number, stop.is_set) for number in numbers)
+        deals_by_chunk = (deals_of(experiment, number) for number in numbers)
+        yield from joined(experiment, ((deals, player.play(deals, stop.is_set)) for deals in deals_by_chunk))
     elif numbers:
         with nullcontext(crew) if crew else processes(workers, stop) as hands:
-            text, results = job_of(experiment, registry), registry.game.results
-            play = partial(_play_until_told if hands.hears_stop else play_chunk, text)
-            with closing(in_order(hands, play, _tasks(numbers, hands.at_once()), stop)) as packed:
-                parts = (
-                    (task, played_from(one, results) if one is not None else ChunkResult(task.number, stopped=True))
-                    for task, one in packed
-                )
-                yield from until_cut(joined(parts))
+            job, results = job_of(experiment, registry), registry.game.results
+            play = partial(_play_until_told if hands.hears_stop else play_deals, job)
+            with closing(in_order(hands, play, _runs_of_deals(experiment, numbers, hands.at_once()), stop)) as packed:
+                yield from joined(experiment, ((deals, played_from(one, deals, results)) for deals, one in packed))
 
 
-def until_cut(chunks: Iterator[ChunkResult]) -> Iterator[ChunkResult]:
-    """The chunks up to and including the first that was cut short."""
-    for played in chunks:
-        yield played
-        if played.is_cut:
-            return
-
-
-def _tasks(numbers: range, at_once: int) -> Iterator[Task]:
-    """The chunks in order, a last one for each worker in parts, so that at the end nobody waits long for another."""
+def _runs_of_deals(experiment: Experiment, numbers: range, at_once: int) -> Iterator[range]:
+    """The deals of these chunks, chunk by chunk; a last one for each worker is split, so that at the end nobody waits
+    long for another."""
     whole = len(numbers) - at_once if at_once > 1 else len(numbers)
     for place, number in enumerate(numbers):
-        of = 1 if place < whole else _PARTS
-        yield from (Task(number, part, of) for part in range(of))
+        yield from split(deals_of(experiment, number), 1 if place < whole else _APART)
 
 
-def joined(parts: Iterator[tuple[Task, ChunkResult]]) -> Iterator[ChunkResult]:
-    """Each chunk, as soon as its last part is there or one was cut short."""
+def joined(experiment: Experiment, played: Iterable[tuple[range, ChunkResult]]) -> Iterator[ChunkResult]:
+    """Each chunk, as soon as its last deals are there; the last one is the first that ended early."""
     chunk: ChunkResult | None = None
-    for task, part in parts:
-        chunk = part if chunk is None else chunk.with_next(part)
-        if chunk.is_cut or task.part == task.of - 1:
+    for deals, later in played:
+        chunk = later if chunk is None else chunk.with_next(later)
+        if chunk.ended_early or deals.stop == deals_of(experiment, chunk.number).stop:
             yield chunk
+            if chunk.ended_early:
+                return
             chunk = None
 
 
 def in_order(
-    crew: Crew, play: Callable[[int, int, int], T], tasks: Iterator[Task], stop: Stop
-) -> Generator[tuple[Task, T | None], None, None]:
-    """What comes back of each task, None if it was given up; raises RunStopped if its worker is lost."""
-    pending: deque[tuple[Task, Future[T]]] = deque()
+    crew: Crew, play: Callable[[range], T], runs_of_deals: Iterator[range], stop: Stop
+) -> Generator[tuple[range, T | None], None, None]:
+    """What comes back of some deals after the other, None where they were given up; raises RunStopped if their worker
+    is lost."""
+    pending: deque[tuple[range, Future[T]]] = deque()
     try:
         while True:
-            most = max(1, crew.at_once()) * _AHEAD
-            while _chunks(pending) < most and not stop.is_set() and (task := next(tasks, None)) is not None:
+            ahead = max(1, crew.at_once()) * _AHEAD - 1
+            while not ((pending and number_of(pending[-1][0]) - number_of(pending[0][0]) >= ahead) or stop.is_set()):
+                if (deals := next(runs_of_deals, None)) is None:
+                    break
                 with deaf_to_signals():
-                    pending.append((task, crew.executor.submit(play, *task)))
+                    pending.append((deals, crew.executor.submit(play, deals)))
             if not pending:
-                yield from ((task, None) for task in tasks)
+                yield from ((deals, None) for deals in runs_of_deals)
                 return
-            task, future = pending[0]
+            deals, future = pending[0]
             while not crew.hears_stop and not wait([future], _POLL_SECONDS).done and not stop.is_set():
                 pass
-            yield task, future.result() if crew.hears_stop or future.done() else None
+            yield deals, future.result() if crew.hears_stop or future.done() else None
             pending.popleft()
     except BrokenProcessPool:
         for process in multiprocessing.active_children():
@@ -263,10 +248,6 @@ def in_order(
     finally:
         for _, future in pending:
             future.cancel()
-
-
-def _chunks(pending: Iterable[tuple[Task, object]]) -> float:
-    return sum(1 / task.of for task, _ in pending)
 
 
 @contextmanager
@@ -310,8 +291,8 @@ def _start(stop: Stop) -> None:
     _told = stop  # it comes to a process as that begins, or not at all
 
 
-def _play_until_told(job: str, number: int, part: int, of: int) -> bytes:
-    return play_chunk(job, number, part, of, _told.is_set)
+def _play_until_told(job: str, deals: range) -> bytes:
+    return play_deals(job, deals, _told.is_set)
 
 
 def _end_with_parent() -> None:

@@ -52,7 +52,7 @@ def error_of(clone: Path, **said: Any) -> str:
     """What went wrong in a chunk of a few games of the bot against itself."""
     registry = find_bots(clone)
     experiment = resolve(Config(games=3, table_sizes=[3], **{"bots": ["MyBot"], **said}), registry)
-    return str(ChunkPlayer(experiment, registry).play(0, lambda: False).error)
+    return str(ChunkPlayer(experiment, registry).play(range(experiment.deals), lambda: False).error)
 
 
 def test_the_twin_of_the_same_bytes_plays(clone: Path) -> None:

@@ -31,7 +31,7 @@ def experiment(**config: Any) -> Experiment:
 
 def outcomes(of: Experiment) -> list[Outcome]:
     """The outcomes of an experiment of at most one chunk."""
-    return [unpack(row, RESULTS) for row in ChunkPlayer(of, registry()).play(0, lambda: False).outcomes]
+    return [unpack(row, RESULTS) for row in ChunkPlayer(of, registry()).play(range(of.deals), lambda: False).outcomes]
 
 
 def means(folder: Path, *, workers: int = 1, progress: Progress = lambda games: None, **calls: Any) -> Means:

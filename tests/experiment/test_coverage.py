@@ -34,7 +34,7 @@ def differences(folder: Path, contenders: tuple[Any, ...], **config: Any) -> lis
     registry = find_bots(folder)
     experiment = resolve(check({"bots": FIELD, "games": 2000, "contenders": [*contenders], **config}, "test"), registry)
     scores = []
-    for row in ChunkPlayer(experiment, registry).play(0, lambda: False).outcomes:
+    for row in ChunkPlayer(experiment, registry).play(range(experiment.deals), lambda: False).outcomes:
         outcome = unpack(row, RESULTS)
         assert outcome.contender_seat is not None
         scores.append(outcome.measured(RESULTS)[outcome.contender_seat][0])

@@ -82,7 +82,7 @@ def test_two_processes_play_the_same_as_one(run: Shell) -> None:
     models = kept.asking(alone)
     assert models is not None
     player = ChunkPlayer(kept.experiment, kept.registry)
-    one = ThreadedChunks(player, models, 1, ModelProgress(), lambda games: None).play(0, lambda: False)
+    one = ThreadedChunks(player, models, 1, ModelProgress(), lambda games: None).play(range(4), lambda: False)
     (together,) = shared_chunks(kept, 2, shared, told.append)
     assert replace(together, tally=one.tally) == one
     assert together.tally.to_json() == one.tally.to_json()

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable
 from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -55,14 +56,14 @@ def test_a_game_of_the_users_own_is_found_by_workers(tmp_path: Path, short_chunk
     own = find_bots(tmp_path, "kuhn")
     of = resolve(check({"game": "kuhn", "games": 6}, "test"), own)
     text = workers.job_of(of, own)
-    packed = [workers.play_chunk(text, number) for number in range(3)]
-    rows = [row for one in packed for row in workers.played_from(one, own.game.results).outcomes]
+    packed = {deals: workers.play_deals(text, deals) for deals in map(partial(chunk.deals_of, of), range(3))}
+    rows = [row for deals, one in packed.items() for row in workers.played_from(one, deals, own.game.results).outcomes]
     assert len(rows) == 6
     game = tmp_path / "games" / "kuhn" / "game.py"
     game.write_text(f"{game.read_text()}# edited\n")
     workers._player.cache_clear()
     with pytest.raises(RunStopped, match="its package of the game kuhn differs"):
-        workers.played_from(workers.play_chunk(text, 0), own.game.results)
+        workers.played_from(workers.play_deals(text, range(2)), range(2), own.game.results)
 
 
 @pytest.mark.parametrize("name", ["dubito", "bs"])
@@ -70,7 +71,7 @@ def test_a_worker_loads_no_library_to_play(name: str) -> None:
     of = resolve(check({"game": name, "games": 1}, "test"), registry_of(name))
     script = (
         "import sys; from dubito.experiment import workers\n"
-        "print(len(workers.play_chunk(sys.argv[1], 0)), *sys.modules)"
+        "print(len(workers.play_deals(sys.argv[1], range(1))), *sys.modules)"
     )
     text = workers.job_of(of, registry_of(name))
     said = subprocess.run([sys.executable, "-c", script, text], capture_output=True, text=True, check=True)
@@ -99,7 +100,7 @@ def test_a_worker_that_has_other_bytes_refuses_by_name(change: Callable[[Any], N
     content = json.loads(workers.job_of(experiment(bots=BOTS, games=4), registry()))
     change(content)
     with pytest.raises(RunStopped, match=rf"the worker .*, process \d+, refuses: {why}"):
-        workers.played_from(workers.play_chunk(json.dumps(content), 0), RESULTS)
+        workers.played_from(workers.play_deals(json.dumps(content), range(4)), range(4), RESULTS)
 
 
 def test_a_bots_error_comes_back_with_the_games_before_it(shell: Shell) -> None:
@@ -107,8 +108,9 @@ def test_a_bots_error_comes_back_with_the_games_before_it(shell: Shell) -> None:
     own = find_bots(shell.folder)
     for policy in ("stop", "fallback"):
         of = resolve(check({"bots": ["Faulty", "StefaBot"], "games": 9, "on_bot_error": policy}, "test"), own)
-        back = workers.played_from(workers.play_chunk(workers.job_of(of, own), 0), RESULTS)
-        here = chunk.ChunkPlayer(of, own).play(0, lambda: False)
+        deals = chunk.deals_of(of, 0)
+        back = workers.played_from(workers.play_deals(workers.job_of(of, own), deals), deals, RESULTS)
+        here = chunk.ChunkPlayer(of, own).play(deals, lambda: False)
         assert (back.deals, back.outcomes, back.tally.to_json()) == (here.deals, here.outcomes, here.tally.to_json())
         assert (str(back.error), str(back.first_fallback)) == (str(here.error), str(here.first_fallback))
         assert back.error or back.first_fallback
