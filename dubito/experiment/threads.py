@@ -8,7 +8,7 @@ The queue of games that wait to be played, and of those put back, each until its
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
@@ -157,8 +157,7 @@ class ThreadedChunks:
 
         threads = max(1, min(self.in_flight, sum(map(len, deals))))
         with ThreadPoolExecutor(threads, thread_name_prefix="game") as pool:
-            for worker in [pool.submit(work) for _ in range(threads)]:
-                worker.result()
+            _wait_for([pool.submit(work) for _ in range(threads)])
         for why in queue.reasons():
             self.watch.end_wait(why)
         refused = None if stop() or queue.why_not_started is None else AccountFault(queue.why_not_started)
@@ -203,3 +202,11 @@ class ThreadedChunks:
             add_touched(played.tally, [(game.outcome, game.touched) for game in whole], results)
             add_stated(played.tally, [(game.outcome.seats[s.seat], s) for game in whole for s in game.statements])
         return played
+
+
+def _wait_for(workers: Sequence[Future[None]]) -> None:
+    """Until all have ended; in steps, since a signal that comes just before a wait without end is heard after it."""
+    while wait(workers, _POLL_SECONDS).not_done:
+        pass
+    for worker in workers:
+        worker.result()

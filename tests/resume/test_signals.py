@@ -20,7 +20,7 @@ import yaml
 
 from tests.cli.kit import REPO, Shell, started
 from tests.conftest import few
-from tests.llm.kit import Heard, Said, Server, asker, config_file, says
+from tests.llm.kit import Heard, Said, Server, asker, config_file, contender, ran, says, small
 from tests.resume.killing import ended_here, same_games
 
 SIGNALS = [signal.SIGTERM, signal.SIGHUP, signal.SIGINT]
@@ -144,6 +144,23 @@ def test_a_second_one_ends_it_at_once(tmp_path: Path, monkeypatch: pytest.Monkey
         assert process.returncode == 128 + number
         assert f"dubito: stopped at once by {WORDS[number]}" in said
         counted.goes.set()
+
+
+def test_a_signal_that_wakes_no_waiting_thread_is_heard_all_the_same(tmp_path: Path) -> None:
+    """Whether another thread gets it, as here, or the first one just before it waits."""
+    heard, in_time = threading.Event(), list[bool]()
+
+    def ended(games: int) -> None:
+        if threading.current_thread() is not threading.main_thread():
+            signal.pthread_kill(threading.get_ident(), signal.SIGUSR1)
+            in_time.append(heard.wait(10))
+
+    before = signal.signal(signal.SIGUSR1, lambda *_: heard.set())
+    try:
+        ran(small(contender("one"), games=1), tmp_path / "run", progress=ended)
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    assert in_time == [True]
 
 
 def test_what_nohup_ignores_stays_ignored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
