@@ -171,14 +171,6 @@ def test_r13_an_answer_must_be_a_bool(node: str, name: str, moves: tuple[str, ..
     assert error.reason == f"node {node} ({name}) answered {kind}, not True or False"
 
 
-@cases("node", ["A", "C"])
-def test_r13_a_node_that_is_not_written_is_refused(node: str) -> None:
-    """R13: a bot with a node missing is told which."""
-    error = blamed(type("Half", (BotBase,), {}), ("A as 3",) if node == "C" else (), seat=int(node == "C"))
-    assert error.reason.startswith(f"node {node} (")
-    assert error.reason.endswith("of Half is not written yet")
-
-
 def test_r13_a_player_without_play_is_refused() -> None:
     """R13: PlayerAI alone is no bot."""
     assert "play raised NotImplementedError: Dumb has no play()" in blamed(type("Dumb", (PlayerAI,), {})).reason
