@@ -1,79 +1,31 @@
 """Whole runs against the house: the same results however they come about, and books that agree."""
 
-from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from dubito.experiment.run import Played
-from dubito.house.faults import PROBE, Faults
 from dubito.house.server import House
 from dubito.llm.budget import Caps
 from tests.conftest import few
-from tests.llm.kit import Heard, Said, Server, contender, forget_last_reply, outcomes_of, ran, rows, says, small
+from tests.llm.kit import Heard, Said, Server, contender, forget_last_reply, ran, rows, says, small
 
 
-@contextmanager
-def house(**faults: Any) -> Iterator[House]:
-    """A house of the test's own, whose calls can be counted."""
-    with House(faults=Faults(**faults)) as house:
-        yield house
-
-
-def two_at(house: House, **settings: Any) -> list[dict[str, Any]]:
+def two_at(house: House) -> list[dict[str, Any]]:
     """A model player of each protocol, at that house."""
     return [
-        contender("sharp", "house-sharp", base_url=house.openai_base_url, **settings),
-        contender("honest", "house-honest", "AnthropicBot", base_url=house.anthropic_base_url, **settings),
+        contender("sharp", "house-sharp", base_url=house.openai_base_url),
+        contender("honest", "house-honest", "AnthropicBot", base_url=house.anthropic_base_url),
     ]
-
-
-def at(folder: Path, house: House, in_flight: int = 8, **settings: Any) -> Played:
-    """The run that all tests of equal results play, with a cache of its own."""
-    run = ran(small(*two_at(house, **settings), turns=8), folder / "run", in_flight=in_flight, cache=folder / "cache")
-    assert run.failure is None
-    return run
 
 
 def published(run: Played) -> bytes:
     return (run.folder / "all_games.yaml").read_bytes()
 
 
-def test_games_in_flight_and_passing_faults_change_no_result(tmp_path: Path) -> None:
-    with house() as good:
-        one = at(tmp_path / "1", good, 1)
-        many = at(tmp_path / "32", good, 32)
-    with house(rate_limit=0.1, server_error=0.1) as bad:
-        faulty = at(tmp_path / "faulty", bad, tries=20)
-    assert one.results_digest == many.results_digest == faulty.results_digest
-    assert published(one) == published(many) == published(faulty)
-    statuses = {call.status for call in bad.calls}
-    assert {200, 429, 500} <= statuses
-    check_books(many, good.calls[len(good.calls) // 2 :])
-    check_books(faulty, bad.calls)
-    for run in (one, many, faulty):
-        assert set(outcomes_of(run.folder)) == {"model"}
-
-
-def check_books(run: Played, calls: list[Any]) -> None:
-    """Every call of the house is a try, every answer of it one that was received; and the summary adds up."""
-    tries = rows(run.folder, "SELECT state, status FROM tries")
-    assert len(tries) == len(calls)
-    assert Counter(tries) == Counter(("received", 200) if call.status == 200 else ("failed", None) for call in calls)
-    assert sum(log.calls for log in run.models.values()) == len(calls)
-    good = [call for call in calls if call.status == 200]
-    assert sum(log.tokens["input"] for log in run.models.values()) == sum(call.input_tokens for call in good)
-    assert sum(log.tokens["cached"] for log in run.models.values()) == sum(call.cached_tokens for call in good)
-    assert sum(log.tokens["output"] for log in run.models.values()) == sum(call.output_tokens for call in good)
-    asked = rows(run.folder, "SELECT request FROM attempts WHERE origin = 'live'")
-    assert len(asked) == sum(call.draw != PROBE for call in good)
-
-
 def test_a_second_run_makes_no_call_and_neither_does_one_offline(tmp_path: Path) -> None:
-    with house() as served:
+    with House() as served:
         of = small(*two_at(served), games=2)
         first = ran(of, tmp_path / "first")
         calls = len(served.calls)
@@ -140,7 +92,7 @@ def test_a_twin_with_a_sample_of_its_own_gets_answers_of_its_own(tmp_path: Path)
 
 @pytest.mark.parametrize("calls", few([17, 1], 1))
 def test_a_budget_stops_the_run_and_is_exact(tmp_path: Path, calls: int) -> None:
-    with house() as served:
+    with House() as served:
         of = small(*two_at(served), games=6, turns=12)
         run = ran(of, tmp_path / "cut", caps=Caps(calls=calls))
         assert len(served.calls) == calls
@@ -162,17 +114,6 @@ def check_kept(cut: Played, whole: Played) -> None:
     assert len(kept) == cut.tally.games < whole.tally.games
     assert kept == rows(whole.folder, "SELECT game, outcome, record FROM games ORDER BY game")[: len(kept)]
     assert cut.tally.games % cut.experiment.games_per_deal == 0
-
-
-def test_a_cut_run_keeps_the_deals_before_the_first_missing_one(tmp_path: Path) -> None:
-    """One game at a time: a budget for about half of them. A deal that is begun is ended."""
-    of = small(contender("one"), contender("two", "house-sharp"), games=8, turns=6)
-    whole = ran(of, tmp_path / "whole", in_flight=1)
-    needed = rows(whole.folder, "SELECT count(*) FROM tries")[0][0] * 2 // 3
-    cut = ran(of, tmp_path / "cut", in_flight=1, caps=Caps(calls=needed), cache=tmp_path / "fresh")
-    assert cut.failure is not None
-    assert cut.tally.games in (2, 4, 6)
-    check_kept(cut, whole)
 
 
 def test_an_offline_miss_names_player_game_node_and_what_to_do(tmp_path: Path) -> None:

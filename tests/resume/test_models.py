@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from dubito.experiment.run import Played
-from dubito.llm.budget import Caps
 from tests.conftest import few
 from tests.llm.kit import rows
 from tests.resume.kit import go, models, published
@@ -52,19 +51,6 @@ def test_what_was_asked_before_comes_from_the_tape_offline_too(
     assert with_no_cache.failure is None
     longer = go(models(), folder, cache=tmp_path / "other")
     assert longer.results_digest == whole[0].results_digest
-
-
-def test_the_budget_is_of_the_run_not_of_the_go(whole: tuple[Played, bytes, int], tmp_path: Path) -> None:
-    folder, cap, spent = tmp_path / "run", whole[2] // 2, set[int]()
-    for _ in range(3):
-        cut = go(models(), folder, caps=Caps(calls=cap))
-        assert "the budget is used up" in str(cut.failure)
-        spent.add(calls(folder))
-    assert len(spent) == 1, "the first go had used it up"
-    assert 0.6 * cap < spent.pop() <= cap
-    run = go(models(), folder, caps=Caps(calls=2 * whole[2]))  # no game starts on what may not be enough
-    assert run.results_digest == whole[0].results_digest
-    assert calls(folder) == whole[2]
 
 
 def test_a_call_cut_off_is_counted_and_its_number_stays_taken(whole: tuple[Played, bytes, int], tmp_path: Path) -> None:
