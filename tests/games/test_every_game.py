@@ -169,6 +169,9 @@ def test_a_run_does_not_depend_on_its_workers(registry: Registry, game: Game, tm
     assert len(digests) == 1
 
 
+SHORT = {"dubito": {"max_turns": 20}, "bs": {"max_rounds": 1}}  # games of models that are long as they are
+
+
 def test_a_run_of_models_on_the_house_ends_and_replays(game: Game, shell: Shell) -> None:
     if game.name.startswith(("openspiel:dark_chess", "openspiel:gin_rummy")):
         return  # games of a hundred moves; the others of the family ask in the same way
@@ -178,7 +181,10 @@ def test_a_run_of_models_on_the_house_ends_and_replays(game: Game, shell: Shell)
     field = [bot.name for bot in registry_of(game.name).hand_written()][: size + 1]
     games = 4 if size == 2 else 2  # two contenders; of two seats each has both
     words = ("--game", game.name, "--bots", ",".join(field), "--table-sizes", f"{size}", "--games", f"{games}")
-    said = shell("run", *words, "--contenders", "house:house-random@plain,house:house-random@reasoned", "--output", "r")
+    rules = [f"--{rule.replace('_', '-')}={most}" for rule, most in SHORT.get(game.name, {}).items()]
+    said = shell(
+        "run", *words, *rules, "--contenders", "house:house-random@plain,house:house-random@reasoned", "--output", "r"
+    )
     assert said.code == 0, said.err
     replayed = shell("replay", "r")
     assert (replayed.code, replayed.out.splitlines()[-1]) == (0, said.out.splitlines()[-2])
@@ -206,6 +212,7 @@ def test_a_users_own_model_bot_plays_it(game: Game, shell: Shell) -> None:
     field = [bot.name for bot in registry_of(game.name).hand_written()][: game.seats[0] + 1]
     bold = {"bot": "BoldBot", "model": "house-random", "base_url": "house", "prompt": "plain"}
     config = {"game": game.name, "games": 2, "table_sizes": [game.seats[0]], "bots": field, "contenders": [bold]}
+    config["rules"] = SHORT.get(game.name, {})
     Path("c.yaml").write_text(yaml.safe_dump(config))
     said = shell("run", "c.yaml", "--output", "r")
     assert said.code == 0, said.err

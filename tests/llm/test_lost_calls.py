@@ -66,7 +66,7 @@ SILENT = Said(body=json.dumps(reply_body("chat", usage=None)))
 
 
 ENDS = {"dropped": DROPPED, "cut": CUT, "no usage": SILENT}
-HOW_OFTEN = [(60, 0.05, True), (4, 0.2, False), (60, 0.05, False), (4, 0.2, True)]  # each so manieth; a preflight
+HOW_OFTEN = [(25, 0.05, True), (4, 0.2, False), (25, 0.05, False), (4, 0.2, True)]  # each so manieth; a preflight
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,7 @@ def test_a_lost_reply_is_assumed_to_cost_what_others_did(
     nth, within, preflight = often
     biller = Biller(every(nth, ENDS[end]))
     with Server(biller) as server:
-        players = small(asker(server, "chat"), games=12 if nth > 10 else 5, turns=20)
+        players = small(asker(server, "chat"), games=5 if nth > 10 else 3, turns=20)
         how: dict[str, Any] = {"prices": {"some-model": PRICE}, "caps": Caps(usd=100 * PICO), "preflight": preflight}
         log = log_of(ran(players, tmp_path / "r", **how))
     assert log.assumed == biller.lost > 2
@@ -159,7 +159,7 @@ def test_calls_cut_off_by_a_kill_are_assumed_too(tmp_path: Path, shell: Shell, k
     with Server(answer) as server:
         file = config_file(
             asker(server, "chat"),
-            games=16 if kills == 1 else 40,
+            games=8 if kills == 1 else 40,
             rules={"max_turns": 20},
             prices={"some-model": LISTED},
         )

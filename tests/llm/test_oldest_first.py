@@ -153,14 +153,14 @@ def test_a_cap_ends_in_published_games(tmp_path: Path, usd: float, contenders: i
 def test_ctrl_c_ends_those_that_wait_too(tmp_path: Path, left: int) -> None:
     with Server(uneven) as server:
         experiment = small(asker(server, "chat"), games=20, turns=60)
-        run = go(experiment, tmp_path / "r", stop_after=150 - left, caps=Caps(calls=150), in_flight=32)
+        run = go(experiment, tmp_path / "r", stop_after=60 - left, caps=Caps(calls=60), in_flight=32)
     assert run.interrupted or "the budget is used up" in str(run.failure)
 
 
 def test_twins_near_the_cap_do_not_wait_for_each_other(tmp_path: Path) -> None:
     """Two players who ask the same in one deal share a reply: one of their games waits for the other's call."""
     twins = [contender("one", "house-sharp"), contender("two", "house-sharp")]
-    of_twins = small(*twins, games=12, turns=24)
+    of_twins = small(*twins, games=6, turns=14)
     whole = ran(of_twins, tmp_path / "whole")
     calls = sum(log.calls for log in whole.models.values())
     run = ran(of_twins, tmp_path / "cut", caps=Caps(calls=calls // 2), in_flight=32, cache=tmp_path / "other")

@@ -86,7 +86,7 @@ def test_its_question_is_as_long_as_those_of_late_turns(shell: Shell, seated: bo
         who, rest = asker(server), list[object](["StefaBot", "UsualBot"])
         contenders: list[object] = [who] if seated else []
         field: list[object] = rest if seated else [who, *rest]
-        more: dict[str, Any] = {"bots": field, "table_sizes": [6], "games": 4, "rules": {"max_turns": 60}}
+        more: dict[str, Any] = {"bots": field, "table_sizes": [6], "games": 2, "rules": {"max_turns": 60}}
         assert played(shell, *contenders, **more).code == 0
     first, *rest_of_run = [len(each.raw) for each in server.heard]
     assert first > 0.8 * max(rest_of_run)
@@ -212,7 +212,7 @@ def test_a_re_ask_that_is_answered_passes(shell: Shell) -> None:
 def test_told_to_go_on_it_warns(shell: Shell) -> None:
     """And plays: who wants to see how bad a small model is sees it."""
     with Server(lambda heard: says("chat", "Sure.")) as server:
-        ended = played(shell, asker(server, "chat", reasks=0), games=3, rules={"max_turns": 40}, on_unusable="fallback")
+        ended = played(shell, asker(server, "chat", reasks=0), rules={"max_turns": 40}, on_unusable="fallback")
     assert ended.code == 0
     assert "the preflight of asker got no answer that can be read (malformed: it is not JSON: Sure.)" in ended.err
     assert outcomes_of(Path("r")).keys() == {"fallback:malformed"}
@@ -229,7 +229,7 @@ UNUSABLE: dict[str, tuple[Callable[[Heard], Said], str]] = {
     ),
     "no form": (lambda heard: says(heard.protocol, '{"answer": "yes"}'), "20 malformed"),
 }
-LONG: dict[str, Any] = {"games": 4, "rules": {"max_turns": 36}}
+LONG: dict[str, Any] = {"games": 2, "rules": {"max_turns": 36}}
 
 
 @pytest.mark.parametrize("odd", UNUSABLE)

@@ -6,7 +6,7 @@ import stat
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from shutil import rmtree
+from shutil import copytree, rmtree
 from tempfile import mkdtemp
 from typing import Any
 
@@ -16,7 +16,7 @@ import yaml
 from dubito.errors import RunStopped
 from dubito.llm.cache import ReplyCache
 from tests.cli.conftest import shell
-from tests.cli.kit import Shell
+from tests.cli.kit import Shell, made
 from tests.llm.conftest import unhurried
 from tests.llm.test_cache import GOOD, PARTS, change, says
 
@@ -47,11 +47,19 @@ DAMAGES = {
 }
 
 
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder in which a run with a model was played."""
+    home = tmp_path_factory.mktemp("home")
+    (home / "c.yaml").write_text(yaml.safe_dump(CONFIG))
+    made(home, "run", "c.yaml", "--output", "r", "--quiet", "--no-report")
+    return home
+
+
 @pytest.fixture
-def played(shell: Shell, unhurried: None) -> Shell:
-    """A shell in whose folder a run with a model was played."""
-    Path("c.yaml").write_text(yaml.safe_dump(CONFIG))
-    assert shell("run", "c.yaml", "--output", "r", "--quiet").code == 0
+def played(home: Path, shell: Shell, unhurried: None) -> Shell:
+    """A shell in a copy of it."""
+    copytree(home, shell.folder, dirs_exist_ok=True)
     return shell
 
 

@@ -86,7 +86,7 @@ def test_most_of_a_request_can_be_read_from_a_providers_cache(name: str, protoco
     for game in rendered(name):
         shares += shares_of(protocol, game)
     ahead, sent = (sorted(share) for share in zip(*shares, strict=True))
-    assert len(shares) > 1400
+    assert len(shares) > 650
     assert ahead[0] >= 0.85
     assert mean(sent) > 0.89
     assert sent[len(sent) // 20] >= 0.85
@@ -97,7 +97,7 @@ def test_most_of_a_request_can_be_read_from_a_providers_cache(name: str, protoco
 def rendered(name: str) -> list[list[tuple[int, RenderedPrompt]]]:
     """Whole games of three to eight: who was asked, and what a prompt made of it."""
     prompt = load_prompt(name, REPO)
-    games = [turns(rules, size, deal) for size in SIZES for rules in RULES[:2] for deal in range(2)]
+    games = [turns(rules, size, 0) for size in SIZES for rules in RULES[:2]]
     return [[(one.seat, prompt.render(one)) for _, asked in game for one in asked] for game in games]
 
 

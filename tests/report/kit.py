@@ -23,7 +23,7 @@ def hand_written(folder: Path, games: int = 60, **config: Any) -> Played:
     return played(experiment(games=games, **settings | config), folder)
 
 
-def models(folder: Path, games: int = 12) -> Played:
+def models(folder: Path, games: int = 6) -> Played:
     """A run of two model players in turn: one is asked again now and then, one fails now and then."""
 
     def answer(heard: Heard) -> Said:
@@ -36,7 +36,7 @@ def models(folder: Path, games: int = 12) -> Played:
 
     with Server(answer) as server:
         both = asker(server, name="asked again"), asker(server, "messages", name=f"fails {SCRIPT}", reasks=0)
-        return ran(small(*both, games=games, turns=30), folder)
+        return ran(small(*both, games=games, turns=60), folder)
 
 
 def stating(folder: Path) -> Played:

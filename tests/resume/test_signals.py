@@ -69,7 +69,7 @@ def models(folder: Path, server: Server, monkeypatch: pytest.MonkeyPatch) -> tup
     """The words for a small run of models."""
     monkeypatch.chdir(folder)
     of: dict[str, Any] = {"table_sizes": [3], "bots": ["StefaBot", "UsualBot"], "rules": {"max_turns": 12}}
-    file = config_file(asker(server, "chat"), games=8, in_flight=4, **of)
+    file = config_file(asker(server, "chat"), games=5, in_flight=4, **of)
     return (file, "--quiet", "--no-report")
 
 

@@ -22,13 +22,13 @@ from tests.resume.kit import go, models
 FIGURES = r"\d+ games finished, \d+ of them kept in order, [\d,]+ replies kept"
 
 
-@pytest.mark.parametrize("stops", few([[20, 15, 25], [30]], 1))
+@pytest.mark.parametrize("stops", few([[15, 10, 15], [30]], 1))
 def test_progress_end_and_status_say_the_same(
     shell: Shell, tmp_path: Path, capsys: pytest.CaptureFixture[str], stops: list[int]
 ) -> None:
     for stop in stops:
         watch = Unhurried()
-        run = go(models(games=8), tmp_path / "run", stop_after=stop, watch=watch, in_flight=6)
+        run = go(models(games=6), tmp_path / "run", stop_after=stop, watch=watch, in_flight=6)
         assert exit_code(run) == 130
         (said,) = re.findall(FIGURES, capsys.readouterr().err)
         assert said in shell("status", "run").out
@@ -36,8 +36,8 @@ def test_progress_end_and_status_say_the_same(
         ((replies,),) = rows(tmp_path / "run", "SELECT count(*) FROM attempts WHERE reply IS NOT NULL")
         assert run.standing is not None
         assert (run.standing.kept, run.standing.replies) == (run.tally.games, replies)
-    end = go(models(games=8), tmp_path / "run")
-    assert str(end.standing).startswith("8 games finished, 8 of them kept in order")
+    end = go(models(games=6), tmp_path / "run")
+    assert str(end.standing).startswith("6 games finished, 6 of them kept in order")
 
 
 def test_what_is_finished_is_told_from_what_is_published(
@@ -80,7 +80,7 @@ def test_what_is_finished_is_told_from_what_is_published(
 def test_a_stopped_demo_ends_and_goes_on(tmp_path: Path, shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     """A demo of fewer and shorter games than ours, in which Ctrl-C is pressed when two have ended."""
     monkeypatch.setitem(GAME.demo, "games", 6)
-    monkeypatch.setitem(GAME.demo, "rules", {"max_turns": 20})
+    monkeypatch.setitem(GAME.demo, "rules", {"max_turns": 12})
     tell = GamesProgress.__call__
 
     def press(progress: GamesProgress, games: int) -> None:

@@ -24,7 +24,7 @@ GAMES = (
 
 def some(name: str) -> Iterator[Any]:
     """States of one long game, or of many short ones."""
-    for seed in range(10) if name == "dubito_defuse" else [5]:
+    for seed in range(6) if name == "dubito_defuse" else [5]:
         yield from states(name, seed)
 
 
@@ -32,7 +32,7 @@ def some(name: str) -> Iterator[Any]:
 def test_a_seat_cannot_tell_the_worlds_apart(name: str) -> None:
     worlds, others = 0, 0
     for number, state in enumerate(some(name)):
-        if state.is_terminal() or number % 10:
+        if state.is_terminal() or number % 20:
             continue
         seat, truths = state.current_player(), {str(state)}
         for draw in range(2):
@@ -50,7 +50,7 @@ def test_a_seat_cannot_tell_the_worlds_apart(name: str) -> None:
 def test_a_world_follows_from_what_the_seat_has_seen(name: str) -> None:
     """In another world, the same draw leads to the same third one: nothing was read from what is hidden."""
     for number, state in enumerate(states(name, seed=6)):
-        if not state.is_terminal() and number % 11 == 0:
+        if not state.is_terminal() and number % 23 == 0:
             seat = state.current_player()
             other = state.resample_from_infostate(seat, Random(1).random)
             third = [one.resample_from_infostate(seat, Random(2).random) for one in (state, other)]
@@ -65,7 +65,7 @@ def test_in_a_world_the_same_one_is_to_move(name: str) -> None:
         state = new(name)
         while not state.is_terminal():
             seat, mover = chance.randrange(state.num_players()), state.current_player()
-            if chance.random() < 0.3:
+            if chance.random() < 0.1:
                 world = state.resample_from_infostate(seat, chance.random)
                 assert world.current_player() == mover
                 assert world.information_state_string(seat) == state.information_state_string(seat)
