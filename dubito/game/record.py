@@ -1,15 +1,12 @@
-"""What is kept of a game: a whole one, by its deal and outputs, with its story; and the position of one seat.
-
-A game whose package has a module `record` keeps its games in a form of its own, by the same functions: `Records`.
-"""
+"""What is kept of a game: a whole one, by its deal and outputs, with its story; and the position of one seat."""
 
 import json
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, fields, is_dataclass
 from functools import cache, cached_property
 from hashlib import sha256
-from typing import Annotated, Any, ClassVar, Generic, Literal, Protocol, TypeVar, cast
+from typing import Annotated, Any, ClassVar, Generic, Literal, TypeVar, cast
 
 from pydantic import BaseModel, Field, TypeAdapter, ValidationError, create_model
 
@@ -48,40 +45,6 @@ class Forfeit:
     """Stands where an output would: a seat has ended the game by a mistake."""
 
     seat: int
-
-
-class Recorder(Protocol):
-    """Collects the outputs and the story of a game while it is played."""
-
-    def add(self, turn: int, output: Any, events: Sequence[Any]) -> None:
-        """Keep one move of a turn, counted from 1."""
-
-    def record(self, state: Any, players: Sequence[str], seed: int, deal: int, number: int | None = None) -> Any:
-        """The finished game; `number` is its own in the `run.db` of its folder, where models played at the table."""
-
-
-class Records(Protocol):
-    """How a game's records are made, written and read. What a record is, is the game's; it has a `story`."""
-
-    def recorder(self, state: Any, rules: Mapping[str, Any]) -> Recorder:
-        """A recorder of a game just dealt."""
-
-    def dump(self, record: Any) -> str:
-        """The record as a file's text."""
-
-    def load(self, text: str) -> Any:
-        """The inverse; raises UsageError that names what is wrong."""
-
-    def replay(self, record: Any) -> Iterator[str]:
-        """Play it again from its deal and tell its story anew, line by line, up to what the rules refuse."""
-
-    def opened(self, record: Any) -> tuple[Any, Iterable[Any]]:
-        """The game as it was dealt, and its outputs; raises UsageError if it is not dealt so."""
-
-
-def records_of(game: Game) -> Records:
-    module = game.module("record")
-    return _PlainRecords(game) if module is None else cast(Records, module)
 
 
 def game_named(text: str, otherwise: str) -> str:
@@ -186,7 +149,9 @@ def _format() -> TypeAdapter[GameRecord]:
     return TypeAdapter(GameRecord)
 
 
-class _Recorder:
+class Recorder:
+    """Collects the outputs and the story of a game while it is played."""
+
     def __init__(self, game: Game, state: State, rules: Mapping[str, Any]) -> None:
         self._game, self._state, self._rules = game, state, dict(rules)
         self._teller = words_of(game).Teller(state, seat_label)
@@ -196,6 +161,7 @@ class _Recorder:
         self.story: list[str] = []
 
     def add(self, turn: int, output: Any, events: Sequence[Any]) -> None:
+        """Keep one move of a turn, counted from 1."""
         if isinstance(output, Forfeit):
             self.outputs.append(asdict(output))
             self.story.append(f"turn {turn}: {forfeit_in_words(output.seat, seat_label, self._game)}")
@@ -210,27 +176,33 @@ class _Recorder:
         """The last lines of a finished game's story."""
         return [*self._teller.ending(), seal(self.dealt, self.outputs)]
 
-    def record(
-        self, state: State, players: Sequence[str], seed: int, deal: int, number: int | None = None
-    ) -> GameRecord:
+    def record(self, state: State, players: Sequence[str], seed: int, deal: int, number: int | None = None) -> Any:
+        """The finished game; `number` is its own in the `run.db` of its folder, where models played at the table."""
         story = [*self.story, *self.end()]
         name, rules, dealt = self._game.name, self._rules, self.dealt
         return GameRecord(name, list(players), rules, seed, deal, dealt, self.outputs, story, number)
 
 
-class _PlainRecords:
-    """Records in the form that every game can have; the seed deals their games again."""
+class Records:
+    """How a game's records are made, written and read: here in a form that every game can have, dealt by its seed.
+
+    What a record is, is the game's: a module `record` with these functions stands in the place of this. It has a
+    `story`.
+    """
 
     def __init__(self, game: Game) -> None:
         self._game = game
 
-    def recorder(self, state: State, rules: Mapping[str, Any]) -> _Recorder:
-        return _Recorder(self._game, state, rules)
+    def recorder(self, state: State, rules: Mapping[str, Any]) -> Recorder:
+        """Of a game just dealt."""
+        return Recorder(self._game, state, rules)
 
-    def dump(self, record: GameRecord) -> str:
+    def dump(self, record: Any) -> str:
+        """The record as a file's text."""
         return record_as_lines(record, {"outputs", "story"})
 
-    def load(self, text: str) -> GameRecord:
+    def load(self, text: str) -> Any:
+        """The inverse; raises UsageError that names what is wrong."""
         try:
             record = _format().validate_json(text)
             if record.game != self._game.name:
@@ -240,8 +212,8 @@ class _PlainRecords:
             raise UsageError(f"this is no game record: {fault(error)}") from None
         return record
 
-    def replay(self, record: GameRecord) -> Iterator[str]:
-        """Tell the game anew; a refused output ends the story with a line that says so."""
+    def replay(self, record: Any) -> Iterator[str]:
+        """Play it again and tell its story anew, line by line; a refused output ends it with a line that says so."""
         state, outputs = self.opened(record)
         recorder, told = self.recorder(state, record.rules), 0
         for output in outputs:
@@ -255,13 +227,19 @@ class _PlainRecords:
             told = len(recorder.story)
         yield from recorder.end() if state.over else ["The outputs end before the game does."]
 
-    def opened(self, record: GameRecord) -> tuple[State, Iterator[Any]]:
+    def opened(self, record: Any) -> tuple[Any, Iterator[Any]]:
+        """The game as it was dealt, and its outputs; raises UsageError if it is not dealt so."""
         game = self._game
         streams = DealStreams(record.seed, record.deal)
         state = game.deal(game.rules(**record.rules), len(record.players), streams.deck())
         if game.deal_to_json(state) != record.dealt:
             raise UsageError("the record's cards are not those that its seed deals: it was changed or is damaged")
         return state, (output_of(game, output) for output in record.outputs)
+
+
+def records_of(game: Game) -> Records:
+    module = game.module("record")
+    return Records(game) if module is None else cast(Records, module)
 
 
 def output_of(game: Game, kept: Any) -> Any:

@@ -1,7 +1,7 @@
-"""Cards and hands of BS: the engine's truth of a hand, and the read-only view that a bot holds as `self.cards`.
+"""Cards and hands of BS, and what its players observe.
 
-What the players of BS observe. Nobody is told who accused or what was played: players infer it from the sizes.
-
+A hand is the engine's truth, a `HandView` what its bot holds as `self.cards`. Nobody is told who accused or what was
+played: players infer it from the sizes.
 """
 
 from collections.abc import Iterable, Iterator, Sequence

@@ -1,14 +1,11 @@
 """What prompts are told of BS, and how its positions are kept (`dubito.game.Facts`).
 
 Everything that a hand-written bot can see or derive is in the facts, and nothing else. Players are seats, never names;
-cards are their numbers.
+cards are their numbers. A line of the history is the same whenever it is told.
 
-What one seat of BS has seen, in sentences, an event a line: each line is the same whenever it is told.
-
-Some games to try a prompt on, by players who answer by chance; and second worlds that a seat cannot tell apart.
-
-A second world is the same game with two cards in each other's place, in hands and plays. If the seat saw neither, and
-no accusation ended otherwise, it cannot know in which of the two it is.
+Positions to try a prompt on come from games by players who answer by chance, some of them with a second world: the same
+game with two cards in each other's place, in hands and plays. If the seat saw neither, and no accusation ended
+otherwise, it cannot know in which of the two it is.
 """
 
 from collections import Counter
@@ -26,7 +23,9 @@ from dubito.game.words import counted
 from dubito.games.bs.cards import COPIES, DECK, NUMBERS, Card
 from dubito.games.bs.engine import State
 from dubito.games.bs.table import SEATS, View
-from dubito.games.bs.witness import BSRules, Laid, Notebook, Number, Position, Seen, Witness
+from dubito.games.bs.witness import BSRules, Laid, Number, Seen, Witness
+from dubito.games.bs.witness import Notebook as Notebook
+from dubito.games.bs.witness import Position as Position
 from dubito.games.bs.words import OBJECTIVE, rule_sentences
 
 
@@ -222,8 +221,6 @@ def example_position(node: str) -> Position:
         if asked.position.node == node and len(asked.position.turns) >= _EXAMPLE_TURNS
     )
 
-
-__all__ = ["Notebook", "Position", "example_position", "facts", "from_json", "steady_facts", "to_json"]
 
 _NODES: Final = {
     "cards": "Asked on your turn: which cards do you put down? The answer is their numbers, an entry a card and at "

@@ -1,10 +1,8 @@
-"""What follows from the turns that one seat saw: how each ended, and which cards must be where.
+"""What one seat of BS has seen, played and answered, turn by turn, and what follows from it.
 
 Sizes tell how a turn ended: whose hand took the pile, and whose hand lost a card to it. So everybody knows whether the
 play was a lie, and which accuser it was that counted. Whatever is said to be held here is held: a card that may have
 been put down is not.
-
-What one seat of BS has seen, played and answered so far, turn by turn: all that a position is made of.
 """
 
 from collections import Counter

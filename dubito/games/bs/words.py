@@ -1,9 +1,4 @@
-"""BS in words for people: everybody may know sizes; who sees everything reads what lay there, and who said BS.
-
-The rules of BS in sentences, complete: people at the table read them, and prompts say them.
-
-A person at BS: what they see, and how they answer.
-"""
+"""BS in words for people: its rules, what everybody observes, the truth beside it, and what is asked at the table."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any, Final

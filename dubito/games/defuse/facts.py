@@ -12,60 +12,10 @@ from pydantic import AfterValidator, Field
 from dubito.files import Checked
 from dubito.game.record import PositionFile
 from dubito.games.defuse.engine import ACTS, DEALT, DEFUSE, DRAW, HELD, IN_HAND
-from dubito.games.defuse.knowledge import Act, ActName, Pile, Position, Witness
+from dubito.games.defuse.knowledge import Act, ActName, Pile, Witness
 from dubito.games.defuse.knowledge import Notebook as Notebook
+from dubito.games.defuse.knowledge import Position as Position
 from dubito.games.defuse.words import OBJECTIVE, rule_sentences
-
-Seat = Annotated[int, Field(ge=0, le=1)]
-Held = Literal["defuse", "skip", "bottom", "shuffle", "see", "nothing"]
-Card = Literal["bomb", "defuse", "skip", "bottom", "shuffle", "see", "nothing"]
-
-
-class _Act(Checked):
-    seat: Seat
-    act: ActName
-    card: Card | None = None
-    cards: Annotated[tuple[Card, ...], Field(max_length=3)] = ()
-    place: Annotated[int, Field(ge=0)] | None = None
-
-
-def _fault(position: Position) -> str | None:
-    """Why no game can have it; raises UsageError for acts that none can."""
-    dealt = Counter(position.dealt)
-    if dealt[DEFUSE] != 1 or len(position.dealt) != IN_HAND + 1 or any(dealt[card] > n for card, n in DEALT.items()):
-        return f"dealt: it is a defuse card and {IN_HAND} others"
-    witness = Witness(position)
-    if witness.seat != position.seat:
-        return f"acts: after them it is seat {witness.seat} that is asked"
-    if witness.placing != (position.node == "place"):
-        return "node: place is asked after the bomb was drawn, and turn otherwise"
-    return None
-
-
-_ACT: Final = AfterValidator(lambda act: Act(**act.model_dump()))
-_TYPES: Final = {"seat": Seat, "dealt": tuple[Held, ...], "acts": tuple[Annotated[_Act, _ACT], ...]}
-_FILE: Final = PositionFile(Position, "defuse position 1", _fault, _TYPES, usual=False)
-to_json, from_json = _FILE.to_json, _FILE.from_json
-
-
-def example_position(node: str) -> Position:
-    """A fixed position in the middle of a game: seat 0 has looked, and drawn the bomb later."""
-    acts = [
-        Act(0, "see", cards=("nothing", "see", "shuffle")),
-        Act(0, "draw", "nothing"),
-        Act(1, "draw"),
-        Act(0, "draw", "shuffle"),
-        Act(1, "draw", "bomb"),
-        Act(1, "place"),
-        Act(0, "shuffle"),
-    ]
-    dealt = ("defuse", "skip", "bottom", "shuffle", "see", "nothing")
-    if node == "turn":
-        return Position(0, "turn", dealt, tuple(acts))
-    return Position(0, "place", dealt, (*acts, Act(0, "draw", "bomb")))
-
-
-__all__ = ["Notebook", "Position", "example_position", "facts", "from_json", "steady_facts", "to_json"]
 
 _NODES: Final = {
     "turn": "Asked on your turn, and again after a see or shuffle card that you have played in it: what do you do? "
@@ -171,3 +121,52 @@ def _line(act: Act, own: int) -> str:
     if act.act == "bottom":
         return f"{who} play{s} bottom: {drawn} from the bottom{defuse}."
     return f"{who} draw{s} {drawn} from the top{defuse}."
+
+
+Seat = Annotated[int, Field(ge=0, le=1)]
+Held = Literal["defuse", "skip", "bottom", "shuffle", "see", "nothing"]
+Card = Literal["bomb", "defuse", "skip", "bottom", "shuffle", "see", "nothing"]
+
+
+class _Act(Checked):
+    seat: Seat
+    act: ActName
+    card: Card | None = None
+    cards: Annotated[tuple[Card, ...], Field(max_length=3)] = ()
+    place: Annotated[int, Field(ge=0)] | None = None
+
+
+def _fault(position: Position) -> str | None:
+    """Why no game can have it; raises UsageError for acts that none can."""
+    dealt = Counter(position.dealt)
+    if dealt[DEFUSE] != 1 or len(position.dealt) != IN_HAND + 1 or any(dealt[card] > n for card, n in DEALT.items()):
+        return f"dealt: it is a defuse card and {IN_HAND} others"
+    witness = Witness(position)
+    if witness.seat != position.seat:
+        return f"acts: after them it is seat {witness.seat} that is asked"
+    if witness.placing != (position.node == "place"):
+        return "node: place is asked after the bomb was drawn, and turn otherwise"
+    return None
+
+
+_ACT: Final = AfterValidator(lambda act: Act(**act.model_dump()))
+_TYPES: Final = {"seat": Seat, "dealt": tuple[Held, ...], "acts": tuple[Annotated[_Act, _ACT], ...]}
+_FILE: Final = PositionFile(Position, "defuse position 1", _fault, _TYPES, usual=False)
+to_json, from_json = _FILE.to_json, _FILE.from_json
+
+
+def example_position(node: str) -> Position:
+    """A fixed position in the middle of a game: seat 0 has looked, and drawn the bomb later."""
+    acts = [
+        Act(0, "see", cards=("nothing", "see", "shuffle")),
+        Act(0, "draw", "nothing"),
+        Act(1, "draw"),
+        Act(0, "draw", "shuffle"),
+        Act(1, "draw", "bomb"),
+        Act(1, "place"),
+        Act(0, "shuffle"),
+    ]
+    dealt = ("defuse", "skip", "bottom", "shuffle", "see", "nothing")
+    if node == "turn":
+        return Position(0, "turn", dealt, tuple(acts))
+    return Position(0, "place", dealt, (*acts, Act(0, "draw", "bomb")))

@@ -1,7 +1,4 @@
-"""What one seat of draw and defuse has seen, act by act, and what it can know of the pile and the hands from that.
-
-Nothing here asks the game.
-"""
+"""What one seat of draw and defuse has seen, act by act, and what it can know of the pile and the hands from that."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence

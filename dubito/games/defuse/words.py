@@ -1,9 +1,4 @@
-"""Draw and defuse in words for people: what everybody observes; who sees everything reads what was drawn and seen.
-
-The rules of draw and defuse in sentences, complete: people at the table read them, and prompts say them.
-
-A person at draw and defuse: what they see, and how they answer, as in the notebook.
-"""
+"""Draw and defuse in words for people: its rules, what is observed, the truth beside it, and how a person answers."""
 
 from collections.abc import Sequence
 from typing import Any, Final

@@ -1,11 +1,8 @@
-"""The words of the game: what a bot sees, what it answers, what the table observes.
+"""What a bot of Dubito sees and answers, and the hands: the engine's truth, and what a bot holds as `self.cards`.
 
-Field names are those of the source blueprint; `PlayerData.id`, `TurnData.can_doubt` and
-`TurnData.last_player_id` are added (R4, R20). Turn data is a plain value made afresh for each turn,
-so a bot that changes it harms only itself. Its fields' types are quoted because pydantic reads them,
-and the compiler keeps only those as they are written.
-
-A hand: the engine's truth, and the read-only view that a bot holds as `self.cards`.
+Field names are those of the source blueprint; `PlayerData.id`, `TurnData.can_doubt` and `TurnData.last_player_id` are
+added (R4, R20). Turn data is a plain value made afresh for each turn, so a bot that changes it harms only itself. Its
+fields' types are quoted because pydantic reads them, and the compiler keeps only those as they are written.
 """
 
 from collections import Counter

@@ -1,13 +1,7 @@
-"""The rules as data and as one predicate: what may be varied, how cards are dealt, why a move is refused.
+"""Dubito: its rules, one game between two moves, the deal, and what a game comes to in numbers (R10, R12, R30, R31).
 
-One game between two moves: turn data out, an output in, events out. No clock, no chance, no I/O.
-
-Whoever drives it (bots, a terminal, a replay) repeats `turn_data()` and `apply(output)` until `over`.
-An illegal output raises and changes nothing (R13).
-
-Dealing a game from a stream, with or without players at its table.
-
-What a game of Dubito comes to in numbers: buckets, measures, counts (R10, R12, R30, R31).
+Whoever drives a game (bots, a terminal, a replay) repeats `turn_data()` and `apply(output)` until `over`. An illegal
+output raises and changes nothing (R13). There is no clock, no I/O, and no chance but the stream that deals.
 """
 
 from collections.abc import Mapping, Sequence

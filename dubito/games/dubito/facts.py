@@ -1,16 +1,9 @@
-"""What prompts are told of Dubito, and how its positions are kept (`dubito.game.Facts`).
+"""How Dubito's positions are collected, checked and kept; what prompts are told of them is in `knowledge`.
 
-`notebook` collects a seat's events; `memory` turns them into what it can derive (`witness`: the cards that are
-certain); `knowledge` makes the facts for prompts; `positions` reads and writes files.
-
-The questions of a game that is watched: a player is watched if it answers the nodes A-E one by one.
-
-Tables to try a prompt on: every size under both win rules, with players who answer by chance.
-
-Two worlds that one seat cannot tell apart: the same game with other cards where it never looked.
-
-One change is made: what somebody put down was another card of theirs, or two others were dealt each other's card.
-Then the moves are made again. If one is refused, or the seat sees anything else than before, it is no such world.
+A player is watched if it answers the nodes A-E one by one. Tables to try a prompt on have every size under both win
+rules, with players who answer by chance. Of two worlds that one seat cannot tell apart, the second differs by one
+change: what somebody put down was another card of theirs, or two others were dealt each other's card. Then the moves
+are made again. If one is refused, or the seat sees anything else than before, it is no such world.
 """
 
 from collections import Counter

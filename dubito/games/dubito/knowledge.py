@@ -1,8 +1,6 @@
-"""What one seat may know at one question, as one plain mapping: prompts, viewers and tests read it.
+"""What one seat of Dubito has seen, played and answered, and what it may know at one question, as one plain mapping.
 
 Everything that a hand-written bot can see or derive is in it, and nothing else. Players are seats, never names.
-
-What one seat has seen, played and answered so far: all that a position is made of, beside hand and turn data.
 """
 
 from collections import Counter

@@ -1,9 +1,7 @@
 """What follows from the events that one seat observed: everyone's counters (R20-R23), and who must hold what.
 
-Every doubt turns the whole board over, so all that is hidden at any moment is which cards of this round
-each player put down. Whatever is said to be held here is held: a card that may lie on the board is not.
-
-The state that a seat can derive from its events, updated event by event.
+Every doubt turns the whole board over, so all that is hidden at any moment is which cards of this round each player put
+down. Whatever is said to be held here is held: a card that may lie on the board is not.
 """
 
 from collections.abc import Iterable, Sequence

@@ -1,10 +1,6 @@
-"""Dubito in words for people, and with its cards for the viewer.
-
-The rules in force and what each answer does, in sentences: a prompt says of the game what is said here.
+"""Dubito in words: its rules and what each answer does, for prompts and people; a game told; a person at the table.
 
 docs/rules.md is the rulebook; each sentence is one of its rulings in the words of `record.sentence`.
-
-A person at Dubito in the terminal: what they see, and what they type.
 """
 
 import json

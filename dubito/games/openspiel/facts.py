@@ -1,7 +1,4 @@
-"""What prompts are told of OpenSpiel's games (`dubito.game.Facts`): nothing that the asked seat cannot know.
-
-A position of one of OpenSpiel's games: all that a prompt is told, as text; and the same as a file.
-"""
+"""What prompts are told of OpenSpiel's games (`dubito.game.Facts`): nothing that the asked seat cannot know."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

@@ -1,20 +1,9 @@
 """Four games of OpenSpiel in words: their rules, their acts by name, what a seat holds and what it has seen.
 
-Every sentence of the rules is what the engine does, oddities included, and a test drives the engine through it. What is
-told of a position follows from the seat's information state, so two seats that cannot know of a difference read the
-same. Nothing here imports OpenSpiel: a game and its states are handed in.
-
-What the games' words have in common: parameters, seats, chips, ranks.
-
-Gin rummy in words: one hand of it, as OpenSpiel's engine plays it (its gin_rummy.cc and gin_rummy_utils.cc).
-
-Left unsaid: where two arrangements of a hand leave equally few points, the engine counts by the first one it finds.
-
-Kuhn poker in words: two to ten players, a card each, one bet.
-
-Leduc poker in words: two to ten players, a card each and one for all, two rounds of betting.
-
-Liar's dice in words: two players, some dice each, bids that rise until one is called a lie.
+Every sentence of the rules is what the engine does, oddities included, and a test drives the engine through it. Left
+unsaid: where two arrangements of a gin hand leave equally few points, the engine (its gin_rummy_utils.cc) counts by the
+first one it finds. What is told of a position follows from the seat's information state, so two seats that cannot know
+of a difference read the same. Nothing here imports OpenSpiel: a game and its states are handed in.
 """
 
 import re

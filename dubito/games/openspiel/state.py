@@ -1,10 +1,7 @@
-"""One of OpenSpiel's games between two moves. Chance is the stream that dealt it (O3); the rules are the engine's.
+"""One of OpenSpiel's games between two moves, and what a seat sees of it: in words, as the engine's string, as events.
 
-Where several seats move at once, they are asked in turn, and nobody sees a move before all are made (O3).
-
-What a seat sees of one of OpenSpiel's games: the actions by name, the engine's string, and what happened so far.
-
-What is observed of one of OpenSpiel's games: the start, and by each seat what it saw of a move.
+Chance is the stream that dealt it; the rules are the engine's. Where several seats move at once, they are asked in
+turn, and nobody sees a move before all are made (O3).
 """
 
 from collections.abc import Mapping, Sequence
