@@ -6,6 +6,7 @@ from tests.training.test_games import GOLDEN
 
 NAMES = {
     "dubito": "dubito(max_turns=5)",
+    "dubito_cards": "dubito(players=4,moves=cards,max_turns=5)",
     "dubito_bs": "dubito_bs(max_rounds=1)",
     "dubito_defuse": "dubito_defuse",
 }
