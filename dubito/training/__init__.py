@@ -4,10 +4,11 @@
 """
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any, Final
 
 try:
-    import pyspiel
+    import pyspiel  # noqa: F401, for the sentence below
 except ModuleNotFoundError as error:
     raise ModuleNotFoundError("OpenSpiel is not installed: pip install 'dubito[openspiel]'", name="pyspiel") from error
 
@@ -18,47 +19,27 @@ from dubito.games.defuse.game import GAME as DEFUSE
 from dubito.games.dubito.engine import MIN_PLAYERS, Rules
 from dubito.games.dubito.game import GAME as DUBITO
 from dubito.training.bs import BSCourse
-from dubito.training.defuse import STEPS_MOST, DefuseCourse
+from dubito.training.defuse import DefuseCourse
 from dubito.training.dubito import CardsCourse, DubitoCourse
 from dubito.training.spiel import GameKind, HarnessGame, SeatedBot, registered
 
 __all__ = ["BSGame", "DefuseGame", "DubitoGame", "SeatedBot"]
 
-_UTILITY: Any = pyspiel.GameType.Utility
-_USUAL = Rules()
 _MOVES: Final[Mapping[str, type[DubitoCourse]]] = {"nodes": DubitoCourse, "cards": CardsCourse}
-
-
-def _rules(given: Mapping[str, Any]) -> Rules:
-    return Rules(given["jokers"], given["win_rule"], given["max_turns"])
 
 
 def _dubito(given: Mapping[str, Any]) -> DubitoCourse:
     if given["moves"] not in _MOVES:
         raise UsageError(f"moves: {given['moves']!r} is neither {' nor '.join(map(repr, _MOVES))}")
-    return _MOVES[given["moves"]](given["players"], _rules(given))
+    rules = Rules(given["jokers"], given["win_rule"], given["max_turns"])
+    return _MOVES[given["moves"]](given["players"], rules)
 
 
 @registered
 class DubitoGame(HarnessGame):
     """Dubito for 3 to 8."""
 
-    kind = GameKind(
-        "dubito",
-        "Dubito",
-        DUBITO,
-        {
-            "players": MIN_PLAYERS,
-            "jokers": _USUAL.jokers,
-            "win_rule": _USUAL.win_rule,
-            "max_turns": _USUAL.max_turns,
-            "moves": "nodes",
-        },
-        _UTILITY.GENERAL_SUM,
-        (0.0, 1.0),
-        _dubito,
-        lambda given: DubitoCourse.longest(_rules(given)),
-    )
+    kind = GameKind("dubito", "Dubito", DUBITO, {"players": MIN_PLAYERS, **asdict(Rules()), "moves": "nodes"}, _dubito)
 
 
 @registered
@@ -66,14 +47,7 @@ class BSGame(HarnessGame):
     """BS for four."""
 
     kind = GameKind(
-        "dubito_bs",
-        "BS, king of the hill",
-        BS,
-        {"max_rounds": BSRules().max_rounds},
-        _UTILITY.GENERAL_SUM,
-        (0.0, 1.0),
-        lambda given: BSCourse(given["max_rounds"]),
-        lambda given: BSCourse.longest(given["max_rounds"]),
+        "dubito_bs", "BS, king of the hill", BS, BSRules().model_dump(), lambda given: BSCourse(given["max_rounds"])
     )
 
 
@@ -81,13 +55,4 @@ class BSGame(HarnessGame):
 class DefuseGame(HarnessGame):
     """Draw and defuse for two, of whom one wins what the other loses."""
 
-    kind = GameKind(
-        "dubito_defuse",
-        "Draw and defuse",
-        DEFUSE,
-        {},
-        _UTILITY.ZERO_SUM,
-        (-1.0, 1.0),
-        lambda given: DefuseCourse(),
-        lambda given: STEPS_MOST,
-    )
+    kind = GameKind("dubito_defuse", "Draw and defuse", DEFUSE, {}, lambda given: DefuseCourse(), zero_sum=True)

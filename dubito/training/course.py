@@ -1,14 +1,17 @@
 """One game as a path down its tree: decisions of seats and outcomes of chance, one after another. Knows no pyspiel.
 
 Below it is the game's own engine, which decides all that the rules decide. What an engine draws from a `Random` is
-here decided by chance, an outcome at a time, and only then handed to the engine (`Draws`).
+here decided by chance, an outcome at a time, and only then handed to the engine (`ChanceDraws`).
+
+A game says stage by stage what is decided (`deal`, `turn`), and declares what is seen of it: features of the moment
+(`observed`), and rows that its events write (`recalls`). All else is `Course`.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from copy import copy, deepcopy
 from random import Random
-from typing import Any, Final, NamedTuple, Self
+from typing import Any, ClassVar, Final, NamedTuple, Self
 
 from dubito.errors import IllegalOutput
 from dubito.game import GameEvent, Player, Results
@@ -26,7 +29,75 @@ class LogEntry(NamedTuple):
 
     only: int | None  # the one seat that saw it; None: all
     text: str
-    what: Any  # the engine's event; or a tuple of a word and numbers, where only a seat knows
+    what: Any  # the engine's event; or a tuple of a word and more, where only a seat knows
+
+
+class Feature(NamedTuple):
+    """A part of a tensor: so many numbers, read from a course for a seat."""
+
+    name: str
+    size: int
+    value: Callable[[Any, int], Sequence[float]]
+    around: bool = False  # the same of each seat, from the own one on
+    before: Sequence[float] = ()  # while the deal is not over; empty: all 0
+
+
+def asked(nodes: Sequence[str]) -> Feature:
+    """Which of these the seat is asked."""
+    places = {node: one_hot(place, len(nodes)) for place, node in enumerate(nodes)}
+    nothing = one_hot(-1, len(nodes))
+    return Feature("asked", len(nodes), lambda course, seat: places[course.node] if course.player == seat else nothing)
+
+
+def held(kinds: Sequence[Any]) -> Feature:
+    """The own hand: how many cards of each kind."""
+    return Feature("hand", len(kinds), lambda course, seat: by_kind(course.hand(seat), kinds))
+
+
+def by_kind(cards: Sequence[Any], kinds: Iterable[Any]) -> list[int]:
+    """How many cards of each kind there are."""
+    return [cards.count(kind) for kind in kinds]
+
+
+def one_hot(value: int, size: int) -> list[float]:
+    """All 0 but one; all 0 for a value that is none of these."""
+    return [float(place == value) for place in range(size)]
+
+
+class Recall:
+    """What a seat has seen of a game, as numbers: rows, each begun by an event and filled in by later ones."""
+
+    columns: ClassVar[Mapping[str, int]]  # of a row: how many numbers each has
+    _places: ClassVar[Mapping[str, int]]
+    width: ClassVar[int]
+
+    def __init_subclass__(cls) -> None:
+        sizes = [*cls.columns.values()]
+        cls._places = {name: sum(sizes[:place]) for place, name in enumerate(cls.columns)}
+        cls.width = sum(sizes)
+
+    def __init__(self, seat: int) -> None:
+        self.seat = seat
+        self.rows: list[list[int]] = []
+        self.dealt: Sequence[Any] = ()  # the first hand
+        self.read = 0  # entries of the log
+        self.left = False
+
+    def add(self, what: Any) -> None:
+        """One entry of the log that the seat saw."""
+        raise NotImplementedError
+
+    def begin(self, **cells: int | Sequence[int]) -> list[int]:
+        """A new row, all 0 but this."""
+        self.rows.append([0] * self.width)
+        self.fill(self.rows[-1], **cells)
+        return self.rows[-1]
+
+    def fill(self, row: list[int], **cells: int | Sequence[int]) -> None:
+        """Write into a row, by the columns' names; of a column of several numbers the first ones."""
+        for name, value in cells.items():
+            numbers = (value,) if isinstance(value, int) else value
+            row[self._places[name] : self._places[name] + len(numbers)] = numbers
 
 
 class ChanceDraws:
@@ -35,17 +106,13 @@ class ChanceDraws:
     Raises IndexError if the engine draws more than that.
     """
 
-    def __init__(self, order: Sequence[Any] = ()) -> None:
+    def __init__(self, order: Sequence[Any] = (), shares: Iterable[float] = ()) -> None:
         self._order = order  # of the cards that are shuffled next
-        self.places: list[float] = []
-
-    def decide(self, place: int, of: int) -> None:
-        """The next draw of one of so many, as engines make it by `int(random() * of)`, is this one."""
-        self.places.append((place + 0.5) / of)
+        self.shares = list(shares)  # the draws to come
 
     def random(self) -> float:
         """The next draw."""
-        return self.places.pop(0)
+        return self.shares.pop(0)
 
     def shuffle(self, cards: list[Any]) -> None:
         """Put all cards into the order that chance has decided."""
@@ -53,22 +120,68 @@ class ChanceDraws:
         cards[:], self._order = self._order, ()
 
 
+def share(place: int, of: int) -> float:
+    """The draw by which an engine comes to this one of so many, by `int(random() * of)`."""
+    return (place + 0.5) / of
+
+
+class Fork(NamedTuple):
+    """A decision: of the seat to move if there are actions, else of chance."""
+
+    node: str
+    actions: Sequence[int] = ()  # ascending
+    outcomes: Callable[[], Sequence[tuple[int, float]]] = tuple  # with their probabilities
+
+
+def draw(node: str, pool: Iterable[int]) -> Fork:
+    """Chance draws one of these, each as likely as it is often in there."""
+    ways = Counter(pool)
+    return Fork(node, (), lambda: [(value, n / ways.total()) for value, n in sorted(ways.items()) if n])
+
+
+Stage = Generator[Fork, int, None]
+
+
 class Course:
     """A game of one of our engines between two decisions, of a seat or of chance."""
 
-    results: Results
-    n_actions: int  # that seats have
-    n_outcomes: int  # that chance has, at most
+    results: ClassVar[Results]
+    kinds: ClassVar[Sequence[Any]]  # of cards that hands hold
+    drawn: ClassVar[Sequence[Any]]  # outcomes of chance
+    done: ClassVar[Sequence[str]]  # actions of seats, in words
+    observed: ClassVar[Sequence[Feature]]
+    recalls: ClassVar[type[Recall]]
+    recalled: ClassVar[Sequence[Feature]] = ()  # what a seat knows beside its first hand and the rows
+    rows: ClassVar[str]  # what the part of the tensor with the rows is called
 
+    longest: int  # steps of the longest game, of seats and of chance
+    most_rows: int
+
+    node: str  # what is asked, or decided by chance
     player: int  # whose decision it is: a seat, CHANCE or TERMINAL
-    actions: Sequence[int]  # that the seat may take, ascending
-    outcomes: Sequence[tuple[int, float]]  # of chance, with their probabilities
+    actions: Sequence[int]  # that the seat may take
+    outcomes: Sequence[tuple[int, float]]  # of chance
 
     def __init__(self, players: int) -> None:
         self.players = players
         self.log: list[LogEntry] = []
         self.history: list[tuple[int, int]] = []  # who decided, and what
         self.engine: Any = None  # None: the deal is not over
+        self.script: list[int] = []  # what was decided on this stage
+        self._stage: Stage | None = None
+        self._recalls: dict[int, Recall] = {}
+        self._begin()
+
+    def deal(self) -> Stage:
+        """The deal, as `turn` is a turn; it ends in `_dealt`."""
+        raise NotImplementedError
+
+    def turn(self) -> Stage:
+        """A turn or a part of one, at least one decision; nothing is changed before all are made.
+
+        So a copy of the game begins it anew, with what was decided so far.
+        """
+        raise NotImplementedError
 
     def apply(self, action: int) -> None:
         """Take an action or an outcome; raises IllegalOutput, and changes nothing, where it is not legal now."""
@@ -79,52 +192,72 @@ class Course:
                 f"{', '.join(f'{each} ({self.words(self.player, each)})' for each in legal) or 'nothing'} is"
             )
         self.history.append((self.player, action))
-        if self.player == CHANCE:
-            self._chance(action)
+        if self.player != CHANCE:
+            self.note(self.words(self.player, action), ("did", self.node, action), self.player)
+        stage = self._stage
+        if stage is None:  # this is a copy
+            stage = self._stage = self.turn() if self.engine else self.deal()
+            next(stage)
+            for decided in self.script:
+                stage.send(decided)
+        self.script.append(action)
+        try:
+            self._ask(stage.send(action))
+        except StopIteration:
+            self._begin()
+
+    def _begin(self) -> None:
+        self.script.clear()
+        if self.engine and self.engine.over:
+            self.node, self.player, self.actions, self.outcomes = "", TERMINAL, (), ()
         else:
-            self.note(self.words(self.player, action), self.about(action), self.player)
-            self._decide(action)
+            self._stage = self.turn() if self.engine else self.deal()
+            self._ask(next(self._stage))
 
-    def _chance(self, outcome: int) -> None:
-        raise NotImplementedError
-
-    def _decide(self, action: int) -> None:
-        raise NotImplementedError
+    def _ask(self, fork: Fork) -> None:
+        self.node, self.actions, self.outcomes = fork.node, fork.actions, fork.outcomes()
+        self.player = self.engine.seat if fork.actions else CHANCE
 
     def steps(self, player: Player) -> list[int]:
         """The decisions, from this one on, that come to what a bot of the harness does now; it is asked once.
 
-        Raises UsageError if the bot does what no decisions come to.
+        Raises IllegalOutput for what the rules refuse, UsageError if the bot does what no decisions come to.
         """
+        output = player.play(self.engine.view())
+        if why := self.why_illegal(output):
+            raise IllegalOutput(why)
+        return self.actions_of(output)
+
+    def why_illegal(self, output: Any) -> str | None:
+        """Why the rules refuse this now, in a sentence; None if they do not."""
+        why: str | None = self.engine.view().why_illegal(output)
+        return why
+
+    def actions_of(self, output: Any) -> list[int]:
+        """The decisions that come to this output."""
         raise NotImplementedError
 
     def words(self, player: int, action: int) -> str:
         """An action or, of CHANCE, an outcome in words."""
+        return f"{self.node} {self.drawn[action]}" if player == CHANCE else self.done[action]
+
+    def _dealt(self, engine: Any) -> None:
+        """The deal is over: tell each seat its hand."""
+        self.engine = engine
+        self._tell([engine.start])
+        for seat in range(self.players):
+            cards = tuple(self.hand(seat))
+            self.note(f"hand {spaced(cards)}", ("hand", cards), seat)
+
+    def hand(self, seat: int) -> Sequence[Any]:
+        """What a seat holds, as kinds of cards."""
         raise NotImplementedError
-
-    def about(self, action: int) -> tuple[Any, ...]:
-        """The log's entry of a decision."""
-        return ("did", action)
-
-    def _ask_chance(self, pool: Iterable[int]) -> None:
-        """One of these, each as likely as it is often in there."""
-        counts = Counter(pool)
-        total = counts.total()
-        self.player, self.actions = CHANCE, ()
-        self.outcomes = [(value, n / total) for value, n in sorted(counts.items()) if n]
-
-    def _ask(self, seat: int, actions: Sequence[int]) -> None:
-        self.player, self.actions, self.outcomes = seat, actions, ()
-
-    def _end(self) -> None:
-        self.player, self.actions, self.outcomes = TERMINAL, (), ()
 
     def note(self, text: str, what: Any, only: int | None = None) -> None:
         """Keep what everybody has seen, or one seat alone."""
         self.log.append(LogEntry(only, text, what))
 
     def _tell(self, events: Sequence[GameEvent]) -> None:
-        """What the engine has announced."""
         for event in events:
             self.note(self.in_words(event), event, event.only)
 
@@ -139,6 +272,20 @@ class Course:
                 yield entry
                 if getattr(entry.what, "leaves", None) == seat:
                     return
+
+    def remembered(self, seat: int) -> Any:
+        """The `Recall` of a seat, up to now; the entries that are new are read."""
+        recall = self._recalls.get(seat)
+        if recall is None:
+            recall = self._recalls[seat] = self.recalls(seat)
+        for entry in self.log[recall.read :]:
+            if not recall.left and (entry.only is None or entry.only == seat):
+                if type(entry.what) is tuple and entry.what[0] == "hand":
+                    recall.dealt = entry.what[1]
+                recall.add(entry.what)
+                recall.left = getattr(entry.what, "leaves", None) == seat
+        recall.read = len(self.log)
+        return recall
 
     def information(self, seat: int) -> str:
         """All that a seat knows, what it did itself included: the information state as text."""
@@ -155,15 +302,27 @@ class Course:
 
     def recall(self, seat: int) -> Pieces:
         """The information state as numbers: as much as `information` says; rows that are not there yet are 0."""
-        raise NotImplementedError
+        recall = self.remembered(seat)
+        parts = {part.name: part.value(self, seat) for part in self.recalled}
+        return {"hand": by_kind(recall.dealt, self.kinds), **parts, self.rows: recall.rows}
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """Of the pieces of `recall`."""
-        raise NotImplementedError
+        parts = {part.name: (part.size,) for part in self.recalled}
+        return {"hand": (len(self.kinds),), **parts, self.rows: (self.most_rows, self.recalls.width)}
 
     def observation(self, seat: int) -> Pieces:
         """What a seat sees at this moment, as numbers for networks: one-hot, counts and shares."""
-        raise NotImplementedError
+        pieces: Pieces = {}
+        around = [(seat + place) % self.players for place in range(self.players)]
+        for name, size, value, of_each, before in self.observed:
+            if self.engine is None:
+                pieces[name] = before or [0.0] * (size * self.players if of_each else size)
+            elif of_each:
+                pieces[name] = [number for other in around for number in value(self, other)]
+            else:
+                pieces[name] = value(self, seat)
+        return pieces
 
     def observation_words(self, seat: int) -> str:
         """The same as text."""
@@ -197,10 +356,13 @@ class Course:
         """Such a game, as far as the seat has seen it: the others may have gone on since."""
         raise NotImplementedError
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "_stage": None, "_recalls": {}}  # a stage goes on from `script`, recalls from the log
+
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         """A copy that shares what never changes: the entries of the log, and `shared`."""
         twin = copy(self)
-        own = {name: value for name, value in vars(self).items() if name not in ("log", "history")}
+        own = {name: value for name, value in vars(twin).items() if name not in ("log", "history")}
         vars(twin).update(deepcopy(own, {id(one): one for one in self.shared()}))
         twin.log, twin.history = self.log[:], self.history[:]
         return twin
@@ -210,6 +372,6 @@ class Course:
         yield from ()
 
 
-def one_hot(value: int, size: int) -> list[float]:
-    """All 0 but one; all 0 for a value that is none of these."""
-    return [float(place == value) for place in range(size)]
+def spaced(values: Iterable[Any]) -> str:
+    """As `3 3 7`."""
+    return " ".join(map(str, values))

@@ -3,13 +3,11 @@
 Chance orders the pile at the deal and after a shuffle card, from its top down, card by card.
 """
 
-from collections import Counter
 from collections.abc import Sequence
 from random import Random
-from typing import Final, Self, cast
+from typing import Any, Final, Self, cast
 
-from dubito.errors import IllegalOutput
-from dubito.game import GameEvent, Player
+from dubito.game import GameEvent
 from dubito.games.defuse.engine import ACTS, ALL_CARDS, BOMB, DEALT, DEFUSE, HELD, IN_HAND, SHOWN, SPARE, State, deal
 from dubito.games.defuse.events import (
     DrawEvent,
@@ -23,107 +21,135 @@ from dubito.games.defuse.events import (
 from dubito.games.defuse.game import RESULTS
 from dubito.games.defuse.knowledge import Notebook
 from dubito.games.defuse.worlds import another
-from dubito.training.course import CHANCE, ChanceDraws, Course, Pieces, one_hot
+from dubito.training.course import (
+    CHANCE,
+    ChanceDraws,
+    Course,
+    Feature,
+    Fork,
+    Recall,
+    Stage,
+    asked,
+    by_kind,
+    draw,
+    held,
+    one_hot,
+    share,
+    spaced,
+)
 
 CARDS: Final = (*HELD, BOMB)  # outcomes of chance
 PILE: Final = sum(ALL_CARDS.values()) - 2 * (IN_HAND + 1)
 PLACES: Final = len(ACTS)  # the action of place 0; with the bomb drawn, the pile has a card less
 ACTS_MOST: Final = PILE + 2 * ALL_CARDS[DEFUSE] + sum(ALL_CARDS[card] for card in ("skip", "shuffle", "see"))
-STEPS_MOST: Final = ACTS_MOST + 2 * IN_HAND + PILE * (1 + ALL_CARDS["shuffle"])  # of seats and of chance
-COLUMNS: Final = 5 + SHOWN  # of an act in `recall`
+
+
+class DefuseRecall(Recall):
+    """An act is a row; what is not known is 0."""
+
+    columns = {"seat": 1, "act": 1, "card": 1, "place": 1, "bomb": 1, "shown": SHOWN}  # all but `bomb` + 1
+
+    def add(self, what: Any) -> None:
+        """One entry of the log; a place is the act after the last of `ACTS`."""
+        match what:
+            case PlayEvent(seat, "skip" | "shuffle" | "see" as card):
+                self.begin(seat=seat + 1, act=ACTS.index(card) + 1)
+            case DrawEvent(seat, end, bomb):
+                self.begin(seat=seat + 1, act=ACTS.index("draw" if end == "top" else "bottom") + 1, bomb=bomb)
+            case PlaceEvent(seat):
+                self.begin(seat=seat + 1, act=len(ACTS) + 1)
+            case LookEvent(cards):
+                self.fill(self.rows[-1], shown=[CARDS.index(card) + 1 for card in cards])
+            case TakeEvent(card):
+                self.fill(self.rows[-1], card=CARDS.index(card) + 1)
+            case HideEvent(place):
+                self.fill(self.rows[-1], place=place + 1)
 
 
 class DefuseCourse(Course):
     """A game of draw and defuse: 0 to 4 are the acts as `ACTS` has them, 5 and more the places of the bomb."""
 
     results = RESULTS
-    n_actions = PLACES + PILE
-    n_outcomes = len(CARDS)
+    kinds, drawn = HELD, CARDS
+    done = (*ACTS, *(f"place {place}" for place in range(PILE)))
+    recalls = DefuseRecall
+    rows = "acts"
+    observed = (
+        asked(("turn", "place")),
+        held(HELD),
+        Feature("sizes", 2, lambda course, seat: [n / PILE for n in course.sizes(seat)]),
+        Feature("played", len(HELD), lambda course, seat: by_kind(course.engine.discard, HELD)),
+        Feature("shown", SHOWN * len(CARDS), lambda course, seat: course.shown(seat)),
+    )
+    longest = ACTS_MOST + 2 * IN_HAND + PILE * (1 + ALL_CARDS["shuffle"])
+    most_rows = ACTS_MOST
 
     engine: State
 
     def __init__(self) -> None:
-        super().__init__(2)
         self._draws = ChanceDraws()
-        self._dealt = 0  # cards of the hands, before the pile
-        self._order: list[str] = []  # what is shuffled, as far as it is; its end is the top
-        self._begin([card for card, n in DEALT.items() for _ in range(n)])
+        super().__init__(2)
 
-    def _begin(self, cards: list[str]) -> None:
-        """Let chance order these cards, from the end."""
-        self._order, self._open = cards, len(cards)
-        self._ask_card()
+    def sizes(self, seat: int) -> tuple[int, int]:
+        """Of the other's hand and the pile."""
+        return sum(self.engine.hands[1 - seat].values()), len(self.engine.pile)
 
-    def _ask_card(self) -> None:
-        self._ask_chance([CARDS.index(card) for card in self._order[: self._open]])
+    def shown(self, seat: int) -> list[float]:
+        """The cards that a see card has shown on this turn, one-hot; they can be less than three."""
+        cards = [CARDS.index(card) for card in self.engine.seen] if self.player == seat else []
+        return [number for card in [*cards, -1, -1, -1][:SHOWN] for number in one_hot(card, len(CARDS))]
 
-    def _chance(self, outcome: int) -> None:
-        """The card that comes next is swapped with what lies there, as the engine will."""
-        order, last = self._order, self._open - 1
-        place = order.index(CARDS[outcome])
-        self._draws.decide(place, last + 1)
-        order[place], order[last] = order[last], order[place]
-        self._open = last
-        if self.engine is None and self._dealt < 2 * IN_HAND:
-            self._dealt += 1
-            if self._dealt < 2 * IN_HAND:
-                self._ask_card()
-                return
-            self._leave()
-            self._begin([*order[:last], *[DEFUSE] * SPARE, BOMB])
-        elif len(set(order[:last])) > 1:
-            self._ask_card()
-        else:
-            self._leave()
-            self._shuffled()
+    def hand(self, seat: int) -> Sequence[str]:
+        return [card for card, n in self.engine.hands[seat].items() for _ in range(n)]
 
-    def _leave(self) -> None:
-        """The order of the rest does not matter: it stays."""
-        for last in range(self._open - 1, 0, -1):
-            self._draws.decide(last, last + 1)
+    def deal(self) -> Stage:
+        cards, shares = [card for card, n in DEALT.items() for _ in range(n)], list[float]()
+        yield from self._order("deal", cards, shares, 2 * IN_HAND)
+        pile = [*cards[: -2 * IN_HAND], *[DEFUSE] * SPARE, BOMB]
+        yield from self._order("pile", pile, shares)
+        self._draws = ChanceDraws(shares=shares)
+        self._dealt(deal(cast(Random, self._draws)))
+        self._note_pile()
 
-    def _shuffled(self) -> None:
-        if self.engine is None:
-            self.engine = deal(cast(Random, self._draws))
-            self._tell([self.engine.start])
-            for seat, hand in enumerate(self.engine.hands):
-                cards = tuple(card for card in HELD for _ in range(hand[card]))
-                self.note(f"hand {' '.join(cards)}", ("hand", cards), seat)
-        else:
-            self._tell(self.engine.apply("shuffle"))
-        assert not self._draws.places, "the engine has drawn less than chance has decided"
+    def _order(self, node: str, cards: list[str], shares: list[float], most: int = PILE) -> Stage:
+        """Chance orders these, from the end, as the engine will: each is swapped with what lies there.
+
+        After so many, and where all that is left is alike, the rest stays.
+        """
+        for n in range(len(cards), 1, -1):
+            place = n - 1
+            if len(cards) - n < most and len({*cards[:n]}) > 1:
+                place = cards.index(CARDS[(yield draw(node, [CARDS.index(card) for card in cards[:n]]))])
+            cards[place], cards[n - 1] = cards[n - 1], cards[place]
+            shares.append(share(place, n))
+
+    def _note_pile(self) -> None:
+        assert not self._draws.shares, "the engine has drawn less than chance has decided"
         pile = tuple(reversed(self.engine.pile))
-        self.note(f"top {' '.join(pile)}", ("pile", pile), CHANCE)
-        self._order, self._open = [], 0
-        self._go_on()
+        self.note(f"top {spaced(pile)}", ("pile", pile), CHANCE)
 
-    def _decide(self, action: int) -> None:
-        game = self.engine
-        if action < PLACES and ACTS[action] == "shuffle" and len(set(game.pile)) > 1:
-            self._begin(list(game.pile))
+    def turn(self) -> Stage:
+        """An act, or a place; and the pile after a shuffle card."""
+        game, shares = self.engine, list[float]()
+        if game.node == "place":
+            place = yield Fork("place", range(PLACES, PLACES + len(game.pile) + 1))
+            self._tell(game.apply(place - PLACES))
             return
-        if action < PLACES and ACTS[action] == "shuffle":
-            self._open = len(game.pile)
-            self._leave()
-        self._tell(game.apply(action - PLACES if action >= PLACES else ACTS[action]))
-        self._go_on()
-
-    def _go_on(self) -> None:
-        game = self.engine
-        if game.over:
-            self._end()
-        elif game.node == "place":
-            self._ask(game.seat, range(PLACES, PLACES + len(game.pile) + 1))
-        else:
-            self._ask(game.seat, [place for place, act in enumerate(ACTS) if game.why_illegal(act) is None])
+        act = ACTS[(yield Fork("turn", [n for n, act in enumerate(ACTS) if game.why_illegal(act) is None]))]
+        if act == "shuffle":
+            yield from self._order("pile", list(game.pile), shares)
+        self._draws.shares = shares
+        drawn = act == "shuffle" and len({*game.pile}) > 1
+        self._tell(game.apply(act))
+        if drawn:
+            self._note_pile()
 
     def in_words(self, event: GameEvent) -> str:
-        """What was done, and to the one seat that sees them the cards."""
         match event:
             case PlayEvent(seat, card):
                 return f"seat {seat} plays {card}"
             case LookEvent(cards):
-                return f"sees {' '.join(cards)}"
+                return f"sees {spaced(cards)}"
             case DrawEvent(seat, end, bomb):
                 return f"seat {seat} draws {'the bomb' if bomb else 'a card'} from the {end}"
             case TakeEvent(card):
@@ -136,61 +162,18 @@ class DefuseCourse(Course):
                 return f"seat {loser} has lost"
         return "the game begins"
 
-    def steps(self, player: Player) -> list[int]:
-        """The act, or the place."""
-        output = player.play(self.engine.view())
-        if why := self.engine.why_illegal(output):
-            raise IllegalOutput(why)
+    def actions_of(self, output: Any) -> list[int]:
         return [PLACES + output if isinstance(output, int) else ACTS.index(output)]
-
-    def words(self, player: int, action: int) -> str:
-        """An act, or `place 3`; of chance `deal see`, or `pile see` from the top down."""
-        if player == CHANCE:
-            return f"{'deal' if self._dealt < 2 * IN_HAND else 'pile'} {CARDS[action]}"
-        return ACTS[action] if action < PLACES else f"place {action - PLACES}"
 
     def undone(self) -> Sequence[str]:
         """The cards that chance has ordered so far."""
-        return [" ".join(["top", *reversed(self._order[self._open :])])] if self._order else []
+        before = {"deal": 0, "pile": 1 if self.engine else 2 * IN_HAND}.get(self.node)
+        return [] if before is None else [spaced(["top", *(CARDS[n] for n in self.script[before:])])]
 
     def returns(self) -> list[float]:
         """1 for the winner, -1 for the other."""
-        if self.engine is None or self.engine.winner is None:
-            return [0.0, 0.0]
-        return [1.0 if seat == self.engine.winner else -1.0 for seat in (0, 1)]
-
-    def recall(self, seat: int) -> Pieces:
-        """The first hand by card, and a row an act; see `_row`."""
-        hand, rows = [0] * len(HELD), list[list[int]]()
-        for entry in self.seen(seat):
-            match entry.what:
-                case ("hand", cards):
-                    hand = [cards.count(card) for card in HELD]
-                case ("did", _):
-                    pass
-                case event:
-                    _add(rows, event)
-        return {"hand": hand, "acts": rows}
-
-    def shapes(self) -> dict[str, tuple[int, ...]]:
-        """Of the pieces of `recall`."""
-        return {"hand": (len(HELD),), "acts": (ACTS_MOST, COLUMNS)}
-
-    def observation(self, seat: int) -> Pieces:
-        """The own hand, what is asked and shown, sizes, and what was played."""
-        game = self.engine
-        mine = game is not None and self.player == seat
-        seen = [CARDS.index(card) for card in game.seen] if game and mine else []
-        counts = Counter(game.discard if game else ())
-        return {
-            "asked": one_hot(("turn", "place").index(game.node) if mine else -1, 2),
-            "hand": [game.hands[seat][card] for card in HELD] if game else [0] * len(HELD),
-            "sizes": [sum(game.hands[1 - seat].values()) / PILE, len(game.pile) / PILE] if game else [0, 0],
-            "played": [counts[card] for card in HELD],
-            "shown": [
-                n for place in range(SHOWN) for n in one_hot(seen[place] if place < len(seen) else -1, len(CARDS))
-            ],
-        }
+        mine, other = super().returns()
+        return [mine - other, other - mine]
 
     def world(self, seat: int, chance: Random) -> Self:
         """The same decisions of this seat, and other cards where it never looked."""
@@ -212,7 +195,7 @@ class DefuseCourse(Course):
             if act.seat == seat:
                 course.apply(next(own))
             else:
-                course.apply(PLACES + world.places[place] if act.act == "place" else ACTS.index(act.act))
+                course.apply(course.actions_of(world.places[place] if act.act == "place" else act.act)[0])
             course._order_as(world.orders.get(place, ()))
         for action in own:  # a shuffle that is not over
             course.apply(action)
@@ -224,21 +207,3 @@ class DefuseCourse(Course):
         for card in cards:
             if self.player == CHANCE:
                 self.apply(CARDS.index(card))
-
-
-def _add(rows: list[list[int]], event: GameEvent) -> None:
-    """An act is a row: the seat + 1, the act + 1 (a place is 6), the card drawn + 1, where it was put + 1, whether the
-    bomb was drawn, and the cards shown + 1."""
-    match event:
-        case PlayEvent(seat, card) if card in ("skip", "shuffle", "see"):
-            rows.append([seat + 1, ACTS.index(card) + 1, 0, 0, 0, 0, 0, 0])
-        case DrawEvent(seat, end, bomb):
-            rows.append([seat + 1, ACTS.index("draw" if end == "top" else "bottom") + 1, 0, 0, int(bomb), 0, 0, 0])
-        case PlaceEvent(seat):
-            rows.append([seat + 1, len(ACTS) + 1, 0, 0, 0, 0, 0, 0])
-        case LookEvent(cards):
-            rows[-1][5 : 5 + len(cards)] = [CARDS.index(card) + 1 for card in cards]
-        case TakeEvent(card):
-            rows[-1][2] = CARDS.index(card) + 1
-        case HideEvent(place):
-            rows[-1][3] = place + 1

@@ -25,12 +25,10 @@ class GameKind(NamedTuple):
 
     short_name: str
     long_name: str
-    game: Game  # of the harness's game
+    game: Game
     parameters: Mapping[str, Any]  # with their defaults
-    utility: pyspiel.GameType.Utility
-    utilities: tuple[float, float]
     course: Callable[[Mapping[str, Any]], Course]  # a new game by these parameters
-    longest: Callable[[Mapping[str, Any]], int]  # how many steps it can have, of seats and of chance
+    zero_sum: bool = False
 
     @property
     def type(self) -> Any:
@@ -42,7 +40,7 @@ class GameKind(NamedTuple):
             dynamics=of.Dynamics.SEQUENTIAL,
             chance_mode=of.ChanceMode.EXPLICIT_STOCHASTIC,
             information=of.Information.IMPERFECT_INFORMATION,
-            utility=self.utility,
+            utility=of.Utility.ZERO_SUM if self.zero_sum else of.Utility.GENERAL_SUM,
             reward_model=of.RewardModel.TERMINAL,
             min_num_players=self.game.seats[0],
             max_num_players=self.game.seats[1],
@@ -64,13 +62,13 @@ class HarnessGame(pyspiel.Game):  # type: ignore[misc]  # pyspiel has no types
         self._given = {**kind.parameters, **(params or {})}
         course = self.new_course()
         info = pyspiel.GameInfo(
-            num_distinct_actions=course.n_actions,
-            max_chance_outcomes=course.n_outcomes,
+            num_distinct_actions=len(course.done),
+            max_chance_outcomes=len(course.drawn),
             num_players=course.players,
-            min_utility=kind.utilities[0],
-            max_utility=kind.utilities[1],
-            utility_sum=0.0 if kind.utility == pyspiel.GameType.Utility.ZERO_SUM else None,
-            max_game_length=kind.longest(self._given),
+            min_utility=-1.0 if kind.zero_sum else 0.0,
+            max_utility=1.0,
+            utility_sum=0.0 if kind.zero_sum else None,
+            max_game_length=course.longest,
         )
         super().__init__(kind.type, info, dict(params or {}))
 
@@ -79,7 +77,6 @@ class HarnessGame(pyspiel.Game):  # type: ignore[misc]  # pyspiel has no types
         return self.kind.course(self._given)
 
     def new_initial_state(self) -> "HarnessState":
-        """A game before its deal."""
         return HarnessState(self)
 
     def make_py_observer(self, iig_obs_type: Any = None, params: Any = None) -> "Observer | None":
@@ -100,18 +97,15 @@ class HarnessState(pyspiel.State):  # type: ignore[misc]  # pyspiel has no types
         self.course = game.new_course()
 
     def current_player(self) -> int:
-        """A seat, or whom pyspiel has for chance and for the end."""
         return self.course.player
 
     def is_terminal(self) -> bool:
-        """Whether the game is over."""
         return self.course.player == TERMINAL
 
     def _legal_actions(self, player: int) -> list[int]:
         return list(self.course.actions) if player == self.course.player else []
 
     def chance_outcomes(self) -> list[tuple[int, float]]:
-        """What chance may decide, with probabilities."""
         return list(self.course.outcomes)
 
     def _apply_action(self, action: int) -> None:
@@ -121,7 +115,6 @@ class HarnessState(pyspiel.State):  # type: ignore[misc]  # pyspiel has no types
         return self.course.words(player, action)
 
     def returns(self) -> list[float]:
-        """By seat; 0 while the game goes on."""
         return self.course.returns()
 
     def __str__(self) -> str:
@@ -205,11 +198,9 @@ class SeatedBot(pyspiel.Bot):  # type: ignore[misc]  # pyspiel has no types
         self._steps: deque[int] = deque()
 
     def restart(self) -> None:
-        """A new game begins."""
         self._forget()
 
     def restart_at(self, state: HarnessState) -> None:
-        """A game goes on from here."""
         self._forget()
 
     def inform_action(self, state: HarnessState, player: int, action: int) -> None:
@@ -217,7 +208,6 @@ class SeatedBot(pyspiel.Bot):  # type: ignore[misc]  # pyspiel has no types
         self._observe(state.course)
 
     def step(self, state: HarnessState) -> int:
-        """What the bot does now."""
         player = self._observe(state.course)
         if not self._steps:
             self._steps.extend(state.course.steps(player))

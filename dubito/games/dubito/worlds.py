@@ -1,4 +1,4 @@
-"""Other deals of Dubito that one seat cannot tell from the one it was dealt.
+"""Other games of Dubito that one seat cannot tell from the one it plays.
 
 Every doubt turns the whole board over, so what a seat does not know is how the others' first hands were, within what
 they have shown since, and what they have put down since the last doubt. Of all deals that fit, each is equally
@@ -6,33 +6,93 @@ likely; of a hand, all cards are equally likely to be put down. How likely its o
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from random import Random
 from typing import Final
 
-from dubito.games.dubito.cards import COPIES, JOKER, NUMBERS
+from dubito.games.dubito.cards import COPIES, JOKER, NUMBERS, Hand, TurnOutput
+from dubito.games.dubito.engine import Rules, State
 from dubito.games.dubito.events import CardsPlayedEvent, DiscardEvent, DoubtResolvedEvent, Event, GameStartEvent
+from dubito.games.dubito.knowledge import Notebook, Position
 
 _MIXED: Final = 300  # swaps of two cards, for each deal to be as likely as any other
 _STUCK: Final = 10_000  # swaps without finding a deal that fits
 
 
-class DealBounds:
+@dataclass(frozen=True, slots=True)
+class World:
+    """A game so far, as its deal and its moves."""
+
+    rules: Rules
+    hands: tuple[tuple[int, ...], ...]  # as dealt
+    moves: tuple[TurnOutput, ...] = ()
+
+    def seen(self, position: Position) -> Position:
+        """The position as the engine has it in this world; raises IllegalOutput for a move that cannot be made."""
+        game = State(self.rules, [Hand(list(hand)) for hand in self.hands])
+        book, hand = Notebook(position.seat, self.rules), game.hands[position.seat].cards
+        book.observe(game.start, hand)
+        for move in self.moves:
+            if game.seat == position.seat:
+                book.turn_begins(hand)
+            for event in game.apply(move):
+                book.observe(event, hand, move.cards)
+        return replace(book.position(position.node, game.turn_data(), hand), answers=position.answers)
+
+
+def another(position: Position, chance: Random) -> World:
+    """One of the worlds in which this seat holds these cards and has seen these events, drawn at random."""
+    seat, plays = position.seat, iter(position.own_plays)
+    bounds = _Bounds(position)
+    hands = bounds.deal(position.rules.jokers, chance)
+    game, moves = State(position.rules, [Hand(hand) for hand in hands]), list[TurnOutput]()
+    for place, event in enumerate(position.events):
+        match event:
+            case CardsPlayedEvent(mover, number, n):
+                if mover == seat:
+                    cards = next(plays).cards
+                else:
+                    cards = bounds.shown.get(place) or tuple(chance.sample(game.hands[mover].cards, n))
+                moves.append(TurnOutput(False, None if game.number else number, cards))
+            case DoubtResolvedEvent():
+                moves.append(TurnOutput(True))
+            case _:
+                continue
+        game.apply(moves[-1], announce=False)
+    return World(position.rules, tuple(map(tuple, hands)), tuple(moves))
+
+
+def turned_over(event: DoubtResolvedEvent, sizes: Sequence[int]) -> Iterator[tuple[int, ...]]:
+    """The cards that a doubt has shown, by the plays of the round, which are of these sizes."""
+    cards = [*event.board_cards[: sum(sizes[:-1])], *event.latest_cards]
+    for n in sizes:
+        yield tuple(cards[:n])
+        del cards[:n]
+
+
+class _Bounds:
     """What the other seats must have been dealt, at least and at most, and what they have shown since."""
 
-    def __init__(self, seat: int, own: Sequence[int], events: Sequence[Event]) -> None:
-        self.seat, self.own = seat, own
-        self.shown: dict[int, Sequence[int]] = {}  # by the place of the play among the events
+    def __init__(self, position: Position) -> None:
+        self.seat = position.seat
+        self.shown: dict[int, tuple[int, ...]] = {}  # by the place of the play among the events
         self._sizes: Sequence[int] = ()
         self._grown: int | None = None  # who has just picked up, and perhaps discards
         self._round: list[tuple[int, int, int]] = []  # place among the events, seat, number of cards
-        for place, event in enumerate(events):
+        for place, event in enumerate(position.events):
             self._watch(place, event)
-        self._kept()
+        self._keep_no_set()
+        own = Counter(position.hand)
+        own.subtract(self._net[self.seat])
+        unseen = sum(seat == self.seat for _, seat, _ in self._round)
+        for play in position.own_plays[len(position.own_plays) - unseen :]:
+            own.update(play.cards)
+        self.own = sorted(own.elements())
 
     def _watch(self, place: int, event: Event) -> None:
         if not isinstance(event, DiscardEvent):
-            self._kept()
+            self._keep_no_set()
         match event:
             case GameStartEvent():
                 self._sizes = event.initial_card_counts
@@ -42,11 +102,9 @@ class DealBounds:
             case CardsPlayedEvent(seat, _, n):
                 self._round.append((place, seat, n))
             case DoubtResolvedEvent():
-                older = sum(n for _, _, n in self._round[:-1])
-                cards = [*event.board_cards[:older], *event.latest_cards]
-                for played, seat, n in self._round:
-                    self._put_down(played, seat, cards[:n])
-                    del cards[:n]
+                shown = turned_over(event, [n for _, _, n in self._round])
+                for (played, seat, _), cards in zip(self._round, shown, strict=True):
+                    self._put_down(played, seat, cards)
                 self._round = []
                 self._net[event.loser_id].update(event.board_cards)
                 self._grown = event.loser_id
@@ -55,13 +113,13 @@ class DealBounds:
                 self.least[seat][number] = self.most[seat][number] = dealt
                 self._net[seat][number] -= COPIES
 
-    def _put_down(self, place: int, seat: int, cards: Sequence[int]) -> None:
+    def _put_down(self, place: int, seat: int, cards: tuple[int, ...]) -> None:
         self.shown[place] = cards
         self._net[seat].subtract(cards)
         for card in cards:
             self.least[seat][card] = max(self.least[seat][card], -self._net[seat][card])
 
-    def _kept(self) -> None:
+    def _keep_no_set(self) -> None:
         """Whoever picked up discards all its sets: so it holds no other."""
         if self._grown is not None:
             most, net = self.most[self._grown], self._net[self._grown]
