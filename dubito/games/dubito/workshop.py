@@ -1,17 +1,19 @@
 """What the prompt workshop takes from Dubito (`dubito/workshop/recordings.py`)."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from random import Random
 from typing import Final
 
 from dubito.game.record import Strict
-from dubito.games.dubito.engine import State, last_play_is_dishonest
+from dubito.games.dubito.engine import Rules, State, last_play_is_dishonest
 from dubito.games.dubito.events import GameStartEvent
 from dubito.games.dubito.facts import Questions as Questions
+from dubito.games.dubito.facts import sample_table
 from dubito.games.dubito.facts import sample_tables as sample_tables
-from dubito.games.dubito.facts import world_pairs as world_pairs
 from dubito.games.dubito.knowledge import Position
 from dubito.games.dubito.record import Card
+from dubito.games.dubito.worlds import another
 
 # Facts that are not missed where another one says the same.
 INSTEAD: Final[Mapping[str, tuple[str, ...]]] = {
@@ -110,3 +112,20 @@ def contradiction(position: Position, truth: Hidden) -> str | None:
 def right(position: Position, truth: Hidden) -> bool | None:
     """The answer that the truth makes right: at C, a doubt if the last play is dishonest; None elsewhere."""
     return truth.dishonest if position.node == "C" else None
+
+
+def world_pairs() -> Iterator[tuple[Position, Position]]:
+    """The positions of a few games, each beside the same one in another world."""
+    for rules, size in ((Rules(), 3), (Rules(win_rule="contested"), 5)):
+        yield from pairs(rules, size)
+
+
+def pairs(rules: Rules, size: int) -> Iterator[tuple[Position, Position]]:
+    """Those of a game of so many."""
+    table, chance, asked = sample_table(rules, size, size), Random(size), list[Position]()
+    questions = Questions(table, rules, lambda seat, position: asked.append(position))
+    while not table.state.over:
+        asked.clear()
+        questions.step()
+        world = another(asked[0], chance)
+        yield from ((position, world.seen(position)) for position in asked)
