@@ -143,12 +143,12 @@ class StatusObject(Document):
 
     format: Literal["dubito status 1"] = "dubito status 1"
     folder: str
-    trial: bool = Field(description="whether it is a trial of prompts, in which no game is played")
-    games: int | None
-    kept: int | None
-    state: RunState | None
-    replies: int | None = Field(description="to questions of games, in a run with models")
-    results_digest: str | None
+    trial: bool = Field(default=False, description="whether it is a trial of prompts, in which no game is played")
+    games: int | None = None
+    kept: int | None = None
+    state: RunState | None = None
+    replies: int | None = Field(default=None, description="to questions of games, in a run with models")
+    results_digest: str | None = None
     models: list[ModelUse]
     failed_calls: dict[str, int] = Field(description="by kind")
 
@@ -211,15 +211,19 @@ class ListedRun(_Part):
     """A run folder."""
 
     folder: str
-    game: str | None = Field(description="null: a trial of prompts, or a folder that cannot be read")
-    state: RunState | None = Field(description="null: no run, but with a `game` the policies of `dubito policy`")
-    games: int | None
-    kept: int | None
-    models: list[str]
-    kinds: dict[str, PlayerKind] = Field(description="of the models, by name: model, or stand-in")
-    usd: float | None = Field(description="what its models cost; null: nothing that has a price was asked")
+    game: str | None = Field(default=None, description="null: a trial of prompts, or a folder that cannot be read")
+    state: RunState | None = Field(
+        default=None, description="null: no run, but with a `game` the policies of `dubito policy`"
+    )
+    games: int | None = None
+    kept: int | None = None
+    models: list[str] = []
+    kinds: dict[str, PlayerKind] = Field(default={}, description="of the models, by name: model, or stand-in")
+    usd: float | None = Field(
+        default=None, description="what its models cost; null: nothing that has a price was asked"
+    )
     date: str = Field(description="when it was last written to, in UTC")
-    fault: str | None = Field(description="why it cannot be read")
+    fault: str | None = Field(default=None, description="why it cannot be read")
 
 
 class RunsObject(Document):

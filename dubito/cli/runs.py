@@ -64,41 +64,28 @@ def state_of(kept: int, games: int | None, playing: bool) -> RunState:
 
 
 def _listed(folder: Path) -> ListedRun:
-    said = datetime.fromtimestamp(last_written(folder), UTC).strftime("%Y-%m-%d %H:%M")
-    nothing = ListedRun(
-        folder=str(folder),
-        game=None,
-        state=None,
-        games=None,
-        kept=None,
-        models=[],
-        kinds={},
-        usd=None,
-        date=said,
-        fault=None,
-    )
+    date = datetime.fromtimestamp(last_written(folder), UTC).strftime("%Y-%m-%d %H:%M")
+    listed = partial(ListedRun, folder=str(folder), date=date)
     try:
         manifest = manifest_of(folder)
         if is_trial(manifest):
-            return nothing
+            return listed()
         if is_policy(manifest):
-            return nothing.model_copy(update={"game": str(manifest["identity"]["policy"])})
+            return listed(game=str(manifest["identity"]["policy"]))
         with opened_run(folder) as run:
             costs = [log.picodollars for log in run.models.values()]
             known = [cost for cost in costs if cost is not None]
-            return nothing.model_copy(
-                update={
-                    "game": run.planned.game,
-                    "state": state_of(run.kept, run.planned.games, is_claimed(folder)),
-                    "games": run.planned.games,
-                    "kept": run.kept,
-                    "models": list(run.models),
-                    "kinds": {name: run.kinds[name] for name in run.models},
-                    "usd": sum(known) / PICO if known and len(known) == len(costs) else None,
-                }
+            return listed(
+                game=run.planned.game,
+                state=state_of(run.kept, run.planned.games, is_claimed(folder)),
+                games=run.planned.games,
+                kept=run.kept,
+                models=[*run.models],
+                kinds={name: run.kinds[name] for name in run.models},
+                usd=sum(known) / PICO if known and len(known) == len(costs) else None,
             )
     except DubitoError as error:
-        return nothing.model_copy(update={"fault": one_line(str(error))})
+        return listed(fault=one_line(str(error)))
 
 
 def _cells(run: ListedRun) -> list[str]:
@@ -242,17 +229,7 @@ def _policies(folder: Path, name: str, identity: Mapping[str, Any], as_json: boo
             models = {player: log.player(player) for log in logs for player in log.players()}
             failed = sum((Counter(log.failures()) for log in logs), Counter[str]())
             print_document(
-                StatusObject(
-                    folder=name,
-                    trial=False,
-                    games=None,
-                    kept=None,
-                    state=None,
-                    replies=None,
-                    results_digest=None,
-                    models=documents.model_uses(models, kinds),
-                    failed_calls=dict(failed),
-                )
+                StatusObject(folder=name, models=documents.model_uses(models, kinds), failed_calls=dict(failed))
             )
             return
         say(f"policies for {one_line(str(identity['policy']))}: no game was played")
@@ -262,12 +239,9 @@ def _policies(folder: Path, name: str, identity: Mapping[str, Any], as_json: boo
             _models(log, kinds, "states")
 
 
-def _document(
-    name: str, log: ModelLog, kinds: Mapping[str, PlayerKind], trial: bool = False, **of_run: Any
-) -> StatusObject:
-    nothing = dict.fromkeys(("games", "kept", "state", "replies", "results_digest"))
+def _document(name: str, log: ModelLog, kinds: Mapping[str, PlayerKind], **of_run: Any) -> StatusObject:
     models = documents.model_uses({player: log.player(player) for player in log.players()}, kinds)
-    return StatusObject(folder=name, trial=trial, models=models, failed_calls=log.failures(), **{**nothing, **of_run})
+    return StatusObject(folder=name, models=models, failed_calls=log.failures(), **of_run)
 
 
 def _digest(found: StatusObject, published: int) -> None:
