@@ -1,7 +1,4 @@
-"""`dubito run`: play an experiment, or print a finished one again.
-
-The summary of a run: ranking, contenders, neighbours, model players, turns, digest.
-"""
+"""`dubito run`: play an experiment, or print a finished one again: its summary, its report, its object for `--json`."""
 
 import os
 import signal
@@ -24,7 +21,6 @@ from dubito.cli.documents import RunObject
 from dubito.cli.options import GameCommand, json_option, number, server_options, spending_options
 from dubito.cli.output import GamesProgress, note, print_document, say
 from dubito.errors import BotError, GameError, RunStopped, UsageError, one_line, signal_in_words
-from dubito.experiment import run as runner
 from dubito.experiment.config import Config, check, read_config
 from dubito.experiment.experiment import Experiment, labelled_by, stand_ins_in_words
 from dubito.experiment.progress import ModelProgress
@@ -37,7 +33,7 @@ from dubito.experiment.resolve import (
     outdated_prices,
     resolve,
 )
-from dubito.experiment.run import Played
+from dubito.experiment.run import Means, Played, finished_run, play
 from dubito.experiment.shards import FOLDER, cut_shard, shard_named
 from dubito.experiment.workers import Crew, Stop, cores, new_stop
 from dubito.game.find import Registry, find_bots
@@ -57,69 +53,6 @@ from dubito.report.tables import ResultTable, Value, named, texts
 from dubito.stats.players import calibrations
 from dubito.stats.ranking import RankingRow, by_table_size, order_of, ranking
 
-
-def print_summary(run: Played, sizes: bool) -> None:
-    """Print everything a run has to show; nothing but a note if no game is published."""
-    if run.tally.games == 0:
-        finished = run.standing.finished if run.standing else 0
-        note(
-            f"no game is published: {finished:,} are finished, all behind a deal that is not"
-            if finished
-            else "no game was finished"
-        )
-        return
-    results, show = run.game.results, partial(output.show, kinds=run.experiment.kinds)
-    if stand_ins := stand_ins_in_words(run.experiment.kinds):
-        say(stand_ins)
-    rows = ranking(run.tally, run.experiment.names, results)
-    order = order_of(run.tally, run.experiment.names, run.compared, results)
-    title = f"{run.tally.games:,} games; 95 % intervals, clustered by deal"
-    title += "; ranks are those of the contenders, by their paired differences" if order.paired else ""
-    show(replace(ranking_table(rows, order, results, twice=run.game.lineup == "uniform"), title=title), notes=False)
-    show(*contender_tables(run.tally, run.compared, results), notes=False)
-    if run.game.has_neighbours:
-        show(_neighbours(rows, results.rate))
-    if run.game.is_duel:
-        show(*duel_tables(run.tally, run.experiment.names, results, labelled_by(run.experiment.kinds)))
-    if run.models:
-        show(models_table(run.models, run.experiment.names))
-    own = run.tally.games // max(1, len(run.experiment.contenders))  # games of each contender as one
-    show(bounds_table(rows, [player.name for player in run.experiment.contenders], own, results))
-    if stated := calibrations(run.tally, run.experiment.names):
-        show(calibration_table(stated, results.stated), calibration_bins(stated, "calibration-bins"))
-    if sizes and len(run.experiment.table_sizes) > 1:
-        rows_by_size = by_table_size(run.tally, run.experiment.names, results)
-        show(sizes_table(rows_by_size, lambda row, measure: row.rates[measure], results))
-    show(*bot_errors(rows))
-    if run.first_fallback is not None:
-        say(f"first bot error: {run.first_fallback}")
-    for name, text in run.said.items():
-        say(f"{one_line(name)}: {text}")
-    say(f"turns a game: {turns_a_game(run.tally, results)}")
-    say(f"results digest: {run.results_digest}")
-
-
-def _neighbours(rows: Sequence[RankingRow], rate: str) -> ResultTable:
-    cells: list[list[Value]] = [
-        [row.name, _decimal(row.deviation_by_next), _decimal(row.deviation_by_prev)] for row in rows
-    ]
-    title = f"Who sits beside: deviation of the {rate} over the identities of the next and the previous player"
-    return ResultTable("beside", title, [*named("bot"), *texts("by next", "by prev")], cells)
-
-
-def _decimal(value: float | None) -> str:
-    return "-" if value is None else f"{value:.2f}"
-
-
-_EDITED: Final = (
-    "a bot whose file you edit is a new player: the same command will start a new run, from the first "
-    "game (where --output was given, give another)"
-)
-_MENDED: Final = (
-    "whatever on_bot_error says, since no player is to blame; a game that was mended is a new one, whose runs start "
-    "from the first game"
-)
-_SHOW_CURSOR: Final = "\x1b[?25h"  # which a live line hides
 _NUMBERS: Final = ("games", "seed", "workers", "in_flight")
 
 
@@ -179,13 +112,13 @@ def run(
     """Play the experiment in CONFIG (a YAML file; flags go over it), print its ranking and write its report."""
     here = Path.cwd()
     content = {} if config is None else read_config(config)
-    checked = check(content, str(config or "the config"), {**_values(flags), **rules})
+    checked = check(content, str(config or "the config"), {**_given(flags), **rules})
     registry = find_bots(here, checked.game)
     calls = call_options(checked, here)
-    experiment = _experiment(checked, shard, registry, calls)
+    experiment = _checked_experiment(checked, shard, registry, calls)
     folder = Path(checked.output) if checked.output else _default_folder(config, experiment)
     _warn(experiment, registry, calls)
-    result = runner.finished_run(experiment, registry, folder)
+    result = finished_run(experiment, registry, folder)
     new = result is None
     if result is None:
         if warning := check_cache(experiment, registry, calls):
@@ -208,7 +141,25 @@ def run(
     return 0
 
 
-def _experiment(config: Config, shard: str | None, registry: Registry, calls: CallOptions) -> Experiment:
+def _given(flags: Mapping[str, str | bool | None]) -> dict[str, Any]:
+    """The flags that were given, as the config would have them."""
+    read: dict[str, Callable[[str], Any]] = {
+        **dict.fromkeys(_NUMBERS, number),
+        "table_sizes": lambda text: [number(size) for size in _split(text)],
+        "bots": _split,
+        "contenders": _split,
+        "bot_deadline": amount,
+        "budget": caps_of,
+    }
+    given = {key: value for key, value in flags.items() if value is not None}
+    return {key: read.get(key, str)(value) if isinstance(value, str) else value for key, value in given.items()}
+
+
+def _split(text: str) -> list[str]:
+    return [part.strip() for part in text.split(",") if part.strip()]
+
+
+def _checked_experiment(config: Config, shard: str | None, registry: Registry, calls: CallOptions) -> Experiment:
     """What is to be played, the whole of it or a shard; raises UsageError."""
     experiment = checked_models(resolve(config, registry), registry, calls)
     if shard is not None:
@@ -233,85 +184,6 @@ def _check_executor(config: Config, experiment: Experiment, registry: Registry) 
         raise UsageError(
             f"{where}: workers of Dask are threads, where no bot can be interrupted: leave bot_deadline out"
         )
-
-
-@contextmanager
-def _crew_of(config: Config) -> Iterator[Crew | None]:
-    """Who plays, while it is needed; None for processes of our own. Raises UsageError where it cannot be had."""
-    if config.executor == "processes":
-        yield None
-        return
-    from dubito.experiment.workers import dask_crew  # late: it takes a second to load
-
-    with dask_crew(config.scheduler, config.workers or cores()) as crew:
-        if not crew.at_once():
-            note("no worker has joined the scheduler yet: waiting for one")
-        yield crew
-
-
-def document_of(result: runner.Played, report: Path | None, registry: Registry | None = None) -> RunObject:
-    """What the run has to show, as `--json` has it; `registry` has the bots, to have its lies counted."""
-    experiment, results, kept, folder = result.experiment, result.game.results, result.tally.games, str(result.folder)
-    stopped = signal_in_words(result.told_by) if result.interrupted else None
-    if result.failure is not None:
-        stopped = one_line(str(result.failure), 600)
-    lies = lies_of(result.folder, registry) if kept and registry else None
-    return RunObject(
-        folder=folder,
-        game=result.game.name,
-        seed=experiment.seed,
-        games=experiment.games,
-        kept=kept,
-        state="stopped" if stopped else "finished",
-        stopped=stopped,
-        results_digest=result.results_digest if kept else None,
-        ranking=documents.players(result.tally, result.experiment.kinds, result.compared, results, lies)
-        if kept
-        else [],
-        contenders=documents.contenders(result.tally, result.compared, results, [folder]) if kept else [],
-        pairs=documents.pairs(result.tally, result.compared, results) if kept else [],
-        models=documents.model_uses(result.models, result.experiment.kinds),
-        report=None if report is None else str(report),
-    )
-
-
-def say_report(folder: Path, registry: Registry, new: bool) -> None:
-    """Write the run's report if there is something new to show, and say where it is."""
-    index = written_report(folder, registry, new)
-    if index is not None:
-        say(f"report: {index}")
-
-
-def written_report(folder: Path, registry: Registry, new: bool) -> Path | None:
-    """The first page of the run's report, written if there is something new to show; None where it cannot be."""
-    from dubito.report.site import FOLDER, write_report  # late: not every run has pages
-
-    index = folder / FOLDER / "index.html"
-    try:
-        if new or not index.exists():
-            write_report(folder, registry)
-        return index
-    except (RunStopped, UsageError) as error:  # the run stands as it is
-        note(f"no report: {one_line(str(error), 400)}")
-        return None
-
-
-def _values(flags: Mapping[str, str | bool | None]) -> dict[str, Any]:
-    """The flags that were given, as the config would have them."""
-    read: dict[str, Callable[[str], Any]] = {
-        **dict.fromkeys(_NUMBERS, number),
-        "table_sizes": lambda text: [number(size) for size in _split(text)],
-        "bots": _split,
-        "contenders": _split,
-        "bot_deadline": amount,
-        "budget": caps_of,
-    }
-    given = {key: value for key, value in flags.items() if value is not None}
-    return {key: read.get(key, str)(value) if isinstance(value, str) else value for key, value in given.items()}
-
-
-def _split(text: str) -> list[str]:
-    return [part.strip() for part in text.split(",") if part.strip()]
 
 
 def _default_folder(config: Path | None, experiment: Experiment) -> Path:
@@ -341,6 +213,20 @@ def _warn_of_unrepeatable(experiment: Experiment, registry: Registry) -> None:
         note("note: games in which a bot takes too long are not repeatable: that depends on the machine")
 
 
+@contextmanager
+def _crew_of(config: Config) -> Iterator[Crew | None]:
+    """Who plays, while it is needed; None for processes of our own. Raises UsageError where it cannot be had."""
+    if config.executor == "processes":
+        yield None
+        return
+    from dubito.experiment.workers import dask_crew  # late: it takes a second to load
+
+    with dask_crew(config.scheduler, config.workers or cores()) as crew:
+        if not crew.at_once():
+            note("no worker has joined the scheduler yet: waiting for one")
+        yield crew
+
+
 def play_and_keep(
     experiment: Experiment,
     registry: Registry,
@@ -350,15 +236,18 @@ def play_and_keep(
     workers: int | None,
     quiet: bool,
     crew: Crew | None = None,
-) -> runner.Played:
+) -> Played:
     """Play with a progress line and an orderly Ctrl-C."""
     asks, workers = bool(model_specs(experiment, registry)), workers or cores()
     stop, watch = new_stop(1 if asks else workers), ModelProgress()
     watch.told = note
     more = watch.figures if asks else tuple
     with _signals_set(stop, asks) as told, GamesProgress(experiment.games, quiet, time.monotonic, more) as progress:
-        means = runner.Means(registry, workers, calls, stop, progress, watch, lambda: (*told, signal.SIGINT)[0], crew)
-        return runner.play(experiment, folder, means)
+        means = Means(registry, workers, calls, stop, progress, watch, lambda: (*told, signal.SIGINT)[0], crew)
+        return play(experiment, folder, means)
+
+
+_SHOW_CURSOR: Final = "\x1b[?25h"  # which a live line hides
 
 
 @contextmanager
@@ -387,18 +276,123 @@ def _signals_set(stop: Stop, models: bool) -> Iterator[list[int]]:
         signal.signal(signal.SIGINT, before)
 
 
-def exit_code(run: runner.Played, command: str = "the same command") -> int:
+def print_summary(run: Played, sizes: bool) -> None:
+    """Print everything a run has to show; nothing but a note if no game is published."""
+    if run.tally.games == 0:
+        finished = run.standing.finished if run.standing else 0
+        note(
+            f"no game is published: {finished:,} are finished, all behind a deal that is not"
+            if finished
+            else "no game was finished"
+        )
+        return
+    results, show = run.game.results, partial(output.show, kinds=run.experiment.kinds)
+    if stand_ins := stand_ins_in_words(run.experiment.kinds):
+        say(stand_ins)
+    rows = ranking(run.tally, run.experiment.names, results)
+    order = order_of(run.tally, run.experiment.names, run.compared, results)
+    title = f"{run.tally.games:,} games; 95 % intervals, clustered by deal"
+    title += "; ranks are those of the contenders, by their paired differences" if order.paired else ""
+    show(replace(ranking_table(rows, order, results, twice=run.game.lineup == "uniform"), title=title), notes=False)
+    show(*contender_tables(run.tally, run.compared, results), notes=False)
+    if run.game.has_neighbours:
+        show(_neighbours(rows, results.rate))
+    if run.game.is_duel:
+        show(*duel_tables(run.tally, run.experiment.names, results, labelled_by(run.experiment.kinds)))
+    if run.models:
+        show(models_table(run.models, run.experiment.names))
+    own = run.tally.games // max(1, len(run.experiment.contenders))  # games of each contender as one
+    show(bounds_table(rows, [player.name for player in run.experiment.contenders], own, results))
+    if stated := calibrations(run.tally, run.experiment.names):
+        show(calibration_table(stated, results.stated), calibration_bins(stated, "calibration-bins"))
+    if sizes and len(run.experiment.table_sizes) > 1:
+        rows_by_size = by_table_size(run.tally, run.experiment.names, results)
+        show(sizes_table(rows_by_size, lambda row, measure: row.rates[measure], results))
+    show(*bot_errors(rows))
+    if run.first_fallback is not None:
+        say(f"first bot error: {run.first_fallback}")
+    for name, text in run.said.items():
+        say(f"{one_line(name)}: {text}")
+    say(f"turns a game: {turns_a_game(run.tally, results)}")
+    say(f"results digest: {run.results_digest}")
+
+
+def _neighbours(rows: Sequence[RankingRow], rate: str) -> ResultTable:
+    cells: list[list[Value]] = []
+    for row in rows:
+        deviations = row.deviation_by_next, row.deviation_by_prev
+        cells.append([row.name, *("-" if one is None else f"{one:.2f}" for one in deviations)])
+    title = f"Who sits beside: deviation of the {rate} over the identities of the next and the previous player"
+    return ResultTable("beside", title, [*named("bot"), *texts("by next", "by prev")], cells)
+
+
+def say_report(folder: Path, registry: Registry, new: bool) -> None:
+    """Write the run's report if there is something new to show, and say where it is."""
+    index = written_report(folder, registry, new)
+    if index is not None:
+        say(f"report: {index}")
+
+
+def written_report(folder: Path, registry: Registry, new: bool) -> Path | None:
+    """The first page of the run's report, written if there is something new to show; None where it cannot be."""
+    from dubito.report.site import FOLDER, write_report  # late: not every run has pages
+
+    index = folder / FOLDER / "index.html"
+    try:
+        if new or not index.exists():
+            write_report(folder, registry)
+        return index
+    except (RunStopped, UsageError) as error:  # the run stands as it is
+        note(f"no report: {one_line(str(error), 400)}")
+        return None
+
+
+def document_of(run: Played, report: Path | None, registry: Registry | None = None) -> RunObject:
+    """What the run has to show, as `--json` has it; `registry` has the bots, to have its lies counted."""
+    experiment, results, kept, folder = run.experiment, run.game.results, run.tally.games, str(run.folder)
+    stopped = signal_in_words(run.told_by) if run.interrupted else None
+    if run.failure is not None:
+        stopped = one_line(str(run.failure), 600)
+    lies = lies_of(run.folder, registry) if kept and registry else None
+    return RunObject(
+        folder=folder,
+        game=run.game.name,
+        seed=experiment.seed,
+        games=experiment.games,
+        kept=kept,
+        state="stopped" if stopped else "finished",
+        stopped=stopped,
+        results_digest=run.results_digest if kept else None,
+        ranking=documents.players(run.tally, run.experiment.kinds, run.compared, results, lies) if kept else [],
+        contenders=documents.contenders(run.tally, run.compared, results, [folder]) if kept else [],
+        pairs=documents.pairs(run.tally, run.compared, results) if kept else [],
+        models=documents.model_uses(run.models, run.experiment.kinds),
+        report=None if report is None else str(report),
+    )
+
+
+_EDITED: Final = (
+    "a bot whose file you edit is a new player: the same command will start a new run, from the first "
+    "game (where --output was given, give another)"
+)
+_MENDED: Final = (
+    "whatever on_bot_error says, since no player is to blame; a game that was mended is a new one, whose runs start "
+    "from the first game"
+)
+
+
+def exit_code(run: Played, command: str = "the same command") -> int:
     """Say why the run stopped, if it did, what was kept, and which command resumes it."""
     if run.failure is None and not run.interrupted:
         return 0
     why = f"stopped by {signal_in_words(run.told_by)}" if run.failure is None else one_line(str(run.failure), 600)
     edited = _EDITED if isinstance(run.failure, BotError) else _MENDED if isinstance(run.failure, GameError) else ""
     then = f"; {edited}" if edited else f", and {command} resumes from there"
-    note(f"dubito: {why}; {_kept(run)}{then}")
+    note(f"dubito: {why}; {_what_is_kept(run)}{then}")
     return 128 + run.told_by if run.failure is None else 3
 
 
-def _kept(run: runner.Played) -> str:
+def _what_is_kept(run: Played) -> str:
     if run.standing is None or not (run.standing.finished or run.standing.replies):
         return f"{run.tally.games:,} of {run.experiment.games:,} games are kept in {run.folder}"
     free = " (none of them will be paid for again)" if run.standing.replies else ""

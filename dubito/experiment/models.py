@@ -40,7 +40,7 @@ def serving(
     watch: ModelProgress,
     stopped: Callable[[], bool],
     first: int = 0,
-    table: Callable[[int, "Models"], Table] | None = None,
+    table: Callable[[int, "Models"], tuple[Table, object]] | None = None,
 ) -> Iterator["Models"]:
     """The model players, ready to be asked, while the run lasts.
 
@@ -93,7 +93,7 @@ class _Listener(Decider):
 
 
 def _late_questions(
-    deciders: Mapping[str, Decider], experiment: Experiment, table: Callable[[int, "Models"], Table]
+    deciders: Mapping[str, Decider], experiment: Experiment, table: Callable[[int, "Models"], tuple[Table, object]]
 ) -> dict[str, list[Sample]]:
     """What each model player would be asked late in its first game, with the fallback in every model's place."""
     listeners = {name: _Listener(*(getattr(one, each.name) for each in fields(one))) for name, one in deciders.items()}
@@ -102,7 +102,7 @@ def _late_questions(
             break
         turns = 0
         with suppress(Exception):  # of bots, or of the game: the run will name it
-            played = table(game, Models(listeners))
+            played = table(game, Models(listeners))[0]
             while not played.state.over and turns < _LATE:
                 step(played)
                 turns += 1

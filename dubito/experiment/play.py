@@ -42,13 +42,13 @@ def lineups(experiment: Experiment, deal: int, streams: DealStreams) -> list[Lin
     draw = streams.seating().random
     sizes = experiment.table_sizes
     size = sizes[int(draw() * len(sizes))]
-    seats = _drawn(experiment, deal, size, draw)
+    seats = _seats_drawn(experiment, deal, size, draw)
     if not experiment.contenders:
         return [Lineup(deal, seats, None)]
     seat = int(draw() * size)
     games = []
     for contender in experiment.contenders:
-        whole = _with(experiment.players.index(contender), seat, seats, experiment)
+        whole = _with_contender(experiment.players.index(contender), seat, seats, experiment)
         if experiment.contender_seats == 1:
             games.append((whole, seat))
         else:
@@ -57,7 +57,7 @@ def lineups(experiment: Experiment, deal: int, streams: DealStreams) -> list[Lin
     return [Lineup(first + k, whole, at) for k, (whole, at) in enumerate(games)]
 
 
-def _drawn(experiment: Experiment, deal: int, size: int, draw: Callable[[], float]) -> list[int]:
+def _seats_drawn(experiment: Experiment, deal: int, size: int, draw: Callable[[], float]) -> list[int]:
     n_field = len(experiment.bots)
     if experiment.lineup == "uniform":
         return [int(draw() * n_field) for _ in range(size)]
@@ -70,7 +70,7 @@ def _drawn(experiment: Experiment, deal: int, size: int, draw: Callable[[], floa
     return [left.pop(int(draw() * len(left))) for _ in range(size)]
 
 
-def _with(contender: int, seat: int, seats: list[int], experiment: Experiment) -> list[int]:
+def _with_contender(contender: int, seat: int, seats: list[int], experiment: Experiment) -> list[int]:
     """The contender in this seat. Where nobody sits twice and it was drawn for another seat, the two change places."""
     whole = [*seats]
     if experiment.lineup != "uniform" and contender in whole:
@@ -189,7 +189,7 @@ class ChunkPlayer:
                 played.stopped = True
                 break
             try:
-                finished.append(self._deal(deal, played))
+                finished.append(self._outcomes_of(deal, played))
             except (BotError, GameError) as error:
                 played.error = error
                 break
@@ -200,23 +200,23 @@ class ChunkPlayer:
         except Exception:
             for deal, outcomes in zip(deals, finished, strict=False):
                 for outcome in outcomes:
-                    self._check_later(outcome, deal)
+                    self._check_ending(outcome, deal)
             raise
         return played
 
-    def _check_later(self, outcome: Outcome, deal: int) -> None:
+    def _check_ending(self, outcome: Outcome, deal: int) -> None:
         """Raise GameError if a game that was not the first has an ending that is none."""
         counts = [own[:-1] for own in outcome.counts]
         ending = Ending(outcome.capped, outcome.game_counts, outcome.marks, counts)
         for flaw in flaws_of_ending(ending, self.results, len(outcome.seats)):
             raise GameCode(self._game, deal * self.experiment.games_per_deal, deal).fault(flaw)
 
-    def _deal(self, deal: int, played: ChunkResult) -> list[Outcome]:
+    def _outcomes_of(self, deal: int, played: ChunkResult) -> list[Outcome]:
         streams = DealStreams(self.experiment.seed, deal)
         outcomes = []
         for lineup in lineups(self.experiment, deal, streams):
             with GameCode(self._game, lineup.game, deal) as code:
-                table = self._table(deal, lineup, streams, ())
+                table = self._table(deal, lineup, streams)
                 code.state = table.state
                 play_game(table)
                 outcomes.append(self._outcome(table, lineup, code))
@@ -238,7 +238,7 @@ class ChunkPlayer:
 
         journal = Journal()
         with GameCode(self._game, lineup.game, deal) as code:
-            table = self.table(deal, lineup, streams, models, journal)
+            table = self._table(deal, lineup, streams, models, journal)
             code.state = table.state
             return self._recorded(table, lineup, journal, code)
 
@@ -268,24 +268,30 @@ class ChunkPlayer:
             tuple(statements),
         )
 
-    def table(
-        self, deal: int, lineup: Lineup, streams: DealStreams, models: "Models | None", journal: "Journal"
-    ) -> Table:
-        """The table of one game before its first turn, model players with a way to ask."""
-        names = [self._entrants[player].name for player in lineup.seats]
-        return self._table(deal, lineup, streams, models.services(names, journal) if models else ())
-
-    def table_of(self, game: int, models: "Models | None", journal: "Journal") -> tuple[Table, Lineup]:
-        """The same of the game of this number, and who sits there."""
+    def table_of(self, game: int, models: "Models | None" = None) -> tuple[Table, Lineup]:
+        """The table of the game of this number before its first turn, model players with a way to ask; and who sits
+        there."""
         deal, place = divmod(game, self.experiment.games_per_deal)
         streams = DealStreams(self.experiment.seed, deal)
         lineup = lineups(self.experiment, deal, streams)[place]
-        return self.table(deal, lineup, streams, models, journal), lineup
+        return self._table(deal, lineup, streams, models), lineup
 
-    def _table(self, deal: int, lineup: Lineup, streams: DealStreams, services: "list[object] | tuple[()]") -> Table:
+    def _table(
+        self,
+        deal: int,
+        lineup: Lineup,
+        streams: DealStreams,
+        models: "Models | None" = None,
+        journal: "Journal | None" = None,
+    ) -> Table:
+        entrants, services = [self._entrants[player] for player in lineup.seats], list[object]()
+        if models is not None:
+            from dubito.llm.decide import Journal  # late: games without models have none
+
+            services = models.services([entrant.name for entrant in entrants], journal or Journal())
         return Table(
             self._game.deal(self._rules, len(lineup.seats), streams.deck()),
-            [self._entrants[player] for player in lineup.seats],
+            entrants,
             streams,
             deal=deal,
             number=lineup.game,

@@ -25,7 +25,6 @@ from dubito.game.find import Registry
 from dubito.game.record import Forfeit, make_move, output_of
 from dubito.game.streams import DealStreams
 from dubito.game.table import Table, step
-from dubito.llm.decide import Journal
 from dubito.llm.tape import Differs, HearReply, ReplayTape
 from dubito.stats.players import cluster
 from dubito.stats.ranking import all_games
@@ -96,7 +95,7 @@ def lies_told(kept: Run, number: int) -> list[ToldLie]:
     state = game.deal(game.rules_of_run(experiment.rules), len(outcome.seats), streams.deck())
     ended: State = state
     if record is None:
-        table, _ = kept.player.table_of(number, None, Journal())
+        table, _ = kept.player.table_of(number)
         ended, outputs = table.state, []
         while not ended.over:
             outputs.append(step(table, announce=True)[0])
@@ -150,7 +149,7 @@ def lies_of(folder: Path, registry: Registry) -> LieCounts | None:
 def table_of(kept: Run, game: int, heard: HearReply) -> tuple[Table, list[str]]:
     """The table of one game before its first turn, and who sits there; `heard` is told each question's end."""
     models = kept.asking(ReplayTape(ModelLog(kept.db), heard))
-    table, lineup = kept.player.table_of(game, models, Journal())
+    table, lineup = kept.player.table_of(game, models)
     return table, [kept.experiment.players[player].name for player in lineup.seats]
 
 

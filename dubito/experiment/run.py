@@ -19,7 +19,6 @@ from dubito.experiment.threads import ThreadedChunks
 from dubito.experiment.workers import Crew, Stop, joined, play_chunks
 from dubito.game import Game
 from dubito.game.find import Registry
-from dubito.game.table import Table
 from dubito.llm.request import Interrupted
 from dubito.stats.ranking import Contender, all_games
 from dubito.stats.tally import Tally, kept_tally
@@ -84,7 +83,7 @@ def finished_run(experiment: Experiment, registry: Registry, folder: Path) -> Pl
     if run_folder.games_kept(folder, manifest(experiment)) != experiment.games:
         return None
     with opened_run(folder) as stored:
-        logs, so_far = _of_models(stored.db, experiment, registry)
+        logs, so_far = _logs_and_standing(stored.db, experiment, registry)
         run = Played(
             folder=folder,
             experiment=experiment,
@@ -114,7 +113,9 @@ def play(experiment: Experiment, folder: Path, means: Means) -> Played:
             said = _sayings(experiment, means.registry)  # now, since what it takes to say it is what playing takes, too
             for name, text in said.items():
                 log("says", player=name, text=text)
-            run = _play_into(db, experiment, folder, replace(means, progress=_logged(means, experiment.games)))
+            run = _play_chunks_into(
+                db, experiment, folder, replace(means, progress=_telling_the_log(means, experiment.games))
+            )
             run = replace(run, said=said, told_by=means.told_by())
         try:
             _publish(run)
@@ -132,7 +133,7 @@ def _sayings(experiment: Experiment, registry: Registry) -> dict[str, str]:
     return {name: text for name, text in said.items() if text is not None}
 
 
-def _logged(means: Means, games: int) -> Progress:
+def _telling_the_log(means: Means, games: int) -> Progress:
     said = 0
 
     def progress(done: int) -> None:
@@ -145,24 +146,25 @@ def _logged(means: Means, games: int) -> Progress:
     return progress
 
 
-def _play_into(db: RunDb, experiment: Experiment, folder: Path, means: Means) -> Played:
+def _play_chunks_into(db: RunDb, experiment: Experiment, folder: Path, means: Means) -> Played:
+    """Play the chunks that the store has not, or not whole, and keep each as it comes, with the sums so far."""
     kept = db.deals_by_chunk()
     begun = kept[-1] if kept and not is_complete(kept[-1]) else 0  # deals of a chunk to be played again, and further
     done = len(kept) - bool(begun)
     results = means.registry.game.results
-    tally, everything = kept_tally(db, results, "complete"), kept_tally(db, results)
+    complete, everything = kept_tally(db, results, "complete"), kept_tally(db, results)
     failure: DubitoError | None = None
     first_fallback, interrupted = None, False
     try:
-        with _chunks(db, experiment, means, done) as chunks:
+        with _chunks_to_play(db, experiment, means, done) as chunks:
             for played in chunks:
                 first_fallback = first_fallback or played.first_fallback
                 interrupted, failure = played.stopped, played.error
                 if played.deals > begun:
-                    tally = everything = tally + played.tally
+                    complete = everything = complete + played.tally
                     first, rows = first_game_of(experiment, played.number), (played.outcomes, played.decision_digests)
                     chunk = Chunk(played.number, played.deals, first, *rows, played.records)
-                    db.add_chunk(chunk, tally.to_json(), is_complete(played.deals))
+                    db.add_chunk(chunk, complete.to_json(), is_complete(played.deals))
                     if not played.decision_digests:  # else it was told of each game
                         means.progress(chunk.first_game + len(chunk.outcomes) - experiment.first_game)
                 begun = 0
@@ -170,7 +172,7 @@ def _play_into(db: RunDb, experiment: Experiment, folder: Path, means: Means) ->
         interrupted = True
     except RunStopped as error:
         failure = error
-    logs, so_far = _of_models(db, experiment, means.registry)
+    logs, so_far = _logs_and_standing(db, experiment, means.registry)
     return Played(
         folder=folder,
         experiment=experiment,
@@ -186,7 +188,7 @@ def _play_into(db: RunDb, experiment: Experiment, folder: Path, means: Means) ->
 
 
 @contextmanager
-def _chunks(db: RunDb, experiment: Experiment, means: Means, done: int) -> Iterator[Iterator[ChunkResult]]:
+def _chunks_to_play(db: RunDb, experiment: Experiment, means: Means, done: int) -> Iterator[Iterator[ChunkResult]]:
     """Every chunk behind those that are done: from processes, or, with model players, from threads."""
     numbers = chunk_numbers(experiment)[done:]
     if not model_specs(experiment, means.registry):
@@ -194,21 +196,19 @@ def _chunks(db: RunDb, experiment: Experiment, means: Means, done: int) -> Itera
         with closing(chunks):
             yield chunks
         return
-    from dubito.experiment.models import Models, serving  # late: others need neither templates nor retries
-    from dubito.llm.decide import Journal
+    from dubito.experiment.models import serving  # late: others need neither templates nor retries
 
-    player = ChunkPlayer(experiment, means.registry)
-
-    def table(game: int, models: "Models") -> Table:
-        return player.table_of(game, models, Journal())[0]
-
-    with serving(experiment, means.registry, db, means.calls, means.watch, means.stop.is_set, table=table) as models:
+    player, stopped = ChunkPlayer(experiment, means.registry), means.stop.is_set
+    asked = serving(experiment, means.registry, db, means.calls, means.watch, stopped, table=player.table_of)
+    with asked as models:
         threads = ThreadedChunks(player, models, means.calls.in_flight, means.watch, means.progress)
         deals_by_chunk = (deals_of(experiment, number) for number in numbers)
-        yield joined(experiment, ((deals, threads.play(deals, means.stop.is_set)) for deals in deals_by_chunk))
+        yield joined(experiment, ((deals, threads.play(deals, stopped)) for deals in deals_by_chunk))
 
 
-def _of_models(db: RunDb, experiment: Experiment, registry: Registry) -> tuple[dict[str, PlayerLog], Standing | None]:
+def _logs_and_standing(
+    db: RunDb, experiment: Experiment, registry: Registry
+) -> tuple[dict[str, PlayerLog], Standing | None]:
     """What each model player took, by name, and how far the run is; nothing where none plays."""
     log, specs = ModelLog(db), model_specs(experiment, registry)
     logs = {player.name: log.player(player.name) for player in specs}

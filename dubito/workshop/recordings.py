@@ -45,7 +45,6 @@ from dubito.game.find import Registry, find_bots
 from dubito.game.record import Strict
 from dubito.game.streams import DealStreams
 from dubito.game.table import Entrant, Table, step
-from dubito.llm.decide import Journal
 from dubito.llm.prompts import OWN_PROMPTS, prompt_root
 from dubito.llm.tape import ReplayTape
 from dubito.stats.tally import outcome_of
@@ -293,7 +292,7 @@ def _games_of(
     game = registry.game
 
     def play(number: int) -> list[RecordedPosition]:
-        table, lineup = ChunkPlayer(experiment, registry).table_of(number, models, Journal())
+        table, lineup = ChunkPlayer(experiment, registry).table_of(number, models)
         origin = Origin(run, experiment.seed, table.deal, number)
         found = recorded_positions(table, origin, game, game.rules(**experiment.rules))
         ended(number, lineup, table)
