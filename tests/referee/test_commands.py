@@ -106,7 +106,7 @@ def test_ctrl_c_keeps_what_is_finished(tmp_path: Path, number: signal.Signals) -
     assert warden.sweep(str(tmp_path / "tournaments" / "t")) == 0
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+@pytest.mark.parametrize("number", few([signal.SIGINT, signal.SIGKILL], 1))
 def test_a_second_ctrl_c_stops_at_once_and_a_kill_leaves_no_message(tmp_path: Path, number: signal.Signals) -> None:
     """In a match that would take minutes; it does not count."""
     (tmp_path / "t.yaml").write_text(

@@ -40,7 +40,7 @@ LEARNS = acting(  # counts its matches, and takes its first actions in every thi
     '[ $((n % 3)) = 0 ] && echo "${legal%% *}" || echo "${legal##* }"',
     first='n=0; [ -e "$DUBITO_DATA/n" ] && read -r n < "$DUBITO_DATA/n"; echo $((n + 1)) > "$DUBITO_DATA/n"',
 )
-BOTS = {"first": GOOD, "learns": LEARNS, "drawn": DRAWN, "rude": acting("echo no")}
+BOTS = {"learns": LEARNS, "drawn": DRAWN, "rude": acting("echo no")}
 
 
 def silent(_: str) -> None:
@@ -61,15 +61,15 @@ def test_logs_are_alike_whatever_plays_at_once(tmp_path: Path) -> None:
     for pairs in (1, 2):
         folder = tmp_path / str(pairs)
         log = hold(tournament(tmp_path, BOTS, matches=1, pairs=pairs, move_seconds=60.0), folder, silent)
-        assert [len(lines) for _, lines in log.all_lines()] == [2] * 6
+        assert [len(lines) for _, lines in log.all_lines()] == [2] * 3
         logs.append(texts(folder))
     assert logs[0] == logs[1]
     found = standings(opened_log(tmp_path / "1"), resamples=50)
     assert found.missing == 0
     assert found.damaged == []
-    rude = found.games[0].conduct[3]
-    assert (rude.matches, rude.failed, rude.answers) == (6, 0, rude.strikes["illegal"])
-    assert sorted(found.places) == [0, 1, 2, 3]
+    rude = found.games[0].conduct[2]
+    assert (rude.matches, rude.failed, rude.answers) == (4, 0, rude.strikes["illegal"])
+    assert sorted(found.places) == [0, 1, 2]
 
 
 KILLED = """
@@ -90,7 +90,6 @@ STUBBORN = {
     "first": acting(FIRST, first="trap '' TERM HUP INT; (trap '' HUP; exec setsid sleep 600 >&2) &"),
     "last": LAST,
     "drawn": DRAWN,
-    "other": GOOD,
 }
 
 
@@ -105,14 +104,14 @@ def test_a_killed_referee_leaves_no_bot_and_goes_on(tmp_path: Path, referee: lis
     for _ in range(2 if at_length else 1):
         with subprocess.Popen(referee, stdout=subprocess.PIPE, text=True) as process:
             assert process.stdout is not None
-            seen = [int(next(process.stdout)) for _ in range(6)]
+            seen = [int(next(process.stdout)) for _ in range(4)]
             process.send_signal(signal.SIGKILL)
             rest = process.stdout.read()  # which its own processes hold too: they have ended
         assert seen[0] == kept or kept == 0
         log = opened_log(tmp_path / "run")
         kept = sum(len(lines) for _, lines in log.all_lines())
-        assert seen[-1] <= kept < 24
-        assert rest.count("\n") < 28
+        assert seen[-1] <= kept < 12
+        assert rest.count("\n") < 16
         wait_for_warden(str(tmp_path / "run"))
         assert warden.sweep(str(tmp_path / "run")) == 0
     hold(tournament(tmp_path, STUBBORN, matches=2, pairs=2, **PATIENT), tmp_path / "run", silent)

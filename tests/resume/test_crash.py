@@ -4,7 +4,9 @@ import os
 import random
 import signal
 from collections import Counter
+from importlib.util import find_spec
 from pathlib import Path
+from typing import Any, Final
 
 import pytest
 import yaml
@@ -12,30 +14,41 @@ import yaml
 from dubito.house.faults import Faults
 from dubito.house.server import House
 from tests.cli.kit import Shell
+from tests.conftest import few
 from tests.llm.kit import contender, rows
 from tests.resume.killing import ended_here, kill, same_games, start, storm
 
 IN_FLIGHT = 8
+GAMES: Final[dict[str, dict[str, Any]]] = {
+    "dubito": {"table_sizes": [3], "bots": ["StefaBot", "UsualBot"], "rules": {"max_turns": 18}},
+    "bs": {"bots": ["CalculatingLiar", "ConMan", "Player1", "Player3"], "rules": {"max_rounds": 2}},
+    "defuse": {"bots": ["Medium", "Scared"]},
+}
+if find_spec("pyspiel"):
+    GAMES["openspiel:leduc_poker"] = {"bots": ["UniformRandom", "FirstLegal"]}
 
 
-def config(house: House, path: Path, games: int) -> Path:
-    """Some ten calls a game of two models in turn."""
-    both = [
-        contender("one", "house-sharp", base_url=house.openai_base_url, prompt="reasoned"),
-        contender("two", base_url=house.openai_base_url, api="chat"),  # one SDK: each start has to import it
-    ]
-    base = {"games": games, "table_sizes": [3], "bots": ["StefaBot", "UsualBot"], "rules": {"max_turns": 18}}
-    path.write_text(yaml.safe_dump(base | {"contenders": both, "provider_errors": "suspend", "in_flight": IN_FLIGHT}))
-    return path
+def config(house: House, game: str, games: int) -> dict[str, Any]:
+    """Games of two models in turn, one of which gives reasons."""
+    knows = {"dubito": "house-sharp", "openspiel:leduc_poker": "house-random"}.get(game, "house-careful")
+    one = contender("one", knows, prompt="reasoned", base_url=house.openai_base_url)
+    two = contender("two", api="chat", base_url=house.openai_base_url)  # one SDK: each start has to import it
+    more = {"games": games, "provider_errors": "suspend", "in_flight": IN_FLIGHT}
+    return {"game": game, "contenders": [one, two], **more, **GAMES[game]}
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
-def test_a_run_with_models_that_is_killed_ends_as_undisturbed(tmp_path: Path, shell: Shell, at_length: bool) -> None:
+@pytest.mark.parametrize("game", few(GAMES, 1))
+def test_a_run_with_models_that_is_killed_ends_as_undisturbed_and_replays(
+    tmp_path: Path, shell: Shell, game: str, at_length: bool
+) -> None:
     """In the gate the storm has no rate limits: each would stop the whole account for a while."""
-    many, games, faults = (25, 40, Faults(storm=0.3)) if at_length else (1, 6, Faults(content=0.1, cut_body=0.1))
+    faults = Faults(storm=0.3) if at_length else Faults(content=0.1, cut_body=0.1)
+    many, games = (25, 40) if at_length and game == "dubito" else (1, 6 if game == "dubito" else 4)
     chance = random.Random(7)
     with storm(tmp_path, faults) as watched:
-        words = (str(config(watched.house, tmp_path / "c.yaml", games)), "--quiet", "--no-report")
+        (tmp_path / "c.yaml").write_text(yaml.safe_dump(config(watched.house, game, games)))
+        words = ("c.yaml", "--quiet", "--no-report")
         digest = ended_here(shell, *words, "--output", "whole", "--cache", "c1")
         events = len(watched.house.calls)
         watched.next(events)
@@ -47,6 +60,9 @@ def test_a_run_with_models_that_is_killed_ends_as_undisturbed(tmp_path: Path, sh
                 kill(process)
         assert ended_here(shell, *words, "--output", "cut", "--cache", "c2") == digest
         calls = watched.house.calls[events:]
+    said = shell("replay", "cut", "--quiet")
+    assert (said.code, said.err) == (0, "")
+    assert f"results digest: {digest}" in said.out
     assert same_games(tmp_path / "cut", tmp_path / "whole")
     bought = Counter((call.request, call.draw) for call in calls if call.status == 200 and call.output_tokens)
     twice = sum(count - 1 for count in bought.values())

@@ -16,6 +16,7 @@ PAGE = (Path(__file__).resolve().parents[2] / "docs" / "training.md").read_text(
 BLOCKS = re.findall(r"^```python\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
 
 
+@pytest.mark.at_length
 def test_the_agent_learns_to_beat_stefa_bot(tmp_path: Path) -> None:
     (code,) = [block for block in BLOCKS if block.startswith("# learn.py")]
     assert len([line for line in code.partition("game = ")[2].splitlines() if line.strip()]) <= 31

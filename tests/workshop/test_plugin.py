@@ -49,9 +49,9 @@ def project(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def ended(output: str) -> dict[str, str]:
-    """How each test of the prompt ended, by its name."""
-    return dict(re.findall(r"^prompts/mine/prompt\.yaml::(\S+) (PASSED|FAILED)", output, re.MULTILINE))
+def ended(output: str, name: str = "mine") -> dict[str, str]:
+    """How each test of a prompt ended, by its name."""
+    return dict(re.findall(rf"^prompts/{name}/prompt\.yaml::(\S+) (PASSED|FAILED)", output, re.MULTILINE))
 
 
 NODES = [f"renders[{node}]" for node in "ABCDE"]
@@ -77,8 +77,14 @@ def test_failures_are_readable(project: Path) -> None:
     ]
     fails = f"node == 'D' and own_cards == {next(n for n in held if n != example)}"
     (mine / "user.jinja").write_text(f"New.\n{{% if {fails} %}}{{{{ 1 // 0 }}}}{{% endif %}}{{{{ question }}}}\n")
-    code, said = pytest_says(project, "-v", "prompts/mine")
+    (prompt(project / "prompts", "broken").folder / "user.jinja").write_text("{{ hands }}")
+    (project / "pyproject.toml").write_text(
+        '[tool.pytest.ini_options]\ndubito_prompts = ["prompts/mine", "prompts/broken"]\n'
+    )
+    code, said = pytest_says(project, "-v", "prompts")
     assert code == 1
+    assert ended(said, "broken") == {"loads": "FAILED"}
+    assert "there is no variable 'hands': did you mean 'hand'?" in said
     how = ended(said)
     assert {name for name, end in how.items() if end == "PASSED"} - set(REST) == {"loads", *NODES} - {"renders[D]"}
     assert {name for name, end in how.items() if end == "FAILED"} >= {"renders[D]", *GOLDEN, "beginning_stays"}
@@ -89,14 +95,6 @@ def test_failures_are_readable(project: Path) -> None:
     assert "Traceback" not in said
     assert "checks.py" not in said
     assert "tests/test_own.py" not in said, "the command line says what to collect"
-
-
-def test_a_prompt_that_does_not_load_is_one_failure(project: Path) -> None:
-    (project / "prompts" / "mine" / "user.jinja").write_text("{{ hands }}")
-    code, said = pytest_says(project, "-v")
-    assert code == 1
-    assert ended(said) == {"loads": "FAILED"}
-    assert "there is no variable 'hands': did you mean 'hand'?" in said
 
 
 def test_no_line_does_nothing_and_a_wrong_line_is_named(project: Path) -> None:

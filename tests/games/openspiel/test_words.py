@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from dubito.games.openspiel.named import words_for
-from tests.conftest import cases
+from tests.conftest import cases, few
 from tests.games.openspiel.kit import load, tree, words_of
 
 TOLD = [
@@ -146,7 +146,7 @@ def _cards_of(state: Any, meld: int) -> list[int]:
     return ["scdh".index(name[at + 1]) * 13 + "A23456789TJQK".index(name[at]) for at in range(0, len(name), 2)]
 
 
-@pytest.mark.parametrize("knocks", [False, True])
+@pytest.mark.parametrize("knocks", few([True, False], 1))
 def test_gin_tells_nothing_hidden(knocks: bool) -> None:
     """Over deals that differ in the other's hand and in the stock only."""
     compared = after_a_knock = 0
