@@ -50,6 +50,8 @@ if not _REAL:
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # so it is in the background of a shell; tests press Ctrl-C
     signal.signal(signal.SIGINT, signal.default_int_handler)
+if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:  # so it is under nohup; tests hang up
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 _MEMORY: Final = Path("/dev/shm")  # noqa: S108, where there is one: what must be safe on disk need not wait for it
