@@ -87,7 +87,7 @@ class State:
         return HandView(self.hands[seat])
 
     def apply(self, output: Any, announce: bool = True) -> Sequence[GameEvent]:
-        """Play cards, or answer whether it is BS, for the seat to move; see `game.State.apply`."""
+        """Play cards, or answer whether it is BS, for the seat to move; as `dubito.game.State` has it."""
         if self.over:
             raise IllegalOutput("the game is over")
         public = self.public

@@ -119,7 +119,7 @@ class State:
         return HandView(self.hands[seat])  # which draws nothing from the streams
 
     def apply(self, output: Any, announce: bool = True) -> Sequence[GameEvent]:
-        """An act of a turn, or the place of the bomb; see `game.State.apply`."""
+        """An act of a turn, or the place of the bomb; as `dubito.game.State` has it."""
         if why := self.why_illegal(output):
             raise IllegalOutput(why)
         self.moves += 1
@@ -134,7 +134,7 @@ class State:
         self.discard.append(output)
         events: list[GameEvent] = [PlayEvent(seat, output)] if announce else []
         if output == "see":
-            self.seen = tuple(self.pile[: -SHOWN - 1 : -1])
+            self.seen = tuple(self.pile[: -SHOWN - 1 : -1])  # from its end, the top
             if announce:
                 events.append(LookEvent(self.seen, only=seat))
         elif output == "shuffle":
@@ -160,7 +160,10 @@ class State:
         """Who won, and the counts; a turn that the bomb or a mistake ended counts."""
         bombs = sum(counts.bombs for counts in self.counts)
         marks = [int(seat == self.winner) for seat in (0, 1)]
-        return Ending(False, (self.turns_played + 1, bombs), marks, [_counts(counts) for counts in self.counts])
+        turns = self.turns_played + 1
+        return Ending(
+            capped=False, game_counts=(turns, bombs), marks=marks, counts=[_counts(counts) for counts in self.counts]
+        )
 
     def why_illegal(self, output: object) -> str | None:
         """Why the seat to move may not do this; None if it may. No code of the output runs."""

@@ -29,14 +29,14 @@ RESULTS = Results(
     buckets=("wins", "losses"),
     endings=("won", "lost"),
     bucket=lambda mark, capped: 1 - mark,
-    measures=(Measure("wins", "won", "Wins", (1, 0)),),
+    measures=(Measure("wins", "won", "Wins", (1, 0)),),  # 1 for the bucket of wins, 0 for that of losses
     headline=("wins",),
     equal_share=lambda seats: {"wins": 1 / seats},
     game_counts=GAME_COUNTS,
     seat_counts=SEAT_COUNTS,
     scoreboard=("wins",),
     averaged=("turns",),
-    habits=(
+    habits=(  # each so many of one count to one of another
         Habit("skips", "skips, % of turns", "skips", "skip", "turns"),
         Habit("bottoms", "draws from the bottom, % of turns", "bottoms", "bottom", "turns"),
         Habit("sees", "see cards a turn", "sees", "see", "turns", most=8),

@@ -12,7 +12,7 @@ from dubito.files import Checked
 from dubito.game import Game
 from dubito.game.record import PositionFile
 from dubito.games.openspiel.game import engine_of
-from dubito.games.openspiel.state import Entry, State, View, words_of
+from dubito.games.openspiel.state import Entry, State, View, own_words
 from dubito.games.openspiel.texts import objective, rule_sentences, title_of
 
 NodeName = Literal["act", "policy"]  # what it does; or how probable it is to do each thing that it may
@@ -146,7 +146,7 @@ class OpenSpielFacts:
             "players": engine.num_players(),
             "rule_text": rule_sentences(engine),
             "objective": objective(engine),
-            "meanings": _HAND if words_of(engine) else _STATE,
+            "meanings": _HAND if own_words(engine) else _STATE,
         }
 
 

@@ -453,7 +453,7 @@ def _bid(number: int, face: int) -> str:
     return f"{_NUMBERS[number - 1]} {face}{'s' * (number > 1)}"
 
 
-_WORDS: Final[Mapping[str, Callable[[Any], "Words | None"]]] = {
+_WORDS: Final[Mapping[str, Callable[[Any], "OwnWords | None"]]] = {
     "gin_rummy": gin_rummy,
     "kuhn_poker": kuhn,
     "leduc_poker": leduc,
@@ -461,7 +461,7 @@ _WORDS: Final[Mapping[str, Callable[[Any], "Words | None"]]] = {
 }
 
 
-class Words(Protocol):
+class OwnWords(Protocol):
     """One game with its parameters, in words."""
 
     @property
@@ -483,7 +483,7 @@ class Words(Protocol):
         """What the seat has seen, in order: whose act it was (None: chance), and a sentence."""
 
 
-def words_for(game: Any) -> Words | None:
+def words_for(game: Any) -> OwnWords | None:
     """The words of a `pyspiel.Game`; None if it has none, or parameters of which they would be untrue."""
     make = _WORDS.get(game.get_type().short_name)
     return make(game) if make else None

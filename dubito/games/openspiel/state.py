@@ -14,7 +14,7 @@ from dubito.errors import IllegalOutput, RunStopped, one_line, value_in_words
 from dubito.game import Ending, GameEvent
 from dubito.game.streams import SeatStreams
 from dubito.games.openspiel.engine import range_of
-from dubito.games.openspiel.named import Words, words_for
+from dubito.games.openspiel.named import OwnWords, words_for
 
 Step = int | Sequence[int]  # what is applied to a state: an action, or those of all seats at once
 
@@ -34,7 +34,7 @@ class Sight:
 
     def __init__(self, engine: Any, seat: int) -> None:
         """`engine` is OpenSpiel's game."""
-        self._seat, self._words = seat, words_of(engine)
+        self._seat, self._words = seat, own_words(engine)
         self._log = None if self._words else _Log(engine, seat)
 
     def hand(self, state: Any) -> str | None:
@@ -107,7 +107,7 @@ class _Log:
 
 def names_at(state: Any, seat: int) -> Mapping[int, str]:
     """The legal actions of a seat by name, each name once."""
-    words, legal = words_of(state.get_game()), state.legal_actions(seat)
+    words, legal = own_words(state.get_game()), state.legal_actions(seat)
     if words is not None:
         return {action: words.names[action] for action in legal}
     names = {action: _tidy(state.action_to_string(seat, action)) for action in legal}
@@ -118,7 +118,7 @@ def names_at(state: Any, seat: int) -> Mapping[int, str]:
 
 def all_names(engine: Any) -> tuple[str, ...] | None:
     """Every name that an action of any seat can have, in the order of the actions; None where there is no such list."""
-    words, seats = words_of(engine), range(engine.num_players())
+    words, seats = own_words(engine), range(engine.num_players())
     if words is not None:
         return words.names
     if engine.num_distinct_actions() > LISTED:
@@ -134,12 +134,12 @@ def all_names(engine: Any) -> tuple[str, ...] | None:
     return names if len(names) <= LISTED and not any(name.startswith("Action(id=") for name in names) else None
 
 
-def words_of(engine: Any) -> Words | None:
+def own_words(engine: Any) -> OwnWords | None:
     return _words(str(engine))
 
 
 @lru_cache(maxsize=256)
-def _words(name: str) -> Words | None:
+def _words(name: str) -> OwnWords | None:
     from dubito.games.openspiel.engine import pyspiel
 
     return words_for(pyspiel().load_game(name))
@@ -236,7 +236,7 @@ class State:
         return SeatView(self, seat)
 
     def apply(self, output: Any, announce: bool = True) -> Sequence[GameEvent]:
-        """An action, by name; see `game.State.apply`."""
+        """An action, by name; as `dubito.game.State` has it."""
         view = self.view()
         if why := view.why_illegal(output):
             raise IllegalOutput(why)

@@ -3,17 +3,17 @@
 from typing import Any
 
 from dubito.games.openspiel.engine import range_of
-from dubito.games.openspiel.state import words_of
+from dubito.games.openspiel.state import own_words
 
 
 def title_of(engine: Any) -> str:
-    words = words_of(engine)
+    words = own_words(engine)
     return words.title if words else str(engine.get_type().long_name)
 
 
 def rule_sentences(engine: Any) -> list[str]:
     """The rules in force, a sentence or two each."""
-    if words := words_of(engine):
+    if words := own_words(engine):
         return list(words.rules)
     kind, seats = engine.get_type(), engine.num_players()
     said = [

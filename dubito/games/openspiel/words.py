@@ -7,7 +7,7 @@ from dubito.errors import UsageError, one_line
 from dubito.game import Game, GameEvent
 from dubito.game.words import Label, Line, Panel, Words
 from dubito.games.openspiel.game import engine_of
-from dubito.games.openspiel.state import DealEvent, SeenEvent, State, words_of
+from dubito.games.openspiel.state import DealEvent, SeenEvent, State, own_words
 from dubito.games.openspiel.texts import objective, rule_sentences
 
 _GIN: Final = "openspiel:gin_rummy"
@@ -84,7 +84,7 @@ class Teller:
 
     def moved(self, seat: int, output: object, events: Sequence[GameEvent]) -> list[Line]:
         """The action, which is public in the games that we have words for; of the others, nobody says."""
-        if words_of(self._state.engine):
+        if own_words(self._state.engine):
             return [Line(f"{self._label(seat)}: {output}")]
         return [Line(f"{self._label(seat)} moves.", str(output))]
 

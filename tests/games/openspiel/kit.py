@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 import pytest
 
-from dubito.games.openspiel.named import Words, words_for
+from dubito.games.openspiel.named import OwnWords, words_for
 
 pyspiel = pytest.importorskip("pyspiel", reason="plays games of OpenSpiel: pip install 'dubito[openspiel]'")
 
@@ -17,7 +17,7 @@ def load(name: str) -> Any:
     return pyspiel.load_game(name)
 
 
-def words_of(game: Any) -> Words:
+def words_of(game: Any) -> OwnWords:
     found = words_for(game)
     assert found is not None
     return found
