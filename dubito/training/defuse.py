@@ -177,21 +177,20 @@ class DefuseCourse(Course):
 
     def world(self, seat: int, chance: Random) -> Self:
         """The same decisions of this seat, and other cards where it never looked."""
-        book, dealt, course = Notebook(seat, None), (), type(self)()
+        course = type(self)()
+        if self.engine is None:
+            return course  # nobody has seen anything
+        book, dealt = Notebook(seat, None), self.remembered(seat).dealt
         for entry in self.seen(seat):
             if not isinstance(entry.what, tuple):
-                book.observe(entry.what, ())
-            elif entry.what[0] == "hand":
-                dealt = entry.what[1]
-        if not dealt:
-            return course  # the deal is not over, and nobody has seen anything
-        acts = book.position("turn", None, ()).acts
-        world = another(seat, dealt, acts, chance)
+                book.observe(entry.what, dealt)
+        position = book.position("turn", None, ())
+        world = another(position, chance)
         first, second = [card for card in dealt if card != DEFUSE], world.hand
         course._order_as([*first, *second] if seat == 0 else [*second, *first])
         course._order_as(world.orders[-1])
         own = iter([action for player, action in self.history if player == seat])
-        for place, act in enumerate(acts):
+        for place, act in enumerate(position.acts):
             if act.seat == seat:
                 course.apply(next(own))
             else:

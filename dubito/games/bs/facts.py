@@ -3,20 +3,16 @@
 Everything that a hand-written bot can see or derive is in the facts, and nothing else. Players are seats, never names;
 cards are their numbers. A line of the history is the same whenever it is told.
 
-Positions to try a prompt on come from games by players who answer by chance, some of them with a second world: the same
-game with two cards in each other's place, in hands and plays. If the seat saw neither, and no accusation ended
-otherwise, it cannot know in which of the two it is.
+Positions to try a prompt on come from games by players who answer by chance.
 """
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from random import Random
 from typing import Any, Final
 
-from dubito.errors import IllegalOutput
 from dubito.game import GameEvent
 from dubito.game.record import PositionFile
 from dubito.game.words import counted
@@ -27,6 +23,7 @@ from dubito.games.bs.witness import BSRules, Laid, Number, Seen, Witness
 from dubito.games.bs.witness import Notebook as Notebook
 from dubito.games.bs.witness import Position as Position
 from dubito.games.bs.words import OBJECTIVE, rule_sentences
+from dubito.games.bs.worlds import Output, World
 
 
 def lines(witness: Witness, dealt: Iterable[int]) -> tuple[list[str], list[int]]:
@@ -82,9 +79,6 @@ def _laid_in_words(laid: Laid) -> str:
 
 _HONEST: Final = 0.85  # who holds the number plays it, mostly
 _ACCUSES: Final = 0.1
-_TRIES: Final = 8  # to find a second world
-
-Output = bool | Sequence[Card]
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,47 +87,6 @@ class Asked:
 
     position: Position
     output: Output
-
-
-@dataclass(frozen=True, slots=True)
-class World:
-    """A game so far, as its deal and its moves."""
-
-    deal: int
-    hands: tuple[tuple[Card, ...], ...]
-    moves: tuple[Output, ...] = ()
-    rules: BSRules = field(default_factory=BSRules)
-
-    def other(self, chance: Random) -> "World":
-        """The world in which two cards have changed places."""
-        one, two = chance.sample(DECK, 2)
-        places = {one: two, two: one}
-        hands = tuple(tuple(places.get(card, card) for card in hand) for hand in self.hands)
-        moves = tuple(
-            move if isinstance(move, bool) else [places.get(card, card) for card in move] for move in self.moves
-        )
-        return replace(self, hands=hands, moves=moves)
-
-    def seen_by(self, seat: int) -> tuple[Position, list[Any]]:
-        """The question to this seat after all moves, and all that it saw on the way.
-
-        Raises IllegalOutput if a move cannot be made in this world.
-        """
-        game = State(self.hands, self.rules.max_rounds, Random(self.deal))
-        book, saw = Notebook(seat, self.rules), list[Any]()
-
-        def tell(events: Sequence[GameEvent]) -> None:
-            for event in events:
-                book.observe(event, game.hands[seat].cards)
-                saw.append((event, list(game.hands[seat].cards)))
-
-        tell([game.start])
-        for move in self.moves:
-            if game.seat == seat:
-                book.answered(game.view().node, move)
-                saw.append(move)
-            tell(game.apply(move))
-        return book.position(game.view().node, game.view(), game.hands[seat].cards), saw
 
 
 def sample_game(deal: int) -> Iterator[tuple[World, Asked]]:
@@ -168,20 +121,6 @@ def by_chance(view: View, cards: Sequence[Card], chance: Random) -> Output:
     if held and chance.random() < _HONEST:
         return held
     return chance.sample(cards, min(len(cards), chance.randint(1, 2)))
-
-
-def pairs(deal: int) -> Iterator[tuple[Position, Position]]:
-    """The positions of a sample game for which another world is found, each beside its own in that world."""
-    chance = Random(deal)
-    for world, asked in sample_game(deal):
-        seat = asked.position.seat
-        _, saw = world.seen_by(seat)
-        for _ in range(_TRIES):
-            with suppress(IllegalOutput):
-                there, seen = world.other(chance).seen_by(seat)
-                if seen == saw:
-                    yield asked.position, there
-                    break
 
 
 _EXAMPLE_DEAL: Final = 1

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from random import Random
 from typing import Any, Final
 
 from dubito.errors import IllegalOutput
@@ -11,10 +12,11 @@ from dubito.game.streams import DealStreams
 from dubito.game.table import Entrant, Table
 from dubito.games.bs.bot import BSBot
 from dubito.games.bs.engine import State, deal
-from dubito.games.bs.facts import by_chance, pairs
+from dubito.games.bs.facts import by_chance, sample_game
 from dubito.games.bs.game import short_of
 from dubito.games.bs.table import SEATS, View
 from dubito.games.bs.witness import BSRules, Number, Position, Witness
+from dubito.games.bs.worlds import another
 
 RIGHT: Final = "at bs, an accusation of what is a lie, and of nothing else"
 _SEED: Final = 0
@@ -114,7 +116,12 @@ def check(position: Position, answer: bool | Sequence[int]) -> None:
 
 
 def world_pairs() -> Iterator[tuple[Position, Position]]:
-    yield from pairs(0)
+    """The positions of a game for which another world is found, each beside the same one in that world."""
+    chance = Random(0)
+    for world, asked in sample_game(0):
+        seat = asked.position.seat
+        if other := another(world, seat, chance):
+            yield asked.position, other.seen_by(seat)[0]
 
 
 def where(position: Position) -> str:

@@ -12,8 +12,8 @@ from math import exp, lgamma
 from random import Random
 from typing import Final, NamedTuple
 
-from dubito.games.defuse.engine import ALL_CARDS, BOMB, DEALT, DEFUSE, HELD, IN_HAND
-from dubito.games.defuse.knowledge import Act
+from dubito.games.defuse.engine import ALL_CARDS, BOMB, DEALT, DEFUSE, HELD, IN_HAND, HandView, State
+from dubito.games.defuse.knowledge import Act, Notebook, Position
 
 _MIXED: Final = 80  # changes that are tried, for what the other holds to be as likely as it should
 _STUCK: Final = 20_000  # changes without finding cards that fit
@@ -77,9 +77,27 @@ class World(NamedTuple):
     orders: Mapping[int, Sequence[str]]  # by which act, -1 the deal: the pile, top first
     places: Mapping[int, int]  # by which act: where the bomb lies now
 
+    def seen(self, position: Position) -> Position:
+        """The position as the engine has it in this world; raises IllegalOutput for an act that cannot be."""
+        seat, hands = position.seat, [position.dealt, [DEFUSE, *self.hand]]
+        state = State(hands if seat == 0 else hands[::-1], self.orders[-1][::-1], Random(0))
+        book, cards = Notebook(seat, None), HandView(state.hands[seat])
+        book.observe(state.start, cards)
+        for place, act in enumerate(position.acts):
+            events = state.apply(self.places[place] if act.act == "place" else act.act)
+            state.pile[:] = self.orders.get(place, state.pile[::-1])[::-1]  # as chance has shuffled it
+            for event in events:
+                if event.only in (None, seat):
+                    book.observe(event, cards)
+        return book.position(position.node, state.view(), cards)
 
-def another(seat: int, dealt: Sequence[str], acts: Sequence[Act], chance: Random) -> World:
-    """One of the worlds in which this seat is dealt these cards and sees these acts."""
+
+def another(position: Position, chance: Random) -> World:
+    """One of the worlds in which this seat is dealt these cards and sees these acts, drawn at random."""
+    seat, dealt = position.seat, position.dealt
+    acts = [
+        act if act.seat == seat else Act(act.seat, act.act, BOMB if act.card == BOMB else None) for act in position.acts
+    ]
     trace = _traced(acts, seat, chance)
     hand = range(-IN_HAND, 0)  # what the other was dealt
     kinds = _Guess(trace, dealt, hand).kinds(chance)

@@ -15,17 +15,17 @@ from dubito.games.bs.facts import (
     Asked,
     Notebook,
     Position,
-    World,
     example_position,
     facts,
     from_json,
-    pairs,
     sample_game,
     steady_facts,
     to_json,
 )
 from dubito.games.bs.table import SEATS
 from dubito.games.bs.witness import BSRules, Witness
+from dubito.games.bs.workshop import world_pairs
+from dubito.games.bs.worlds import World
 from tests.conftest import cases
 from tests.games.bs.kit import with_hands
 
@@ -103,7 +103,7 @@ def test_sizes_tell_who_accused_and_whether_it_was_a_lie() -> None:
 
 def test_two_worlds_that_a_seat_cannot_tell_apart_read_alike() -> None:
     found = 0
-    for here, there in pairs(0):
+    for here, there in world_pairs():
         assert (facts(here), to_json(here)) == (facts(there), to_json(there))
         found += 1
     assert found > 100

@@ -1,0 +1,68 @@
+"""Another game of BS that one seat cannot tell from the one it plays: two cards are in each other's place.
+
+If the seat saw neither, and no accusation ended otherwise, it cannot know in which of the two it is. It takes the game
+itself to make one: most plays nobody ever sees, and what they can have been hangs together over the whole game.
+"""
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from random import Random
+from typing import Any, Final
+
+from dubito.errors import IllegalOutput
+from dubito.game import GameEvent
+from dubito.games.bs.cards import DECK, Card
+from dubito.games.bs.engine import State
+from dubito.games.bs.witness import BSRules, Notebook, Position
+
+_TRIES: Final = 8  # to find one
+
+Output = bool | Sequence[Card]
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """A game so far, as its deal and its moves."""
+
+    deal: int
+    hands: tuple[tuple[Card, ...], ...]
+    moves: tuple[Output, ...] = ()
+    rules: BSRules = field(default_factory=BSRules)
+
+    def seen_by(self, seat: int) -> tuple[Position, list[Any]]:
+        """The question to this seat after all moves, and all that it saw on the way.
+
+        Raises IllegalOutput if a move cannot be made in this world.
+        """
+        game = State(self.hands, self.rules.max_rounds, Random(self.deal))
+        book, saw = Notebook(seat, self.rules), list[Any]()
+
+        def tell(events: Sequence[GameEvent]) -> None:
+            for event in events:
+                book.observe(event, game.hands[seat].cards)
+                saw.append((event, list(game.hands[seat].cards)))
+
+        tell([game.start])
+        for move in self.moves:
+            if game.seat == seat:
+                book.answered(game.view().node, move)
+                saw.append(move)
+            tell(game.apply(move))
+        return book.position(game.view().node, game.view(), game.hands[seat].cards), saw
+
+
+def another(world: World, seat: int, chance: Random) -> World | None:
+    """One in which this seat has seen the same; None if none was found."""
+    _, saw = world.seen_by(seat)
+    for _ in range(_TRIES):
+        places = dict(zip(pair := chance.sample(DECK, 2), pair[::-1], strict=True))
+        hands = tuple(tuple(places.get(card, card) for card in hand) for hand in world.hands)
+        moves = tuple(
+            move if isinstance(move, bool) else [places.get(card, card) for card in move] for move in world.moves
+        )
+        other = replace(world, hands=hands, moves=moves)
+        with suppress(IllegalOutput):
+            if other.seen_by(seat)[1] == saw:
+                return other
+    return None

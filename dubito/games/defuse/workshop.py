@@ -1,0 +1,30 @@
+"""What the prompt workshop takes from draw and defuse (`dubito/workshop/recordings.py`)."""
+
+from collections.abc import Iterator
+from random import Random
+from typing import Final
+
+from dubito.games.defuse.engine import ACTS, HandView, deal
+from dubito.games.defuse.knowledge import Notebook, Position
+from dubito.games.defuse.worlds import another
+
+_GAMES: Final = 3
+
+
+def world_pairs() -> Iterator[tuple[Position, Position]]:
+    """The positions of some games by chance, each beside the same one in another world."""
+    for number in range(_GAMES):
+        chance = Random(number)
+        state, books = deal(chance), [Notebook(seat, None) for seat in (0, 1)]
+        events = [state.start]
+        while True:
+            for seat, book in enumerate(books):
+                for event in events:
+                    if event.only in (None, seat):
+                        book.observe(event, HandView(state.hands[seat]))
+            if state.over:
+                break
+            position = books[state.seat].position(state.node, state.view(), HandView(state.hands[state.seat]))
+            yield position, another(position, chance).seen(position)
+            legal = range(len(state.pile) + 1) if state.node == "place" else ACTS
+            events = [*state.apply(chance.choice([output for output in legal if state.why_illegal(output) is None]))]

@@ -1,0 +1,58 @@
+"""Second worlds of draw and defuse: the seat sees the same, the truth is another, and no prompt tells which."""
+
+from functools import cache
+from operator import ne
+from random import Random
+from typing import Any
+
+import pytest
+
+from dubito.games.defuse import engine
+from dubito.games.defuse.events import TakeEvent
+from dubito.games.defuse.facts import Position, facts
+from dubito.games.defuse.game import GAME
+from dubito.games.defuse.workshop import world_pairs
+from dubito.games.defuse.worlds import World, another
+from dubito.llm.prompts import OWN_PROMPTS
+from dubito.workshop.checks import CheckFailed, checks
+from tests.conftest import cases
+
+PROMPTS = ("plain", "reasoned")
+
+
+@cache
+def pairs() -> list[tuple[Position, Position]]:
+    """The questions of some games by chance."""
+    return [*world_pairs()]
+
+
+def test_a_seat_sees_in_another_world_what_it_saw() -> None:
+    assert len(pairs()) > 60
+    assert {position.node for position, _ in pairs()} == {"turn", "place"}
+    for here, there in pairs():
+        assert here == there
+        assert facts(here) == facts(there)
+
+
+def truth(world: World) -> Any:
+    """What the seat may not know."""
+    return sorted(world.hand), world.orders, world.places
+
+
+def test_the_other_worlds_are_others() -> None:
+    some = [position for position, _ in pairs()[::4]]
+    one, two = ([truth(another(position, Random(seed))) for position in some] for seed in (0, 1))
+    assert sum(map(ne, one, two)) > 0.9 * len(some) > 15
+
+
+@cases("name", PROMPTS)
+def test_a_shipped_prompt_tells_nothing_hidden(name: str) -> None:
+    dict(checks(OWN_PROMPTS / "defuse" / name, GAME))["tells_nothing_hidden"]()
+
+
+@cases("name", PROMPTS)
+def test_a_card_that_the_other_has_drawn_is_found_out(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Here everybody sees it, and the history tells it."""
+    monkeypatch.setattr(engine, "TakeEvent", lambda card, only: TakeEvent(card))
+    with pytest.raises(CheckFailed, match="the text depends on cards that the seat has not seen"):
+        dict(checks(OWN_PROMPTS / "defuse" / name, GAME))["tells_nothing_hidden"]()
