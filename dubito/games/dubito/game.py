@@ -1,7 +1,7 @@
 """Dubito, as the harness has it."""
 
 from functools import cache, cached_property
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from dubito.game import STATED, Bool, Game, Node, house_contenders
 from dubito.games.dubito.bot import NODES, FiveNodes, PlayerAI, five_questions, missing_nodes
@@ -44,11 +44,6 @@ def _rules_of_a_config() -> "type[BaseModel]":
     return DubitoRules
 
 
-def _from_json(plain: Any) -> TurnOutput:
-    """A list, or a mapping as tables in the browser were once kept."""
-    return TurnOutput(**plain) if isinstance(plain, dict) else TurnOutput(*plain)
-
-
 GAME: Final = Game(
     name="dubito",
     summary="Dubito (Cheat, I doubt it) for 3 to 8: play cards face down as one number, honest or not, or doubt",
@@ -63,7 +58,8 @@ GAME: Final = Game(
     deal=lambda rules, seats, deck: deal_game(rules.in_force, seats, deck),
     deal_to_json=lambda state: {"hands": [list(hand.cards) for hand in state.hands]},
     output_to_json=lambda output: [output.doubt, output.number, output.cards],
-    output_from_json=_from_json,
+    # A list, or a mapping as tables in the browser were once kept.
+    output_from_json=lambda plain: TurnOutput(**plain) if isinstance(plain, dict) else TurnOutput(*plain),
     walk=five_questions,
     package=__package__,
     plays_as="f6ecf57d5df2ede73df6925fab95d1b2ba327c95989510beb7338ec1000372b7",

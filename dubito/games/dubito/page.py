@@ -57,17 +57,13 @@ class Frame:
 
 
 def dealt(state: State, label: Label, me: int) -> Frame:
-    return _frame(state, None, [to_person(narrated(state.start, label), TO_ME)], (), me, None)
+    return after(state, None, None, (), [to_person(narrated(state.start, label), TO_ME)], me)
 
 
-def after(state: State, mover: int, output: TurnOutput, events: Sequence[Event], said: list[str], me: int) -> Frame:
-    return _frame(state, mover, said, events, me, output if mover == me else None)
-
-
-def _frame(
-    state: State, mover: int | None, said: list[str], events: Sequence[Event], me: int, known: TurnOutput | None
+def after(
+    state: State, mover: int | None, output: TurnOutput | None, events: Sequence[Event], said: list[str], me: int
 ) -> Frame:
-    really = None if known is None or known.cards is None else in_order(known.cards)
+    really = in_order(output.cards) if output and mover == me and output.cards is not None else None
     return Frame(
         turn=state.turns_played,
         mover=mover,

@@ -3,7 +3,7 @@
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache, lru_cache
 from importlib.metadata import version
@@ -70,7 +70,9 @@ def load(name: str) -> Any:
     short, bracket, rest = name.partition("(")
     types = {one.short_name: one for one in pyspiel().registered_games()}
     if short not in types:
-        raise UsageError(f"OpenSpiel has no game {one_line(repr(short), 60)}: {_nearest(short, types)}")
+        hint = suggestion(short, types)
+        hint = hint if hint.startswith("did you mean") else "`dubito games --openspiel` lists its games"
+        raise UsageError(f"OpenSpiel has no game {one_line(repr(short), 60)}: {hint}")
     kind = types[short]
     if bracket:
         _check_names(short, rest, kind)
@@ -172,11 +174,6 @@ def _loaded(name: str) -> Any:
     except (RuntimeError, LookupError, ValueError) as error:  # its own SpielError, and what C++ raises as it is
         text = str(error).rsplit("/", 1)[-1].replace("\n", ": ")
         raise UsageError(f"openspiel:{one_line(name, 80)}: OpenSpiel refuses it ({one_line(text, 160)})") from None
-
-
-def _nearest(name: str, known: Sequence[str] | dict[str, Any]) -> str:
-    hint = suggestion(name, known)
-    return hint if hint.startswith("did you mean") else "`dubito games --openspiel` lists its games"
 
 
 @contextmanager

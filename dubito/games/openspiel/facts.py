@@ -1,6 +1,6 @@
 """What prompts are told of OpenSpiel's games (`dubito.game.Facts`): nothing that the asked seat cannot know."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from random import Random
@@ -89,15 +89,14 @@ _HAND: Final = {"seat": "your seat", "hand": "what you hold, and what else you s
 _STATE: Final = {"seat": "your seat", "state": "what you know of the game, as the engine writes it"}
 
 
-@dataclass(frozen=True)
 class OpenSpielFacts:
     """Those of one game."""
 
-    game: Game
-
-    @property
-    def Notebook(self) -> Callable[[int, Any], Notebook]:  # noqa: N802, a class
-        return lambda seat, rules: Notebook(self.game.name, seat)
+    def __init__(self, game: Game) -> None:
+        self._game = game
+        self.Notebook = lambda seat, rules: Notebook(game.name, seat)
+        file = PositionFile(Position, "openspiel position 1", self._fault, _TYPES)
+        self.to_json, self.from_json = file.to_json, file.from_json
 
     def facts(self, position: Position) -> dict[str, Any]:
         """The facts as plain values that JSON can hold; `hand` is None where we have no words for the game, and `state`
@@ -118,20 +117,10 @@ class OpenSpielFacts:
         return frozenset({*self._steady, "seat"})
 
     def example_position(self, node: str) -> Position:
-        return example_position(engine_of(self.game), self.game.name, cast(NodeName, node))
-
-    def to_json(self, position: Position) -> str:
-        return self._file.to_json(position)
-
-    def from_json(self, text: str) -> Position:
-        return self._file.from_json(text)
-
-    @cached_property
-    def _file(self) -> PositionFile[Position]:
-        return PositionFile(Position, "openspiel position 1", self._fault, _TYPES)
+        return example_position(engine_of(self._game), self._game.name, cast(NodeName, node))
 
     def _fault(self, position: Position) -> str | None:
-        name, seats = self.game.name, self.game.seats[1]
+        name, seats = self._game.name, self._game.seats[1]
         if position.game != name:
             return f"game: it is of {position.game}, and not of {name}"
         if not all(seat < seats for seat in (position.seat, *(entry.by or 0 for entry in position.history))):
@@ -140,7 +129,7 @@ class OpenSpielFacts:
 
     @cached_property
     def _steady(self) -> dict[str, Any]:
-        engine = engine_of(self.game)
+        engine = engine_of(self._game)
         return {
             "title": title_of(engine),
             "players": engine.num_players(),
