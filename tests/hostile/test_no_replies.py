@@ -147,14 +147,14 @@ def test_what_an_older_cache_took_for_a_reply_is_not_served(shell: Shell, kind: 
     with Server(lambda heard: says(heard.protocol)) as server:
         who = asker(server, "chat", base_url=server.base_url("chat"))
         flags = ["--no-preflight"]
-        assert played(shell, who, flags=flags).code == 0
+        assert played(shell, who, games=1, flags=flags).code == 0
         calls = len(server.heard)
         spoil(Path("cache"), KINDS[kind], entries=2)
-        offline = played(shell, who, flags=[*flags, "--offline", "--output", "off"])
+        offline = played(shell, who, games=1, flags=[*flags, "--offline", "--output", "off"])
         assert offline.code == 3
         assert "the cache has" in offline.err
         assert "`dubito cache drop --cause malformed" in offline.err
-        assert played(shell, who, flags=[*flags, "--output", "s"]).code == 0
+        assert played(shell, who, games=1, flags=[*flags, "--output", "s"]).code == 0
         assert len(server.heard) == calls + 2
     assert outcomes_of(Path("s")).keys() == {"model"}
     with closing(ReplyCache(Path("cache"))) as cache:
