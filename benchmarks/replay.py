@@ -33,7 +33,7 @@ def replayed(registry: Registry, folder: Path) -> None:
     calls = CallOptions(32, folder / "cache", False, preflight=False)
     experiment = checked_models(resolve(config, registry), registry, calls)
     run = runner.play(experiment, folder / "run", runner.Means(registry, 1, calls, new_stop(1)))
-    kept = run_to_replay(folder / "run", registry)
+    kept = run_to_replay(folder / "run", registry.working_directory)
     found, seconds, iterations = timed(lambda: replay.replay(kept, 1, lambda games: None))
     assert found.difference is None, found.difference
     assert found.results_digest == run.results_digest

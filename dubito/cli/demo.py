@@ -46,14 +46,14 @@ def demo(output: Path | None, game: Game, tables: bool) -> int:
     if code := exit_code(first, f"`{again}`"):
         return code
     _tell(first, tables)
-    say_report(first.folder, registry, new)
+    say_report(first.folder, new)
     say("\nThen offline: every reply comes from the cache, no call is made.")
     second, new = _run(registry, here, folder / "offline", folder / "cache", offline=True)
     if code := exit_code(second, f"`{again}`"):
         return code
     if tables:
         _tell(second, tables)
-        say_report(second.folder, registry, new)
+        say_report(second.folder, new)
     if first.results_digest != second.results_digest:
         note("dubito: the two results digests differ")
         return 1

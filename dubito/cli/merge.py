@@ -50,11 +50,9 @@ def merge(runs: tuple[Path, ...], output: Path | None, old_output: Path | None, 
     assert run is not None  # all of its games are there
     if not as_json:
         print_summary(run, sizes=False)
-    index = written_report(folder, registry, new=True) if report else None
+    index = written_report(folder, new=True) if report else None
     if as_json:
-        print_document(
-            MergeObject(shards=[str(shard.folder) for shard in shards], run=document_of(run, index, registry))
-        )
+        print_document(MergeObject(shards=[str(shard.folder) for shard in shards], run=document_of(run, index)))
         return 0
     if index is not None:
         say(f"report: {index}")

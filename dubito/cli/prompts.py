@@ -23,9 +23,8 @@ from dubito.cli.main import LateListing
 from dubito.cli.options import game_option
 from dubito.cli.output import note, say, show, table
 from dubito.errors import UsageError, one_line
-from dubito.experiment.config import Config, check, read_config
-from dubito.experiment.experiment import Experiment
-from dubito.experiment.replay import run_to_replay
+from dubito.experiment.config import check, read_config
+from dubito.experiment.replay import check_to_replay
 from dubito.experiment.resolve import check_asking, price_of_model, resolve
 from dubito.experiment.stored import opened_run
 from dubito.files import read_text
@@ -227,13 +226,8 @@ def _found(what: Path, node: str | None, count: int) -> list[RecordedPosition]:
         with unpacked(what) as folder:
             return _of_run(folder, node, count)
     config = check(read_config(what), str(what))
-    registry = _bots(config)
+    registry = find_bots(Path.cwd(), config.game)
     return from_config(resolve(config, registry), registry, _nodes(registry, node), count)
-
-
-def _bots(said: Config | Experiment) -> Registry:
-    """The bots of the game that a config or a run's identity names."""
-    return find_bots(Path.cwd(), said.game)
 
 
 def _nodes(registry: Registry, node: str | None) -> Sequence[str]:
@@ -243,11 +237,9 @@ def _nodes(registry: Registry, node: str | None) -> Sequence[str]:
 
 
 def _of_run(folder: Path, node: str | None, count: int) -> list[RecordedPosition]:
-    with opened_run(folder) as run:
-        registry = _bots(run.planned)
-    nodes = _nodes(registry, node)
-    kept = run_to_replay(folder, registry)
-    with kept.db:
+    with opened_run(folder) as kept:
+        nodes = _nodes(kept.registry, node)
+        check_to_replay(kept)
         found = from_run(kept, nodes, count)
     for mismatch in dict.fromkeys(kept.mismatches):
         note(f"manifest mismatch: {mismatch}")

@@ -13,7 +13,7 @@ from dubito.cli.output import GamesProgress, note, say
 from dubito.errors import UsageError, one_line
 from dubito.experiment import replay as run_replay
 from dubito.experiment.replay import run_to_replay, table_of
-from dubito.experiment.stored import Run, bots_of_run
+from dubito.experiment.stored import Run
 from dubito.experiment.workers import cores
 from dubito.files import read_text
 from dubito.game.find import DUBITO, find_game
@@ -43,7 +43,7 @@ def replay(what: Path | None, game: int | None, show_hands: bool, workers: int |
 
 
 def _run(folder: Path, game: int | None, show_hands: bool, workers: int | None, quiet: bool) -> int:
-    kept = run_to_replay(folder, bots_of_run(folder, Path.cwd()))
+    kept = run_to_replay(folder)
     if game is not None:
         return _tell(kept, game, show_hands)
     with GamesProgress(kept.experiment.games, quiet, time.monotonic) as progress:

@@ -129,9 +129,9 @@ def run(
         note(f"{folder} holds this run, finished: nothing was played")
     if not as_json:
         print_summary(result, by_table_size)
-    index = written_report(folder, registry, new) if report and result.tally.games else None
+    index = written_report(folder, new) if report and result.tally.games else None
     if as_json:
-        print_document(document_of(result, index, registry))
+        print_document(document_of(result, index))
     elif index is not None:
         say(f"report: {index}")
     if code := exit_code(result):
@@ -326,34 +326,34 @@ def _neighbours(rows: Sequence[RankingRow], rate: str) -> ResultTable:
     return ResultTable("beside", title, [*named("bot"), *texts("by next", "by prev")], cells)
 
 
-def say_report(folder: Path, registry: Registry, new: bool) -> None:
+def say_report(folder: Path, new: bool) -> None:
     """Write the run's report if there is something new to show, and say where it is."""
-    index = written_report(folder, registry, new)
+    index = written_report(folder, new)
     if index is not None:
         say(f"report: {index}")
 
 
-def written_report(folder: Path, registry: Registry, new: bool) -> Path | None:
+def written_report(folder: Path, new: bool) -> Path | None:
     """The first page of the run's report, written if there is something new to show; None where it cannot be."""
     from dubito.report.site import FOLDER, write_report  # late: not every run has pages
 
     index = folder / FOLDER / "index.html"
     try:
         if new or not index.exists():
-            write_report(folder, registry)
+            write_report(folder)
         return index
     except (RunStopped, UsageError) as error:  # the run stands as it is
         note(f"no report: {one_line(str(error), 400)}")
         return None
 
 
-def document_of(run: Played, report: Path | None, registry: Registry | None = None) -> RunObject:
-    """What the run has to show, as `--json` has it; `registry` has the bots, to have its lies counted."""
+def document_of(run: Played, report: Path | None) -> RunObject:
+    """What the run has to show, as `--json` has it."""
     experiment, results, kept, folder = run.experiment, run.game.results, run.tally.games, str(run.folder)
     stopped = signal_in_words(run.told_by) if run.interrupted else None
     if run.failure is not None:
         stopped = one_line(str(run.failure), 600)
-    lies = lies_of(run.folder, registry) if kept and registry else None
+    lies = lies_of(run.folder) if kept else None
     return RunObject(
         folder=folder,
         game=run.game.name,

@@ -28,7 +28,7 @@ from dubito.cli.options import folder_of, json_option, run_argument
 from dubito.cli.output import GamesProgress, note, print_document, say, table
 from dubito.errors import DubitoError, UsageError, one_line
 from dubito.experiment.experiment import stand_ins_in_words
-from dubito.experiment.stored import bots_of_run, kinds_in, only_read, opened_run
+from dubito.experiment.stored import kinds_in, only_read, opened_run
 from dubito.game import PlayerKind
 from dubito.llm.prices import PICO, dollars
 from dubito.store import folder as run_folder
@@ -128,7 +128,7 @@ def _dataset(run: Path, parquet: Path, quiet: bool) -> None:
     from dubito.workshop.dataset import write_dataset
 
     with folder_of(run) as folder:
-        kept = run_to_replay(folder, bots_of_run(folder, Path.cwd()))
+        kept = run_to_replay(folder)
         with kept.db, GamesProgress(kept.experiment.games, quiet, time.monotonic) as progress:
             progress(0)
             write_dataset(kept, parquet, progress)
@@ -155,7 +155,7 @@ def report(run: Path | None, output: Path | None, games: str | None) -> None:
     with folder_of(run) as folder:
         if run is not None and run.is_file() and output is None:
             output = run.with_name(f"{run.name}-report")
-        say(f"report: {write_report(folder, bots_of_run(folder, Path.cwd()), output=output, games=games)}")
+        say(f"report: {write_report(folder, output=output, games=games)}")
 
 
 @click.command()
@@ -309,7 +309,7 @@ def _current(folder: Path) -> Path:
 
     index = folder / FOLDER / "index.html"
     if not index.exists() or index.stat().st_mtime < last_written(folder):
-        write_report(folder, bots_of_run(folder, Path.cwd()))
+        write_report(folder)
     return index
 
 

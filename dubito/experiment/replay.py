@@ -17,11 +17,10 @@ from dubito.errors import DubitoError, UsageError, one_line
 from dubito.experiment.experiment import Experiment
 from dubito.experiment.play import ChunkResult, chunk_numbers, deals_of, first_game_of, split
 from dubito.experiment.progress import ModelProgress
-from dubito.experiment.stored import Run, bots_of_run, read_run
+from dubito.experiment.stored import Run, read_run
 from dubito.experiment.threads import ThreadedChunks
 from dubito.experiment.workers import in_order, joined, new_stop, play_chunks, processes
 from dubito.game import Lie, Results, State
-from dubito.game.find import Registry
 from dubito.game.record import Forfeit, make_move, output_of
 from dubito.game.streams import DealStreams
 from dubito.game.table import Table, step
@@ -41,9 +40,9 @@ LIES: Final[tuple[Lie, ...]] = get_args(Lie)
 LIES_COUNTED: Final = 1_000  # games of a run in which lies are counted, since each has to be played again
 
 
-def run_to_replay(folder: Path, registry: Registry) -> Run:
-    """The run in this folder; raises UsageError if it cannot be played again here."""
-    run = read_run(folder, registry.working_directory)
+def run_to_replay(folder: Path, home: Path | None = None) -> Run:
+    """The run in this folder, as of `read_run`; raises UsageError if it cannot be played again here."""
+    run = read_run(folder, home)
     check_to_replay(run)
     return run
 
@@ -137,12 +136,13 @@ def count_lies(kept: Run, most: int = LIES_COUNTED) -> LieCounts:
     return LieCounts(len(games), {key: Sums(*values) for key, values in sums.items()}, meant)
 
 
-def lies_of(folder: Path, registry: Registry) -> LieCounts | None:
+def lies_of(folder: Path) -> LieCounts | None:
     """The lies of the run in this folder; None in a game without, or where bots would now play otherwise."""
-    if registry.game.lie is None:
-        return None
-    kept = run_to_replay(folder, registry)
+    kept = read_run(folder)
     with kept.db:
+        if kept.game.lie is None:
+            return None
+        check_to_replay(kept)
         return count_lies(kept) if kept.has_bots else None
 
 
@@ -194,7 +194,7 @@ def _play_again(folder: Path, home: Path, deals: range) -> tuple[ChunkResult, in
 
 @lru_cache(maxsize=1)
 def _player(folder: Path, home: Path) -> tuple[ThreadedChunks, ReplayTape]:
-    kept = run_to_replay(folder, bots_of_run(folder, home))
+    kept = run_to_replay(folder, home)
     tape = ReplayTape(ModelLog(kept.db))
     models = kept.asking(tape)
     assert models is not None

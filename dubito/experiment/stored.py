@@ -229,14 +229,6 @@ def read_run(folder: Path, home: Path | None = None) -> Run:
     return Run(folder, content["identity"], manifest.versions, manifest.identity, db, home)
 
 
-def bots_of_run(folder: Path, home: Path) -> Registry:
-    """The bots of the game of the run in this folder, the user's own from `home`.
-
-    Raises UsageError if there is no run that can be read.
-    """
-    return find_bots(home, _checked(read_manifest(folder), folder).identity.game)
-
-
 def _checked(content: Mapping[str, Any], folder: Path) -> _Manifest:
     """A manifest as values; as JSON, since its lists are to become tuples and nothing else may change its type."""
     identity = {**content["identity"], "games": content.get("games")}

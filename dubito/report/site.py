@@ -10,7 +10,6 @@ from typing import Final
 from dubito.errors import RunStopped, UsageError, one_line
 from dubito.experiment.replay import LieCounts
 from dubito.experiment.stored import Run, opened_run
-from dubito.game.find import Registry
 from dubito.report.bots import bots, neighbours, players_ranked, strategy
 from dubito.report.games import ShownGames, chosen_games
 from dubito.report.overview import overview
@@ -39,7 +38,7 @@ def write_pages(folder: Path, site: Site, pages: Iterable[Page], *, ours: bool =
 
 def write_report(
     run_folder: Path,
-    registry: Registry,
+    home: Path | None = None,
     *,
     output: Path | None = None,
     games: str | None = None,
@@ -47,14 +46,14 @@ def write_report(
 ) -> Path:
     """Write the report of a run and return its first page.
 
-    `registry` is for games that have to be played again; `games` is `all`, or numbers as in 0,5,17;
+    Games that have to be played again are looked for as by `read_run`; `games` is `all`, or numbers as in 0,5,17;
     `scanned` is how many games the widths of intervals are known from.
     Raises UsageError if there is nothing to show, or the folder is not ours; RunStopped if it cannot be written.
     """
     folder = output or run_folder / FOLDER
     if output is None and folder.is_symlink():  # the run may be anybody's: only a link that its user names is followed
         raise UsageError(f"{one_line(str(folder))} is a link: delete it, or choose where to write with --output")
-    with opened_run(run_folder, registry.working_directory) as source:
+    with opened_run(run_folder, home) as source:
         if not source.kept:
             raise UsageError(f"{source} keeps no finished game: there is nothing to show yet")
         choice = chosen_games(source, games)

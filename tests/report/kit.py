@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from dubito.experiment.run import Played
 from dubito.report.site import write_report
-from tests.experiment.kit import experiment, played, registry
+from tests.experiment.kit import REPO, experiment, played
 from tests.llm.kit import Heard, Said, Server, asker, contender, ran, says, small
 
 SCRIPT: Final = "<script>window.ran = 1</script>"
@@ -46,7 +46,7 @@ def stating(folder: Path) -> Played:
 
 def reported(run: Path, **options: Any) -> Path:
     """The folder of the report of a run."""
-    return write_report(run, registry(), **options).parent
+    return write_report(run, REPO, **options).parent
 
 
 def data(report: Path, key: str) -> list[dict[str, Any]]:

@@ -125,7 +125,7 @@ def test_a_changed_bot_is_refused_and_not_shown_wrongly(tmp_path: Path) -> None:
         resolve(check(config, "x"), found), tmp_path / "run", how.__class__(found, 1, how.calls, how.stop, how.progress)
     )
     (own / "my_bot.py").write_text(text + "\n# changed\n")
-    report = write_report(tmp_path / "run", find_bots(tmp_path)).parent
+    report = write_report(tmp_path / "run", tmp_path).parent
     links = {row["game"] for row in data(report, "games")}
     there = {path.stem for path in (report / "games").glob("*.html")}
     with_it = {row["game"] for row in data(report, "games") if "MyBot" in row["seats"]}

@@ -13,7 +13,7 @@ from dubito.experiment.shards import cut_shard
 from dubito.experiment.stored import opened_run
 from dubito.report.site import write_report
 from dubito.workshop.recordings import from_run
-from tests.experiment.kit import experiment, means, registry
+from tests.experiment.kit import REPO, experiment, means, registry
 from tests.llm.kit import contender, ran, rows, small
 from tests.shards.kit import everything_in, merged, play_shards, published
 
@@ -56,16 +56,16 @@ def test_a_shard_goes_on_replays_and_reports_as_any_run(short_chunks: int, tmp_p
     assert everything_in(tmp_path / "cut") == everything_in(tmp_path / "whole")
     found = replay_of(tmp_path / "cut")
     assert (found.difference, found.games) == (None, 6)
-    kept = run_to_replay(tmp_path / "cut", registry())
+    kept = run_to_replay(tmp_path / "cut", REPO)
     with kept.db:
         assert {one.source.game for one in from_run(kept, ["A", "C"], 12) if one.source} == {*range(6, 12)}
-    pages = write_report(tmp_path / "cut", registry()).parent
+    pages = write_report(tmp_path / "cut", REPO).parent
     assert {page.stem for page in (pages / "games").glob("*.html")} == {f"{game}" for game in range(6, 12)}
 
 
 def replay_of(folder: Path) -> replay.ReplayResult:
     """What a replay of the run in this folder finds."""
-    kept = run_to_replay(folder, registry())
+    kept = run_to_replay(folder, REPO)
     with kept.db:
         return replay.replay(kept, 1, lambda games: None)
 

@@ -37,7 +37,7 @@ from dubito.workshop.recordings import (
 )
 from tests.cli.kit import Shell
 from tests.conftest import cases
-from tests.experiment.kit import experiment, played, registry
+from tests.experiment.kit import REPO, experiment, played, registry
 from tests.llm.kit import contender, ran, rows, small
 from tests.prompts.kit import RULES, Asked, asked_bot, by_temper
 from tests.workshop.kit import FIELD, PLAIN, REASONED, positions, prompt
@@ -45,7 +45,7 @@ from tests.workshop.kit import FIELD, PLAIN, REASONED, positions, prompt
 
 def kept(folder: Path) -> Run:
     """The run in this folder."""
-    return run_to_replay(folder, registry())
+    return run_to_replay(folder, REPO)
 
 
 def sources(found: list[RecordedPosition]) -> list[tuple[int, int, int]]:

@@ -23,7 +23,7 @@ from dubito.llm.settings import check_settings
 from dubito.workshop.recordings import RecordedPosition, from_run, read_folder, shipped
 from dubito.workshop.trial import Trial, TrialAnswer, TrialEntry, TrialMeans, ask, trial_folder
 from tests.conftest import few
-from tests.experiment.kit import registry
+from tests.experiment.kit import REPO
 from tests.house.kit import opinion
 from tests.llm.kit import Heard, Said, Server, Unhurried, contender, error_body, ran, rows, says, small
 from tests.workshop.kit import PLAIN, REASONED, prompt
@@ -87,7 +87,7 @@ def test_a_run_answers_for_the_positions_that_were_taken_from_it(tmp_path: Path)
     """With its cache and its prompt; the same question in the same game has the same draw."""
     player = contender("a", "house-random", prompt="reasoned")
     ran(small(player, games=2, turns=20), tmp_path / "run")
-    found = from_run(run_to_replay(tmp_path / "run", registry()), NODES, 10_000)
+    found = from_run(run_to_replay(tmp_path / "run", REPO), NODES, 10_000)
     query = "SELECT a.game, a.seat, a.decision, d.answer FROM attempts a JOIN decisions d USING (game, seat, decision)"
     taken = {(game, seat, decision): bool(answer) for game, seat, decision, answer in rows(tmp_path / "run", query)}
     places = [(s.game, s.seat, s.decision) for one in found if one.source for s in [one.source]]
