@@ -72,7 +72,7 @@ def policy(
     tree = Tree(engine)
     asked = [_player(name, given, game, tree.states, draws, calls) for name in players]
     identity = {"policy": game.name, "iterations": iterations, "draws": draws, "seed": seed}
-    folder = output or _folder(f"{game.name} {iterations} {draws} {seed}", asked)
+    folder = output or _default_folder(f"{game.name} {iterations} {draws} {seed}", asked)
     _begin(folder, {**identity, "players": [{"name": one.name, "digest": _digest(one.identity)} for one in asked]})
     if not quiet:
         note(f"{game.name}: {len(tree.states):,} information states")
@@ -82,7 +82,7 @@ def policy(
     if solution.note:
         note(solution.note)
     _print(found := Findings(game, tree, statements, solution, {one.name: one.kind for one in asked}))
-    _write(found, asked, folder)
+    _write_report(found, asked, folder)
 
 
 def _engine(game: Game) -> Any:
@@ -174,12 +174,12 @@ def _digest(text: str) -> str:
     return sha256(text.encode()).hexdigest()
 
 
-def _folder(how: str, asked: Sequence[_Player]) -> Path:
+def _default_folder(how: str, asked: Sequence[_Player]) -> Path:
     identity = "\n".join([how, *(one.identity for one in asked)])
     return Path("runs") / f"policy-{_digest(identity)[:8]}"
 
 
-def _write(found: Findings, asked: Sequence["_Player"], folder: Path) -> None:
+def _write_report(found: Findings, asked: Sequence["_Player"], folder: Path) -> None:
     by_name = {one.name: one for one in asked}
     written = pages(found, lambda one, state: by_name[one.name].prompted(state))
     say(f"report: {write_pages(folder / 'report', site_of(found, folder.name), written)}")

@@ -209,7 +209,7 @@ def record(what: Path, output: Path, count: int, node: str | None) -> None:
     They are spread over games and nodes. A run is played again, its models from what is kept; a config's games are
     played.
     """
-    found = _found(what, node, count)
+    found = _positions_found(what, node, count)
     if not found:
         raise UsageError(f"{what} has no such positions: none of its bots answers the nodes one by one")
     write_files(position_files(found, output))
@@ -219,7 +219,7 @@ def record(what: Path, output: Path, count: int, node: str | None) -> None:
     say(f"written: {len(found)} positions{fewer} of {len({one.deal for one in found})} deals in {output}: {each}")
 
 
-def _found(what: Path, node: str | None, count: int) -> list[RecordedPosition]:
+def _positions_found(what: Path, node: str | None, count: int) -> list[RecordedPosition]:
     if what.is_dir():
         return _of_run(what, node, count)
     if what.is_file() and is_export(what):
@@ -277,7 +277,7 @@ def _print_answers(entries: Sequence[TrialEntry], trial: Trial, price: Price | N
             *([cell_text(row.right, "rate")] if right else []),
             cell_text(row.invalid, "rate"),
             *(cell_text(row.causes.get(cause, 0) / row.positions, "rate") for cause in causes),
-            *_takes(row),
+            *_tokens_and_cost(row),
         ]
         for name, row in found
     ]
@@ -288,7 +288,7 @@ def _print_answers(entries: Sequence[TrialEntry], trial: Trial, price: Price | N
     table(one_line(title), headers, cells)
 
 
-def _takes(row: ScoreRow) -> list[str]:
+def _tokens_and_cost(row: ScoreRow) -> list[str]:
     """Tokens of a decision, cost of a thousand; dashes where they are not known."""
     tokens = ["-"] * 3 if row.tokens is None else [f"{count:.0f}" for count in row.tokens]
     return [*tokens, "-" if row.picodollars is None else dollars(round(row.picodollars))]

@@ -36,16 +36,16 @@ def replay(what: Path | None, game: int | None, show_hands: bool, workers: int |
     code 1 if anything differs, with the first difference."""
     if what is None or not what.is_file() or is_export(what):
         with folder_of(what) as folder:
-            return _run(folder, game, show_hands, workers, quiet)
+            return _replay_run(folder, game, show_hands, workers, quiet)
     if game is not None:
         raise UsageError("--game belongs to a run: give the folder of a run, or a file that `dubito export` made")
-    return _record(what)
+    return _replay_record(what)
 
 
-def _run(folder: Path, game: int | None, show_hands: bool, workers: int | None, quiet: bool) -> int:
+def _replay_run(folder: Path, game: int | None, show_hands: bool, workers: int | None, quiet: bool) -> int:
     kept = run_to_replay(folder)
     if game is not None:
-        return _tell(kept, game, show_hands)
+        return _retell_game(kept, game, show_hands)
     with GamesProgress(kept.experiment.games, quiet, time.monotonic) as progress:
         found = run_replay.replay(kept, workers or cores(), progress)
     for mismatch in found.mismatches:
@@ -61,7 +61,7 @@ def _run(folder: Path, game: int | None, show_hands: bool, workers: int | None, 
     return 0
 
 
-def _tell(kept: Run, wanted: int, show_hands: bool) -> int:
+def _retell_game(kept: Run, wanted: int, show_hands: bool) -> int:
     def hear(place: Place, question: str, end: Reply | AttemptFailed) -> None:
         again = f", asked again ({place.attempt})" if place.attempt else ""
         number = f"{place.game}.{place.seat}.{place.decision}"
@@ -81,7 +81,7 @@ def _tell(kept: Run, wanted: int, show_hands: bool) -> int:
     return 0
 
 
-def _record(file: Path) -> int:
+def _replay_record(file: Path) -> int:
     text = read_text(file)
     game = find_game(game_named(text, DUBITO), Path.cwd())
     records = records_of(game)

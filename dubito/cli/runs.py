@@ -117,13 +117,13 @@ def export(run: Path, file: Path | None, parquet: Path | None, quiet: bool) -> N
         raise no_such_run(run, Path(RUNS))
     if file is None:
         assert parquet is not None
-        _dataset(run, parquet, quiet)
+        _export_dataset(run, parquet, quiet)
         return
     pack(run, file, run_folder.first_game(run_folder.read_manifest(run)))
     say(f"written: {file}")
 
 
-def _dataset(run: Path, parquet: Path, quiet: bool) -> None:
+def _export_dataset(run: Path, parquet: Path, quiet: bool) -> None:
     from dubito.experiment.replay import run_to_replay
     from dubito.workshop.dataset import write_dataset
 
@@ -167,26 +167,26 @@ def status(run: Path | None, as_json: bool) -> None:
     Of a trial of prompts, or of policies: what was asked, and what it cost.
     """
     with folder_of(run) as folder:
-        _status(folder, str(run or folder), as_json)
+        _status_of(folder, str(run or folder), as_json)
 
 
-def _status(folder: Path, name: str, as_json: bool) -> None:
+def _status_of(folder: Path, name: str, as_json: bool) -> None:
     from dubito.experiment.progress import standing  # late, as below: to list runs takes none of it
 
     manifest = run_folder.manifest_of(folder)
     if run_folder.is_policy(manifest):
-        _policies(folder, name, manifest["identity"], as_json)
+        _status_of_policies(folder, name, manifest["identity"], as_json)
         return
     if not (folder / run_folder.DATABASE).exists():
         raise UsageError(f"{one_line(name)} has no {run_folder.DATABASE}")
     if run_folder.is_trial(manifest):
         with only_read(), RunDb.open(folder / run_folder.DATABASE) as db:
-            _trial(ModelLog(db), name, kinds_in(manifest), as_json)
+            _status_of_trial(ModelLog(db), name, kinds_in(manifest), as_json)
         return
     with opened_run(folder) as run:
         log = ModelLog(run.db)
         so_far = standing(log, run.planned.games_per_deal, run.planned.first_game) if log.players() else None
-        found = _document(
+        found = _status_object(
             name,
             log,
             run.kinds,
@@ -207,19 +207,19 @@ def _status(folder: Path, name: str, as_json: bool) -> None:
         say(f"state: {'being played' if found.state == 'playing' else found.state}")
         if so_far is not None:
             say(f"so far: {so_far}")
-        _models(log, run.kinds, "games")
-        _digest(found, run.kept)
+        _say_models(log, run.kinds, "games")
+        _say_digest(found, run.kept)
 
 
-def _trial(log: ModelLog, name: str, kinds: Mapping[str, PlayerKind], as_json: bool) -> None:
+def _status_of_trial(log: ModelLog, name: str, kinds: Mapping[str, PlayerKind], as_json: bool) -> None:
     if as_json:
-        print_document(_document(name, log, kinds, trial=True))
+        print_document(_status_object(name, log, kinds, trial=True))
         return
     say("a trial of prompts: no game was played")
-    _models(log, {}, "positions")  # its names are those of prompts
+    _say_models(log, {}, "positions")  # its names are those of prompts
 
 
-def _policies(folder: Path, name: str, identity: Mapping[str, Any], as_json: bool) -> None:
+def _status_of_policies(folder: Path, name: str, identity: Mapping[str, Any], as_json: bool) -> None:
     """What the models among the players of `dubito policy` were asked; each is kept in a folder of its own."""
     with ExitStack() as stack:
         files = sorted(folder.glob(f"*/{run_folder.DATABASE}"), key=lambda file: int(file.parent.name))
@@ -236,15 +236,15 @@ def _policies(folder: Path, name: str, identity: Mapping[str, Any], as_json: boo
         if stand_ins := stand_ins_in_words(kinds):
             say(stand_ins)
         for log in logs:
-            _models(log, kinds, "states")
+            _say_models(log, kinds, "states")
 
 
-def _document(name: str, log: ModelLog, kinds: Mapping[str, PlayerKind], **of_run: Any) -> StatusObject:
+def _status_object(name: str, log: ModelLog, kinds: Mapping[str, PlayerKind], **of_run: Any) -> StatusObject:
     models = documents.model_uses({player: log.player(player) for player in log.players()}, kinds)
     return StatusObject(folder=name, models=models, failed_calls=log.failures(), **of_run)
 
 
-def _digest(found: StatusObject, published: int) -> None:
+def _say_digest(found: StatusObject, published: int) -> None:
     """A run that is being played, or was killed, has not published all that it kept."""
     if not published:
         say("results digest: none, since no game is published")
@@ -262,7 +262,7 @@ def _cost(own: PlayerLog) -> str:
     return f"{dollars(own.picodollars)} ({apart} {dollars(own.at_worst)})"
 
 
-def _models(log: ModelLog, kinds: Mapping[str, PlayerKind], places: str) -> None:
+def _say_models(log: ModelLog, kinds: Mapping[str, PlayerKind], places: str) -> None:
     from dubito.report.tables import cell_text
 
     for name in log.players():
@@ -291,7 +291,7 @@ def view(run: Path | None, port: int | None, browser: bool) -> None:
     It is written first where there is none, or where the run has gone on since. An exported file is served.
     """
     with folder_of(run) as folder:
-        index = _current(folder)
+        index = _current_report(folder)
         copied = run is not None and run.is_file()
         if port is None and not copied:
             say(f"report: {index}")
@@ -304,7 +304,7 @@ def view(run: Path | None, port: int | None, browser: bool) -> None:
             server.serve_forever()
 
 
-def _current(folder: Path) -> Path:
+def _current_report(folder: Path) -> Path:
     from dubito.report.site import FOLDER, write_report
 
     index = folder / FOLDER / "index.html"

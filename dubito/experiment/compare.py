@@ -71,7 +71,8 @@ def caveats(runs: Sequence[Run]) -> list[str]:
         said.append(f"only the first {_common(runs):,} deals are compared, which all runs keep: {kept}")
     first = runs[0]
     for run in runs[1:]:
-        if bots := _other_bots(first, run):
+        pairs = zip(first.planned.bots, run.planned.bots, strict=True)
+        if bots := ", ".join(_other_bot(one, other, first, run) for one, other in pairs if one != other):
             said.append(f"the fields differ, so the same cards were played in other company: {bots}")
         ours, theirs = _settings(first), _settings(run)
         for key in sorted(ours.keys() & theirs.keys()):
@@ -85,11 +86,6 @@ def _settings(run: Run) -> dict[str, Any]:
     """What besides cards, field and contenders can change a result; runs of other versions may have more of it."""
     rules = {f"rules.{key}": value for key, value in run.planned.rules.items()}
     return {"bot_deadline": None, **run.more, **rules, "on_bot_error": run.planned.on_bot_error}
-
-
-def _other_bots(first: Run, run: Run) -> str:
-    pairs = zip(first.planned.bots, run.planned.bots, strict=True)
-    return ", ".join(_other_bot(one, other, first, run) for one, other in pairs if one != other)
 
 
 def _other_bot(one: PlayerSpec, other: PlayerSpec, first: Run, run: Run) -> str:

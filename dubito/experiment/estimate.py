@@ -71,10 +71,10 @@ def estimate(
     Raises UsageError if one of the runs cannot be read.
     """
     specs = model_specs(experiment, registry)
-    known = [recorded for run in runs for recorded in _from_run(run)]
+    known = [recorded for run in runs for recorded in _recorded_in(run)]
     learned = {spec.name: _nearest(spec, settings_of(spec, registry).model, known) for spec in specs}
     rest = [spec for spec in specs if learned[spec.name] is None]
-    played = _played(experiment, registry, options, rest, thoughts) if rest else {}
+    played = _measured_with_house(experiment, registry, options, rest, thoughts) if rest else {}
     found = []
     for spec in specs:
         measured = learned[spec.name] or played[spec.name]
@@ -98,7 +98,7 @@ def _nearest(spec: PlayerSpec, model: str, known: Sequence[_Recorded]) -> _Measu
     return replace(nearest.measured, source=source)
 
 
-def _played(
+def _measured_with_house(
     experiment: Experiment, registry: Registry, options: CallOptions, specs: Sequence[PlayerSpec], thoughts: int
 ) -> dict[str, _Measured]:
     """A few deals with the house in every model's place, in a folder of their own."""
@@ -128,7 +128,7 @@ def _played(
             return {name: _Measured(source, totals, _SECONDS, (0, thoughts)) for name, totals in took.items()}
 
 
-def _from_run(folder: Path) -> list[_Recorded]:
+def _recorded_in(folder: Path) -> list[_Recorded]:
     found = []
     with opened_run(folder) as run:
         log = ModelLog(run.db)

@@ -122,12 +122,10 @@ class Experiment:
 
     @property
     def game_numbers(self) -> range:
-        """The games that are played, by number."""
         return range(self.first_game, self.first_game + self.games)
 
     @property
     def deal_numbers(self) -> range:
-        """The same of the deals."""
         first = self.first_game // self.games_per_deal
         return range(first, first + self.deals)
 

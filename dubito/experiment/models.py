@@ -52,7 +52,7 @@ def serving(
         log, ReplyCache(options.cache, writes=not options.offline), options, watch, stopped, suspend, registry.game
     ) as pipeline:
         course = RunCourse(log, pipeline.budget, experiment.games_per_deal, experiment.first_game)
-        watch.used = lambda: ", ".join([_in_words(pipeline.budget, options.caps), *pipeline.paced])
+        watch.used = lambda: ", ".join([_used_in_words(pipeline.budget, options.caps), *pipeline.paced])
         watch.standing = lambda: course.standing(watch.new_replies)
         deciders = {}
         for spec in model_specs(experiment, registry):
@@ -156,7 +156,7 @@ class _Houses:
             return self._houses[server].base_url(api)
 
 
-def _in_words(budget: Budget, caps: Caps) -> str:
+def _used_in_words(budget: Budget, caps: Caps) -> str:
     """The calls, and of what is capped what is spent, reserved and left."""
     spent, reserved = budget.spent, budget.reserved
     words = [f"{spent.calls:,} calls"]

@@ -32,11 +32,11 @@ class Standing:
 def standing(log: ModelLog, games_per_deal: int, first_game: int = 0) -> Standing:
     """How far a run is by what is on disk, be it under way or not."""
     ended = log.ended().keys()
-    kept = _in_order(first_game, games_per_deal, set(ended)) - first_game
+    kept = _first_unfinished(first_game, games_per_deal, set(ended)) - first_game
     return Standing(len(ended), kept, log.replies())
 
 
-def _in_order(first: int, games_per_deal: int, ended: set[int]) -> int:
+def _first_unfinished(first: int, games_per_deal: int, ended: set[int]) -> int:
     """The first game of the first unfinished deal, from a game before which all are finished."""
     while ended.issuperset(range(first, first + games_per_deal)):
         first += games_per_deal
@@ -63,7 +63,7 @@ class RunCourse:
     def standing(self, replies: int) -> Standing:
         """How far the run is, with so many more replies than it had at the beginning."""
         with self._lock:
-            self._unfinished = _in_order(self._unfinished, self._games_per_deal, self._ended)
+            self._unfinished = _first_unfinished(self._unfinished, self._games_per_deal, self._ended)
             return Standing(len(self._ended), self._unfinished - self._first, self._replies + replies)
 
 

@@ -187,13 +187,13 @@ def shared_chunks(kept: Run, workers: int, tape: ReplayTape, progress: Callable[
 
 def _play_again(folder: Path, home: Path, deals: range) -> tuple[ChunkResult, int]:
     """Play deals of one chunk, in a worker process; with them, how many decisions were taken."""
-    threads, tape = _player(folder, home)
+    threads, tape = _threads_and_tape(folder, home)
     before = tape.decisions
     return threads.play(deals, lambda: False), tape.decisions - before
 
 
 @lru_cache(maxsize=1)
-def _player(folder: Path, home: Path) -> tuple[ThreadedChunks, ReplayTape]:
+def _threads_and_tape(folder: Path, home: Path) -> tuple[ThreadedChunks, ReplayTape]:
     kept = run_to_replay(folder, home)
     tape = ReplayTape(ModelLog(kept.db))
     models = kept.asking(tape)
@@ -219,13 +219,13 @@ def replay(kept: Run, workers: int, progress: Callable[[int], None]) -> ReplayRe
     models = kept.asking(tape)
     try:
         progress(0)
-        for played in _chunks(kept, models, tape, workers, progress):
+        for played in _chunks_again(kept, models, tape, workers, progress):
             if played.error is not None:
                 raise played.error
-            _compare(db, experiment, played, kept.registry.game.results)
+            _check_chunk(db, experiment, played, kept.registry.game.results)
             tally, games = tally + played.tally, games + len(played.outcomes)
             progress(games)
-        _compare_results(kept, tally)
+        _check_results(kept, tally)
     except Differs as error:
         difference = error
     except DubitoError as error:
@@ -233,7 +233,7 @@ def replay(kept: Run, workers: int, progress: Callable[[int], None]) -> ReplayRe
     return ReplayResult(games, tape.decisions, db.results_digest(), kept.mismatches, difference)
 
 
-def _chunks(
+def _chunks_again(
     kept: Run, models: "Models | None", tape: ReplayTape, workers: int, progress: Callable[[int], None]
 ) -> Iterator[ChunkResult]:
     experiment = kept.experiment
@@ -252,7 +252,7 @@ def _chunks(
         before = first_game_of(experiment, number + 1) - experiment.first_game
 
 
-def _compare(db: RunDb, experiment: Experiment, played: ChunkResult, results: Results) -> None:
+def _check_chunk(db: RunDb, experiment: Experiment, played: ChunkResult, results: Results) -> None:
     """Raise Differs at the first game that is not the one kept."""
     first = first_game_of(experiment, played.number)
     rows = db.read(
@@ -274,7 +274,7 @@ def _compare(db: RunDb, experiment: Experiment, played: ChunkResult, results: Re
         raise Differs(f"games {first} to {first + len(rows) - 1}", "their digest differs", said)
 
 
-def _compare_results(kept: Run, tally: Tally) -> None:
+def _check_results(kept: Run, tally: Tally) -> None:
     names = [player.name for player in kept.experiment.players]
     file = kept.folder / run_folder.RESULTS
     counted = run_folder.to_yaml(all_games(tally, names, kept.registry.game)).encode()

@@ -77,7 +77,7 @@ def rules_of(config: Config, game: Game) -> BaseModel:
     """The game's rules as the config has them, flags as the texts they are; raises UsageError."""
     rules = type(game.rules()).model_fields
     said = {
-        key: _read(text, rules[key].annotation) if key in rules and key in config.said.flags else text
+        key: _value_of_text(text, rules[key].annotation) if key in rules and key in config.said.flags else text
         for key, text in config.rules.items()
     }
     try:
@@ -92,7 +92,7 @@ def rules_of(config: Config, game: Game) -> BaseModel:
         raise UsageError(sentence_of(first, source)) from None
 
 
-def _read(value: Any, kind: Any) -> Any:
+def _value_of_text(value: Any, kind: Any) -> Any:
     """What a flag's text means where a value of this kind belongs, or the text itself, for the game to refuse."""
     try:
         return (
@@ -103,7 +103,6 @@ def _read(value: Any, kind: Any) -> Any:
 
 
 def _known_rules(key: str, game: Game) -> str:
-    """What to say instead of a rule that the game has not."""
     known = type(game.rules()).model_fields
     if not known:
         return f"{game.name} has no rules to vary: take it out"

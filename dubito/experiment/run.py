@@ -216,7 +216,6 @@ def _logs_and_standing(
 
 
 def _publish(run: Played) -> None:
-    """Write `all_games.yaml`; raises RunStopped."""
     run_folder.write_whole(
         run.folder / run_folder.RESULTS, run_folder.to_yaml(all_games(run.tally, run.experiment.names, run.game))
     )

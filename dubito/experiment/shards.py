@@ -64,7 +64,7 @@ def shards_in(folders: Iterable[Path]) -> list[Run]:
     """
     runs: dict[int, Run] = {}
     for folder in folders:
-        run = _sound(folder)
+        run = _sound_shard(folder)
         first, number = next(iter(runs.values()), run), shard_of(run).number
         if said := _difference(first, run):
             raise UsageError(f"{first} and {run} are not shards of the same run: {said}")
@@ -82,7 +82,7 @@ def shards_in(folders: Iterable[Path]) -> list[Run]:
     return shards
 
 
-def _sound(folder: Path) -> Run:
+def _sound_shard(folder: Path) -> Run:
     """The shard in this folder, its sums read; a thousand of them could not all stay open."""
     with opened_run(folder) as run:
         if run.planned.shard is None:
@@ -122,7 +122,7 @@ def merge(shards: Sequence[Run], folder: Path) -> None:
         draft = scratch / "run"
         try:
             draft.mkdir()
-            _fill(draft, shards)
+            _write_run(draft, shards)
             if folder.exists():
                 shutil.rmtree(folder)
             draft.replace(folder)
@@ -130,7 +130,7 @@ def merge(shards: Sequence[Run], folder: Path) -> None:
             raise RunStopped(f"cannot write {shown}: {error.strerror}") from None
 
 
-def _fill(folder: Path, shards: Sequence[Run]) -> None:
+def _write_run(folder: Path, shards: Sequence[Run]) -> None:
     """Write database, counts and manifest of the whole run into a folder that is new."""
     first, complete = shards[0], Tally()
     everything = sum((run.tally for run in shards), Tally())
@@ -166,15 +166,14 @@ def shard_of(run: Run) -> Shard:
 
 def _difference(first: Run, run: Run) -> str | None:
     """In what two runs are no shards of one, if they are none: what was played, where it was cut, by what."""
-    ours, theirs = _alike(first), _alike(run)
+    ours, theirs = _what_is_alike(first), _what_is_alike(run)
     for key in {**ours, **theirs}:
         if ours.get(key) != theirs.get(key):
             return run_folder.difference_of_runs(key, ours.get(key), theirs.get(key), (f"in {first}", f"in {run}"))
     return None
 
 
-def _alike(run: Run) -> dict[str, Any]:
-    """What all shards of one run have alike."""
+def _what_is_alike(run: Run) -> dict[str, Any]:
     shard, identity = shard_of(run), {key: value for key, value in run.identity.items() if key != "shard"}
     cut = {"the number of shards": shard.of, "games of the whole run": shard.games}
     made = {"the version of dubito": run.versions.get("dubito"), "the engine (its digest)": shard.engine}

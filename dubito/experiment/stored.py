@@ -126,7 +126,6 @@ class Run:
 
     @cached_property
     def models(self) -> dict[str, PlayerLog]:
-        """What each model player's decisions add up to, by name."""
         log = ModelLog(self.db)
         asked = set(log.players())
         return {name: log.player(name) for name in self.names if name in asked}
@@ -172,7 +171,6 @@ class Run:
 
     @cached_property
     def player(self) -> "ChunkPlayer":
-        """Who plays it again."""
         from dubito.experiment.play import ChunkPlayer  # late, as what follows: to list runs takes none of it
 
         return ChunkPlayer(self.experiment, self.registry)
@@ -222,14 +220,14 @@ def read_run(folder: Path, home: Path | None = None) -> Run:
     A game of the user's own is looked for in `home`, or in the working directory.
     """
     content = read_manifest(folder)
-    manifest = _checked(content, folder)
+    manifest = _validated(content, folder)
     if not (folder / DATABASE).exists():
         raise UsageError(f"{one_line(str(folder))} has no {DATABASE}")
     db, home = RunDb.open(folder / DATABASE), Path.cwd() if home is None else home
     return Run(folder, content["identity"], manifest.versions, manifest.identity, db, home)
 
 
-def _checked(content: Mapping[str, Any], folder: Path) -> _Manifest:
+def _validated(content: Mapping[str, Any], folder: Path) -> _Manifest:
     """A manifest as values; as JSON, since its lists are to become tuples and nothing else may change its type."""
     identity = {**content["identity"], "games": content.get("games")}
     try:

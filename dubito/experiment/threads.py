@@ -81,7 +81,6 @@ class GameQueue:
             return None
 
     def _opened(self) -> bool:
-        """Whether the next deal was started just now."""
         if not self._deals:
             return False
         self.why_not_started = self._admit([waiting.game[1].game for waiting in self._deals[0]])

@@ -63,7 +63,7 @@ def play_deals(job: str, deals: range, leave_off: Callable[[], bool] = lambda: F
     """
     try:
         with _loading:
-            player = _player(job)
+            player = _chunk_player(job)
     except UsageError as error:
         return _packed({"refused": f"the worker {socket.gethostname()}, process {os.getpid()}, refuses: {error}"})
     played = player.play(deals, leave_off)
@@ -111,7 +111,7 @@ def _error_of(arguments: list[Any] | None) -> BotError | None:
 
 
 @lru_cache(maxsize=4)  # runs that one worker plays chunks of in turn
-def _player(job: str) -> ChunkPlayer:
+def _chunk_player(job: str) -> ChunkPlayer:
     """The experiment of a job with the bots that are here; raises UsageError if they are not the job's."""
     content = json.loads(job)
     experiment, home = _experiment_of(content["experiment"]), Path(content["home"])
@@ -254,7 +254,7 @@ def in_order(
 def processes(workers: int, stop: Stop) -> Iterator[Crew]:
     """Processes of our own."""
     pool = ProcessPoolExecutor(
-        workers, mp_context=multiprocessing.get_context("spawn"), initializer=_start, initargs=(stop,)
+        workers, mp_context=multiprocessing.get_context("spawn"), initializer=_start_worker, initargs=(stop,)
     )
     try:
         yield Crew(pool, lambda: workers, hears_stop=True)
@@ -284,7 +284,7 @@ def deaf_to_signals() -> Iterator[None]:
 _told: Stop = threading.Event()  # in a worker process of ours, the run's
 
 
-def _start(stop: Stop) -> None:
+def _start_worker(stop: Stop) -> None:
     """Make a new worker process end with the run, and leave off when it is told to."""
     threading.Thread(target=_end_with_parent, daemon=True).start()
     global _told

@@ -257,13 +257,13 @@ def _deviations(source: Run, scanned: Scan) -> list[Block]:
         habits = [scanned.style(player, habit).value for habit in results.charted]
         difference = apart(by_next.beyond, by_prev.beyond)
         sides = [value for one in (by_next, by_prev) for value in (one.seen, one.chance, one.beyond)]
-        cells.append([name, _more(difference), *habits, *sides, difference])
+        cells.append([name, _side_that_varies_more(difference), *habits, *sides, difference])
     title = f"Deviations of the {rate} in points of 100"
     words = [Paragraph(results.neighbours)] if results.neighbours else []
     return [*words, chart, ResultTable("deviations", title, columns, cells, [*_NOTES, *scanned.widths])]
 
 
-def _more(difference: Rate) -> str | None:
+def _side_that_varies_more(difference: Rate) -> str | None:
     """The side with which a bot varies more, if that cannot be chance."""
     if difference.value is None:
         return None

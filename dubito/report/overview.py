@@ -9,7 +9,7 @@ from itertools import combinations, starmap
 from typing import Final
 
 from dubito.errors import listed, one_line
-from dubito.experiment.experiment import PlayerSpec, stand_ins_in_words
+from dubito.experiment.experiment import stand_ins_in_words
 from dubito.experiment.stored import Run, compared
 from dubito.llm.prices import PICO, dollars
 from dubito.report.run_tables import (
@@ -53,7 +53,7 @@ def headline(source: Run) -> list[str]:
     """What came of the run, a sentence or two; then what its models took, if any played."""
     order = order_of(source.tally, source.names, compared(source.planned, source.models), source.game.results)
     said = [comparison_in_words(order, source.label)]
-    return [*said, *(_models(source.models, source.label) if source.models else [])]
+    return [*said, *(_models_in_words(source.models, source.label) if source.models else [])]
 
 
 def comparison_in_words(order: Order, label: Callable[[str], str] = one_line) -> str:
@@ -100,7 +100,7 @@ def _listed(names: Sequence[str]) -> str:
     return listed(names)
 
 
-def _models(models: Mapping[str, PlayerLog], label: Callable[[str], str]) -> list[str]:
+def _models_in_words(models: Mapping[str, PlayerLog], label: Callable[[str], str]) -> list[str]:
     """Tokens, cost and fallbacks of all model players; a player whose every answer was a fallback is named."""
     tokens = sum(log.tokens["input"] + log.tokens["output"] for log in models.values())
     costs = [log.picodollars for log in models.values()]
@@ -108,20 +108,20 @@ def _models(models: Mapping[str, PlayerLog], label: Callable[[str], str]) -> lis
     shares = {label(name): fallback_share(log.outcomes) for name, log in models.items() if log.decisions}
     some = {name: share for name, share in shares.items() if 0 < share < 1}
     every = [name for name, share in shares.items() if share == 1]
-    said = [f"{_many(tokens)} tokens, {cost}{'' if some or every else ', no fallback'}."]
+    said = [f"{_rounded(tokens)} tokens, {cost}{'' if some or every else ', no fallback'}."]
     if some:
-        parts = [f"{_percent(share)} of the answers of {name}" for name, share in some.items()]
+        parts = [f"{_share_in_words(share)} of the answers of {name}" for name, share in some.items()]
         said.append(f"Fallbacks gave {' and '.join(parts)}.")
     if every:
         said.append(f"All answers of {' and '.join(every)} were fallbacks: this run says nothing about the model.")
     return said
 
 
-def _percent(share: float) -> str:
+def _share_in_words(share: float) -> str:
     return "less than 0.1 %" if share < 0.001 else f"{100 * min(share, 0.999):.1f} %"
 
 
-def _many(count: int) -> str:
+def _rounded(count: int) -> str:
     """5.9 M."""
     for size, unit in _WIDE:
         if count >= size:
@@ -232,10 +232,11 @@ def _about(source: Run) -> list[Block]:
         *((key, f"{value}") for key, value in source.more.items()),
         *((f"version of {key}", f"{value}") for key, value in source.versions.items()),
     ]
+    roles = {"field": planned.bots, "contender": planned.contenders}
     cells = [
         [
             player.name,
-            _role(source, player),
+            " and ".join(role for role, those in roles.items() if player in those),
             player.bot,
             to_yaml(player.settings).strip().removeprefix("{}") or None,
             *(digest or None for digest in (player.source, player.prompt, player.fallback)),
@@ -246,8 +247,3 @@ def _about(source: Run) -> list[Block]:
         NamedValues(facts),
         ResultTable("players", "The players, and digests of what they were made of", _PLAYER, cells),
     ]
-
-
-def _role(source: Run, player: PlayerSpec) -> str:
-    roles = {"field": source.planned.bots, "contender": source.planned.contenders}
-    return " and ".join(role for role, players in roles.items() if player in players)

@@ -46,7 +46,6 @@ class Findings:
 
     @cached_property
     def beside(self) -> dict[str, PolicyTable]:
-        """What every player is measured against."""
         return {SOLVED: self.solution.table, UNIFORM: uniform(self.tree)}
 
     @property
@@ -91,7 +90,9 @@ def worth_table(found: Findings) -> ResultTable:
         ]
         own = [row[place % found.tree.players] for place, row in enumerate(values)]
         share = len(said[name].failures) / len(found.tree.states) if name in said else None
-        cells.append([name, len(found.tree.states), _asked(said.get(name)), share, nash_conv(found.tree, table), *own])
+        cells.append(
+            [name, len(found.tree.states), _how_asked(said.get(name)), share, nash_conv(found.tree, table), *own]
+        )
     notes = [
         "nash_conv is what best responses win more than this strategy, over all seats: 0 cannot be beaten. With two "
         "seats half of it is the exploitability. All values are exact, in the game's own return; of who was counted, "
@@ -101,7 +102,7 @@ def worth_table(found: Findings) -> ResultTable:
     return ResultTable("worth", f"Ways to play {found.game.name}", columns, cells, notes)
 
 
-def _asked(statement: StatedPolicy | None) -> str:
+def _how_asked(statement: StatedPolicy | None) -> str:
     if statement is None:
         return "-"
     return "for its probabilities" if statement.draws is None else f"{statement.draws} times to act"
@@ -195,10 +196,10 @@ def pages(found: Findings, prompted: Prompted) -> Iterator[Page]:
             f"player-{number}.html", found.label(one.name), [Section("Every state", [replace(table, links=links)])]
         )
         for place, loss in enumerate(places):
-            yield _state(found, one, loss.state, f"states/{number}-{place}.html", prompted(one, loss.state))
+            yield _page_of_state(found, one, loss.state, f"states/{number}-{place}.html", prompted(one, loss.state))
 
 
-def _state(found: Findings, one: StatedPolicy, state: InfoState, path: str, prompt: str | None) -> Page:
+def _page_of_state(found: Findings, one: StatedPolicy, state: InfoState, path: str, prompt: str | None) -> Page:
     position = found.game.module("workshop").position_at(state.history, "act")
     facts = [
         ("player", f"{one.name} ({found.kinds[one.name]})"),

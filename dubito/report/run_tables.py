@@ -107,7 +107,7 @@ def ranking_table(rows: Sequence[RankingRow], order: Order, results: Results, *,
     for row in rows:
         ended = [row.buckets[bucket] for bucket in keys]
         measured = (row.rates[rate.key] for rate in rates)
-        cells.append([row.name, order.rank(row.name), *ended, row.games, *measured, *_share(row, results)])
+        cells.append([row.name, order.rank(row.name), *ended, row.games, *measured, *_equal_shares(row, results)])
     notes = [
         _PAIRED if order.paired else _FIELD,
         "An equal share is what all would get if all were alike, at the sizes of the tables this bot sat at.",
@@ -116,7 +116,7 @@ def ranking_table(rows: Sequence[RankingRow], order: Order, results: Results, *,
     return ResultTable("ranking", f"Ranking by {results.measures[0].name}", columns, cells, notes)
 
 
-def _share(row: RankingRow | SizeRow, results: Results) -> list[float | None]:
+def _equal_shares(row: RankingRow | SizeRow, results: Results) -> list[float | None]:
     return [row.equal_share.get(key) for key in results.headline]
 
 
@@ -152,7 +152,7 @@ def contender_tables(tally: Tally, contenders: Sequence[Contender], results: Res
         found.append(pairs)
     if any(row.bounds.touched for row in rows):
         columns = [*columns, Column("fallback_share", "fallback, decisions %", "rate"), *_bounds_of(results)]
-        cells = [[row.contender.name, row.deals, row.contender.fallback_share, *_ends(row.bounds)] for row in rows]
+        cells = [[row.contender.name, row.deals, row.contender.fallback_share, *_bounds(row.bounds)] for row in rows]
         found.append(
             ResultTable("contenders-bounds", f"Fallbacks of contenders: {_otherwise(results)}", columns, cells)
         )
@@ -177,19 +177,19 @@ def _contender_pairs(tally: Tally, contenders: Sequence[Contender], deals: int, 
         columns += [Column(f"{key}_apart", f"told apart by {measure.title}", "text")]
     cells: list[list[Value]] = []
     for pair in pairs:
-        told = [value for key in results.headline for value in _difference(pair.differences[key])]
+        told = [value for key in results.headline for value in _difference_cells(pair.differences[key])]
         cells.append([pair.one.name, pair.other.name, *told])
     unit = " in points" if any(column.kind == "points" for column in columns) else ""
     return ResultTable("pairs", f"Every pair: differences{unit} on {deals:,} common deals", columns, cells)
 
 
-def _difference(difference: PairedDifference) -> list[Value]:
+def _difference_cells(difference: PairedDifference) -> list[Value]:
     if difference.more_games is None:
         return [difference.rate, "cannot be estimated"]
     return [difference.rate, f"about {difference.more_games:,} more games" if difference.more_games else "yes"]
 
 
-def _ends(bounds: FallbackBounds) -> list[Value]:
+def _bounds(bounds: FallbackBounds) -> list[Value]:
     share = bounds.touched / bounds.seats if bounds.seats else None
     return [bounds.touched, share, *(end for ends in bounds.rates.values() for end in ends)]
 
@@ -202,7 +202,7 @@ def bounds_table(
     A contender that had so many `games`, all in the contenders' seats, stands in the contenders' own table.
     """
     cells = [
-        [row.name, row.games, *_ends(row.bounds)]
+        [row.name, row.games, *_bounds(row.bounds)]
         for row in rows
         if row.bounds.touched and not (row.name in contenders and row.games == games)
     ]
@@ -217,7 +217,7 @@ def sizes_table(
     rates, shares = rates_of(results), shares_of(results)
     columns = [*named("bot"), *counts("size", "games"), *rates, *shares]
     cells: list[list[Value]] = [
-        [row.name, row.size, row.games, *(rate(row, column.key) for column in rates), *_share(row, results)]
+        [row.name, row.size, row.games, *(rate(row, column.key) for column in rates), *_equal_shares(row, results)]
         for row in rows
         if row.games
     ]
@@ -307,19 +307,19 @@ def duel_tables(
     `label` is what a heading calls a player.
     """
     whole = Duels(tally, results, results.measures[0])
-    order = _order(whole, names)
+    order = _best_first(whole, names)
     return [_matrix(whole, names, order, label), _duel_pairs(whole, names, order), Paragraph(_advantage(whole))]
 
 
 def duels(tally: Tally, names: Sequence[str], results: Results, label: Callable[[str], str] = one_line) -> list[Block]:
     """The same with the matrix as a map as well, for a page."""
     whole = Duels(tally, results, results.measures[0])
-    order = _order(whole, names)
+    order = _best_first(whole, names)
     matrix, pairs, said = duel_tables(tally, names, results, label)
-    return [said, _map(whole, names, order, label), matrix, pairs]
+    return [said, _heat_map(whole, names, order, label), matrix, pairs]
 
 
-def _order(whole: Duels, names: Sequence[str]) -> list[int]:
+def _best_first(whole: Duels, names: Sequence[str]) -> list[int]:
     players = [player for player in range(len(names)) if whole.games(player)]
     return sorted(players, key=lambda player: (-(whole.rate(player).value or 0.0), names[player]))
 
@@ -351,7 +351,6 @@ def _duel_pairs(whole: Duels, names: Sequence[str], order: Sequence[int]) -> Res
 
 
 def _advantage(whole: Duels) -> str:
-    """Who profits from going first, in a sentence."""
     rate, measure = whole.advantage(), whole.measure
     unit = " of" if measure.span else " points of 100 in"
     said = f"Going first is worth {cell_text(rate, difference_of(measure))}{unit} {measure.name}"
@@ -360,7 +359,7 @@ def _advantage(whole: Duels) -> str:
     return f"{said}: {'the first' if rate.value > 0 else 'the second'} player profits."
 
 
-def _map(whole: Duels, names: Sequence[str], order: Sequence[int], label: Callable[[str], str]) -> HeatMap:
+def _heat_map(whole: Duels, names: Sequence[str], order: Sequence[int], label: Callable[[str], str]) -> HeatMap:
     cells = [
         [(whole.rate(player, other, 0).value, whole.games(player, other, 0)) for other in order] for player in order
     ]
@@ -419,12 +418,12 @@ def models_table(models: Mapping[str, PlayerLog], names: Sequence[str]) -> Resul
         Column("cost_a_game", "cost a game", "dollars"),
         Column("saved", "saved by the provider's cache", "dollars"),
     ]
-    rows = [[name, *_totals(log, causes)] for name, log in models.items()]
+    rows = [[name, *_model_cells(log, causes)] for name, log in models.items()]
     links = [f"bots/{names.index(name)}.html" for name in models]
-    return ResultTable("models", "Model players", columns, rows, _notes(models), links)
+    return ResultTable("models", "Model players", columns, rows, _model_notes(models), links)
 
 
-def _totals(log: PlayerLog, causes: Sequence[str]) -> list[Value]:
+def _model_cells(log: PlayerLog, causes: Sequence[str]) -> list[Value]:
     def share(count: int, of: int) -> float | None:
         return count / of if of else None
 
@@ -445,7 +444,7 @@ def _totals(log: PlayerLog, causes: Sequence[str]) -> list[Value]:
     ]
 
 
-def _notes(models: Mapping[str, PlayerLog]) -> list[str]:
+def _model_notes(models: Mapping[str, PlayerLog]) -> list[str]:
     notes = []
     for player, log in models.items():
         name = one_line(player)
@@ -464,7 +463,6 @@ def _notes(models: Mapping[str, PlayerLog]) -> list[str]:
 
 
 def _lost_in_words(log: PlayerLog) -> str:
-    """How calls are counted that reported no cost."""
     if log.picodollars is None or log.likely == log.at_worst:
         return "they are counted at their highest possible cost"
     return f"{dollars(log.likely)} is assumed by its other replies, and {dollars(log.at_worst)}, the most, in a budget"
@@ -510,12 +508,12 @@ def use_table(source: Run, name: str, key: str) -> ResultTable:
     ]
     columns = [Column("which", "of its calls", "text"), *(column for column, _ in measured)]
     cells: list[list[Value]] = [
-        [which, *(_at(share, values) for _, values in measured)]
+        [which, *(_quantile(share, values) for _, values in measured)]
         for which, share in (("median", 0.5), ("9 of 10 at most", 0.9), ("most", 1.0))
     ]
     return ResultTable(f"{key}-use", "What its calls took", columns, cells)
 
 
-def _at(share: float, values: Sequence[float]) -> float | None:
+def _quantile(share: float, values: Sequence[float]) -> float | None:
     """The least value that so large a share of them does not pass; None of none."""
     return sorted(values)[ceil(share * len(values)) - 1] if values else None

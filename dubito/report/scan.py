@@ -148,7 +148,6 @@ def _together(seated: Iterable[Seated], keys_of: KeysOf) -> Iterator[tuple[RateK
 
 
 def _counted(outcomes: Iterable[Outcome]) -> dict[int, Sequence[int]]:
-    """By player: what a deal's seats counted, together."""
     counted: dict[int, Sequence[int]] = {}
     for outcome in outcomes:
         for player, counts in zip(outcome.seats, outcome.counts, strict=True):

@@ -115,7 +115,7 @@ class ResultTable:
         writer = csv.writer(file, lineterminator="\n")
         records = self._records()
         writer.writerow(self._keys())
-        writer.writerows([_cell(value) for value in record.values()] for record in records)
+        writer.writerows([_csv_cell(value) for value in record.values()] for record in records)
         return file.getvalue()
 
     def to_json(self) -> str:
@@ -133,7 +133,6 @@ class ResultTable:
         return keys
 
     def _intervals(self) -> list[bool]:
-        """Whether a column's values have intervals."""
         return [any(isinstance(row[place], Rate) for row in self.rows) for place in range(len(self.columns))]
 
     def _records(self) -> Iterator[dict[str, Any]]:
@@ -141,19 +140,18 @@ class ResultTable:
         for row in self.rows:
             record: dict[str, Any] = {}
             for column, value, with_intervals in zip(self.columns, row, intervals, strict=True):
-                plain, low, high = _ends(value)
+                plain, low, high = _value_and_ends(value)
                 record[column.key] = plain / PICO if column.kind == "dollars" and plain is not None else plain
                 if with_intervals:
                     record |= {f"{column.key}_low": low, f"{column.key}_high": high}
             yield record
 
 
-def _cell(value: Any) -> Any:
+def _csv_cell(value: Any) -> Any:
     return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else "" if value is None else value
 
 
-def _ends(value: Value) -> tuple[Any, float | None, float | None]:
-    """A value as it is, with both ends of its interval if it has one."""
+def _value_and_ends(value: Value) -> tuple[Any, float | None, float | None]:
     if not isinstance(value, Rate):
         return value, None, None
     return (None, None, None) if value.value is None else (value.value, value.low, value.high)
@@ -326,7 +324,6 @@ class Page:
 
     @property
     def has_charts(self) -> bool:
-        """Whether it takes what draws them."""
         return any(isinstance(block, Chart) for section in self.sections for block in section.blocks)
 
 
@@ -354,7 +351,7 @@ def _with_kinds(block: Block, kinds: Mapping[str, str]) -> Block:
 
 def points(name: str, rates: Sequence[Rate | float | None], unit: float = 100) -> dict[str, Any]:
     """A series of `intervals`: so many units to a whole one, which are percent of a share."""
-    return {"name": name, "points": [_in(unit, rate) for rate in rates]}
+    return {"name": name, "points": [_scaled(unit, rate) for rate in rates]}
 
 
 def marks(name: str, shares: Sequence[float | None], unit: float = 100) -> dict[str, Any]:
@@ -380,7 +377,7 @@ def unit_of(measure: Measure) -> float:
     return 1 if measure.span else 100
 
 
-def _in(unit: float, rate: Rate | float | None) -> list[float] | None:
+def _scaled(unit: float, rate: Rate | float | None) -> list[float] | None:
     if isinstance(rate, Rate):
         return None if rate.value is None else [round(unit * end, 3) for end in (rate.value, rate.low, rate.high)]
     return None if rate is None else [round(unit * rate, 3)]

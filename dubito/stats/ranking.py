@@ -83,12 +83,15 @@ def contenders_of(
 
 def contender_ranking(tally: Tally, contenders: Sequence[Contender], results: Results) -> list[ContenderRow]:
     """The contenders in their own seat, the best by the first measure first, then by name."""
-    return [_contender_row(tally, place, contenders[place], results) for place in _order(tally, contenders)]
+    return [_contender_row(tally, place, contenders[place], results) for place in _best_first(tally, contenders)]
 
 
 def contender_pairs(tally: Tally, contenders: Sequence[Contender], results: Results) -> list[PairRow]:
     """Every pair, those of the best contender first."""
-    return [_pair(tally, one, other, contenders, results) for one, other in combinations(_order(tally, contenders), 2)]
+    return [
+        _pair_row(tally, one, other, contenders, results)
+        for one, other in combinations(_best_first(tally, contenders), 2)
+    ]
 
 
 def as_systems(contenders: Sequence[Contender]) -> tuple[Contender, Contender] | None:
@@ -100,7 +103,7 @@ def as_systems(contenders: Sequence[Contender]) -> tuple[Contender, Contender] |
     return (most, least) if most.fallback_share - least.fallback_share > _SYSTEMS else None
 
 
-def _order(tally: Tally, contenders: Sequence[Contender]) -> list[int]:
+def _best_first(tally: Tally, contenders: Sequence[Contender]) -> list[int]:
     scores = {place: values[1] for (place,), values in tally.rows("contended")}
     return sorted(scores, key=lambda place: (-scores[place], contenders[place].name))
 
@@ -115,7 +118,7 @@ def _contender_row(tally: Tally, place: int, contender: Contender, results: Resu
     return ContenderRow(contender, deals, rates, contender_bounds(tally, results, place, m))
 
 
-def _pair(tally: Tally, one: int, other: int, contenders: Sequence[Contender], results: Results) -> PairRow:
+def _pair_row(tally: Tally, one: int, other: int, contenders: Sequence[Contender], results: Results) -> PairRow:
     n, *sums = tally.tables["pairs"][min(one, other), max(one, other)]
     sign = 1 if one < other else -1
     runs = {contenders[one].run, contenders[other].run}
@@ -137,7 +140,7 @@ def _pair(tally: Tally, one: int, other: int, contenders: Sequence[Contender], r
 
 def all_games(tally: Tally, names: Sequence[str], game: Game) -> dict[str, Any]:
     """Bot name -> bucket -> fields, and -> `by_table_size` -> size -> fields; players in their given order."""
-    return {name: _player(tally, player, names, game) for player, name in enumerate(names)}
+    return {name: _counts_of(tally, player, names, game) for player, name in enumerate(names)}
 
 
 def seat_sums(
@@ -184,16 +187,16 @@ def relative_position(
     return total / seats if seats else None
 
 
-def _player(tally: Tally, player: int, names: Sequence[str], game: Game) -> dict[str, Any]:
+def _counts_of(tally: Tally, player: int, names: Sequence[str], game: Game) -> dict[str, Any]:
     results = game.results
-    buckets: dict[str, Any] = {"total": _bucket(tally, player, None, names, game)}
+    buckets: dict[str, Any] = {"total": _counts_in(tally, player, None, names, game)}
     for bucket in results.buckets:
-        buckets[str(bucket)] = _bucket(tally, player, bucket, names, game)
-    buckets["by_table_size"] = {size: _by_size(tally, results, player, size) for size in table_sizes(tally)}
+        buckets[str(bucket)] = _counts_in(tally, player, bucket, names, game)
+    buckets["by_table_size"] = {size: _counts_at(tally, results, player, size) for size in table_sizes(tally)}
     return buckets
 
 
-def _bucket(tally: Tally, player: int, bucket: str | None, names: Sequence[str], game: Game) -> dict[str, Any]:
+def _counts_in(tally: Tally, player: int, bucket: str | None, names: Sequence[str], game: Game) -> dict[str, Any]:
     results = game.results
     sums = seat_sums(tally, results, player, bucket=bucket)
     games = sums["games"]
@@ -233,7 +236,7 @@ def measured_beside(
     return [(y / (measure.scale * sat) if sat else None, sat) for y, sat in zip(won, seats, strict=True)]
 
 
-def _by_size(tally: Tally, results: Results, player: int, size: int) -> dict[str, Any]:
+def _counts_at(tally: Tally, results: Results, player: int, size: int) -> dict[str, Any]:
     whole: dict[str, Any] = {
         "games": seat_sums(tally, results, player, size)["games"],
         **{str(bucket): seat_sums(tally, results, player, size, bucket)["games"] for bucket in results.buckets},
@@ -307,7 +310,7 @@ def order_of(tally: Tally, names: Sequence[str], contenders: Sequence[Contender]
     `names` are those of all players.
     """
     deals = tally.games // (contenders[0].seats if contenders else 1)  # where they are not those of several contenders
-    field = _of_field(ranking(tally, names, results), deals, results.measures[0])
+    field = _order_of_field(ranking(tally, names, results), deals, results.measures[0])
     return order_of_contenders(tally, contenders, results) or field
 
 
@@ -324,7 +327,7 @@ def order_of_contenders(tally: Tally, contenders: Sequence[Contender], results: 
     return Order(names, found, measure, differences[0].more_games, rows[0].deals, paired=True)
 
 
-def _of_field(rows: Sequence[RankingRow], deals: int, measure: Measure) -> Order:
+def _order_of_field(rows: Sequence[RankingRow], deals: int, measure: Measure) -> Order:
     """The players of a ranking by their own intervals; who never played is not in it."""
     rates = [row.rates[measure.key] for row in rows if row.games]
     differences = {

@@ -225,7 +225,6 @@ def _widths(results: Results) -> dict[str, tuple[int, int]]:
 
 
 def _is_row(row: Any, keys: int, values: int) -> bool:
-    """Whether it is a key of so many whole numbers, and so many values."""
     if not isinstance(row, list) or len(row) != keys + 1 or not isinstance(row[-1], list) or len(row[-1]) != values:
         return False
     return all(type(number) is int for number in (*row[:-1], *row[-1]))
@@ -258,7 +257,7 @@ def tally_of(deals: Iterable[Sequence[Outcome]], results: Results) -> Tally:
         whole: list[list[Measured]] = []
         for outcome in outcomes:
             seats, n, buckets = outcome.seats, len(outcome.seats), outcome.buckets(results)
-            measured, counts = outcome.measured(results, buckets), _counts(outcome, results)
+            measured, counts = outcome.measured(results, buckets), _counts_and_standing(outcome, results)
             whole.append(measured)
             sizes[(n,)].append(outcome.game_counts)
             for seat, (player, bucket) in enumerate(zip(seats, buckets, strict=True)):
@@ -267,14 +266,14 @@ def tally_of(deals: Iterable[Sequence[Outcome]], results: Results) -> Tally:
                 beside[player, bucket, 1, seats[seat + 1 - n]] += 1
                 in_deal[player].append(measured[seat])
         for player, own in in_deal.items():
-            clusters[player, len(own), own[0] if len(own) == 1 else _sum(own)] += 1
+            clusters[player, len(own), own[0] if len(own) == 1 else _column_sums(own)] += 1
         if len(outcomes[0].seats) == 2:
             duels[tuple(map(_duel, outcomes, whole))] += 1
         if outcomes[0].contender_seat is not None:
             contended.append(_of_contenders(outcomes, whole))
     for table, collected in (("seats", seat_rows), ("sizes", sizes)):
         for key, rows in collected.items():
-            tally.add(table, key, [len(rows), *_sum(rows)])
+            tally.add(table, key, [len(rows), *_column_sums(rows)])
     for key, count in beside.items():
         tally.add("beside", key, [count])
     for (player, m, ys), count in clusters.items():
@@ -284,7 +283,7 @@ def tally_of(deals: Iterable[Sequence[Outcome]], results: Results) -> Tally:
     return tally
 
 
-def _counts(outcome: Outcome, results: Results) -> list[tuple[int, ...]]:
+def _counts_and_standing(outcome: Outcome, results: Results) -> list[tuple[int, ...]]:
     """What is counted of each seat, and its standing where the game has one."""
     if (standing := results.standing) is None:
         return outcome.counts
@@ -295,7 +294,7 @@ def _counts(outcome: Outcome, results: Results) -> list[tuple[int, ...]]:
     return rows
 
 
-def _sum(rows: Iterable[Sequence[int]]) -> tuple[int, ...]:
+def _column_sums(rows: Iterable[Sequence[int]]) -> tuple[int, ...]:
     return tuple(map(sum, zip(*rows, strict=True)))
 
 
@@ -327,7 +326,6 @@ def _products(m: int, ys: Sequence[int]) -> list[int]:
 
 
 def _of_contenders(outcomes: Sequence[Outcome], measured: Sequence[Sequence[Measured]]) -> list[tuple[Measured, ...]]:
-    """What a deal's contenders came to in their seats."""
     seats = [outcome.contender_seat for outcome in outcomes]
     own = [by_seat[seat] for by_seat, seat in zip(measured, seats, strict=True) if seat is not None]
     return by_contender(own, len({*seats}))
@@ -346,7 +344,7 @@ def add_contended(tally: Tally, deals: Iterable[Sequence[tuple[Measured, ...]]])
     alone: Counter[tuple[int, Measured]] = Counter()
     together: Counter[tuple[int, int, Measured]] = Counter()
     for deal in deals:
-        sums = [_sum(seated) for seated in deal]
+        sums = [_column_sums(seated) for seated in deal]
         for one, ours in enumerate(sums):
             alone[one, ours] += 1
             for other in range(one + 1, len(sums)):

@@ -91,7 +91,7 @@ def games_kept(folder: Path, manifest: Mapping[str, Any]) -> int | None:
         there = manifest_of(folder)
     except UsageError as error:
         raise UsageError(f"{error}; choose another --output") from None
-    _compare(folder, there, manifest)
+    _check_same_run(folder, there, manifest)
     if not (folder / DATABASE).exists() or (folder / DATABASE).stat().st_size == 0:
         if (folder / RESULTS).exists():
             raise UsageError(f"{folder} has lost its {DATABASE}: delete the folder or choose another --output")
@@ -168,7 +168,7 @@ def manifest_of(folder: Path) -> dict[str, Any]:
     return content
 
 
-def _compare(folder: Path, there: Mapping[str, Any], ours: Mapping[str, Any]) -> None:
+def _check_same_run(folder: Path, there: Mapping[str, Any], ours: Mapping[str, Any]) -> None:
     """Refuse a run that differs in anything that can change a result, and say in what."""
     parts = ["a shard" if "shard" in one["identity"] else "a whole run" for one in (there, ours)]
     if parts[0] != parts[1]:
@@ -220,7 +220,7 @@ def pack(folder: Path, file: Path, first_game: int = 0) -> None:
         raise UsageError(f"{shown} is there already: choose another name")
     try:
         with drafting(file, "name") as draft:
-            _fill(draft / "zip", draft / DATABASE, folder)
+            _write_zip(draft / "zip", draft / DATABASE, folder)
             if os.path.lexists(file):
                 raise UsageError(f"{shown} is there already: choose another name")
             (draft / "zip").replace(file)
@@ -228,7 +228,7 @@ def pack(folder: Path, file: Path, first_game: int = 0) -> None:
         raise RunStopped(f"cannot write {shown}: {one_line(str(error))}") from None
 
 
-def _fill(file: Path, copy: Path, folder: Path) -> None:
+def _write_zip(file: Path, copy: Path, folder: Path) -> None:
     with closing(reading(folder / DATABASE)) as db_file:
         db_file.execute("VACUUM INTO ?", (str(copy),))  # in one piece, whatever is still in its journal
     with zipfile.ZipFile(file, "w") as archive:

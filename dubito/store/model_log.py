@@ -393,11 +393,14 @@ class ModelLog:
             connection.execute(f"INSERT OR REPLACE INTO attempts VALUES ({marks})", row)  # noqa: S608, no value in it
 
     def decision(self, decision: Decision) -> None:
+        """Keep it: yes or no as 1 or 0, any other answer as JSON in bytes, of which the column makes no number."""
+        answer = decision.answer
+        stored = int(answer) if isinstance(answer, bool) else json.dumps(answer, separators=(",", ":")).encode()
         with self._db.writing() as connection:
             connection.execute(
                 "INSERT OR REPLACE INTO decisions (game, seat, decision, turn, node, answer, outcome, p_bluff) "
                 "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-                astuple(replace(decision, answer=_stored(decision.answer))),
+                astuple(replace(decision, answer=stored)),
             )
 
     def _kept(self, text: str | bytes) -> Any:
@@ -527,11 +530,6 @@ def inflated(packed: bytes) -> bytes:
     if not stream.eof:
         raise zlib.error("it is cut short, or too long")
     return data
-
-
-def _stored(answer: Any) -> int | bytes:
-    """An answer as its row: yes or no as 1 or 0, any other as JSON in bytes, of which the column makes no number."""
-    return int(answer) if isinstance(answer, bool) else json.dumps(answer, separators=(",", ":")).encode()
 
 
 def _keep_text(connection: sqlite3.Connection, text: str) -> str:

@@ -61,7 +61,7 @@ DECISIONS: Final = {
 def card(kept: Run) -> str:
     """The card of a run's dataset."""
     experiment = kept.experiment
-    players = ", ".join(_plain(player.name) for player in experiment.players)
+    players = ", ".join(_escaped(player.name) for player in experiment.players)
     return f"""---
 configs:
 - config_name: decisions
@@ -98,7 +98,7 @@ decisions = load_dataset(".", "decisions", split="train")
 """
 
 
-def _plain(name: str) -> str:
+def _escaped(name: str) -> str:
     """Somebody's name as text: no mark-up, link or HTML of it."""
     return re.sub(r"([!-&(-+./:-@\[-`{-~])", r"\\\1", one_line(name))
 
@@ -129,14 +129,14 @@ def write_dataset(kept: Run, folder: Path, progress: Callable[[int], None]) -> N
         with drafting(folder, "folder") as scratch:
             draft = scratch / "dataset"
             draft.mkdir()
-            _write(kept, draft, progress)
+            _write_tables(kept, draft, progress)
             (draft / "README.md").write_text(card(kept), encoding="utf-8")
             draft.rename(folder)
     except OSError as error:
         raise UsageError(f"cannot write {one_line(str(folder))}: {error.strerror or error}; choose another") from None
 
 
-def _write(kept: Run, folder: Path, progress: Callable[[int], None]) -> None:
+def _write_tables(kept: Run, folder: Path, progress: Callable[[int], None]) -> None:
     from pyarrow import Table, parquet
 
     for name, columns, rows in (
@@ -188,14 +188,14 @@ def _game_rows(kept: Run) -> Iterator[list[_Row]]:
                     "buckets": [results.buckets[bucket] for bucket in outcome.buckets(results)],
                     "measures": json.dumps(measured),
                     "counts": json.dumps(counts),
-                    "lies": _lies(kept, game, len(outcome.seats)),
+                    "lies": _lies_by_seat(kept, game, len(outcome.seats)),
                     "capped": outcome.capped,
                 }
             )
         yield rows
 
 
-def _lies(kept: Run, game: int, seats: int) -> str | None:
+def _lies_by_seat(kept: Run, game: int, seats: int) -> str | None:
     """By seat, how many lies of each kind a game had; None where there are none to count, or it cannot be played."""
     if kept.registry.game.lie is None or game not in kept.experiment.game_numbers[:LIES_COUNTED] or not kept.has_bots:
         return None
@@ -222,10 +222,6 @@ def _decision_rows(kept: Run, progress: Callable[[int], None]) -> Iterator[list[
     yield rows
 
 
-def _damaged(kept: Run, game: int) -> UsageError:
-    return UsageError(f"{one_line(str(kept.folder))} is damaged: what it keeps of game {game} is not of that game")
-
-
 def _decision_row(
     kept: Run,
     row: _Row,
@@ -235,7 +231,8 @@ def _decision_row(
     """A decision with the position that it was taken in."""
     place, game = (row["seat"], row["decision"]), kept.registry.game
     if place not in found or row["player"] not in models:
-        raise _damaged(kept, row["game"])
+        damaged = f"{one_line(str(kept.folder))} is damaged"
+        raise UsageError(f"{damaged}: what it keeps of game {row['game']} is not of that game")
     one = found[place]
     model, prompt = models[row["player"]]
     return {
@@ -265,7 +262,7 @@ def _decisions(log: ModelLog, game: int) -> Iterator[_Row]:
             "player": last.player,
             "node": one.node,
             "request": last.request,
-            "reply": _reply(log, last.request, last.raw),
+            "reply": _reply_text(log, last.request, last.raw),
             "answer": json.dumps(one.answer),
             "outcome": one.outcome,
             "p_bluff": one.stated,
@@ -277,8 +274,7 @@ def _decisions(log: ModelLog, game: int) -> Iterator[_Row]:
         }
 
 
-def _reply(log: ModelLog, request: str, raw: str | None) -> str | None:
-    """The text of a reply; None where none came."""
+def _reply_text(log: ModelLog, request: str, raw: str | None) -> str | None:
     if not raw:
         return None
     text = kept_reply(kept_request(log.text(request))[0], raw and log.text(raw)).text

@@ -46,7 +46,7 @@ class RenderedRequest:
     @property
     def bytes(self) -> int:
         """Its size: the system and the user text."""
-        return len(_bytes(self.rendered))
+        return len((self.rendered.system + _user(self.rendered)).encode())
 
     @property
     def shared(self) -> float:
@@ -131,10 +131,6 @@ def _user(rendered: RenderedPrompt) -> str:
     return "".join(rendered.history) + rendered.user
 
 
-def _bytes(rendered: RenderedPrompt) -> bytes:
-    return (rendered.system + _user(rendered)).encode()
-
-
 _BYTES_A_TOKEN: Final = 4
 _TRIED: Final = 3  # positions of a node that show what it tells
 
@@ -150,7 +146,6 @@ class Size:
 
     @property
     def tokens(self) -> float:
-        """About how many tokens they are."""
         return self.bytes / _BYTES_A_TOKEN
 
 

@@ -204,11 +204,14 @@ class Watcher:
         self._asked = Counter[int]()
         self._hidden: Callable[[Any], Any] = part(game, "hidden", lambda state: None)
         questions = part(game, "Questions", None)
-        made = questions(table, rules, self._note) if questions else _Moves(table, rules, self._note, game)
+        made = (
+            questions(table, rules, self._record_question)
+            if questions
+            else _Moves(table, rules, self._record_question, game)
+        )
         self.step: Callable[[], Any] = made.step  # plays one turn; its output
 
-    def _note(self, seat: int, position: Position) -> None:
-        """Record the question that a seat is asked now."""
+    def _record_question(self, seat: int, position: Position) -> None:
         origin, number = self._origin, self._asked[seat]
         self._asked[seat] += 1
         source = Provenance(origin.run, origin.seed, origin.deal, origin.game, seat, number)
@@ -219,7 +222,7 @@ class _Moves:
     """The questions of a game in which every move is one node's answer: one a move."""
 
     def __init__(self, table: Table, rules: Any, note: Callable[[int, Position], None], game: Game) -> None:
-        self._table, self._note = table, note
+        self._table, self._record_question = table, note
         self._notebooks = [game.facts.Notebook(seat, rules) for seat in range(len(table.players))]
         self._tell([table.state.start])
 
@@ -228,7 +231,7 @@ class _Moves:
         seat, view = game.seat, game.view()
         node, player, notebook = view.node, self._table.players[seat], self._notebooks[seat]
         if player is not None:
-            self._note(seat, notebook.position(node, view, player.cards))
+            self._record_question(seat, notebook.position(node, view, player.cards))
         output, events = step(self._table, announce=True)
         notebook.answered(node, output)
         self._tell(events)
@@ -348,11 +351,11 @@ def _piles(found: Iterable[RecordedPosition]) -> dict[tuple[str, int], list[Reco
         assert one.source is not None  # it comes from a game
         piles[one.position.node, one.source.game].append(one)
     for pile in piles.values():
-        pile.sort(key=_lot)
+        pile.sort(key=_draw_of)
     return piles
 
 
-def _lot(one: RecordedPosition) -> bytes:
+def _draw_of(one: RecordedPosition) -> bytes:
     source = one.source
     assert source is not None
     return sha256(f"{source.seed} {source.game} {source.seat} {source.decision}".encode()).digest()

@@ -93,7 +93,7 @@ class _Question:
 
     def ask(self) -> TrialAnswer:
         """Ask until there is an answer, as often as a game does."""
-        entry, position, source = self.entry, self.recorded.position, _source(self.recorded)
+        entry, position, source = self.entry, self.recorded.position, _provenance(self.recorded)
         usages: list[Usage | None] = []
 
         def way(ask: Ask) -> Reply:
@@ -128,7 +128,7 @@ class _Question:
             self.log.decision(decision)
 
 
-def _source(one: RecordedPosition) -> Provenance:
+def _provenance(one: RecordedPosition) -> Provenance:
     """Where it was taken from; a position that does not say counts as a deal of its own."""
     if one.source is not None:
         return one.source
@@ -271,7 +271,6 @@ def _nodes(taken: Sequence[TrialAnswer]) -> list[str]:
 
 
 def _is_bool(one: TrialAnswer) -> bool:
-    """Whether it was a question of yes or no."""
     return one.recorded.game.node(one.recorded.position.node).answer == Bool()
 
 

@@ -61,7 +61,7 @@ def test_a_game_of_the_users_own_is_found_by_workers(tmp_path: Path, short_chunk
     assert len(rows) == 6
     game = tmp_path / "games" / "kuhn" / "game.py"
     game.write_text(f"{game.read_text()}# edited\n")
-    workers._player.cache_clear()
+    workers._chunk_player.cache_clear()
     with pytest.raises(RunStopped, match="its package of the game kuhn differs"):
         workers.played_from(workers.play_deals(text, range(2)), range(2), own.game.results)
 
