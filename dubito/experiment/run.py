@@ -83,16 +83,7 @@ def finished_run(experiment: Experiment, registry: Registry, folder: Path) -> Pl
     if run_folder.games_kept(folder, manifest(experiment)) != experiment.games:
         return None
     with opened_run(folder) as stored:
-        logs, so_far = _logs_and_standing(stored.db, experiment, registry)
-        run = Played(
-            folder=folder,
-            experiment=experiment,
-            game=registry.game,
-            tally=stored.tally,
-            results_digest=stored.results_digest,
-            models=logs,
-            standing=so_far,
-        )
+        run = _found_in(stored.db, experiment, folder, registry)
     run = replace(run, said=_sayings(experiment, registry))  # may take a solved game, which is no part of the run
     if not (folder / run_folder.RESULTS).exists():
         _publish(run)
@@ -113,9 +104,8 @@ def play(experiment: Experiment, folder: Path, means: Means) -> Played:
             said = _sayings(experiment, means.registry)  # now, since what it takes to say it is what playing takes, too
             for name, text in said.items():
                 log("says", player=name, text=text)
-            run = _play_chunks_into(
-                db, experiment, folder, replace(means, progress=_telling_the_log(means, experiment.games))
-            )
+            telling = replace(means, progress=_telling_the_log(means, experiment.games))
+            run = _play_chunks_into(db, experiment, folder, telling)
             run = replace(run, said=said, told_by=means.told_by())
         try:
             _publish(run)
@@ -151,8 +141,7 @@ def _play_chunks_into(db: RunDb, experiment: Experiment, folder: Path, means: Me
     kept = db.deals_by_chunk()
     begun = kept[-1] if kept and not is_complete(kept[-1]) else 0  # deals of a chunk to be played again, and further
     done = len(kept) - bool(begun)
-    results = means.registry.game.results
-    complete, everything = kept_tally(db, results, "complete"), kept_tally(db, results)
+    complete = kept_tally(db, means.registry.game.results, "complete")
     failure: DubitoError | None = None
     first_fallback, interrupted = None, False
     try:
@@ -161,7 +150,7 @@ def _play_chunks_into(db: RunDb, experiment: Experiment, folder: Path, means: Me
                 first_fallback = first_fallback or played.first_fallback
                 interrupted, failure = played.stopped, played.error
                 if played.deals > begun:
-                    complete = everything = complete + played.tally
+                    complete += played.tally
                     first, rows = first_game_of(experiment, played.number), (played.outcomes, played.decision_digests)
                     chunk = Chunk(played.number, played.deals, first, *rows, played.records)
                     db.add_chunk(chunk, complete.to_json(), is_complete(played.deals))
@@ -172,19 +161,8 @@ def _play_chunks_into(db: RunDb, experiment: Experiment, folder: Path, means: Me
         interrupted = True
     except RunStopped as error:
         failure = error
-    logs, so_far = _logs_and_standing(db, experiment, means.registry)
-    return Played(
-        folder=folder,
-        experiment=experiment,
-        game=means.registry.game,
-        tally=everything,
-        results_digest=db.results_digest(),
-        models=logs,
-        first_fallback=first_fallback,
-        interrupted=interrupted,
-        failure=failure,
-        standing=so_far,
-    )
+    run = _found_in(db, experiment, folder, means.registry)
+    return replace(run, first_fallback=first_fallback, interrupted=interrupted, failure=failure)
 
 
 @contextmanager
@@ -206,13 +184,18 @@ def _chunks_to_play(db: RunDb, experiment: Experiment, means: Means, done: int) 
         yield joined(experiment, ((deals, threads.play(deals, stopped)) for deals in deals_by_chunk))
 
 
-def _logs_and_standing(
-    db: RunDb, experiment: Experiment, registry: Registry
-) -> tuple[dict[str, PlayerLog], Standing | None]:
-    """What each model player took, by name, and how far the run is; nothing where none plays."""
+def _found_in(db: RunDb, experiment: Experiment, folder: Path, registry: Registry) -> Played:
+    """What the store has of a run."""
     log, specs = ModelLog(db), model_specs(experiment, registry)
-    logs = {player.name: log.player(player.name) for player in specs}
-    return logs, standing(log, experiment.games_per_deal, experiment.first_game) if specs else None
+    return Played(
+        folder=folder,
+        experiment=experiment,
+        game=registry.game,
+        tally=kept_tally(db, registry.game.results),
+        results_digest=db.results_digest(),
+        models={spec.name: log.player(spec.name) for spec in specs},
+        standing=standing(log, experiment.games_per_deal, experiment.first_game) if specs else None,
+    )
 
 
 def _publish(run: Played) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from dubito.experiment.stored import opened_run
 from dubito.games.dubito.engine import RESULTS
 from dubito.stats.tally import unpack
 from dubito.store.run_db import RunDb
@@ -257,13 +258,15 @@ def _files_of_at_most(size: int) -> Iterator[None]:
 @pytest.mark.parametrize("workers", few("21", 1))
 def test_a_full_disk_stops_in_order(tmp_path: Path, workers: str) -> None:
     words = (*FIELD, "--games", "60000", "--table-sizes", "3", "--max-turns", "6", "--workers", workers, "--no-report")
-    with _files_of_at_most(60_000), started(tmp_path, "run", *words, "--output", "out", "--quiet") as process:
+    with _files_of_at_most(120_000), started(tmp_path, "run", *words, "--output", "out", "--quiet") as process:
         _, err = process.communicate(timeout=120)
     assert process.returncode == 3
     assert "cannot write out/run.db" in err
     assert "Traceback" not in err
     kept = int(err.rpartition("; ")[2].split()[0].replace(",", ""))
     results = yaml.safe_load((tmp_path / "out" / "all_games.yaml").read_text())
+    with opened_run(tmp_path / "out") as run:
+        assert run.kept == kept
     assert sum(bot["total"]["games"] for bot in results.values()) == 3 * kept > 0
 
 
