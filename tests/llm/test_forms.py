@@ -1,7 +1,6 @@
 """Answers with reasoning and a stated probability: what is asked for, what is read, what never decides."""
 
 import json
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -175,19 +174,3 @@ def test_a_re_ask_shows_a_reply_that_would_be_read(fields: tuple[Field, ...], no
     assert form.wanted == wanted
     assert wanted in (re_ask(AttemptFailed("malformed", "it is not JSON"), form) or "")
     assert read(wanted.partition(" or ")[0], form).answer is True
-
-
-ANYTHING: st.SearchStrategy[Any] = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
-    max_leaves=6,
-)
-
-
-@given(ANYTHING, st.booleans())
-def test_any_json_may_stand_where_the_probability_stands(value: Any, answer: bool) -> None:
-    """Save half characters, which are no JSON at all."""
-    got = read(json.dumps({"reasoning": "", "p_bluff": value, "answer": answer}))
-    assert got.answer is answer
-    possible = value is None or (type(value) in (int, float) and 0 <= value <= 1)
-    assert got.impossible is not possible

@@ -4,9 +4,6 @@ import json
 from dataclasses import replace
 from typing import Any
 
-from hypothesis import given
-from hypothesis import strategies as st
-
 from dubito.llm.protocols import kept_reply, read_reply
 from dubito.llm.request import Api, RawReply, Reply
 from tests.conftest import cases
@@ -93,42 +90,6 @@ def test_what_is_no_object_has_no_text(protocol: Api, raw: str) -> None:
     assert reply.failure.instead is not None
     assert reply == replace(Reply(None, "other", None, RawReply(200, raw)), failure=reply.failure)
     assert kept_reply(protocol, raw, reply.digest).digest == Reply(None, "other", None, RawReply(200, "")).digest
-
-
-KEYS = [
-    *("output", "content", "type", "text", "status", "incomplete_details", "reason", "usage", "stop_reason"),
-    *("input_tokens", "output_tokens", "input_tokens_details", "output_tokens_details", "cached_tokens"),
-    *("cache_read_input_tokens", "cache_creation_input_tokens", "thinking_tokens", "reasoning_tokens"),
-    *("choices", "message", "finish_reason", "refusal", "prompt_tokens", "completion_tokens"),
-    *("prompt_tokens_details", "completion_tokens_details"),
-]
-WORDS = ["message", "output_text", "refusal", "completed", "incomplete", "end_turn", "max_tokens", "text", "stop"]
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.sampled_from(WORDS) | st.text(max_size=4),
-    lambda inner: (
-        st.lists(inner, max_size=3)
-        | st.dictionaries(st.sampled_from(KEYS), inner, max_size=6)
-        | st.dictionaries(st.text(max_size=3), inner, max_size=2)
-    ),
-    max_leaves=20,
-)
-
-
-@given(st.sampled_from(PROTOCOLS), JSON)
-def test_any_json_at_all_is_read_without_an_exception(protocol: Api, body: Any) -> None:
-    reply = read(protocol, body)
-    assert reply.text is None or isinstance(reply.text, str)
-    assert reply.finish in ("stop", "length", "refusal", "other")
-    assert reply.received.raw == json.dumps(body)
-    assert len(reply.digest) == 64
-
-
-@given(st.sampled_from(PROTOCOLS), st.sampled_from(KEYS), JSON)
-def test_a_body_with_one_wrong_part_raises_no_exception(protocol: Api, key: str, value: Any) -> None:
-    reply = read(protocol, reply_body(protocol) | {key: value})
-    assert reply.text is None or isinstance(reply.text, str)
-    if key not in ("output", "content", "status", "incomplete_details", "stop_reason", "choices"):
-        assert (reply.text, reply.finish) == (YES, "stop")
 
 
 def test_the_reply_digest_is_of_text_and_finish() -> None:
