@@ -16,6 +16,7 @@ from dubito.experiment.run import Means, play
 from dubito.game import Bool, Cards, Choice, Game, Whole
 from dubito.game.find import Registry
 from dubito.stats.tally import outcome_of, unpack
+from dubito.workshop.recordings import read_recorded, sample_games
 from tests.cli.kit import REPO, Shell
 from tests.experiment.kit import means
 from tests.games.kit import EVERY_GAME, GAMES, dealt, outputs_of, registry_of, table_of
@@ -167,6 +168,20 @@ def test_a_run_does_not_depend_on_its_workers(registry: Registry, game: Game, tm
         assert run.failure is None
         digests.add((run.results_digest, (tmp_path / f"{workers}" / "all_games.yaml").read_bytes()))
     assert len(digests) == 1
+
+
+def test_a_position_comes_back_from_its_file(game: Game) -> None:
+    """Alone, which is what a prompt is filled from, and with what is kept beside it: where it was taken, and truth."""
+    if game.name.startswith(("openspiel:dark_chess", "openspiel:gin_rummy")):
+        return  # long positions; the others of the family have the same form
+    if game.module("facts") is None:
+        pytest.skip(f"no model plays {game.name} yet")
+    asked = [one for played in sample_games(game)[:2] for one in played]
+    for one in asked:
+        assert read_recorded(one.text, game) == one
+        assert game.facts.from_json(one.text) == one.position
+        assert game.facts.from_json(game.facts.to_json(one.position)) == one.position
+    assert {one.position.node for one in asked} == {node.name for node in game.nodes}
 
 
 SHORT = {"dubito": {"max_turns": 20}, "bs": {"max_rounds": 1}}  # games of models that are long as they are

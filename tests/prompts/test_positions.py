@@ -10,21 +10,8 @@ from dubito.errors import UsageError
 from dubito.games.dubito.bot import NODES
 from dubito.games.dubito.facts import example_position, facts, from_json, to_json
 from tests.conftest import cases
-from tests.prompts.kit import TABLES, turns
 
 Damage = Callable[[dict[str, Any]], object]
-
-
-@pytest.mark.parametrize(("rules", "size"), TABLES, ids=str)
-def test_every_position_of_a_game_comes_back(rules: Any, size: int) -> None:
-    seen = 0
-    for _, positions in turns(rules, size, 4):
-        for position in positions[-1:]:
-            seen += 1
-            again = from_json(to_json(position))
-            assert again == position
-            assert type(again.events[0]) is type(position.events[0])
-    assert seen > 15
 
 
 @cases("node", NODES)

@@ -225,13 +225,6 @@ def test_steady_facts_stay_and_the_keys_too() -> None:
         json.dumps(told)
 
 
-def test_positions_come_back_from_their_files() -> None:
-    for _, asked in sample_game(5):
-        assert from_json(to_json(asked.position)) == asked.position
-    text = to_json(example_position("bs"))
-    assert from_json(text[:-2] + ', "hidden": {"hands": 7}}') == example_position("bs")
-
-
 def test_a_turn_that_a_substitute_answered_can_be_kept() -> None:
     position = example_position("cards")
     turns = [turn for turn in position.turns if turn.answer is not None]

@@ -201,15 +201,6 @@ def test_b7_a_round_ends_after_its_fourth_turn() -> None:
     assert ends == [[], [], [], [RoundEvent(1, 4, 4, (2, 2, 2, 2))]]
 
 
-def test_nothing_is_announced_to_nobody() -> None:
-    loud, quiet = dealt(), dealt()
-    while not loud.over and loud.turns_played < 200:
-        output = loud.turns_played % 3 == 0 if loud.view().node == "bs" else loud.hands[loud.seat].cards[:1]
-        loud.apply(output)
-        assert not quiet.apply(output, announce=False)
-    assert snapshot(loud) == snapshot(quiet)
-
-
 def test_nothing_is_done_in_a_finished_game() -> None:
     game = with_hands([5], [1], [2], [3])
     turn(game, game.hands[0].cards[:])

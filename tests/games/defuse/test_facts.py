@@ -12,7 +12,7 @@ from dubito.files import NoRules
 from dubito.game import GameEvent
 from dubito.game.words import facts_in
 from dubito.games.defuse.engine import State
-from dubito.games.defuse.facts import Notebook, Position, example_position, facts, from_json, steady_facts, to_json
+from dubito.games.defuse.facts import Notebook, Position, example_position, facts, from_json, to_json
 from dubito.games.defuse.knowledge import Pile, Witness
 from dubito.games.defuse.stand_in import act, place
 from tests.conftest import cases
@@ -174,23 +174,6 @@ def test_a_look_grows_old_as_cards_are_drawn() -> None:
 
 
 PILE = ["skip", "bomb", "nothing", *["see"] * 14]
-
-
-@cases("node", ["turn", "place"])
-def test_positions_come_back_from_their_files(node: str) -> None:
-    example = example_position(node)
-    assert from_json(to_json(example)) == example
-    assert facts(example)["node"] == node
-    assert {*steady_facts()} < {*facts(example)}
-
-
-def test_positions_of_whole_games_come_back() -> None:
-    nodes = set()
-    for watched in games(20):
-        position = watched.position(watched.game.seat)
-        assert from_json(to_json(position)) == position
-        nodes.add(position.node)
-    assert nodes == {"turn", "place"}
 
 
 @cases(

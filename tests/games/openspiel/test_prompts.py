@@ -31,14 +31,6 @@ def test_two_worlds_that_a_seat_cannot_tell_apart_read_the_same(name: str) -> No
     assert pairs == 10
 
 
-@cases("name", GAMES)
-def test_a_position_from_a_file_is_the_position(name: str) -> None:
-    facts = find_game(f"openspiel:{name}", REPO).facts
-    position = facts.example_position("act")
-    assert position.legal
-    assert facts.from_json(facts.to_json(position)) == position
-
-
 def test_a_position_of_another_game_is_refused() -> None:
     one, other = (find_game(f"openspiel:{name}", REPO).facts for name in ("kuhn_poker", "leduc_poker"))
     with pytest.raises(UsageError, match="it is of openspiel:kuhn_poker, and not of openspiel:leduc_poker"):
