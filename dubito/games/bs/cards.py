@@ -36,7 +36,7 @@ def deck_card(card: object) -> Card:
         raise IllegalOutput(
             f"there is no such card in the deck; numbers are 0 to {NUMBERS - 1}, copies 0 to {COPIES - 1}"
         )
-    raise IllegalOutput(f"a play is a list of cards of the hand, and {_kind(card)} in it is no card")
+    raise IllegalOutput(f"a play is a list of cards of the hand, and {kind_of(card)} in it is no card")
 
 
 class Hand:
@@ -54,7 +54,7 @@ class Hand:
         Raises IllegalOutput if it is no list of cards of this hand, or empty.
         """
         if type(output) is not list and type(output) is not tuple:
-            raise IllegalOutput(f"a play is a list of cards, not {_kind(output)}")
+            raise IllegalOutput(f"a play is a list of cards, not {kind_of(output)}")
         if not output:
             raise IllegalOutput("nothing was played; play at least one card")
         cards, bits = [], 0
@@ -126,7 +126,7 @@ class HandView:
         return self._hand.cards[:n]
 
 
-def _kind(value: object) -> str:
+def kind_of(value: object) -> str:
     """The value's type in words: its own text could be anything."""
     return "None" if value is None else f"a value of type {type(value).__name__}"
 

@@ -94,23 +94,23 @@ def sample_game(deal: int) -> Iterator[tuple[World, Asked]]:
     chance, deck, rules = Random(deal), list(DECK), BSRules()
     chance.shuffle(deck)
     hands = [tuple(deck[first : first + NUMBERS]) for first in range(0, len(deck), NUMBERS)]
-    game = State(hands, rules.max_rounds, Random(deal))
+    state = State(hands, rules.max_rounds, Random(deal))
     books = [Notebook(seat, rules) for seat in SEATS]
     world = World(deal, tuple(hands), rules=rules)
 
     def tell(events: Sequence[GameEvent]) -> None:
         for event in events:
             for seat, book in enumerate(books):
-                book.observe(event, game.hands[seat].cards)
+                book.observe(event, state.hands[seat].cards)
 
-    tell([game.start])
-    while not game.over:
-        seat, view = game.seat, game.view()
-        output = by_chance(view, game.hands[seat].cards, chance)
-        yield world, Asked(books[seat].position(view.node, view, game.hands[seat].cards), output)
+    tell([state.start])
+    while not state.over:
+        seat, view = state.seat, state.view()
+        output = by_chance(view, state.hands[seat].cards, chance)
+        yield world, Asked(books[seat].position(view.node, view, state.hands[seat].cards), output)
         books[seat].answered(view.node, output)
         world = replace(world, moves=(*world.moves, output))
-        tell(game.apply(output))
+        tell(state.apply(output))
 
 
 def by_chance(view: View, cards: Sequence[Card], chance: Random) -> Output:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any, Final, Literal
 
 from dubito.errors import IllegalOutput
-from dubito.games.bs.cards import Hand
+from dubito.games.bs.cards import Hand, kind_of
 
 SEATS: Final = (0, 1, 2, 3)  # in turn order
 
@@ -95,8 +95,7 @@ def check(node: NodeName, output: object, hand: Hand | None) -> None:
     """Raise IllegalOutput if this is no answer to this question by whoever holds this hand."""
     if node == "bs":
         if output is not True and output is not False:
-            kind = "None" if output is None else f"a value of type {type(output).__name__}"
-            raise IllegalOutput(f"whether it is BS is answered with True or False, not with {kind}")
+            raise IllegalOutput(f"whether it is BS is answered with True or False, not with {kind_of(output)}")
     elif hand is None:
         raise IllegalOutput("this table is only looked at: nobody is asked")
     else:

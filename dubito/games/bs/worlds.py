@@ -35,21 +35,21 @@ class World:
 
         Raises IllegalOutput if a move cannot be made in this world.
         """
-        game = State(self.hands, self.rules.max_rounds, Random(self.deal))
+        state = State(self.hands, self.rules.max_rounds, Random(self.deal))
         book, saw = Notebook(seat, self.rules), list[Any]()
 
         def tell(events: Sequence[GameEvent]) -> None:
             for event in events:
-                book.observe(event, game.hands[seat].cards)
-                saw.append((event, list(game.hands[seat].cards)))
+                book.observe(event, state.hands[seat].cards)
+                saw.append((event, list(state.hands[seat].cards)))
 
-        tell([game.start])
+        tell([state.start])
         for move in self.moves:
-            if game.seat == seat:
-                book.answered(game.view().node, move)
+            if state.seat == seat:
+                book.answered(state.view().node, move)
                 saw.append(move)
-            tell(game.apply(move))
-        return book.position(game.view().node, game.view(), game.hands[seat].cards), saw
+            tell(state.apply(move))
+        return book.position(state.view().node, state.view(), state.hands[seat].cards), saw
 
 
 def another(world: World, seat: int, chance: Random) -> World | None:

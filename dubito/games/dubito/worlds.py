@@ -30,15 +30,15 @@ class World:
 
     def seen(self, position: Position) -> Position:
         """The position as the engine has it in this world; raises IllegalOutput for a move that cannot be made."""
-        game = State(self.rules, [Hand(list(hand)) for hand in self.hands])
-        book, hand = Notebook(position.seat, self.rules), game.hands[position.seat].cards
-        book.observe(game.start, hand)
+        state = State(self.rules, [Hand(list(hand)) for hand in self.hands])
+        book, hand = Notebook(position.seat, self.rules), state.hands[position.seat].cards
+        book.observe(state.start, hand)
         for move in self.moves:
-            if game.seat == position.seat:
+            if state.seat == position.seat:
                 book.turn_begins(hand)
-            for event in game.apply(move):
+            for event in state.apply(move):
                 book.observe(event, hand, move.cards)
-        return replace(book.position(position.node, game.turn_data(), hand), answers=position.answers)
+        return replace(book.position(position.node, state.turn_data(), hand), answers=position.answers)
 
 
 def another(position: Position, chance: Random) -> World:
@@ -46,20 +46,20 @@ def another(position: Position, chance: Random) -> World:
     seat, plays = position.seat, iter(position.own_plays)
     bounds = _Bounds(position)
     hands = bounds.deal(position.rules.jokers, chance)
-    game, moves = State(position.rules, [Hand(hand) for hand in hands]), list[TurnOutput]()
+    state, moves = State(position.rules, [Hand(hand) for hand in hands]), list[TurnOutput]()
     for place, event in enumerate(position.events):
         match event:
             case CardsPlayedEvent(mover, number, n):
                 if mover == seat:
                     cards = next(plays).cards
                 else:
-                    cards = bounds.shown.get(place) or tuple(chance.sample(game.hands[mover].cards, n))
-                moves.append(TurnOutput(False, None if game.number else number, cards))
+                    cards = bounds.shown.get(place) or tuple(chance.sample(state.hands[mover].cards, n))
+                moves.append(TurnOutput(False, None if state.number else number, cards))
             case DoubtResolvedEvent():
                 moves.append(TurnOutput(True))
             case _:
                 continue
-        game.apply(moves[-1], announce=False)
+        state.apply(moves[-1], announce=False)
     return World(position.rules, tuple(map(tuple, hands)), tuple(moves))
 
 
