@@ -96,8 +96,11 @@ class Recall:
     def fill(self, row: list[int], **cells: int | Sequence[int]) -> None:
         """Write into a row, by the columns' names; of a column of several numbers the first ones."""
         for name, value in cells.items():
-            numbers = (value,) if isinstance(value, int) else value
-            row[self._places[name] : self._places[name] + len(numbers)] = numbers
+            place = self._places[name]
+            if isinstance(value, int):
+                row[place] = value
+            else:
+                row[place : place + len(value)] = value
 
 
 class ChanceDraws:
@@ -136,7 +139,8 @@ class Fork(NamedTuple):
 def draw(node: str, pool: Iterable[int]) -> Fork:
     """Chance draws one of these, each as likely as it is often in there."""
     ways = Counter(pool)
-    return Fork(node, (), lambda: [(value, n / ways.total()) for value, n in sorted(ways.items()) if n])
+    total = ways.total()
+    return Fork(node, (), lambda: [(value, n / total) for value, n in sorted(ways.items()) if n])
 
 
 Stage = Generator[Fork, int, None]
@@ -215,8 +219,8 @@ class Course:
             self._ask(next(self._stage))
 
     def _ask(self, fork: Fork) -> None:
-        self.node, self.actions, self.outcomes = fork.node, fork.actions, fork.outcomes()
-        self.player = self.engine.seat if fork.actions else CHANCE
+        self.node, self.actions, outcomes = fork
+        self.player, self.outcomes = (self.engine.seat, ()) if self.actions else (CHANCE, outcomes())
 
     def steps(self, player: Player) -> list[int]:
         """The decisions, from this one on, that come to what a bot of the harness does now; it is asked once.
