@@ -307,8 +307,8 @@ class Course:
     def recall(self, seat: int) -> Pieces:
         """The information state as numbers: as much as `information` says; rows that are not there yet are 0."""
         recall = self.remembered(seat)
-        parts = {part.name: part.value(self, seat) for part in self.recalled}
-        return {"hand": by_kind(recall.dealt, self.kinds), **parts, self.rows: recall.rows}
+        parts = {part.name: [*part.value(self, seat)] for part in self.recalled}
+        return {"hand": by_kind(recall.dealt, self.kinds), **parts, self.rows: recall.rows[:]}
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """Of the pieces of `recall`."""

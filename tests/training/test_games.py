@@ -92,6 +92,16 @@ def test_the_tensor_of_dubito_has_the_sets_that_are_gone() -> None:
     assert max(after) <= len(state.course.recall(seat)["turns"])
 
 
+@cases("name", ["dubito(max_turns=8)", "dubito(moves=cards,max_turns=8)", "dubito_bs(max_rounds=2)", "dubito_defuse"])
+def test_what_is_recalled_is_the_callers_own(name: str) -> None:
+    """And is the same for a copy of the game, which reads all anew."""
+    *_, state = states(name)
+    tensor = state.information_state_tensor(0)
+    for part in state.course.recall(0).values():
+        part.clear()
+    assert state.information_state_tensor(0) == tensor == state.clone().information_state_tensor(0)
+
+
 def test_whoever_takes_the_pile_of_bs_learns_what_was_put_down() -> None:
     """Row by row of its tensor, back to where the pile began: perhaps with a card that an accuser has lost."""
     learnt, at = 0, 0
