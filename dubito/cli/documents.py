@@ -1,8 +1,6 @@
 """What the commands print with `--json`: one object each. The keys stay; new ones may join them (docs/json.md).
 
 Every rate is a share from 0 to 1, or on the game's own scale where its measure has one; money is in dollars.
-
-Results as `--json` has them: intervals, players, contenders, what models took.
 """
 
 from collections.abc import Mapping, Sequence

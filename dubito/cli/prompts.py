@@ -1,14 +1,5 @@
-"""`dubito prompts`: see what prompts say, and try them out before games are paid for.
-
-`dubito prompts lint`: advice on a prompt. No model is asked.
-
-`dubito prompts list`, `show`, `diff` and `golden`: the prompts there are, and what they say. No model is asked.
-
-`dubito prompts record`: positions from games. No model is asked.
-
-What a trial of prompts has to show, as tables.
-
-`dubito prompts test`: prompts put to a model at recorded positions, before games are paid for.
+"""`dubito prompts`: see what prompts say (list, show, diff, golden), get advice (lint), record positions of games
+(record), and put prompts to a model at them (test), before games are paid for. Only test asks a model.
 """
 
 from collections import Counter

@@ -1,6 +1,7 @@
-"""Playing some consecutive deals: the work of one process, a function of the experiment and the deals.
+"""From deals to outcomes: the work of one process, a function of the experiment and the deals' numbers.
 
-Who plays whom: every deal a function of (seed, deal number) alone (R33).
+Read `lineups` for who plays whom, a function of (seed, deal number) alone (R33); then `ChunkPlayer`, who plays them:
+`play` between hand-written bots, `game` one game with model players. A chunk is 1,000 deals that are kept together.
 """
 
 import json

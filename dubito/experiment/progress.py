@@ -1,7 +1,4 @@
-"""What a run's models do while it is played: counted by its threads, shown in the progress line.
-
-The course of a run with models: which games may begin, which have ended, and how far the run is in one sentence.
-"""
+"""How far a run with models is, and what they do meanwhile: counted by its threads, shown in the progress line."""
 
 import threading
 import time

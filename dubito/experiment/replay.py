@@ -1,8 +1,7 @@
 """A run proved: every game is played again, against the tape where models played, and compared with what is kept.
 
-A run as its folder has it, ready to be played again.
-
-With model players processes play some deals of a chunk each, from the same tape.
+With model players several processes may do so, each some deals of a chunk at a time, from the same tape. Here too: the
+lies of a run, for which its games are played again.
 """
 
 from collections import Counter

@@ -1,6 +1,5 @@
-"""A config made an experiment: its game, rules, bots and settings found and checked.
-
-The model players of an experiment, checked before the start: settings, prompts, keys, prices, fallbacks.
+"""A config made an experiment, all of it checked before the start: its game, rules, bots and their settings; of model
+players also prompts, keys, prices and fallbacks.
 """
 
 import inspect

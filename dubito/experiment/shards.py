@@ -1,6 +1,5 @@
-"""Shards: a run cut at chunk borders into parts, each played apart into a folder of its own, and joined again.
-
-The shards of a run made the run that one machine would have made.
+"""Shards: a run cut at chunk borders, each played apart into a folder of its own, and joined again into the run that
+one machine would have made.
 """
 
 import re

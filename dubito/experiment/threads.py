@@ -1,8 +1,7 @@
 """A chunk with model players: its games in threads around plain synchronous code, many in flight.
 
-The outcome does not depend on how many: a draw comes from the game, not from the order of calls.
-
-The queue of games that wait to be played, and of those put back, each until its time has come.
+The outcome does not depend on how many: a draw comes from the game, not from the order of calls. The threads take
+games from a queue: those that wait to be played, and those put back, each until its time has come.
 """
 
 import threading

@@ -1,13 +1,10 @@
 """Chunks in order, from this process or from the workers of any executor; the results are the same.
 
-A chunk as work for any executor: a text goes out to a worker, bytes come back.
+To a worker goes a text, the job, and which deals it is to play; bytes come back. It finds game and bots where it runs:
+code does not travel, its digests do, and a worker that has other bytes refuses the run.
 
-A worker finds game and bots where it runs: code does not travel, its digests do. A worker that has other bytes
-refuses the run.
-
-Dask as who plays chunks: a cluster that is there already, or one of this machine for as long as a run is played.
-
-Chunks are its tasks: when a worker dies, Dask gives what it had to another, and one that joins is given some.
+Executors are processes of our own, or Dask: a cluster that is there already, or one of this machine for as long as a
+run is played. When one of its workers dies, Dask gives what it had to another, and one that joins is given some.
 """
 
 import json

@@ -1,6 +1,6 @@
 """A small game written out: every history, and the information states that they make for each seat.
 
-A strategy as a table: for every information state, how probable each legal action is.
+A strategy is a table on them: for every information state, how probable each legal action is.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,8 +1,7 @@
-"""One page a bot: how it plays, where it does well, and, if a model plays it, how its decisions went.
+"""The pages on bots: one a bot, and two on all of them.
 
-How the bots play: how often they bluff, are caught, doubt, and how their games end.
-
-Who sits beside whom, and what that does: maps by previous and next player, and how far rates vary with them.
+A bot's page: where it does well and, if a model plays it, how its decisions went. Strategy: habits, lies, how games
+end. Neighbours: who sits beside whom, and how far rates vary with that.
 """
 
 from collections.abc import Callable, Sequence

@@ -1,6 +1,6 @@
 """The overview: who is best and how sure that is, at what cost, and what the run was.
 
-The answer of a run in words, computed from its figures and no surer than their intervals (ranking.py).
+Its first words are the run's answer, computed from its figures and no surer than their intervals (`ranking.py`).
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -1,8 +1,5 @@
-"""The tables of a run's results that its pages and a terminal both show, from the same sums.
-
-Games of two as tables and a map: first against second, every pair, and who profits from going first.
-
-What model players were asked, and what it took: as tables.
+"""The tables of a run's results that its pages and a terminal both show, from the same sums: the ranking, contenders,
+bounds, games of two (with a map of who is first and who second), and what model players were asked and took.
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -1,6 +1,7 @@
-"""A table as data: shown on a page, written as CSV and as JSON, always from the same values.
+"""What pages are made of, as plain data that templates draw.
 
-What pages are made of beside tables: sections, words, facts, charts and maps. Plain data, drawn by the templates.
+A table is shown on a page, written as CSV and as JSON, always from the same values. Beside tables: sections, words,
+facts, charts and maps.
 """
 
 import csv

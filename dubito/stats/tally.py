@@ -1,9 +1,8 @@
-"""What a run adds up: integer sums, so that chunks merge exactly and in any grouping.
+"""A game as it ended, in numbers (R31), and what a run adds up of its games.
 
-Measures are counted in units of 1/scale. Means and intervals are made from these sums at the last moment
+`Outcome` is a game, kept as one packed row. `Tally` is the sums, integers, so that chunks merge exactly and in any
+grouping; measures are counted in units of 1/scale. Means and intervals are made from these sums at the last moment
 (`rates.py`, `ranking.py`).
-
-The outcome of one game, in numbers: what a run stores of it, one packed row (R31).
 """
 
 import json

@@ -1,8 +1,7 @@
 """The folder of a run: `manifest.yaml`, `run.db`, `all_games.yaml`. Nothing of another run is overwritten.
 
-A run as one file, to be replayed on another machine: a zip of manifest, run.db and counts. No code is in it.
-
-Where runs lie: the folders below a folder that hold one, the latest, and the one that was meant.
+Also a run as one file, to be replayed on another machine: a zip of these three, with no code in it; and where runs lie:
+those below a folder, the latest, the one that was meant.
 """
 
 import os

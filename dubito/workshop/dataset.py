@@ -1,6 +1,5 @@
-"""A run as a dataset: Parquet files of its games and of its models' decisions, with a card that says what they hold.
-
-The card of a dataset: a README in the form that Hugging Face reads, with every column explained.
+"""A run as a dataset: Parquet files of its games and of its models' decisions, with a card that explains every column
+in the form that Hugging Face reads.
 """
 
 import json
