@@ -185,7 +185,6 @@ WORDS_LEFT = {  # lines in rooms that serve every game; this list only shrinks
     "game/words.py": 3,
     "llm/answers.py": 2,
     "llm/pace.py": 7,
-    "report/bots.py": 1,
     "report/games.py": 4,
     "show/story.py": 1,
     "store/model_log.py": 2,
