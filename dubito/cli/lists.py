@@ -15,21 +15,55 @@ from typing import TYPE_CHECKING
 
 import click
 
+from dubito.cli.main import Listing
 from dubito.cli.options import game_option, json_option
 from dubito.cli.output import note, print_document, say, table
 from dubito.errors import one_line
 from dubito.game import Family, Game
-from dubito.game.find import Registry, find_bots, find_families, find_games
+from dubito.game.find import Registry, find_bots, find_families, find_game, find_games
 
 if TYPE_CHECKING:
     from dubito.cli.documents import BotsObject, GamesObject
 
 
-@click.command()
+@click.group(cls=Listing, invoke_without_command=True)
 @click.option("--openspiel", is_flag=True, help="OpenSpiel's games, and why some of them cannot be played here.")
 @json_option
-def games(openspiel: bool, as_json: bool) -> None:
-    """List the games: name, seats, and what each is."""
+@click.pass_context
+def games(context: click.Context, openspiel: bool, as_json: bool) -> None:
+    """List the games: name, seats, and what each is; or check one of your own."""
+    if context.invoked_subcommand is None:
+        _list_games(openspiel, as_json)
+
+
+@games.command()
+@click.argument("game", metavar="NAME|FOLDER")
+@click.option("--quick", is_flag=True, help="Start no other process: leave out runs, their replay and models.")
+def check(game: str, quick: bool) -> int:
+    """Say what is wrong with a game: a line a flaw, with the file to mend.
+
+    Its bots play some of its games. Tried on them are its rules, its endings and records, what its facts, prompts and
+    words say, and whether a seat is told what it cannot know. A line that begins with `look` may be meant so.
+    """
+    from dubito.game.flaws import flaws_of  # late: most who list games check none
+    from dubito.workshop.conformance import flaws_in
+    from dubito.workshop.subject import Flaw, Subject
+
+    folder = Path(game)
+    here, name = (folder.resolve().parents[1], folder.resolve().name) if folder.is_dir() else (Path.cwd(), game)
+    checked = find_game(name, here, flawed=True)
+    subject = Subject(checked, here)
+    found = [Flaw(subject.main, flaw) for flaw in flaws_of(checked)] or flaws_in(subject, quick)
+    sure = 0
+    for flaw in found:
+        say(f"{'' if flaw.sure else 'look: '}{flaw.file}: {flaw.sentence}")
+        sure += flaw.sure
+    if not sure:
+        say(f"{checked.name} keeps to all that was tried, in {len(subject.deals)} games.")
+    return 1 if sure else 0
+
+
+def _list_games(openspiel: bool, as_json: bool) -> None:
     families = find_families(Path.cwd())
     if as_json:
         print_document(_games_object(families, openspiel))

@@ -64,8 +64,11 @@ _FILES: Final = ("game.py", "spec.py")  # that say what the game is; the second 
 _LOADED: Final[dict[str, str]] = {}  # packages of the user's, with the digest of what was imported
 
 
-def find_game(name: str, working_directory: Path) -> Game:
-    """The game of that name; raises UsageError with the nearest one, or with what is wrong with its package."""
+def find_game(name: str, working_directory: Path, flawed: bool = False) -> Game:
+    """The game of that name; raises UsageError with the nearest one, or with what is wrong with its package.
+
+    A `flawed` one is given too, for whoever tells all of its flaws.
+    """
     folders = {folder.name: folder for folder in _folders(working_directory)}
     first, colon, member = name.partition(":")
     if first not in folders:
@@ -73,7 +76,7 @@ def find_game(name: str, working_directory: Path) -> Game:
         if members := _members_named(first.partition("(")[0], working_directory):
             hint = f"did you mean {one_line(repr(members[0] + first.removeprefix(members[0].partition(':')[2])), 80)}?"
         raise UsageError(f"there is no game {one_line(repr(first), 60)}: {hint}")
-    found = _load_game(folders[first])
+    found = _load_game(folders[first], flawed)
     if isinstance(found, Game):
         if colon:
             raise UsageError(f"there is no game {one_line(repr(name), 60)}: {first} is one game, and has no colon")
@@ -142,7 +145,7 @@ def _folders(working_directory: Path) -> Iterator[Path]:
                 yield folder
 
 
-def _load_game(folder: Path) -> Game | Family:
+def _load_game(folder: Path, flawed: bool = False) -> Game | Family:
     if folder.parent == _OWN:
         file = folder / _FILES[0]
         module = import_module(f"dubito.games.{folder.name}.game")
@@ -154,7 +157,7 @@ def _load_game(folder: Path) -> Game | Family:
         raise UsageError(f"{one_line(str(file))} defines no game: it needs `GAME = Game(...)` of dubito.game")
     if game.name != folder.name:
         raise UsageError(f"{one_line(str(file))}: the game is named {game.name!r}: name it as its folder")
-    if isinstance(game, Game) and folder.parent != _OWN:
+    if isinstance(game, Game) and not flawed and folder.parent != _OWN:
         for flaw in flaws_of(game):
             raise UsageError(f"{one_line(str(file))}: {flaw}")
     return game

@@ -1,0 +1,470 @@
+"""What a game keeps to, tried on games that are played: what `dubito games check` says, a line a flaw.
+
+Each probe is a function of the game under check. What the code of a game, a bot or a prompt raises meanwhile is a
+flaw too, in the file where it was raised. Whether a seat is told what it cannot know is tried in leaks.py.
+"""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from dataclasses import is_dataclass
+from random import Random
+from statistics import mean
+from tempfile import TemporaryDirectory
+from traceback import extract_tb
+from typing import Any, Final
+
+from dubito.errors import BotError, DubitoError, IllegalOutput, UsageError, one_line
+from dubito.game import GameEvent, Whole
+from dubito.game.flaws import flaws_of_ending
+from dubito.game.record import records_of, whole_game
+from dubito.game.words import words_of
+from dubito.llm.prompts import Prompt, load_prompt
+from dubito.show.session import Session, moves_at, of_record
+from dubito.stats.tally import outcome_of, unpack
+from dubito.workshop.leaks import leaks, stale_cards
+from dubito.workshop.subject import DEALS, Flaw, Subject
+
+_APART: Final = 0.2  # of a measure's mean from what it is said to be if all are alike, from which on that is suspect
+_WON: Final = re.compile(r"\b(won|wins?|winner)\b")
+_LOST: Final = re.compile(r"\b(lost|loss|loses?|loser)\b")
+_WINS: Final = re.compile(r"Player(\d+)Z (?:wins|won|has won)\b")
+_NO_OUTPUTS: Final[tuple[Any, ...]] = (
+    None,
+    7,
+    -1,
+    1.0,
+    "?",
+    b"x",
+    [],
+    (),
+    {},
+    [None],
+    [[]],
+    [1.0],
+    ["7"],
+    object(),
+    range(3),
+)
+_NO_POSITIONS: Final = ("", "null", "[]", "{}", "7", '{"seat": "x", "node": 1}')
+
+
+Probe = Callable[[Subject], Iterator[Flaw]]
+
+
+def flaws_in(subject: Subject, quick: bool = False) -> Iterator[Flaw]:
+    """What is found wrong, the first faults first: where games do not end, or are not sound, no more is tried of them.
+
+    A `quick` check starts no other process.
+    """
+    told = set[Flaw]()
+    for probes in (_FIRST, _THEN, (leaks,), () if quick else (_runs,)):
+        for probe in probes:
+            for flaw in _tried(subject, probe):
+                if flaw not in told:
+                    told.add(flaw)
+                    yield flaw
+        if any(flaw.sure for flaw in told):
+            return
+
+
+def _tried(subject: Subject, probe: Probe) -> Iterator[Flaw]:
+    """What a probe finds, and what is raised meanwhile."""
+    try:
+        yield from probe(subject)
+    except BotError as error:
+        bot = subject.registry.bots.get(error.bot)
+        yield Flaw(subject.shown(bot.file) if bot else subject.main, str(error))
+    except DubitoError as error:
+        yield Flaw(subject.main, str(error))
+    except Exception as error:  # foreign code
+        yield _raised(subject, error)
+
+
+def _raised(subject: Subject, error: Exception) -> Flaw:
+    """The last line of the game's own that was run."""
+    own = [frame for frame in extract_tb(error.__traceback__) if frame.filename.startswith(str(subject.folder))]
+    what = one_line(f"{type(error).__name__}: {error}", 200)
+    if not own:
+        return Flaw(subject.main, f"what it gives cannot be used: {what}")
+    return Flaw(subject.shown(own[-1].filename), f"{own[-1].name} raises {what} (line {own[-1].lineno})")
+
+
+def _bots(subject: Subject) -> Iterator[Flaw]:
+    registry, folder = subject.registry, f"bots/manual/{subject.game.folder}"
+    for broken in registry.broken:
+        yield Flaw(subject.shown(broken.file), broken.reason)
+    if not registry.hand_written():
+        yield Flaw(subject.main, f"no bot plays it: put one into {folder}")
+    elif subject.game.fallback not in registry.bots:
+        yield Flaw(subject.main, f"fallback names {subject.game.fallback}, which is no bot in {folder}")
+    for bot in registry.hand_written():
+        file = subject.shown(bot.file)
+        if bot.summary == "(no docstring)":
+            yield Flaw(file, f"{bot.name} has no docstring: its first line is what `dubito bots` says of it")
+        if not bot.repeatable:
+            yield Flaw(file, f"{bot.name} draws from outside self.rng: its games cannot be played again")
+        if bot.missing:
+            yield Flaw(file, f"{bot.name} does not answer {', '.join(bot.missing)}")
+
+
+def _endings(subject: Subject) -> Iterator[Flaw]:
+    """Every game comes to its end; what stops one is raised, after what may have misled a bot."""
+    yield from stale_cards(subject)
+    assert subject.outputs
+
+
+def _whole_games(subject: Subject) -> Iterator[Flaw]:
+    for deal, seats in subject.deals:
+        state, turns = subject.state(deal, seats), 0
+        if not isinstance(state.start, GameEvent):
+            yield Flaw(subject.main, "start is no GameEvent: it is what bots observe before the first move")
+        for output in subject.outputs[deal, seats]:
+            if not (type(state.seat) is int and 0 <= state.seat < seats):
+                yield Flaw(subject.main, f"seat is {state.seat!r} in a game of {seats} seats")
+            if not (type(state.turns_played) is int and state.turns_played >= turns):
+                yield Flaw(subject.main, f"turns_played is {state.turns_played!r} after it was {turns}")
+            turns = state.turns_played
+            if not subject.game.walk:
+                yield from _asked(subject, state.view(), output)
+            for event in state.apply(output):
+                yield from _event(subject, event, seats)
+        if not _refuses(state, output):
+            yield Flaw(subject.main, "apply takes a move after the game is over: raise IllegalOutput")
+        for flaw in flaws_of_ending(state.ending(), subject.game.results, seats):
+            yield Flaw(subject.main, flaw)
+        if state.ending() != state.ending():
+            yield Flaw(subject.main, "ending() says something else when it is asked again")
+
+
+def _asked(subject: Subject, view: Any, output: Any) -> Iterator[Flaw]:
+    names = [node.name for node in subject.game.nodes]
+    if getattr(view, "node", None) not in names:
+        yield Flaw(
+            subject.main, f"view().node is {getattr(view, 'node', None)!r}, which is none of nodes ({', '.join(names)})"
+        )
+    why = view.why_illegal(output)
+    if why is not None:
+        yield Flaw(subject.main, f"view().why_illegal says {why!r} of a move that apply takes")
+
+
+def _event(subject: Subject, event: Any, seats: int) -> Iterator[Flaw]:
+    name = type(event).__name__
+    if not isinstance(event, GameEvent):
+        yield Flaw(subject.main, f"apply gives {name}, which is no GameEvent")
+        return
+    for fact in ("only", "leaves"):
+        if (seat := getattr(event, fact)) not in (None, *range(seats)):
+            yield Flaw(subject.main, f"{name}.{fact} is {seat!r} in a game of {seats} seats")
+    if is_dataclass(event) and not type(event).__dataclass_params__.frozen:
+        yield Flaw(subject.main, f"{name} can be changed by whoever observes it: make it frozen")
+
+
+def _refuses(state: Any, output: Any) -> bool:
+    try:
+        state.apply(output)
+    except IllegalOutput:
+        return True
+    return False
+
+
+class _Hostile:
+    """An output whose code is not to be run."""
+
+    def __eq__(self, other: object) -> bool:
+        raise RuntimeError("the output was compared")
+
+    def __hash__(self) -> int:
+        raise RuntimeError("the output was hashed")
+
+
+def _refusals(subject: Subject) -> Iterator[Flaw]:
+    """What is no output of any game is refused, and changes nothing."""
+    numbers = any(isinstance(node.answer, Whole) for node in subject.game.nodes)
+    wrong = [each for each in _NO_OUTPUTS if not (numbers and type(each) is int and each >= 0)]
+    for deal, seats in subject.deals[::DEALS]:
+        state = subject.state(deal, seats)
+        for output in subject.outputs[deal, seats]:
+            for each in (*wrong, _Hostile()):
+                before, shown = _at(subject, state), one_line(repr(each), 40) if type(each) is not _Hostile else "one"
+                try:
+                    state.apply(each)
+                except IllegalOutput:
+                    if _at(subject, state) != before:
+                        yield Flaw(subject.main, f"apply refuses {shown}, but has changed the state by then")
+                except Exception as error:  # foreign code
+                    what = one_line(f"{type(error).__name__}: {error}", 100)
+                    yield Flaw(
+                        subject.main,
+                        f"apply raises {what}, for the output {shown}: look at its type first, and raise IllegalOutput",
+                    )
+                    return
+                else:
+                    yield Flaw(subject.main, f"apply takes {shown} for a move: raise IllegalOutput")
+                    return
+            state.apply(output)
+
+
+def _at(subject: Subject, state: Any) -> tuple[Any, ...]:
+    return state.seat, state.over, state.turns_played, json.dumps(subject.game.deal_to_json(state))
+
+
+def _silence(subject: Subject) -> Iterator[Flaw]:
+    """With `announce` off no event is made, and the game is the same one."""
+    for deal, seats in subject.deals:
+        quiet, told = subject.state(deal, seats), subject.state(deal, seats)
+        for output in subject.outputs[deal, seats]:
+            quiet.apply(output, False)
+            told.apply(output)
+        if quiet.over != told.over or quiet.ending() != told.ending():
+            yield Flaw(subject.main, "the game goes another way where apply is called with announce=False")
+
+
+def _repeats(subject: Subject) -> Iterator[Flaw]:
+    """A deal, its outputs as JSON, and its record give the same game again."""
+    game = subject.game
+    for deal, seats in subject.deals:
+        state, again = subject.state(deal, seats), subject.state(deal, seats)
+        dealt = _as_json(game.deal_to_json(state))
+        if dealt is None:
+            yield Flaw(subject.main, "deal_to_json gives what JSON has no word for: give lists, numbers and texts")
+            return
+        if dealt != _as_json(game.deal_to_json(again)):
+            yield Flaw(subject.main, "deal gives another game from the same stream: draw from `chance` alone")
+            return
+        for output in subject.outputs[deal, seats]:
+            kept = _as_json(game.output_to_json(output))
+            if kept is None:
+                yield Flaw(subject.main, f"output_to_json gives what JSON has no word for: {one_line(repr(output))}")
+                return
+            copy = state.copy_of(output)
+            if isinstance(output, list | dict | set) and copy is output:
+                yield Flaw(subject.main, "copy_of gives back the very output, which its bot may change later")
+            state.apply(copy)
+            try:
+                again.apply(game.output_from_json(json.loads(kept)))
+            except IllegalOutput as error:
+                yield Flaw(subject.main, f"output_from_json makes an illegal output of {one_line(kept, 60)}: {error}")
+                return
+        if not again.over or state.ending() != again.ending():
+            yield Flaw(subject.main, "the same deal and the same outputs, read from JSON, come to another ending")
+
+
+def _as_json(value: Any) -> str | None:
+    try:
+        return json.dumps(value)
+    except (TypeError, ValueError):
+        return None
+
+
+def _records(subject: Subject) -> Iterator[Flaw]:
+    """A saved game is told again, to its end."""
+    records, rules = records_of(subject.game), subject.game.rules().model_dump()
+    for deal, seats in subject.deals[::DEALS]:
+        table = subject.table(deal, seats)
+        names = [entrant.name for entrant in table.entrants]
+        session = Session(subject.game, table.state, names.__getitem__, moves_at(table), table=table, rules=rules)
+        turns = sum(1 for _ in session)
+        kept = records.load(records.dump(session.record(names, 0, deal, None)))
+        again = of_record(subject.game, kept, names.__getitem__)
+        with whole_game(again.state):
+            if sum(1 for _ in again) != turns:
+                yield Flaw(subject.main, "a saved game has another number of moves when it is told again")
+
+
+def _results(subject: Subject) -> Iterator[Flaw]:
+    """Outcomes are kept and read again; the measures come near to what they are said to be if all are alike."""
+    results = subject.game.results
+    shares = defaultdict[tuple[str, int], list[float]](list)
+    for deal, seats in subject.deals:
+        table = subject.table(deal, seats)
+        for output in subject.outputs[deal, seats]:
+            table.state.apply(output)
+        outcome = outcome_of(table.state, [*range(seats)], None, table.fallback_turns)
+        if unpack(outcome.pack(), results) != outcome:
+            yield Flaw(subject.main, "an ending is not the same when it was kept and read again")
+        for measured in outcome.measured(results):
+            for measure, value in zip(results.measures, measured, strict=True):
+                shares[measure.key, seats].append(value / measure.scale)
+    yield from _order(subject)
+    for (key, seats), found in shares.items():
+        least, most = results.measure(key).span or (0.0, 1.0)
+        said, came = results.equal_share(seats).get(key), least + mean(found) * (most - least)
+        if said is not None and abs(came - said) > _APART * (most - least):
+            what = f"{key} is {came:.2f} on average at {seats} seats, but equal_share says {said:.2f}"
+            turned = "is the order of buckets, or bucket, turned round?"
+            yield Flaw(subject.main, f"results: {what}: {turned}", sure=False)
+
+
+def _order(subject: Subject) -> Iterator[Flaw]:
+    """A bucket that is called a win is worth more than a loss, and who is said to win has come to the most."""
+    results, measure = subject.game.results, subject.game.results.measures[0]
+    won, lost = ([place for place, name in enumerate(results.endings) if word.search(name)] for word in (_WON, _LOST))
+    if not measure.count and any(measure.values[win] < measure.values[loss] for win in won for loss in lost):
+        what = f"{results.endings[won[0]]} is worth less than {results.endings[lost[0]]}"
+        yield Flaw(subject.main, f"results: by measure {measure.key} {what}: are its values turned round?", sure=False)
+    for deal, seats in subject.deals:
+        state = subject.state(deal, seats)
+        teller = words_of(subject.game).Teller(state, "Player{}Z".format)
+        for output in subject.outputs[deal, seats]:
+            mover = state.seat
+            teller.moved(mover, output, state.apply(output))
+        ending = state.ending()
+        came = [
+            results.measured(results.bucket(mark, ending.capped), [*counts, 0])[0]
+            for mark, counts in zip(ending.marks, ending.counts, strict=True)
+        ]
+        winners = {int(seat) for seat in _WINS.findall(teller.ending()[0])}
+        if winners and max(came) > min(came[seat] for seat in winners):
+            what = f"seat {min(winners)}, which wins by the words of deal {deal}, comes to less than another"
+            yield Flaw(subject.main, f"results: {what} by measure {measure.key}: is bucket turned round?", sure=False)
+            return
+
+
+def _examples(subject: Subject) -> Iterator[Flaw]:
+    """The facts of example positions, and positions as files."""
+    game, file = subject.game, subject.file("facts.py")
+    if game.module("facts") is None:
+        return
+    keys = dict[str, set[str]]()
+    for node in game.nodes:
+        position = game.facts.example_position(node.name)
+        if position.node != node.name:
+            yield Flaw(file, f"example_position({node.name!r}) is a position at node {position.node!r}")
+        facts = game.facts.facts(position)
+        keys[node.name] = {*facts}
+        if _as_json(facts) is None:
+            yield Flaw(file, f"facts gives what JSON has no word for at node {node.name}")
+        if unknown := sorted({*game.facts.steady_facts()} - {*facts}):
+            yield Flaw(file, f"steady_facts names {', '.join(unknown)}, which facts has not at node {node.name}")
+    if len({*map(frozenset, keys.values())}) > 1:
+        yield Flaw(file, "facts has other keys at one node than at another: give every key at each, None where unused")
+    for text in _NO_POSITIONS:
+        try:
+            game.facts.from_json(text)
+        except UsageError:
+            continue
+        except Exception as error:  # foreign code
+            yield Flaw(file, f"from_json raises {type(error).__name__} for the file {text!r}: raise UsageError")
+        else:
+            yield Flaw(file, f"from_json takes the file {text!r} for a position: raise UsageError")
+        return
+
+
+def _positions(subject: Subject) -> Iterator[Flaw]:
+    """The facts of positions that were met: steady ones stay, and a position that was a file is the same."""
+    game, file = subject.game, subject.file("facts.py")
+    if game.module("facts") is None:
+        return
+    for recorded in subject.positions:
+        steady = dict[tuple[int, str], Any]()
+        for position in (one.position for one in recorded):
+            facts = game.facts.facts(position)
+            for name in {*game.facts.steady_facts()} & {*facts}:
+                if steady.setdefault((position.seat, name), facts[name]) != facts[name]:
+                    yield Flaw(file, f"steady_facts names {name}, which changes while a seat plays")
+            text = game.facts.to_json(position)
+            if game.facts.to_json(game.facts.from_json(text)) != text:
+                yield Flaw(file, f"a position at node {position.node} is another one when it was a file")
+
+
+def _prompts(subject: Subject) -> Iterator[Flaw]:
+    """Every prompt tells of every position that was met."""
+    if subject.game.module("facts") is None:
+        return
+    for name in subject.prompts:
+        try:
+            prompt = load_prompt(name, subject.here, subject.game)
+        except DubitoError as error:
+            yield Flaw(f"prompts/{subject.game.folder}/{name}", str(error))
+            continue
+        yield from _rendered(subject, prompt)
+
+
+def _rendered(subject: Subject, prompt: Prompt) -> Iterator[Flaw]:
+    for position in (one.position for recorded in subject.positions for one in recorded):
+        try:
+            prompt.render(position)
+        except DubitoError as error:
+            yield Flaw(subject.shown(prompt.folder), str(error))
+            return
+
+
+def _words(subject: Subject) -> Iterator[Flaw]:
+    """The game in words, from its rules to its end."""
+    words, file, rules = words_of(subject.game), subject.file("words.py"), subject.game.rules()
+    for deal, seats in subject.deals:
+        state = subject.state(deal, seats)
+        said: list[Any] = [*words.rules(rules, seats), words.in_short(rules), words.sentence(state.start, str)]
+        teller = words.Teller(state, str)
+        for output in subject.outputs[deal, seats]:
+            seat = state.seat
+            said += [teller.holds(seat), *words.sees(state, seat, str), words.keys(state)]
+            events = state.apply(output)
+            said += [words.to_me(words.sentence(event, str)) for event in events]
+            said += [line.said for line in teller.moved(seat, output, events)]
+            said += [panel.title for panel in teller.panels()]
+        ending = teller.ending()
+        if not ending:
+            yield Flaw(file, "Teller.ending() is empty: begin with how the game ended, in a sentence")
+        wrong = next((each for each in [*said, *ending] if not isinstance(each, str)), None)
+        if wrong is not None:
+            yield Flaw(file, f"it says {one_line(repr(wrong), 60)}, which is no text")
+
+
+def _stand_ins(subject: Subject) -> Iterator[Flaw]:
+    """Each stand-in's policy has an answer to what the prompts say."""
+    module = subject.game.module("stand_in", before="house")
+    if module is None or not subject.prompts:
+        return
+    prompt = load_prompt(subject.prompts[0], subject.here, subject.game)
+    file = subject.shown(str(getattr(module, "__file__", "") or subject.folder / "stand_in.py"))
+    for name, policy in module.MODELS.items():
+        for position in (one.position for recorded in subject.positions[:2] for one in recorded):
+            answer = policy(str(prompt.render(position)), Random(0))
+            if not hasattr(answer, "keys") or "answer" not in answer:
+                yield Flaw(file, f"MODELS: {name} gives {one_line(repr(answer), 60)}, without an `answer`")
+                break
+
+
+def _runs(subject: Subject) -> Iterator[Flaw]:
+    """Other processes play the same games; models of the house play it by its prompts, and their run is proved."""
+    name, least = subject.game.name, str(subject.game.seats[0])
+    with TemporaryDirectory() as folder:
+        said = [
+            _dubito(subject, seed, "run", "--game", name, "--games", "12", "--output", folder + seed) for seed in "12"
+        ]
+        digests = [re.findall("^results digest: (.*)", each.stdout, re.MULTILINE) for each in said]
+        if failed := next((each for each in said if each.returncode), None):
+            yield Flaw(subject.main, f"`dubito run` says: {one_line(failed.stderr)}")
+        elif digests[0] != digests[1]:
+            yield Flaw(
+                subject.main, "two processes play the same deals differently: a draw from outside, or a set's order"
+            )
+        if subject.prompts:
+            models = ",".join(f"house:house-random@{prompt}" for prompt in subject.prompts[:3])
+            games = str(4 * len(subject.prompts[:3]))
+            flags = ("--game", name, "--contenders", models, "--games", games, "--table-sizes", least)
+            for words in (("run", *flags, "--output", f"{folder}/models"), ("replay", f"{folder}/models")):
+                if (each := _dubito(subject, "1", *words)).returncode:
+                    file = f"prompts/{subject.game.folder}"
+                    yield Flaw(file, f"`dubito {words[0]}` with {models} says: {one_line(each.stderr)}")
+                    return
+
+
+def _dubito(subject: Subject, seed: str, *words: str) -> "subprocess.CompletedProcess[str]":
+    """A command in a process of its own, in which sets have the order of this seed."""
+    environment = os.environ | {"PYTHONHASHSEED": seed}
+    command = [sys.executable, "-m", "dubito", *words]
+    return subprocess.run(command, cwd=subject.here, env=environment, capture_output=True, text=True)  # noqa: S603, our own command
+
+
+_FIRST: Final[tuple[Probe, ...]] = (_bots, _endings)
+_THEN: Final[tuple[Probe, ...]] = (
+    *(_whole_games, _refusals, _silence, _repeats, _records, _results),
+    *(_examples, _positions, _prompts, _words, _stand_ins),
+)

@@ -1,0 +1,264 @@
+"""Whether a seat is told what it cannot know, tried on any game: one deal beside another that the seat observed alike.
+
+The other deal comes from the same stream of chance with one of its draws turned, so that it differs from the first in
+as little as it can; the seat holds the same cards in both. Both games are then played by the same outputs, or by those
+that another seat plays with the other card that it holds there. For as long as the seat observed the same events, what
+it sees, what it holds and what a prompt may say must be the same. Where an event differs and nothing else that the seat
+sees does, the event may be telling what is hidden; where hidden cards are shown in the end it differs too, so such a
+flaw is not sure.
+
+A game that says its own worlds (`world_pairs` of its module `workshop`) is held to these as well.
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+from random import Random
+from typing import Any, Final
+
+from dubito.errors import BotError, IllegalOutput, UsageError, one_line
+from dubito.game import GameEvent
+from dubito.game.streams import DealStreams
+from dubito.game.table import step
+from dubito.workshop.recordings import part
+from dubito.workshop.subject import Flaw, Subject
+
+_DRAWS: Final = 120  # of a game's first draws of chance: those that may be turned
+_WORLDS: Final = 10  # beside each deal, at most
+_DEEP: Final = 6  # levels at which what a bot is given is looked at
+
+
+class _Turned(Random):
+    """A stream with one of its draws turned to another value."""
+
+    def __init__(self, stream: Random, turned: int) -> None:
+        super().__init__()
+        self.setstate(stream.getstate())
+        self.drawn, self._turned = 0, turned
+
+    def _randbelow(self, n: int) -> int:
+        """Under every draw of a whole number, a shuffle or a sample."""
+        value, place = Random._randbelow(self, n), self.drawn  # type: ignore[attr-defined]
+        self.drawn += 1
+        return (value + 1) % n if place == self._turned else int(value)
+
+
+@dataclass
+class _World:
+    """A game that is played beside another, as one seat has it."""
+
+    subject: Subject
+    seat: int
+    state: Any
+    notebook: Any
+
+    def held(self, seat: int) -> Any:
+        """What a seat holds, as plain values."""
+        return picture(self.state.cards(seat, DealStreams(0, 0).seat(seat)))
+
+    def observe(self, events: list[GameEvent]) -> list[Any]:
+        """Of these events those that the seat observes, as plain values."""
+        told = [event for event in events if event.only in (None, self.seat)]
+        if self.notebook is not None:
+            for event in told:
+                self.notebook.observe(event, self.state.cards(self.seat, DealStreams(0, 0).seat(self.seat)))
+        return [{type(event).__name__: picture(event)} for event in told]
+
+    def facts(self) -> Any:
+        """What a prompt may say at the seat's move; None where no prompt tells of the game."""
+        if self.notebook is None:
+            return None
+        view, facts = self.state.view(), self.subject.game.facts
+        cards = self.state.cards(self.seat, DealStreams(0, 0).seat(self.seat))
+        return picture(facts.facts(self.notebook.position(view.node, view, cards)))
+
+
+def picture(value: Any, deep: int = _DEEP) -> Any:
+    """What a bot is given, as plain values that can be compared: of an object its public attributes."""
+    if value is None or isinstance(value, bool | int | float | str | bytes):
+        return value
+    if deep == 0 or isinstance(value, Random):
+        return type(value).__name__
+    if isinstance(value, dict):
+        return {str(key): picture(each, deep - 1) for key, each in value.items()}
+    if isinstance(value, set | frozenset):
+        return sorted((picture(each, deep - 1) for each in value), key=repr)
+    if isinstance(value, list | tuple | range):
+        return [picture(each, deep - 1) for each in value]
+    if hasattr(value, "__iter__") and hasattr(value, "__len__"):
+        return [picture(each, deep - 1) for each in value]
+    seen = {name: _attribute(value, name) for name in dir(value) if not name.startswith("_")}
+    return {name: picture(each, deep - 1) for name, each in seen.items() if not callable(each)}
+
+
+def _attribute(value: Any, name: str) -> Any:
+    try:
+        return getattr(value, name)
+    except Exception as error:  # foreign code
+        return type(error).__name__
+
+
+def leaks(subject: Subject) -> Iterator[Flaw]:
+    """What one seat or another is told that it cannot know, each thing once."""
+    told = set[tuple[str, str]]()
+    pairs = part(subject.game, "world_pairs", None)
+    worlds = 0
+    for (deal, seats), outputs in subject.outputs.items():
+        for seat, turned in islice(_worlds(subject, deal, seats), _WORLDS):
+            worlds += 1
+            for flaw, fact in _in_two_worlds(subject, deal, seats, seat, turned, outputs):
+                if (flaw.file, fact) not in told and (flaw.sure or pairs is None):
+                    told.add((flaw.file, fact))
+                    yield flaw
+    if not worlds and any(_hands_differ(subject, deal, seats) for deal, seats in subject.deals):
+        what = "no seat holds the same cards in two deals that differ: does cards() show what others hold?"
+        yield Flaw(subject.main, what, sure=False)
+    for one, other in pairs() if pairs else ():
+        if found := _difference(*(picture(subject.game.facts.facts(position)) for position in (one, other))):
+            yield Flaw(subject.file("facts.py"), f"facts() shows what its seat cannot know: {found}")
+            return
+
+
+def _hands_differ(subject: Subject, deal: int, seats: int) -> bool:
+    """Whether some seat holds something else where some draw is turned."""
+    hands = [[_dealt(subject, deal, seats, 0, turned).held(seat) for seat in range(seats)] for turned in range(-1, 12)]
+    return any(hand != hands[0] for hand in hands)
+
+
+def stale_cards(subject: Subject) -> Iterator[Flaw]:
+    """A bot is given its `self.cards` once, before its first move: what it has then must show what it holds now.
+
+    Looked at until the first bot fails: it may have been misled by that.
+    """
+    for deal, seats in subject.deals:
+        table, failed = subject.table(deal, seats), False
+        while not (table.state.over or failed):
+            try:
+                step(table)
+            except BotError:
+                failed = True
+            for seat, player in enumerate(table.players):
+                now = table.state.cards(seat, DealStreams(0, deal).seat(seat))
+                if player and (found := _difference(picture(player.cards), picture(now))):
+                    what = f"{found} after turn {table.state.turns_played}: give an object that looks at the state"
+                    yield Flaw(subject.main, f"cards() gives what a seat held before, not what it holds now: {what}")
+                    return
+        if failed:
+            return
+
+
+def _worlds(subject: Subject, deal: int, seats: int) -> Iterator[tuple[int, int]]:
+    """Draws to turn, each with a seat that holds the same cards then, though another seat does not."""
+    chance, dealt = Random(deal), _dealt(subject, deal, seats, 0, -1)
+    for turned in chance.sample(range(_DRAWS), _DRAWS):
+        other = _dealt(subject, deal, seats, 0, turned)
+        alike = [seat for seat in range(seats) if dealt.held(seat) == other.held(seat)]
+        if alike and len(alike) < seats:
+            yield chance.choice(alike), turned
+
+
+def _in_two_worlds(
+    subject: Subject, deal: int, seats: int, seat: int, turned: int, outputs: list[Any]
+) -> Iterator[tuple[Flaw, str]]:
+    """What the seat is told differently in a deal and in one like it, with the fact that tells."""
+    one = _dealt(subject, deal, seats, seat, -1)
+    other = _dealt(subject, deal, seats, seat, turned)
+    if one.held(seat) != other.held(seat) or one.state.seat != other.state.seat:
+        return
+    suspect = _difference(one.observe([one.state.start]), other.observe([other.state.start]))
+    for output in outputs:
+        mover = one.state.seat
+        if mover == seat:
+            if one.held(seat) != other.held(seat):  # it came to hold other cards: so it was shown
+                return
+            found = [*_at_its_move(one, other, suspect)]
+            yield from found
+            if found or suspect:
+                return
+        events = _both_moved(one, other, output)
+        if events is None or one.state.seat != other.state.seat or one.state.over:
+            return
+        if mover == seat and one.notebook is not None:
+            for world in (one, other):
+                world.notebook.answered(one.subject.game.nodes[0].name, output)
+        suspect = suspect or _difference(one.observe(events[0]), other.observe(events[1]))
+
+
+def _dealt(subject: Subject, deal: int, seats: int, seat: int, turned: int) -> _World:
+    game = subject.game
+    state = game.deal(game.rules(), seats, _Turned(DealStreams(0, deal).deck(), turned))
+    knows = game.module("facts") is not None and not game.walk
+    return _World(subject, seat, state, game.facts.Notebook(seat, game.rules()) if knows else None)
+
+
+def _at_its_move(one: _World, other: _World, suspect: str) -> Iterator[tuple[Flaw, str]]:
+    """What differs where it is the seat's move, after it observed the same events but for a `suspect` one."""
+    main, facts = one.subject.main, one.subject.file("facts.py")
+    sees = _difference(picture(one.state.view()), picture(other.state.view()))
+    says = _difference(one.facts(), other.facts())
+    if suspect:
+        if not sees:
+            fact = suspect.partition(":")[0]
+            what = f"an event tells seat {one.seat} of what differs elsewhere, and nothing that it sees does: {suspect}"
+            yield Flaw(main, what, sure=False), fact
+        return
+    alike = f"differs for seat {one.seat} between two deals that it observed alike"
+    for what, found, file in (("view()", sees, main), ("facts()", says, facts)):
+        if found:
+            yield (
+                Flaw(file, f"{what} shows what its seat cannot know: {found} {alike}"),
+                what + found.partition(":")[0],
+            )
+
+
+def _both_moved(one: _World, other: _World, output: Any) -> tuple[list[GameEvent], list[GameEvent]] | None:
+    """The events of this move in both worlds; None where the other world has no move like it."""
+    mover = one.state.seat
+    gone, come = (Counter(_leaves(world.held(mover))) for world in (one, other))
+    try:
+        its_own = _exchanged(one.subject, output, gone - come, come - gone) if mover != one.seat else output
+        there = [*other.state.apply(other.state.copy_of(its_own))]
+    except (IllegalOutput, UsageError):
+        return None
+    return [*one.state.apply(one.state.copy_of(output))], there
+
+
+def _exchanged(subject: Subject, output: Any, gone: Counter[Any], come: Counter[Any]) -> Any:
+    """The output with what its seat does not hold there exchanged for what it holds instead."""
+    instead = [*come.elements()]
+
+    def exchanged(value: Any) -> Any:
+        if isinstance(value, list):
+            return [exchanged(each) for each in value]
+        if isinstance(value, dict):
+            return {key: exchanged(each) for key, each in value.items()}
+        if type(value) is not bool and gone[value] and instead:
+            gone[value] -= 1
+            return instead.pop(0)
+        return value
+
+    return subject.game.output_from_json(exchanged(subject.game.output_to_json(output)))
+
+
+def _leaves(value: Any) -> Iterator[Any]:
+    if isinstance(value, dict):
+        value = [*value.values()]
+    if isinstance(value, list):
+        for each in value:
+            yield from _leaves(each)
+    else:
+        yield value
+
+
+def _difference(one: Any, other: Any, where: str = "") -> str:
+    """The first thing that differs, `hand: [1, 2] or [1, 3]`; empty where nothing does."""
+    if one == other:
+        return ""
+    if isinstance(one, dict) and isinstance(other, dict) and one.keys() == other.keys():
+        name = next(name for name in one if one[name] != other[name])
+        return _difference(one[name], other[name], f"{where}.{name}" if where else str(name))
+    if isinstance(one, list) and isinstance(other, list) and len(one) == len(other) and isinstance(one[0], dict | list):
+        place = next(place for place in range(len(one)) if one[place] != other[place])
+        return _difference(one[place], other[place], where)
+    return f"{where or 'it'}: {one_line(repr(one), 60)} or {one_line(repr(other), 60)}"

@@ -1,0 +1,106 @@
+"""A game under check: its package, its bots, and the games of theirs that everything is tried on."""
+
+import os
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from dubito.errors import one_line
+from dubito.game import Game
+from dubito.game.find import Registry, find_bots
+from dubito.game.streams import DealStreams
+from dubito.game.table import Entrant, GameCode, Table, step
+from dubito.llm.prompts import prompt_names
+from dubito.workshop.recordings import Origin, RecordedPosition, recorded_positions
+
+DEALS: Final = 6  # that are played with the fewest at the table, and with the most
+POSITIONS: Final = 40  # of a game that prompts are tried on, or a few more
+MOVES: Final = 5_000  # after which a game is taken for one that never ends
+
+
+class Flaw(NamedTuple):
+    """What is wrong, and the file to mend."""
+
+    file: str
+    sentence: str
+    sure: bool = True  # False: it may be meant so
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A game under check, in the folder where it was found."""
+
+    game: Game
+    here: Path
+
+    @cached_property
+    def registry(self) -> Registry:
+        """The game's bots."""
+        return find_bots(self.here, self.game.name)
+
+    @cached_property
+    def folder(self) -> Path:
+        """The game's package."""
+        package = sys.modules.get(self.game.package)
+        return Path(package.__path__[0]) if package else self.here / "games" / self.game.folder
+
+    def file(self, name: str) -> str:
+        """A file of the package, as it is told."""
+        return self.shown(self.folder / name)
+
+    def shown(self, path: Path | str) -> str:
+        """A path from where the game was looked for."""
+        return one_line(os.path.relpath(path, self.here))
+
+    @property
+    def main(self) -> str:
+        """Where the game is defined."""
+        return self.file("game.py" if (self.folder / "game.py").is_file() else "spec.py")
+
+    def state(self, deal: int, seats: int) -> Any:
+        """A game just dealt."""
+        return self.game.deal(self.game.rules(), seats, DealStreams(0, deal).deck())
+
+    def table(self, deal: int, seats: int) -> Table:
+        """The same with the game's own bots at the table, in each deal another choice of them."""
+        bots = self.registry.hand_written()
+        places = [bots[(deal + 3 * seat) % len(bots)] for seat in range(seats)]
+        entrants = [Entrant(bot.name, bot.cls) for bot in places]
+        return Table(self.state(deal, seats), entrants, DealStreams(0, deal), deal=deal, number=deal)
+
+    @cached_property
+    def deals(self) -> list[tuple[int, int]]:
+        """The deals that are played, each with its seats."""
+        return [(deal, seats) for seats in sorted({*self.game.seats}) for deal in range(DEALS)]
+
+    @cached_property
+    def outputs(self) -> dict[tuple[int, int], list[Any]]:
+        """The outputs of each game of `deals`; raises BotError or GameError where one does not come to its end."""
+        return {(deal, seats): [*self._outputs(deal, seats)] for deal, seats in self.deals}
+
+    def _outputs(self, deal: int, seats: int) -> Iterator[Any]:
+        with GameCode(self.game, deal, deal) as code:
+            table = self.table(deal, seats)
+            code.state = table.state
+            for _ in range(MOVES):
+                if table.state.over:
+                    return
+                yield step(table, announce=True)[0]
+        raise code.fault(f"the game has not ended after {MOVES:,} moves: give it a cap, and say so by Ending.capped")
+
+    @cached_property
+    def positions(self) -> list[list[RecordedPosition]]:
+        """The questions of some games, at most so many of each; raises what the game's notebooks raise."""
+        games = [
+            recorded_positions(self.table(deal, seats), Origin(None, 0, deal, deal), self.game, self.game.rules())
+            for deal, seats in self.deals[::3]
+        ]
+        return [game[:: max(1, len(game) // POSITIONS)] for game in games]
+
+    @cached_property
+    def prompts(self) -> list[str]:
+        """The names of the game's prompts."""
+        return prompt_names(self.here, self.game)

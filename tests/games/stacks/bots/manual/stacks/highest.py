@@ -1,0 +1,10 @@
+"""Highest, a bot for Stacks."""
+
+from games.stacks.game import StacksBot, View
+
+
+class Highest(StacksBot):
+    """Lays its highest card."""
+
+    def lay(self, view: View) -> list[int]:
+        return [max(self.cards.held)]

@@ -1,0 +1,155 @@
+"""Stacks: lay a card face down, draw another unseen; the highest stack wins after three rounds."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from random import Random
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict
+
+from dubito.errors import IllegalOutput
+from dubito.game import Cards, Ending, Game, GameEvent, Measure, Node, Player, Results
+
+ROUNDS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class DealEvent(GameEvent):
+    """Each seat holds three cards."""
+
+
+@dataclass(frozen=True, slots=True)
+class LaidEvent(GameEvent):
+    """A seat laid a card face down."""
+
+    seat: int
+
+
+@dataclass(frozen=True, slots=True)
+class DrawnEvent(GameEvent):
+    """The card that a seat drew, which it alone sees."""
+
+    card: int
+    only: int | None
+
+
+class Hand:
+    """What a seat holds now."""
+
+    def __init__(self, look: Callable[[], list[int]]) -> None:
+        self._look = look
+
+    @property
+    def held(self) -> tuple[int, ...]:
+        return tuple(self._look())
+
+
+class View:
+    """What the seat to move sees beside its hand."""
+
+    node = "lay"
+
+    def __init__(self, state: "State") -> None:
+        self._state = state
+        self.heights = tuple(map(len, state.stacks))
+
+    def why_illegal(self, output: object) -> str | None:
+        if type(output) is not list or len(output) != 1 or type(output[0]) is not int:
+            return "lay a list of one card"
+        return None if output[0] in self._state.hands[self._state.seat] else "that card is not in the hand"
+
+
+class State:
+    """A game between two turns."""
+
+    def __init__(self, deck: Sequence[int], seats: int) -> None:
+        self.deck = list(deck)
+        self.hands = [[self.deck.pop() for _ in range(3)] for _ in range(seats)]
+        self.stacks: list[list[int]] = [[] for _ in range(seats)]
+        self.start, self.dealt = DealEvent(), tuple(deck)
+        self.turns_played = 0
+
+    @property
+    def seat(self) -> int:
+        return self.turns_played % len(self.hands)
+
+    @property
+    def over(self) -> bool:
+        return self.turns_played == ROUNDS * len(self.hands)
+
+    def view(self) -> View:
+        return View(self)
+
+    def cards(self, seat: int, streams: object) -> Hand:
+        return Hand(lambda: self.hands[seat])
+
+    def apply(self, output: Any, announce: bool = True) -> list[GameEvent]:
+        if self.over:
+            raise IllegalOutput("the game is over")
+        if why := self.view().why_illegal(output):
+            raise IllegalOutput(why)
+        seat, drawn = self.seat, self.deck.pop()
+        self.hands[seat].remove(output[0])
+        self.stacks[seat].append(output[0])
+        self.hands[seat].append(drawn)
+        self.turns_played += 1
+        return [LaidEvent(seat), DrawnEvent(drawn, seat)] if announce else []
+
+    def copy_of(self, output: list[int]) -> list[int]:
+        return list(output)
+
+    def ending(self) -> Ending:
+        heights = [sum(stack) for stack in self.stacks]
+        marks = [int(height == max(heights)) for height in heights]
+        return Ending(False, (self.turns_played,), marks, [(height,) for height in heights])
+
+
+class StacksBot(Player):
+    """The base of bots."""
+
+    def lay(self, view: View) -> list[int]:
+        raise NotImplementedError
+
+    def play(self, view: View) -> list[int]:
+        return self.lay(view)
+
+
+class Rules(BaseModel):
+    """There is nothing to vary."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+def deal(rules: Rules, seats: int, chance: Random) -> State:
+    deck = [1, 2, 3, 4, 5, 6] * 4
+    chance.shuffle(deck)
+    return State(deck, seats)
+
+
+GAME = Game(
+    name="stacks",
+    summary="Stacks: the highest of the stacks that nobody sees",
+    rules=Rules,
+    seats=(2, 3),
+    lineup="uniform",
+    base=StacksBot,
+    base_path="games.stacks.game.StacksBot",
+    fallback="Lowest",
+    nodes=(Node("lay", "lay", Cards((1, 2, 3, 4, 5, 6))),),
+    results=Results(
+        buckets=("wins", "losses"),
+        endings=("win", "loss"),
+        bucket=lambda mark, capped: 1 - mark,
+        measures=(Measure("won", "won", "Wins", (1, 0)),),
+        headline=("won",),
+        equal_share=lambda seats: {"won": 1 / seats},
+        game_counts=("turns",),
+        seat_counts=("height",),
+    ),
+    deal=deal,
+    deal_to_json=lambda state: {"deck": list(state.dealt)},
+    output_to_json=lambda output: output,
+    output_from_json=lambda output: output,
+    output_of=lambda node, answer, cards: answer,
+    package=__package__,
+)

@@ -1,0 +1,299 @@
+"""`dubito games check` finds what is planted in a sound game, and finds nothing in a sound one."""
+
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+from dubito.game import Game
+from tests.cli.kit import REPO, Said, Shell
+from tests.conftest import few
+from tests.games.kit import EVERY_GAME, GAMES, write_kuhn
+
+STACKS = REPO / "tests" / "games" / "stacks"
+GAME, FACTS, WORDS, STAND_IN = (f"games/stacks/{name}.py" for name in ("game", "facts", "words", "stand_in"))
+BOT, PROMPT = "bots/manual/stacks/highest.py", "prompts/stacks/plain/user.jinja"
+
+LEAKS = {  # file, what stands there, what is planted, what is said of which file
+    "a view with another's hand": (
+        GAME,
+        "self.heights = tuple(map(len, state.stacks))",
+        "self.heights = tuple(map(len, state.stacks))\n        self.next_hand = list(state.hands[state.seat - 1])",
+        "games/stacks/game.py: view() shows what its seat cannot know: next_hand: [",
+    ),
+    "a fact from another's hand": (
+        FACTS,
+        "return Position(self._seat, node, cards.held, view.heights,",
+        "return Position(self._seat, node, cards.held, tuple(view._state.stacks[0]),",
+        "games/stacks/facts.py: facts() shows what its seat cannot know: heights: [",
+    ),
+    "a public event with a hidden card": (
+        GAME,
+        "DrawnEvent(drawn, seat)]",
+        "DrawnEvent(drawn, None)]",
+        "look: games/stacks/game.py: an event tells seat ",
+    ),
+    "what is laid, told to all": (
+        GAME,
+        "[LaidEvent(seat), ",
+        "[LaidEvent(seat * 10 + output[0]), ",
+        "look: games/stacks/game.py: an event tells seat ",
+    ),
+    "cards of all": (
+        GAME,
+        "return Hand(lambda: self.hands[seat])",
+        "hand: Any = Hand(lambda: self.hands[seat])\n        hand.all = self.hands\n        return hand",
+        "look: games/stacks/game.py: no seat holds the same cards in two deals that differ: does cards() show what ",
+    ),
+    "stale cards": (
+        GAME,
+        "Hand(lambda: self.hands[seat])",
+        "Hand(lambda held=tuple(self.hands[seat]): held)",
+        "games/stacks/game.py: cards() gives what a seat held before, not what it holds now: held: [",
+    ),
+}
+RESULTS = {
+    "buckets turned round": (GAME, "1 - mark", "mark", "look: games/stacks/game.py: results: "),
+    "values turned round": (GAME, "(1, 0)", "(0, 1)", "look: games/stacks/game.py: results: by measure won win is w"),
+    "another ending when asked again": (
+        GAME,
+        "heights = [sum(stack) for stack in self.stacks]",
+        "heights = [sum(stack) for stack in self.stacks]\n        self.stacks[0].append(1)",
+        "games/stacks/game.py: ending() says something else when it is asked again",
+    ),
+    "a negative mark": (GAME, "marks = [int(", "marks = [-int(", "ending() has -1, but marks and counts are whole"),
+    "too many counts": (
+        GAME,
+        "[(height,) for",
+        "[(height, 1) for",
+        "ending() has 2 counts of seat 0, but seats count 1",
+    ),
+    "a bucket that there is not": (
+        GAME,
+        "1 - mark",
+        "2 - mark",
+        "results: bucket is 2 for the mark 0, but buckets has 2",
+    ),
+    "values too short": (GAME, "(1, 0)", "(1,)", "game.py: results: measure won has 1 values for 2 buckets"),
+    "an unknown headline": (GAME, '("won",)', '("one",)', "game.py: results: headline names 'one', which is none of"),
+    "a forgotten package": (GAME, "package=__package__,", "", "game.py: package does not say where its modules are"),
+}
+MOVES = {
+    "an unknown node": (GAME, 'node = "lay"', 'node = "put"', "view().node is 'put', which is none of nodes (lay)"),
+    "a game that never ends": (
+        GAME,
+        "return self.turns_played == ROUNDS",
+        "return self.turns_played == -ROUNDS",
+        "game.py: ",
+    ),
+    "a state changed by what is refused": (
+        GAME,
+        "            raise IllegalOutput(why)",
+        "            self.turns_played += 1\n            raise IllegalOutput(why)",
+        "games/stacks/game.py: apply refuses None, but has changed the state by then",
+    ),
+    "an output's own code": (
+        GAME,
+        "type(output) is not list or",
+        "output != [7] and",
+        "game.py: apply raises TypeError: ",
+    ),
+    "a move after the end": (
+        GAME,
+        'if self.over:\n            raise IllegalOutput("the game is over")',
+        "if self.over:\n            return []",
+        "games/stacks/game.py: apply takes a move after the game is over: raise IllegalOutput",
+    ),
+    "chance from elsewhere": (
+        GAME,
+        "chance.shuffle(deck)",
+        "Random().shuffle(deck)",
+        "games/stacks/game.py: deal gives another game from the same stream: draw from `chance` alone",
+    ),
+    "another game in silence": (
+        GAME,
+        "self.hands[seat].append(drawn)",
+        "self.hands[seat].append(drawn if announce else 1)",
+        "games/stacks/game.py: ",
+    ),
+    "the bot's own list": (
+        GAME,
+        "return list(output)",
+        "return output",
+        "copy_of gives back the very output",
+    ),
+    "a deal that is no JSON": (GAME, '"deck": list(', '"deck": set(', "deal_to_json gives what JSON has no word for"),
+    "an output that is no JSON": (
+        GAME,
+        "output_to_json=lambda output: output",
+        "output_to_json=lambda output: {*output}",
+        "games/stacks/game.py: output_to_json gives what JSON has no word for: [",
+    ),
+    "an output that is another when read": (
+        GAME,
+        "output_from_json=lambda output: output",
+        "output_from_json=lambda output: output[:0]",
+        "games/stacks/game.py: output_from_json makes an illegal output of [",
+    ),
+    "an event that can be changed": (
+        GAME,
+        "@dataclass(frozen=True, slots=True)\nclass LaidEvent",
+        "@dataclass\nclass LaidEvent",
+        "games/stacks/game.py: LaidEvent can be changed by whoever observes it: make it frozen",
+    ),
+    "an event for a seat that there is not": (
+        GAME,
+        "DrawnEvent(drawn, seat)",
+        "DrawnEvent(drawn, 9)",
+        "only is 9 in a game",
+    ),
+    "a rule that the view does not know": (
+        GAME,
+        'return None if output[0] in self._state.hands[self._state.seat] else "that card is not in the hand"',
+        'return None if output[0] in self._state.hands[0] else "that card is not in the hand"',
+        "failed in game ",
+    ),
+}
+TEXTS = {
+    "facts that raise": (
+        FACTS,
+        '"held": list(position.held)',
+        '"held": list(position.hold)',
+        "facts raises Attribute",
+    ),
+    "an example that raises": (
+        FACTS,
+        'Position(1, "lay",',
+        "Position(",
+        "example_position raises TypeE",
+    ),
+    "an example at another node": (
+        FACTS,
+        'Position(1, "lay",',
+        'Position(1, "put",',
+        "games/stacks/facts.py: example_position('lay') is a position at node 'put'",
+    ),
+    "a steady fact that changes": (
+        FACTS,
+        '{"seat"}',
+        '{"seat", "laid"}',
+        "steady_facts names laid, which ch",
+    ),
+    "a steady fact that there is not": (
+        FACTS,
+        '{"seat"}',
+        '{"rules"}',
+        "steady_facts names rules, which",
+    ),
+    "a file that is read to no end": (
+        FACTS,
+        "except (ValueError, TypeError, KeyError):",
+        "except ValueError:",
+        "games/stacks/facts.py: from_json raises TypeError for the file 'null': raise UsageError",
+    ),
+    "a position lost in its file": (
+        FACTS,
+        'tuple(said["drawn"]), laid)',
+        'tuple(said["drawn"]), 0)',
+        "games/stacks/facts.py: a position at node lay is another one when it was a file",
+    ),
+    "a notebook that raises": (FACTS, "event.card)", "event.cards)", "facts.py: observe raises AttributeError: "),
+    "words that raise": (
+        WORDS,
+        "a {output[0]}",
+        "a {output[1]}",
+        "words.py: moved raises IndexError: ",
+    ),
+    "a word that is no text": (WORDS, 'return " ".join(map(str, ', "return list(map(str, ", "words.py: it says ["),
+    "a stand-in that raises": (
+        STAND_IN,
+        "held[0]",
+        "held[99]",
+        "stand_in.py: lowest raises IndexError: ",
+    ),
+    "a stand-in without an answer": (
+        STAND_IN,
+        '"answer"',
+        '"reply"',
+        "stand_in.py: MODELS: house-lowest gives ",
+    ),
+    "a prompt that names no fact": (PROMPT, "heights", "hights", "prompts/stacks/plain"),
+    "a bot that breaks the rules": (BOT, "max(self.cards.held)", "9", "bots/manual/stacks/highest.py: Highest ("),
+    "a bot without a word": (
+        BOT,
+        '"""Lays its highest card."""',
+        "",
+        "bots/manual/stacks/highest.py: Highest has",
+    ),
+    "no such fallback": (
+        GAME,
+        'fallback="Lowest"',
+        'fallback="Low"',
+        "game.py: fallback names Low, which is no",
+    ),
+}
+PLANTED = {name: case for cases in (LEAKS, RESULTS, MOVES, TEXTS) for name, case in cases.items()}
+
+
+@pytest.fixture
+def stacks(shell: Shell) -> None:
+    """A sound game in the working directory."""
+    shutil.copytree(STACKS, Path.cwd(), dirs_exist_ok=True)
+
+
+@pytest.mark.usefixtures("stacks")
+@pytest.mark.parametrize(("file", "old", "new", "sentence"), PLANTED.values(), ids=PLANTED)
+def test_what_is_planted_is_found(shell: Shell, file: str, old: str, new: str, sentence: str) -> None:
+    text = Path(file).read_text()
+    assert text.count(old) == 1
+    Path(file).write_text(text.replace(old, new))
+    said = shell("games", "check", "stacks", "--quick")
+    assert sentence in said.out, said
+    assert "keeps to all" not in said.out or sentence.startswith(("look: ", "results: by"))
+
+
+def checked(shell: Shell, name: str, *flags: str) -> Said:
+    said = shell("games", "check", name, *flags)
+    assert said.code == 0, said
+    assert re.fullmatch(r".* keeps to all that was tried, in \d+ games\.\n", said.out)
+    return said
+
+
+@pytest.mark.parametrize("name", few(EVERY_GAME, [name for name in EVERY_GAME if name not in ("bs", "dubito")]))
+def test_nothing_is_found_in_a_game_of_the_house(shell: Shell, name: str) -> None:
+    checked(shell, name, "--quick")
+
+
+@pytest.mark.usefixtures("stacks")
+def test_nothing_is_found_in_a_sound_game_by_its_folder(shell: Shell, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Runs of other processes and of models included, from another folder."""
+    elsewhere = tmp_path_factory.mktemp("elsewhere")
+    shutil.move(Path("games"), elsewhere)
+    shutil.move(Path("bots"), elsewhere)
+    shutil.move(Path("prompts"), elsewhere)
+    checked(shell, str(elsewhere / "games" / "stacks"))
+
+
+def test_nothing_is_found_in_the_game_of_the_guide(shell: Shell) -> None:
+    write_kuhn(Path.cwd())
+    checked(shell, "kuhn", "--quick")
+
+
+@pytest.mark.usefixtures("stacks")
+@pytest.mark.at_length
+def test_what_no_file_shows_is_found_by_other_processes(shell: Shell) -> None:
+    game = Path(GAME)
+    game.write_text(game.read_text().replace("chance.shuffle(deck)", "deck.sort(key=lambda card: hash(str(card)))"))
+    said = shell("games", "check", "stacks")
+    assert (said.code, "two processes play the same deals differently" in said.out) == (1, True)
+
+
+def test_a_game_that_there_is_not_is_one_sentence(shell: Shell) -> None:
+    said = shell("games", "check", "stack")
+    assert (said.code, said.out, said.err.count("\n")) == (2, "", 1)
+
+
+def test_games_are_listed_as_before(shell: Shell) -> None:
+    assert shell("games").out.startswith("3 games")
+    assert isinstance(GAMES["dubito"], Game)
