@@ -1,16 +1,17 @@
-"""Files that people write: text, and YAML that is refused where YAML itself would settle something in silence.
-
-What people write in files and flags, checked by pydantic.
+"""Files that people write, read as text and as YAML, which is refused where YAML itself would settle something in
+silence; what they say in files and flags, checked by pydantic; and files of ours, written whole.
 """
 
+import os
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
 import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from dubito.errors import UsageError, one_line
+from dubito.errors import RunStopped, UsageError, one_line
 
 LARGEST: Final = 16 << 20  # characters of a file that is read whole: the longest saved game takes a sixteenth
 _LARGEST_YAML: Final = 4 << 20  # characters: it is read slowly, and the manifest of a thousand models takes one million
@@ -58,6 +59,21 @@ def check_is_file(path: Path) -> None:
     real = path.resolve()  # of a shell's own pipe, as in `<(...)`, there is none
     if real.exists() and not real.is_file() and not real.is_dir():
         raise UsageError(f"cannot read {one_line(str(path))}: it is a pipe or a device; save it as a file")
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write a file in one piece: it is there complete, or not at all. Raises RunStopped."""
+    draft = path.with_name(path.name + ".part")
+    try:
+        with draft.open("w", encoding="utf-8", newline="\n") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        draft.replace(path)
+    except OSError as error:
+        with suppress(OSError):
+            draft.unlink()
+        raise RunStopped(f"cannot write {path}: {error.strerror}") from None
 
 
 def read_yaml(path: Path) -> Any:

@@ -11,12 +11,12 @@ import click
 
 from dubito.cli.output import PlainVoice, Voice, note, say
 from dubito.errors import RunStopped, UsageError, one_line
+from dubito.files import write_whole
 from dubito.game import Game
 from dubito.game.record import Forfeit, records_of
 from dubito.game.words import forfeit_in_words, question_in_words, words_of
 from dubito.show.company import Thought
 from dubito.show.session import Moment, Session
-from dubito.store.folder import write_whole
 
 
 class Narrator:

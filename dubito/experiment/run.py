@@ -17,6 +17,7 @@ from dubito.experiment.resolve import CallOptions, model_specs
 from dubito.experiment.stored import compared, opened_run
 from dubito.experiment.threads import ThreadedChunks
 from dubito.experiment.workers import Crew, Stop, joined, play_chunks
+from dubito.files import write_whole
 from dubito.game import Game
 from dubito.game.find import Registry
 from dubito.llm.request import Interrupted
@@ -199,6 +200,6 @@ def _found_in(db: RunDb, experiment: Experiment, folder: Path, registry: Registr
 
 
 def _publish(run: Played) -> None:
-    run_folder.write_whole(
+    write_whole(
         run.folder / run_folder.RESULTS, run_folder.to_yaml(all_games(run.tally, run.experiment.names, run.game))
     )

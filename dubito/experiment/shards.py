@@ -15,6 +15,7 @@ from dubito.errors import RunStopped, UsageError, one_line
 from dubito.experiment.experiment import Experiment, Shard
 from dubito.experiment.play import DEALS, chunk_numbers, first_game_of
 from dubito.experiment.stored import Run, opened_run
+from dubito.files import write_whole
 from dubito.game.find import Registry, source_of
 from dubito.stats.ranking import all_games
 from dubito.stats.tally import Tally, kept_tally
@@ -145,8 +146,8 @@ def _write_run(folder: Path, shards: Sequence[Run]) -> None:
         sums["complete"] = complete.to_json()
     merge_into(folder / run_folder.DATABASE, [run.db.path for run in shards], sums)
     counts = all_games(everything, first.names, first.game)
-    run_folder.write_whole(folder / run_folder.RESULTS, run_folder.to_yaml(counts))
-    run_folder.write_whole(folder / run_folder.MANIFEST, run_folder.to_yaml(_manifest(shards)))
+    write_whole(folder / run_folder.RESULTS, run_folder.to_yaml(counts))
+    write_whole(folder / run_folder.MANIFEST, run_folder.to_yaml(_manifest(shards)))
     RunLog(folder)("merged", shards=[str(run.folder) for run in shards])
 
 

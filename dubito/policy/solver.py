@@ -13,9 +13,9 @@ from threading import get_ident
 from typing import Any, Final
 
 from dubito.errors import RunStopped, UsageError, one_line, suggestion
+from dubito.files import write_whole
 from dubito.policy.tree import LIMIT, PolicyTable, Tree, why_incomplete
 from dubito.policy.values import nash_conv
-from dubito.store.folder import write_whole
 
 ITERATIONS: Final = 1_000  # Kuhn and Leduc poker and small liar's dice are below a nash_conv of 0.001 with it
 _FORMAT: Final = 1

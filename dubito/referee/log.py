@@ -19,11 +19,11 @@ from typing import Annotated, Any, Final
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError
 
 from dubito.errors import UsageError, one_line
+from dubito.files import write_whole
 from dubito.referee.match import Strike, TableSeat
 from dubito.referee.plan import Pairing, Seeds, pairings, seats
 from dubito.referee.rules import LAST
 from dubito.referee.table import Times
-from dubito.store.folder import write_whole
 
 MANIFEST: Final = "tournament.json"
 SECRET: Final = "secret"  # noqa: S105, a name of a file

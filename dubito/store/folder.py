@@ -19,7 +19,7 @@ from typing import Any, Final
 import yaml
 
 from dubito.errors import RunStopped, UsageError, nearest_first, one_line
-from dubito.files import Missing, Unreadable, check_is_file, read_yaml
+from dubito.files import Missing, Unreadable, check_is_file, read_yaml, write_whole
 from dubito.store.lock import LOCK, drafting
 from dubito.store.run_db import RunDb, reading
 
@@ -56,21 +56,6 @@ def _is_simple(content: object) -> bool:
     if isinstance(content, list | tuple):
         return all(map(_is_simple, content))
     return not isinstance(content, str) or _SIMPLE(content) is not None
-
-
-def write_whole(path: Path, text: str) -> None:
-    """Write a file in one piece: it is there complete, or not at all. Raises RunStopped."""
-    draft = path.with_name(path.name + ".part")
-    try:
-        with draft.open("w", encoding="utf-8", newline="\n") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        draft.replace(path)
-    except OSError as error:
-        with suppress(OSError):
-            draft.unlink()
-        raise RunStopped(f"cannot write {path}: {error.strerror}") from None
 
 
 def games_kept(folder: Path, manifest: Mapping[str, Any]) -> int | None:

@@ -12,6 +12,7 @@ from typing import Any, Final, Literal
 from pydantic import TypeAdapter, ValidationError
 
 from dubito.errors import RunStopped, UsageError, listed, one_line
+from dubito.files import write_whole
 from dubito.game import Ending, Game, Results
 from dubito.game.find import DUBITO, find_game
 from dubito.game.record import Strict, game_named, records_of, whole_game
@@ -20,7 +21,6 @@ from dubito.show.company import as_sentence
 from dubito.show.person import GUEST, seat_of_guest
 from dubito.show.session import of_record
 from dubito.show.story import won_by
-from dubito.store.folder import write_whole
 
 MADE: Final = "%Y-%m-%d-%H%M%S"  # how the name of a table's record begins: when it was dealt, in UTC
 _JUST_WON: Final = ("won", "win")  # what a game calls a win of which there is one kind

@@ -21,7 +21,7 @@ from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 from starlette.exceptions import HTTPException
 
 from dubito.errors import DubitoError, RunStopped, UsageError, one_line, suggestion
-from dubito.files import fault
+from dubito.files import fault, write_whole
 from dubito.game import Bool, Cards, Choice, Game, PlayerKind
 from dubito.game.find import DUBITO
 from dubito.game.record import Strict, records_of
@@ -29,7 +29,6 @@ from dubito.game.words import Option, Panel, names_to, options_of, wanted
 from dubito.show.company import Opponent, Opponents, as_sentence, trouble
 from dubito.show.person import SEEDS, Setup, Sitting, seat_person, set_up
 from dubito.show.session import Moment
-from dubito.store.folder import write_whole
 from dubito.web.saved import MADE, Summaries
 
 

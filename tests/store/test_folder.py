@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dubito.errors import RunStopped, UsageError
-from dubito.store.folder import DATABASE, MANIFEST, begin, games_kept, to_yaml, write_whole
+from dubito.files import write_whole
+from dubito.store.folder import DATABASE, MANIFEST, begin, games_kept, to_yaml
 from dubito.store.lock import LOCK, claimed, is_claimed
 from dubito.store.run_db import Chunk
 
