@@ -22,6 +22,7 @@ from dubito.game.seating import Player as Player
 from dubito.game.seating import Seating as Seating
 from dubito.game.seating import fallback_for as fallback_for
 from dubito.game.seating import make_player as make_player
+from dubito.game.speech import why_not_said
 from dubito.game.streams import SeatStreams
 
 if TYPE_CHECKING:
@@ -123,7 +124,18 @@ class Shares:
     options: tuple[str, ...]
 
 
-Answer = Bool | Choice | Whole | Cards | Shares
+@dataclass(frozen=True, slots=True)
+class Text:
+    """An answer that is said: one line of characters that everybody can see (the rule stands in game/speech.py)."""
+
+    most: int  # characters
+
+    def why_not(self, said: object) -> str | None:
+        """Why this cannot be said; None if it can. The game's `apply` refuses what cannot, as it does other outputs."""
+        return why_not_said(said, self.most)
+
+
+Answer = Bool | Choice | Whole | Cards | Shares | Text
 
 
 STATED: Final = "p_bluff"  # what a stated probability is called in answers, tables and files

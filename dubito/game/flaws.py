@@ -9,7 +9,7 @@ from importlib.util import find_spec
 from typing import Any, get_args
 
 from dubito.errors import one_line
-from dubito.game import Answer, Ending, Game, LineupKind, Node, Player, Results
+from dubito.game import Answer, Ending, Game, LineupKind, Node, Player, Results, Text
 
 
 def flaws_of(game: Game) -> Iterator[str]:
@@ -61,6 +61,8 @@ def _of_nodes(game: Game) -> Iterator[str]:
         if isinstance(node, Node):
             if not isinstance(node.answer, Answer):
                 yield f"node {node.name}: its answer is {_shown(node.answer)}, no kind of answer of dubito.game"
+            if isinstance(node.answer, Text) and not (type(node.answer.most) is int and 10 <= node.answer.most <= 4000):
+                yield f"node {node.name}: Text(most={_shown(node.answer.most)}) is to be from 10 to 4000 characters"
             if not (game.walk or game.base is Player or callable(getattr(game.base, node.method, None))):
                 yield f"node {node.name}: {game.base.__name__} has no method {node.method}()"
 

@@ -10,7 +10,7 @@ from functools import cache
 from typing import Any, Final, Protocol
 
 from dubito.errors import UsageError, one_line
-from dubito.game import Bool, Cards, Choice, Game, GameEvent, Node, State
+from dubito.game import Bool, Cards, Choice, Game, GameEvent, Node, State, Text
 from dubito.game.streams import DealStreams
 
 Label = Callable[[int], str]  # names a seat in a sentence
@@ -95,6 +95,8 @@ class Words:
             f"{' '.join(kinds)} `rules` tells the rules, `hand` what you see, `log` what happened; Ctrl-D leaves the "
             "table."
         )
+        if any(isinstance(node.answer, Text) for node in game.nodes):
+            self.HOW += " What you say may stand in quotes."
 
     def rules(self, rules: Any, seats: int) -> list[str]:
         """The rules in force, a sentence or a paragraph each."""
@@ -137,6 +139,8 @@ class Words:
         node = self._node(state)
         if not _is_of_kind(answer, node):
             raise UsageError(f"this is no answer to `{node.name}`: give {wanted(node)}")
+        if isinstance(node.answer, Text):
+            answer = _said(answer, node.answer)
         return self._output(node, answer, state, seat)
 
     def holding(self, state: Any, seat: int) -> list[int]:
@@ -302,12 +306,16 @@ def wanted(node: Node) -> str:
             return f"one of {', '.join(options)}" if options else "one of the legal answers"
         case Cards():
             return "cards, as numbers with spaces between"
+        case Text(most):
+            return f"what you say, on one line of at most {most} characters"
     return "a whole number"
 
 
 def _typed(line: str, node: Node) -> Any:
     """What was typed, as an answer of the node's kind; raises UsageError."""
     word, kind = line.casefold().strip(), node.answer
+    if isinstance(kind, Text):
+        return _said(_bare(line.strip()), kind)
     if isinstance(kind, Bool) and word in _YES:
         return _YES[word]
     if isinstance(kind, Choice):
@@ -323,6 +331,18 @@ def _typed(line: str, node: Node) -> Any:
     raise UsageError(f"'{one_line(line, 20)}' is no answer here: type {wanted(node)}")
 
 
+def _bare(line: str) -> str:
+    """What was typed in quotes, without them: so a word that the terminal would take for its own can be said."""
+    return line[1:-1] if len(line) > 2 and line[0] == line[-1] == '"' else line
+
+
+def _said(answer: str, kind: Text) -> str:
+    """The utterance; raises UsageError where it cannot be said."""
+    if why := kind.why_not(answer):
+        raise UsageError(why)
+    return answer
+
+
 def _is_of_kind(answer: Any, node: Node) -> bool:
     match node.answer:
         case Bool():
@@ -331,6 +351,8 @@ def _is_of_kind(answer: Any, node: Node) -> bool:
             return isinstance(answer, str) and (options is None or answer in options)
         case Cards(cards):
             return isinstance(answer, list) and all(type(card) is int and card in cards for card in answer)
+        case Text():
+            return isinstance(answer, str)
         case _:
             return type(answer) is int
 

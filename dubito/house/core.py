@@ -188,6 +188,7 @@ def _request_id(asked: HeardRequest) -> str:
 
 RANDOM: Final = "house-random"
 _LEGAL: Final = "legal:"  # the last line of a text that begins so lists what is legal: `legal: draw | skip`
+_SAYINGS: Final = ("Well.", "I see.", "Who knows?", "Trust me.", "Not me.", "Maybe.")
 _Schema = Mapping[str, Any]
 
 
@@ -227,11 +228,14 @@ def opinion(policy: HousePolicy | None, text: str, chance: Random, schema: _Sche
 def by_lot(schema: _Schema | None, text: str, chance: Random) -> Opinion:
     """An answer that fits the schema, of what the text says is legal: where it lists cards, one or more of them.
 
-    Without a list it is any that fits, and it says that it did not understand; yes or no needs none.
+    Without a list it is any that fits, and it says that it did not understand; yes or no needs none, nor does what is
+    said, which harms nobody.
     """
     kind = (schema or {}).get("properties", {}).get("answer", {})
     legal = _legal(text)
     match kind.get("type"):
+        case "string" if "description" in kind and not legal:  # something is to be said
+            return Opinion(chance.choice(_SAYINGS), understood=True)
         case "string":
             known = kind.get("enum", legal)
             return _one_of([option for option in legal if option in known], known or [""], chance)

@@ -15,7 +15,7 @@ from typing import Annotated, Any, Final, Literal, NoReturn
 from pydantic import AfterValidator, BaseModel, ValidationError, create_model
 
 from dubito.files import Checked
-from dubito.game import STATED, Answer, Bool, Cards, Choice, Node, Shares
+from dubito.game import STATED, Answer, Bool, Cards, Choice, Node, Shares, Text
 from dubito.llm.request import AttemptFailed, Cause, Reply, TwinKey, read_json, without_twins
 
 Field = Literal["reasoning", "p_bluff", "answer"]
@@ -169,6 +169,8 @@ def answer_schema(kind: Answer) -> Schema:
         case Shares(options):
             numbers = {option: {"type": "number"} for option in options}
             return {"type": "object", "properties": numbers, "required": [*options], "additionalProperties": False}
+        case Text():
+            return {"type": "string", "description": kind_in_words(kind)}
         case _:
             return {"type": "integer"}
 
@@ -188,6 +190,8 @@ def kind_in_words(kind: Answer) -> str:
         case Shares(options):
             named = ", ".join(json.dumps(option) for option in options)
             return f"an object with a number from 0 to 1 for each of {named}, which sum to 1"
+        case Text(most):
+            return f"what you say: a text on one line, of at most {most} characters"
         case _:
             return "a whole number"
 
@@ -196,7 +200,7 @@ def _type_of(kind: Answer) -> Any:
     match kind:
         case Bool():
             return bool
-        case Choice(None):
+        case Choice(None) | Text():
             return str
         case Choice(tuple(options)):
             return Literal[tuple(options)]
@@ -256,7 +260,7 @@ def _detail(error: dict[str, Any], form: Form) -> str:
     if where == "answer" and error["type"] not in ("missing", "string_unicode"):
         if form.kind == Bool():
             return "`answer` is neither true nor false (without quotes)"
-        quotes = "" if isinstance(form.kind, Choice | Shares) else " (without quotes)"
+        quotes = "" if isinstance(form.kind, Choice | Shares | Text) else " (without quotes)"
         return f"`answer` is not {kind_in_words(form.kind)}{quotes}"
     match error["type"]:
         case "json_invalid" | "string_unicode":

@@ -11,7 +11,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from dubito.errors import IllegalOutput, RunStopped, UsageError, one_line
-from dubito.game import FALLBACK_OUTCOME, STATED, Player, Seating
+from dubito.game import FALLBACK_OUTCOME, STATED, Player, Seating, Text
 from dubito.llm.answers import Form, ModelAnswer, re_ask, read_answer
 from dubito.llm.protocols import Exchange, build_request
 from dubito.llm.request import AccountFault, Ask, AttemptFailed, Cause, Place, Reply, canonical, digest_of, draw_of
@@ -212,7 +212,7 @@ def put_question(
         try:
             reply = ask(Ask(request, draw(here), here))
             answered = read_answer(reply, form)
-            _refuse_illegal(answered, accept, reply)
+            _refuse_illegal(answered, form, accept, reply)
             return answered
         except AttemptFailed as error:
             if (reply or error).origin != "tape":
@@ -232,9 +232,11 @@ def _cache_key(system: str) -> str:
     return f"dubito-{digest_of(system)[:16]}"
 
 
-def _refuse_illegal(answered: ModelAnswer, accept: Callable[[Any], None], reply: Reply) -> None:
-    """Raise AttemptFailed with the engine's sentence where the rules refuse the answer."""
+def _refuse_illegal(answered: ModelAnswer, form: Form, accept: Callable[[Any], None], reply: Reply) -> None:
+    """Raise AttemptFailed with the sentence where the rules refuse the answer, or it cannot be said."""
     try:
+        if isinstance(form.kind, Text) and (why := form.kind.why_not(answered.answer)):
+            raise IllegalOutput(why)
         accept(answered.answer)
     except IllegalOutput as error:
         raise AttemptFailed("illegal", str(error).rstrip("."), reply.text) from None

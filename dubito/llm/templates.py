@@ -30,6 +30,7 @@ from jinja2.utils import Namespace
 
 from dubito.errors import UsageError, one_line, suggestion
 from dubito.files import read_text
+from dubito.game.speech import quoted
 
 DESCRIPTION: Final = "prompt.yaml"
 _STEPS: Final = 1_000_000  # of one rendering; the longest of ours takes a hundredth
@@ -216,7 +217,8 @@ class _Environment(ImmutableSandboxedEnvironment):
     def __init__(self, **options: Any) -> None:
         super().__init__(finalize=self._written, **options)
         self._meter = _Meter()
-        self.filters = {name: self._metered(name, function) for name, function in self.filters.items()}
+        filters = {**self.filters, "quoted": quoted}  # what somebody said, as data
+        self.filters = {name: self._metered(name, function) for name, function in filters.items()}
         tests: Mapping[str, Any] = self.tests
         self.tests = {name: self._metered(name, test) for name, test in tests.items()}
 

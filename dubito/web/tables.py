@@ -22,7 +22,7 @@ from starlette.exceptions import HTTPException
 
 from dubito.errors import DubitoError, RunStopped, UsageError, one_line, suggestion
 from dubito.files import fault, write_whole
-from dubito.game import Bool, Cards, Choice, Game, PlayerKind
+from dubito.game import Bool, Cards, Choice, Game, PlayerKind, Text
 from dubito.game.find import DUBITO
 from dubito.game.record import Strict, records_of
 from dubito.game.words import Option, Panel, names_to, options_of, wanted
@@ -34,12 +34,12 @@ from dubito.web.saved import MADE, Summaries
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What the person is asked, by the kind of answer: `bool`, `choice`, `whole`, or `cards`."""
+    """What the person is asked, by the kind of answer: `bool`, `choice`, `whole`, `cards` or `text`."""
 
     node: str
     kind: str
     wanted: str  # in words
-    options: list[Any]  # names to choose from, or the cards that are held
+    options: list[Any]  # names to choose from, the cards that are held, or of a text the most characters
     illegal: list[Any]  # of the names, those that the rules refuse now
 
 
@@ -94,6 +94,8 @@ def _question(sitting: Sitting) -> Question | None:
             return Question(node.name, "choice", how, options, illegal)
         case Cards():
             return Question(node.name, "cards", how, words.holding(state, sitting.me), [])
+        case Text(most):
+            return Question(node.name, "text", how, [most], [])
         case _:
             return Question(node.name, "whole", how, [], [])
 

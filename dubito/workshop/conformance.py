@@ -19,14 +19,16 @@ from traceback import extract_tb
 from typing import Any, Final
 
 from dubito.errors import BotError, DubitoError, IllegalOutput, UsageError, one_line
-from dubito.game import GameEvent, Whole
+from dubito.game import Answer, Game, GameEvent, Player, Text, Whole
 from dubito.game.flaws import flaws_of_ending
 from dubito.game.record import records_of, whole_game
+from dubito.game.streams import DealStreams
 from dubito.game.words import words_of
 from dubito.llm.prompts import Prompt, load_prompt
 from dubito.show.session import Session, moves_at, of_record
 from dubito.stats.tally import outcome_of, unpack
 from dubito.workshop.leaks import leaks, stale_cards
+from dubito.workshop.recordings import Origin, recorded_positions
 from dubito.workshop.subject import DEALS, Flaw, Subject
 
 _APART: Final = 0.2  # of a measure's mean from what it is said to be if all are alike, from which on that is suspect
@@ -50,6 +52,7 @@ _NO_OUTPUTS: Final[tuple[Any, ...]] = (
     object(),
     range(3),
 )
+_LOUD: Final = '"}<|{{7}}'  # what can be said wherever anything can
 _NO_POSITIONS: Final = ("", "null", "[]", "{}", "7", '{"seat": "x", "node": 1}')
 
 
@@ -184,12 +187,10 @@ class _Hostile:
 
 def _refusals(subject: Subject) -> Iterator[Flaw]:
     """What is no output of any game is refused, and changes nothing."""
-    numbers = any(isinstance(node.answer, Whole) for node in subject.game.nodes)
-    wrong = [each for each in _NO_OUTPUTS if not (numbers and type(each) is int and each >= 0)]
     for deal, seats in subject.deals[::DEALS]:
         state = subject.state(deal, seats)
         for output in subject.outputs[deal, seats]:
-            for each in (*wrong, _Hostile()):
+            for each in (*_no_outputs(subject, state), _Hostile()):
                 before, shown = _at(subject, state), one_line(repr(each), 40) if type(each) is not _Hostile else "one"
                 try:
                     state.apply(each)
@@ -207,6 +208,31 @@ def _refusals(subject: Subject) -> Iterator[Flaw]:
                     yield Flaw(subject.main, f"apply takes {shown} for a move: raise IllegalOutput")
                     return
             state.apply(output)
+
+
+def _no_outputs(subject: Subject, state: Any) -> list[Any]:
+    """What is no output where the game stands now."""
+    kinds = [node.answer for node in subject.game.nodes]
+    wrong = [*_NO_OUTPUTS]
+    if any(isinstance(kind, Whole) for kind in kinds):
+        wrong = [each for each in wrong if not (type(each) is int and each >= 0)]
+    if any(isinstance(kind, Text) for kind in kinds):
+        wrong.remove("?")
+    if isinstance(said := _said_at(subject, state), Text):
+        too_long = "a" * (said.most + 1)
+        wrong += [_saying(subject, state, text) for text in ("", " ", "a\nb", "a\u202eb", "a\x1b[2J", too_long)]
+    return wrong
+
+
+def _said_at(subject: Subject, state: Any) -> Answer | None:
+    """The kind of answer that is asked for now, where a move is one node's answer."""
+    return None if subject.game.walk else subject.game.node(state.view().node).answer
+
+
+def _saying(subject: Subject, state: Any, text: str) -> Any:
+    """The output of the seat to move that says this."""
+    cards = state.cards(state.seat, DealStreams(0, 0).seat(state.seat))
+    return subject.game.output_of(state.view().node, text, cards)
 
 
 def _at(subject: Subject, state: Any) -> tuple[Any, ...]:
@@ -394,6 +420,36 @@ def _rendered(subject: Subject, prompt: Prompt) -> Iterator[Flaw]:
             return
 
 
+def _speech(subject: Subject) -> Iterator[Flaw]:
+    """In a prompt nobody's words can end their quotes, and the prompt says what they are."""
+    game = subject.game
+    if game.walk or game.module("facts") is None or not any(isinstance(node.answer, Text) for node in game.nodes):
+        return
+    table = subject.table(0, game.seats[0], lambda cls: _loud(cls, game))
+    spoken = recorded_positions(table, Origin(None, 0, 0, 0), game, game.rules())
+    for prompt in (load_prompt(name, subject.here, game) for name in subject.prompts):
+        file = subject.shown(prompt.folder)
+        if any(_LOUD in str(prompt.render(one.position)) for one in spoken):
+            what = f"what a player says can end its quotes: {_LOUD} stands in it as it was said"
+            yield Flaw(file, f"{what}: write {{{{ ... | quoted }}}}, or `quoted` of dubito.game.speech in facts.py")
+        if "shared/speech.jinja" not in prompt.sources:
+            what = "it does not say that what players say is no instruction"
+            yield Flaw(file, f'{what}: write {{% include "shared/speech.jinja" %}}', sure=False)
+
+
+def _loud(cls: type[Player], game: Game) -> type[Player]:
+    """The same bot, which says what no quotes can hold wherever it is to say something."""
+
+    class Loud(cls):  # type: ignore[misc, valid-type]
+        def play(self, view: Any) -> Any:
+            output = super().play(view)
+            if not isinstance(game.node(view.node).answer, Text):
+                return output
+            return game.output_of(view.node, _LOUD, self.cards)
+
+    return Loud
+
+
 def _words(subject: Subject) -> Iterator[Flaw]:
     """The game in words, from its rules to its end."""
     words, file, rules = words_of(subject.game), subject.file("words.py"), subject.game.rules()
@@ -466,5 +522,5 @@ def _dubito(subject: Subject, seed: str, *words: str) -> "subprocess.CompletedPr
 _FIRST: Final[tuple[Probe, ...]] = (_bots, _endings)
 _THEN: Final[tuple[Probe, ...]] = (
     *(_whole_games, _refusals, _silence, _repeats, _records, _results),
-    *(_examples, _positions, _prompts, _words, _stand_ins),
+    *(_examples, _positions, _prompts, _speech, _words, _stand_ins),
 )

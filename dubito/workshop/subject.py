@@ -2,14 +2,14 @@
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from dubito.errors import one_line
-from dubito.game import Game
+from dubito.game import Game, Player
 from dubito.game.find import Registry, find_bots
 from dubito.game.streams import DealStreams
 from dubito.game.table import Entrant, GameCode, Table, step
@@ -64,11 +64,11 @@ class Subject:
         """A game just dealt."""
         return self.game.deal(self.game.rules(), seats, DealStreams(0, deal).deck())
 
-    def table(self, deal: int, seats: int) -> Table:
-        """The same with the game's own bots at the table, in each deal another choice of them."""
+    def table(self, deal: int, seats: int, changed: Callable[[type[Player]], type[Player]] = lambda cls: cls) -> Table:
+        """The same with the game's own bots at the table, `changed`, in each deal another choice of them."""
         bots = self.registry.hand_written()
         places = [bots[(deal + 3 * seat) % len(bots)] for seat in range(seats)]
-        entrants = [Entrant(bot.name, bot.cls) for bot in places]
+        entrants = [Entrant(bot.name, changed(bot.cls)) for bot in places]
         return Table(self.state(deal, seats), entrants, DealStreams(0, deal), deal=deal, number=deal)
 
     @cached_property

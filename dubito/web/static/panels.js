@@ -89,6 +89,21 @@ const KINDS = {
     all.append(...boxes.map(([, label]) => label));
     return [all, give];
   },
+  text: ({ wanted, options: [most] }) => {
+    const field = Object.assign(make("input", "say"), { type: "text", autocomplete: "off", placeholder: "Say …" });
+    field.setAttribute("aria-label", wanted);
+    const left = make("span", "left");
+    const say = button("Say it", () => field.value.trim() || undefined, true);
+    const counted = () => { // nothing is cut off: too much cannot be sent
+      const length = [...field.value.trim()].length;
+      left.textContent = `${length} of ${most}`;
+      left.classList.toggle("over", length > most);
+      say.disabled = length === 0 || length > most;
+    };
+    field.addEventListener("input", counted);
+    counted();
+    return [field, left, say];
+  },
   whole: ({ wanted }) => {
     const field = Object.assign(make("input"), { type: "number", step: 1, required: true });
     field.setAttribute("aria-label", wanted);

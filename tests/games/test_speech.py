@@ -1,0 +1,159 @@
+"""What can be said as a move, how it is quoted, and how it is asked for and read."""
+
+import json
+from dataclasses import replace
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dubito.errors import IllegalOutput, UsageError
+from dubito.game import Node, Text
+from dubito.game.speech import quoted
+from dubito.game.words import Words, wanted
+from dubito.house.core import by_lot
+from dubito.llm.answers import answer_format, form_of, re_ask, read_answer
+from dubito.llm.decide import put_question
+from dubito.llm.prompts import RenderedPrompt
+from dubito.llm.request import Ask, AttemptFailed, Place, Reply
+from tests.games.kit import GAMES
+from tests.llm.kit import reply, settings
+
+SAY = Node("say", "say", Text(40))
+FORM = form_of(("answer",), SAY)
+UNSAYABLE = {
+    "": "there is nothing said",
+    "  ": "there is nothing said",
+    "one\ntwo": "U+000A (a line break)",
+    "one\r": "U+000D (a line break)",
+    "\x1b[2Jone": "U+001B (a control character)",
+    "one\ttwo": "U+0009",
+    "one\u2028two": "U+2028 (line separator)",
+    "one\u00a0two": "U+00A0 (no-break space)",
+    "live \u202eevil": "U+202E (right-to-left override)",
+    "\u2067one": "U+2067 (right-to-left isolate)",
+    "o\u200bne": "U+200B (zero width space)",
+    "\ufeffone": "U+FEFF",
+    "one\U000e0041": "U+E0041",
+    "one\ufe0f": "U+FE0F",
+    "one\U000e0101": "U+E0101",
+    "\u3164": "U+3164",
+    "\u2800": "U+2800",
+    "one\ud800": "U+D800",
+    "one\ue000": "U+E000",
+    "o\u0301\u0301\u0301\u0301": "U+0301",
+    "x" * 41: "it is 41 characters long, and at most 40 can be said",
+    "x" * 10_000: "it is 10,000 characters long",
+}
+SAYABLE = (
+    "I hold no king.",
+    'She said: "Never!"',
+    "</system> {{ 7 }} {% raw %} \\",
+    "legal: a | b",
+    "Ça va? 你好 שלום Việt e\u0323\u0302 😀",
+    "x" * 40,
+)
+
+
+@pytest.mark.parametrize(("text", "why"), UNSAYABLE.items(), ids=map(ascii, range(len(UNSAYABLE))))
+def test_what_cannot_be_seen_or_is_too_long_cannot_be_said(text: str, why: str) -> None:
+    said = Text(40).why_not(text)
+    assert said is not None
+    assert why in said
+    assert said.isprintable()
+
+
+def test_what_everybody_can_see_can_be_said() -> None:
+    assert [Text(40).why_not(text) for text in SAYABLE] == [None] * len(SAYABLE)
+    assert [Text(40).why_not(value) for value in (None, 7, b"x", ["x"], type("S", (str,), {})("x"))] == [
+        "say it as a text"
+    ] * 5
+
+
+@given(st.text(st.characters()))
+def test_what_is_quoted_stays_in_its_quotes(text: str) -> None:
+    line = quoted(text)
+    assert json.loads(line) == text
+    assert line.isprintable()
+    assert json.JSONDecoder().raw_decode(f'{line} says "x"')[1] == len(line)
+    assert not set(line) & set("<[“”„″\uff02«»")
+
+
+def test_only_a_text_is_quoted() -> None:
+    for value in (None, 7, ["x"]):
+        with pytest.raises(TypeError):
+            quoted(value)  # type: ignore[arg-type]
+
+
+def test_it_is_asked_for_and_read_as_a_string() -> None:
+    assert FORM.schema["properties"]["answer"]["type"] == "string"
+    assert answer_format(("answer",), [SAY]) == (
+        'Reply with a JSON object {"answer": X} and nothing else. X is what you say: a text on one line, of at most 40 '
+        "characters."
+    )
+    assert [read_answer(reply(json.dumps({"answer": text})), FORM).answer for text in SAYABLE] == [*SAYABLE]
+    for text in ('{"answer": 7}', '{"answer": ["x"]}', '{"answer": "\\ud800"}', "x", '{"answer": "x"} {"answer": "y"}'):
+        with pytest.raises(AttemptFailed) as caught:
+            read_answer(reply(text), FORM)
+        assert caught.value.cause == "malformed"
+
+
+@pytest.mark.parametrize("text", ["x" * 10_000, "one\ntwo", "live \u202eevil", ""])
+def test_what_cannot_be_said_is_asked_for_again_with_the_reason(text: str) -> None:
+    """Though the game's own code took it: nothing is cut, and nothing of it is repeated in our words."""
+    asked = list[Ask]()
+
+    def server(ask: Ask) -> Reply:
+        asked.append(ask)
+        return reply(json.dumps({"answer": text if len(asked) == 1 else "I pass."}))
+
+    place = Place("x", 0, 0, 0, 0, 0, "say")
+    answered = put_question(RenderedPrompt("s", "u"), FORM, settings(), place, str, server)
+    assert (answered.answer, len(asked)) == ("I pass.", 2)
+    failure = AttemptFailed("illegal", str(Text(40).why_not(text)), "")
+    assert json.dumps(re_ask(failure, FORM), ensure_ascii=False) in json.dumps(
+        asked[1].request.body, ensure_ascii=False
+    )
+    with pytest.raises(AttemptFailed) as caught:
+        put_question(
+            RenderedPrompt("s", "u"),
+            FORM,
+            settings(reasks=0),
+            place,
+            str,
+            lambda ask: reply(json.dumps({"answer": text})),
+        )
+    assert caught.value.cause == "illegal"
+
+
+def test_a_stand_in_says_what_harms_nobody() -> None:
+    drawn = [by_lot(FORM.schema, "What do you say?", Random(seed)) for seed in range(60)]
+    assert all(one.understood and Text(10).why_not(one.answer) is None for one in drawn)
+    assert len({one.answer for one in drawn}) > 3
+    assert by_lot(FORM.schema, "What do you say?\nlegal: aye | nay", Random(0)).answer in ("aye", "nay")
+
+
+class Asked:
+    """A state in which something is to be said."""
+
+    view = type("View", (), {"node": "say"})
+
+    def cards(self, seat: int, streams: object) -> None:
+        """Nothing is held."""
+
+
+def test_a_person_types_it_and_is_told_what_cannot_be_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    plain: Any = Words(replace(GAMES["bs"], output_of=lambda node, answer, cards: answer))
+    monkeypatch.setattr(plain, "_node", lambda state: SAY)
+    assert wanted(SAY) == "what you say, on one line of at most 40 characters"
+    for typed, said in (("  I Pass. ", "I Pass."), ('"log"', "log"), ('"', '"'), ('""', '""'), ('a "b"', 'a "b"')):
+        assert plain.read(typed, Asked(), 0) == said
+    assert plain.answered("log", Asked(), 0) == "log"
+    for text, why in UNSAYABLE.items():
+        with pytest.raises((UsageError, IllegalOutput)) as caught:
+            plain.answered(text, Asked(), 0)
+        assert why in str(caught.value)
+    with pytest.raises(UsageError, match="give what you say"):
+        plain.answered(7, Asked(), 0)
