@@ -44,14 +44,24 @@ def flags(*options: Callable[[Command], Command]) -> Callable[[Command], Command
     return lambda command: reduce(lambda decorated, option: option(decorated), reversed(options), command)
 
 
+def kept_games() -> Path:
+    """The folder that keeps games where none is named: `games`, unless that holds the code of games, and kept none."""
+    folder = Path("games")
+    code = any(any(folder.glob(f"*/{name}.py")) for name in ("game", "spec"))
+    kept = (folder / "run.db").exists() or any(folder.glob("*.json"))
+    return Path("saved") if code and not kept else folder
+
+
+KEPT: Final = "games, or saved where games holds games of your own"
+
 # Who may sit at a table besides the bots, and where their questions are kept.
 company_options = flags(
     click.option("--config", type=click.Path(path_type=Path), help="Experiment whose players may be named as well."),
     click.option(
         "--games",
         type=click.Path(path_type=Path),
-        default="games",
-        show_default=True,
+        default=kept_games,
+        show_default=KEPT,
         help="Folder that keeps what model players are asked.",
     ),
 )

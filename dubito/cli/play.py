@@ -13,7 +13,7 @@ import click
 
 from dubito.cli.company import opponents, others
 from dubito.cli.narrator import check_save, pace_option, save_record, waits
-from dubito.cli.options import GameCommand, company_options, game_option, rules_from, server_options
+from dubito.cli.options import KEPT, GameCommand, company_options, game_option, kept_games, rules_from, server_options
 from dubito.cli.output import Voice, note, say, voice_for
 from dubito.errors import IllegalOutput, RunStopped, UsageError, one_line
 from dubito.experiment.experiment import labelled_by, stand_ins_in_words
@@ -189,7 +189,11 @@ def _again(sitting: Sitting, config: Path | None) -> str:
     help="Where to listen; any address but loopback can be reached by others, without a password.",
 )
 @click.option(
-    "--games", type=click.Path(path_type=Path), default="games", show_default=True, help="Folder that keeps the games."
+    "--games",
+    type=click.Path(path_type=Path),
+    default=kept_games,
+    show_default=KEPT,
+    help="Folder that keeps the games.",
 )
 @click.option("--game", metavar="NAME", help="The game that is offered first. [default: that of CONFIG, or dubito]")
 @server_options

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import click
+from click.core import ParameterSource
 
 from dubito.cli.asking import asking_options, calls_of, progress_of, resumable, settings_of_model, watch_of
 from dubito.cli.main import LateListing
@@ -22,7 +23,7 @@ from dubito.files import read_text
 from dubito.game import Game, Position
 from dubito.game.find import Registry, find_bots
 from dubito.llm.prices import Price, dollars
-from dubito.llm.prompts import load_prompt, prompt_names
+from dubito.llm.prompts import game_of_folder, load_prompt, prompt_names, prompt_root
 from dubito.llm.settings import ModelSettings
 from dubito.report.run_tables import calibration_bins, calibration_table
 from dubito.report.tables import cell_text
@@ -38,9 +39,9 @@ from dubito.workshop.recordings import (
     from_run,
     part,
     position_files,
+    positions_of,
     read_folder,
     sample_games,
-    shipped,
     write_files,
 )
 from dubito.workshop.trial import (
@@ -77,7 +78,7 @@ def prompts() -> None:
 @game_option
 def lint(name: str, game: Game) -> None:
     """Say how long the requests of prompt NAME are, how much of them a provider can cache, and what they leave out."""
-    prompt = load_prompt(name, Path.cwd(), game)
+    prompt = load_prompt(name, Path.cwd(), game_of(name, game))
     games = sample_games(prompt.game)
     advice = advice_on(prompt, games)
     cells = [
@@ -132,14 +133,26 @@ def position_of(game: Game, node: str | None, file: Path | None) -> Position:
     return position
 
 
+def game_of(name: str, game: Game) -> Game:
+    """The game of a prompt: where `--game` is not said, and the name is the path of a folder, that of the folder."""
+    said = click.get_current_context().get_parameter_source("game") is not ParameterSource.DEFAULT
+    return game if said or "/" not in name or not Path(name).is_dir() else game_of_folder(Path(name), Path.cwd())
+
+
 @click.command("list")
 @game_option
 def list_prompts(game: Game) -> None:
     """List the prompts of the project and of `prompts` in this folder: name, title, digest, folder."""
-    here = Path.cwd()
-    found = [load_prompt(name, here, game) for name in prompt_names(here, game)]
-    rows = [[prompt.name, prompt.title, prompt.digest[:12], str(prompt.folder)] for prompt in found]
+    here, rows, broken = Path.cwd(), [], []
+    for name in prompt_names(here, game):
+        try:
+            prompt = load_prompt(name, here, game)
+            rows.append([prompt.name, prompt.title, prompt.digest[:12], str(prompt.folder)])
+        except UsageError as error:
+            broken.append(f"broken: {error}")
     table(f"{len(rows)} prompts", ["prompt", "title", "digest", "folder"], rows)
+    for reason in broken:
+        say(reason)
 
 
 @click.command()
@@ -148,6 +161,7 @@ def list_prompts(game: Game) -> None:
 @game_option
 def show_prompt(name: str, node: str | None, file: Path | None, game: Game) -> None:
     """Show the system and user text of prompt NAME (or of a folder's path) for one position."""
+    game = game_of(name, game)
     position = position_of(game, node, file)
     say(str(load_prompt(name, Path.cwd(), game).render(position)))
 
@@ -160,7 +174,7 @@ def show_prompt(name: str, node: str | None, file: Path | None, game: Game) -> N
 def diff(one: str, other: str, node: str | None, file: Path | None, game: Game) -> int:
     """Show how prompt B (a name, or a folder's path) differs from A in what it says at one position. Exit code 1 if it
     does."""
-    here = Path.cwd()
+    game, here = game_of(one, game), Path.cwd()
     position = position_of(game, node, file)
     old, new = load_prompt(one, here, game), load_prompt(other, here, game)
     lines = list(prompt_differences(old, new, position))
@@ -182,7 +196,7 @@ def diff(one: str, other: str, node: str | None, file: Path | None, game: Game) 
 @game_option
 def golden(name: str, game: Game) -> None:
     """Write what prompt NAME says at the example position of each node into its folder, as `golden/NODE.txt`."""
-    files = golden_files(load_prompt(name, Path.cwd(), game))
+    files = golden_files(load_prompt(name, Path.cwd(), game_of(name, game)))
     write_files(files)
     for file in files:
         say(f"written: {file}")
@@ -323,6 +337,7 @@ def test(
 
     No game is played and no fallback answers. The same command again costs nothing.
     """
+    game = game_of(name, game)
     given = {key: value for key, value in flags.items() if value is not None}
     calls = calls_of(given)
     settings = settings_of_model(model, given, game)
@@ -337,8 +352,8 @@ def test(
 
 
 def _folder(game: Game) -> Path:
-    """The project's own positions of a game."""
-    folder = shipped(game)
+    """The positions of a game that lie beside its prompts, here or in the project."""
+    folder = positions_of(game, prompt_root(Path("prompts"), game))
     if not folder.is_dir():
         raise UsageError(
             f"there are no positions of {game.name} in {folder}: take some with `dubito prompts record`, and name "

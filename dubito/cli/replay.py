@@ -71,7 +71,7 @@ def _retell_game(kept: Run, wanted: int, show_hands: bool) -> int:
 
     narrator, game = Narrator(show_hands), kept.registry.game
     if wanted not in (games := kept.experiment.game_numbers):
-        raise UsageError(f"{kept.folder} keeps the games {games.start} to {games.stop - 1}: there is no game {wanted}")
+        raise UsageError(f"{kept.kept_in_words(games)}: there is no game {wanted}")
     table, names = table_of(kept, wanted, hear)
     try:
         narrator.tell(Session(game, table.state, labels(names, None), moves_at(table), table=table))

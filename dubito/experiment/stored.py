@@ -115,6 +115,11 @@ class Run:
     def label(self) -> Callable[[str], str]:
         return labelled_by(self.kinds)
 
+    def kept_in_words(self, games: range) -> str:
+        """Which games are kept: `r keeps the games 0 to 19`."""
+        kept = f"the games {games.start} to {games.stop - 1}" if games else "no finished game"
+        return f"{one_line(str(self.folder))} keeps {kept}"
+
     @cached_property
     def tally(self) -> Tally:
         """The sums over all games; raises UsageError if they are damaged."""

@@ -10,6 +10,7 @@ What it counts and what of that is rated is its `Results`; the results of a run 
 """
 
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence, Set
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib import import_module
@@ -427,6 +428,16 @@ class Game:
     def is_duel(self) -> bool:
         """Whether two play it, so that who plays whom in which seat is all of a table."""
         return self.seats[1] == 2
+
+    def dealt(self, rules: Any, seats: int, chance: Random) -> Any:
+        """A game just dealt to so many; raises UsageError, in its own words if it has any, where it cannot be."""
+        least, most = self.seats
+        if least <= seats <= most:
+            return self.deal(rules, seats, chance)
+        with suppress(ArithmeticError, LookupError, TypeError, ValueError):  # what code may raise that counts on it
+            self.deal(rules, seats, chance)
+        many = f"{least}" if least == most else f"{least} to {most}"
+        raise UsageError(f"{self.name} is played by {many}, not {seats}")
 
     def rules_of_run(self, kept: Mapping[str, Any]) -> Any:
         """The rules that a run keeps, all of the game's, as `deal` takes them."""

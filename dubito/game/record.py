@@ -231,7 +231,7 @@ class Records:
         """The game as it was dealt, and its outputs; raises UsageError if it is not dealt so."""
         game = self._game
         streams = DealStreams(record.seed, record.deal)
-        state = game.deal(game.rules(**record.rules), len(record.players), streams.deck())
+        state = game.dealt(game.rules(**record.rules), len(record.players), streams.deck())
         if game.deal_to_json(state) != record.dealt:
             raise UsageError("the record's cards are not those that its seed deals: it was changed or is damaged")
         return state, (output_of(game, output) for output in record.outputs)

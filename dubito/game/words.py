@@ -119,10 +119,8 @@ class Words:
     def sees(self, state: Any, seat: int, label: Label) -> list[str]:
         """What the seat to move sees and is asked, a line each: nothing that it may not know."""
         view, node = state.view(), self._node(state)
-        names = [name for name in dir(view) if not name.startswith("_") and name != "node"]
-        shown = {name: value for name in names if not callable(value := getattr(view, name))}
-        lines = [f"{name}: {one_line(str(value), 1000)}" for name, value in shown.items()]
-        held = one_line(str(state.cards(seat, DealStreams(0, 0).seat(seat))), 1000)
+        lines = [f"{name}: {_as_text(value)}" for name, value in _attributes(view).items() if name != "node"]
+        held = _as_text(state.cards(seat, DealStreams(0, 0).seat(seat)))
         return [*lines, f"Your cards: {held}", f"{node.name}? {wanted(node)}"]
 
     def keys(self, state: Any) -> str:
@@ -176,6 +174,20 @@ class Words:
 Person = Words  # as it was called before 24 November 2026, of what a person types
 # The parts that a module `told` had then; a module `person` had the others.
 _TOLD: Final = frozenset(("Teller", "rules", "in_short", "sentence", "to_me", "QUESTIONS", "drawn", "fits"))
+
+
+def _attributes(value: Any) -> dict[str, Any]:
+    """What an object shows of itself, without its methods."""
+    names = [name for name in dir(value) if not name.startswith("_")]
+    return {name: each for name in names if not callable(each := getattr(value, name))}
+
+
+def _as_text(value: Any) -> str:
+    """A value on one line; an object that has no text of its own by what it shows."""
+    kind: Any = type(value)
+    if kind.__str__ is object.__str__ and kind.__repr__ is object.__repr__:
+        value = ", ".join(f"{name} {each}" for name, each in _attributes(value).items())
+    return one_line(str(value), 1000)
 
 
 def words_of(game: Game) -> Words:

@@ -64,7 +64,7 @@ class Setup(Strict):
             reason = fault(error, "rules") if isinstance(error, ValidationError) else "rules: no rules"
             raise UsageError(f"these rules of {game.name} are invalid: {reason}") from None
         streams = DealStreams(self.seed, self.deal)
-        return game.deal(rules, len(self.bots) + 1, streams.deck()), streams
+        return game.dealt(rules, len(self.bots) + 1, streams.deck()), streams
 
 
 def set_up(

@@ -68,8 +68,8 @@ class ReplayedGames:
             if self.source.db.read("SELECT 1 FROM ended WHERE game = ?", (game,)):
                 return *self._at_table(game), None
             first = self.source.planned.first_game
-            last = first + self.source.tally.games - 1
-            raise UsageError(f"{self.source.folder} keeps the games {first} to {last}: there is no game {game}")
+            kept = self.source.kept_in_words(range(first, first + self.source.tally.games))
+            raise UsageError(f"{kept}: there is no game {game}")
         ((row, record),) = rows
         outcome = self.source.outcome(row)
         names = [self.source.names[player] for player in outcome.seats]

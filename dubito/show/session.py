@@ -154,7 +154,7 @@ class BotsGame:
     def dealt(self) -> Any:
         """The game just dealt, the same each time."""
         with GameCode(self.game, self.number or 0, self.deal):
-            return self.game.deal(self.rules, len(self.names), DealStreams(self.seed, self.deal).deck())
+            return self.game.dealt(self.rules, len(self.names), DealStreams(self.seed, self.deal).deck())
 
     def begin(self, hear: "Callable[[Thought], None]" = lambda thought: None) -> Session:
         """Seat everybody; `hear` is told what models think, and what it raises ends the game. Raises BotError.

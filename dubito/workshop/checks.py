@@ -10,7 +10,7 @@ from dubito.files import read_text
 from dubito.game import Game, Position
 from dubito.llm.prompts import Prompt
 from dubito.workshop.lint import beginning_fault, requests, system_fault, unified
-from dubito.workshop.recordings import part, read_folder, sample_games, shipped
+from dubito.workshop.recordings import part, positions_of, read_folder, sample_games
 
 Check = tuple[str, Callable[[], None]]  # its name, and what to call
 
@@ -49,7 +49,7 @@ def _loads(folder: Path, game: Game | None) -> None:
 
 
 def _renders(prompt: Prompt, node: str) -> None:
-    for position, where in _examples(prompt.game):
+    for position, where in _examples(prompt.game, prompt.folder.parent):
         if position.node == node:
             try:
                 rendered = prompt.render(position)
@@ -59,9 +59,9 @@ def _renders(prompt: Prompt, node: str) -> None:
                 raise CheckFailed(f"the user text is empty at node {node}\nthe position is {where}")
 
 
-def _examples(game: Game) -> Iterator[tuple[Position, str]]:
-    """Positions, each with where to find it: the project's own, else those of the sample games."""
-    folder = shipped(game)
+def _examples(game: Game, prompts: Path) -> Iterator[tuple[Position, str]]:
+    """Positions, each with where to find it: the game's own, else those of the sample games."""
+    folder = positions_of(game, prompts)
     if folder.is_dir():
         yield from ((one.position, str(folder / name)) for name, one in read_folder(folder, game).items())
     else:

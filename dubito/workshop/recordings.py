@@ -142,6 +142,12 @@ def shipped(game: Game) -> Path:
     return prompt_root(OWN_PROMPTS, game) / "positions"
 
 
+def positions_of(game: Game, prompts: Path) -> Path:
+    """Where positions of a game lie: beside its prompts, which are in this folder, else in the project."""
+    beside = prompts / "positions"
+    return beside if beside.is_dir() else shipped(game)
+
+
 def read_folder(folder: Path, game: Game) -> dict[str, RecordedPosition]:
     """The positions of a folder's `.json` files, by the files' names; raises UsageError, with the file's name."""
     try:

@@ -1,6 +1,7 @@
 """What the tests of games share: every game of the house, and the one that docs/writing-a-game.md builds."""
 
 import re
+import shutil
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
@@ -39,6 +40,11 @@ def write_kuhn(folder: Path) -> None:
     for name, source in [*python, *text]:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(source)
+
+
+def write_stacks(folder: Path) -> None:
+    """A small sound game of cards that were drawn unseen, with bots, a prompt and a stand-in, in this folder."""
+    shutil.copytree(REPO / "tests" / "games" / "stacks", folder, dirs_exist_ok=True)
 
 
 def dealt(game: Game, deal: int = 0, size: int | None = None) -> State:

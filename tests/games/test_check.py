@@ -7,11 +7,10 @@ from pathlib import Path
 import pytest
 
 from dubito.game import Game
-from tests.cli.kit import REPO, Said, Shell
+from tests.cli.kit import Said, Shell
 from tests.conftest import few
-from tests.games.kit import EVERY_GAME, GAMES, write_kuhn
+from tests.games.kit import EVERY_GAME, GAMES, write_kuhn, write_stacks
 
-STACKS = REPO / "tests" / "games" / "stacks"
 GAME, FACTS, WORDS, STAND_IN = (f"games/stacks/{name}.py" for name in ("game", "facts", "words", "stand_in"))
 BOT, PROMPT = "bots/manual/stacks/highest.py", "prompts/stacks/plain/user.jinja"
 
@@ -239,7 +238,7 @@ PLANTED = {name: case for cases in (LEAKS, RESULTS, MOVES, TEXTS) for name, case
 @pytest.fixture
 def stacks(shell: Shell) -> None:
     """A sound game in the working directory."""
-    shutil.copytree(STACKS, Path.cwd(), dirs_exist_ok=True)
+    write_stacks(Path.cwd())
 
 
 @pytest.mark.usefixtures("stacks")

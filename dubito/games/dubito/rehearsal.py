@@ -5,10 +5,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from dubito.errors import IllegalOutput, UsageError
+from dubito.errors import UsageError
 from dubito.game.find import find_bots
-from dubito.game.streams import DealStreams
-from dubito.game.table import Entrant, Table
+from dubito.game.rehearsal import at_its_turn
 from dubito.games.dubito.bot import PlayerAI
 from dubito.games.dubito.cards import COPIES, JOKER, NUMBERS, Hand, TurnData, TurnOutput
 from dubito.games.dubito.engine import MAX_JOKERS, Rules, State
@@ -32,14 +31,7 @@ def at_turn(
     """
     cls = find_bots(Path.cwd()).find(bot).cls if isinstance(bot, str) else bot
     _refuse_impossible(hands)
-    seat = _seat_after(State(rules, [Hand(hand) for hand in hands]), moves)
-    entrants = [Entrant("nobody", PlayerAI)] * len(hands)
-    entrants[seat] = Entrant(cls.__name__, cls, settings)
-    table = Table(State(rules, [Hand(hand) for hand in hands]), entrants, DealStreams(0, 0))
-    for move in moves:
-        events = table.state.apply(move)
-        table.tell(events, table.state.turns_played)
-    return table.players[seat], table.state.turn_data()
+    return at_its_turn(cls, moves, lambda: State(rules, [Hand(hand) for hand in hands]), len(hands), settings)
 
 
 def _refuse_impossible(hands: Sequence[Sequence[int]]) -> None:
@@ -52,14 +44,3 @@ def _refuse_impossible(hands: Sequence[Sequence[int]]) -> None:
     for seat, hand in enumerate(hands):
         if not hand or COPIES in Counter(hand).values():
             raise UsageError(f"seat {seat} holds nothing, or {COPIES} cards of one number: no deal gives that")
-
-
-def _seat_after(state: State, moves: Sequence[TurnOutput]) -> int:
-    for place, move in enumerate(moves):
-        try:
-            state.apply(move)
-        except IllegalOutput as error:
-            raise UsageError(f"moves[{place}], of seat {state.seat}: {error}") from None
-    if state.over:
-        raise UsageError("the game is over after these moves: nobody has a turn")
-    return state.seat

@@ -1,0 +1,110 @@
+"""A game of one's own is served as those that come with Dubito, wherever a command names it."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from dubito.errors import UsageError
+from dubito.game.find import find_game
+from dubito.game.rehearsal import after
+from dubito.game.words import words_of
+from tests.cli.kit import Shell
+from tests.games.kit import GAMES, dealt, write_stacks
+
+
+@pytest.fixture(autouse=True)
+def stacks(shell: Shell) -> None:
+    write_stacks(Path.cwd())
+
+
+@pytest.mark.parametrize("bots", [1, 4])
+@pytest.mark.parametrize("command", ["watch", "play"])
+def test_too_few_and_too_many_are_told(shell: Shell, command: str, bots: int) -> None:
+    """Of a person's table the bots are one fewer than the seats."""
+    names = ["Lowest"] * (bots - (command == "play"))
+    said = shell(command, "--game", "stacks", *names) if names else shell("watch", "--game", "stacks", "Lowest")
+    assert (said.code, said.err) == (2, f"dubito: stacks is played by 2 to 3, not {bots}\n")
+
+
+def test_a_saved_game_of_too_many_is_refused(shell: Shell) -> None:
+    assert shell("watch", "--game", "stacks", "Lowest", "Highest", "--save", "g.json").code == 0
+    kept = Path("g.json")
+    kept.write_text(kept.read_text().replace('["Lowest", "Highest"]', '["Lowest", "Highest", "Lowest", "Lowest"]'))
+    said = shell("replay", "g.json")
+    assert (said.code, said.err) == (2, "dubito: stacks is played by 2 to 3, not 4\n")
+
+
+def test_a_broken_prompt_hides_no_other(shell: Shell) -> None:
+    Path("prompts/stacks/broken").mkdir()
+    Path("prompts/stacks/broken/prompt.yaml").write_text("title: [\n")
+    said = shell("prompts", "list", "--game", "stacks")
+    assert said.code == 0
+    assert "plain   The hand" in said.out
+    assert "broken: " in said.out
+    assert "prompts/stacks/broken/prompt.yaml, line 2: not readable as YAML" in said.out
+
+
+def test_a_prompts_folder_says_its_game(shell: Shell) -> None:
+    folder = "prompts/stacks/plain"
+    assert shell("prompts", "golden", folder).out.endswith("prompts/stacks/plain/golden/lay.txt\n")
+    assert "You hold" in Path(folder, "golden", "lay.txt").read_text()
+    assert "You hold" in shell("prompts", "show", folder).out
+    assert shell("prompts", "diff", folder, "./prompts/stacks/plain").out == "the same\n"
+    assert shell("prompts", "lint", folder).out.startswith("plain: The hand.")
+
+
+def test_prompts_are_tried_on_positions_beside_them(shell: Shell) -> None:
+    Path("c.yaml").write_text("game: stacks\ngames: 4\n")
+    assert shell("prompts", "record", "c.yaml", "--count", "4", "--output", "prompts/stacks/positions").code == 0
+    said = shell("prompts", "test", "prompts/stacks/plain", "--model", "house:house-random")
+    assert said.code == 0, said.err
+    assert "house-random at 4 positions of 4 deals" in said.out
+
+
+def test_no_run_lands_among_the_games(shell: Shell) -> None:
+    assert shell("watch", "--game", "stacks", "house:house-random@plain", "Lowest").code == 0
+    assert [path.name for path in Path("games").iterdir()] == ["stacks"]
+    assert Path("saved/run.db").is_file()
+
+
+def test_a_folder_that_kept_games_keeps_them(shell: Shell) -> None:
+    command = ("watch", "--game", "stacks", "house:house-random@plain", "Lowest")
+    assert shell(*command, "--games", "games").code == 0
+    assert shell(*command).code == 0
+    assert not Path("saved").exists()
+
+
+def test_a_run_without_games_says_so(shell: Shell) -> None:
+    bot = Path("bots/manual/stacks/lowest.py")
+    bot.write_text(bot.read_text().replace("min(self.cards.held)", "9"))
+    assert shell("run", "--game", "stacks", "--games", "4", "--output", "r").code == 3
+    said = shell("replay", "r", "--game", "0")
+    assert said.code == 2
+    assert "0 to -1" not in said.err
+
+
+def test_what_a_seat_holds_is_shown_without_words() -> None:
+    Path("games/stacks/words.py").unlink()
+    game = find_game("stacks", Path.cwd())
+    lines = words_of(game).sees(dealt(game), 0, str)
+    assert lines[0] == "heights: (0, 0)"
+    assert re.fullmatch(r"Your cards: held \(\d, \d, \d\)", lines[1])
+
+
+def test_a_bot_is_put_at_a_turn_of_any_game() -> None:
+    bot, view = after([], "Highest", game="stacks", seats=2)
+    first = bot.play(view)
+    assert first == [max(bot.cards.held)]
+    bot, view = after([first], "Lowest", game="stacks", seats=2)
+    assert (bot.id, view.heights) == (1, (1, 0))
+    with pytest.raises(UsageError, match=r"moves\[1\], of seat 1: that card is not in the hand"):
+        after([first, [9]], "Lowest", game="stacks", seats=2)
+    with pytest.raises(UsageError, match="stacks is played by 2 to 3, not 5"):
+        after([], "Lowest", game="stacks", seats=5)
+
+
+def test_the_games_of_the_house_show_what_a_seat_holds_too() -> None:
+    for game in GAMES.values():
+        state = dealt(game)
+        assert words_of(game).sees(state, state.seat, str)
