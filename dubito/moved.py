@@ -5,6 +5,7 @@ the same one under both names.
 """
 
 import sys
+from collections.abc import Callable
 from importlib import import_module
 from importlib.machinery import ModuleSpec
 from types import ModuleType
@@ -41,17 +42,21 @@ MOVED: Final = {
 }
 
 
-class _Moved:
-    """Finds a module under its old name, and gives the one that is there now."""
+class OtherNames:
+    """Finds a module under another name of its, and gives the one that is there."""
 
-    def __init__(self) -> None:
-        self._own: dict[str, ModuleSpec | None] = {}  # by old name: what the module itself was found by
+    def __init__(self, own_name: Callable[[str], str | None]) -> None:
+        """`own_name` says what the module of another name is called, None of any other module."""
+        self._own_name = own_name
+        self._own: dict[str, ModuleSpec | None] = {}  # by the other name: what the module itself was found by
 
     def find_spec(self, name: str, path: object = None, target: object = None) -> ModuleSpec | None:
-        return ModuleSpec(name, self) if name in MOVED else None  # type: ignore[arg-type]
+        return ModuleSpec(name, self) if self._own_name(name) else None  # type: ignore[arg-type]
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
-        module = import_module(MOVED[spec.name])
+        name = self._own_name(spec.name)
+        assert name is not None  # else it was not found
+        module = import_module(name)
         self._own[spec.name] = module.__spec__
         return module
 
@@ -63,4 +68,4 @@ class _Moved:
 
 def follow_old_names() -> None:
     """Let old names lead to where the modules are now."""
-    sys.meta_path.insert(0, _Moved())
+    sys.meta_path.insert(0, OtherNames(MOVED.get))

@@ -196,6 +196,10 @@ class ListedGame(_Part):
     seats: tuple[int, int] | None = Field(description="at least and at most; null for a family")
     summary: str
     why_not: str | None = Field(default=None, description="why it cannot be played")
+    origin: str | None = Field(
+        default=None,
+        description="null for a game that comes with Dubito; else its folder, or what pip installed",
+    )
 
 
 class GamesObject(Document):

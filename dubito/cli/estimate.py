@@ -9,7 +9,7 @@ import click
 
 from dubito.cli.calls import call_options
 from dubito.cli.documents import EstimateObject, PlayerEstimate
-from dubito.cli.options import json_option, server_options
+from dubito.cli.options import games_path_option, json_option, server_options
 from dubito.cli.output import note, print_document, say, table
 from dubito.errors import UsageError
 from dubito.experiment.config import check, read_config
@@ -30,6 +30,7 @@ from dubito.llm.prices import PICO, dollars
               help="A run with the same models to learn from; may be given several times.")  # fmt: skip
 @click.option("--thoughts", default=500, show_default=True, type=click.IntRange(0),
               help="Most tokens a model may think before an answer, where no run tells.")  # fmt: skip
+@games_path_option
 @server_options
 @json_option
 def estimate(

@@ -8,7 +8,7 @@
 import signal
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING
 import click
 
 from dubito.cli.main import Listing
-from dubito.cli.options import game_option, json_option
+from dubito.cli.options import game_option, games_path_option, json_option
 from dubito.cli.output import note, print_document, say, table
 from dubito.errors import one_line
 from dubito.game import Family, Game
-from dubito.game.find import Registry, find_bots, find_families, find_game, find_games
+from dubito.game.find import Registry, find_bots, find_game, package_of, usable_games
 
 if TYPE_CHECKING:
     from dubito.cli.documents import BotsObject, GamesObject
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 @click.group(cls=Listing, invoke_without_command=True)
 @click.option("--openspiel", is_flag=True, help="OpenSpiel's games, and why some of them cannot be played here.")
+@games_path_option
 @json_option
 @click.pass_context
 def games(context: click.Context, openspiel: bool, as_json: bool) -> None:
@@ -39,6 +40,7 @@ def games(context: click.Context, openspiel: bool, as_json: bool) -> None:
 @games.command()
 @click.argument("game", metavar="NAME|FOLDER")
 @click.option("--quick", is_flag=True, help="Start no other process: leave out runs, their replay and models.")
+@games_path_option
 def check(game: str, quick: bool) -> int:
     """Say what is wrong with a game: a line a flaw, with the file to mend.
 
@@ -64,21 +66,36 @@ def check(game: str, quick: bool) -> int:
 
 
 def _list_games(openspiel: bool, as_json: bool) -> None:
-    families = find_families(Path.cwd())
+    here = Path.cwd()
+    found, faults = usable_games(here)
+    families = [family for family in found if isinstance(family, Family)]
+    origins = {game.name: _origin(game, here) for game in found if isinstance(game, Game)}
     if as_json:
-        print_document(_games_object(families, openspiel))
-        return
-    if openspiel:
+        print_document(_games_object(found, origins, openspiel))
+    elif openspiel:
         _members(next(family for family in families if family.name == "openspiel"))
-        return
-    rows = [[game.name, _seats(game.seats), game.summary] for game in find_games(Path.cwd())]
-    more = [[f"{family.name}:NAME", "", family.summary] for family in families]
-    table(f"{len(rows)} games", ["game", "seats", "what it is"], [*rows, *more])
+    else:
+        rows = [[game.name, _seats(game.seats), game.summary] for game in found if isinstance(game, Game)]
+        more = [[f"{family.name}:NAME", "", family.summary] for family in families]
+        headers = ["game", "seats", "what it is"]
+        if any(origin and origin != f"games/{name}" for name, origin in origins.items()):  # not from here either
+            headers.append("from")
+            rows, more = [[*row, origins[row[0]] or ""] for row in rows], [[*row, ""] for row in more]
+        table(f"{len(rows)} games", headers, [*rows, *more])
+    for fault in faults:
+        note(f"broken: {fault}")
 
 
-def _games_object(families: Sequence[Family], openspiel: bool) -> "GamesObject":
+def _origin(game: Game, here: Path) -> str | None:
+    """Where a game lies that does not come with Dubito, or what pip has installed it with."""
+    package = package_of(game, here)
+    return None if package.is_own else one_line(package.distribution or _relative(package.folder, here))
+
+
+def _games_object(found: Sequence[Game | Family], origins: Mapping[str, str | None], openspiel: bool) -> "GamesObject":
     from dubito.cli.documents import GamesObject, ListedGame  # late: without --json nobody needs it
 
+    families = [family for family in found if isinstance(family, Family)]
     if openspiel:
         family = next(family for family in families if family.name == "openspiel")
         members = [
@@ -86,9 +103,13 @@ def _games_object(families: Sequence[Family], openspiel: bool) -> "GamesObject":
             for one in family.members()
         ]
         return GamesObject(games=members)
-    found = [ListedGame(name=game.name, seats=game.seats, summary=game.summary) for game in find_games(Path.cwd())]
+    games = [
+        ListedGame(name=game.name, seats=game.seats, summary=game.summary, origin=origins[game.name])
+        for game in found
+        if isinstance(game, Game)
+    ]
     return GamesObject(
-        games=[*found, *(ListedGame(name=f"{one.name}:NAME", seats=None, summary=one.summary) for one in families)]
+        games=[*games, *(ListedGame(name=f"{one.name}:NAME", seats=None, summary=one.summary) for one in families)]
     )
 
 
@@ -164,6 +185,7 @@ def _relative(file: Path, here: Path) -> str:
     "--faults", help="Faults on purpose, NAME:SHARE with commas between: storm:0.3. docs/house.md has the names."
 )
 @click.option("--log", type=click.Path(path_type=Path), help="Append each call to this file, as JSON lines.")
+@games_path_option
 def house(port: int, latency: float, faults: str | None, log: Path | None) -> None:
     """Serve the OpenAI and Anthropic protocols on loopback. A stand-in for trying and testing, not a language model."""
     from dubito.house.faults import Faults

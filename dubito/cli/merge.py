@@ -10,7 +10,7 @@ import click
 
 from dubito.cli import documents
 from dubito.cli.documents import ComparisonObject, MergeObject
-from dubito.cli.options import folder_of, json_option
+from dubito.cli.options import folder_of, games_path_option, json_option
 from dubito.cli.output import note, print_document, say, show
 from dubito.cli.run import document_of, print_summary, written_report
 from dubito.experiment.compare import caveats, check_comparable, compared_runs
@@ -33,6 +33,7 @@ from dubito.report.run_tables import contender_tables
 )
 @click.option("--out", "old_output", type=click.Path(path_type=Path), hidden=True)  # its name until now
 @click.option("--report/--no-report", default=True, show_default=True, help="Write the run as pages too.")
+@games_path_option
 @json_option
 def merge(runs: tuple[Path, ...], output: Path | None, old_output: Path | None, report: bool, as_json: bool) -> int:
     """Join the folders RUN..., all shards of one run, into the run that one machine would have made.
@@ -62,6 +63,7 @@ def merge(runs: tuple[Path, ...], output: Path | None, old_output: Path | None, 
 
 @click.command()
 @click.argument("runs", nargs=-1, metavar="RUN...", type=click.Path(path_type=Path))
+@games_path_option
 @json_option
 def compare(runs: tuple[Path, ...], as_json: bool) -> None:
     """Compare the contenders of RUN..., paired over the deals that all of them keep.

@@ -15,6 +15,7 @@ from dubito.cli.output import note
 from dubito.errors import UsageError, one_line
 from dubito.game import Game
 from dubito.game.find import DUBITO, find_game, game_names
+from dubito.game.sources import set_games_path
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -31,9 +32,6 @@ class _GameName(click.ParamType):  # type: ignore[type-arg]  # not generic at ru
 
 
 GAME: Final = _GameName()
-game_option = click.option(
-    "--game", type=GAME, default=DUBITO, show_default=True, metavar="NAME", help="A game of `dubito games`."
-)
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead (docs/json.md).")
 
 Command = Callable[..., Any]
@@ -53,6 +51,31 @@ def kept_games() -> Path:
 
 
 KEPT: Final = "games, or saved where games holds games of your own"
+
+
+def _use(ctx: click.Context, param: click.Parameter | None, folders: Sequence[Path]) -> None:
+    """Use these folders until the command ends; raises UsageError."""
+    if folders:
+        set_games_path(folders)
+        ctx.call_on_close(lambda: set_games_path(()))
+
+
+games_path_option = click.option(
+    "--games-path",
+    type=click.Path(path_type=Path),
+    multiple=True,
+    is_eager=True,  # before a game is named
+    expose_value=False,
+    callback=_use,
+    metavar="FOLDER",
+    help="Use what FOLDER has in games, bots and prompts as if it lay here; may be given several times.",
+)
+game_option = flags(
+    click.option(
+        "--game", type=GAME, default=DUBITO, show_default=True, metavar="NAME", help="A game of `dubito games`."
+    ),
+    games_path_option,
+)
 
 # Who may sit at a table besides the bots, and where their questions are kept.
 company_options = flags(
@@ -88,6 +111,7 @@ class GameCommand(click.Command):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """As in click; raises UsageError for a rule of another game."""
         said, rest = self._foretold(ctx, list(args))
+        _use(ctx, None, [Path(folder) for folder in said.get("games_path") or ()])
         is_asked = any(word.startswith("--") for word in rest) or not {*args}.isdisjoint(ctx.help_option_names)
         rules: list[click.Parameter] = self._rules(self._game(said, rest)) if is_asked else []
         ctx.meta[_RULES] = rules
@@ -191,7 +215,7 @@ def rules_from(rules: Mapping[str, Any], game: Game) -> "BaseModel":
 
 def run_argument(command: Callable[..., Any]) -> Callable[..., Any]:
     """The argument RUN, to be opened by `folder_of`."""
-    return click.argument("run", required=False, type=click.Path(path_type=Path))(command)
+    return flags(click.argument("run", required=False, type=click.Path(path_type=Path)), games_path_option)(command)
 
 
 @contextmanager

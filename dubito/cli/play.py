@@ -13,7 +13,16 @@ import click
 
 from dubito.cli.company import opponents, others
 from dubito.cli.narrator import check_save, pace_option, save_record, waits
-from dubito.cli.options import KEPT, GameCommand, company_options, game_option, kept_games, rules_from, server_options
+from dubito.cli.options import (
+    KEPT,
+    GameCommand,
+    company_options,
+    game_option,
+    games_path_option,
+    kept_games,
+    rules_from,
+    server_options,
+)
 from dubito.cli.output import Voice, note, say, voice_for
 from dubito.errors import IllegalOutput, RunStopped, UsageError, one_line
 from dubito.experiment.experiment import labelled_by, stand_ins_in_words
@@ -196,6 +205,7 @@ def _again(sitting: Sitting, config: Path | None) -> str:
     help="Folder that keeps the games.",
 )
 @click.option("--game", metavar="NAME", help="The game that is offered first. [default: that of CONFIG, or dubito]")
+@games_path_option
 @server_options
 def web(
     config: Path | None,

@@ -12,7 +12,7 @@ from click.core import ParameterSource
 
 from dubito.cli.asking import asking_options, calls_of, progress_of, resumable, settings_of_model, watch_of
 from dubito.cli.main import LateListing
-from dubito.cli.options import game_option
+from dubito.cli.options import game_option, games_path_option
 from dubito.cli.output import note, say, show, table
 from dubito.errors import UsageError, one_line
 from dubito.experiment.config import check, read_config
@@ -208,6 +208,7 @@ def golden(name: str, game: Game) -> None:
               help="Where the files go, beside those that are there.")  # fmt: skip
 @click.option("--count", type=click.IntRange(1), default=100, show_default=True, help="How many positions.")
 @click.option("--node", metavar="NODE", help="Of this node only. [default: all nodes, evenly]")
+@games_path_option
 def record(what: Path, output: Path, count: int, node: str | None) -> None:
     """Take positions from the games of a run, also an exported one, or of a config of hand-written bots.
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from dubito.cli.narrator import Narrator
-from dubito.cli.options import folder_of
+from dubito.cli.options import folder_of, games_path_option
 from dubito.cli.output import GamesProgress, note, say
 from dubito.errors import UsageError, one_line
 from dubito.experiment import replay as run_replay
@@ -30,6 +30,7 @@ from dubito.store.folder import is_export
 @click.option("--game", type=int, metavar="K", help="Tell game K of the run, with what each model was asked and said.")
 @click.option("--show-hands", is_flag=True, help="With --game: show every hand, and what was really played.")
 @click.option("--workers", type=click.IntRange(1), help="Processes. [default: one per core]")
+@games_path_option
 @click.option("--quiet", is_flag=True, help="Hide the progress line.")
 def replay(what: Path | None, game: int | None, show_hands: bool, workers: int | None, quiet: bool) -> int:
     """Play a run (by default the latest), an exported run or a saved game again, with no network and no model. Exit

@@ -18,7 +18,7 @@ import click
 from dubito.cli import documents, output
 from dubito.cli.calls import amount, call_options, caps_of, note_unused_addresses
 from dubito.cli.documents import RunObject
-from dubito.cli.options import GameCommand, json_option, number, server_options, spending_options
+from dubito.cli.options import GameCommand, games_path_option, json_option, number, server_options, spending_options
 from dubito.cli.output import GamesProgress, note, print_document, say
 from dubito.errors import BotError, GameError, RunStopped, UsageError, one_line, signal_in_words
 from dubito.experiment.config import Config, check, read_config
@@ -59,6 +59,7 @@ _NUMBERS: Final = ("games", "seed", "workers", "in_flight")
 @click.command(cls=GameCommand)
 @click.argument("config", required=False, type=click.Path(path_type=Path))
 @click.option("--game", metavar="NAME", help="A game of `dubito games`. [default: dubito]")
+@games_path_option
 @click.option("--games", metavar="N", help="Games to play; with m contenders a multiple of m. [default: 10000]")
 @click.option("--table-sizes", metavar="N,N,...", help="Table sizes, drawn uniformly. [default: all]")
 @click.option("--seed", metavar="N", help="Seed of the run. [default: 0]")

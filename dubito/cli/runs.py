@@ -24,7 +24,7 @@ import click
 
 from dubito.cli import documents
 from dubito.cli.documents import ListedRun, RunsObject, RunState, StatusObject
-from dubito.cli.options import folder_of, json_option, run_argument
+from dubito.cli.options import folder_of, games_path_option, json_option, run_argument
 from dubito.cli.output import GamesProgress, note, print_document, say, table
 from dubito.errors import DubitoError, UsageError, one_line
 from dubito.experiment.experiment import stand_ins_in_words
@@ -103,6 +103,7 @@ def _cells(run: ListedRun) -> list[str]:
 @click.argument("file", required=False, type=click.Path(path_type=Path))
 @click.option("--parquet", type=click.Path(path_type=Path), metavar="FOLDER",
               help="Write a dataset instead: games and models' decisions as Parquet files, with a card.")  # fmt: skip
+@games_path_option
 @click.option("--quiet", is_flag=True, help="Hide the progress line.")
 def export(run: Path, file: Path | None, parquet: Path | None, quiet: bool) -> None:
     """Write the run in folder RUN into FILE, for `dubito replay FILE` elsewhere. Bots are not in it: they are code."""
@@ -155,7 +156,14 @@ def report(run: Path | None, output: Path | None, games: str | None) -> None:
     with folder_of(run) as folder:
         if run is not None and run.is_file() and output is None:
             output = run.with_name(f"{run.name}-report")
+        _note_changed_game(folder)
         say(f"report: {write_report(folder, output=output, games=games)}")
+
+
+def _note_changed_game(folder: Path) -> None:
+    with opened_run(folder) as run:
+        if run.changed_game:
+            note(f"manifest mismatch: {run.changed_game}")
 
 
 @click.command()
@@ -309,6 +317,7 @@ def _current_report(folder: Path) -> Path:
 
     index = folder / FOLDER / "index.html"
     if not index.exists() or index.stat().st_mtime < last_written(folder):
+        _note_changed_game(folder)
         write_report(folder)
     return index
 

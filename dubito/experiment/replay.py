@@ -5,7 +5,7 @@ lies of a run, for which its games are played again.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from functools import lru_cache, partial
@@ -21,6 +21,7 @@ from dubito.experiment.threads import ThreadedChunks
 from dubito.experiment.workers import in_order, joined, new_stop, play_chunks, processes
 from dubito.game import Lie, Results, State
 from dubito.game.record import Forfeit, make_move, output_of
+from dubito.game.sources import games_path, set_games_path
 from dubito.game.streams import DealStreams
 from dubito.game.table import Table, step
 from dubito.llm.tape import Differs, HearReply, ReplayTape
@@ -179,13 +180,14 @@ def shared_chunks(kept: Run, workers: int, tape: ReplayTape, progress: Callable[
             progress(games)
             yield deals, result[0]
 
-    play = partial(_play_again, kept.folder, kept.registry.working_directory)
+    play = partial(_play_again, kept.folder, kept.registry.working_directory, games_path())
     with processes(workers, stop) as crew, closing(in_order(crew, play, runs_of_deals, stop)) as back:
         yield from joined(experiment, played(back))
 
 
-def _play_again(folder: Path, home: Path, deals: range) -> tuple[ChunkResult, int]:
+def _play_again(folder: Path, home: Path, beside: Sequence[Path], deals: range) -> tuple[ChunkResult, int]:
     """Play deals of one chunk, in a worker process; with them, how many decisions were taken."""
+    set_games_path(beside)
     threads, tape = _threads_and_tape(folder, home)
     before = tape.decisions
     return threads.play(deals, lambda: False), tape.decisions - before

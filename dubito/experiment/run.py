@@ -19,7 +19,7 @@ from dubito.experiment.threads import ThreadedChunks
 from dubito.experiment.workers import Crew, Stop, joined, play_chunks
 from dubito.files import write_whole
 from dubito.game import Game
-from dubito.game.find import Registry
+from dubito.game.find import Registry, package_of
 from dubito.llm.request import Interrupted
 from dubito.stats.ranking import Contender, all_games
 from dubito.stats.tally import Tally, kept_tally
@@ -67,12 +67,14 @@ class Played:
         return compared(self.experiment, self.models)
 
 
-def manifest(experiment: Experiment) -> dict[str, Any]:
+def manifest(experiment: Experiment, registry: Registry) -> dict[str, Any]:
     """What the run is: its length, its identity, and what it was made with."""
+    package = package_of(registry.game, registry.working_directory)
+    of_game = {"game": package.distribution} if package.distribution else {}  # else it lay in games/NAME
     return {
         "games": experiment.games,
         "identity": experiment.identity(),
-        "versions": {"dubito": __version__, "python": python_version()},
+        "versions": {"dubito": __version__, "python": python_version(), **of_game},
     }
 
 
@@ -81,7 +83,7 @@ def finished_run(experiment: Experiment, registry: Registry, folder: Path) -> Pl
 
     Raises UsageError if it holds anything else.
     """
-    if run_folder.games_kept(folder, manifest(experiment)) != experiment.games:
+    if run_folder.games_kept(folder, manifest(experiment, registry)) != experiment.games:
         return None
     with opened_run(folder) as stored:
         run = _found_in(stored.db, experiment, folder, registry)
@@ -97,8 +99,9 @@ def play(experiment: Experiment, folder: Path, means: Means) -> Played:
     Raises UsageError if another process is playing into the folder, or it holds anything else.
     """
     with claimed(folder):
-        kept = run_folder.games_kept(folder, manifest(experiment)) or 0
-        with run_folder.begin(folder, manifest(experiment)) as db:
+        ours = manifest(experiment, means.registry)
+        kept = run_folder.games_kept(folder, ours) or 0
+        with run_folder.begin(folder, ours) as db:
             means.progress(max(kept, len(ModelLog(db).ended())))
             log = means.watch.log = RunLog(folder)
             log("begins", games=experiment.games, kept=kept, offline=means.calls.offline)

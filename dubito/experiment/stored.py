@@ -24,7 +24,8 @@ from dubito.experiment.experiment import (
 )
 from dubito.files import fault
 from dubito.game import Game, PlayerKind
-from dubito.game.find import Registry, find_bots, find_game
+from dubito.game.find import NoSuchGame, Registry, find_bots, find_game, package_of, source_of
+from dubito.game.sources import where_to_get
 from dubito.stats.ranking import Contender, contenders_of
 from dubito.stats.tally import Outcome, Tally, kept_tally, outcome_in
 from dubito.store.folder import DATABASE, MANIFEST, read_manifest
@@ -83,7 +84,27 @@ class Run:
     @cached_property
     def game(self) -> Game:
         """The game that was played; raises UsageError if it is not to be found here."""
-        return find_game(self.planned.game, self.home)
+        try:
+            return find_game(self.planned.game, self.home)
+        except NoSuchGame:
+            raise UsageError(
+                f"{self} was played at the game {one_line(self.planned.game, 60)}, sources "
+                f"{one_line(self.planned.game_source[:12])}, which is not here: {self._where_to_get}"
+            ) from None
+
+    @property
+    def _where_to_get(self) -> str:
+        return where_to_get(self.versions.get("game"))
+
+    @property
+    def changed_game(self) -> str | None:
+        """What to say where a game that does not come with Dubito is here with other sources than the run's."""
+        here = package_of(self.game, self.home)
+        if here.is_own or (digest := source_of(self.game, self.home)) == self.planned.game_source:
+            return None
+        then, now = one_line(self.planned.game_source[:12]), f"{here.origin} has {digest[:12]}"
+        changed = f"the game {self.game.name} was changed since: the run has sources {then}, {now}"
+        return f"{changed}: to have the run's, {self._where_to_get}"
 
     @property
     def more(self) -> dict[str, Any]:
@@ -151,7 +172,7 @@ class Run:
     @cached_property
     def registry(self) -> Registry:
         """The bots of its game, the user's own from `home`."""
-        return find_bots(self.home, self.planned.game)
+        return find_bots(self.home, self.game.name)
 
     @cached_property
     def mismatches(self) -> list[str]:
@@ -159,6 +180,8 @@ class Run:
         found, made_with = [], self.versions.get("dubito")
         if made_with != __version__:
             found.append(f"the run was made by dubito {made_with}, this is {__version__}")
+        if self.changed_game:
+            found.append(self.changed_game)
         for spec in self.experiment.players:
             if self.registry.find(spec.bot).digest != spec.source:
                 found.append(f"the file of {spec.bot} was changed since")

@@ -34,6 +34,7 @@ from dubito.experiment.experiment import Experiment, PlayerSpec, Shard
 from dubito.experiment.play import ChunkPlayer, ChunkResult, deals_of, number_of, split
 from dubito.game import Results
 from dubito.game.find import Registry, digest_of_game, find_bots
+from dubito.game.sources import games_path, set_games_path
 from dubito.stats.tally import Tally
 
 _LENGTH: Final = struct.Struct("<Q")  # of the head of what comes back
@@ -48,6 +49,7 @@ def job_of(experiment: Experiment, registry: Registry) -> str:
         "engine": digest_of_game(registry.game, registry.working_directory),
         "bots": {name: registry.find(name).digest for name in sorted(bots)},
         "home": str(registry.working_directory.resolve()),
+        "games_path": [str(folder) for folder in games_path()],
         "experiment": asdict(experiment),
     }
     return json.dumps(job)
@@ -114,6 +116,7 @@ def _chunk_player(job: str) -> ChunkPlayer:
     experiment, home = _experiment_of(content["experiment"]), Path(content["home"])
     if content["dubito"] != __version__:
         raise UsageError(f"this worker has dubito {__version__}, the run has {content['dubito']}: install that on it")
+    set_games_path([Path(folder) for folder in content["games_path"]])
     registry = find_bots(home if home.is_dir() else Path.cwd(), experiment.game)
     if digest_of_game(registry.game, registry.working_directory) != content["engine"]:
         raise UsageError(

@@ -1,21 +1,21 @@
 """Foreign code imported by its path, so that no package of the same name stands in the way.
 
-Games by name: a package with a `game.py` in `dubito/games`, or in `games` of the working directory, is found.
+Games by name, from wherever `sources.py` finds them.
 
 Bots of a game by name: drop a file into `bots/manual` or `bots/llms`, and it is found.
 
 Bots of other games than Dubito lie in a folder there that has the game's name, or its family's, as `bots/manual/bs`.
 The class of a file is the one whose name equals the file's, case and underscores ignored, a trailing
-`Bot` optional; the bot's name is the class's. Looked at are the folders that came with the project and
-those of the working directory. A file that cannot be used is kept as broken, with what to do, and
-stops no other bot.
+`Bot` optional; the bot's name is the class's. Looked at are the folders that came with the project,
+those of the working directory and of `--games-path`, and those that an installed game brings. A file
+that cannot be used is kept as broken, with what to do, and stops no other bot.
 """
 
 import ast
 import importlib.util
 import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
@@ -30,6 +30,8 @@ from dubito.errors import UsageError, one_line, suggestion
 from dubito.game import Family, Game, Player
 from dubito.game.flaws import flaws_of
 from dubito.game.native import compiled_twin
+from dubito.game.sources import FILES, Source, all_sources, roots, source_named
+from dubito.moved import OtherNames
 
 
 def import_file(name: str, file: Path, source: bytes, game: object) -> ModuleType:
@@ -59,9 +61,12 @@ def import_as(name: str, file: Path, source: bytes, package: Path | None = None)
 
 DUBITO: Final = "dubito"  # the game where none is named
 _HOME: Final = Path(dubito.__file__).resolve().parent
-_OWN: Final = _HOME / "games"
-_FILES: Final = ("game.py", "spec.py")  # that say what the game is; the second one is what it was called before
 _LOADED: Final[dict[str, str]] = {}  # packages of the user's, with the digest of what was imported
+_PACKAGES: Final[dict[str, str]] = {}  # by `games.NAME`: what that package is called itself, if it was installed
+
+
+class NoSuchGame(UsageError):
+    """No game has this name here."""
 
 
 def find_game(name: str, working_directory: Path, flawed: bool = False) -> Game:
@@ -69,14 +74,14 @@ def find_game(name: str, working_directory: Path, flawed: bool = False) -> Game:
 
     A `flawed` one is given too, for whoever tells all of its flaws.
     """
-    folders = {folder.name: folder for folder in _folders(working_directory)}
     first, colon, member = name.partition(":")
-    if first not in folders:
-        hint = suggestion(first, folders)
+    source = source_named(first, working_directory)
+    if source is None:
+        hint = suggestion(first, game_names(working_directory))
         if members := _members_named(first.partition("(")[0], working_directory):
             hint = f"did you mean {one_line(repr(members[0] + first.removeprefix(members[0].partition(':')[2])), 80)}?"
-        raise UsageError(f"there is no game {one_line(repr(first), 60)}: {hint}")
-    found = _load_game(folders[first], flawed)
+        raise NoSuchGame(f"there is no game {one_line(repr(first), 60)}: {hint}")
+    found = _load_game(source, working_directory, flawed)
     if isinstance(found, Game):
         if colon:
             raise UsageError(f"there is no game {one_line(repr(name), 60)}: {first} is one game, and has no colon")
@@ -96,25 +101,41 @@ def _members_named(name: str, working_directory: Path) -> list[str]:
 
 
 def find_games(working_directory: Path) -> list[Game]:
-    """All games that stand alone, by name; raises UsageError for a package that cannot be used."""
-    found = (game for game in map(_load_game, _folders(working_directory)) if isinstance(game, Game))
-    return sorted(found, key=lambda game: game.name)
+    """All games that stand alone, by name; what cannot be used is left out."""
+    return [game for game in usable_games(working_directory)[0] if isinstance(game, Game)]
 
 
 def find_families(working_directory: Path) -> list[Family]:
-    """All families of games, by name; raises UsageError for a package that cannot be used."""
-    found = (family for family in map(_load_game, _folders(working_directory)) if isinstance(family, Family))
-    return sorted(found, key=lambda family: family.name)
+    """All families of games, by name; what cannot be used is left out."""
+    return [family for family in usable_games(working_directory)[0] if isinstance(family, Family)]
+
+
+def usable_games(working_directory: Path) -> tuple[list[Game | Family], list[str]]:
+    """All games and families, by name; and of every package that cannot be used, why."""
+    found, faults = list[Game | Family](), list[str]()
+    for source in all_sources(working_directory):
+        try:
+            found.append(_load_game(source, working_directory))
+        except UsageError as error:
+            faults.append(str(error))
+    return found, faults
 
 
 def game_names(working_directory: Path) -> list[str]:
     """The names of all games and families, sorted, whether they can be used or not."""
-    return sorted(folder.name for folder in _folders(working_directory))
+    return sorted({source.name for source in all_sources(working_directory) if source.name})
+
+
+def package_of(game: Game, working_directory: Path) -> Source:
+    """Where the game lies that was found from this directory."""
+    source = source_named(game.folder, working_directory)
+    assert source is not None
+    return source
 
 
 def digest_of_game(game: Game, working_directory: Path) -> str:
     """A hash over the sources of a game's package, and the version of the library that has its rules."""
-    return _versioned(_digest(next(one for one in _folders(working_directory) if one.name == game.folder)), game)
+    return _versioned(package_of(game, working_directory).digest, game)
 
 
 def source_of(game: Game, working_directory: Path) -> str:
@@ -126,74 +147,77 @@ def _versioned(digest: str, game: Game) -> str:
     return sha256(f"{digest}\0{game.version}".encode()).hexdigest() if game.version else digest
 
 
-def _digest(folder: Path) -> str:
-    files = sorted(folder.rglob("*.py"))
-    parts = [f"{file.relative_to(folder).as_posix()}\0{sha256(file.read_bytes()).hexdigest()}\n" for file in files]
-    return sha256("".join(parts).encode()).hexdigest()
-
-
-def _folders(working_directory: Path) -> Iterator[Path]:
-    """The packages of games, those that come with Dubito first; no folder of the user's may take one of their names."""
-    seen = set[str]()
-    for root in (_OWN, working_directory / "games"):
-        for folder in sorted({file.parent for name in _FILES for file in root.glob(f"*/{name}")}):
-            if folder.name in seen and folder.resolve().parent != _OWN:
-                shown = f"{one_line(str(folder))}: {folder.name}"
-                raise UsageError(f"{shown} is the name of a game that comes with Dubito: rename the folder")
-            if folder.name not in seen:
-                seen.add(folder.name)
-                yield folder
-
-
-def _load_game(folder: Path, flawed: bool = False) -> Game | Family:
-    if folder.parent == _OWN:
-        file = folder / _FILES[0]
-        module = import_module(f"dubito.games.{folder.name}.game")
+def _load_game(source: Source, working_directory: Path, flawed: bool = False) -> Game | Family:
+    if source.fault:
+        raise UsageError(source.fault)
+    file = next(source.folder / name for name in FILES if (source.folder / name).is_file())
+    if source.is_own:
+        module = import_module(f"{source.package}.game")
     else:
-        file = next(folder / name for name in _FILES if (folder / name).is_file())
-        module = _import_from(folder.parent.resolve(), folder.name, file.stem)
+        _pin(working_directory)
+        module = _import_from(source, file.stem)
     game = getattr(module, "GAME", None) or getattr(module, "SPEC", None)
+    shown = one_line(str(file))
     if not isinstance(game, Game | Family):
-        raise UsageError(f"{one_line(str(file))} defines no game: it needs `GAME = Game(...)` of dubito.game")
-    if game.name != folder.name:
-        raise UsageError(f"{one_line(str(file))}: the game is named {game.name!r}: name it as its folder")
-    if isinstance(game, Game) and not flawed and folder.parent != _OWN:
+        raise UsageError(f"{shown} defines no game: it needs `GAME = Game(...)` of dubito.game")
+    if game.name != source.name:
+        named = f"its entry point, {source.name}" if source.distribution else "its folder"
+        raise UsageError(f"{shown}: the game is named {game.name!r}: name it as {named}")
+    if isinstance(game, Game) and not flawed and not source.is_own:
         for flaw in flaws_of(game):
-            raise UsageError(f"{one_line(str(file))}: {flaw}")
+            raise UsageError(f"{shown}: {flaw}")
     return game
 
 
-def _import_from(games: Path, name: str, module: str) -> ModuleType:
-    """A module of a package of the user's, as `games.NAME.game`: so its bots import from it, wherever it lies."""
-    _pin(games)
-    digest, mark = _digest(games / name), f"games.{name}"
-    if _LOADED.get(mark) != digest:  # edited since
-        for loaded in [loaded for loaded in sys.modules if f"{loaded}.".startswith(f"{mark}.")]:
-            del sys.modules[loaded]
+def _import_from(source: Source, module: str) -> ModuleType:
+    """A module of a package of the user's, or of an installed one; both are `games.NAME` to what imports from it."""
+    digest, mark, alias = source.digest, source.package, f"games.{source.name}"
+    if _LOADED.get(mark, digest) != digest or _PACKAGES.get(alias, mark) != mark:  # edited since, or it lay elsewhere
+        _forget(mark)
+        _forget(alias)
+    _LOADED[mark], _PACKAGES[alias] = digest, mark
     written, sys.dont_write_bytecode = sys.dont_write_bytecode, True  # a cache of bytecode could be of other bytes
     try:
-        found = import_module(f"{mark}.{module}")
+        return import_module(f"{mark}.{module}")
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # foreign code: its import may raise anything
         text = one_line(f"{type(error).__name__}: {error}".removesuffix(": "))
-        raise UsageError(f"the game in {one_line(str(games / name))}: importing it raises {text}: correct it") from None
+        raise UsageError(
+            f"the game in {one_line(str(source.folder))}: importing it raises {text}: correct it"
+        ) from None
     finally:
         sys.dont_write_bytecode = written
-    _LOADED[mark] = digest
-    return found
 
 
-def _pin(games: Path) -> None:
-    """Make `import games` mean this folder."""
+def _forget(package: str) -> None:
+    """Let the next import of it, or of what lies in it, be a new one."""
+    for loaded in [loaded for loaded in sys.modules if f"{loaded}.".startswith(f"{package}.")]:
+        del sys.modules[loaded]
+    _LOADED.pop(package, None)
+
+
+def _pin(working_directory: Path) -> None:
+    """Make `import games` mean the folders of that name that are used from this directory."""
+    folders = [str((root / "games").resolve()) for root in roots(working_directory)]
     loaded = sys.modules.get("games")
-    if loaded is None or [*loaded.__path__] != [str(games)]:
-        for module in [module for module in sys.modules if f"{module}.".startswith("games.")]:
-            del sys.modules[module]
-        _LOADED.clear()
-        package = ModuleType("games")
-        package.__path__ = [str(games)]
-        sys.modules["games"] = package
+    if loaded is None or [*loaded.__path__] != folders:
+        for package in ["games", *(mark for mark in _LOADED if mark.startswith("games."))]:
+            _forget(package)
+        sys.modules["games"] = games = ModuleType("games")
+        games.__path__ = folders
+    if _FINDER not in sys.meta_path:
+        sys.meta_path.insert(0, _FINDER)
+
+
+def _installed_name(module: str) -> str | None:
+    """What a module `games.NAME...` of an installed game is called in its own package."""
+    parts = module.split(".", 2)
+    package = _PACKAGES.get(".".join(parts[:2])) if parts[0] == "games" else None
+    return ".".join([package, *parts[2:]]) if package and package != ".".join(parts[:2]) else None
+
+
+_FINDER: Final = OtherNames(_installed_name)
 
 
 BotKind = Literal["manual", "llms"]
@@ -300,7 +324,7 @@ def find_bots(working_directory: Path, game: str = DUBITO) -> Registry:
     found_game, own = find_game(game, working_directory), _pin_own_package()
     found: dict[str, list[Bot]] = {}
     broken, elsewhere = [], dict[str, str]()
-    for kind, file in _files([own, working_directory / "bots"], found_game.folder):
+    for kind, file in _files(_bot_folders(found_game, own, working_directory)):
         try:
             bot = _load_bot(kind, file, own, found_game)
             if why := found_game.cannot_play(bot.cls):
@@ -327,22 +351,30 @@ class _UnusableError(Exception):
     """Why a file gives no bot."""
 
 
-def _files(roots: list[Path], game: str) -> Iterator[tuple[BotKind, Path]]:
-    seen = set()
-    for root in roots:
+def _bot_folders(game: Game, own: Path, working_directory: Path) -> Iterator[tuple[BotKind, Path]]:
+    """The folders of its bots: Dubito's, the working directory's and those like it, and what it was installed with."""
+    for bots in (own, *(root / "bots" for root in roots(working_directory))):
         for kind in KINDS:
-            folder = root / kind if game == DUBITO else root / kind / game
-            for name in sorted(os.listdir(folder)) if folder.is_dir() else ():
-                real = os.path.realpath(folder / name)
-                if name.endswith(".py") and not name.startswith("_") and real not in seen:
-                    seen.add(real)
-                    yield kind, folder / name
+            yield kind, bots / kind if game.name == DUBITO else bots / kind / game.folder
+    package = package_of(game, working_directory)
+    if package.distribution:
+        yield from ((kind, package.folder / "bots" / kind) for kind in KINDS)
+
+
+def _files(folders: Iterable[tuple[BotKind, Path]]) -> Iterator[tuple[BotKind, Path]]:
+    seen = set()
+    for kind, folder in folders:
+        for name in sorted(os.listdir(folder)) if folder.is_dir() else ():
+            real = os.path.realpath(folder / name)
+            if name.endswith(".py") and not name.startswith("_") and real not in seen:
+                seen.add(real)
+                yield kind, folder / name
 
 
 def _model_players(own: Path) -> list[Bot]:
     """The project's model players, who play every game."""
-    files, dubito = [file for kind, file in _files([own], DUBITO) if kind == "llms"], find_game(DUBITO, own)
-    return [_load_bot("llms", file, own, dubito) for file in files]
+    dubito = find_game(DUBITO, own)
+    return [_load_bot("llms", file, own, dubito) for _, file in _files([("llms", own / "llms")])]
 
 
 def _load_bot(kind: BotKind, file: Path, own: Path, game: Game) -> Bot:

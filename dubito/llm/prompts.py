@@ -3,7 +3,8 @@
 A folder has `prompt.yaml` (title, answer fields), `system.jinja`, `user.jinja`, perhaps `history.jinja`, and what
 these include: files of its own, of the folders beside it, and of the project's prompts (`shared/facts.jinja`). A
 template gets exactly the keys of the game's `facts()`, and `answer_format`. All of it is read and tried once, when it
-is loaded; a template can reach nothing else. Dubito's prompts lie in `prompts`, another game's in `prompts/GAME`.
+is loaded; a template can reach nothing else. Dubito's prompts lie in `prompts`, another game's in `prompts/GAME`, those
+that an installed game brings in `prompts` of its package.
 
 `history.jinja` is filled once for each chapter of the history, which ends where the seat had to move, and knows
 nothing that changes in a game. So a chapter, once told, is told in the same bytes by every later request.
@@ -25,6 +26,7 @@ from dubito.errors import UsageError, one_line, suggestion
 from dubito.files import Checked, fault, from_yaml
 from dubito.game import STATED, Game, Position
 from dubito.game.find import DUBITO, find_game
+from dubito.game.sources import all_sources, roots, source_named
 from dubito.llm import answers
 from dubito.llm.templates import (
     DESCRIPTION,
@@ -223,8 +225,8 @@ class Prompt:
 
 
 def load_prompt(name: str, working_directory: Path, game: Game | None = None) -> Prompt:
-    """The prompt of a game (Dubito if none is given) in the project or in `prompts` of the working directory, by name,
-    or in the folder at that path.
+    """The prompt of a game (Dubito if none is given) in the project, in `prompts` of the working directory or of
+    `--games-path`, or in what the game was installed with, by name; or in the folder at that path.
 
     Raises UsageError if there is none, or two that differ, or if it does not work for every node.
     """
@@ -278,8 +280,12 @@ def prompt_names(working_directory: Path, game: Game | None = None) -> list[str]
 
 
 def _roots(working_directory: Path, game: Game | None) -> list[Path]:
-    roots = dict.fromkeys([OWN_PROMPTS, (working_directory / "prompts").resolve()])
-    return [prompt_root(root, game) if game else root for root in roots]
+    found = dict.fromkeys([OWN_PROMPTS, *((root / "prompts").resolve() for root in roots(working_directory))])
+    if game is None:
+        return [*found]
+    package = source_named(game.folder, working_directory)
+    brought = [package.folder / "prompts"] if package and package.distribution else []
+    return [*(prompt_root(root, game) for root in found), *brought]
 
 
 def prompt_root(prompts: Path, game: Game) -> Path:
@@ -287,8 +293,11 @@ def prompt_root(prompts: Path, game: Game) -> Path:
 
 
 def game_of_folder(folder: Path, working_directory: Path) -> Game:
-    """The game whose prompt lies in this folder, if it lies in `prompts/GAME`; else Dubito."""
+    """The game whose prompt lies in this folder, if it lies in `prompts/GAME` or a game's package; else Dubito."""
     of = folder.resolve().parent
+    for source in all_sources(working_directory):
+        if source.distribution and (source.folder / "prompts").resolve() == of:
+            return find_game(source.name, working_directory)
     if of.parent.name == "prompts":
         with suppress(UsageError):
             return find_game(of.name, working_directory)

@@ -22,6 +22,7 @@ from dubito.errors import BotError, DubitoError, IllegalOutput, UsageError, one_
 from dubito.game import Answer, Game, GameEvent, Player, Text, Whole
 from dubito.game.flaws import flaws_of_ending
 from dubito.game.record import records_of, whole_game
+from dubito.game.sources import games_path
 from dubito.game.streams import DealStreams
 from dubito.game.words import words_of
 from dubito.llm.prompts import Prompt, load_prompt
@@ -515,7 +516,8 @@ def _runs(subject: Subject) -> Iterator[Flaw]:
 def _dubito(subject: Subject, seed: str, *words: str) -> "subprocess.CompletedProcess[str]":
     """A command in a process of its own, in which sets have the order of this seed."""
     environment = os.environ | {"PYTHONHASHSEED": seed}
-    command = [sys.executable, "-m", "dubito", *words]
+    path = [word for folder in games_path() for word in ("--games-path", str(folder))]
+    command = [sys.executable, "-m", "dubito", *words, *path]
     return subprocess.run(command, cwd=subject.here, env=environment, capture_output=True, text=True)  # noqa: S603, our own command
 
 

@@ -1,7 +1,5 @@
 """A game under check: its package, its bots, and the games of theirs that everything is tried on."""
 
-import os
-import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -10,7 +8,7 @@ from typing import Any, Final, NamedTuple
 
 from dubito.errors import one_line
 from dubito.game import Game, Player
-from dubito.game.find import Registry, find_bots
+from dubito.game.find import Registry, find_bots, package_of
 from dubito.game.streams import DealStreams
 from dubito.game.table import Entrant, GameCode, Table, step
 from dubito.llm.prompts import prompt_names
@@ -44,16 +42,16 @@ class Subject:
     @cached_property
     def folder(self) -> Path:
         """The game's package."""
-        package = sys.modules.get(self.game.package)
-        return Path(package.__path__[0]) if package else self.here / "games" / self.game.folder
+        return package_of(self.game, self.here).folder
 
     def file(self, name: str) -> str:
         """A file of the package, as it is told."""
         return self.shown(self.folder / name)
 
     def shown(self, path: Path | str) -> str:
-        """A path from where the game was looked for."""
-        return one_line(os.path.relpath(path, self.here))
+        """A path from where the game was looked for, if it lies there."""
+        path = self.here / path
+        return one_line(str(path.relative_to(self.here) if path.is_relative_to(self.here) else path))
 
     @property
     def main(self) -> str:

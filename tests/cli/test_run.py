@@ -215,7 +215,10 @@ def test_a_broken_file_stops_only_who_asks_for_it(shell: Shell) -> None:
         (("--table-sizes", "2"), "dubito: --table-sizes: must be at least 3, not 2\n"),
         (("--table-sizes", "3,9"), "dubito: --table-sizes: must be at most 8, not 9\n"),
         (("--win-rule", "x"), "dubito: --win-rule: must be 'immediate' or 'contested', not 'x'\n"),
-        (("--gmes", "3"), "dubito: No such option '--gmes'. (Did you mean one of: '--game', '--games'?)\n"),
+        (
+            ("--gmes", "3"),
+            "dubito: No such option '--gmes'. (Did you mean one of: '--game', '--games', '--games-path'?)\n",
+        ),
         (("nothing.yaml",), "dubito: cannot read nothing.yaml: No such file or directory\n"),
         (("--output", "/proc/none"), None),
     ],

@@ -1,0 +1,295 @@
+"""A game travels: as the package that docs/writing-a-game.md makes of its folder, and by --games-path."""
+
+import json
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import zipfile
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from dubito.experiment import play as chunk
+from dubito.experiment import workers
+from dubito.experiment.config import check
+from dubito.experiment.resolve import resolve
+from dubito.game import find
+from dubito.game.find import digest_of_game, find_bots, find_game
+from dubito.game.sources import set_games_path
+from dubito.llm.prompts import game_of_folder
+from tests.cli.kit import Shell
+from tests.games.kit import WRITING, write_kuhn
+
+PINNED: Final = "dubito-kuhn==0.1.0"
+RUN: Final = ("run", "--game", "kuhn", "--games", "40", "--output")
+MODELS: Final = (*RUN[:3], "--games", "8", "--contenders", "house:house-random@plain,Careful", "--output")
+
+
+@pytest.fixture(scope="module")
+def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What the two commands of the guide install, which this test keeps off the network."""
+    project, site = tmp_path_factory.mktemp("project"), tmp_path_factory.mktemp("site")
+    write_kuhn(project)
+    (pyproject,) = re.findall(r"^```toml\n# pyproject.toml\n(.*?)^```$", WRITING, re.MULTILINE | re.DOTALL)
+    (project / "pyproject.toml").write_text(pyproject)
+    make, install = [shlex.split(line) for line in re.findall(r"^pip .*$", WRITING, re.MULTILINE)]
+    here = ("--disable-pip-version-check", "--no-index")
+    for words in ((*make, "--no-build-isolation"), (*install, "--no-deps", "--no-compile", "--target", str(site))):
+        command = [sys.executable, "-m", *words, *here]
+        subprocess.run(command, cwd=project, check=True, capture_output=True)
+    return site
+
+
+@pytest.fixture
+def site(package: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A copy of it that Python looks into, for the test to spoil; nothing of it stays loaded."""
+    folder = Path(shutil.copytree(package, tmp_path.parent / f"{tmp_path.name}-site"))
+    monkeypatch.syspath_prepend(str(folder))
+    yield folder
+    for name in ("dubito_kuhn", "games"):
+        find._forget(name)
+
+
+def write_point(site: Path, text: str) -> None:
+    """Let the package say this of its games."""
+    (site / "dubito_kuhn-0.1.0.dist-info" / "entry_points.txt").write_text(f"[dubito.games]\n{text}\n")
+
+
+def test_an_installed_game_plays_in_any_folder(shell: Shell, site: Path) -> None:
+    listed = shell("games")
+    assert re.search(rf"^kuhn .* {re.escape(PINNED)}$", listed.out, re.MULTILINE)
+    assert listed.err == ""
+    kuhn = next(game for game in json.loads(shell("games", "--json").out)["games"] if game["name"] == "kuhn")
+    assert kuhn["origin"] == PINNED
+    assert {bot.name for bot in find_bots(Path.cwd(), "kuhn").hand_written()} == {"Careful", "Coin"}
+    assert "plain" in shell("prompts", "list", "--game", "kuhn").out
+    said = shell(*MODELS, "r")
+    assert said.code == 0, said.err
+    for words in (("replay", "r"), ("report", "r"), ("status", "r"), ("prompts", "record", "r")):
+        told = shell(*words)
+        assert (told.code, "mismatch" in told.err) == (0, False), told.err
+    assert shell("watch", "--game", "kuhn", "Coin", "Careful", "--save", "game.json").code == 0
+    assert shell("replay", "game.json").out.startswith("identical: ")
+    assert game_of_folder(site / "dubito_kuhn" / "prompts" / "plain", Path.cwd()).name == "kuhn"
+
+
+def test_it_is_checked_where_it_lies(shell: Shell, site: Path) -> None:
+    assert shell("games", "check", "kuhn", "--quick").out.startswith("kuhn keeps to all that was tried")
+    facts = site / "dubito_kuhn" / "facts.py"
+    facts.write_text(facts.read_text().replace('"card"}', '"card", "hand"}'))
+    said = shell("games", "check", "kuhn", "--quick")
+    assert (said.code, said.out.startswith(f"{facts}: ")) == (1, True), said.out
+
+
+def test_workers_find_it(shell: Shell, site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert shell(*RUN, "r", "--workers", "2").code == 0
+    monkeypatch.setenv("PYTHONPATH", str(site))
+    command = [sys.executable, "-m", "dubito", "replay", "r", "--workers", "2"]
+    said = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert said.stdout.startswith("identical: 40 games")
+
+
+def test_a_run_goes_on_where_the_game_is_installed(shell: Shell, site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same bytes have the same digest, in a folder and in a package."""
+    with monkeypatch.context() as before:
+        before.setattr(sys, "path", [path for path in sys.path if path != str(site)])
+        write_kuhn(Path("there"))
+        monkeypatch.chdir("there")
+        assert shell(*MODELS, "../r").code == 0
+        digest = digest_of_game(find_game("kuhn", Path.cwd()), Path.cwd())
+    monkeypatch.chdir("..")
+    assert digest_of_game(find_game("kuhn", Path.cwd()), Path.cwd()) == digest
+    assert shell("replay", "r").out.startswith("identical: 8 games")
+    longer = shell(*("16" if word == "8" else word for word in MODELS), "r")
+    assert longer.code == 0, longer.err
+    assert shell("replay", "r").out.startswith("identical: 16 games")
+    monkeypatch.chdir("there")  # where the same bytes are one game
+    assert shell("replay", "../r").out.startswith("identical: 16 games")
+
+
+def test_its_code_may_import_it_by_either_name(shell: Shell, site: Path) -> None:
+    bots = site / "dubito_kuhn" / "bots" / "manual"
+    careful = bots / "careful.py"
+    careful.write_text(careful.read_text().replace("from games.kuhn.game", "from dubito_kuhn.game"))
+    assert {bot.name for bot in find_bots(Path.cwd(), "kuhn").hand_written()} == {"Careful", "Coin"}
+    shell.folder.joinpath("bots/manual/kuhn").mkdir(parents=True)
+    own = (bots / "coin.py").read_text().replace("Coin", "Own")
+    shell.folder.joinpath("bots/manual/kuhn/own.py").write_text(own)
+    assert shell(*RUN, "r", "--bots", "Own,Careful").code == 0
+
+
+def test_an_export_says_where_its_game_is_to_be_had(shell: Shell, site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert shell(*RUN, "r").code == 0
+    assert shell("export", "r", "r.zip").code == 0
+    manifest = zipfile.ZipFile("r.zip").read("manifest.yaml").decode()
+    digest = digest_of_game(find_game("kuhn", Path.cwd()), Path.cwd())
+    assert f"game: kuhn\n  game_source: {digest}\n" in manifest
+    assert f"\n  game: {PINNED}\n" in manifest
+    assert str(Path.home()) not in manifest
+    assert str(shell.folder) not in manifest
+    game = site / "dubito_kuhn" / "game.py"
+    game.write_text(f"{game.read_text()}# another\n")
+    for words in (("replay", "r.zip"), ("report", "r.zip"), ("view", "r", "--no-browser")):
+        other = shell(*words)
+        assert other.code == 0
+        told = [line for line in other.err.splitlines() if line.startswith("manifest mismatch: ")]
+        assert [line.count(digest[:12]) for line in told] == [1], words
+        assert f"run `pip install {PINNED}`" in told[0]
+    monkeypatch.setattr(sys, "path", [path for path in sys.path if path != str(site)])
+    for line in ("replay r.zip", "report r", "view r.zip --no-browser", "prompts record r"):
+        said = shell(*line.split(" "))
+        assert (said.code, said.err.count("\n")) == (2, 1), line
+        assert f"was played at the game kuhn, sources {digest[:12]}, which is not here" in said.err
+        assert f"run `pip install {PINNED}`" in said.err
+
+
+def test_an_export_from_a_folder_names_no_folder(shell: Shell) -> None:
+    write_kuhn(Path("there"))
+    assert shell(*RUN, "r", "--games-path", "there").code == 0
+    assert shell("export", "r", "r.zip").code == 0
+    manifest = zipfile.ZipFile("r.zip").read("manifest.yaml").decode()
+    assert str(shell.folder) not in manifest
+    missing = shell("replay", "r.zip")
+    assert (missing.code, missing.err.count("\n")) == (2, 1)
+    assert "which is not here: put its folder under games/, or say with --games-path where it lies" in missing.err
+    for name in ("replay", "report", "status"):
+        assert shell(name, "r.zip", "--games-path", "there").code == 0
+
+
+@pytest.mark.parametrize("said", ["x; rm -rf ~==1", "--index-url=http://evil/==1", "games/kuhn`", 5, None])
+def test_a_strangers_run_dictates_no_command(shell: Shell, said: object) -> None:
+    write_kuhn(Path("there"))
+    assert shell(*RUN, "r", "--games-path", "there").code == 0
+    manifest = Path("r/manifest.yaml")
+    manifest.write_text(f"{manifest.read_text()}  game: {json.dumps(said)}\n")
+    told = shell("replay", "r")
+    assert (told.code, told.err.count("\n"), "pip" in told.err) == (2, 1, False)
+    assert "put its folder under games/" in told.err
+
+
+def test_a_games_path_is_used_as_if_it_lay_here(shell: Shell) -> None:
+    write_kuhn(Path("there"))
+    path = ("--games-path", "there")
+    assert re.search(r"^kuhn .* there/games/kuhn$", shell("games", *path).out, re.MULTILINE)
+    assert "\nkuhn " not in shell("games").out, "it ends with the command"
+    assert shell("games", "check", "kuhn", *path).out.startswith("kuhn keeps to all that was tried")
+    assert "Careful" in shell("bots", "--game", "kuhn", *path).out
+    assert shell(*MODELS, "r", *path).code == 0
+    Path("k.yaml").write_text("game: kuhn\ngames: 8\n")
+    assert shell("run", "k.yaml", "--output", "k", *path, "--report", "--workers", "2").code == 0
+    for words in (("replay", "r", "--workers", "2"), ("report", "r"), ("compare", "r"), ("prompts", "record", "r")):
+        told = shell(*words, *path)
+        assert told.code == 0, told.err
+    assert shell("prompts", "lint", "plain", "--game", "kuhn", *path).code == 0
+
+
+def test_a_job_says_where_its_game_lies(shell: Shell) -> None:
+    """Whoever plays its chunks, in whatever process, looks there."""
+    write_kuhn(Path("there"))
+    set_games_path([Path("there")])
+    own = find_bots(Path.cwd(), "kuhn")
+    of = resolve(check({"game": "kuhn", "games": 6}, "test"), own)
+    text, deals = workers.job_of(of, own), next(map(partial(chunk.deals_of, of), range(1)))
+    set_games_path([])
+    workers._chunk_player.cache_clear()
+    try:
+        assert workers.played_from(workers.play_deals(text, deals), deals, own.game.results).outcomes
+    finally:
+        set_games_path([])
+
+
+@pytest.mark.parametrize(
+    ("made", "sentence"),
+    [
+        ((), "--games-path F: there is no such folder: give one that holds games/NAME/game.py"),
+        (("F/",), "--games-path F: it holds no games/NAME/game.py: put a game into games/NAME there"),
+        (("F/kuhn/game.py",), "--games-path F: it holds no games/NAME/game.py: give "),
+        (("F/games/bs/game.py",), "F/games/bs: bs is the name of a game that comes with Dubito: rename the folder"),
+    ],
+)
+def test_a_games_path_without_games_is_one_sentence(shell: Shell, made: tuple[str, ...], sentence: str) -> None:
+    for name in made:
+        (Path(name) if name.endswith("/") else Path(name).parent).mkdir(parents=True)
+        if not name.endswith("/"):
+            Path(name).write_text("")
+    for words in (("games",), ("run", "--game", "kuhn"), ("bots", "--game", "kuhn")):
+        said = shell(*words, "--games-path", "F")
+        assert (said.code, said.out, said.err.count("\n")) == (2, "", 1)
+        assert sentence in said.err
+
+
+@pytest.mark.parametrize(
+    ("point", "game", "sentence"),
+    [
+        ("kuhn = nowhere_at_all", None, "kuhn = 'nowhere_at_all': there is no such package: install it anew"),
+        ("kuhn = json", None, "kuhn = 'json': the package holds no game.py"),
+        ("kuhn = dubito_kuhn.game", None, "kuhn = 'dubito_kuhn.game': there is no such package"),
+        ("kuhn = dubito_kuhn.game:GAME", None, "the value is to be the package that holds game.py, as 'my_package'"),
+        ("kuhn = games.kuhn", None, "games is taken where games are played: name the package otherwise"),
+        ("kuhn = raising.inner", None, "kuhn = 'raising.inner': looking for the package raises ValueError: no"),
+        ("kuhn = dubito_kuhn", "raise SystemExit(3)", "importing it raises SystemExit: 3"),
+        ("kuhn = dubito_kuhn", "import no_such_library", "importing it raises ModuleNotFoundError"),
+        ("kuhn = dubito_kuhn", "GAME = 5", "dubito_kuhn/game.py defines no game: it needs `GAME = Game(...)`"),
+        ("kun = dubito_kuhn", None, "the game is named 'kuhn': name it as its entry point, kun"),
+    ],
+)
+def test_a_package_that_cannot_be_used_stops_no_other_game(
+    shell: Shell, site: Path, point: str, game: str | None, sentence: str
+) -> None:
+    write_point(site, point)
+    (site / "raising").mkdir()
+    (site / "raising" / "__init__.py").write_text("raise ValueError('no')")
+    if game is not None:
+        (site / "dubito_kuhn" / "game.py").write_text(game)
+    listed = shell("games")
+    assert (listed.code, listed.err.count("\n")) == (0, 1)
+    assert listed.err.startswith("broken: ")
+    assert sentence in listed.err
+    assert {"bs", "defuse", "dubito"} <= {line.split(" ")[0] for line in listed.out.splitlines()}
+    said = shell(*("run", "--game", point.split(" ")[0], "--games", "4"))
+    assert (said.code, said.out, said.err.count("\n")) == (2, "", 1)
+    assert sentence in said.err
+    assert shell("run", "--game", "bs", "--games", "4", "--output", "r").code == 0
+
+
+def test_metadata_that_cannot_be_read_stops_no_game(shell: Shell, site: Path) -> None:
+    write_point(site, "kuhn")
+    listed = shell("games")
+    assert (listed.code, listed.err.count("\n"), "\nkuhn " in listed.out) == (0, 1, False)
+    assert listed.err.startswith(f"broken: {PINNED}: its entry points cannot be read (")
+
+
+def test_a_package_replaces_no_game_of_dubitos(shell: Shell, site: Path) -> None:
+    write_point(site, "bs = dubito_kuhn")
+    listed = shell("games")
+    assert (listed.code, listed.err.count("\n")) == (0, 1)
+    assert f"{PINNED}: bs is the name of a game that comes with Dubito" in listed.err
+    assert find_game("bs", Path.cwd()).package == "dubito.games.bs"
+
+
+def test_two_games_of_one_name_are_both_named(shell: Shell, site: Path) -> None:
+    write_kuhn(Path.cwd())
+    assert shell(*RUN, "r").code == 0, "the same bytes are one game"
+    game = Path("games/kuhn/game.py")
+    game.write_text(f"{game.read_text()}# another\n")
+    said = shell(*RUN, "r")
+    assert (said.code, said.err.count("\n")) == (2, 1)
+    assert f"two games are named kuhn, in {shell.folder / 'games/kuhn'} and in {PINNED}: keep one of them" in said.err
+    write_kuhn(Path("there"))
+    game.unlink()
+    game = Path("there/games/kuhn/game.py")
+    game.write_text(f"{game.read_text()}# another\n")
+    said = shell(*RUN, "r", "--games-path", "there")
+    assert f"two games are named kuhn, in {shell.folder / 'there/games/kuhn'} and in {PINNED}" in said.err
+
+
+def test_listing_bots_reads_no_metadata_of_packages() -> None:
+    """It takes longer than the rest of the command."""
+    script = "import sys; from dubito.cli.main import main\ntry: main(['bots'])\nfinally: print(*sys.modules)"
+    said = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert "importlib.metadata" not in said.stdout.splitlines()[-1].split(" ")
