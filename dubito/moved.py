@@ -1,7 +1,7 @@
 """Modules by the names that they had before 24 November 2026, for code outside this project that imports them.
 
 The pages of that time told users to import from these; whatever else moved stands in docs/decisions/0034. A module is
-the same one under both names.
+the same one under both names, as one of an installed game is (`game/find.py`).
 """
 
 import sys

@@ -228,7 +228,7 @@ def named(path: Path) -> Iterator[str]:
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
 
-DOORS = ("game_data", "facts", "player", "moved")  # to Dubito's package, for bots
+DOORS = ("game_data", "facts", "player")  # to Dubito's package, for bots
 OF_GAMES = ("games", "training", "referee")  # rooms that are of certain games
 GROUND = ("errors", "files", "game")  # what a game may stand on
 

@@ -15,7 +15,7 @@ from dubito.cli.output import note
 from dubito.errors import UsageError, one_line
 from dubito.game import Game
 from dubito.game.find import DUBITO, find_game, game_names
-from dubito.game.sources import set_games_path
+from dubito.game.packages import set_games_path
 
 if TYPE_CHECKING:
     from pydantic import BaseModel

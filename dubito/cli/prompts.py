@@ -23,7 +23,7 @@ from dubito.files import read_text
 from dubito.game import Game, Position
 from dubito.game.find import Registry, find_bots
 from dubito.llm.prices import Price, dollars
-from dubito.llm.prompts import game_of_folder, load_prompt, prompt_names, prompt_root
+from dubito.llm.prompts import game_of_folder, load_prompt, prompt_names, prompt_roots
 from dubito.llm.settings import ModelSettings
 from dubito.report.run_tables import calibration_bins, calibration_table
 from dubito.report.tables import cell_text
@@ -39,9 +39,9 @@ from dubito.workshop.recordings import (
     from_run,
     part,
     position_files,
-    positions_of,
     read_folder,
     sample_games,
+    shipped,
     write_files,
 )
 from dubito.workshop.trial import (
@@ -354,7 +354,8 @@ def test(
 
 def _folder(game: Game) -> Path:
     """The positions of a game that lie beside its prompts, here or in the project."""
-    folder = positions_of(game, prompt_root(Path("prompts"), game))
+    prompts = reversed(prompt_roots(Path.cwd(), game))
+    folder = next((folder for root in prompts if (folder := root / "positions").is_dir()), shipped(game))
     if not folder.is_dir():
         raise UsageError(
             f"there are no positions of {game.name} in {folder}: take some with `dubito prompts record`, and name "

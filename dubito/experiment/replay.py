@@ -20,8 +20,8 @@ from dubito.experiment.stored import Run, read_run
 from dubito.experiment.threads import ThreadedChunks
 from dubito.experiment.workers import in_order, joined, new_stop, play_chunks, processes
 from dubito.game import Lie, Results, State
+from dubito.game.packages import games_path, set_games_path
 from dubito.game.record import Forfeit, make_move, output_of
-from dubito.game.sources import games_path, set_games_path
 from dubito.game.streams import DealStreams
 from dubito.game.table import Table, step
 from dubito.llm.tape import Differs, HearReply, ReplayTape

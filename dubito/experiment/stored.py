@@ -25,7 +25,7 @@ from dubito.experiment.experiment import (
 from dubito.files import fault
 from dubito.game import Game, PlayerKind
 from dubito.game.find import NoSuchGame, Registry, find_bots, find_game, package_of, source_of
-from dubito.game.sources import where_to_get
+from dubito.game.packages import where_to_get
 from dubito.stats.ranking import Contender, contenders_of
 from dubito.stats.tally import Outcome, Tally, kept_tally, outcome_in
 from dubito.store.folder import DATABASE, MANIFEST, read_manifest

@@ -34,7 +34,7 @@ from dubito.experiment.experiment import Experiment, PlayerSpec, Shard
 from dubito.experiment.play import ChunkPlayer, ChunkResult, deals_of, number_of, split
 from dubito.game import Results
 from dubito.game.find import Registry, digest_of_game, find_bots
-from dubito.game.sources import games_path, set_games_path
+from dubito.game.packages import games_path, set_games_path
 from dubito.stats.tally import Tally
 
 _LENGTH: Final = struct.Struct("<Q")  # of the head of what comes back

@@ -1,6 +1,6 @@
 """Foreign code imported by its path, so that no package of the same name stands in the way.
 
-Games by name, from wherever `sources.py` finds them.
+Games by name, from wherever `packages.py` finds them.
 
 Bots of a game by name: drop a file into `bots/manual` or `bots/llms`, and it is found.
 
@@ -30,7 +30,7 @@ from dubito.errors import UsageError, one_line, suggestion
 from dubito.game import Family, Game, Player
 from dubito.game.flaws import flaws_of
 from dubito.game.native import compiled_twin
-from dubito.game.sources import FILES, Source, all_sources, roots, source_named
+from dubito.game.packages import FILES, GamePackage, all_packages, package_named, roots
 from dubito.moved import OtherNames
 
 
@@ -75,13 +75,13 @@ def find_game(name: str, working_directory: Path, flawed: bool = False) -> Game:
     A `flawed` one is given too, for whoever tells all of its flaws.
     """
     first, colon, member = name.partition(":")
-    source = source_named(first, working_directory)
-    if source is None:
+    package = package_named(first, working_directory)
+    if package is None:
         hint = suggestion(first, game_names(working_directory))
         if members := _members_named(first.partition("(")[0], working_directory):
             hint = f"did you mean {one_line(repr(members[0] + first.removeprefix(members[0].partition(':')[2])), 80)}?"
         raise NoSuchGame(f"there is no game {one_line(repr(first), 60)}: {hint}")
-    found = _load_game(source, working_directory, flawed)
+    found = _load_game(package, working_directory, flawed)
     if isinstance(found, Game):
         if colon:
             raise UsageError(f"there is no game {one_line(repr(name), 60)}: {first} is one game, and has no colon")
@@ -113,9 +113,9 @@ def find_families(working_directory: Path) -> list[Family]:
 def usable_games(working_directory: Path) -> tuple[list[Game | Family], list[str]]:
     """All games and families, by name; and of every package that cannot be used, why."""
     found, faults = list[Game | Family](), list[str]()
-    for source in all_sources(working_directory):
+    for package in all_packages(working_directory):
         try:
-            found.append(_load_game(source, working_directory))
+            found.append(_load_game(package, working_directory))
         except UsageError as error:
             faults.append(str(error))
     return found, faults
@@ -123,14 +123,14 @@ def usable_games(working_directory: Path) -> tuple[list[Game | Family], list[str
 
 def game_names(working_directory: Path) -> list[str]:
     """The names of all games and families, sorted, whether they can be used or not."""
-    return sorted({source.name for source in all_sources(working_directory) if source.name})
+    return sorted({package.name for package in all_packages(working_directory) if package.name})
 
 
-def package_of(game: Game, working_directory: Path) -> Source:
+def package_of(game: Game, working_directory: Path) -> GamePackage:
     """Where the game lies that was found from this directory."""
-    source = source_named(game.folder, working_directory)
-    assert source is not None
-    return source
+    package = package_named(game.folder, working_directory)
+    assert package is not None
+    return package
 
 
 def digest_of_game(game: Game, working_directory: Path) -> str:
@@ -147,44 +147,44 @@ def _versioned(digest: str, game: Game) -> str:
     return sha256(f"{digest}\0{game.version}".encode()).hexdigest() if game.version else digest
 
 
-def _load_game(source: Source, working_directory: Path, flawed: bool = False) -> Game | Family:
-    if source.fault:
-        raise UsageError(source.fault)
-    file = next(source.folder / name for name in FILES if (source.folder / name).is_file())
-    if source.is_own:
-        module = import_module(f"{source.package}.game")
+def _load_game(package: GamePackage, working_directory: Path, flawed: bool = False) -> Game | Family:
+    if package.fault:
+        raise UsageError(package.fault)
+    file = next(package.folder / name for name in FILES if (package.folder / name).is_file())
+    if package.is_own:
+        module = import_module(f"{package.module}.game")
     else:
         _pin(working_directory)
-        module = _import_from(source, file.stem)
+        module = _import_from(package, file.stem)
     game = getattr(module, "GAME", None) or getattr(module, "SPEC", None)
     shown = one_line(str(file))
     if not isinstance(game, Game | Family):
         raise UsageError(f"{shown} defines no game: it needs `GAME = Game(...)` of dubito.game")
-    if game.name != source.name:
-        named = f"its entry point, {source.name}" if source.distribution else "its folder"
+    if game.name != package.name:
+        named = f"its entry point, {package.name}" if package.distribution else "its folder"
         raise UsageError(f"{shown}: the game is named {game.name!r}: name it as {named}")
-    if isinstance(game, Game) and not flawed and not source.is_own:
+    if isinstance(game, Game) and not flawed and not package.is_own:
         for flaw in flaws_of(game):
             raise UsageError(f"{shown}: {flaw}")
     return game
 
 
-def _import_from(source: Source, module: str) -> ModuleType:
+def _import_from(package: GamePackage, name: str) -> ModuleType:
     """A module of a package of the user's, or of an installed one; both are `games.NAME` to what imports from it."""
-    digest, mark, alias = source.digest, source.package, f"games.{source.name}"
+    digest, mark, alias = package.digest, package.module, f"games.{package.name}"
     if _LOADED.get(mark, digest) != digest or _PACKAGES.get(alias, mark) != mark:  # edited since, or it lay elsewhere
         _forget(mark)
         _forget(alias)
     _LOADED[mark], _PACKAGES[alias] = digest, mark
     written, sys.dont_write_bytecode = sys.dont_write_bytecode, True  # a cache of bytecode could be of other bytes
     try:
-        return import_module(f"{mark}.{module}")
+        return import_module(f"{mark}.{name}")
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # foreign code: its import may raise anything
         text = one_line(f"{type(error).__name__}: {error}".removesuffix(": "))
         raise UsageError(
-            f"the game in {one_line(str(source.folder))}: importing it raises {text}: correct it"
+            f"the game in {one_line(str(package.folder))}: importing it raises {text}: correct it"
         ) from None
     finally:
         sys.dont_write_bytecode = written

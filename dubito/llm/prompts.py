@@ -26,7 +26,7 @@ from dubito.errors import UsageError, one_line, suggestion
 from dubito.files import Checked, fault, from_yaml
 from dubito.game import STATED, Game, Position
 from dubito.game.find import DUBITO, find_game
-from dubito.game.sources import all_sources, roots, source_named
+from dubito.game.packages import all_packages, package_named, roots
 from dubito.llm import answers
 from dubito.llm.templates import (
     DESCRIPTION,
@@ -236,7 +236,7 @@ def load_prompt(name: str, working_directory: Path, game: Game | None = None) ->
         if not folder.is_dir():
             raise UsageError(f"there is no folder {one_line(str(folder))}: give the path of a prompt's folder")
         return _loaded(folder.resolve(), game)
-    folders = [root / name for root in _roots(working_directory, game) if name and _is_prompt(root / name)]
+    folders = [root / name for root in prompt_roots(working_directory, game) if name and _is_prompt(root / name)]
     if not folders:
         raise UsageError(_unknown(name, working_directory, game))
     prompts = [_loaded(folder, game) for folder in folders]
@@ -262,7 +262,7 @@ def _is_prompt(folder: Path) -> bool:
 def _unknown(name: str, working_directory: Path, game: Game) -> str:
     """The error for a prompt that the game does not have; it names the games that have one."""
     others = set()
-    for root in _roots(working_directory, None):
+    for root in prompt_roots(working_directory, None):
         others |= {file.parent.parent.name for file in root.glob(f"*/*/{DESCRIPTION}") if file.parent.name == name}
         others |= {DUBITO} if (root / name / DESCRIPTION).is_file() else set()
     of = "" if game.name == DUBITO else f" of {game.name}"
@@ -275,15 +275,16 @@ def _unknown(name: str, working_directory: Path, game: Game) -> str:
 def prompt_names(working_directory: Path, game: Game | None = None) -> list[str]:
     """The names of all prompts of a game (Dubito if none is given) in the project and in `prompts` of the working
     directory, sorted."""
-    files = (file for root in _roots(working_directory, game) for file in root.glob(f"*/{DESCRIPTION}"))
+    files = (file for root in prompt_roots(working_directory, game) for file in root.glob(f"*/{DESCRIPTION}"))
     return sorted({file.parent.name for file in files})
 
 
-def _roots(working_directory: Path, game: Game | None) -> list[Path]:
+def prompt_roots(working_directory: Path, game: Game | None) -> list[Path]:
+    """Where prompts of a game, or of all, lie: in the project, here, and in what the game was installed with."""
     found = dict.fromkeys([OWN_PROMPTS, *((root / "prompts").resolve() for root in roots(working_directory))])
     if game is None:
         return [*found]
-    package = source_named(game.folder, working_directory)
+    package = package_named(game.folder, working_directory)
     brought = [package.folder / "prompts"] if package and package.distribution else []
     return [*(prompt_root(root, game) for root in found), *brought]
 
@@ -295,9 +296,9 @@ def prompt_root(prompts: Path, game: Game) -> Path:
 def game_of_folder(folder: Path, working_directory: Path) -> Game:
     """The game whose prompt lies in this folder, if it lies in `prompts/GAME` or a game's package; else Dubito."""
     of = folder.resolve().parent
-    for source in all_sources(working_directory):
-        if source.distribution and (source.folder / "prompts").resolve() == of:
-            return find_game(source.name, working_directory)
+    for package in all_packages(working_directory):
+        if package.distribution and (package.folder / "prompts").resolve() == of:
+            return find_game(package.name, working_directory)
     if of.parent.name == "prompts":
         with suppress(UsageError):
             return find_game(of.name, working_directory)

@@ -21,8 +21,8 @@ from typing import Any, Final
 from dubito.errors import BotError, DubitoError, IllegalOutput, UsageError, one_line
 from dubito.game import Answer, Game, GameEvent, Player, Text, Whole
 from dubito.game.flaws import flaws_of_ending
+from dubito.game.packages import games_path
 from dubito.game.record import records_of, whole_game
-from dubito.game.sources import games_path
 from dubito.game.streams import DealStreams
 from dubito.game.words import words_of
 from dubito.llm.prompts import Prompt, load_prompt

@@ -20,7 +20,7 @@ from dubito.experiment.config import check
 from dubito.experiment.resolve import resolve
 from dubito.game import find
 from dubito.game.find import digest_of_game, find_bots, find_game
-from dubito.game.sources import set_games_path
+from dubito.game.packages import set_games_path
 from dubito.llm.prompts import game_of_folder
 from tests.cli.kit import Shell
 from tests.games.kit import WRITING, write_kuhn

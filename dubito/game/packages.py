@@ -28,12 +28,12 @@ _PINNED: Final = re.compile(r"[A-Za-z0-9][\w.-]{0,80}==[\w.+!-]{1,40}", re.ASCII
 _games_path: tuple[Path, ...] = ()  # of this process, as its working directory is
 
 
-class Source(NamedTuple):
+class GamePackage(NamedTuple):
     """A game's package, and where it came from."""
 
     name: str
     folder: Path
-    package: str  # what its modules are imported from
+    module: str  # what it is imported as
     distribution: str = ""  # of an installed one, as pip pins it: dubito-kuhn==0.1.0
     fault: str = ""  # why it cannot be used
 
@@ -87,29 +87,29 @@ def roots(working_directory: Path) -> list[Path]:
     return [working_directory, *_games_path]
 
 
-def all_sources(working_directory: Path) -> list[Source]:
-    """Every game's and family's, by name; one with a fault is among them. Raises UsageError as `source_named`."""
-    named: dict[str, list[Source]] = {}
-    for source in [*_in_folders(working_directory), *_installed()]:
-        named.setdefault(source.name, []).append(source)
-    return [source for _, each in sorted(named.items()) for source in _one_of(each)]
+def all_packages(working_directory: Path) -> list[GamePackage]:
+    """Every game's and family's, by name; one with a fault is among them. Raises UsageError as `package_named`."""
+    named: dict[str, list[GamePackage]] = {}
+    for package in [*_in_folders(working_directory), *_installed()]:
+        named.setdefault(package.name, []).append(package)
+    return [package for _, each in sorted(named.items()) for package in _one_of(each)]
 
 
-def source_named(name: str, working_directory: Path) -> Source | None:
+def package_named(name: str, working_directory: Path) -> GamePackage | None:
     """The one of that name, perhaps with a fault; None if there is none.
 
     Raises UsageError if a folder has taken the name of a game that comes with Dubito.
     """
-    found = [source for source in _in_folders(working_directory) if source.name == name]
+    found = [package for package in _in_folders(working_directory) if package.name == name]
     if not found or not found[0].is_own:  # which nothing replaces: then no metadata is read, which takes a while
         found += _installed(name)
     return _one_of(found)[0] if found else None
 
 
-def _one_of(sources: Sequence[Source]) -> list[Source]:
+def _one_of(packages: Sequence[GamePackage]) -> list[GamePackage]:
     """Of those of one name the one that is played, or what to say instead; then those that cannot be used."""
-    usable = [source for source in sources if not source.fault]
-    faulty = [source for source in sources if source.fault]
+    usable = [package for package in packages if not package.fault]
+    faulty = [package for package in packages if package.fault]
     if not usable:
         return faulty
     first, *rest = usable
@@ -122,10 +122,10 @@ def _one_of(sources: Sequence[Source]) -> list[Source]:
     return [first, *faulty]
 
 
-def _in_folders(working_directory: Path) -> Iterator[Source]:
+def _in_folders(working_directory: Path) -> Iterator[GamePackage]:
     """Those that come with Dubito first; no folder of the user's may take one of their names."""
     own = {folder.name: folder for folder in _packages(OWN)}
-    yield from (Source(name, folder, f"dubito.games.{name}") for name, folder in own.items())
+    yield from (GamePackage(name, folder, f"dubito.games.{name}") for name, folder in own.items())
     seen = {folder.resolve() for folder in own.values()}
     for root in roots(working_directory):
         for folder in _packages(root / "games"):
@@ -134,29 +134,29 @@ def _in_folders(working_directory: Path) -> Iterator[Source]:
                 raise UsageError(f"{shown} is the name of a game that comes with Dubito: rename the folder")
             if folder.resolve() not in seen:
                 seen.add(folder.resolve())
-                yield Source(folder.name, folder, f"games.{folder.name}")
+                yield GamePackage(folder.name, folder, f"games.{folder.name}")
 
 
 def _packages(games: Path) -> list[Path]:
     return sorted({file.parent for name in FILES for file in games.glob(f"*/{name}")})
 
 
-def _installed(name: str | None = None) -> list[Source]:
+def _installed(name: str | None = None) -> list[GamePackage]:
     """Those that installed packages bring, of this name if one is given."""
     from importlib.metadata import distributions  # late: it takes 40 ms to load, and 10 to read 80 packages
 
-    found: dict[tuple[str, str], Source] = {}  # the first of a package that is installed twice is the one that counts
+    found = dict[tuple[str, str], GamePackage]()  # of a distribution that is there twice the first one counts
     for dist in distributions():
         try:
             for point in dist.entry_points:
                 if point.group == GROUP and name in (None, point.name):
                     pinned = _pinned(dist)
-                    found.setdefault((pinned.partition("==")[0].lower(), point.name), _source_at(point, pinned))
+                    found.setdefault((pinned.partition("==")[0].lower(), point.name), _package_at(point, pinned))
         except Exception as error:  # whatever stands there: most packages are no game's
             if name is None and _speaks_of_games(dist):
                 pinned = _pinned(dist)
                 why = f"its entry points cannot be read ({one_line(str(error), 100)}): install it anew, or remove it"
-                found[pinned, ""] = Source("", Path(), "", pinned, f"{pinned}: {why}")
+                found[pinned, ""] = GamePackage("", Path(), "", pinned, f"{pinned}: {why}")
     return [*found.values()]
 
 
@@ -175,8 +175,8 @@ def _pinned(dist: "Distribution") -> str:
         return "a package without a name"
 
 
-def _source_at(point: "EntryPoint", pinned: str) -> Source:
-    found = Source(point.name, Path(), point.value, pinned)
+def _package_at(point: "EntryPoint", pinned: str) -> GamePackage:
+    found = GamePackage(point.name, Path(), point.value, pinned)
     shown = f"{pinned}, entry point {one_line(f'{point.name} = {point.value!r}', 120)}"
     if not _PACKAGE(point.value):
         return found._replace(fault=f"{shown}: the value is to be the package that holds game.py, as 'my_package'")
