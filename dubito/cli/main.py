@@ -26,6 +26,7 @@ from dubito import __version__
 from dubito.cli.output import note
 from dubito.errors import BotError, GameError, RunStopped, ToldToEnd, UsageError, one_line, signal_in_words, signal_of
 from dubito.game.native import engine_in_words
+from dubito.game.packages import set_games_path
 
 _SENTENCE: Final = re.compile(r".*?[.!?](?=\s|$)", re.DOTALL)
 
@@ -123,7 +124,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line, by default the process's own, and exit with its code."""
     _open_streams()
     with _other_signals_as_ctrl_c():
-        sys.exit(_code(arguments))
+        try:
+            sys.exit(_code(arguments))
+        finally:
+            set_games_path(())
 
 
 def _open_streams() -> None:

@@ -54,10 +54,9 @@ KEPT: Final = "games, or saved where games holds games of your own"
 
 
 def _use(ctx: click.Context, param: click.Parameter | None, folders: Sequence[Path]) -> None:
-    """Use these folders until the command ends; raises UsageError."""
+    """Use these folders until the command ends (`main`); raises UsageError."""
     if folders:
         set_games_path(folders)
-        ctx.call_on_close(lambda: set_games_path(()))
 
 
 games_path_option = click.option(

@@ -15,12 +15,12 @@ from typing import Final
 import pytest
 
 from dubito.experiment import play as chunk
-from dubito.experiment import workers
+from dubito.experiment import replay, workers
 from dubito.experiment.config import check
 from dubito.experiment.resolve import resolve
 from dubito.game import find
 from dubito.game.find import digest_of_game, find_bots, find_game
-from dubito.game.packages import set_games_path
+from dubito.game.packages import games_path, set_games_path
 from dubito.llm.prompts import game_of_folder
 from tests.cli.kit import Shell
 from tests.games.kit import WRITING, write_kuhn
@@ -186,6 +186,7 @@ def test_a_games_path_is_used_as_if_it_lay_here(shell: Shell) -> None:
         told = shell(*words, *path)
         assert told.code == 0, told.err
     assert shell("prompts", "lint", "plain", "--game", "kuhn", *path).code == 0
+    assert shell("run", "--game", "kuhn", "--help", *path).code == 0, "its rules are listed there"
 
 
 def test_a_job_says_where_its_game_lies(shell: Shell) -> None:
@@ -197,8 +198,12 @@ def test_a_job_says_where_its_game_lies(shell: Shell) -> None:
     text, deals = workers.job_of(of, own), next(map(partial(chunk.deals_of, of), range(1)))
     set_games_path([])
     workers._chunk_player.cache_clear()
+    assert shell(*MODELS, "r", "--games-path", "there").code == 0
     try:
         assert workers.played_from(workers.play_deals(text, deals), deals, own.game.results).outcomes
+        set_games_path([])
+        played, _ = replay._play_again(Path("r").resolve(), Path.cwd(), [Path("there")], range(2))
+        assert len(played.outcomes) == 8, "two deals, each contender in either seat"
     finally:
         set_games_path([])
 
@@ -221,6 +226,7 @@ def test_a_games_path_without_games_is_one_sentence(shell: Shell, made: tuple[st
         said = shell(*words, "--games-path", "F")
         assert (said.code, said.out, said.err.count("\n")) == (2, "", 1)
         assert sentence in said.err
+        assert games_path() == (), "it ends with the command, however that ends"
 
 
 @pytest.mark.parametrize(
