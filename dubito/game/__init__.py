@@ -3,8 +3,8 @@
 A game is a `Game`. Dealt, it is a `State` that is driven by its outputs: `view()` is what the seat to move sees,
 `apply(output)` makes its move and returns what the table observes. Bots are `Player`s of the game's own base class.
 Beside its `game.py`, a game's package may hold modules that are found by name: `facts` (`Facts`: what prompts say),
-`stand_in` (`MODELS`: what the house answers), `words` (for viewer, terminal and who sits at the table). Those of a
-`Family` have an `of(game)` that gives what one of its games has.
+`stand_in` (`MODELS`: what the house answers), `words` (for viewer, terminal and who sits at the table), `training`
+(`COURSE`: for OpenSpiel). Those of a `Family` have an `of(game)` that gives what one of its games has.
 
 What it counts and what of that is rated is its `Results`; the results of a run are in stats/ranking.py.
 """

@@ -9,7 +9,7 @@ try:
 except ModuleNotFoundError as error:
     raise ModuleNotFoundError("shimmy is not installed: pip install 'dubito[pettingzoo]'", name="shimmy") from error
 
-import dubito.training  # noqa: F401, registers the games
+from dubito.training import register
 
 
 class HarnessEnv(OpenSpielCompatibilityV0):  # type: ignore[misc]  # shimmy has no types
@@ -23,7 +23,7 @@ class HarnessEnv(OpenSpielCompatibilityV0):  # type: ignore[misc]  # shimmy has 
 
     def __init__(self, game: str, render_mode: str | None = None, **parameters: Any) -> None:
         """`HarnessEnv("dubito", players=4)`; raises UsageError where the game has no such rules."""
-        super().__init__(game_name=game, config=parameters, render_mode=render_mode)
+        super().__init__(game_name=register(game), config=parameters, render_mode=render_mode)
         self._ezpickle_args, self._ezpickle_kwargs = (game, render_mode), parameters
 
     def _update_observation_spaces(self) -> None:

@@ -8,27 +8,53 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from random import Random
-from typing import Any, NamedTuple
+from typing import Any, Final
 
 import numpy as np
 import pyspiel
+from pydantic import ValidationError
 
-from dubito.errors import UsageError
+from dubito.errors import UsageError, one_line
+from dubito.files import in_our_words
 from dubito.game import Game, GameEvent, Player, Seating, make_player
+from dubito.game.course import TERMINAL, Course, LogEntry
 from dubito.game.find import find_bots
 from dubito.game.streams import DealStreams
-from dubito.training.course import TERMINAL, Course, LogEntry
+
+_PARAMETERS: Final = (bool, int, float, str)  # what pyspiel can be told beside a game's name
 
 
-class GameKind(NamedTuple):
+class GameKind:
     """What pyspiel is told of a game before it is loaded."""
 
-    short_name: str
-    long_name: str
-    game: Game
-    parameters: Mapping[str, Any]  # with their defaults
-    course: Callable[[Mapping[str, Any]], Course]  # a new game by these parameters
-    zero_sum: bool = False
+    def __init__(self, game: Game, courses: Mapping[str, type[Course]]) -> None:
+        """Several courses are ways to decide, told apart by the parameter `moves`: the first one unless told."""
+        first = next(iter(courses.values()))
+        self.game, self._courses, self.zero_sum = game, courses, first.zero_sum
+        self.short_name, self._long_name = first.short_name or game.name, first.long_name or game.summary
+        least, most = game.seats
+        rules = {key: value for key, value in game.rules().model_dump().items() if type(value) in _PARAMETERS}
+        self.parameters: Mapping[str, Any] = {  # with their defaults
+            **({"players": least} if least < most else {}),
+            **rules,
+            **({"moves": next(iter(courses))} if len(courses) > 1 else {}),
+        }
+
+    def course(self, given: Mapping[str, Any]) -> Course:
+        """A new game by these parameters; raises UsageError where the game has no such rules."""
+        said = dict(given)
+        players, moves = said.pop("players", self.game.seats[0]), said.pop("moves", next(iter(self._courses)))
+        if moves not in self._courses:
+            raise UsageError(f"moves: {moves!r} is neither {' nor '.join(map(repr, self._courses))}")
+        try:
+            rules = self.game.rules_of_run(said)
+        except ValidationError as error:
+            first = error.errors()[0]
+            raise UsageError(f"{'.'.join(map(str, first['loc']))}: {in_our_words(dict(first))}") from None
+        least, most = self.game.seats
+        if not least <= players <= most:
+            self.game.dealt(rules, players, Random(0))  # which says so
+        return self._courses[moves](players, rules)
 
     @property
     def type(self) -> Any:
@@ -36,7 +62,7 @@ class GameKind(NamedTuple):
         of: Any = pyspiel.GameType
         return of(
             short_name=self.short_name,
-            long_name=self.long_name,
+            long_name=self._long_name,
             dynamics=of.Dynamics.SEQUENTIAL,
             chance_mode=of.ChanceMode.EXPLICIT_STOCHASTIC,
             information=of.Information.IMPERFECT_INFORMATION,
@@ -153,10 +179,52 @@ class Observer:
         return state.course.information(player) if self._recall else state.course.observation_words(player)
 
 
-def registered(game: type[HarnessGame]) -> type[HarnessGame]:
-    """Tell pyspiel of a game."""
-    pyspiel.register_game(game.kind.type, game)
-    return game
+_REGISTERED: Final[dict[str, GameKind]] = {}  # by the harness's name, as pyspiel keeps its own
+
+
+def registered(game: Game) -> str:
+    """Tell pyspiel of a game; returns what it is called there.
+
+    Raises UsageError for a game whose package has no module `training`, or one that cannot be used.
+    """
+    file, before = one_line(f"{game.package.replace('.', '/')}/training.py"), _REGISTERED.get(game.name)
+    if before and before.game is game:
+        return before.short_name
+    try:
+        course: Any = getattr(game.module("training"), "COURSE", None)
+    except Exception as error:  # foreign code: its import may raise anything
+        raise UsageError(f"{file}: importing it raises {one_line(f'{type(error).__name__}: {error}')}") from None
+    courses: Mapping[str, Any] = course if isinstance(course, Mapping) else {"": course}
+    if not all(isinstance(one, type) and issubclass(one, Course) for one in courses.values()):
+        raise UsageError(f"{file} is missing, or has no `COURSE`: so OpenSpiel cannot be told of {game.name}")
+    try:
+        kind = GameKind(game, courses)
+        if not game.plays_as:
+            _try_out(kind.course(kind.parameters))
+    except Exception as error:
+        raise UsageError(f"{file}: a game at random raises {one_line(f'{type(error).__name__}: {error}')}") from None
+    if kind.short_name in pyspiel.registered_names() and (before is None or before.short_name != kind.short_name):
+        raise UsageError(f"{file}: there is a {kind.short_name} in OpenSpiel: set another `short_name`")
+    pyspiel.register_game(kind.type, type(f"{game.name.title()}Game", (HarnessGame,), {"kind": kind}))
+    _REGISTERED[game.name] = kind
+    return kind.short_name
+
+
+def _try_out(course: Course) -> None:
+    """One game at random, and what the seats see of it; raises whatever it does."""
+    chance, sizes = Random(0), {name: len(values) for name, values in course.observation(0).items()}
+    while course.player != TERMINAL:
+        course.apply(chance.choice(course.actions or [outcome for outcome, _ in course.outcomes]))
+        for seat in range(course.players):
+            for name, values in course.observation(seat).items():
+                if len(values) != sizes[name]:
+                    raise ValueError(f"the feature {name!r} has {len(values)} numbers, not {sizes[name]}")
+            course.recall(seat)
+    if len(course.history) > course.longest:
+        raise ValueError(f"it takes {len(course.history)} steps, and `longest` is {course.longest}")
+    rows = max(len(course.recall(seat)[course.rows]) for seat in range(course.players))
+    if rows > course.most_rows:
+        raise ValueError(f"it has {rows} rows, and `most_rows` is {course.most_rows}")
 
 
 class SeatedBot(pyspiel.Bot):  # type: ignore[misc]  # pyspiel has no types

@@ -12,13 +12,13 @@ from dubito.game import GameEvent
 from dubito.game.find import find_bots, find_game
 from dubito.game.streams import DealStreams
 from dubito.game.table import Entrant, Table, step
+from dubito.games.bs.training import DONE, NO, YES
 from dubito.games.defuse.engine import ACTS, DEFUSE
+from dubito.games.defuse.training import CARDS, PLACES
 from dubito.games.dubito.bot import Listener
 from dubito.games.dubito.events import DoubtResolvedEvent
-from dubito.training.bs import DONE, NO, YES
-from dubito.training.defuse import CARDS, PLACES
-from dubito.training.dubito import DONE as CARDS_DONE
-from dubito.training.dubito import DOUBT
+from dubito.games.dubito.training import DONE as CARDS_DONE
+from dubito.games.dubito.training import DOUBT
 from tests.conftest import cases
 from tests.training.kit import new
 

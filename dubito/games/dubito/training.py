@@ -23,21 +23,7 @@ from typing import Any, ClassVar, Final, Self, cast
 
 from dubito.errors import UsageError
 from dubito.game import Player
-from dubito.game.streams import SeatStreams
-from dubito.games.dubito.bot import FiveNodes, Listener, five_questions
-from dubito.games.dubito.cards import COPIES, JOKER, MOST, NUMBERS, Hand, HandView, TurnData, TurnOutput
-from dubito.games.dubito.engine import RESULTS, Rules, State, check_players, deal_hands, why_illegal
-from dubito.games.dubito.events import (
-    CardsPlayedEvent,
-    DiscardEvent,
-    DoubtResolvedEvent,
-    Event,
-    GameStartEvent,
-    PlayerWonEvent,
-)
-from dubito.games.dubito.facts import OwnPlay, Position
-from dubito.games.dubito.worlds import another, turned_over
-from dubito.training.course import (
+from dubito.game.course import (
     CHANCE,
     ChanceDraws,
     Course,
@@ -52,6 +38,21 @@ from dubito.training.course import (
     one_hot,
     spaced,
 )
+from dubito.game.streams import SeatStreams
+from dubito.games.dubito.bot import FiveNodes, Listener, five_questions
+from dubito.games.dubito.cards import COPIES, JOKER, MOST, NUMBERS, Hand, HandView, TurnData, TurnOutput
+from dubito.games.dubito.engine import Rules, State, check_players, deal_hands, why_illegal
+from dubito.games.dubito.events import (
+    CardsPlayedEvent,
+    DiscardEvent,
+    DoubtResolvedEvent,
+    Event,
+    GameStartEvent,
+    PlayerWonEvent,
+)
+from dubito.games.dubito.facts import OwnPlay, Position
+from dubito.games.dubito.game import GAME
+from dubito.games.dubito.worlds import another, turned_over
 
 VALUES: Final = len(NUMBERS) + 1  # of cards, the joker 0 among them
 SHARED: Final = -1  # of a number: two seats hold some of it, so nobody will hold the set
@@ -283,7 +284,7 @@ _SETS: Final = Feature("sets", VALUES, lambda course, seat: course.remembered(se
 class DubitoCourse(Course):
     """A game of Dubito: 0 is no and 1 is yes; an outcome is a card, a number, or how many cards."""
 
-    results = RESULTS
+    game, long_name = GAME, "Dubito"
     kinds = drawn = range(VALUES)
     done: ClassVar[tuple[str, ...]] = ("no", "yes")
     recalls = DubitoRecall
@@ -298,10 +299,9 @@ class DubitoCourse(Course):
 
     def __init__(self, players: int, rules: Rules) -> None:
         check_players(players)
-        self.rules = rules
         self.most_rows = 2 * rules.max_turns  # each may earn a free one
         self.longest = 8 * self.most_rows + COPIES * len(NUMBERS) + rules.jokers
-        super().__init__(players)
+        super().__init__(players, rules)
 
     def hand(self, seat: int) -> Sequence[int]:
         return sorted(self.engine.hands[seat].cards)
@@ -311,14 +311,14 @@ class DubitoCourse(Course):
         while deal.left.total():
             deal.give((yield Fork("deal", (), deal.outcomes)))
         hands = deal_hands(cast(Random, ChanceDraws(deal.cards)), self.players, self.rules)
-        self._dealt(State(self.rules, hands))
+        self.dealt(State(self.rules, hands))
 
     def turn(self) -> Stage:
         given, seat = list[int](), self.engine.seat
         while isinstance(output := self._output(given), Fork):
             given.append((yield output))
         cards = tuple(sorted(output.cards or ()))  # their order within a play tells nothing
-        self._tell(self.engine.apply(replace(output, cards=cards)))
+        self.tell(self.engine.apply(replace(output, cards=cards)))
         if cards:
             self.note(f"with {spaced(cards)}", ("cards", cards), seat)
 
@@ -373,9 +373,6 @@ class DubitoCourse(Course):
     def undone(self) -> Sequence[str]:
         """The deal, or the draws of this turn; answers are in the log, too."""
         return [f"{self.node} after {spaced(self.script)}"] if self.script else []
-
-    def shared(self) -> Iterator[Any]:
-        yield self.rules
 
     def make(self, move: TurnOutput) -> None:
         """Make a turn that comes to this: a play as a bluff, which may put down any cards."""
@@ -489,3 +486,6 @@ class CardsCourse(DubitoCourse):
     def make(self, move: TurnOutput) -> None:
         for action in self.actions_of(move):
             self.apply(action)
+
+
+COURSE = {"nodes": DubitoCourse, "cards": CardsCourse}

@@ -12,11 +12,7 @@ from typing import Any, Final, Self, cast
 
 from dubito.errors import UsageError
 from dubito.game import GameEvent
-from dubito.games.bs.cards import COPIES, DECK, NUMBERS, PlayEvent, TurnEvent, WinEvent
-from dubito.games.bs.engine import State, deal
-from dubito.games.bs.game import GAME, RESULTS
-from dubito.games.bs.table import SEATS
-from dubito.training.course import (
+from dubito.game.course import (
     ChanceDraws,
     Course,
     Feature,
@@ -31,6 +27,10 @@ from dubito.training.course import (
     share,
     spaced,
 )
+from dubito.games.bs.cards import COPIES, DECK, NUMBERS, PlayEvent, TurnEvent, WinEvent
+from dubito.games.bs.engine import State, deal
+from dubito.games.bs.game import GAME
+from dubito.games.bs.table import SEATS
 
 KINDS: Final = range(NUMBERS)
 DONE: Final = NUMBERS  # actions below are numbers
@@ -103,7 +103,7 @@ _table: Final = attrgetter("engine.public.n_cards", "engine.public.pile")
 class BSCourse(Course):
     """A game of BS: 0 to 12 is one more card of that number, 13 ends the play; 14 believes it and 15 accuses."""
 
-    results = RESULTS
+    game, short_name, long_name = GAME, "dubito_bs", "BS, king of the hill"
     kinds = drawn = KINDS
     done = (*(f"card {number}" for number in KINDS), "done", "believes it", "accuses")
     recalls = BSRecall
@@ -121,16 +121,15 @@ class BSCourse(Course):
 
     engine: State
 
-    def __init__(self, max_rounds: int) -> None:
-        if max_rounds < 1:
-            raise UsageError(f"max_rounds: {max_rounds} is not at least 1")
-        self.max_rounds = max_rounds
-        self.most_rows = max_rounds * len(SEATS)
+    def __init__(self, players: int, rules: Any) -> None:
+        if rules.max_rounds < 1:
+            raise UsageError(f"max_rounds: {rules.max_rounds} is not at least 1")
+        self.most_rows = rules.max_rounds * players
         # The deal; in a turn at most all cards of the deck, three answers and two draws.
         self.longest = len(DECK) + self.most_rows * (len(DECK) + 1 + 3 + 2)
         self._draws = ChanceDraws()
         self._accusers: list[int] = []  # of the play under question, so far
-        super().__init__(len(SEATS))
+        super().__init__(players, rules)
 
     @property
     def picks(self) -> Sequence[int]:
@@ -147,7 +146,7 @@ class BSCourse(Course):
             deck.append(DECK[COPIES * (number + 1) - left[number]])
             left[number] -= 1
         self._draws = ChanceDraws(deck)
-        self._dealt(deal(self.max_rounds, cast(Random, self._draws)))
+        self.dealt(deal(self.rules.max_rounds, cast(Random, self._draws)))
 
     def turn(self) -> Stage:
         """A play card by card; or an answer, and after the last one what chance draws."""
@@ -158,7 +157,7 @@ class BSCourse(Course):
                 numbers = [number for number in range(max(picks, default=0), NUMBERS) if left[number] > 0]
                 picks.append((yield Fork("cards", [*numbers, DONE] if picks else numbers)))
                 left[picks[-1]] -= 1
-            self._tell(game.apply(GAME.output_of("cards", picks[:-1], game.cards(seat, cast(Any, None)))))
+            self.tell(game.apply(GAME.output_of("cards", picks[:-1], game.cards(seat, cast(Any, None)))))
             return
         accuses = (yield Fork("bs", (NO, YES))) == YES
         accusers, shares, lost = [*self._accusers, *[seat] * accuses], [], None
@@ -181,7 +180,7 @@ class BSCourse(Course):
         game = self.engine
         mover, lie, pile = game.public.mover, game.lie, tuple(card.number for card in game.pile.cards)
         self._accusers, self._draws.shares = [], shares
-        self._tell(game.apply(accuses))
+        self.tell(game.apply(accuses))
         assert not self._draws.shares, "the engine has drawn less than chance has decided"
         if accusers:
             self.note(f"takes {spaced(pile)}", ("takes", pile), mover if lie else accusers[0])
@@ -216,3 +215,6 @@ class BSCourse(Course):
             "worlds of BS cannot be drawn from an information state: most plays nobody ever sees, and what they can "
             "have been hangs together over the whole game"
         )
+
+
+COURSE = BSCourse

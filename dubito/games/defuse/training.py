@@ -8,20 +8,7 @@ from random import Random
 from typing import Any, Final, Self, cast
 
 from dubito.game import GameEvent
-from dubito.games.defuse.engine import ACTS, ALL_CARDS, BOMB, DEALT, DEFUSE, HELD, IN_HAND, SHOWN, SPARE, State, deal
-from dubito.games.defuse.events import (
-    DrawEvent,
-    EndEvent,
-    HideEvent,
-    LookEvent,
-    PlaceEvent,
-    PlayEvent,
-    TakeEvent,
-)
-from dubito.games.defuse.game import RESULTS
-from dubito.games.defuse.knowledge import Notebook
-from dubito.games.defuse.worlds import another
-from dubito.training.course import (
+from dubito.game.course import (
     CHANCE,
     ChanceDraws,
     Course,
@@ -37,6 +24,19 @@ from dubito.training.course import (
     share,
     spaced,
 )
+from dubito.games.defuse.engine import ACTS, ALL_CARDS, BOMB, DEALT, DEFUSE, HELD, IN_HAND, SHOWN, SPARE, State, deal
+from dubito.games.defuse.events import (
+    DrawEvent,
+    EndEvent,
+    HideEvent,
+    LookEvent,
+    PlaceEvent,
+    PlayEvent,
+    TakeEvent,
+)
+from dubito.games.defuse.game import GAME
+from dubito.games.defuse.knowledge import Notebook
+from dubito.games.defuse.worlds import another
 
 CARDS: Final = (*HELD, BOMB)  # outcomes of chance
 PILE: Final = sum(ALL_CARDS.values()) - 2 * (IN_HAND + 1)
@@ -69,7 +69,7 @@ class DefuseRecall(Recall):
 class DefuseCourse(Course):
     """A game of draw and defuse: 0 to 4 are the acts as `ACTS` has them, 5 and more the places of the bomb."""
 
-    results = RESULTS
+    game, short_name, long_name, zero_sum = GAME, "dubito_defuse", "Draw and defuse", True
     kinds, drawn = HELD, CARDS
     done = (*ACTS, *(f"place {place}" for place in range(PILE)))
     recalls = DefuseRecall
@@ -86,9 +86,9 @@ class DefuseCourse(Course):
 
     engine: State
 
-    def __init__(self) -> None:
+    def __init__(self, players: int, rules: Any) -> None:
         self._draws = ChanceDraws()
-        super().__init__(2)
+        super().__init__(players, rules)
 
     def sizes(self, seat: int) -> tuple[int, int]:
         """Of the other's hand and the pile."""
@@ -108,7 +108,7 @@ class DefuseCourse(Course):
         pile = [*cards[: -2 * IN_HAND], *[DEFUSE] * SPARE, BOMB]
         yield from self._order("pile", pile, shares)
         self._draws = ChanceDraws(shares=shares)
-        self._dealt(deal(cast(Random, self._draws)))
+        self.dealt(deal(cast(Random, self._draws)))
         self._note_pile()
 
     def _order(self, node: str, cards: list[str], shares: list[float], most: int = PILE) -> Stage:
@@ -133,14 +133,14 @@ class DefuseCourse(Course):
         game, shares = self.engine, list[float]()
         if game.node == "place":
             place = yield Fork("place", range(PLACES, PLACES + len(game.pile) + 1))
-            self._tell(game.apply(place - PLACES))
+            self.tell(game.apply(place - PLACES))
             return
         act = ACTS[(yield Fork("turn", [n for n, act in enumerate(ACTS) if game.why_illegal(act) is None]))]
         if act == "shuffle":
             yield from self._order("pile", list(game.pile), shares)
         self._draws.shares = shares
         drawn = act == "shuffle" and len({*game.pile}) > 1
-        self._tell(game.apply(act))
+        self.tell(game.apply(act))
         if drawn:
             self._note_pile()
 
@@ -170,14 +170,9 @@ class DefuseCourse(Course):
         before = {"deal": 0, "pile": 1 if self.engine else 2 * IN_HAND}.get(self.node)
         return [] if before is None else [spaced(["top", *(CARDS[n] for n in self.script[before:])])]
 
-    def returns(self) -> list[float]:
-        """1 for the winner, -1 for the other."""
-        mine, other = super().returns()
-        return [mine - other, other - mine]
-
     def world(self, seat: int, chance: Random) -> Self:
         """The same decisions of this seat, and other cards where it never looked."""
-        course = type(self)()
+        course = type(self)(self.players, self.rules)
         if self.engine is None:
             return course  # nobody has seen anything
         book, dealt = Notebook(seat, None), self.remembered(seat).dealt
@@ -206,3 +201,6 @@ class DefuseCourse(Course):
         for card in cards:
             if self.player == CHANCE:
                 self.apply(CARDS.index(card))
+
+
+COURSE = DefuseCourse

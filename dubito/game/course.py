@@ -1,24 +1,29 @@
-"""One game as a path down its tree: decisions of seats and outcomes of chance, one after another. Knows no pyspiel.
+"""One game as a path down its tree, for OpenSpiel: decisions of seats and outcomes of chance, one after another.
 
 Below it is the game's own engine, which decides all that the rules decide. What an engine draws from a `Random` is
 here decided by chance, an outcome at a time, and only then handed to the engine (`ChanceDraws`).
 
 A game says stage by stage what is decided (`deal`, `turn`), and declares what is seen of it: features of the moment
-(`observed`), and rows that its events write (`recalls`). All else is `Course`.
+(`observed`), and rows that its events write (`recalls`). All else is `Course`. A game's module `training` has its own
+as `COURSE`; dubito/training tells pyspiel of it, of which nothing is known here.
 """
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from copy import copy, deepcopy
+from functools import cache
 from random import Random
 from typing import Any, ClassVar, Final, NamedTuple, Self
 
-from dubito.errors import IllegalOutput
-from dubito.game import GameEvent, Player, Results
+from dubito.errors import IllegalOutput, UsageError, one_line
+from dubito.game import Game, GameEvent, Player
+from dubito.game.streams import DealStreams
+from dubito.game.words import Words, seat_label, words_of
 
 CHANCE: Final = -1  # these two as pyspiel has them
 TERMINAL: Final = -4
 _WAYS_ON: Final = 20  # unseen moves of others are tried so often before another world is drawn
+_TRIALS: Final = 10_000  # games at random, of which one is to be such a world
 _DECIDERS: Final = {CHANCE: "chance", TERMINAL: "anybody after the end"}
 
 Pieces = dict[str, Any]  # parts of a tensor by name: numbers, or rows of them
@@ -149,10 +154,13 @@ Stage = Generator[Fork, int, None]
 class Course:
     """A game of one of our engines between two decisions, of a seat or of chance."""
 
-    results: ClassVar[Results]
+    game: ClassVar[Game]
+    short_name: ClassVar[str] = ""  # as pyspiel calls it; empty: as the harness does
+    long_name: ClassVar[str] = ""  # empty: the game's summary
+    zero_sum: ClassVar[bool] = False  # whether each seat is paid what it has more than the others
     kinds: ClassVar[Sequence[Any]]  # of cards that hands hold
     drawn: ClassVar[Sequence[Any]]  # outcomes of chance
-    done: ClassVar[Sequence[str]]  # actions of seats, in words
+    done: ClassVar[Sequence[Any]]  # actions of seats: outputs, or words for them
     observed: ClassVar[Sequence[Feature]]
     recalls: ClassVar[type[Recall]]
     recalled: ClassVar[Sequence[Feature]] = ()  # what a seat knows beside its first hand and the rows
@@ -166,8 +174,8 @@ class Course:
     actions: Sequence[int]  # that the seat may take
     outcomes: Sequence[tuple[int, float]]  # of chance
 
-    def __init__(self, players: int) -> None:
-        self.players = players
+    def __init__(self, players: int, rules: Any) -> None:
+        self.players, self.rules = players, rules
         self.log: list[LogEntry] = []
         self.history: list[tuple[int, int]] = []  # who decided, and what
         self.engine: Any = None  # None: the deal is not over
@@ -177,15 +185,18 @@ class Course:
         self._begin()
 
     def deal(self) -> Stage:
-        """The deal, as `turn` is a turn; it ends in `_dealt`."""
+        """The deal, as `turn` is a turn; it ends in `dealt`."""
         raise NotImplementedError
 
     def turn(self) -> Stage:
         """A turn or a part of one, at least one decision; nothing is changed before all are made.
 
-        So a copy of the game begins it anew, with what was decided so far.
+        So a copy of the game begins it anew, with what was decided so far. As it stands here, a turn is one of the
+        outputs in `done`, as far as the view calls them legal, and nothing of it is chance.
         """
-        raise NotImplementedError
+        view = self.engine.view()
+        action = yield Fork(view.node, [n for n, output in enumerate(self.done) if view.why_illegal(output) is None])
+        self.tell(self.engine.apply(self.done[action]))
 
     def apply(self, action: int) -> None:
         """Take an action or an outcome; raises IllegalOutput, and changes nothing, where it is not legal now."""
@@ -238,36 +249,41 @@ class Course:
         return why
 
     def actions_of(self, output: Any) -> list[int]:
-        """The decisions that come to this output."""
-        raise NotImplementedError
+        """The decisions that come to this output; raises UsageError where it is none of `done`."""
+        if output not in self.done:
+            raise UsageError(f"no action of {self.game.name} comes to {one_line(repr(output), 60)}: write `actions_of`")
+        return [[*self.done].index(output)]
 
     def words(self, player: int, action: int) -> str:
         """An action or, of CHANCE, an outcome in words."""
-        return f"{self.node} {self.drawn[action]}" if player == CHANCE else self.done[action]
+        return f"{self.node} {self.drawn[action]}" if player == CHANCE else f"{self.done[action]}"
 
-    def _dealt(self, engine: Any) -> None:
+    def dealt(self, engine: Any) -> None:
         """The deal is over: tell each seat its hand."""
         self.engine = engine
-        self._tell([engine.start])
+        self.tell([engine.start])
         for seat in range(self.players):
             cards = tuple(self.hand(seat))
             self.note(f"hand {spaced(cards)}", ("hand", cards), seat)
 
     def hand(self, seat: int) -> Sequence[Any]:
-        """What a seat holds, as kinds of cards."""
-        raise NotImplementedError
+        """What a seat holds, as kinds of cards: its bot's `self.cards`, one card or several."""
+        cards = self.engine.cards(seat, DealStreams(0, 0).seat(seat))
+        return [cards] if cards in [*self.kinds] else [*cards]
 
     def note(self, text: str, what: Any, only: int | None = None) -> None:
         """Keep what everybody has seen, or one seat alone."""
         self.log.append(LogEntry(only, text, what))
 
-    def _tell(self, events: Sequence[GameEvent]) -> None:
+    def tell(self, events: Sequence[GameEvent]) -> None:
+        """Keep what was observed."""
         for event in events:
             self.note(self.in_words(event), event, event.only)
 
     def in_words(self, event: Any) -> str:
-        """An event of the engine, short."""
-        raise NotImplementedError
+        """An event of the engine, short: the sentence that people are told, or its fields."""
+        said, plain = _words(self.game)
+        return (said.sentence(event, seat_label) or plain.sentence(event, seat_label)).removesuffix(".")
 
     def seen(self, seat: int) -> Iterator[LogEntry]:
         """All that a seat has seen: nothing after it has left the game."""
@@ -302,7 +318,9 @@ class Course:
 
     def undone(self) -> Sequence[str]:
         """What chance has decided, but the engine has not been given yet."""
-        raise NotImplementedError
+        begun = self.history[len(self.history) - len(self.script) :]
+        drawn = [self.drawn[outcome] for player, outcome in begun if player == CHANCE]
+        return [f"drawn {spaced(drawn)}"] if drawn else []
 
     def recall(self, seat: int) -> Pieces:
         """The information state as numbers: as much as `information` says; rows that are not there yet are 0."""
@@ -335,11 +353,20 @@ class Course:
         )
 
     def returns(self) -> list[float]:
-        """The measure that ranks in the harness, by seat; 0 while the game goes on."""
+        """The measure that ranks in the harness, by seat; 0 while the game goes on.
+
+        Where `zero_sum`, what a seat has of it beyond the mean of the others: twos are paid what one has more.
+        """
         if self.player != TERMINAL:
             return [0.0] * self.players
-        ending, measure = self.engine.ending(), self.results.measures[0]
-        return [measure.values[self.results.bucket(mark, ending.capped)] / measure.scale for mark in ending.marks]
+        ending, results = self.engine.ending(), self.game.results
+        scores = [
+            results.measured(results.bucket(mark, ending.capped), counts)[0] / results.measures[0].scale
+            for mark, counts in zip(ending.marks, ending.counts, strict=True)
+        ]
+        if not self.zero_sum:
+            return scores
+        return [score - (sum(scores) - score) / (self.players - 1) for score in scores]
 
     def another(self, seat: int, chance: Random) -> list[int]:
         """The history of a game that this seat cannot tell from this one, drawn at random; the same one is to move.
@@ -357,8 +384,28 @@ class Course:
                     return [action for _, action in ahead.history]
 
     def world(self, seat: int, chance: Random) -> Self:
-        """Such a game, as far as the seat has seen it: the others may have gone on since."""
-        raise NotImplementedError
+        """Such a game, as far as the seat has seen it: the others may have gone on since.
+
+        As it stands here it is found by trial: the seat decides as it did, all others and chance at random. Raises
+        UsageError after so many games that a small game would have had it.
+        """
+        known, own = self.information(seat), [action for player, action in self.history if player == seat]
+        for _ in range(_TRIALS):
+            world, left = type(self)(self.players, self.rules), deque(own)
+            while (seen := world.information(seat)) != known and known.startswith(seen) and world.player != TERMINAL:
+                if world.player == seat and not left:
+                    break
+                legal = [outcome for outcome, _ in world.outcomes]
+                if world.player == CHANCE:
+                    world.apply(chance.choices(legal, [odds for _, odds in world.outcomes])[0])
+                else:
+                    world.apply(left.popleft() if world.player == seat else chance.choice(world.actions))
+            if seen == known:
+                return world
+        raise UsageError(
+            f"{_TRIALS:,} games of {self.game.name} at random had none that seat {seat} cannot tell from its own: "
+            f"write `world` of {type(self).__name__}"
+        )
 
     def __getstate__(self) -> dict[str, Any]:
         return {**vars(self), "_stage": None, "_recalls": {}}  # a stage goes on from `script`, recalls from the log
@@ -373,7 +420,13 @@ class Course:
 
     def shared(self) -> Iterator[Any]:
         """Values that copies need not copy."""
-        yield from ()
+        yield self.rules
+
+
+@cache
+def _words(game: Game) -> tuple[Words, Words]:
+    """As its module has them, and as it has none."""
+    return words_of(game), Words(game)
 
 
 def spaced(values: Iterable[Any]) -> str:
