@@ -1,7 +1,7 @@
 """Games of the harness in OpenSpiel's world (docs/training.md).
 
 Importing this package registers those that come with it: `pyspiel.load_game("dubito(players=4)")`, `"dubito_bs"` and
-`"dubito_defuse"`. `load("kuhn")` registers and loads any, one of your own, too.
+`"dubito_defuse"`. `load_game("kuhn")` registers and loads any, one of your own, too.
 """
 
 from pathlib import Path
@@ -15,7 +15,7 @@ except ModuleNotFoundError as error:
 from dubito.game.find import find_game, game_names
 from dubito.training.spiel import SeatedBot, registered
 
-__all__ = ["SeatedBot", "load", "register"]
+__all__ = ["SeatedBot", "load_game", "register"]
 
 
 def register(name: str) -> str:
@@ -29,8 +29,8 @@ def register(name: str) -> str:
     return registered(find_game(name, Path.cwd()))
 
 
-def load(name: str) -> Any:
-    """A game of the harness as pyspiel has games: `load("kuhn")`, with parameters `load("dubito(players=4)")`."""
+def load_game(name: str) -> Any:
+    """A game of the harness as pyspiel has games: `load_game("kuhn")`, with parameters as pyspiel takes them."""
     game, bracket, parameters = name.partition("(")
     return pyspiel.load_game(f"{register(game)}{bracket}{parameters}")
 

@@ -38,7 +38,7 @@ def kuhn(shell: Shell) -> None:
 
 
 def loaded() -> Any:
-    return dubito.training.load("kuhn")
+    return dubito.training.load_game("kuhn")
 
 
 def after(*actions: int) -> Any:
@@ -128,12 +128,12 @@ def test_rules_and_seats_are_parameters() -> None:
     )
     source = source.replace("seats=(2, 2)", "seats=(2, 3)").replace("import BaseModel, ", "import BaseModel, Field, ")
     game.write_text(source)
-    assert dubito.training.load("kuhn(ante=2,players=3)").get_parameters() == {"ante": 2, "players": 3}
-    assert dubito.training.load("kuhn").num_players() == 2
+    assert dubito.training.load_game("kuhn(ante=2,players=3)").get_parameters() == {"ante": 2, "players": 3}
+    assert dubito.training.load_game("kuhn").num_players() == 2
     with pytest.raises(UsageError, match=r"^ante: .* at least 1, not 0$"):
-        dubito.training.load("kuhn(ante=0)")
+        dubito.training.load_game("kuhn(ante=0)")
     with pytest.raises(UsageError, match=r"^kuhn is played by 2 to 3, not 4$"):
-        dubito.training.load("kuhn(players=4)")
+        dubito.training.load_game("kuhn(players=4)")
 
 
 @cases(
@@ -163,9 +163,9 @@ def test_a_game_without_the_module_and_no_game_at_all() -> None:
     with pytest.raises(UsageError, match=r"^games/kuhn/training.py is missing"):
         loaded()
     with pytest.raises(UsageError, match="there is no game 'kuhm': did you mean 'kuhn'"):
-        dubito.training.load("kuhm")
+        dubito.training.load_game("kuhm")
 
 
 def test_shipped_games_load_the_same_way() -> None:
     for name, calls in (("bs(max_rounds=3)", "dubito_bs"), ("dubito_bs", "dubito_bs"), ("defuse", "dubito_defuse")):
-        assert dubito.training.load(name).get_type().short_name == calls
+        assert dubito.training.load_game(name).get_type().short_name == calls
