@@ -56,12 +56,13 @@ def check(game: str, quick: bool) -> int:
     checked = find_game(name, here, flawed=True)
     subject = Subject(checked, here)
     found = [Flaw(subject.main, flaw) for flaw in flaws_of(checked)] or flaws_in(subject, quick)
-    sure = 0
+    sure = told = 0
     for flaw in found:
         say(f"{'' if flaw.sure else 'look: '}{flaw.file}: {flaw.sentence}")
-        sure += flaw.sure
+        sure, told = sure + flaw.sure, told + 1
     if not sure:
-        say(f"{checked.name} keeps to all that was tried, in {len(subject.deals)} games.")
+        but = "" if not told else f"; look at {told} line{'' if told == 1 else 's'} above"
+        say(f"{checked.name} keeps to all that was tried, in {len(subject.deals)} games{but}.")
     return 1 if sure else 0
 
 

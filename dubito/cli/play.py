@@ -72,7 +72,9 @@ def play(
         kinds = dict(zip(setup.bots, company.kinds(setup.bots), strict=True))
         if stand_ins := stand_ins_in_words(kinds):
             note(stand_ins)
-        sitting = _to_the_end(company, seat_person(company, setup, number), config, pace)
+        seated = seat_person(company, setup, number)
+        with seated.code:
+            sitting = _to_the_end(company, seated, config, pace)
     if sitting is None:
         return
     for error in sitting.errors:

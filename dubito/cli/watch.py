@@ -102,7 +102,8 @@ def _tell(watched: BotsGame, pace: float | None, show_hands: bool, save: Path | 
     narrator = Narrator(show_hands, voice, waits(pace))
     session = watched.begin(narrator.thought)
     try:
-        narrator.tell(session)
+        with session.code:
+            narrator.tell(session)
     except Suspended as error:
         raise RunStopped(f"the game is paused ({error}): the same command continues it, from the cache") from None
     if save is not None:

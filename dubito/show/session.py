@@ -56,8 +56,10 @@ class Session(Iterator[Moment]):
         self.outputs: list[Any] = []  # of a game that is recorded, as the game writes them
         self._errors: Sequence[BotError] = table.errors if table else ()
         self._read, self._forfeits = 0, table is not None and table.forfeits
-        self._code = GameCode(game, table.number if table else 0, table.deal if table else 0)
-        self._code.state = state
+        self.code = GameCode(  # for whoever tells it: the game's words are its code too
+            game, table.number if table else 0, table.deal if table else 0
+        )
+        self.code.state = state
         self._recorder = None if rules is None else records_of(game).recorder(state, rules)
 
     @property
@@ -69,7 +71,7 @@ class Session(Iterator[Moment]):
         seat, turn, output = self.state.seat, self.state.turns_played + 1, None
         events: Sequence[Any] = ()
         if not self._forfeits or len(self._errors) == self._read:  # else by who only observed, or sat down
-            with self._code:
+            with self.code:
                 output, events = self.move()
         faults: list[str] = []
         if output is None or len(self._errors) > self._read:

@@ -12,6 +12,7 @@ import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import is_dataclass
+from importlib import import_module
 from random import Random
 from statistics import mean
 from tempfile import TemporaryDirectory
@@ -19,7 +20,7 @@ from traceback import extract_tb
 from typing import Any, Final
 
 from dubito.errors import BotError, DubitoError, IllegalOutput, UsageError, one_line
-from dubito.game import Answer, Game, GameEvent, Player, Text, Whole
+from dubito.game import Answer, Choice, Game, GameEvent, Player, Text, Whole
 from dubito.game.flaws import flaws_of_ending
 from dubito.game.packages import games_path
 from dubito.game.record import records_of, whole_game
@@ -104,7 +105,10 @@ def _bots(subject: Subject) -> Iterator[Flaw]:
         yield Flaw(subject.shown(broken.file), broken.reason)
     if not registry.hand_written():
         yield Flaw(subject.main, f"no bot plays it: put one into {folder}")
-    elif subject.game.fallback not in registry.bots:
+    base = _named(subject.game.base_path)
+    if not (isinstance(base, type) and issubclass(base, subject.game.base)):
+        yield Flaw(subject.main, f"base_path is {subject.game.base_path}, which is not {subject.game.base.__name__}")
+    if registry.hand_written() and subject.game.fallback not in registry.bots:
         yield Flaw(subject.main, f"fallback names {subject.game.fallback}, which is no bot in {folder}")
     for bot in registry.hand_written():
         file = subject.shown(bot.file)
@@ -116,10 +120,30 @@ def _bots(subject: Subject) -> Iterator[Flaw]:
             yield Flaw(file, f"{bot.name} does not answer {', '.join(bot.missing)}")
 
 
+def _named(path: str) -> Any:
+    module, _, name = path.rpartition(".")
+    try:
+        return getattr(import_module(module), name, None)
+    except (ImportError, ValueError):
+        return None
+
+
 def _endings(subject: Subject) -> Iterator[Flaw]:
     """Every game comes to its end; what stops one is raised, after what may have misled a bot."""
     yield from stale_cards(subject)
     assert subject.outputs
+
+
+def _again(subject: Subject) -> Iterator[Flaw]:
+    """The same deal and the same moves are the same game."""
+    for deal, seats in subject.deals:
+        state = subject.state(deal, seats)
+        try:
+            for output in subject.outputs[deal, seats]:
+                state.apply(output)
+        except IllegalOutput:
+            yield Flaw(subject.main, f"deal {deal} goes another way when it is played again: draw from `chance` alone")
+            return
 
 
 def _whole_games(subject: Subject) -> Iterator[Flaw]:
@@ -147,10 +171,12 @@ def _whole_games(subject: Subject) -> Iterator[Flaw]:
 
 def _asked(subject: Subject, view: Any, output: Any) -> Iterator[Flaw]:
     names = [node.name for node in subject.game.nodes]
-    if getattr(view, "node", None) not in names:
-        yield Flaw(
-            subject.main, f"view().node is {getattr(view, 'node', None)!r}, which is none of nodes ({', '.join(names)})"
-        )
+    if (name := getattr(view, "node", None)) not in names:
+        yield Flaw(subject.main, f"view().node is {name!r}, which is none of nodes ({', '.join(names)})")
+        return
+    kind, answer = subject.game.node(view.node).answer, subject.game.answer_of(view.node, output)
+    if isinstance(kind, Choice) and kind.options and answer not in kind.options:
+        yield Flaw(subject.main, f"a move at node {view.node} is {one_line(repr(answer), 40)}, none of its Choice")
     why = view.why_illegal(output)
     if why is not None:
         yield Flaw(subject.main, f"view().why_illegal says {why!r} of a move that apply takes")
@@ -192,17 +218,21 @@ def _refusals(subject: Subject) -> Iterator[Flaw]:
         state = subject.state(deal, seats)
         for output in subject.outputs[deal, seats]:
             for each in (*_no_outputs(subject, state), _Hostile()):
-                before, shown = _at(subject, state), one_line(repr(each), 40) if type(each) is not _Hostile else "one"
+                before, shown = (
+                    _at(subject, state),
+                    f"{each!r}" if type(each) not in (object, _Hostile) else "an object",
+                )
                 try:
                     state.apply(each)
                 except IllegalOutput:
                     if _at(subject, state) != before:
                         yield Flaw(subject.main, f"apply refuses {shown}, but has changed the state by then")
+                        return
                 except Exception as error:  # foreign code
                     what = one_line(f"{type(error).__name__}: {error}", 100)
                     yield Flaw(
                         subject.main,
-                        f"apply raises {what}, for the output {shown}: look at its type first, and raise IllegalOutput",
+                        f"apply raises {what}, for the output {shown}: raise IllegalOutput for what is no move",
                     )
                     return
                 else:
@@ -318,6 +348,8 @@ def _results(subject: Subject) -> Iterator[Flaw]:
             for measure, value in zip(results.measures, measured, strict=True):
                 shares[measure.key, seats].append(value / measure.scale)
     yield from _order(subject)
+    if unknown := sorted({*results.equal_share(subject.game.seats[0])} - {measure.key for measure in results.measures}):
+        yield Flaw(subject.main, f"results: equal_share names {', '.join(unknown)}, which is none of measures")
     for (key, seats), found in shares.items():
         least, most = results.measure(key).span or (0.0, 1.0)
         said, came = results.equal_share(seats).get(key), least + mean(found) * (most - least)
@@ -521,7 +553,7 @@ def _dubito(subject: Subject, seed: str, *words: str) -> "subprocess.CompletedPr
     return subprocess.run(command, cwd=subject.here, env=environment, capture_output=True, text=True)  # noqa: S603, our own command
 
 
-_FIRST: Final[tuple[Probe, ...]] = (_bots, _endings)
+_FIRST: Final[tuple[Probe, ...]] = (_bots, _endings, _again)
 _THEN: Final[tuple[Probe, ...]] = (
     *(_whole_games, _refusals, _silence, _repeats, _records, _results),
     *(_examples, _positions, _prompts, _speech, _words, _stand_ins),

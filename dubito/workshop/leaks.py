@@ -7,22 +7,26 @@ it sees, what it holds and what a prompt may say must be the same. Where an even
 sees does, the event may be telling what is hidden; where hidden cards are shown in the end it differs too, so such a
 flaw is not sure.
 
+Of two moves of another seat that the seat observed alike the same is asked; whether those are public it cannot be known
+here, so such a flaw is not sure either.
+
 A game that says its own worlds (`world_pairs` of its module `workshop`) is held to these as well.
 """
 
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 from random import Random
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from dubito.errors import BotError, IllegalOutput, UsageError, one_line
-from dubito.game import GameEvent
+from dubito.game import Bool, Cards, Choice, GameEvent
 from dubito.game.streams import DealStreams
 from dubito.game.table import step
 from dubito.workshop.recordings import part
-from dubito.workshop.subject import Flaw, Subject
+from dubito.workshop.subject import MOVES, Flaw, Subject
 
 _DRAWS: Final = 120  # of a game's first draws of chance: those that may be turned
 _WORLDS: Final = 10  # beside each deal, at most
@@ -52,6 +56,7 @@ class _World:
     seat: int
     state: Any
     notebook: Any
+    chance: "_Turned"
 
     def held(self, seat: int) -> Any:
         """What a seat holds, as plain values."""
@@ -103,17 +108,19 @@ def leaks(subject: Subject) -> Iterator[Flaw]:
     """What one seat or another is told that it cannot know, each thing once."""
     told = set[tuple[str, str]]()
     pairs = part(subject.game, "world_pairs", None)
-    worlds = 0
-    for (deal, seats), outputs in subject.outputs.items():
-        for seat, turned in islice(_worlds(subject, deal, seats), _WORLDS):
-            worlds += 1
-            for flaw, fact in _in_two_worlds(subject, deal, seats, seat, turned, outputs):
-                if (flaw.file, fact) not in told and (flaw.sure or pairs is None):
-                    told.add((flaw.file, fact))
-                    yield flaw
-    if not worlds and any(_hands_differ(subject, deal, seats) for deal, seats in subject.deals):
-        what = "no seat holds the same cards in two deals that differ: does cards() show what others hold?"
-        yield Flaw(subject.main, what, sure=False)
+    worlds = [(deal, seats, world) for deal, seats in subject.deals for world in _worlds(subject, deal, seats)]
+    for deal, seats, world in worlds:
+        for flaw, fact in _in_two_worlds(subject, deal, seats, world):
+            if (flaw.file, fact) not in told and (flaw.sure or pairs is None):
+                told.add((flaw.file, fact))
+                yield flaw
+    if not any(world.hands for _, _, world in worlds):
+        if any(_hands_differ(subject, deal, seats) for deal, seats in subject.deals):
+            what = "no seat holds the same cards in two deals that differ: does cards() show what others hold?"
+            yield Flaw(subject.main, what, sure=False)
+        elif not worlds and pairs is None:
+            what = "nothing was found that one seat knows and another does not: whether it stays hidden was not tried"
+            yield Flaw(subject.main, what, sure=False)
     for one, other in pairs() if pairs else ():
         if found := _difference(*(picture(subject.game.facts.facts(position)) for position in (one, other))):
             yield Flaw(subject.file("facts.py"), f"facts() shows what its seat cannot know: {found}")
@@ -133,7 +140,7 @@ def stale_cards(subject: Subject) -> Iterator[Flaw]:
     """
     for deal, seats in subject.deals:
         table, failed = subject.table(deal, seats), False
-        while not (table.state.over or failed):
+        while not (table.state.over or failed or table.state.turns_played > MOVES):
             try:
                 step(table)
             except BotError:
@@ -148,51 +155,97 @@ def stale_cards(subject: Subject) -> Iterator[Flaw]:
             return
 
 
-def _worlds(subject: Subject, deal: int, seats: int) -> Iterator[tuple[int, int]]:
-    """Draws to turn, each with a seat that holds the same cards then, though another seat does not."""
+class _Other(NamedTuple):
+    """How another game is made beside a deal that a seat observed alike: a draw is turned, or a move exchanged."""
+
+    seat: int
+    turned: int = -1  # the draw
+    moved: int = -1  # the place among the outputs
+    instead: Any = None  # the output there
+    hands: bool = False  # whether another seat holds other cards at the deal
+
+
+def _worlds(subject: Subject, deal: int, seats: int) -> Iterator[_Other]:
+    """Draws to turn, first those by which another seat holds other cards; then moves to exchange."""
     chance, dealt = Random(deal), _dealt(subject, deal, seats, 0, -1)
+    others, elsewhere = list[_Other](), list[_Other]()
     for turned in chance.sample(range(_DRAWS), _DRAWS):
         other = _dealt(subject, deal, seats, 0, turned)
         alike = [seat for seat in range(seats) if dealt.held(seat) == other.held(seat)]
-        if alike and len(alike) < seats:
-            yield chance.choice(alike), turned
+        if alike and len(alike) < seats and len(others) < _WORLDS:
+            others.append(_Other(chance.choice(alike), turned, hands=True))
+        elif alike and other.chance.drawn > turned:
+            elsewhere.append(_Other(chance.choice(alike), turned))
+    yield from [*others, *elsewhere[: _WORLDS // 2]]
+    if not subject.game.walk and seats > 1:
+        yield from islice(_other_moves(subject, deal, seats, chance), _WORLDS)
 
 
-def _in_two_worlds(
-    subject: Subject, deal: int, seats: int, seat: int, turned: int, outputs: list[Any]
-) -> Iterator[tuple[Flaw, str]]:
+def _other_moves(subject: Subject, deal: int, seats: int, chance: Random) -> Iterator[_Other]:
+    state, outputs = subject.state(deal, seats), subject.outputs[deal, seats]
+    for place, output in enumerate(outputs):
+        mover, view = state.seat, state.view()
+        like = [each for each in _like(subject, view.node, output, state, chance) if view.why_illegal(each) is None]
+        state.apply(state.copy_of(output))
+        if like and state.seat != mover:  # who moves next sees it first, before another move covers it
+            yield _Other(state.seat, moved=place, instead=like[0])
+
+
+def _like(subject: Subject, node: str, output: Any, state: Any, chance: Random) -> list[Any]:
+    """Outputs of the same kind as one, legal or not, in any order."""
+    cards, kind = state.cards(state.seat, DealStreams(0, 0).seat(state.seat)), subject.game.node(node).answer
+    answer = subject.game.answer_of(node, output)
+    if isinstance(kind, Bool):
+        answers: list[Any] = [not answer]
+    elif isinstance(kind, Choice) and kind.options:
+        answers = [each for each in chance.sample(kind.options, len(kind.options)) if each != answer]
+    elif isinstance(kind, Cards) and isinstance(answer, list):
+        held = [card for card in {*_leaves(picture(cards))} & {*kind.cards} if card not in answer]
+        answers = [[*answer[:-1], card] for card in held] if answer else []
+    else:
+        answers = [answer + 1, answer - 1] if type(answer) is int and answer else []
+    with suppress(IllegalOutput):
+        return [subject.game.output_of(node, each, cards) for each in answers]
+    return []
+
+
+def _in_two_worlds(subject: Subject, deal: int, seats: int, world: _Other) -> Iterator[tuple[Flaw, str]]:
     """What the seat is told differently in a deal and in one like it, with the fact that tells."""
-    one = _dealt(subject, deal, seats, seat, -1)
-    other = _dealt(subject, deal, seats, seat, turned)
+    seat = world.seat
+    one, other = (_dealt(subject, deal, seats, seat, turned) for turned in (-1, world.turned))
     if one.held(seat) != other.held(seat) or one.state.seat != other.state.seat:
         return
     suspect = _difference(one.observe([one.state.start]), other.observe([other.state.start]))
-    for output in outputs:
+    for place, output in enumerate(subject.outputs[deal, seats]):
         mover = one.state.seat
-        if mover == seat:
+        if mover == seat and place > world.moved:
             if one.held(seat) != other.held(seat):  # it came to hold other cards: so it was shown
                 return
-            found = [*_at_its_move(one, other, suspect)]
+            found = [*_at_its_move(one, other, suspect, sure=world.moved < 0)]
             yield from found
             if found or suspect:
                 return
-        events = _both_moved(one, other, output)
+        events = _both_moved(one, other, output, world.instead if place == world.moved else None)
         if events is None or one.state.seat != other.state.seat or one.state.over:
             return
         if mover == seat and one.notebook is not None:
-            for world in (one, other):
-                world.notebook.answered(one.subject.game.nodes[0].name, output)
-        suspect = suspect or _difference(one.observe(events[0]), other.observe(events[1]))
+            for each in (one, other):
+                each.notebook.answered(one.subject.game.nodes[0].name, output)
+        news = _difference(one.observe(events[0]), other.observe(events[1]))
+        if news and place > world.moved >= 0:  # what was hidden is shown, for all that can be known here
+            return
+        suspect = suspect or news
 
 
 def _dealt(subject: Subject, deal: int, seats: int, seat: int, turned: int) -> _World:
     game = subject.game
-    state = game.deal(game.rules(), seats, _Turned(DealStreams(0, deal).deck(), turned))
+    chance = _Turned(DealStreams(0, deal).deck(), turned)
+    state = game.deal(game.rules(), seats, chance)
     knows = game.module("facts") is not None and not game.walk
-    return _World(subject, seat, state, game.facts.Notebook(seat, game.rules()) if knows else None)
+    return _World(subject, seat, state, game.facts.Notebook(seat, game.rules()) if knows else None, chance)
 
 
-def _at_its_move(one: _World, other: _World, suspect: str) -> Iterator[tuple[Flaw, str]]:
+def _at_its_move(one: _World, other: _World, suspect: str, sure: bool) -> Iterator[tuple[Flaw, str]]:
     """What differs where it is the seat's move, after it observed the same events but for a `suspect` one."""
     main, facts = one.subject.main, one.subject.file("facts.py")
     sees = _difference(picture(one.state.view()), picture(other.state.view()))
@@ -207,17 +260,20 @@ def _at_its_move(one: _World, other: _World, suspect: str) -> Iterator[tuple[Fla
     for what, found, file in (("view()", sees, main), ("facts()", says, facts)):
         if found:
             yield (
-                Flaw(file, f"{what} shows what its seat cannot know: {found} {alike}"),
+                Flaw(file, f"{what} shows what its seat cannot know: {found} {alike}", sure),
                 what + found.partition(":")[0],
             )
 
 
-def _both_moved(one: _World, other: _World, output: Any) -> tuple[list[GameEvent], list[GameEvent]] | None:
+def _both_moved(
+    one: _World, other: _World, output: Any, instead: Any
+) -> tuple[list[GameEvent], list[GameEvent]] | None:
     """The events of this move in both worlds; None where the other world has no move like it."""
     mover = one.state.seat
     gone, come = (Counter(_leaves(world.held(mover))) for world in (one, other))
     try:
-        its_own = _exchanged(one.subject, output, gone - come, come - gone) if mover != one.seat else output
+        its_own = output if mover == one.seat else _exchanged(one.subject, output, gone - come, come - gone)
+        its_own = its_own if instead is None else instead
         there = [*other.state.apply(other.state.copy_of(its_own))]
     except (IllegalOutput, UsageError):
         return None

@@ -39,6 +39,12 @@ LEAKS = {  # file, what stands there, what is planted, what is said of which fil
         "[LaidEvent(seat * 10 + output[0]), ",
         "look: games/stacks/game.py: an event tells seat ",
     ),
+    "a view of the next stack's top": (
+        GAME,
+        "self.heights = tuple(map(len, state.stacks))",
+        "self.heights = tuple(map(len, state.stacks))\n        self.top = [stack[-1:] for stack in state.stacks]",
+        "games/stacks/game.py: view() shows what its seat cannot know: top: [",
+    ),
     "cards of all": (
         GAME,
         "return Hand(lambda: self.hands[seat])",
@@ -92,6 +98,12 @@ MOVES = {
         "            self.turns_played += 1\n            raise IllegalOutput(why)",
         "games/stacks/game.py: apply refuses None, but has changed the state by then",
     ),
+    "moves by chance from elsewhere": (
+        GAME,
+        "seat, drawn = self.seat, self.deck.pop()",
+        "seat, drawn = self.seat, self.deck.pop(Random().randrange(len(self.deck)))",
+        "games/stacks/game.py: deal 0 goes another way when it is played again: draw from `chance` alone",
+    ),
     "an output's own code": (
         GAME,
         "type(output) is not list or",
@@ -108,7 +120,7 @@ MOVES = {
         GAME,
         "chance.shuffle(deck)",
         "Random().shuffle(deck)",
-        "games/stacks/game.py: deal gives another game from the same stream: draw from `chance` alone",
+        "games/stacks/game.py: deal 0 goes another way when it is played again: draw from `chance` alone",
     ),
     "another game in silence": (
         GAME,
@@ -224,6 +236,18 @@ TEXTS = {
         '"""Lays its highest card."""',
         "",
         "bots/manual/stacks/highest.py: Highest has",
+    ),
+    "a base that there is not": (
+        GAME,
+        '"games.stacks.game.StacksBot"',
+        '"games.stacks.Bot"',
+        "base_path is games.stacks.Bot",
+    ),
+    "a share of what there is not": (
+        GAME,
+        '{"won": 1',
+        '{"wins": 1',
+        "equal_share names wins, which is none of measures",
     ),
     "no such fallback": (
         GAME,

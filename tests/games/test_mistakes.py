@@ -164,3 +164,13 @@ def test_a_fallback_that_fails_is_named(shell: Shell) -> None:
     said = shell("run", "--game", "kuhn", "--games", "40", "--on-bot-error", "fallback", "--output", "r")
     assert said.code == 3
     assert ": its fallback failed too: say pass or bet" in said.err
+
+
+def test_words_that_fail_are_the_games_too(shell: Shell) -> None:
+    write_kuhn(Path.cwd())
+    words = Path("games/kuhn/words.py")
+    words.write_text(words.read_text().replace("'passes'", "'passes' + 1"))
+    said = shell("watch", "--game", "kuhn", "Coin", "Careful")
+    assert (said.code, said.err.count("\n")) == (3, 1)
+    assert "sentence raised TypeError: " in said.err
+    assert "(kuhn/words.py, line " in said.err
