@@ -192,8 +192,8 @@ def registered(game: Game) -> str:
         return before.short_name
     try:
         course: Any = getattr(game.module("training"), "COURSE", None)
-    except Exception as error:  # foreign code: its import may raise anything
-        raise UsageError(f"{file}: importing it raises {one_line(f'{type(error).__name__}: {error}')}") from None
+    except (Exception, SystemExit) as error:  # foreign code: its import may raise anything
+        raise UsageError(f"{file}: importing it raises {_raised(error)}: correct it") from None
     courses: Mapping[str, Any] = course if isinstance(course, Mapping) else {"": course}
     if not all(isinstance(one, type) and issubclass(one, Course) for one in courses.values()):
         raise UsageError(f"{file} is missing, or has no `COURSE`: so OpenSpiel cannot be told of {game.name}")
@@ -202,12 +202,16 @@ def registered(game: Game) -> str:
         if not game.plays_as:
             _try_out(kind.course(kind.parameters))
     except Exception as error:
-        raise UsageError(f"{file}: a game at random raises {one_line(f'{type(error).__name__}: {error}')}") from None
+        raise UsageError(f"{file}: a game at random raises {_raised(error)}: correct it") from None
     if kind.short_name in pyspiel.registered_names() and (before is None or before.short_name != kind.short_name):
         raise UsageError(f"{file}: there is a {kind.short_name} in OpenSpiel: set another `short_name`")
     pyspiel.register_game(kind.type, type(f"{game.name.title()}Game", (HarnessGame,), {"kind": kind}))
     _REGISTERED[game.name] = kind
     return kind.short_name
+
+
+def _raised(error: BaseException) -> str:
+    return one_line(f"{type(error).__name__}: {error}".removesuffix(": "))
 
 
 def _try_out(course: Course) -> None:

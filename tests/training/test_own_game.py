@@ -15,7 +15,7 @@ from dubito.game import course
 from dubito.training import SeatedBot
 from tests.cli.kit import Shell
 from tests.conftest import cases
-from tests.games.kit import write_kuhn
+from tests.games.kit import write_kuhn, write_stacks
 from tests.training.kit import drawn
 from tests.training.test_training import BLOCKS
 
@@ -141,6 +141,7 @@ def test_rules_and_seats_are_parameters() -> None:
     [
         ("COURSE = KuhnCourse", "", "is missing, or has no `COURSE`: so OpenSpiel cannot be told of kuhn"),
         ("COURSE = KuhnCourse", "COURSE = KuhnCourse(", "importing it raises SyntaxError: "),
+        ("COURSE = KuhnCourse", "raise SystemExit", "importing it raises SystemExit: correct it"),
         ("COURSE = KuhnCourse", "COURSE = 5", "is missing, or has no `COURSE`"),
         ("longest, most_rows = 5", "longest, most_rows = 2", "`longest` is 2"),
         ("most_rows = 5, 3", "most_rows = 5, 1", "rows, and `most_rows` is 1"),
@@ -169,3 +170,55 @@ def test_a_game_without_the_module_and_no_game_at_all() -> None:
 def test_shipped_games_load_the_same_way() -> None:
     for name, calls in (("bs(max_rounds=3)", "dubito_bs"), ("dubito_bs", "dubito_bs"), ("defuse", "dubito_defuse")):
         assert dubito.training.load_game(name).get_type().short_name == calls
+
+
+STACKS = """
+from dubito.game.course import Course, Recall, asked, draw, held
+from games.stacks.game import GAME, DrawnEvent, LaidEvent, State
+
+class StacksRecall(Recall):
+    columns = {"seat": 1, "laid": 1, "drawn": 1}
+
+    def add(self, what):
+        match what:
+            case ("did", _, action):
+                self.laid = action + 1
+            case LaidEvent(seat):
+                self.begin(seat=seat + 1, laid=self.laid if seat == self.seat else 0)
+            case DrawnEvent(card):
+                self.fill(self.rows[-1], drawn=card)
+
+class COURSE(Course):
+    game, kinds, drawn = GAME, range(1, 7), range(7)
+    done = [[card] for card in kinds]
+    recalls, rows, observed = StacksRecall, "turns", (asked(["lay"]), held(kinds))
+    longest, most_rows = 24 + 9, 9
+
+    def hand(self, seat):
+        return self.engine.hands[seat]
+
+    def deal(self):
+        left, deck = [*range(1, 7)] * 4, []
+        while left:
+            deck.append((yield draw("deal", left)))
+            left.remove(deck[-1])
+        self.dealt(State(deck, self.players))
+"""
+
+
+def test_a_game_for_three_whose_cards_are_drawn_unseen() -> None:
+    write_stacks(Path.cwd())
+    Path("games/stacks/training.py").write_text(STACKS)
+    game, chance = dubito.training.load_game("stacks(players=3)"), Random(2)
+    pyspiel.random_sim_test(game, 3, serialize=True, verbose=False)
+    state = game.new_initial_state()
+    while state.is_chance_node():
+        state.apply_action(drawn(state, chance))
+    state.apply_action(state.legal_actions()[0])
+    world = state.resample_from_infostate(1, Random(0).random)
+    assert world.information_state_string(1) == state.information_state_string(1)
+    assert str(world) != str(state)
+    bots = ("Highest", "Lowest", "Lowest")
+    evaluate_bots(state, [SeatedBot(game, seat, name) for seat, name in enumerate(bots)], None)
+    assert state.information_state_tensor(1) != state.information_state_tensor(2)
+    assert set(state.returns()) <= {0, 1}
