@@ -9,8 +9,9 @@ Beside its `game.py`, a game's package may hold modules that are found by name: 
 What it counts and what of that is rated is its `Results`; the results of a run are in stats/ranking.py.
 """
 
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence, Set
-from contextlib import suppress
+import sys
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence, Set
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib import import_module
@@ -463,8 +464,20 @@ class Game:
         family's, what it is `of` this game."""
         paths = [f"{self.package}.{each}" for each in (name, before) if each]
         path = next(filter(find_spec, paths), None)
-        module: Any = import_module(path) if path else None
+        with own_bytes(self.package):
+            module: Any = import_module(path) if path else None
         return module.of(self) if hasattr(module, "of") else module
+
+
+@contextmanager
+def own_bytes(package: str) -> Iterator[None]:
+    """Within, what is imported of a user's game leaves no bytecode, which could be of other bytes the next time."""
+    written = sys.dont_write_bytecode
+    sys.dont_write_bytecode = written or not package.startswith("dubito.")
+    try:
+        yield
+    finally:
+        sys.dont_write_bytecode = written
 
 
 Spec = Game  # its name before 24 November 2026

@@ -27,7 +27,7 @@ from typing import Any, Final, Literal, NamedTuple
 
 import dubito
 from dubito.errors import UsageError, one_line, suggestion
-from dubito.game import Family, Game, Player
+from dubito.game import Family, Game, Player, own_bytes
 from dubito.game.flaws import flaws_of
 from dubito.game.native import compiled_twin
 from dubito.game.packages import FILES, GamePackage, all_packages, package_named, roots
@@ -176,9 +176,9 @@ def _import_from(package: GamePackage, name: str) -> ModuleType:
         _forget(mark)
         _forget(alias)
     _LOADED[mark], _PACKAGES[alias] = digest, mark
-    written, sys.dont_write_bytecode = sys.dont_write_bytecode, True  # a cache of bytecode could be of other bytes
     try:
-        return import_module(f"{mark}.{name}")
+        with own_bytes(mark):
+            return import_module(f"{mark}.{name}")
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # foreign code: its import may raise anything
@@ -186,8 +186,6 @@ def _import_from(package: GamePackage, name: str) -> ModuleType:
         raise UsageError(
             f"the game in {one_line(str(package.folder))}: importing it raises {text}: correct it"
         ) from None
-    finally:
-        sys.dont_write_bytecode = written
 
 
 def _forget(package: str) -> None:

@@ -1,6 +1,8 @@
 """A game of one's own is served as those that come with Dubito, wherever a command names it."""
 
+import os
 import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -108,3 +110,14 @@ def test_the_games_of_the_house_show_what_a_seat_holds_too() -> None:
     for game in GAMES.values():
         state = dealt(game)
         assert words_of(game).sees(state, state.seat, str)
+
+
+def test_a_module_that_is_edited_at_once_is_read_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As many bytes, within the same second: bytecode of before would pass for it."""
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
+    facts = Path("games/stacks/facts.py")
+    for said in ("first", "other"):
+        facts.write_text(facts.read_text().replace("first", said).replace('"""What', f'SAID = "{said}"\n"""What', 1))
+        os.utime(facts, (1, 1))
+        assert said == find_game("stacks", Path.cwd()).module("facts").SAID
+    assert not [*Path("games").rglob("__pycache__")]
