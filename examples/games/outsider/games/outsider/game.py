@@ -1,0 +1,147 @@
+"""Outsider: all seats but one know the word. Each says a sentence about it, and all vote for whom they suspect."""
+
+import re
+from collections import Counter
+from dataclasses import dataclass
+from random import Random
+from typing import Any
+
+from dubito.errors import IllegalOutput
+from dubito.game import Choice, Ending, Game, GameEvent, Measure, Node, Player, Results, Text, no_rules
+
+TOPICS = {
+    "animals": ("tiger", "penguin", "snail", "horse", "bat", "shark"),
+    "food": ("pizza", "soup", "ice cream", "bread", "cheese", "apple"),
+    "places": ("beach", "library", "airport", "castle", "forest", "cinema"),
+}
+SEATS = tuple(f"seat {seat}" for seat in range(6))
+HINT = Text(most=120)
+
+
+@dataclass(frozen=True, slots=True)
+class DealEvent(GameEvent):
+    topic: str
+
+
+@dataclass(frozen=True, slots=True)
+class HintEvent(GameEvent):
+    seat: int
+    said: str
+
+
+@dataclass(frozen=True, slots=True)
+class EndEvent(GameEvent):
+    """The votes, by seat, and all that was hidden."""
+
+    votes: tuple[int, ...]
+    outsider: int
+    word: str
+
+
+class View:
+    """What the seat to move sees beside its own word."""
+
+    def __init__(self, state: "State") -> None:
+        self.node = "hint" if len(state.said) < state.seats else "vote"
+        self.topic, self.words = state.topic, TOPICS[state.topic]
+        self.said = tuple(state.said)  # by seat
+        self.others = [SEATS[seat] for seat in range(state.seats) if seat != state.seat]
+
+    def why_illegal(self, output: object) -> str | None:
+        if self.node == "vote":
+            return None if type(output) is str and output in self.others else f"vote for {' or '.join(self.others)}"
+        if why := HINT.why_not(output):
+            return why
+        named = next((word for word in self.words if re.search(rf"\b{word}s?\b", str(output).casefold())), None)
+        return f"no word of the topic may be said: {named}" if named else None
+
+
+class State:
+    """A game between two moves: a sentence from each seat, then the votes, which are told together."""
+
+    def __init__(self, seats: int, chance: Random) -> None:
+        self.topic = chance.choice([*TOPICS])
+        self.word, self.outsider = chance.choice(TOPICS[self.topic]), chance.randrange(seats)
+        self.seats, self.turns_played, self.start = seats, 0, DealEvent(self.topic)
+        self.said: list[str] = []
+        self.votes: list[int] = []
+
+    @property
+    def seat(self) -> int:
+        return self.turns_played % self.seats
+
+    @property
+    def over(self) -> bool:
+        return len(self.votes) == self.seats
+
+    def view(self) -> View:
+        return View(self)
+
+    def cards(self, seat: int, streams: object) -> str | None:
+        """The word; None for the outsider."""
+        return None if seat == self.outsider else self.word
+
+    def apply(self, output: Any, announce: bool = True) -> list[GameEvent]:
+        if self.over:
+            raise IllegalOutput("the game is over")
+        if why := (view := self.view()).why_illegal(output):
+            raise IllegalOutput(why)
+        seat, self.turns_played = self.seat, self.turns_played + 1
+        if view.node == "hint":
+            self.said.append(output)
+            return [HintEvent(seat, output)]
+        self.votes.append(SEATS.index(output))
+        return [EndEvent(tuple(self.votes), self.outsider, self.word)] if self.over else []
+
+    def copy_of(self, output: str) -> str:
+        return output
+
+    def ending(self) -> Ending:
+        (most, votes), (_, fewer) = [*Counter(self.votes).most_common(2), (-1, 0)][:2]
+        found = most == self.outsider and votes > fewer
+        marks = [int((seat == self.outsider) != found) for seat in range(self.seats)]
+        counts = [(self.votes.count(seat), int(seat == self.outsider)) for seat in range(self.seats)]
+        return Ending(False, (self.turns_played,), marks, counts)
+
+
+class OutsiderBot(Player):
+    """The base of bots: `self.cards` is the word, or None for the outsider."""
+
+    cards: str | None
+
+    def hint(self, view: View) -> str:
+        raise NotImplementedError
+
+    def vote(self, view: View) -> str:
+        raise NotImplementedError
+
+    def play(self, view: View) -> str:
+        return self.hint(view) if view.node == "hint" else self.vote(view)
+
+
+GAME = Game(
+    name="outsider",
+    summary="Outsider: a sentence each about a word that one of you does not know, and a vote",
+    rules=no_rules,
+    seats=(3, 6),
+    lineup="uniform",
+    base=OutsiderBot,
+    base_path="games.outsider.game.OutsiderBot",
+    fallback="Mumbler",
+    nodes=(Node("hint", "hint", HINT), Node("vote", "vote", Choice(SEATS))),
+    results=Results(
+        buckets=("wins", "losses"),
+        endings=("win", "loss"),
+        bucket=lambda mark, capped: 1 - mark,
+        measures=(Measure("won", "won", "Wins", (1, 0)),),
+        headline=("won",),
+        equal_share=lambda seats: {},
+        game_counts=("turns",),
+        seat_counts=("votes_against", "outsider"),
+    ),
+    deal=lambda rules, seats, chance: State(seats, chance),
+    deal_to_json=lambda state: {"topic": state.topic, "word": state.word, "outsider": state.outsider},
+    output_to_json=lambda output: output,
+    output_from_json=lambda output: output,
+    package=__package__,
+)

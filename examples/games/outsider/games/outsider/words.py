@@ -1,0 +1,56 @@
+"""Outsider in words for people; what is said is quoted, so that nobody can speak in another's name."""
+
+from typing import Any
+
+from games.outsider.facts import RULES
+from games.outsider.game import EndEvent, HintEvent, State
+
+from dubito.game.speech import quoted
+from dubito.game.words import ME, Label, Line, Panel
+
+BOTS = ("Listener", "Echo", "Mumbler")
+QUESTIONS = {"hint": "What do you say of the word?", "vote": "Who is the outsider?"}
+TO_ME = {f"{ME} says": "You say", f"{ME} is": "you are", f"{ME} votes": "you vote", ME: "you"}
+
+
+def rules(rules: Any, seats: int) -> list[str]:
+    return [RULES]
+
+
+def sentence(event: Any, label: Label) -> str:
+    if isinstance(event, HintEvent):
+        return f"{label(event.seat)} says: {quoted(event.said)}"
+    if isinstance(event, EndEvent):
+        votes = ", ".join(f"{label(seat)} votes for {label(vote)}" for seat, vote in enumerate(event.votes))
+        return f"{votes}. The word is {event.word}, and {label(event.outsider)} is the outsider."
+    return f"The topic is {event.topic}. All seats but one are told the word."
+
+
+def sees(state: State, seat: int, label: Label) -> list[str]:
+    view, word = state.view(), state.cards(seat, None)
+    secret = f"The word is {word}." if word else "You are the outsider: you do not know the word."
+    question = QUESTIONS[view.node] if view.node == "hint" else f"Who is the outsider? ({', '.join(view.others)})"
+    return [f"The topic is {view.topic}: {', '.join(view.words)}.", secret, question]
+
+
+def choices(state: State) -> list[str]:
+    return state.view().others
+
+
+class Teller:
+    def __init__(self, state: State, label: Label) -> None:
+        self._state, self._label = state, label
+
+    def holds(self, seat: int) -> str:
+        return self._state.cards(seat, None) or "nothing: the outsider"
+
+    def moved(self, seat: int, output: str, events: list[Any]) -> list[Line]:
+        return [Line(" ".join(sentence(event, self._label) for event in events), self._state.votes and output or "")]
+
+    def panels(self) -> list[Panel]:
+        hints = [*map(quoted, self._state.said), *[""] * self._state.seats][: self._state.seats]
+        return [Panel(self._label(seat), hint, self.holds(seat), seat) for seat, hint in enumerate(hints)]
+
+    def ending(self) -> list[str]:
+        won = self._state.ending().marks[self._state.outsider]
+        return [f"{self._label(self._state.outsider)} {'wins, not found.' if won else 'is found: all others win.'}"]
