@@ -343,6 +343,7 @@ class Responses:
 
     @staticmethod
     def build(settings: ModelSettings, exchange: Exchange, cache_key: str) -> Request:
+        parameters = dict(settings.parameters)
         schema = {"type": "json_schema", "name": "answer", "strict": True, "schema": exchange.schema}
         body: dict[str, Any] = {
             "model": settings.model,
@@ -350,11 +351,11 @@ class Responses:
             "max_output_tokens": settings.max_output,
             "prompt_cache_key": cache_key,
             "store": False,
-            "text": {"format": schema},
+            "text": mapping(parameters.pop("text", None)) | {"format": schema},
         }
         if asks_provider(settings):
             body["service_tier"] = "default"  # left out, the project's own settings decide, at another price
-        return Request("responses", "/responses", body | settings.parameters)
+        return Request("responses", "/responses", body | parameters)
 
     @staticmethod
     def is_reply(body: Mapping[str, Any]) -> bool:

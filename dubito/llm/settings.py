@@ -25,7 +25,7 @@ _FAULTS: Final = f"{HOUSE}?faults="
 _SECRET_WORDS: Final = ("key", "token", "secret", "password", "authorization", "credential")
 _TOKEN_COUNTS: Final = ("max_tokens", "max_output_tokens", "max_completion_tokens", "budget_tokens")
 _OWN_PARAMETERS: Final = (
-    *("model", "input", "messages", "system", "text", "response_format", "store", "stream"),
+    *("model", "input", "messages", "system", "response_format", "store", "stream"),
     *("max_tokens", "max_output_tokens", "max_completion_tokens"),  # said by max_output
     *("n", "best_of"),  # several answers would be paid for, and one read
 )
@@ -93,7 +93,7 @@ def check_settings(name: str, settings: Mapping[str, Any]) -> ModelSettings:
         message = messages.get(first["type"], str(first["msg"]).replace("Input should be", "must be"))
         raise UsageError(f"{one_line(name)}: {where}: {message}") from None
     _check_key_env(name, checked.api_key_env)
-    _check_parameters(name, checked.parameters)
+    _check_parameters(name, checked.api, checked.parameters)
     if checked.api != "chat" and checked.response_format != "json_schema":
         raise UsageError(f"{one_line(name)}: response_format: only `api: chat` knows others than json_schema")
     if checked.api != "chat" and checked.output_limit is not None:
@@ -136,15 +136,33 @@ def unused_address(settings: ModelSettings) -> str | None:
     return variable if asks_provider(settings) and set_to not in ("", address) else None
 
 
-def _check_parameters(name: str, parameters: Mapping[str, Any]) -> None:
+def _check_parameters(name: str, api: Api, parameters: Mapping[str, Any]) -> None:
     for key in parameters:
         if key in _OWN_PARAMETERS:
             raise UsageError(f"{one_line(name)}: parameters.{key}: the harness sends this itself")
+    if parameters.get("background"):
+        raise UsageError(
+            f"{one_line(name)}: parameters.background: a reply that is queued is paid for and never fetched here: take "
+            "it out"
+        )
+    if "text" in parameters:
+        _check_text(name, api, parameters["text"])
     for key in (str(key) for key, _ in entries(parameters)):
         if key not in _TOKEN_COUNTS and any(word in key.lower() for word in _SECRET_WORDS) and "cache" not in key:
             raise UsageError(
                 f"{one_line(name)}: parameters.{one_line(key)}: credentials belong in an environment variable"
             )
+
+
+def _check_text(name: str, api: Api, text: Any) -> None:
+    """Refuse a `text` that is not more about the text of a response, such as its verbosity, beside the form of ours."""
+    if api != "responses":
+        instead = "say `verbosity` without it" if api == "chat" else "take it out"
+        raise UsageError(f"{one_line(name)}: parameters.text: only `api: responses` knows it: {instead}")
+    if not isinstance(text, dict):
+        raise UsageError(f"{one_line(name)}: parameters.text: say it as {{verbosity: low}}")
+    if "format" in text:
+        raise UsageError(f"{one_line(name)}: parameters.text.format: the harness sends this itself")
 
 
 def _check_url(name: str, url: str) -> None:

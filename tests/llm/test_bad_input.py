@@ -187,7 +187,7 @@ def test_parameters_that_only_sound_like_credentials(name: str) -> None:
     "name",
     [
         *("model", "input", "messages", "store", "stream", "max_tokens", "max_output_tokens", "max_completion_tokens"),
-        *("response_format", "text", "system", "n", "best_of"),
+        *("response_format", "system", "n", "best_of"),
     ],
 )
 def test_parameters_that_the_harness_sends_itself(shell: Shell, name: str) -> None:
@@ -219,6 +219,16 @@ def test_parameters_that_the_harness_sends_itself(shell: Shell, name: str) -> No
         ({"output_limit": "n"}, "Asker: output_limit: must be 'max_tokens' or 'max_completion_tokens'"),
         ({"response_format": "text"}, "Asker: response_format: only `api: chat` knows others than json_schema"),
         ({"parameters": [1]}, "Asker: parameters: must be a valid dictionary"),
+        (
+            {"parameters": {"background": True, "background_options": {"completion_window": "2h"}}},
+            "Asker: parameters.background: a reply that is queued is paid for and never fetched here: take it out",
+        ),
+        ({"parameters": {"text": "low"}}, "Asker: parameters.text: say it as {verbosity: low}"),
+        ({"parameters": {"text": {"format": {}}}}, "Asker: parameters.text.format: the harness sends this itself"),
+        (
+            {"parameters": {"text": {"verbosity": "low"}}, "api": "chat"},
+            "Asker: parameters.text: only `api: responses` knows it: say `verbosity` without it",
+        ),
     ],
 )
 def test_a_wrong_setting(shell: Shell, settings: dict[str, Any], words: str) -> None:

@@ -120,6 +120,8 @@ def test_what_a_chat_server_is_asked_for(base_url: str | None) -> None:
 def test_parameters_are_sent_beside_what_the_harness_sends() -> None:
     ours = built("responses", parameters={"reasoning": {"effort": "low"}})
     assert ours.body["reasoning"] == {"effort": "low"}
+    terse = built("responses", parameters={"text": {"verbosity": "low"}})
+    assert terse.body["text"] == {"verbosity": "low"} | built("responses").body["text"]
     chat = built("chat", parameters={"temperature": 0, "prompt_cache_key": "mine"})
     assert (chat.body["temperature"], chat.body["prompt_cache_key"]) == (0, "mine")
     theirs = built("messages", parameters={"thinking": {"type": "adaptive"}, "output_config": {"effort": "low"}})
