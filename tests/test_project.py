@@ -249,7 +249,16 @@ def test_rooms_know_a_game_only_through_its_interface() -> None:
     assert against == []
 
 
-EXTRAS = ("gymnasium", "numpy", "open_spiel", "pettingzoo", "pyspiel", "shimmy")  # what they bring
+EXTRAS = (
+    "datasets",
+    "gymnasium",
+    "numpy",
+    "open_spiel",
+    "pettingzoo",
+    "pyspiel",
+    "shimmy",
+    "verifiers",
+)  # what they bring
 
 
 def test_only_rooms_of_openspiel_import_what_its_extra_brings() -> None:

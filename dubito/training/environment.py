@@ -4,12 +4,12 @@ from typing import Any
 
 import numpy as np
 
+from dubito.training import register  # first: without OpenSpiel it says so
+
 try:
     from shimmy.openspiel_compatibility import OpenSpielCompatibilityV0
 except ModuleNotFoundError as error:
     raise ModuleNotFoundError("shimmy is not installed: pip install 'dubito[pettingzoo]'", name="shimmy") from error
-
-from dubito.training import register
 
 
 class HarnessEnv(OpenSpielCompatibilityV0):  # type: ignore[misc]  # shimmy has no types

@@ -12,14 +12,13 @@ from typing import Any, Final
 
 import numpy as np
 import pyspiel
-from pydantic import ValidationError
 
 from dubito.errors import UsageError, one_line
-from dubito.files import in_our_words
 from dubito.game import Game, GameEvent, Player, Seating, make_player
 from dubito.game.course import TERMINAL, Course, LogEntry
-from dubito.game.find import find_bots
+from dubito.game.find import find_bots, find_game, game_names
 from dubito.game.streams import DealStreams
+from dubito.training.asked import checked_rules
 
 _PARAMETERS: Final = (bool, int, float, str)  # what pyspiel can be told beside a game's name
 
@@ -46,11 +45,7 @@ class GameKind:
         players, moves = said.pop("players", self.game.seats[0]), said.pop("moves", next(iter(self._courses)))
         if moves not in self._courses:
             raise UsageError(f"moves: {moves!r} is neither {' nor '.join(map(repr, self._courses))}")
-        try:
-            rules = self.game.rules_of_run(said)
-        except ValidationError as error:
-            first = error.errors()[0]
-            raise UsageError(f"{'.'.join(map(str, first['loc']))}: {in_our_words(dict(first))}") from None
+        rules = checked_rules(self.game, said)
         least, most = self.game.seats
         if not least <= players <= most:
             self.game.dealt(rules, players, Random(0))  # which says so
@@ -180,6 +175,23 @@ class Observer:
 
 
 _REGISTERED: Final[dict[str, GameKind]] = {}  # by the harness's name, as pyspiel keeps its own
+
+
+def register(name: str) -> str:
+    """Tell pyspiel of the game that the harness knows by this name here; returns what it is called there.
+
+    A name that only pyspiel knows is its own. Raises UsageError where there is no such game, or no module `training`
+    of it that can be used.
+    """
+    if name in pyspiel.registered_names() and name not in game_names(Path.cwd()):
+        return name
+    return registered(find_game(name, Path.cwd()))
+
+
+def load_game(name: str) -> Any:
+    """A game of the harness as pyspiel has games: `load_game("kuhn")`, with parameters as pyspiel takes them."""
+    game, bracket, parameters = name.partition("(")
+    return pyspiel.load_game(f"{register(game)}{bracket}{parameters}")
 
 
 def registered(game: Game) -> str:
