@@ -13,7 +13,8 @@ from dubito.experiment.resolve import CallOptions, model_specs, settings_of
 from dubito.game.find import Registry
 from dubito.llm.budget import Caps
 from dubito.llm.pace import seconds_of
-from dubito.llm.prices import PICO, read_prices
+from dubito.llm.price_list import read_prices
+from dubito.llm.prices import PICO
 from dubito.llm.settings import unused_address
 
 _WEEK: Final = 7 * 24 * 3600.0  # seconds

@@ -17,7 +17,7 @@ from dubito.experiment.estimate import Estimate as PlayerRanges
 from dubito.experiment.estimate import Range, duration
 from dubito.experiment.estimate import estimate as ranges_of
 from dubito.experiment.experiment import stand_ins_in_words
-from dubito.experiment.resolve import checked_models, model_specs, outdated_prices, resolve
+from dubito.experiment.resolve import checked_models, ending_models, model_specs, outdated_prices, resolve
 from dubito.game.find import find_bots
 from dubito.llm.gate import span_in_words
 from dubito.llm.prices import PICO, dollars
@@ -50,7 +50,11 @@ def estimate(
     if not model_specs(experiment, registry):
         raise UsageError(f"{config} has no model players: its games cost nothing but time")
     found = ranges_of(experiment, registry, options, runs, thoughts)
-    for sentence in outdated_prices(experiment, registry, options, datetime.now(UTC).date()):
+    today = datetime.now(UTC).date()
+    for sentence in (
+        *ending_models(experiment, registry, today),
+        *outdated_prices(experiment, registry, options, today),
+    ):
         note(sentence)
     if stand_ins := stand_ins_in_words({one.player: one.kind for one in found}):
         note(stand_ins)

@@ -29,6 +29,7 @@ from dubito.experiment.resolve import (
     CallOptions,
     check_cache,
     checked_models,
+    ending_models,
     model_specs,
     outdated_prices,
     resolve,
@@ -198,9 +199,11 @@ def _warn(experiment: Experiment, registry: Registry, calls: CallOptions) -> Non
     _warn_of_unrepeatable(experiment, registry)
     if len(experiment.players) == 1:
         note(f"note: {one_line(experiment.players[0].name)} plays only itself: name another bot to compare it with")
-    if calls.caps.usd is not None:
-        for sentence in outdated_prices(experiment, registry, calls, datetime.now(UTC).date()):
-            note(sentence)
+    today = datetime.now(UTC).date()
+    for sentence in ending_models(experiment, registry, today) if calls.preflight and not calls.offline else ():
+        note(sentence)
+    for sentence in outdated_prices(experiment, registry, calls, today) if calls.caps.usd is not None else ():
+        note(sentence)
     note_unused_addresses(experiment, registry)
     if experiment.shard and model_specs(experiment, registry) and (caps := calls.caps.in_words(experiment.shard.of)):
         note(f"note: a budget is each shard's own: the {experiment.shard.of} shards together may use up {caps}")

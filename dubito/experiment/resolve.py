@@ -20,7 +20,8 @@ from dubito.game import Game, Player
 from dubito.game.find import DUBITO, Bot, Registry, source_of
 from dubito.llm.budget import Caps
 from dubito.llm.gate import PATIENCE
-from dubito.llm.prices import Price, charged_by_call, find_price, outdated, unpriced
+from dubito.llm.price_list import charged_by_call, ends_soon, find_price, outdated, price_to_fill_in, unpriced
+from dubito.llm.prices import Price
 from dubito.llm.settings import ModelSettings, account_of, faults_of, is_house, key_of, settings_for
 
 PROVIDERS: Final[Mapping[str, Mapping[str, str]]] = {  # of short forms, with the settings that they stand for
@@ -308,7 +309,9 @@ def check_asking(name: str, settings: ModelSettings, game: Game, options: CallOp
     if price_of_model(settings, options) is None:
         raise UsageError(
             f"{one_line(name)}: budget.usd needs a price of {one_line(settings.model)!r} at "
-            f"{account_of(settings).server}, and there is none: say it in `prices`, or remove budget.usd"
+            f"{account_of(settings).server}, and there is none: remove budget.usd, or add this line, with the numbers "
+            "of its page in USD per million tokens (those here are the dearest that are known): "
+            f"{price_to_fill_in(settings.model)}"
         )
     _check_surcharges(name, settings, options)
 
@@ -323,11 +326,11 @@ def _check_surcharges(name: str, settings: ModelSettings, options: CallOptions) 
             f"{one_line(name)}: parameters.{called}: the server charges for its tools by the call, which no price here "
             "says: remove the parameter, or budget.usd"
         )
-    dear, model = unpriced(settings.parameters), one_line(settings.model)
+    dear, model = unpriced(settings.parameters, price), one_line(settings.model)
     if dear is not None and settings.model not in options.prices:
         raise UsageError(
-            f"{one_line(name)}: parameters.{one_line(dear)}: it costs more than the list price of {model!r}: say in "
-            f"`prices.{model}` what it costs with it, or remove the parameter, or budget.usd"
+            f"{one_line(name)}: parameters.{one_line(dear)}: the list price of {model!r} does not say what that costs: "
+            f"say in `prices.{model}` what it costs with it, or remove the parameter, or budget.usd"
         )
 
 
@@ -375,7 +378,14 @@ def fallback_of(name: str, settings: ModelSettings, registry: Registry) -> type[
 
 def price_of_model(settings: ModelSettings, options: CallOptions) -> Price | None:
     """The price of a player's model at its server; None if nobody said it."""
-    return find_price(account_of(settings).server, settings.model, options.prices)
+    return find_price(account_of(settings).server, settings.model, options.prices, settings.api)
+
+
+def ending_models(experiment: Experiment, registry: Registry, today: date) -> list[str]:
+    """A sentence for each model in use whose provider has announced that it ends soon, or has ended."""
+    every = [settings_of(spec, registry) for spec in model_specs(experiment, registry)]
+    said = [ends_soon(account_of(one).server, one.model, today) for one in every]
+    return sorted({sentence for sentence in said if sentence})
 
 
 def outdated_prices(experiment: Experiment, registry: Registry, options: CallOptions, today: date) -> list[str]:

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from dubito.llm.gate import MakeTry, Waiting
-from dubito.llm.prices import Forecast, Past, Tariff, dollars
+from dubito.llm.prices import Asked, Forecast, Past, Tariff, dollars
 from dubito.llm.request import AccountFault, Ask, NotSent, OutOfTurn, Reply, TryFailed
 from dubito.store.model_log import Spend
 
@@ -73,7 +73,8 @@ class Budget:
             try:
                 reply = inner(ask, number)
                 replied = True
-                used = tariff.of(reply.usage, reply.charges) if reply.usage is not None else worst
+                if reply.usage is not None:
+                    used = tariff.of(reply.usage, reply.charges, Asked.by(ask.request))
                 return reply
             except TryFailed as error:
                 used = error.spent or (worst if error.billed else Spend(calls=1))

@@ -32,7 +32,7 @@ from dubito.llm.cache import ReplyCache
 from dubito.llm.client import Provider, instead_in_words
 from dubito.llm.decide import LOOK_AT, put_question
 from dubito.llm.gate import Gate, MakeAttempt, MakeTry, Timing, retried
-from dubito.llm.prices import Likely, Past, Price, Tariff, beyond
+from dubito.llm.prices import Asked, Likely, Past, Price, Tariff, beyond
 from dubito.llm.protocols import Exchange, build_request, kept_reply, read_reply
 from dubito.llm.request import (
     AccountFault,
@@ -210,7 +210,7 @@ class Pipeline:
                 raise
             reply = read_reply(ask.request.protocol, received)
             usage, price = reply.usage, likely.tariff.price
-            used = likely.tariff.of(usage, reply.charges) if usage else worst
+            used = likely.tariff.of(usage, reply.charges, Asked.by(ask.request)) if usage else worst
             failed = _error_in_place(provider, reply, ask, used)
             used = (failed.spent if failed else None) or used
             self._log.try_received(

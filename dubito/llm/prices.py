@@ -1,4 +1,4 @@
-"""What tokens cost: a dated file of the providers' list prices, the config's own over it, and exact sums.
+"""What tokens cost, in exact sums; the prices themselves are read in `price_list.py`.
 
 Money is counted in whole picodollars (1e-12 USD), in which a price of up to six decimals per million tokens is a
 whole number per token; so no sum is ever rounded.
@@ -11,63 +11,84 @@ whose replies were free, from the tape or the cache, tell how long a game is, bu
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass, field, replace
-from datetime import date, timedelta
-from decimal import Decimal
 from fractions import Fraction
-from functools import cache
 from math import ceil
-from pathlib import Path
 from threading import Lock
 from typing import Any, Final
 
-from pydantic import ConfigDict, Field, ValidationError
-
-from dubito.errors import UsageError, one_line, suggestion
-from dubito.files import Checked, read_yaml
-from dubito.llm.protocols import modes_of
+from dubito.llm.protocols import USUAL, modes_of
 from dubito.llm.request import PLAIN, Charges, Request, Usage, entries
-from dubito.llm.settings import HOUSE, is_house
 from dubito.store.model_log import Spend
 
 PICO: Final = 10**12  # picodollars in a dollar
-_FILE: Final = Path(__file__).with_name("prices.yaml")
-_DECIMALS: Final = 6  # of a price in USD per million tokens
-_MOST: Final = 5_000  # USD per million tokens: so the cost of any reply fits into a column of SQLite
 
-_FRESH: Final = timedelta(days=60)  # for how long a list price is taken for today's
-_LONG_WRITE: Final = 2  # times the price of input: what Anthropic takes for keeping it an hour
+_LONG_WRITE: Final = 2  # times the price of input (Anthropic, for an hour) or of a write (OpenAI, for twelve)
 _TOOL_CALL: Final = PICO * 25 // 1000  # for a call of the provider's own tools: the dearest that is known
 _SHORT: Final = ("5m", "30m")  # how long input is kept for the price `cache_write`
-_BY_CALL: Final = ("tools", "web_search_options", "search_parameters", "plugins", "mcp_servers", "container")
-
-
-class _Listed(Checked):
-    model_config = ConfigDict(allow_inf_nan=False, defer_build=True)
-
-    input: float = Field(ge=0, le=_MOST)
-    cached_input: float = Field(ge=0, le=_MOST)
-    cache_write: float = Field(ge=0, le=_MOST)
-    output: float = Field(ge=0, le=_MOST)
 
 
 @dataclass(frozen=True, slots=True)
-class Surcharges:
-    """What a provider takes for more than the usual service: so many times the list price."""
+class Asked:
+    """What a request asks for that may change the price of its tokens."""
+
+    modes: tuple[tuple[str, str], ...] = ()
+    long: bool = False  # that input is kept for longer than is usual
+
+    @staticmethod
+    def by(request: Request) -> "Asked":
+        long = '"ttl"' in request.text and keeps_for_long(request.body)  # the text is quickly looked through
+        return Asked(modes_of(request.body), long)
+
+
+def keeps_for_long(value: Any) -> bool:
+    """Whether it says that input is to be kept for longer than the price `cache_write` is for."""
+    return any(key == "ttl" and ttl not in _SHORT for key, ttl in entries(value))
+
+
+_PLAINLY: Final = Asked()  # nothing more
+_ONE: Final = Fraction(1)
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What is not the usual service costs so many times the list price."""
 
     modes: Mapping[str, Mapping[str, Fraction]] = field(default_factory=dict)  # mode -> value -> times
-    long_from: int | None = None  # tokens of input above which all of a call costs `long` times as much
-    long: Fraction = Fraction(1)
+    dearest: Mapping[str, Fraction] = field(default_factory=dict)  # mode -> times of any model of the server
+    above: int | None = None  # tokens of input from which on all of a call costs more
+    into: Fraction = _ONE  # times the price of input, then
+    out: Fraction = _ONE
+    long_write: int | None = None  # picodollars a token; None: it is not said
 
-    def times(self, modes: Sequence[tuple[str, str]], into: int) -> Fraction:
-        """How many times the list price; a value that is not known counts as the dearest of its mode."""
-        times = self.long if self.long_from is not None and into > self.long_from else Fraction(1)
-        for mode, value in modes:
-            known = self.modes.get(mode, {})
-            times *= known.get(value) or max(known.values(), default=Fraction(1))
+    def knows(self, mode: str, value: str) -> bool:
+        """Whether its price is known; what the server decides is no dearer than the dearest."""
+        return value in self.modes.get(mode, {}) or value in USUAL[mode] or (value == "auto" and mode in self.dearest)
+
+    def _of(self, mode: str, value: str) -> Fraction:
+        """How many times the list price; a value that is not known counts as the dearest that is."""
+        known = self.modes.get(mode, {}).get(value)
+        return known or (_ONE if value in USUAL[mode] else max(_ONE, self.dearest.get(mode, _ONE)))
+
+    def times(self, charges: Charges, asked: Asked) -> Fraction:
+        """How many times the list price by what a reply says; where it is silent, what was asked for, if it is dearer.
+
+        A window of completion is not repeated in a reply, which says only that it was served in the background.
+        """
+        said, times = dict(charges.modes), _ONE
+        for mode, value in said.items():
+            times *= self._of(mode, value)
+        for mode, value in asked.modes:
+            if mode not in said:
+                as_asked = mode == "completion_window" and charges.background
+                times *= self._of(mode, value) if as_asked else max(_ONE, self._of(mode, value))
         return times
 
+    def most(self, asked: Asked) -> Fraction:
+        """How many times the list price a reply may cost to such a request."""
+        return self.times(PLAIN, asked)
 
-_NO_SURCHARGES: Final = Surcharges()
+
+_USUAL_TERMS: Final = Terms()
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,25 +99,37 @@ class Price:
     cached_input: int  # read from the provider's cache
     cache_write: int  # input that the provider keeps for later
     output: int  # reasoning included
-    # None on a price of the config's own.
-    surcharges: Surcharges = field(default=_NO_SURCHARGES, compare=False, kw_only=True)
+    terms: Terms = field(default=_USUAL_TERMS, compare=False, kw_only=True)
 
-    def of(self, usage: Usage, charges: Charges = PLAIN) -> int:
+    @property
+    def long_write(self) -> int:
+        """Input that is kept for long: where it is not said, the dearest that is known of any provider."""
+        said = self.terms.long_write
+        return _LONG_WRITE * max(self.input, self.cache_write) if said is None else said
+
+    def of(self, usage: Usage, charges: Charges = PLAIN, asked: Asked = _PLAINLY) -> int:
         plain = max(0, usage.input - usage.cached - usage.cache_write)
         into = plain * self.input + usage.cached * self.cached_input + usage.cache_write * self.cache_write
-        into += charges.long_writes * max(0, _LONG_WRITE * self.input - self.cache_write)
-        tokens = into + usage.output * self.output
-        calls = charges.tool_calls * _TOOL_CALL
-        return ceil(tokens * self.surcharges.times(charges.modes, usage.input)) + calls
+        kept = charges.long_writes or (usage.cache_write if asked.long else 0)
+        into += kept * max(0, self.long_write - self.cache_write)
+        tokens = self._tokens(usage.input, into, usage.output * self.output)
+        return ceil(tokens * self.terms.times(charges, asked)) + charges.tool_calls * _TOOL_CALL
+
+    def _tokens(self, tokens: int, into: int, out: int) -> Fraction:
+        """What so many tokens of input cost, and the output, by how long the call is."""
+        terms = self.terms
+        if terms.above is None or tokens <= terms.above:
+            return Fraction(into + out)
+        return into * terms.into + out * terms.out
 
     def saved(self, usage: Usage) -> int:
         """What the provider's cache saved on them; below 0 where writing to it cost more than reading brought."""
         return usage.cached * (self.input - self.cached_input) - usage.cache_write * (self.cache_write - self.input)
 
-    def worst(self, into: int, out: int, modes: Sequence[tuple[str, str]] = ()) -> int:
-        """The most that so many tokens can cost, so served."""
-        tokens = into * max(self.input, self.cached_input, self.cache_write) + out * self.output
-        return ceil(tokens * self.surcharges.times(modes, into))
+    def worst(self, into: int, out: int, asked: Asked = _PLAINLY) -> int:
+        """The most that so many tokens can cost where so much is asked for."""
+        rate = max(self.input, self.cached_input, self.cache_write, self.long_write if asked.long else 0)
+        return ceil(self._tokens(into, into * rate, out * self.output) * self.terms.most(asked))
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,11 +142,11 @@ class Tariff:
     def worst(self, request: Request) -> Spend:
         """The most a try can cost. A token is at least one byte of the request, which holds the prompt and more."""
         into = len(request.text)
-        usd = self.price.worst(into, self.max_output, modes_of(request.body)) if self.price else 0
+        usd = self.price.worst(into, self.max_output, Asked.by(request)) if self.price else 0
         return Spend(1, into + self.max_output, usd)
 
-    def of(self, usage: Usage, charges: Charges = PLAIN) -> Spend:
-        return Spend(1, usage.input + usage.output, self.price.of(usage, charges) if self.price else 0)
+    def of(self, usage: Usage, charges: Charges = PLAIN, asked: Asked = _PLAINLY) -> Spend:
+        return Spend(1, usage.input + usage.output, self.price.of(usage, charges, asked) if self.price else 0)
 
 
 class Likely:
@@ -152,116 +185,6 @@ class Likely:
         if self.tariff.price is None:
             return None
         return worst if rates is None else min(worst, int(len(request.text) * rates[0]) + rates[1])
-
-
-def unpriced(parameters: Mapping[str, Any]) -> str | None:
-    """The first of a player's parameters that makes tokens cost more than the list price; None if none does."""
-    dear = {mode for mode, _ in modes_of(parameters)}
-    for name, value in parameters.items():  # which may say for how long input is to be kept
-        dear |= {name for key, ttl in entries(value) if key == "ttl" and ttl not in _SHORT}
-    return min(dear, default=None)
-
-
-def charged_by_call(parameters: Mapping[str, Any]) -> str | None:
-    """The first of a player's parameters that lets a server charge for more than tokens; None if none does."""
-    return next((name for name in _BY_CALL if parameters.get(name)), None)
-
-
-def read_prices(given: str | Mapping[str, Any], source: str, home: Path) -> dict[str, Price]:
-    """The prices of a config, by model: a mapping, or the path of a file that holds one. Raises UsageError."""
-    if isinstance(given, str):
-        source = str(home / given)
-        given = _loaded(home / given)
-    prices: dict[str, Price] = {}
-    for model, entry in given.items():
-        name = one_line(str(model))
-        if str(model) in prices:  # as a number and as a text
-            raise UsageError(f"{source}: {name} stands twice")
-        prices[str(model)] = price_of(entry, f"{source}: {name}")
-    return prices
-
-
-def price_of(entry: Any, where: str) -> Price:
-    """The price in one entry; raises UsageError that names what is missing or wrong."""
-    try:
-        listed = _Listed.model_validate(entry)
-    except ValidationError as error:
-        first = error.errors()[0]
-        key = str(first["loc"][0]) if first["loc"] else ""
-        if first["type"] == "missing":
-            raise UsageError(f"{where}: {key} is missing: say it in USD per million tokens") from None
-        if first["type"] == "extra_forbidden":
-            raise UsageError(
-                f"{where}: unknown key '{one_line(key)}': {suggestion(key, _Listed.model_fields)}"
-            ) from None
-        said = f"{where}: {key}" if key else where
-        raise UsageError(
-            f"{said}: a price is {{{', '.join(_Listed.model_fields)}}}, numbers from 0 to {_MOST:,} in USD per million "
-            "tokens"
-        ) from None
-    return Price(*(_pico(getattr(listed, name), f"{where}: {name}") for name in _Listed.model_fields))
-
-
-def _pico(usd_per_million: float, where: str) -> int:
-    exact = Decimal(repr(usd_per_million)) * 10**_DECIMALS
-    if exact != int(exact):
-        raise UsageError(f"{where}: a price has at most {_DECIMALS} decimals, in USD per million tokens")
-    return int(exact)
-
-
-def _loaded(path: Path) -> dict[str, Any]:
-    content = read_yaml(path)
-    if not isinstance(content, dict):
-        raise UsageError(f"{path}: a file of prices is a list of `MODEL: {{{', '.join(_Listed.model_fields)}}}` lines")
-    return content
-
-
-@dataclass(frozen=True, slots=True)
-class _Provider:
-    """The list prices of one server, by model, and the day on which they were read."""
-
-    as_of: date
-    models: Mapping[str, Price]
-
-
-@cache
-def _listed() -> dict[str, _Provider]:
-    """The shipped prices, by server."""
-    return {server: _provider(listed) for server, listed in _loaded(_FILE)["servers"].items()}
-
-
-def _provider(listed: Mapping[str, Any]) -> _Provider:
-    modes = {
-        mode: {value: Fraction(str(times)) for value, times in values.items()}
-        for mode, values in listed.get("times", {}).items()
-    }
-    models = {}
-    for model, entry in listed["models"].items():
-        price, long = price_of(entry, f"{_FILE.name}: {model}"), listed.get("long", {}).get(model)
-        above = Surcharges(modes, long["above"], Fraction(str(long["times"]))) if long else Surcharges(modes)
-        models[model] = replace(price, surcharges=above)
-    return _Provider(listed["as_of"], models)
-
-
-def find_price(server: str, model: str, own: Mapping[str, Price]) -> Price | None:
-    provider = _listed().get(HOUSE if is_house(server) else server)
-    if provider and is_house(server):
-        (free,) = provider.models.values()
-        return own.get(model) or free
-    return own.get(model) or (provider.models.get(model) if provider else None)
-
-
-def outdated(server: str, model: str, own: Mapping[str, Price], today: date) -> str | None:
-    """A warning if the list price in use was read too long ago; None if it was not, or the price is the config's
-    own."""
-    provider = None if is_house(server) else _listed().get(server)
-    if provider is None or model in own or model not in provider.models or today - provider.as_of <= _FRESH:
-        return None
-    days = (today - provider.as_of).days
-    return (
-        f"the list prices of {server} were read on {provider.as_of:%Y-%m-%d}, {days} days ago: "
-        "check them, and say what has changed in `prices`"
-    )
 
 
 def dollars(pico: int) -> str:

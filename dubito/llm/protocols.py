@@ -39,10 +39,11 @@ _FINISHES: Final[Mapping[str, Finish]] = {  # in the words of all protocols: gat
 }
 _NO_ANSWER: Final = ("tool_calls", "function_call", "tool_use", "pause_turn")  # ends at which something is waited for
 _STREAM: Final = re.compile(r"\s*(?:data|event|id|retry)?:")  # how the lines of one begin
-_USUAL: Final[Mapping[str, Sequence[str]]] = {  # or cheaper
+USUAL: Final[Mapping[str, Sequence[str]]] = {  # modes of service, with the values that cost the list price, or less
     "service_tier": ("default", "standard", "standard_only", "flex", "batch", "on_demand"),
     "speed": ("standard",),
     "inference_geo": ("global", "not_available"),
+    "completion_window": ("soonest", "2h", "8h"),
 }
 _MARK: Final = {"cache_control": {"type": "ephemeral"}}  # all up to here may be cached
 _UNFINISHED: Final = ("failed", "cancelled", "queued", "in_progress")
@@ -124,9 +125,10 @@ def error_of(body: Mapping[str, Any]) -> Any:
 
 
 def modes_of(holder: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
-    """The modes of service that are named there and may cost more than the usual one."""
-    named = ((mode, holder.get(mode)) for mode in _USUAL)
-    return tuple((mode, value) for mode, value in named if isinstance(value, str) and value not in _USUAL[mode])
+    """The modes of service that are named there, which may cost more or less than the usual ones."""
+    window = mapping(holder.get("background_options"))
+    named = ((mode, (window if mode == "completion_window" else holder).get(mode)) for mode in USUAL)
+    return tuple((mode, value) for mode, value in named if isinstance(value, str))
 
 
 def count_of(value: Any) -> int:
@@ -135,16 +137,29 @@ def count_of(value: Any) -> int:
 
 
 def openai_usage(counts: Mapping[str, Any], into: str, out: str) -> Usage | None:
-    """OpenAI counts cached tokens within the input; what is left out or null is none, as other servers do it."""
+    """OpenAI counts cached tokens within the input; what is left out or null is none, as other servers do it.
+
+    Cached tokens that are more than the input are no part of it: that server counts them beside it.
+    """
     read, written = (mapping(counts.get(f"{name}_tokens_details")) for name in (into, out))
-    return usage_of(
+    kept = read.get("cache_write_tokens") or 0
+    if type(kept) is int:
+        kept = max(kept, sum(map(count_of, mapping(read.get("cache_write_tokens_details")).values())))
+    usage = usage_of(
         counts.get(f"{into}_tokens"),
         read.get("cached_tokens") or 0,
-        read.get("cache_write_tokens") or 0,
+        kept,
         counts.get(f"{out}_tokens"),
         written.get("reasoning_tokens") or 0,
         counts.get("total_tokens"),
     )
+    beside = usage.cached + usage.cache_write if usage else 0
+    return replace(usage, input=usage.input + beside) if usage and beside > usage.input else usage
+
+
+def _long_writes(details: Any) -> int:
+    """The tokens that OpenAI keeps for twelve hours, by the details of the input."""
+    return count_of(mapping(mapping(details).get("cache_write_tokens_details")).get("ttl_12h_tokens"))
 
 
 def usage_of(into: Any, cached: Any, written: Any, out: Any, reasoning: Any, total: Any = None) -> Usage | None:
@@ -246,8 +261,11 @@ class Chat:
     @staticmethod
     def charges(body: Mapping[str, Any]) -> Charges:
         """The tier that served, and the server's own tools."""
-        tools = mapping(mapping(body.get("usage")).get("server_tool_use"))
-        return Charges(modes_of(body), tool_calls=sum(map(count_of, tools.values())))
+        counts = mapping(body.get("usage"))
+        tools = mapping(counts.get("server_tool_use"))
+        return Charges(
+            modes_of(body), _long_writes(counts.get("prompt_tokens_details")), sum(map(count_of, tools.values()))
+        )
 
     @staticmethod
     def usage(counts: Mapping[str, Any]) -> Usage | None:
@@ -393,10 +411,8 @@ class Responses:
     def charges(body: Mapping[str, Any]) -> Charges:
         """The tier that served, and the provider's own tools; OpenAI keeps input for 30 minutes, or for 12 hours."""
         calls = sum(item.get("type") in _CHARGED for item in objects(body.get("output")))
-        written = mapping(
-            mapping(mapping(body.get("usage")).get("input_tokens_details")).get("cache_write_tokens_details")
-        )
-        return Charges(modes_of(body), count_of(written.get("ttl_12h_tokens")), calls)
+        long = _long_writes(mapping(body.get("usage")).get("input_tokens_details"))
+        return Charges(modes_of(body), long, calls, body.get("background") is True)
 
     @staticmethod
     def usage(counts: Mapping[str, Any]) -> Usage | None:

@@ -110,9 +110,10 @@ class Usage:
 class Charges:
     """What a reply says of its price besides the tokens."""
 
-    modes: tuple[tuple[str, str], ...] = ()  # served other than as usual: (`service_tier`, `priority`)
+    modes: tuple[tuple[str, str], ...] = ()  # how it was served: (`service_tier`, `priority`)
     long_writes: int = 0  # of the newly cached tokens, those kept for longer than the price is for
     tool_calls: int = 0  # of the provider's own tools, charged by the call
+    background: bool = False  # served there, so by the window that was asked for
 
 
 Instead = Literal["empty", "page", "stream", "text", "unreadable", "json"]  # what may come instead of a reply

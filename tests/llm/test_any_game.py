@@ -23,7 +23,7 @@ from dubito.llm.answers import answer_format, form_of, read_answer
 from dubito.llm.cache import ReplyCache
 from dubito.llm.decide import Decider, GameServices, Journal
 from dubito.llm.pipeline import preflight
-from dubito.llm.prices import find_price
+from dubito.llm.price_list import find_price
 from dubito.llm.prompts import Prompt, load_prompt, prompt_names
 from dubito.llm.request import AttemptFailed
 from dubito.llm.settings import ModelSettings, settings_for

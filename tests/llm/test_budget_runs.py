@@ -14,7 +14,8 @@ from dubito.house.core import Call
 from dubito.house.faults import PROBE, Faults
 from dubito.house.server import House
 from dubito.llm.budget import Caps
-from dubito.llm.prices import Price, dollars, read_prices
+from dubito.llm.price_list import read_prices
+from dubito.llm.prices import Price, dollars
 from dubito.llm.request import Usage
 from dubito.store.model_log import Spend
 from tests.cli.kit import REPO

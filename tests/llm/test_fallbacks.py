@@ -8,7 +8,7 @@ import pytest
 
 from dubito.errors import UsageError
 from dubito.experiment.run import Played
-from dubito.llm.prices import read_prices
+from dubito.llm.price_list import read_prices
 from dubito.llm.request import Api
 from tests.cli.kit import REPO, Shell
 from tests.conftest import few

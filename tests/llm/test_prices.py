@@ -15,20 +15,18 @@ from hypothesis import strategies as st
 from dubito.errors import UsageError
 from dubito.games.dubito.game import GAME
 from dubito.house.core import models_of
-from dubito.llm import prices
-from dubito.llm.prices import (
-    PICO,
-    Price,
-    Surcharges,
-    Tariff,
+from dubito.llm import price_list
+from dubito.llm.price_list import (
     charged_by_call,
-    dollars,
+    ends_soon,
     find_price,
     outdated,
     price_of,
+    price_to_fill_in,
     read_prices,
     unpriced,
 )
+from dubito.llm.prices import PICO, Asked, Price, Tariff, Terms, dollars
 from dubito.llm.request import Charges, Usage
 from dubito.llm.settings import HOUSE, account_of
 from dubito.store.model_log import Spend
@@ -200,29 +198,32 @@ def test_ones_own_price_goes_over_the_list_price() -> None:
     assert find_price(openai, "free", {"free": Price(0, 0, 0, 0)}) == Price(0, 0, 0, 0)
 
 
-SHIPPED: dict[str, Any] = yaml.safe_load(Path(prices.__file__).with_name("prices.yaml").read_text(encoding="utf-8"))
+SHIPPED: dict[str, Any] = yaml.safe_load(Path(price_list.__file__).with_name("prices.yaml").read_text(encoding="utf-8"))
+LINES = [
+    (server, model, entry)
+    for server, listed in SHIPPED["servers"].items()
+    if server != HOUSE
+    for model, entry in listed["models"].items()
+]
 
 
-def test_the_shipped_prices_are_dated_and_have_sources() -> None:
-    assert set(SHIPPED) == {"servers"}
-    for listed in SHIPPED["servers"].values():
-        assert {"as_of", "source", "models"} <= set(listed) <= {"as_of", "source", "times", "long", "models"}
-        assert type(listed["as_of"]) is date
-        assert listed["as_of"] >= date(2026, 11, 1)
-        assert set(listed.get("long", {})) <= set(listed["models"])
-        assert "." in listed["source"]
-        assert listed["models"]
+def test_each_shipped_price_has_its_day_and_its_source() -> None:
+    assert len(LINES) > 100
+    for server, model, entry in LINES:
+        assert (type(entry["as_of"]), entry["as_of"] >= date(2026, 11, 1)) == (date, True), (server, model)
+        assert set(entry["source"]) <= set("GLP"), (server, model)
+        assert entry.get("ends", date.max) >= entry["as_of"], (server, model)
+        price = find_price(server, model, {})
+        assert price == price_of(entry, "x")
+        assert 0 < price.cached_input <= price.input <= price.cache_write <= price.long_write
+        assert price.input <= price.output
 
 
-def test_the_shipped_prices_are_complete_and_found_by_protocol() -> None:
+def test_the_shipped_prices_are_found_by_protocol_and_by_the_name_of_a_snapshot() -> None:
     servers = {account_of(settings(protocol, base_url=None)).server for protocol in PROTOCOLS} | {HOUSE}
-    assert set(SHIPPED["servers"]) == servers
-    for server, listed in SHIPPED["servers"].items():
-        for model, entry in listed["models"].items():
-            assert set(entry) == set(GOOD)
-            price = find_price(server, model, {})
-            assert price == price_of(entry, "x")
-            assert server == HOUSE or 0 < price.cached_input < price.input <= price.cache_write < price.output
+    assert servers < set(SHIPPED["servers"])
+    assert find_price(ANTHROPIC, "claude-haiku-4-5-20251001", {}) == find_price(ANTHROPIC, "claude-haiku-4-5", {})
+    assert find_price(ANTHROPIC, "claude-haiku-4-5-mini", {}) is None
     assert {find_price(HOUSE, model, {}) for model in models_of(GAME)} == {find_price(HOUSE, "house-random", {})}
 
 
@@ -230,27 +231,28 @@ OPENAI, ANTHROPIC = "https://api.openai.com/v1", "https://api.anthropic.com"
 USED = Usage(1000, 600, 50, 30, 20)
 
 
-def served(server: str, model: str, *modes: tuple[str, str], usage: Usage = USED, **charges: int) -> Fraction:
+def served(server: str, model: str, *modes: tuple[str, str], usage: Usage = USED) -> Fraction:
     """How many times the list price such a reply costs."""
     price = find_price(server, model, {})
     assert price is not None
-    return Fraction(price.of(usage, Charges(modes, **charges)), replace(price, surcharges=Surcharges()).of(usage))
+    return Fraction(price.of(usage, Charges(modes)), replace(price, terms=Terms()).of(usage))
 
 
 @cases(
     ("server", "model", "modes", "times"),
     [
         (OPENAI, "gpt-6-sol", [], 1),
-        (OPENAI, "gpt-6-sol", [("service_tier", "priority")], 2.5),
-        (OPENAI, "gpt-6-sol", [("service_tier", "something new")], 2.5),
+        (OPENAI, "gpt-6-sol", [("service_tier", "priority")], 2),
+        (OPENAI, "gpt-6-sol", [("service_tier", "something new")], 6),
+        (OPENAI, "gpt-4o", [("service_tier", "batch")], 1),
         (ANTHROPIC, "claude-opus-5", [("inference_geo", "us")], 1.1),
         (ANTHROPIC, "claude-opus-5", [("inference_geo", "eu")], 1.1),
-        (ANTHROPIC, "claude-opus-5", [("speed", "fast")], 6),
-        (ANTHROPIC, "claude-opus-5", [("speed", "fast"), ("inference_geo", "us")], 6.6),
+        (ANTHROPIC, "claude-sonnet-5", [("speed", "fast")], 6),
+        (ANTHROPIC, "claude-sonnet-5", [("speed", "fast"), ("inference_geo", "us")], 6.6),
         (HOUSE, "house-sharp", [("service_tier", "priority")], None),
     ],
 )
-def test_more_than_the_usual_service_costs_more(
+def test_a_service_that_its_model_does_not_list_costs_the_dearest_of_its_server(
     server: str, model: str, modes: list[tuple[str, str]], times: float | None
 ) -> None:
     if times is None:
@@ -259,18 +261,12 @@ def test_more_than_the_usual_service_costs_more(
         assert served(server, model, *modes) == Fraction(str(times))
 
 
-def test_a_long_prompt_costs_more_in_all_its_tokens() -> None:
-    below, above = Usage(100_000, 0, 0, 500, 0), Usage(100_001, 0, 0, 500, 0)
-    assert served(ANTHROPIC, "claude-haiku-5-5", usage=below) == 1
-    assert served(ANTHROPIC, "claude-haiku-5-5", usage=above) == 5
-    assert served(ANTHROPIC, "claude-opus-5", usage=above) == 1
-    assert served(OPENAI, "gpt-6-sol", usage=Usage(272_001, 0, 0, 500, 0)) == 2
-
-
-def test_input_kept_for_long_costs_twice_the_input_at_least() -> None:
+def test_input_kept_for_long_costs_the_dearest_where_a_price_does_not_say() -> None:
     price = Price(100, 10, 125, 500)
-    assert price.of(USED, Charges(long_writes=20)) - price.of(USED) == 20 * (200 - 125)
-    assert Price(100, 10, 250, 500).of(USED, Charges(long_writes=20)) == Price(100, 10, 250, 500).of(USED)
+    assert price.of(USED, Charges(long_writes=20)) - price.of(USED) == 20 * (250 - 125)
+    assert price.worst(1000, 0, Asked(long=True)) == 1000 * 250
+    said = price_of(GOOD | {"long_write": 4}, "x")
+    assert said.of(USED, Charges(long_writes=20)) - said.of(USED) == 20 * (4_000_000 - 2_500_000)
 
 
 def test_a_call_of_a_tool_costs_besides_the_tokens() -> None:
@@ -284,15 +280,37 @@ def test_ones_own_price_is_for_the_service_that_one_asks_for() -> None:
     assert own.of(USED, Charges((("service_tier", "priority"),))) == own.of(USED)
 
 
-@cases("parameters", [{"service_tier": "priority"}, {"service_tier": "auto"}])
-def test_the_worst_case_is_that_of_the_service_asked_for(parameters: dict[str, Any]) -> None:
+ASKED: list[dict[str, Any]] = [
+    *({"service_tier": tier} for tier in ("default", "flex", "batch", "priority", "fast", "ultrafast", "auto", "warp")),
+    {"speed": "fast", "inference_geo": "us"},
+    {"cache_control": {"type": "ephemeral", "ttl": "1h"}},
+    {"prompt_cache_options": {"ttl": "12h"}, "service_tier": "ultrafast"},
+    {"background": True, "background_options": {"completion_window": "8h"}},
+]
+
+
+@given(st.sampled_from(LINES), st.sampled_from(ASKED), usages(), st.booleans(), st.booleans())
+def test_no_reply_that_is_served_as_it_was_asked_for_costs_more_than_was_reserved(
+    line: tuple[str, str, Any], parameters: dict[str, Any], usage: Usage, silent: bool, long: bool
+) -> None:
+    """Whatever the reply says of its tier and of the lifetimes, or leaves out, in the dearest reading of each field."""
+    server, model, _ = line
+    request = ask(text="x" * usage.input, **parameters).request
+    asked = Asked.by(request)
+    charges = Charges(() if silent else asked.modes, usage.cache_write if long and asked.long else 0)
+    tariff = Tariff(find_price(server, model, {}), usage.output)
+    assert tariff.of(usage, charges, asked).usd <= tariff.worst(request).usd
+
+
+@cases(
+    ("parameters", "times"),
+    [({"service_tier": "default"}, 1), ({"service_tier": "priority"}, 2), ({"service_tier": "auto"}, 6), ({}, 1)],
+)
+def test_the_worst_case_is_that_of_the_service_asked_for(parameters: dict[str, Any], times: int) -> None:
     price = find_price(OPENAI, "gpt-6-sol", {})
     assert price is not None
-    plain = replace(price, surcharges=Surcharges())
-    request = ask(**parameters).request
-    assert Tariff(price, 99).worst(request).usd == Tariff(plain, 99).worst(request).usd * 5 // 2
-    usual = ask(service_tier="default").request
-    assert Tariff(price, 99).worst(usual) == Tariff(plain, 99).worst(usual)
+    plain, request = replace(price, terms=Terms()), ask(**parameters).request
+    assert Tariff(price, 99).worst(request).usd == Tariff(plain, 99).worst(request).usd * times
 
 
 @cases(
@@ -300,27 +318,90 @@ def test_the_worst_case_is_that_of_the_service_asked_for(parameters: dict[str, A
     [
         ({}, None, None),
         ({"service_tier": "flex", "speed": "standard", "reasoning": {"effort": "low"}}, None, None),
-        ({"service_tier": "auto"}, "service_tier", None),
-        ({"service_tier": "priority"}, "service_tier", None),
+        ({"service_tier": "auto"}, None, None),
+        ({"service_tier": "priority"}, None, None),
+        ({"service_tier": "ultrafast"}, "service_tier", None),
         ({"speed": "fast"}, "speed", None),
         ({"inference_geo": "us"}, "inference_geo", None),
-        ({"cache_control": {"type": "ephemeral", "ttl": "1h"}}, "cache_control", None),
         ({"cache_control": {"type": "ephemeral", "ttl": "5m"}}, None, None),
-        ({"prompt_cache_options": {"mode": "implicit", "ttl": "12h"}}, "prompt_cache_options", None),
+        ({"prompt_cache_options": {"mode": "implicit", "ttl": "12h"}}, None, None),
         ({"tools": [{"type": "web_search"}]}, None, "tools"),
         ({"tools": []}, None, None),
         ({"web_search_options": {"search_context_size": "low"}}, None, "web_search_options"),
         ({"plugins": [{"id": "web"}]}, None, "plugins"),
     ],
 )
-def test_parameters_that_cost_more_than_the_list_price(
+def test_parameters_whose_cost_is_not_in_the_price(
     parameters: dict[str, Any], dear: str | None, called: str | None
 ) -> None:
-    assert (unpriced(parameters), charged_by_call(parameters)) == (dear, called)
+    price = find_price(OPENAI, "gpt-6-sol", {})
+    assert price is not None
+    assert (unpriced(parameters, price), charged_by_call(parameters)) == (dear, called)
+
+
+def test_a_lifetime_needs_a_price_that_says_it() -> None:
+    price, kept = find_price(OPENAI, "gpt-5.5", {}), {"prompt_cache_options": {"ttl": "12h"}}
+    assert price is not None
+    assert unpriced(kept, price) == "prompt_cache_options"
+
+
+def test_ones_own_price_may_say_all_that_the_list_says() -> None:
+    entry = GOOD | {"long_write": 5, "above": {"tokens": 10, "times": 2, "output_times": 1.5}, "service_tier": {"x": 3}}
+    price = price_of(entry | {"as_of": date(2026, 11, 24), "source": "mine", "ends": date(2027, 1, 1)}, "x")
+    assert price.of(Usage(11, 0, 0, 2, 0), Charges((("service_tier", "x"),))) == (11 * 4 + 2 * 15) * 3 * PICO // 10**6
+
+
+@cases(
+    ("more", "words"),
+    [
+        ({"above": 5}, "here: above: say it as {tokens: 200000, times: 2, output_times: 1.5}, times from 1 to 100"),
+        ({"above": {"tokens": 5}}, "here: above: say it as {tokens: "),
+        (
+            {"speed": {"fast": 0}},
+            "here: speed: say it as {VALUE: TIMES}, how many times the price it ",
+        ),
+        ({"service_tier": 2}, "here: service_tier: say it as {VALUE: TIMES}"),
+        ({"long_write": -1}, "here: long_write: a price is {"),
+        ({"ends": "soon"}, "here: ends: a day, as 2026-11-30"),
+    ],
+)
+def test_a_term_that_is_none_is_refused(more: dict[str, Any], words: str) -> None:
+    with pytest.raises(UsageError) as refused:
+        price_of(GOOD | more, "here")
+    assert str(refused.value).startswith(words)
+
+
+def test_the_line_to_fill_in_is_a_config_s_own_and_no_model_is_dearer() -> None:
+    line = yaml.safe_load(price_to_fill_in("org/new:4"))
+    price = read_prices(line["prices"], "prices", Path())["org/new:4"]
+    for server, model, _ in LINES:
+        listed = find_price(server, model, {})
+        assert listed is not None
+        assert listed.worst(1000, 99) <= price.worst(1000, 99)
+
+
+def test_the_end_of_a_model_is_told_in_its_last_30_days() -> None:
+    def told(*day: int, model: str = "claude-sonnet-4-5") -> str | None:
+        return ends_soon(ANTHROPIC, model, date(*day))
+
+    after = "what is asked of it cannot be asked again after that"
+    announced = "on 2026-11-30 by its provider's announcement"
+    assert told(2026, 10, 30) is None
+    assert told(2026, 10, 31) == f"note: claude-sonnet-4-5 ends {announced}, in 30 days: {after}"
+    assert told(2026, 11, 29) == f"note: claude-sonnet-4-5 ends {announced}, in 1 day: {after}"
+    assert told(2026, 11, 30) == f"note: claude-sonnet-4-5 ends {announced}, today: {after}"
+    assert str(told(2026, 12, 1)).startswith(
+        f"note: claude-sonnet-4-5 ended {announced}, so it may not answer any more"
+    )
+    assert str(told(2026, 11, 24, model="claude-sonnet-4-5-20250929")).startswith(
+        "note: claude-sonnet-4-5-20250929 ends"
+    )
+    assert told(2026, 11, 24, model="claude-sonnet-5") is None
+    assert ends_soon("http://127.0.0.1:1/v1", "claude-sonnet-4-5", date(2026, 11, 24)) is None
 
 
 def test_list_prices_grow_old() -> None:
-    read: date = SHIPPED["servers"][OPENAI]["as_of"]
+    read: date = SHIPPED["servers"][OPENAI]["models"]["gpt-6-sol"]["as_of"]
     assert outdated(OPENAI, "gpt-6-sol", {}, read + timedelta(days=60)) is None
     assert outdated(OPENAI, "gpt-6-sol", {}, read + timedelta(days=61)) == (
         f"the list prices of {OPENAI} were read on {read}, 61 days ago: "

@@ -168,14 +168,14 @@ def charges(protocol: Api, **changes: Any) -> Charges:
 
 
 @cases("protocol", ["responses", "chat"])
-@cases("tier", ["priority", "fast", "ultrafast", "scale", "something new"])
+@cases("tier", ["default", "flex", "priority", "fast", "ultrafast", "scale", "something new"])
 def test_a_tier_is_named(protocol: Api, tier: str) -> None:
     assert charges(protocol, service_tier=tier) == Charges((("service_tier", tier),))
 
 
 @cases("protocol", PROTOCOLS)
-@cases("tier", [None, "default", "standard", "flex", 7, []])
-def test_the_usual_service_is_none_to_name(protocol: Api, tier: Any) -> None:
+@cases("tier", [None, 7, []])
+def test_a_tier_that_is_no_word_is_not_named(protocol: Api, tier: Any) -> None:
     assert charges(protocol, service_tier=tier) == Charges()
     assert charges("messages", usage=counts("messages", 1, 1) | {"service_tier": tier, "speed": None}) == Charges()
 
@@ -190,8 +190,6 @@ def test_what_anthropic_says_of_its_service() -> None:
     }
     modes = (("service_tier", "priority"), ("speed", "fast"), ("inference_geo", "us"))
     assert charges("messages", usage=counts("messages", 100, 20) | said) == Charges(modes, 40, 5)
-    usual = {"service_tier": "standard", "speed": "standard", "inference_geo": "global"}
-    assert charges("messages", usage=counts("messages", 100, 20) | usual) == Charges()
 
 
 def test_the_providers_own_tools_are_counted() -> None:
@@ -205,3 +203,14 @@ def test_the_providers_own_tools_are_counted() -> None:
 def test_input_that_openai_keeps_for_long_is_counted() -> None:
     details = {"cache_write_tokens": 50, "cache_write_tokens_details": {"ttl_30m_tokens": 20, "ttl_12h_tokens": 30}}
     assert charges("responses", usage=counts("responses", 100, 1) | {"input_tokens_details": details}).long_writes == 30
+    assert charges("chat", usage=counts("chat", 100, 1) | {"prompt_tokens_details": details}).long_writes == 30
+
+
+@cases("protocol", ["responses", "chat"])
+def test_tokens_that_do_not_fit_into_the_input_are_counted_beside_it(protocol: Api) -> None:
+    name = str(NAMES[protocol][2])
+    said = counts(protocol, 100, 1)
+    assert usage(protocol, said | {name: {"cached_tokens": 60, "cache_write_tokens": 40}}) == Usage(100, 60, 40, 1, 0)
+    assert usage(protocol, said | {name: {"cached_tokens": 60, "cache_write_tokens": 41}}) == Usage(201, 60, 41, 1, 0)
+    kept = {"cache_write_tokens": 10, "cache_write_tokens_details": {"ttl_30m_tokens": 20, "ttl_12h_tokens": 30}}
+    assert usage(protocol, said | {name: kept}) == Usage(100, 0, 50, 1, 0)

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from dubito.experiment.estimate import _range
-from dubito.experiment.resolve import CallOptions, outdated_prices
+from dubito.experiment.resolve import CallOptions, ending_models, outdated_prices
 from dubito.llm import prices
 from tests.cli.kit import Shell
 from tests.experiment.kit import registry
@@ -71,7 +71,8 @@ def test_an_estimate_learns_from_a_run(shell: Shell) -> None:
 
 
 def test_old_list_prices_are_warned_of_and_ones_own_are_not(shell: Shell) -> None:
-    read: date = yaml.safe_load(Path(prices.__file__).with_name("prices.yaml").read_text())["servers"][OPENAI]["as_of"]
+    shipped = yaml.safe_load(Path(prices.__file__).with_name("prices.yaml").read_text())["servers"]
+    read: date = shipped[OPENAI]["models"]["gpt-6-sol"]["as_of"]
     listed = {"bot": "OpenAIBot", "name": "one", "model": "gpt-6-sol"}
     old = datetime.now(UTC).date() - read > timedelta(days=60)
     said = shell("estimate", config_file(listed))
@@ -90,7 +91,12 @@ def test_all_prices_in_use_are_looked_at_on_the_day_given(tmp_path: Path) -> Non
     calls = CallOptions(1, tmp_path, False)
     said = outdated_prices(small(*players), registry(), calls, date(2099, 1, 1))
     assert [sentence.split()[4] for sentence in said] == ["https://api.anthropic.com", OPENAI]
-    assert outdated_prices(small(*players), registry(), calls, date(2026, 11, 22)) == []
+    assert outdated_prices(small(*players), registry(), calls, date(2026, 11, 25)) == []
+    assert ending_models(small(*players), registry(), date(2026, 11, 25)) == []
+    ending = small(*players, {"bot": "AnthropicBot", "name": "five", "model": "claude-sonnet-4-5"})
+    assert [one.split()[1:3] for one in ending_models(ending, registry(), date(2026, 11, 25))] == [
+        ["claude-sonnet-4-5", "ends"]
+    ]
 
 
 def test_what_cannot_be_estimated_is_one_sentence(shell: Shell) -> None:

@@ -121,14 +121,15 @@ def test_a_stopped_trial_says_how_to_go_on(shell: Shell) -> None:
         (("plain", *HOUSE, "--cache", "here"), "here exists and is not a cache of replies: choose another --cache"),
         (
             ("plain", "--model", "openai:m", "--base-url", "http://127.0.0.1:1/v1", "--budget", "usd=1"),
-            "openai:m: budget.usd needs a price of 'm' at http://127.0.0.1:1/v1, and there is none: say it in `prices`",
+            "openai:m: budget.usd needs a price of 'm' at http://127.0.0.1:1/v1, and there is none: remove "
+            "budget.usd, or add this line, with the numbers",
         ),
         (
             (
                 *("plain", "--model", "openai:gpt-6-sol", "--offline", "--budget", "usd=1"),
-                *("--parameters", "{service_tier: priority}"),
+                *("--parameters", "{service_tier: ultrafast}"),
             ),
-            "openai:gpt-6-sol: parameters.service_tier: it costs more than the list price of 'gpt-6-sol'",
+            "openai:gpt-6-sol: parameters.service_tier: the list price of 'gpt-6-sol' does not say",
         ),
     ],
 )
