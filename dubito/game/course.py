@@ -15,11 +15,12 @@ from functools import cache
 from random import Random
 from typing import Any, ClassVar, Final, NamedTuple, Self
 
-from dubito.errors import IllegalOutput, UsageError, one_line
+from dubito.errors import DubitoError, IllegalOutput, UsageError, one_line
 from dubito.game import Game, GameEvent, Player
 from dubito.game.streams import DealStreams
 from dubito.game.words import Words, seat_label, words_of
 
+_ROUNDING: Final = 1e-9  # how far a sum of probabilities may be from 1
 CHANCE: Final = -1  # these two as pyspiel has them
 TERMINAL: Final = -4
 _WAYS_ON: Final = 20  # unseen moves of others are tried so often before another world is drawn
@@ -421,6 +422,61 @@ class Course:
     def shared(self) -> Iterator[Any]:
         """Values that copies need not copy."""
         yield self.rules
+
+
+def courses_of(game: Game) -> Mapping[str, type[Course]]:
+    """What a game's module `training` has as `COURSE`, by what each way to decide is called; nothing without a module.
+
+    Raises UsageError with what is wrong with the module, whose file it does not name.
+    """
+    try:
+        module = game.module("training")
+        course: Any = getattr(module, "COURSE", None)
+    except (Exception, SystemExit) as error:  # foreign code: its import may raise anything
+        raise UsageError(f"importing it raises {_raised(error)}: correct it") from None
+    if module is None:
+        return {}
+    courses: Mapping[str, Any] = course if isinstance(course, Mapping) and course else {"": course}
+    if not all(isinstance(one, type) and issubclass(one, Course) for one in courses.values()):
+        raise UsageError(f"it has no `COURSE` that is a class of Course: so OpenSpiel cannot be told of {game.name}")
+    return courses
+
+
+def try_out(game: Game, course: type[Course], players: int) -> None:
+    """One game at random, and what the seats see of it; raises UsageError with what is wrong, its file not named."""
+    try:
+        for wrong in _wrong(course(players, game.rules_of_run(game.rules().model_dump()))):
+            raise UsageError(f"a game at random: {wrong}")
+    except DubitoError:
+        raise
+    except Exception as error:  # foreign code
+        raise UsageError(f"a game at random raises {_raised(error)}: correct it") from None
+
+
+def _raised(error: BaseException) -> str:
+    return one_line(f"{type(error).__name__}: {error}".removesuffix(": "))
+
+
+def _wrong(course: Course) -> Iterator[str]:
+    """What is wrong with a game that was not dealt yet, and is played at random."""
+    chance, sizes = Random(0), {name: len(values) for name, values in course.observation(0).items()}
+    while course.player != TERMINAL:
+        if course.player == CHANCE and abs(sum(odds for _, odds in course.outcomes) - 1) > _ROUNDING:
+            yield f"the outcomes of {course.node} have probabilities that do not sum to 1"
+        course.apply(chance.choice(course.actions or [outcome for outcome, _ in course.outcomes]))
+        for seat in range(course.players):
+            for name, values in course.observation(seat).items():
+                if len(values) != sizes[name]:
+                    yield f"the feature {name!r} has {len(values)} numbers, not {sizes[name]}"
+            course.recall(seat)
+    for entry in course.log:
+        if entry.only not in (None, CHANCE, *range(course.players)):
+            yield f"{one_line(entry.text)!r} is for seat {entry.only!r} alone, and there are {course.players} seats"
+    if len(course.history) > course.longest:
+        yield f"it takes {len(course.history)} steps, and `longest` is {course.longest}"
+    rows = max(len(course.recall(seat)[course.rows]) for seat in range(course.players))
+    if rows > course.most_rows:
+        yield f"it has {rows} rows, and `most_rows` is {course.most_rows}"
 
 
 @cache

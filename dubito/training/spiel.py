@@ -15,7 +15,7 @@ import pyspiel
 
 from dubito.errors import UsageError, one_line
 from dubito.game import Game, GameEvent, Player, Seating, make_player
-from dubito.game.course import TERMINAL, Course, LogEntry
+from dubito.game.course import TERMINAL, Course, LogEntry, courses_of, try_out
 from dubito.game.find import find_bots, find_game, game_names
 from dubito.game.streams import DealStreams
 from dubito.training.asked import checked_rules
@@ -203,44 +203,19 @@ def registered(game: Game) -> str:
     if before and before.game is game:
         return before.short_name
     try:
-        course: Any = getattr(game.module("training"), "COURSE", None)
-    except (Exception, SystemExit) as error:  # foreign code: its import may raise anything
-        raise UsageError(f"{file}: importing it raises {_raised(error)}: correct it") from None
-    courses: Mapping[str, Any] = course if isinstance(course, Mapping) else {"": course}
-    if not all(isinstance(one, type) and issubclass(one, Course) for one in courses.values()):
-        raise UsageError(f"{file} is missing, or has no `COURSE`: so OpenSpiel cannot be told of {game.name}")
-    try:
-        kind = GameKind(game, courses)
-        if not game.plays_as:
-            _try_out(kind.course(kind.parameters))
-    except Exception as error:
-        raise UsageError(f"{file}: a game at random raises {_raised(error)}: correct it") from None
+        courses = courses_of(game)
+        for course in courses.values() if not game.plays_as else ():
+            try_out(game, course, game.seats[0])
+    except UsageError as error:
+        raise UsageError(f"{file}: {error}") from None
+    if not courses:
+        raise UsageError(f"{file} is missing: so OpenSpiel cannot be told of {game.name}")
+    kind = GameKind(game, courses)
     if kind.short_name in pyspiel.registered_names() and (before is None or before.short_name != kind.short_name):
         raise UsageError(f"{file}: there is a {kind.short_name} in OpenSpiel: set another `short_name`")
     pyspiel.register_game(kind.type, type(f"{game.name.title()}Game", (HarnessGame,), {"kind": kind}))
     _REGISTERED[game.name] = kind
     return kind.short_name
-
-
-def _raised(error: BaseException) -> str:
-    return one_line(f"{type(error).__name__}: {error}".removesuffix(": "))
-
-
-def _try_out(course: Course) -> None:
-    """One game at random, and what the seats see of it; raises whatever it does."""
-    chance, sizes = Random(0), {name: len(values) for name, values in course.observation(0).items()}
-    while course.player != TERMINAL:
-        course.apply(chance.choice(course.actions or [outcome for outcome, _ in course.outcomes]))
-        for seat in range(course.players):
-            for name, values in course.observation(seat).items():
-                if len(values) != sizes[name]:
-                    raise ValueError(f"the feature {name!r} has {len(values)} numbers, not {sizes[name]}")
-            course.recall(seat)
-    if len(course.history) > course.longest:
-        raise ValueError(f"it takes {len(course.history)} steps, and `longest` is {course.longest}")
-    rows = max(len(course.recall(seat)[course.rows]) for seat in range(course.players))
-    if rows > course.most_rows:
-        raise ValueError(f"it has {rows} rows, and `most_rows` is {course.most_rows}")
 
 
 class SeatedBot(pyspiel.Bot):  # type: ignore[misc]  # pyspiel has no types

@@ -13,6 +13,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import is_dataclass
 from importlib import import_module
+from itertools import chain
 from random import Random
 from statistics import mean
 from tempfile import TemporaryDirectory
@@ -21,6 +22,7 @@ from typing import Any, Final
 
 from dubito.errors import BotError, DubitoError, IllegalOutput, UsageError, one_line
 from dubito.game import Answer, Choice, Game, GameEvent, Player, Text, Whole
+from dubito.game.course import courses_of, try_out
 from dubito.game.flaws import flaws_of_ending
 from dubito.game.packages import games_path
 from dubito.game.record import records_of, whole_game
@@ -29,11 +31,13 @@ from dubito.game.words import words_of
 from dubito.llm.prompts import Prompt, load_prompt
 from dubito.show.session import Session, moves_at, of_record
 from dubito.stats.tally import outcome_of, unpack
+from dubito.workshop.hangs import Hangs, watched
 from dubito.workshop.leaks import leaks, stale_cards
 from dubito.workshop.recordings import Origin, recorded_positions
 from dubito.workshop.subject import DEALS, Flaw, Subject
 
 _APART: Final = 0.2  # of a measure's mean from what it is said to be if all are alike, from which on that is suspect
+_RUN: Final = 600  # seconds of a command in another process
 _WON: Final = re.compile(r"\b(won|wins?|winner)\b")
 _LOST: Final = re.compile(r"\b(lost|loss|loses?|loser)\b")
 _WINS: Final = re.compile(r"Player(\d+)Z (?:wins|won|has won)\b")
@@ -67,14 +71,17 @@ def flaws_in(subject: Subject, quick: bool = False) -> Iterator[Flaw]:
     A `quick` check starts no other process.
     """
     told = set[Flaw]()
-    for probes in (_FIRST, _THEN, (leaks,), () if quick else (_runs,)):
-        for probe in probes:
-            for flaw in _tried(subject, probe):
-                if flaw not in told:
-                    told.add(flaw)
-                    yield flaw
-        if any(flaw.sure for flaw in told):
-            return
+    try:
+        with watched(subject):
+            for probes in (_FIRST, _THEN, (leaks,), () if quick else (_runs,)):
+                for flaw in chain.from_iterable(_tried(subject, probe) for probe in probes):
+                    if flaw not in told:
+                        told.add(flaw)
+                        yield flaw
+                if any(flaw.sure for flaw in told):
+                    return
+    except Hangs as error:
+        yield error.flaw
 
 
 def _tried(subject: Subject, probe: Probe) -> Iterator[Flaw]:
@@ -149,8 +156,7 @@ def _again(subject: Subject) -> Iterator[Flaw]:
 def _whole_games(subject: Subject) -> Iterator[Flaw]:
     for deal, seats in subject.deals:
         state, turns = subject.state(deal, seats), 0
-        if not isinstance(state.start, GameEvent):
-            yield Flaw(subject.main, "start is no GameEvent: it is what bots observe before the first move")
+        yield from _event(subject, state.start, seats, "start")
         for output in subject.outputs[deal, seats]:
             if not (type(state.seat) is int and 0 <= state.seat < seats):
                 yield Flaw(subject.main, f"seat is {state.seat!r} in a game of {seats} seats")
@@ -160,7 +166,7 @@ def _whole_games(subject: Subject) -> Iterator[Flaw]:
             if not subject.game.walk:
                 yield from _asked(subject, state.view(), output)
             for event in state.apply(output):
-                yield from _event(subject, event, seats)
+                yield from _event(subject, event, seats, "apply")
         if not _refuses(state, output):
             yield Flaw(subject.main, "apply takes a move after the game is over: raise IllegalOutput")
         for flaw in flaws_of_ending(state.ending(), subject.game.results, seats):
@@ -182,10 +188,10 @@ def _asked(subject: Subject, view: Any, output: Any) -> Iterator[Flaw]:
         yield Flaw(subject.main, f"view().why_illegal says {why!r} of a move that apply takes")
 
 
-def _event(subject: Subject, event: Any, seats: int) -> Iterator[Flaw]:
+def _event(subject: Subject, event: Any, seats: int, source: str) -> Iterator[Flaw]:
     name = type(event).__name__
     if not isinstance(event, GameEvent):
-        yield Flaw(subject.main, f"apply gives {name}, which is no GameEvent")
+        yield Flaw(subject.main, f"{source} gives {name}, which is no GameEvent: bots observe nothing else")
         return
     for fact in ("only", "leaves"):
         if (seat := getattr(event, fact)) not in (None, *range(seats)):
@@ -520,6 +526,17 @@ def _stand_ins(subject: Subject) -> Iterator[Flaw]:
                 break
 
 
+def _training(subject: Subject) -> Iterator[Flaw]:
+    """OpenSpiel's view of it, where it has one: a game at random for each way to decide and number of seats."""
+    game = subject.game
+    try:
+        for course in courses_of(game).values():
+            for seats in sorted({*game.seats}):
+                try_out(game, course, seats)
+    except UsageError as error:
+        yield Flaw(subject.file("training.py"), str(error))
+
+
 def _runs(subject: Subject) -> Iterator[Flaw]:
     """Other processes play the same games; models of the house play it by its prompts, and their run is proved."""
     name, least = subject.game.name, str(subject.game.seats[0])
@@ -550,11 +567,14 @@ def _dubito(subject: Subject, seed: str, *words: str) -> "subprocess.CompletedPr
     environment = os.environ | {"PYTHONHASHSEED": seed}
     path = [word for folder in games_path() for word in ("--games-path", str(folder))]
     command = [sys.executable, "-m", "dubito", *words, *path]
-    return subprocess.run(command, cwd=subject.here, env=environment, capture_output=True, text=True)  # noqa: S603, our own command
+    try:
+        return subprocess.run(command, cwd=subject.here, env=environment, capture_output=True, text=True, timeout=_RUN)  # noqa: S603, our own command
+    except subprocess.TimeoutExpired:
+        return subprocess.CompletedProcess(command, 1, "", f"nothing: it has not ended after {_RUN // 60} minutes")
 
 
 _FIRST: Final[tuple[Probe, ...]] = (_bots, _endings, _again)
 _THEN: Final[tuple[Probe, ...]] = (
     *(_whole_games, _refusals, _silence, _repeats, _records, _results),
-    *(_examples, _positions, _prompts, _speech, _words, _stand_ins),
+    *(_examples, _positions, _prompts, _speech, _words, _stand_ins, _training),
 )

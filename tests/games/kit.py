@@ -42,6 +42,15 @@ def write_kuhn(folder: Path) -> None:
         (folder / name).write_text(source)
 
 
+def write_kuhn_course(folder: Path) -> Path:
+    """The module `training` of docs/training.md beside them; returns its path."""
+    page = (REPO / "docs" / "training.md").read_text()
+    (source,) = re.findall(r"^```python\n# games/kuhn/training.py\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    file = folder / "games" / "kuhn" / "training.py"
+    file.write_text(source)
+    return file
+
+
 def write_stacks(folder: Path) -> None:
     """A small sound game of cards that were drawn unseen, with bots, a prompt and a stand-in, in this folder."""
     shutil.copytree(REPO / "tests" / "games" / "stacks", folder, dirs_exist_ok=True)

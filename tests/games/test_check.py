@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 
 from dubito.game import Game
+from dubito.workshop import hangs
 from tests.cli.kit import Said, Shell
-from tests.conftest import few
-from tests.games.kit import EVERY_GAME, GAMES, write_kuhn, write_stacks
+from tests.conftest import cases, few
+from tests.games.kit import EVERY_GAME, GAMES, write_kuhn, write_kuhn_course, write_stacks
 
 GAME, FACTS, WORDS, STAND_IN = (f"games/stacks/{name}.py" for name in ("game", "facts", "words", "stand_in"))
 BOT, PROMPT = "bots/manual/stacks/highest.py", "prompts/stacks/plain/user.jinja"
@@ -301,6 +302,77 @@ def test_nothing_is_found_in_a_sound_game_by_its_folder(shell: Shell, tmp_path_f
 def test_nothing_is_found_in_the_game_of_the_guide(shell: Shell) -> None:
     write_kuhn(Path.cwd())
     checked(shell, "kuhn", "--quick")
+
+
+@cases(
+    ("old", "new", "sentence"),
+    [
+        ("COURSE = KuhnCourse", "COURSE = 5", "it has no `COURSE` that is a class of Course"),
+        (
+            "COURSE = KuhnCourse",
+            "COURSE = Kuhn",
+            "importing it raises NameError: name 'Kuhn' is not defined: correct it",
+        ),
+        ("most_rows = 5, 3", "most_rows = 4, 3", "a game at random: it takes 5 steps, and `longest` is 4"),
+        (
+            "(first, second)))",
+            "(first, second)))\n        self.note('x', 'x', 2)",
+            "'x' is for seat 2 alone, and there are 2",
+        ),
+        (
+            'draw("deal", range(3))',
+            'Fork("deal", (), lambda: [(0, 0.5), (1, 0.4)])',
+            "probabilities that do not sum to 1",
+        ),
+        ("(ActEvent)", "(ActEvents)", "a game at random raises "),
+    ],
+)
+def test_what_is_wrong_with_the_course_of_a_game_is_found(shell: Shell, old: str, new: str, sentence: str) -> None:
+    write_kuhn(Path.cwd())
+    file = write_kuhn_course(Path.cwd())
+    checked(shell, "kuhn", "--quick")
+    text = (
+        file.read_text()
+        .replace("import Course,", "import Course, Fork,")
+        .replace("what, ActEvent)", "what,(ActEvent))")
+    )
+    assert text.count(old) == 1
+    file.write_text(text.replace(old, new))
+    said = shell("games", "check", "kuhn", "--quick")
+    assert (said.code, said.out.count("\n")) == (1, 1)
+    assert said.out.startswith("games/kuhn/training.py: ")
+    assert sentence in said.out
+
+
+FOR_EVER = "while True:\n            pass"
+STUBBORN = (
+    "while True:\n            try:\n                pass\n            except BaseException:\n                continue"
+)
+
+
+@pytest.mark.usefixtures("stacks")
+@pytest.mark.parametrize(
+    ("file", "before", "loop", "call", "within"),
+    [
+        (GAME, "        seat, drawn = self.seat, ", FOR_EVER, "apply", "apply"),
+        (GAME, "        if self.over:\n", STUBBORN, "apply", "apply"),
+        (BOT, "        return [max(", FOR_EVER, "play", "lay"),
+        (FACTS, "        return Position(self", FOR_EVER, "position", "position"),
+    ],
+)
+def test_a_call_that_never_comes_back_is_named_with_its_line(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch, file: str, before: str, loop: str, call: str, within: str
+) -> None:
+    """Also where the code catches whatever would end it."""
+    monkeypatch.setattr(hangs, "PATIENCE", 0.2)
+    text = Path(file).read_text()
+    assert text.count(before) == 1
+    first = text.partition(before)[0].count("\n") + 1
+    Path(file).write_text(text.replace(before, f"        {loop}\n{before}"))
+    said = shell("games", "check", "stacks", "--quick")
+    told = re.fullmatch(rf"{file}: {call} has not come back after 0.2 s \(line (\d+), in {within}\)\n", said.out)
+    assert told, said
+    assert first <= int(told[1]) <= first + loop.count("\n")
 
 
 @pytest.mark.usefixtures("stacks")

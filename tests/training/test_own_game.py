@@ -139,10 +139,14 @@ def test_rules_and_seats_are_parameters() -> None:
 @cases(
     ("before", "after", "sentence"),
     [
-        ("COURSE = KuhnCourse", "", "is missing, or has no `COURSE`: so OpenSpiel cannot be told of kuhn"),
+        (
+            "COURSE = KuhnCourse",
+            "",
+            "it has no `COURSE` that is a class of Course: so OpenSpiel cannot be told of kuhn",
+        ),
         ("COURSE = KuhnCourse", "COURSE = KuhnCourse(", "importing it raises SyntaxError: "),
         ("COURSE = KuhnCourse", "raise SystemExit", "importing it raises SystemExit: correct it"),
-        ("COURSE = KuhnCourse", "COURSE = 5", "is missing, or has no `COURSE`"),
+        ("COURSE = KuhnCourse", "COURSE = 5", "it has no `COURSE` that is a class of Course"),
         ("longest, most_rows = 5", "longest, most_rows = 2", "`longest` is 2"),
         ("most_rows = 5, 3", "most_rows = 5, 1", "rows, and `most_rows` is 1"),
         ('Feature("bets", 1', 'Feature("bets", 2', "the feature 'bets' has 2 numbers, not 4"),
