@@ -107,6 +107,7 @@ class ModelUse(_Part):
     usd_billed: float | None = Field(description="what the replies say that they cost")
     usd_assumed: float | None = Field(description="what the calls probably cost whose cost is not known")
     assumed: int = Field(description="how many these are; a budget counts them at their worst case")
+    ids: dict[str, int] = Field(description="the models that its replies name, with how many of them")
 
 
 class RunObject(Document):

@@ -283,6 +283,8 @@ def _say_models(log: ModelLog, kinds: Mapping[str, PlayerKind], places: str) -> 
         tokens = ", ".join(f"{kind} {count:,}" for kind, count in own.tokens.items())
         say(f"  tokens: {tokens}")
         say(f"  cost: {_cost(own)}; calls whose cost is not known: {own.assumed:,}")
+        if own.under_other_names:
+            say(f"  answered by: {', '.join(f'{one_line(model)} ({count:,})' for model, count in own.ids.items())}")
         if own.beyond:
             say(f"  calls that used more than was reserved: {own.beyond:,}. The first: {own.first_beyond}")
     for kind, count in sorted(log.failures().items()):

@@ -74,12 +74,32 @@ def caveats(runs: Sequence[Run]) -> list[str]:
         pairs = zip(first.planned.bots, run.planned.bots, strict=True)
         if bots := ", ".join(_other_bot(one, other, first, run) for one, other in pairs if one != other):
             said.append(f"the fields differ, so the same cards were played in other company: {bots}")
+        said += _other_ids(first, run)
         ours, theirs = _settings(first), _settings(run)
         for key in sorted(ours.keys() & theirs.keys()):
             if ours[key] != theirs[key]:
                 values = f"{_brief(ours[key])} in {first} and {_brief(theirs[key])} in {run}"
                 said.append(f"the same cards were played under other rules: {key} is {values}")
     return said
+
+
+def _other_ids(first: Run, run: Run) -> Iterator[str]:
+    """A sentence for each model that was asked by the same name in both, and says that it is another."""
+    ours, theirs = _ids(first), _ids(run)
+    for asked in sorted(ours.keys() & theirs.keys()):
+        if ours[asked] != theirs[asked]:
+            one, other = (_brief(" and ".join(sorted(ids[asked]))) for ids in (ours, theirs))
+            yield f"{_brief(asked[1])} is not the same model: it answered as {one} in {first} and as {other} in {run}"
+
+
+def _ids(run: Run) -> dict[tuple[str, str], set[str]]:
+    """By server and name of a model: as whom it answered, as far as the run has kept that."""
+    found: dict[tuple[str, str], set[str]] = {}
+    for player in run.planned.players:
+        if (log := run.models.get(player.name)) and log.ids:
+            asked = (str(player.settings.get("base_url")), str(player.settings.get("model")))
+            found.setdefault(asked, set()).update(log.ids)
+    return found
 
 
 def _settings(run: Run) -> dict[str, Any]:

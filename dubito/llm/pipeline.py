@@ -291,6 +291,7 @@ class Pipeline:
                 cause=cause if ask.place.in_game else None,  # a preflight without a reply is made again
                 origin=reply.origin if reply else "live",
                 usage=astuple(reply.usage) if reply and reply.usage else None,
+                model=reply.model if reply else None,
             )
 
     def _from_tape(self, kept: TapedAttempt, ask: Ask) -> Reply:

@@ -38,6 +38,7 @@ _FINISHES: Final[Mapping[str, Finish]] = {  # in the words of all protocols: gat
     **dict.fromkeys(("content_filter", "refusal"), "refusal"),
 }
 _NO_ANSWER: Final = ("tool_calls", "function_call", "tool_use", "pause_turn")  # ends at which something is waited for
+_NAME: Final = 200  # characters of a model's
 _STREAM: Final = re.compile(r"\s*(?:data|event|id|retry)?:")  # how the lines of one begin
 USUAL: Final[Mapping[str, Sequence[str]]] = {  # modes of service, with the values that cost the list price, or less
     "service_tier": ("default", "standard", "standard_only", "flex", "batch", "on_demand"),
@@ -460,7 +461,9 @@ def read_reply(protocol: Api, received: RawReply, origin: ReplyOrigin = "live") 
     text, finish = speaks.read(body)
     if usage and not (usage.input and (usage.output or not text)):
         usage = None  # a prompt is some tokens, and so is a text: nobody knows how many
-    return Reply(text, finish, usage, received, origin, charges)
+    named = said.get("model")
+    model = sendable(named)[:_NAME] if isinstance(named, str) and named else None
+    return Reply(text, finish, usage, received, origin, charges, model=model)
 
 
 def kept_request(text: str) -> tuple[Api, dict[str, Any]]:

@@ -142,6 +142,7 @@ class Reply:
     origin: ReplyOrigin = "live"
     charges: Charges = PLAIN
     failure: Failure | None = None  # then it is no reply
+    model: str | None = None  # who it says that it is of, usually the snapshot behind the name that was asked for
 
     @property
     def digest(self) -> str:

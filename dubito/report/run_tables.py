@@ -415,7 +415,12 @@ def models_table(models: Mapping[str, PlayerLog], names: Sequence[str]) -> Resul
         Column("cost_a_game", "cost a game", "dollars"),
         Column("saved", "saved by the provider's cache", "dollars"),
     ]
-    rows = [[name, *_model_cells(log, causes)] for name, log in models.items()]
+    others = any(log.under_other_names for log in models.values())
+    columns += [Column("ids", "answered by", "text", detail=True)] if others else []
+    rows = [
+        [name, *_model_cells(log, causes), *([", ".join(log.ids) or None] if others else [])]
+        for name, log in models.items()
+    ]
     links = [f"bots/{names.index(name)}.html" for name in models]
     return ResultTable("models", "Model players", columns, rows, _model_notes(models), links)
 
@@ -454,6 +459,9 @@ def _model_notes(models: Mapping[str, PlayerLog]) -> list[str]:
                 f"More than was reserved: {log.beyond:,} calls of {name} used it, which no budget can prevent. "
                 f"The first: {log.first_beyond}."
             )
+        if len(log.ids) > 1:
+            named = " and ".join(f"{one_line(model)} ({count:,})" for model, count in log.ids.items())
+            notes.append(f"Not one model: replies to {name} name {named}, so its figures are those of a mixture.")
         if log.deadlines:
             notes.append(f"Not repeatable: {log.deadlines:,} calls of {name} were cut off by their deadline.")
     return notes

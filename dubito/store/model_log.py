@@ -79,6 +79,13 @@ class PlayerLog:
     deadlines: int  # tries cut off by the deadline: such a run is not repeatable
     beyond: int  # tries that used more than was reserved for them, which may pass a budget's cap
     first_beyond: str | None  # how the first of them did
+    ids: dict[str, int] = field(default_factory=dict)  # by whom its replies say that they are, with how many of them
+    asked: str | None = None  # the model that was asked for
+
+    @property
+    def under_other_names(self) -> bool:
+        """Whether somebody answered who is not named as the model was that was asked."""
+        return bool(self.ids) and [*self.ids] != [self.asked]
 
     @property
     def billed(self) -> int | None:
@@ -324,7 +331,8 @@ class ModelLog:
         """
         with self._db.writing() as connection:
             connection.executemany(
-                "UPDATE attempts SET reply = NULL, raw = NULL, cause = NULL WHERE game = ?", [(game,) for game in games]
+                "UPDATE attempts SET reply = NULL, raw = NULL, cause = NULL, model = NULL WHERE game = ?",
+                [(game,) for game in games],
             )
             for table in ("decisions", "ended"):
                 connection.executemany(f"DELETE FROM {table} WHERE game = ?", [(game,) for game in games])  # noqa: S608
@@ -370,10 +378,11 @@ class ModelLog:
         cause: str | None,
         origin: str,
         usage: tuple[int, ...] | None,
+        model: str | None = None,
     ) -> None:
         """An attempt ended: with a reply (its digest) or with a cause; with neither it is open, and asked again.
 
-        `request` is the canonical text, `raw` the body that the reply was read from.
+        `request` is the canonical text, `raw` the body that the reply was read from, `model` who it says that it is of.
         """
         with self._db.writing() as connection:
             digest = _keep_text(connection, request)
@@ -388,6 +397,7 @@ class ModelLog:
                 cause,
                 origin,
                 *(usage or (None,) * len(TOKENS)),
+                model,
             )
             marks = ", ".join("?" * len(row))
             connection.execute(f"INSERT OR REPLACE INTO attempts VALUES ({marks})", row)  # noqa: S608, no value in it
@@ -478,6 +488,15 @@ class ModelLog:
         rows = self._db.read("SELECT player FROM attempts UNION SELECT player FROM tries ORDER BY player")
         return [name for (name,) in rows]
 
+    def _who(self, name: str) -> dict[str, Any]:
+        """Who answered a player, and who was asked; a run of before has kept only the latter."""
+        query = "SELECT model, count(*), min(request) FROM attempts WHERE player = ? AND model IS NOT NULL GROUP BY 1"
+        rows = self._db.read(f"{query} ORDER BY 1", (name,))
+        asked = self._kept(self.text(rows[0][2])) if rows else None
+        body = asked.get("body") if isinstance(asked, dict) else None
+        model = body.get("model") if isinstance(body, dict) else None
+        return {"ids": {model: count for model, count, _ in rows}, "asked": model if isinstance(model, str) else None}
+
     def failures(self) -> dict[str, int]:
         return dict(self._db.read("SELECT kind, count(*) FROM tries WHERE state = 'failed' GROUP BY kind"))
 
@@ -520,6 +539,7 @@ class ModelLog:
             deadlines=deadlines,
             beyond=len(beyond),
             first_beyond=beyond[0][0] if beyond else None,
+            **self._who(name),
         )
 
 

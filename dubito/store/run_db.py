@@ -43,7 +43,7 @@ CREATE TABLE IF NOT EXISTS decisions (
 CREATE TABLE IF NOT EXISTS attempts (
     game INTEGER, seat INTEGER, decision INTEGER, attempt INTEGER, player TEXT NOT NULL, server TEXT NOT NULL,
     request TEXT NOT NULL, draw TEXT NOT NULL, reply TEXT, raw TEXT, cause TEXT, origin TEXT NOT NULL,
-    input INTEGER, cached INTEGER, cache_write INTEGER, output INTEGER, reasoning INTEGER,
+    input INTEGER, cached INTEGER, cache_write INTEGER, output INTEGER, reasoning INTEGER, model TEXT,
     PRIMARY KEY (game, seat, decision, attempt)
 ) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS tries (
@@ -57,6 +57,7 @@ CREATE TABLE IF NOT EXISTS tries (
 CREATE TABLE IF NOT EXISTS ended (game INTEGER PRIMARY KEY);
 CREATE INDEX IF NOT EXISTS paid ON tries (request, draw) WHERE state = 'received';
 """
+_LATER: Final = {("tries", "likely"): "INTEGER", ("attempts", "model"): "TEXT"}  # columns that came later: their types
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,8 +104,8 @@ class RunDb:
             connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
             connection.execute("PRAGMA journal_mode=WAL")
             connection.executescript(f"BEGIN;{_SCHEMA}PRAGMA user_version={_FORMAT};COMMIT;")
-            if not _has_likely(connection):
-                connection.execute("ALTER TABLE tries ADD COLUMN likely INTEGER")
+            for table, column in _lacks(connection):
+                connection.execute(f"ALTER TABLE {table} ADD COLUMN {column} {_LATER[table, column]}")
         except sqlite3.Error as error:
             if connection is not None:
                 connection.close()
@@ -128,8 +129,8 @@ class RunDb:
         if version != _FORMAT:
             connection.close()
             raise UsageError(f"{path} has format {version}; this version of Dubito reads format {_FORMAT}")
-        if not _has_likely(connection):
-            connection.execute("CREATE TEMP VIEW tries AS SELECT *, NULL AS likely FROM main.tries")
+        for table, column in _lacks(connection):
+            connection.execute(f"CREATE TEMP VIEW {table} AS SELECT *, NULL AS {column} FROM main.{table}")  # noqa: S608
         return RunDb(connection, path)
 
     def check(self, first_game: int = 0) -> None:
@@ -239,9 +240,13 @@ class RunDb:
         return results_digest(digest for (digest,) in self.read("SELECT digest FROM chunks ORDER BY chunk"))
 
 
-def _has_likely(connection: sqlite3.Connection) -> bool:
-    """Whether the file has the column, which those of before lack."""
-    return any(name == "likely" for (name,) in connection.execute("SELECT name FROM pragma_table_info('tries')"))
+def _lacks(connection: sqlite3.Connection) -> list[tuple[str, str]]:
+    """The columns that files of before lack, the last of its table each."""
+    return [(table, column) for table, column in _LATER if column not in _columns_of(connection, table)]
+
+
+def _columns_of(connection: sqlite3.Connection, table: str, of: str = "main") -> list[str]:
+    return [name for (name,) in connection.execute("SELECT name FROM pragma_table_info(?, ?)", (table, of))]
 
 
 def reading(path: Path) -> sqlite3.Connection:
@@ -394,9 +399,11 @@ def _add(connection: sqlite3.Connection, part: Path) -> None:
     connection.execute("ATTACH ? AS part", (readable(part),))
     connection.execute("BEGIN")
     for table, order in _ROWS.items():
-        verb = "INSERT OR IGNORE" if table in _SHARED else "INSERT"
-        connection.execute(f"{verb} INTO {table} SELECT * FROM part.{table} {order}")  # noqa: S608, names of ours
-    names = [name for (name,) in connection.execute("SELECT name FROM pragma_table_info('tries', 'part')")]
-    connection.execute(_TRIES.format(columns=", ".join(names[5:])))
+        verb, names = (
+            "INSERT OR IGNORE" if table in _SHARED else "INSERT",
+            ", ".join(_columns_of(connection, table, "part")),
+        )
+        connection.execute(f"{verb} INTO {table} ({names}) SELECT {names} FROM part.{table} {order}")  # noqa: S608
+    connection.execute(_TRIES.format(columns=", ".join(_columns_of(connection, "tries", "part")[5:])))
     connection.execute("COMMIT")
     connection.execute("DETACH part")

@@ -176,19 +176,27 @@ def test_a_file_with_a_probe_and_a_loss_by_caching_is_read(log: ModelLog) -> Non
 
 
 def test_a_file_from_before_is_read_and_gone_on_with(tmp_path: Path) -> None:
-    """It does not say what lost calls probably cost: they are counted at their worst, as they were then."""
-    path = tmp_path / "run.db"
+    """It does not say what lost calls probably cost: they are counted at their worst, as they were then; nor by whom
+    replies are."""
+    path, asked = tmp_path / "run.db", {"request": '{"body":{"model":"m"}}', "model": "m-1"}
     with RunDb.create(path) as db:
         opens(ModelLog(db))
+        attempt(ModelLog(db), **asked)
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("ALTER TABLE tries DROP COLUMN likely")
+        connection.execute("ALTER TABLE attempts DROP COLUMN model")
     with RunDb.open(path) as old:
         assert ModelLog(old).player("one").picodollars == 77_000
+        assert ModelLog(old).player("one").ids == {}
     merge_into(tmp_path / "whole.db", [path], {})
     for file in (path, tmp_path / "whole.db"):
         with RunDb.create(file) as db:
             opens(ModelLog(db), (*ATTEMPT, 2))
+            attempt(ModelLog(db), (3, 1, 5, 0), **asked)
             assert ModelLog(db).player("one").picodollars == 77_000 + 9_000
+            assert ModelLog(db).player("one").ids == {"m-1": 1}
+            assert ModelLog(db).player("one").asked == "m"
+            assert ModelLog(db).player("one").under_other_names
 
 
 def test_a_player_who_asked_nothing(log: ModelLog) -> None:

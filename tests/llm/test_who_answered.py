@@ -1,0 +1,66 @@
+"""Who says that it answered: kept with each reply, shown, and named where one name stands for two."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from dubito.llm.protocols import read_reply
+from dubito.llm.request import RawReply
+from tests.cli.kit import Shell
+from tests.conftest import cases
+from tests.llm.kit import PROTOCOLS, Heard, Said, Server, asker, config_file, reply_body, rows, says
+
+OLD, NEW = "some-model-2026-01-01", "some-model-2026-11-11"
+
+
+class Changing:
+    """A server whose replies name these models in turn, the last from then on."""
+
+    def __init__(self, *names: str) -> None:
+        self.names = [*names]
+        self.server = Server(self._answer)
+
+    def _answer(self, heard: Heard) -> Said:
+        return says(heard.protocol, model=self.names.pop(0) if len(self.names) > 1 else self.names[0])
+
+    def run(self, shell: Shell, folder: str, player: str = "Asker") -> str:
+        """What `dubito run` printed of a run of its model."""
+        config = config_file(asker(self.server, name=player), in_flight=1)
+        ended = shell("run", config, "--output", folder, "--quiet", "--cache", f"{folder}-cache", "--no-preflight")
+        assert ended.code == 0
+        return ended.out
+
+
+@cases("protocol", PROTOCOLS)
+def test_a_reply_says_who_it_is_of(protocol: Any) -> None:
+    def read(**changes: Any) -> str | None:
+        return read_reply(protocol, RawReply(200, json.dumps(reply_body(protocol, **changes)))).model
+
+    assert read(model=OLD) == OLD
+    assert [read(), read(model=None), read(model=7), read(model="")] == [None] * 4
+    assert read(model="\ud800" * 999) == "?" * 200
+
+
+def test_who_answered_is_kept_and_shown_and_two_under_one_name_are_named(shell: Shell) -> None:
+    changing = Changing(OLD, OLD, NEW)
+    with changing.server:
+        said = changing.run(shell, "r")
+    ids = {OLD: 2, NEW: len(rows(Path("r"), "SELECT 1 FROM attempts")) - 2}
+    assert dict(rows(Path("r"), "SELECT model, count(*) FROM attempts GROUP BY 1")) == ids
+    words = f"{OLD} (2) and {NEW} ({ids[NEW]})"
+    assert f"replies to Asker name {words}" in " ".join(said.split())
+    status = shell("status", "r").out
+    assert f"  answered by: {OLD} (2), {NEW} ({ids[NEW]})\n" in status
+    assert json.loads(shell("status", "r", "--json").out)["models"][0]["ids"] == ids
+
+
+def test_a_comparison_names_a_model_that_became_another(shell: Shell) -> None:
+    changing = Changing(OLD)
+    with changing.server:
+        changing.run(shell, "r")
+        changing.run(shell, "t", "Other")
+        changing.names = [NEW]
+        changing.run(shell, "s")
+    notes = [line for line in shell("compare", "r", "s").err.splitlines() if "not the same model" in line]
+    assert notes == [f"note: some-model is not the same model: it answered as {OLD} in r and as {NEW} in s"]
+    assert "not the same model" not in shell("compare", "r", "t").err
