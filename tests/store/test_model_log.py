@@ -178,7 +178,8 @@ def test_a_file_with_a_probe_and_a_loss_by_caching_is_read(log: ModelLog) -> Non
 def test_a_file_from_before_is_read_and_gone_on_with(tmp_path: Path) -> None:
     """It does not say what lost calls probably cost: they are counted at their worst, as they were then; nor by whom
     replies are."""
-    path, asked = tmp_path / "run.db", {"request": '{"body":{"model":"m"}}', "model": "m-1"}
+    path = tmp_path / "run.db"
+    asked: dict[str, Any] = {"request": '{"body":{"model":"m"}}', "model": "m-1"}
     with RunDb.create(path) as db:
         opens(ModelLog(db))
         attempt(ModelLog(db), **asked)
