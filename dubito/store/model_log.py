@@ -516,10 +516,8 @@ class ModelLog:
             "coalesce(sum(assumed), 0), coalesce(sum(kind = 'deadline'), 0) FROM tries WHERE player = ?",
             (name,),
         )
-        beyond = read(
-            "SELECT error FROM tries WHERE player = ? AND kind = ? ORDER BY game, seat, decision, attempt, try",
-            (name, _BEYOND),
-        )
+        over = "SELECT error FROM tries WHERE player = ? AND kind = ? ORDER BY game, seat, decision, attempt, try"
+        beyond = read(over, (name, _BEYOND))
         usages = read("SELECT usage FROM tries WHERE player = ? AND usage IS NOT NULL", (name,))
         sums = [sum(counts) for counts in zip(*(self._usage(usage) for (usage,) in usages), strict=True)]
         return PlayerLog(
