@@ -35,6 +35,7 @@ class LLMBot(BotBase):
         self._fallback = fallback_for(services.decider.fallback, self._seating)
         self._notebook: Any = self._game.facts.Notebook(id, services.decider.rules)
         self._decisions = 0
+        self._asked: Any = None  # the conversation of this turn, where a request asks all its questions
         if self._game.walk:  # a node may be a subclass's own: its answer counts as well
             self.listeners = (cast(Listener, self._notebook),)
 
@@ -42,6 +43,7 @@ class LLMBot(BotBase):
         """One turn by the nodes that its game's walk asks; where there is none, a move is one node's answer."""
         if self._game.walk:
             self._notebook.turn_begins(self.cards)
+            self._asked = None
             return super().play(p)
         self._made: list[Any] = []  # this move's output, last; empty where a subclass's decide() answered itself
         answer = self.decide(p.node, p)
@@ -81,7 +83,6 @@ class LLMBot(BotBase):
 
     def decide(self, node: str, p: Any) -> Any:
         """Ask the model at a node and return its answer; the fallback answers where it could not."""
-        rendered = self._decider.render(self.facts(self._notebook.position(node, p, self.cards)), self._texts)
         place = self._decider.place(self._seating, self._decisions, node)
         self._decisions += 1
         turn = p.me.turns + 1 if isinstance(p, TurnData) else self._decisions
@@ -99,4 +100,14 @@ class LLMBot(BotBase):
             self._made.append(self._fallback.play(p))
             return self._game.answer_of(node, self._made[-1])
 
-        return self._decider.decide(rendered, place, turn, self._journal, by_fallback, accept)
+        if self._asked is None or node not in self._asked.form.nodes:
+            self._asked = self._begin(self._notebook.position(node, p, self.cards), place, accept)
+        asked, self._asked = self._asked, self._asked if self._decider.prompt.asks_turn else None
+        return self._decider.decide(asked, place, turn, self._journal, by_fallback)
+
+    def _begin(self, position: Position, place: Any, accept: Callable[[Any], None]) -> Any:
+        """A conversation about this question, or about all that its turn may yet ask."""
+        prompt = self._decider.prompt
+        turn = [self.facts(each) for each in prompt.questions(position)]
+        rendered = self._decider.render(turn[0], self._texts, turn)
+        return self._decider.begin(rendered, prompt.form_at(position), place, accept)

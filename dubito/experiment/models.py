@@ -14,11 +14,11 @@ from dubito.game.find import Registry
 from dubito.game.table import Table, step
 from dubito.llm.budget import Budget, Caps
 from dubito.llm.cache import ReplyCache
-from dubito.llm.decide import Decider, DecisionLog, GameServices, Journal, UnusableAnswers
+from dubito.llm.decide import Conversation, Decider, DecisionLog, GameServices, Journal, UnusableAnswers
 from dubito.llm.gate import MakeAttempt, Timing
 from dubito.llm.pipeline import Pipeline, PipelineOptions, preflight
 from dubito.llm.prices import dollars
-from dubito.llm.prompts import Prompt, RenderedPrompt, Sample, load_prompt, longest
+from dubito.llm.prompts import Prompt, Sample, load_prompt, longest
 from dubito.llm.request import Api, Place
 from dubito.llm.settings import faults_of
 from dubito.store.model_log import ModelLog
@@ -79,16 +79,10 @@ class _Listener(Decider):
     heard: list[Sample] = field(default_factory=list)
 
     def decide(
-        self,
-        rendered: RenderedPrompt,
-        place: Place,
-        turn: int,
-        journal: Journal,
-        otherwise: Callable[[], Any],
-        accept: Callable[[Any], None] = lambda answer: None,
+        self, asked: Conversation, place: Place, turn: int, journal: Journal, otherwise: Callable[[], Any]
     ) -> Any:
         """The fallback's answer."""
-        self.heard[:] = longest([*self.heard, (rendered, self.prompt.form(place.node))])
+        self.heard[:] = longest([*self.heard, (asked.rendered, asked.form)])
         return otherwise()
 
 

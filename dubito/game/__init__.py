@@ -181,7 +181,11 @@ class Notebook(Protocol):
 
 
 class Facts(Protocol):
-    """A game's module `facts`: what a prompt may tell of a position, which holds nothing that its seat cannot know."""
+    """A game's module `facts`: what a prompt may tell of a position, which holds nothing that its seat cannot know.
+
+    That of a game with a walk may have `turn(position)`, for prompts that ask all the questions of a turn at once: the
+    position and those of all questions that its turn may yet ask, in order, each after the answers that lead there.
+    """
 
     @property
     def Notebook(self) -> Callable[[int, Any], Notebook]:  # noqa: N802, a class

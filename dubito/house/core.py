@@ -9,6 +9,7 @@ reaches them.
 """
 
 import json
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -190,6 +191,8 @@ RANDOM: Final = "house-random"
 _LEGAL: Final = "legal:"  # the last line of a text that begins so lists what is legal: `legal: draw | skip`
 _SAYINGS: Final = ("Well.", "I see.", "Who knows?", "Trust me.", "Not me.", "Maybe.")
 _Schema = Mapping[str, Any]
+_NODE_LINE: Final = "node: "
+_NODE: Final = re.compile(rf"^{_NODE_LINE}(.*)$", re.MULTILINE)
 
 
 def house_policy(games: Sequence[Game]) -> Policy:
@@ -214,7 +217,16 @@ def _policies(game: Game) -> Mapping[str, HousePolicy]:
 
 
 def opinion(policy: HousePolicy | None, text: str, chance: Random, schema: _Schema | None = None) -> Opinion:
-    """What a model says to the prompt; without a policy, or with one that cannot read the text, it draws lots."""
+    """What a model says to the prompt; without a policy, or with one that cannot read the text, it draws lots.
+
+    A prompt's line `node: C D E` asks these questions at once: each is answered as if it stood there alone.
+    """
+    if nodes := _several(text, schema):
+        each = {node: opinion(policy, _asking(text, node), chance, _of_one(schema, node)) for node in nodes}
+        stated = [one.stated for one in each.values() if one.stated is not None]
+        understood = all(one.understood for one in each.values())
+        answers = {node: one.answer for node, one in each.items()}
+        return Opinion(None, understood, stated[0] if stated else None, answers)
     drawn = by_lot(schema, text, chance)
     if policy is None:
         return drawn
@@ -223,6 +235,21 @@ def opinion(policy: HousePolicy | None, text: str, chance: Random, schema: _Sche
         return Opinion(said["answer"], understood=True, stated=said.get(STATED))
     except (LookupError, ValueError, ArithmeticError):
         return Opinion(drawn.answer, understood=False)
+
+
+def _several(text: str, schema: _Schema | None) -> list[str]:
+    """Of the questions that the last line `node:` names: those that have a field of their own in the reply."""
+    fields, named = (schema or {}).get("properties", {}), _NODE.findall(text)
+    return [node for node in named[-1].split() if node in fields] if named and "answer" not in fields else []
+
+
+def _asking(text: str, node: str) -> str:
+    before, _, behind = text.rpartition(f"\n{_NODE_LINE}")
+    return f"{before}\n{_NODE_LINE}{node}\n{behind.partition(chr(10))[2]}"
+
+
+def _of_one(schema: _Schema | None, node: str) -> _Schema:
+    return {"properties": {"answer": (schema or {})["properties"][node]}}
 
 
 def by_lot(schema: _Schema | None, text: str, chance: Random) -> Opinion:

@@ -13,7 +13,7 @@ Structured outputs: which schemas the providers take, and the smallest JSON that
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import sha256
 from random import Random
@@ -190,13 +190,15 @@ class Opinion:
     answer: Any
     understood: bool  # whether what it needs was found in the prompt
     stated: float | None = None  # a probability; None: it states none
+    answers: Mapping[str, Any] = field(default_factory=dict)  # by field, where several questions are asked at once
 
 
 def answer_text(schema: Mapping[str, Any] | None, opinion: Opinion) -> str:
     """Compact JSON that fits the schema, its properties in the schema's order.
 
-    What is named `answer` is the answer, as are booleans if it is one; a number named as `STATED` is the
-    stated probability, the rest is filler or null. Without a schema it is `{"answer":true}` or `{"answer":false}`.
+    What is named `answer` is the answer, as are booleans if it is one; what is named as one of several answers is that
+    one; a number named as `STATED` is the stated probability, the rest is filler or null. Without a schema it is
+    `{"answer":true}` or `{"answer":false}`.
     """
     whole = _SCHEMA if schema is None else schema
     return json.dumps(_value(whole, opinion, whole.get("$defs", {})), separators=(",", ":"))
@@ -253,7 +255,7 @@ def _value(part: Mapping[str, Any], opinion: Opinion, definitions: Mapping[str, 
             values[STATED] = opinion.stated
         if "answer" in inner and not isinstance(opinion.answer, bool):
             values["answer"] = opinion.answer
-        return values
+        return values | {name: answer for name, answer in opinion.answers.items() if name in inner}
     plain = {"boolean": opinion.answer, "string": _WORDS, "integer": 0, "number": 0, "array": []}
     return plain.get(str(kind))
 

@@ -3,10 +3,13 @@
 Only JSON of the node's kind passes as an answer, nothing beside the fields asked for, never a guess from prose. The
 fields are those of the prompt; what a node `states` beside its answer is recorded, and never decides anything. A
 schema is fixed for its node: whether an answer is legal at a position, the engine says once it is read.
+
+A prompt with `ask: turn` asks all the questions of a turn at once: its reply has a field for each, named as its node.
+There a field that cannot be read spoils no other one.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache, partial
@@ -19,16 +22,17 @@ from dubito.game import STATED, Answer, Bool, Cards, Choice, Node, Shares, Text
 from dubito.llm.request import AttemptFailed, Cause, Reply, TwinKey, read_json, without_twins
 
 Field = Literal["reasoning", "p_bluff", "answer"]
+ANSWER: Final = "answer"  # the field of an answer that stands alone
 Schema = Mapping[str, Any]
 
-_SCHEMAS: Final[Mapping[Field, Schema]] = {
+_SCHEMAS: Final[Mapping[str, Schema]] = {
     "reasoning": {"type": "string"},
     STATED: {"anyOf": [{"type": "number"}, {"type": "null"}]},
 }
-_TYPES: Final[Mapping[Field, Any]] = {"reasoning": str, STATED: Any}
+_TYPES: Final[Mapping[str, Any]] = {"reasoning": str, STATED: Any}
 _NO_JSON: Final = "it is not JSON"
 _ROUNDING: Final = 0.01 + 1e-9  # how far the sum of probabilities may be from 1
-_EXAMPLES: Final[Mapping[Field, str]] = {"reasoning": '"..."', STATED: "0.4"}
+_EXAMPLES: Final[Mapping[str, str]] = {"reasoning": '"..."', STATED: "0.4"}
 _LISTED: Final = 40  # names that an answer's description lists; where there are more, the request says what is legal
 _NAMED: Final = "one of the legal answers, as they are listed"
 _YES_OR_NO: Final = '{"answer": true} or {"answer": false}'
@@ -36,21 +40,40 @@ _YES_OR_NO: Final = '{"answer": true} or {"answer": false}'
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """What a reply has to look like at one node."""
+    """What a reply has to look like."""
 
-    fields: tuple[Field, ...]
-    kind: Answer
+    fields: tuple[str, ...]
+    answers: Mapping[str, Node]  # of the fields: those that are answers, `answer` or one for each node
     schema: Schema
     model: type[BaseModel]
 
     @property
+    def nodes(self) -> tuple[str, ...]:
+        return tuple(node.name for node in self.answers.values())
+
+    def field_of(self, node: str) -> str:
+        """The field that answers this node."""
+        return next(field for field, each in self.answers.items() if each.name == node)
+
+    @property
     def wanted(self) -> str:
         """The reply in an example or two, or with an X and what it is."""
-        if isinstance(self.kind, Bool) and self.fields == ("answer",):
+        if self.fields == (ANSWER,) and isinstance(self.answers[ANSWER].answer, Bool):
             return _YES_OR_NO
-        examples: dict[Field, str] = {**_EXAMPLES, "answer": "true" if isinstance(self.kind, Bool) else "X"}
+        kinds = {field: node.answer for field, node in self.answers.items()}
+        examples = {**_EXAMPLES, **{field: "true" if kind == Bool() else "X" for field, kind in kinds.items()}}
         shape = "{" + ", ".join(f'"{field}": {examples[field]}' for field in self.fields) + "}"
-        return shape if isinstance(self.kind, Bool) else f"{shape}, X being {kind_in_words(self.kind)}"
+        others = {field: kind for field, kind in kinds.items() if kind != Bool()}
+        if not others:
+            return shape
+        if ANSWER in others:
+            return f"{shape}, X being {kind_in_words(others[ANSWER])}"
+        return f"{shape}, X being at " + "; at ".join(f"{field} {kind_in_words(others[field])}" for field in others)
+
+    def of_nodes(self, nodes: Collection[str]) -> "Form":
+        """The same of a turn, for these of its nodes alone."""
+        fields = tuple(field for field in self.fields if field not in self.answers)
+        return form_of_turn(fields, tuple(node for node in self.answers.values() if node.name in nodes))
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,17 +87,29 @@ class ModelAnswer:
 
 @lru_cache(maxsize=64)
 def form_of(fields: tuple[Field, ...], node: Node) -> Form:
-    asked = tuple(field for field in fields if field != STATED or node.states == STATED)
-    schemas = {**_SCHEMAS, "answer": answer_schema(node.answer)}
+    """That of a reply to one question."""
+    return _form(tuple(field for field in fields if field != STATED or node.states == STATED), {ANSWER: node})
+
+
+@lru_cache(maxsize=256)
+def form_of_turn(fields: tuple[str, ...], nodes: tuple[Node, ...]) -> Form:
+    """That of a reply to these questions, in place of the field `answer` if there is one among the others."""
+    stated = any(node.states == STATED for node in nodes)
+    beside = tuple(field for field in fields if field != ANSWER and (field != STATED or stated))
+    return _form((*beside, *(node.name for node in nodes)), {node.name: node for node in nodes})
+
+
+def _form(fields: tuple[str, ...], answers: Mapping[str, Node]) -> Form:
+    schemas = {**_SCHEMAS, **{field: answer_schema(node.answer) for field, node in answers.items()}}
     schema = {
         "additionalProperties": False,
-        "properties": {field: schemas[field] for field in asked},
-        "required": list(asked),
+        "properties": {field: schemas[field] for field in fields},
+        "required": list(fields),
         "type": "object",
     }
-    known = {**_TYPES, "answer": _type_of(node.answer)}
-    types: dict[str, Any] = {field: (known[field], ...) for field in asked}
-    return Form(asked, node.answer, schema, create_model("Answer", __base__=Checked, **types))
+    known = {**_TYPES, **{field: _type_of(node.answer) for field, node in answers.items()}}
+    types: dict[str, Any] = {field: (known[field], ...) for field in fields}
+    return Form(fields, answers, schema, create_model("Answer", __base__=Checked, **types))
 
 
 REASKS: Final[dict[Cause, str]] = {
@@ -99,8 +134,21 @@ def re_ask(failure: AttemptFailed, form: Form) -> str | None:
     return text and text.format(detail=failure.detail, wanted=form.wanted)
 
 
+@dataclass(frozen=True, slots=True)
+class ReadAnswers:
+    """What a reply answers."""
+
+    given: Mapping[str, ModelAnswer]  # by node
+    unread: AttemptFailed | None = None  # why the other nodes of its form have none
+
+
 def read_answer(reply: Reply, form: Form) -> ModelAnswer:
-    """The answer in a reply; raises AttemptFailed with its cause."""
+    """The answer to the only question of a form; raises AttemptFailed with its cause."""
+    return read_answers(reply, form).given[form.nodes[0]]
+
+
+def read_answers(reply: Reply, form: Form) -> ReadAnswers:
+    """The answers in a reply; raises AttemptFailed with its cause where there is none."""
     if reply.finish == "refusal":
         raise AttemptFailed("refused", "the model or a filter declined", reply.text)
     if reply.finish == "length":
@@ -110,15 +158,32 @@ def read_answer(reply: Reply, form: Form) -> ModelAnswer:
         raise AttemptFailed("malformed", "it holds no text", reply.text)
     try:
         _DECODER.decode(text)  # refuses twin keys, NaN and Infinity before pydantic reads it
-        said = form.model.model_validate_json(text).__dict__
-        return ModelAnswer(said["answer"], *_probability(said.get(STATED)))
+        return ReadAnswers(_given(form.model.model_validate_json(text).__dict__, form))
     except TwinKey as error:
         detail = str(error)
     except ValidationError as error:
         detail = _detail(dict(error.errors()[0]), form)
+        spoilt = {str(each["loc"][0]) if each["loc"] else "" for each in error.errors()}
+        if spoilt < form.answers.keys():
+            return _others(text, form, spoilt, AttemptFailed("malformed", detail, text))
     except (ValueError, RecursionError):
         detail = _unreadable(text)
     raise AttemptFailed("malformed", detail, text)
+
+
+def _given(said: Mapping[str, Any], form: Form) -> dict[str, ModelAnswer]:
+    found = {}
+    for field, node in form.answers.items():
+        stated = _probability(said.get(STATED)) if node.states == STATED else (None, False)
+        found[node.name] = ModelAnswer(said[field], *stated)
+    return found
+
+
+def _others(text: str, form: Form, spoilt: Collection[str], unread: AttemptFailed) -> ReadAnswers:
+    """The answers of a turn in the other fields than those that are spoilt."""
+    rest = form.of_nodes([node.name for field, node in form.answers.items() if field not in spoilt])
+    said = {field: value for field, value in json.loads(text).items() if field in rest.fields}
+    return ReadAnswers(_given(rest.model.model_validate_json(json.dumps(said)).__dict__, rest), unread)
 
 
 def reasoning_of(reply: str) -> str:
@@ -128,26 +193,28 @@ def reasoning_of(reply: str) -> str:
     return reasons if isinstance(reasons, str) else ""
 
 
-def answer_format(fields: Sequence[Field], nodes: Sequence[Node]) -> str:
-    """What a prompt says of the reply."""
+def answer_format(fields: Sequence[Field], nodes: Sequence[Node], *, turn: bool = False) -> str:
+    """What a prompt says of the reply: to one question, or to all of a turn."""
     kinds = {node.answer: None for node in nodes}
     words = "; ".join(f"at {_where(kind, nodes)} {kind_in_words(kind)}" for kind in kinds)
     if len(kinds) == 1:
         words = kind_in_words(nodes[0].answer)
-    if tuple(fields) != ("answer",):
+    if turn and tuple(fields) == (ANSWER,):
+        return f"Reply with a JSON object and nothing else. It has a field for each question, named as it is, {words}."
+    if tuple(fields) != (ANSWER,):
         stated = [node for node in nodes if node.states == STATED]
-        names = ", ".join(node.name for node in stated)
+        names, one = ", ".join(node.name for node in stated), stated[0].stating if stated else ""
+        where = f"only where {names} is asked" if turn else f"at question {names} only"
         meanings = {
             "reasoning": '"reasoning", what decides it, in one to three sentences',
-            STATED: f'"{STATED}", at question {names} only: how probable it is that '
-            f"{stated[0].stating if stated else ''}, from 0 to 1, or null",
-            "answer": f'"answer", {words}',
+            STATED: f'"{STATED}", {where}: how probable it is that {one}, from 0 to 1, or null',
+            ANSWER: f"then one for each question, named as it is, {words}" if turn else f'"{ANSWER}", {words}',
         }
         listed = "; ".join(meanings[field] for field in fields)
         return f"Reply with a JSON object and nothing else. Its fields, in this order: {listed}."
     if list(kinds) == [Bool()]:
         return f"Reply with a JSON object {_YES_OR_NO}, and nothing else."
-    return f'Reply with a JSON object {{"answer": X}} and nothing else. X is {words}.'
+    return f'Reply with a JSON object {{"{ANSWER}": X}} and nothing else. X is {words}.'
 
 
 def _where(kind: Answer, nodes: Sequence[Node]) -> str:
@@ -257,11 +324,12 @@ def _unreadable(text: str) -> str:
 
 def _detail(error: dict[str, Any], form: Form) -> str:
     where = error["loc"][0] if error["loc"] else ""
-    if where == "answer" and error["type"] not in ("missing", "string_unicode"):
-        if form.kind == Bool():
-            return "`answer` is neither true nor false (without quotes)"
-        quotes = "" if isinstance(form.kind, Choice | Shares | Text) else " (without quotes)"
-        return f"`answer` is not {kind_in_words(form.kind)}{quotes}"
+    if where in form.answers and error["type"] not in ("missing", "string_unicode"):
+        kind = form.answers[where].answer
+        if kind == Bool():
+            return f"`{where}` is neither true nor false (without quotes)"
+        quotes = "" if isinstance(kind, Choice | Shares | Text) else " (without quotes)"
+        return f"`{where}` is not {kind_in_words(kind)}{quotes}"
     match error["type"]:
         case "json_invalid" | "string_unicode":
             return _NO_JSON

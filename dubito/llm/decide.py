@@ -1,9 +1,11 @@
 """A decision: ask, re-ask as the cause suggests, and say what came of it.
 
-Nothing is played without a recorded outcome: `model`, `model_after_reask`, or `fallback:<cause>`."""
+Nothing is played without a recorded outcome: `model`, `model_after_reask`, or `fallback:<cause>`. Where a prompt asks
+all the questions of a turn at once, one conversation answers several decisions: its attempts are kept under the first.
+"""
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from hashlib import sha256
@@ -12,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from dubito.errors import IllegalOutput, RunStopped, UsageError, one_line
 from dubito.game import FALLBACK_OUTCOME, STATED, Player, Seating, Text
-from dubito.llm.answers import Form, ModelAnswer, re_ask, read_answer
+from dubito.llm.answers import Form, ModelAnswer, re_ask, read_answers
 from dubito.llm.protocols import Exchange, build_request
 from dubito.llm.request import AccountFault, Ask, AttemptFailed, Cause, Place, Reply, canonical, digest_of, draw_of
 from dubito.llm.settings import ModelSettings
@@ -124,10 +126,12 @@ class Decider:
     counted: Callable[[str], None]  # told each outcome, for the progress line
     unusable: UnusableAnswers = field(default_factory=UnusableAnswers)
 
-    def render(self, facts: Mapping[str, Any], before: "SeatTexts | None" = None) -> "RenderedPrompt":
+    def render(
+        self, facts: Mapping[str, Any], before: "SeatTexts | None" = None, turn: Sequence[Mapping[str, Any]] = ()
+    ) -> "RenderedPrompt":
         """The prompt for these facts; raises RunStopped where a template fails on a position it meets first here."""
         try:
-            return self.prompt.fill(facts, before)
+            return self.prompt.fill(facts, before, turn)
         except UsageError as error:
             raise RunStopped(f"the prompt of {one_line(self.name)} failed under way: {error}") from None
 
@@ -135,58 +139,130 @@ class Decider:
         """Where a decision of this player is taken, numbered from 0 in its game; no attempt was made yet."""
         return Place(self.name, seating.game, seating.deal, seating.id, decision, 0, node)
 
-    def decide(
+    def begin(
         self,
         rendered: "RenderedPrompt",
+        form: Form,
         place: Place,
-        turn: int,
-        journal: Journal,
-        otherwise: Callable[[], Any],
         accept: Callable[[Any], None] = lambda answer: None,
-    ) -> Any:
-        """Take a decision: ask the model, else the fallback; record it in journal and log, and return the answer.
+    ) -> "Conversation":
+        """A conversation with the model, in which nothing was asked yet; its attempts are kept under this place.
 
-        `otherwise` gives the fallback's answer, `accept` raises IllegalOutput for one of the model's.
+        `accept` raises IllegalOutput for an answer of the model's, where there is one question alone.
         """
-        digests: list[list[str | None]] = []
-        form = self.prompt.form(place.node)
-        answered, outcome = self._model(rendered, form, place, digests, accept)
-        if answered is None:
-            answered = ModelAnswer(otherwise())
+
+        def ask(asked: Ask) -> Reply:
+            self.unusable.check()
+            return self.ask(asked)
+
+        def draw(here: Place) -> str:
+            return draw_of(self.seed, here, self.settings.sample)
+
+        return Conversation(rendered, form, self.settings, place, draw, ask, accept, self.unusable.failed)
+
+    def decide(
+        self, asked: "Conversation", place: Place, turn: int, journal: Journal, otherwise: Callable[[], Any]
+    ) -> Any:
+        """Take the decision at the place's node: the model's, else the fallback's; record it in journal and log, and
+        return the answer.
+
+        `otherwise` gives the fallback's answer.
+        """
+        known = len(asked.digests)
+        try:
+            answered, outcome = asked.answer(place.node), "model_after_reask" if asked.again(place.node) else "model"
+            self.unusable.answered()
+        except AttemptFailed as failure:
+            answered, outcome = ModelAnswer(otherwise()), f"{FALLBACK_OUTCOME}{failure.cause}"
             journal.touched.add(place.seat)
         answer, stated, impossible = answered.answer, answered.stated, answered.impossible
+        digests = asked.digests[known:]
         journal.decisions.append([place.seat, place.decision, place.node, answer, outcome, digests])
-        if STATED in form.fields and not outcome.startswith(FALLBACK_OUTCOME):
+        if asked.states(place.node) and not outcome.startswith(FALLBACK_OUTCOME):
             journal.stated.append(StatedProbability(place.seat, place.decision, stated, impossible))
         taken = (place.game, place.seat, place.decision, turn, place.node, answer, outcome, stated)
         self.log.decision(Decision(*taken))
         self.counted(outcome)
         return answer
 
-    def _model(
+
+class Conversation:
+    """A model asked the questions of one request, and again as the cause suggests: only what it has not answered."""
+
+    def __init__(
         self,
         rendered: "RenderedPrompt",
         form: Form,
+        settings: ModelSettings,
         place: Place,
-        digests: list[list[str | None]],
-        accept: Callable[[Any], None],
-    ) -> tuple[ModelAnswer | None, str]:
-        def ask(asked: Ask) -> Reply:
-            self.unusable.check()
-            digests.append([asked.request.digest, None])
-            reply = self.ask(asked)
-            digests[-1][1] = reply.digest
-            return reply
+        draw: Callable[[Place], str],
+        ask: "MakeAttempt",
+        accept: Callable[[Any], None] = lambda answer: None,
+        failed: Callable[[Cause], None] = lambda cause: None,
+    ) -> None:
+        """`failed` is told the cause of each attempt that came to nothing, and was not on the tape."""
+        self.rendered, self.form = rendered, form
+        self._settings, self._place, self._draw, self._ask = settings, place, draw, ask
+        self._accept, self._failed = accept, failed
+        self._user, self._again = self.rendered.user, list[tuple[str, str]]()
+        self._given = dict[str, tuple[ModelAnswer, int]]()  # by node, with the attempt that gave it
+        self._unread: AttemptFailed | None = None  # why the others have no answer yet
+        self._ended = False  # nothing more is asked
+        self.digests: list[list[str | None]] = []  # of each attempt: the request's, and the reply's if there was one
 
-        def draw(here: Place) -> str:
-            return draw_of(self.seed, here, self.settings.sample)
+    def states(self, node: str) -> bool:
+        """Whether a probability is stated beside the answer to this question."""
+        return STATED in self.form.fields and self.form.answers[self.form.field_of(node)].states == STATED
 
+    def again(self, node: str) -> bool:
+        """Whether the answer to this question came of a re-ask."""
+        return self._given[node][1] > 0
+
+    def answer(self, node: str) -> ModelAnswer:
+        """The answer to this question; raises AttemptFailed if none came of it."""
+        while node not in self._given:
+            if self._ended:
+                assert self._unread is not None
+                raise self._unread
+            self._attempt()
+        return self._given[node][0]
+
+    @property
+    def _open(self) -> Form:
+        """The form of what has no answer yet."""
+        left = [node for node in self.form.nodes if node not in self._given]
+        return self.form if len(left) == len(self.form.nodes) else self.form.of_nodes(left)
+
+    def _attempt(self) -> None:
+        number, form, rendered = len(self.digests), self._open, self.rendered
+        here = replace(self._place, attempt=number) if number else self._place
+        exchange = Exchange(rendered.system, self._user, form.schema, tuple(self._again), rendered.history)
+        request = build_request(self._settings, exchange, _cache_key(rendered.system))
+        self.digests.append([request.digest, None])
+        reply: Reply | None = None
         try:
-            answered = put_question(rendered, form, self.settings, place, draw, ask, accept, self.unusable.failed)
-        except AttemptFailed as failure:
-            return None, f"{FALLBACK_OUTCOME}{failure.cause}"
-        self.unusable.answered()
-        return answered, "model_after_reask" if len(digests) > 1 else "model"
+            reply = self._ask(Ask(request, self._draw(here), here))
+            self.digests[-1][1] = reply.digest
+            read = read_answers(reply, form)
+            _refuse_illegal(read.given, form, self._accept, reply)
+            self._given |= {node: (answered, number) for node, answered in read.given.items()}
+            self._unread = read.unread
+        except AttemptFailed as error:
+            if (reply or error).origin != "tape":
+                self._failed(error.cause)
+            self._unread = error
+        if self._unread is not None:
+            self._ask_again(self._unread)
+
+    def _ask_again(self, failure: AttemptFailed) -> None:
+        """Find the words of the next attempt; there is none where it would not help, or has been made too often."""
+        asked = re_ask(failure, self._open)
+        if asked is None or len(self.digests) > self._settings.reasks:
+            self._ended = True
+        elif failure.cause == "refused":  # a model that declined once keeps declining: start anew
+            self._user, self._again = f"{self.rendered.user}\n\n{asked}", []
+        else:
+            self._again.append(((failure.text or "").strip()[-_SAID:] or "(nothing)", asked))
 
 
 def put_question(
@@ -197,34 +273,11 @@ def put_question(
     draw: Callable[[Place], str],
     ask: "MakeAttempt",
     accept: Callable[[Any], None] = lambda answer: None,
-    failed: Callable[[Cause], None] = lambda cause: None,
 ) -> ModelAnswer:
-    """Put a question to a model, and again as the cause suggests; raises AttemptFailed if no answer came of it.
-
-    `failed` is told the cause of each attempt that came to nothing, and was not on the tape.
-    """
-    user, again = rendered.user, list[tuple[str, str]]()
-    for attempt in range(settings.reasks + 1):
-        here = replace(place, attempt=attempt) if attempt else place
-        exchange = Exchange(rendered.system, user, form.schema, tuple(again), rendered.history)
-        request = build_request(settings, exchange, _cache_key(rendered.system))
-        reply: Reply | None = None
-        try:
-            reply = ask(Ask(request, draw(here), here))
-            answered = read_answer(reply, form)
-            _refuse_illegal(answered, form, accept, reply)
-            return answered
-        except AttemptFailed as error:
-            if (reply or error).origin != "tape":
-                failed(error.cause)
-            failure, asked = error, re_ask(error, form)
-            if asked is None:
-                break
-            if error.cause == "refused":  # a model that declined once keeps declining: start anew
-                user, again = f"{rendered.user}\n\n{asked}", []
-            else:
-                again.append(((error.text or "").strip()[-_SAID:] or "(nothing)", asked))
-    raise failure
+    """Put a request's questions to a model until all are answered; the first one's answer. Raises AttemptFailed."""
+    asked = Conversation(rendered, form, settings, place, draw, ask, accept)
+    first, *_ = [asked.answer(node) for node in form.nodes]
+    return first
 
 
 @lru_cache(maxsize=64)
@@ -232,12 +285,15 @@ def _cache_key(system: str) -> str:
     return f"dubito-{digest_of(system)[:16]}"
 
 
-def _refuse_illegal(answered: ModelAnswer, form: Form, accept: Callable[[Any], None], reply: Reply) -> None:
-    """Raise AttemptFailed with the sentence where the rules refuse the answer, or it cannot be said."""
+def _refuse_illegal(given: Mapping[str, ModelAnswer], form: Form, accept: Callable[[Any], None], reply: Reply) -> None:
+    """Raise AttemptFailed with the sentence where the rules refuse an answer, or it cannot be said."""
     try:
-        if isinstance(form.kind, Text) and (why := form.kind.why_not(answered.answer)):
-            raise IllegalOutput(why)
-        accept(answered.answer)
+        for node in form.answers.values():
+            if node.name in given:
+                answer = given[node.name].answer
+                if isinstance(node.answer, Text) and (why := node.answer.why_not(answer)):
+                    raise IllegalOutput(why)
+                accept(answer)
     except IllegalOutput as error:
         raise AttemptFailed("illegal", str(error).rstrip("."), reply.text) from None
 

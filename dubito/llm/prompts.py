@@ -2,7 +2,8 @@
 
 A folder has `prompt.yaml` (title, answer fields), `system.jinja`, `user.jinja`, perhaps `history.jinja`, and what
 these include: files of its own, of the folders beside it, and of the project's prompts (`shared/facts.jinja`). A
-template gets exactly the keys of the game's `facts()`, and `answer_format`. All of it is read and tried once, when it
+template gets exactly the keys of the game's `facts()`, and `answer_format`; one that asks all the questions of a turn
+at once (`ask: turn`) gets `turn` too, the facts of each question. All of it is read and tried once, when it
 is loaded; a template can reach nothing else. Dubito's prompts lie in `prompts`, another game's in `prompts/GAME`, those
 that an installed game brings in `prompts` of its package.
 
@@ -16,7 +17,7 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from jinja2.meta import find_undeclared_variables
 from pydantic import Field, ValidationError, field_validator
@@ -41,6 +42,7 @@ from dubito.llm.templates import (
 
 OWN_PROMPTS: Final = Path(dubito.__file__).resolve().parent.parent / "prompts"
 _ANSWER_FORMAT: Final = "answer_format"  # beside the facts: what the reply has to look like
+_TURN: Final = "turn"  # beside the facts: those of each question of the turn
 _LOADED: Final[dict[Path, "Prompt"]] = {}  # what this process has loaded, by folder
 
 
@@ -65,13 +67,14 @@ Sample = tuple[RenderedPrompt, answers.Form]  # a question, and the form of its 
 
 
 def longest(questions: Iterable[Sample]) -> list[Sample]:
-    """Of the questions of each form the longest."""
+    """Of the questions of each form the longest; a form that asks only some of what another asks says nothing more."""
     found = dict[str, Sample]()
     for rendered, form in questions:
         known = found.get(key := str(form.schema))
         if known is None or len(str(rendered)) >= len(str(known[0])):
             found[key] = rendered, form
-    return list(found.values())
+    asked = [form.answers.keys() for _, form in found.values()]
+    return [sample for sample in found.values() if not any(sample[1].answers.keys() < other for other in asked)]
 
 
 @dataclass(slots=True)
@@ -104,6 +107,7 @@ class Description(Checked):
     """What `prompt.yaml` says."""
 
     title: str = Field(min_length=1)
+    ask: Literal["node", "turn"] = "node"  # in one request: one question, or all of a turn
     answer: list[answers.Field] = Field(min_length=1)  # fields of the reply, in this order
 
     @field_validator("answer")
@@ -130,7 +134,7 @@ class Prompt:
             raise UsageError(f"{one_line(str(folder))}: the run has not kept all files of this prompt: it is damaged")
         described = sources[DESCRIPTION] if sources else read_described(folder)
         self.description = _description(folder / DESCRIPTION, described)
-        self._check_stated()
+        self._check_description()
         files = TemplateFiles(folder, sources, _shared(self.game))
         environment = new_environment(files)
         system, user = (files.reachable(environment, template) for template in TEMPLATES)
@@ -140,7 +144,8 @@ class Prompt:
         self.digest = _digest(self.sources)
         self._forms = {node.name: answers.form_of(self.fields, node) for node in self.game.nodes}
         examples = [self._facts.example_position(node.name) for node in self.game.nodes]
-        self.variables = (*self._facts.facts(examples[0]), _ANSWER_FORMAT)
+        beside = (_ANSWER_FORMAT, _TURN) if self.asks_turn else (_ANSWER_FORMAT,)
+        self.variables = (*self._facts.facts(examples[0]), *beside)
         self._steady = self._facts.steady_facts() | {_ANSWER_FORMAT}
         check_names(files, trees, {*self.variables, *environment.globals})
         check_names(files, history, {*self._steady, "history", "first", *environment.globals})
@@ -148,14 +153,17 @@ class Prompt:
         self._history = environment.get_template(HISTORY) if history else None
         told = {name for tree in system.values() for name in find_undeclared_variables(tree)}
         self._system_is_steady = told <= self._steady
-        self._answer_format = answers.answer_format(self.fields, self.game.nodes)
+        self._answer_format = answers.answer_format(self.fields, self.game.nodes, turn=self.asks_turn)
         self._system, self._user = map(environment.get_template, TEMPLATES)
-        self._examples = {
-            node.name: self.render(example) for node, example in zip(self.game.nodes, examples, strict=True)
-        }
+        self._examples = [(self.render(example), self.form_at(example)) for example in examples]
 
-    def _check_stated(self) -> None:
-        """Refuse a field that no node of the game states."""
+    def _check_description(self) -> None:
+        """Refuse a field that no node of the game states, and to ask a turn where one question is all of it."""
+        if self.asks_turn and not hasattr(self._facts, "turn"):
+            raise UsageError(
+                f"{self.folder / DESCRIPTION}: ask: turn: a move of {self.game.name} is one question, as far as its "
+                "facts say, which have no `turn`: remove it"
+            )
         if STATED in self.fields and all(node.states != STATED for node in self.game.nodes):
             raise UsageError(
                 f"{self.folder / DESCRIPTION}: answer: {self.game.name} has nothing to state as {STATED}: remove it"
@@ -180,23 +188,47 @@ class Prompt:
     def fields(self) -> tuple[answers.Field, ...]:
         return tuple(self.description.answer)
 
+    @property
+    def asks_turn(self) -> bool:
+        """Whether a request holds all the questions of a turn."""
+        return self.description.ask == "turn"
+
     def form(self, node: str) -> answers.Form:
+        """Of a reply to this question alone."""
         return self._forms[node]
+
+    def form_at(self, position: Position) -> answers.Form:
+        """Of the reply to what is asked at this position."""
+        if not self.asks_turn:
+            return self._forms[position.node]
+        nodes = dict.fromkeys(each.node for each in self.questions(position))
+        return answers.form_of_turn(self.fields, tuple(map(self.game.node, nodes)))
+
+    def questions(self, position: Position) -> Sequence[Position]:
+        """The positions of what one request asks there: that one, or of all the questions that its turn may yet ask."""
+        facts: Any = self._facts
+        return facts.turn(position) if self.asks_turn else [position]
 
     @property
     def samples(self) -> list[Sample]:
         """The longest question of the game's example positions for each form of an answer."""
-        return longest((rendered, self._forms[node]) for node, rendered in self._examples.items())
+        return longest(self._examples)
 
     def render(self, position: Position) -> RenderedPrompt:
-        return self.fill(self._facts.facts(position))
+        first, *others = map(self._facts.facts, self.questions(position))
+        return self.fill(first, turn=[first, *others])
 
-    def fill(self, values: Mapping[str, Any], before: SeatTexts | None = None) -> RenderedPrompt:
-        """The texts for these facts, which have the keys of `facts()`.
+    def fill(
+        self, values: Mapping[str, Any], before: SeatTexts | None = None, turn: Sequence[Mapping[str, Any]] = ()
+    ) -> RenderedPrompt:
+        """The texts for these facts, which have the keys of `facts()`; `turn`, those of each question of the turn, is
+        for a prompt that asks them all.
 
         `before` is what the same seat was sent in the same game; these texts are added to it.
         """
         values = {**values, _ANSWER_FORMAT: self._answer_format}
+        if self.asks_turn:
+            values[_TURN] = [*turn]
         steady = {name: value for name, value in values.items() if name in self._steady}
         texts = before or SeatTexts()
         texts.begin(steady)

@@ -211,7 +211,7 @@ class ModelDecisions:
 
         `under_way` is the turn of those for a move that is not told.
         """
-        attempts, moves = self._log.attempts(game), _own_moves(told["turns"])
+        attempts, moves, under = self._log.attempts(game), _own_moves(told["turns"]), self._log.asked_under(game)
         decisions = []
         for one in self._log.decisions(game).values():
             if one.seat not in range(len(told["names"])):
@@ -233,6 +233,8 @@ class ModelDecisions:
                     "attempts": [self._attempt(each, texts) for each in attempts[one.seat, one.number]],
                 }
             )
+            if (first := under[one.seat, one.number]) != one.number:  # they stand there
+                decisions[-1]["asked_with"] = f"{game}.{one.seat}.{first}"
         _name(decisions)
         return sorted(decisions, key=lambda decision: int(decision["turn"]))
 

@@ -156,9 +156,8 @@ _LONGEST: Final = 64 << 20  # bytes of a text; a reply has at most an eighth of 
 _DIGITS: Final = 15  # of a number that SQLite can hold
 _SAMPLE: Final = 1000  # replies that tell what a player's calls usually take
 _BEYOND: Final = "beyond"  # the kind of a try that was received, and used more than was reserved for it
-OF_PLAYER: Final = (  # the decisions of a player
-    "FROM decisions d JOIN (SELECT DISTINCT game, seat, decision FROM attempts WHERE player = ?) "
-    "USING (game, seat, decision)"
+OF_PLAYER: Final = (  # the decisions of a player: of those that one request asked, only the first has attempts
+    "FROM decisions d JOIN (SELECT DISTINCT game, seat FROM attempts WHERE player = ?) USING (game, seat)"
 )
 PlaceKey = tuple[int, ...]  # game, seat, decision; then the attempt; then the try
 
@@ -302,6 +301,18 @@ class ModelLog:
         for row in rows:
             found[row[:2]].append(StoredAttempt(*row))
         return found
+
+    def asked_under(self, game: int) -> dict[tuple[int, int], int]:
+        """By seat and number of a game's decisions: the number of the one under which the attempts stand that were
+        made for it. It is its own, or of several that one request asked the first one's."""
+        asked = {place for place, attempts in self.attempts(game).items() if attempts}
+        under: dict[tuple[int, int], int] = {}
+        for seat, number in self.decisions(game):
+            if (seat, number) in asked or (seat, number - 1) not in under:
+                under[seat, number] = number
+            else:
+                under[seat, number] = under[seat, number - 1]
+        return under
 
     def keep_prompt(self, digest: str, sources: Mapping[str, str]) -> None:
         """Keep the files of a prompt: what was asked can then be rendered again without them."""
@@ -461,7 +472,12 @@ class ModelLog:
         parts = what.split(".")
         query, values = "request GLOB ?", tuple[object, ...]((f"{what}*",))
         if len(parts) in (3, 4) and all(part.isdecimal() and len(part) <= _DIGITS for part in parts):
-            query, values = "(game, seat, decision, attempt) = (?, ?, ?, ?)", (*map(int, parts), 0)[:4]
+            query = (
+                "(game, seat, attempt, decision) = (?1, ?2, ?4, coalesce((SELECT max(a.decision) FROM attempts a "
+                "JOIN decisions d ON (d.game, d.seat, d.decision) = (?1, ?2, ?3) "
+                "WHERE (a.game, a.seat) = (?1, ?2) AND a.decision <= ?3), ?3))"
+            )
+            values = (*map(int, parts), 0)[:4]
         elif len(what) < _PREFIX or not what.isalnum():
             return None
         rows = self._db.read(f"SELECT DISTINCT request, server, draw FROM attempts WHERE {query}", values)  # noqa: S608, a text of ours
@@ -474,7 +490,7 @@ class ModelLog:
         """By player: how often the answer at these nodes was yes, in the games before this one."""
         query = (
             "SELECT a.player, sum(d.answer = 1) FROM decisions d "
-            "JOIN (SELECT DISTINCT player, game, seat, decision FROM attempts) a USING (game, seat, decision) "
+            "JOIN (SELECT DISTINCT player, game, seat FROM attempts) a USING (game, seat) "
             "WHERE d.node IN (SELECT value FROM json_each(?)) AND d.game < ? GROUP BY 1"
         )
         return dict(self._db.read(query, (json.dumps([*nodes]), before)))

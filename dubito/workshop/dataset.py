@@ -51,7 +51,7 @@ DECISIONS: Final = {
     "outcome": ("string", "model, model_after_reask, or fallback:CAUSE, where a hand-written bot answered"),
     "p_bluff": ("float64", "the probability of a bluff that the model stated, if it did"),
     "truth": ("string", "JSON: what the engine knew, hidden from the seat"),
-    "attempts": ("int64", "how often it was asked"),
+    "attempts": ("int64", "how often it was asked; 0 where a question before it was asked in the same request"),
     "tokens_input, tokens_cached, tokens_output": ("int64", "over its attempts"),
     "usd": ("float64", "what they cost in dollars; 0 from the cache, null where no price is known"),
 }
@@ -246,13 +246,16 @@ def _decision_row(
 
 
 def _decisions(log: ModelLog, game: int) -> Iterator[_Row]:
-    """What models decided in a game, and what it took; of several attempts the last one's request and reply."""
-    asked = log.attempts(game)
+    """What models decided in a game, and what it took; of several attempts the last one's request and reply.
+
+    Where one request asked several questions, what it took stands with the first of them.
+    """
+    asked, under = log.attempts(game), log.asked_under(game)
     for place, one in log.decisions(game).items():
-        attempts = asked[place]
-        if not attempts:
+        attempts, made = asked[place], asked[one.seat, under[place]]
+        if not made:
             raise UsageError(f"{log.folder} is damaged: nobody was asked for a decision of game {game}")
-        last, priced = attempts[-1], all(attempt.priced for attempt in attempts)
+        last, priced = made[-1], all(attempt.priced for attempt in made)
         yield {
             "game": game,
             "seat": one.seat,

@@ -201,23 +201,27 @@ def facts_left_out(prompt: Prompt, node: str, positions: Iterable[Position]) -> 
 
     The game says which are important; if it does not, none is.
     """
-    some = [prompt.game.facts.facts(position) for position in positions if position.node == node]
+    facts = prompt.game.facts.facts
+    some = [[*map(facts, prompt.questions(position))] for position in positions if position.node == node]
     important: Mapping[str, Sequence[Sequence[str]]] = part(prompt.game, "IMPORTANT", {})
     return [
         group[0]
         for group in important.get(node, ())
-        if not any(_depends(prompt, values, fact) for fact in group for values in some)
+        if not any(_depends(prompt, turn, fact) for fact in group for turn in some)
     ]
 
 
-def _depends(prompt: Prompt, values: Mapping[str, Any], fact: str) -> bool:
+def _depends(prompt: Prompt, turn: Sequence[Mapping[str, Any]], fact: str) -> bool:
     name, _, inner = fact.partition(".")
-    if inner:
-        changed: Any = [player | {inner: another(player[inner])} for player in values[name]]
-    else:
-        changed = another(values[name])
+
+    def changed(values: Mapping[str, Any]) -> dict[str, Any]:
+        told = values[name]
+        other = [player | {inner: another(player[inner])} for player in told] if inner else another(told)
+        return {**values, name: other}
+
+    others = [*map(changed, turn)]
     try:
-        return prompt.fill({**values, name: changed}) != prompt.fill(values)
+        return prompt.fill(others[0], turn=others) != prompt.fill(turn[0], turn=turn)
     except UsageError:  # it does look at it
         return True
 

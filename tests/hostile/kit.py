@@ -89,7 +89,8 @@ class Desk:
             fell_back.append(True)
             return False
 
-        answer = player.decide(prompt.render(example_position(node)), place, 1, Journal(), otherwise)
+        asked = player.begin(prompt.render(example_position(node)), prompt.form(node), place)
+        answer = player.decide(asked, place, 1, Journal(), otherwise)
         return self._decided(decision, None if fell_back else answer)
 
     def _decided(self, decision: int, answer: bool | None) -> Decided:

@@ -49,9 +49,9 @@ def _play(model: str, prompt: str, chance: Random, schema: Mapping[str, Any] | N
 _HOUSE: Final = house_policy([GAME])
 
 
-def opinion(model: str, prompt: str, chance: Random) -> Opinion:
-    """What a model of the house's for Dubito says, where no schema came with the prompt."""
-    return _HOUSE.answer(model, prompt, chance, None)
+def opinion(model: str, prompt: str, chance: Random, schema: Mapping[str, Any] | None = None) -> Opinion:
+    """What a model of the house's for Dubito says, usually where no schema came with the prompt."""
+    return _HOUSE.answer(model, prompt, chance, schema)
 
 
 POLICY: Final = Policy(("house-random", "house-honest"), _play)

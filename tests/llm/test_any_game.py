@@ -336,7 +336,7 @@ def refused(name: str, home: Path, game: Any = GAME) -> str:
 
 def test_prompts_lie_in_a_folder_of_their_game(tmp_path: Path) -> None:
     assert prompt_names(HOME, GAME) == ["plain"]
-    assert prompt_names(HOME) == ["plain", "reasoned"]
+    assert prompt_names(HOME) == ["plain", "plan", "plan-reasoned", "reasoned"]
     assert refused("plian", HOME) == "no prompt of guess is named 'plian': did you mean 'plain'?"
     elsewhere = (
         "no prompt of guess is named 'reasoned' (there is one of bs and of defuse and of dubito and of openspiel): "

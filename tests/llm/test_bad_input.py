@@ -114,7 +114,7 @@ def test_an_unknown_model(shell: Shell, bot: str) -> None:
 
 
 def test_an_unknown_prompt(shell: Shell) -> None:
-    refused(shell, "no prompt is named 'plian': did you mean 'plain'?", prompt="plian")
+    refused(shell, "no prompt is named 'reasond': did you mean 'reasoned'?", prompt="reasond")
     refused(shell, "there is no folder", "nowhere: give the path of a prompt's folder", prompt="./nowhere")
 
 

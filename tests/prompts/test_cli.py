@@ -21,8 +21,8 @@ def test_list_names_every_prompt_with_title_and_digest(shell: Shell) -> None:
     said = shell("prompts", "list")
     assert said.code == 0
     title, _, *lines = said.out.splitlines()
-    assert title == "2 prompts"
-    assert [line.split()[0] for line in lines] == NAMES == ["plain", "reasoned"]
+    assert title == "4 prompts"
+    assert [line.split()[0] for line in lines] == NAMES == ["plain", "plan", "plan-reasoned", "reasoned"]
     for name, line in zip(NAMES, lines, strict=True):
         prompt = load_prompt(name, REPO)
         assert prompt.title in line
@@ -49,7 +49,7 @@ def test_show_renders_a_position_file(shell: Shell) -> None:
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (("show", "plan"), "dubito: no prompt is named 'plan': did you mean 'plain'?"),
+        (("show", "plane"), "dubito: no prompt is named 'plane': did you mean 'plan'?"),
         (("show", "plain", "--node", "F"), "dubito: Invalid value for '--node'"),
         (("show", "plain", "--position", "none.json"), "dubito: cannot read none.json: No such file or directory"),
         (("show", "plain", "--position", "bad.json"), "dubito: this is no position: "),

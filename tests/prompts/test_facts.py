@@ -136,7 +136,11 @@ def test_what_a_notebook_keeps_is_what_its_events_come_to(rules: Rules) -> None:
                 replace(one, events=one.events[:1], own_plays=())
             )
             for prompt in PROMPTS.values():
-                assert prompt.fill(facts(one), texts if prompt is PLAIN else None) == prompt.render(one)
+                before, turn = (
+                    texts if prompt is PLAIN else None,
+                    [PLAIN.game.facts.facts(each) for each in prompt.questions(one)],
+                )
+                assert prompt.fill(facts(one), before, turn) == prompt.render(one)
             followed += len(texts.chapters) > 2
     assert followed > 20
 

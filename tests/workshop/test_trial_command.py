@@ -95,7 +95,7 @@ def test_a_stopped_trial_says_how_to_go_on(shell: Shell) -> None:
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (("plan", *HOUSE), "no prompt is named 'plan': did you mean 'plain'?"),
+        (("plane", *HOUSE), "no prompt is named 'plane': did you mean 'plan'?"),
         (("plain", "--model", "gpt"), "--model 'gpt' names no provider: say it as in openai:MODEL; choose from "),
         (
             ("plain", "--model", "opnai:gpt"),

@@ -21,6 +21,7 @@ from dubito.games.dubito.knowledge import Position as Position
 from dubito.games.dubito.knowledge import facts as facts
 from dubito.games.dubito.knowledge import rate as rate
 from dubito.games.dubito.knowledge import steady_facts as steady_facts
+from dubito.games.dubito.knowledge import turn as turn
 from dubito.games.dubito.witness import Memory
 from dubito.games.dubito.witness import OwnPlay as OwnPlay
 

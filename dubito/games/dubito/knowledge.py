@@ -5,7 +5,7 @@ Everything that a hand-written bot can see or derive is in it, and nothing else.
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from typing import Any, Final
 
@@ -32,6 +32,30 @@ class Position:
     events: tuple[Event, ...]  # all that the seat observed, GameStartEvent first
     own_plays: tuple[OwnPlay, ...]  # in the order of the seat's own CardsPlayedEvents
     answers: Mapping[str, bool]  # nodes answered before on this turn; a forced bluff has no D
+
+
+def turn(position: Position) -> list[Position]:
+    """This question and all that its turn may ask after it (R24), each after the answers that lead there.
+
+    One that means something else after another answer stands once for each.
+    """
+    asked = [position]
+    for one in asked:  # it grows
+        after = ((_asked_next(one, answer), {**one.answers, one.node: answer}) for answer in (True, False))
+        asked += [replace(one, node=node, answers=answers) for node, answers in after if node]
+    return asked
+
+
+def _asked_next(position: Position, answer: bool) -> str | None:
+    match position.node:
+        case "A":
+            return "B"
+        case "C" if not answer:
+            return "D" if position.turn.current_number in position.hand else "E"
+        case "D":
+            return "E"
+        case _:
+            return None
 
 
 _IN_ORDER: Final = (*NUMBERS, JOKER)
@@ -249,5 +273,6 @@ class Notebook(Listener):
         return self._last
 
     def facts(self, position: Position) -> dict[str, Any]:
-        """The facts of a position; fastest for the one it gave last."""
-        return facts(position, self._memory if position is self._last else None)
+        """The facts of a position; fastest for the one it gave last, and for others of its turn."""
+        known = self._last is not None and position.events is self._last.events
+        return facts(position, self._memory if known else None)

@@ -246,7 +246,9 @@
   function decision(one, opened) {
     const outcome = make("span", one.outcome.startsWith("fallback") ? "outcome fallback" : "outcome", one.outcome);
     const heading = make("h3", "", `${game.names[one.seat]}: ${one.question} `, make("b", "", answered(one.answer)), " ", link(`#${one.link}`, make("small", "", `node ${one.node}`)), " ", outcome);
-    const asked = make("details", "asked", make("summary", "", "Prompt, reply and cost"), ...one.attempts.map((each, number) => attempt(each, number, one.attempts.length)));
+    const first = one.asked_with ? game.decisions.find((other) => other.number === one.asked_with) : one;
+    const asked = make("details", "asked", make("summary", "", "Prompt, reply and cost"), ...first.attempts.map((each, number) => attempt(each, number, first.attempts.length)));
+    if (one.asked_with) asked.firstChild.append(make("span", "", `: one request asked this together with `), link(`#${first.link}`, first.question));
     asked.open = opened === one.link;
     asked.addEventListener("toggle", () => toEnds(asked));
     const box = make("article", "decision", heading, make("p", "note", `Decision ${one.number}, asked of seat ${one.seat} at node ${one.node} (${one.method}).`), asked);

@@ -1,0 +1,241 @@
+"""All the questions of a turn in one request: what is asked, read, asked again, kept, shown, and played again."""
+
+import json
+from collections import Counter
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+import yaml
+
+from dubito.experiment.run import Played
+from dubito.games.dubito.facts import example_position
+from dubito.games.dubito.game import GAME
+from dubito.llm.answers import ModelAnswer, form_of_turn, read_answer, read_answers
+from dubito.llm.prompts import Prompt
+from dubito.llm.request import AttemptFailed, RawReply, Reply
+from dubito.store.model_log import ModelLog
+from dubito.store.run_db import RunDb
+from tests.cli.kit import Shell
+from tests.conftest import cases
+from tests.llm.kit import Heard, Said, Server, asker, config_file, contender, outcomes_of, ran, rows, says, small
+from tests.llm.kit import reply as a_reply
+
+NODES: Final = {node.name: node for node in GAME.nodes}
+TURN: Final = form_of_turn(("p_bluff", "answer"), tuple(NODES[name] for name in "CDE"))
+LAST: Final = {"A": False, "B": True, "C": False, "D": False, "E": True}  # never doubts, is honest, plays many
+
+
+def read(text: str) -> tuple[dict[str, Any], str | None]:
+    found = read_answers(Reply(text, "stop", None, RawReply(200, "")), TURN)
+    return {node: one.answer for node, one in found.given.items()}, found.unread.detail if found.unread else None
+
+
+@cases(
+    "text, given, detail",
+    [
+        ('{"p_bluff": 0.5, "C": false, "D": true, "E": true}', {"C": False, "D": True, "E": True}, None),
+        ('{"p_bluff": 0.5, "C": false, "D": true}', {"C": False, "D": True}, "the field `E` is missing"),
+        ('{"p_bluff": null, "C": "no", "D": true, "E": 1}', {"D": True}, "`C` is neither true nor false"),
+    ],
+)
+def test_an_answer_that_cannot_be_read_spoils_no_other(
+    text: str, given: Mapping[str, bool], detail: str | None
+) -> None:
+    found, unread = read(text)
+    assert found == given
+    assert (unread or "").startswith(detail or "")
+    assert bool(unread) is bool(detail)
+
+
+@cases(
+    "text, detail",
+    [
+        ('{"p_bluff": 0.5, "C": 0, "D": "yes"}', "`C` is neither true nor false"),
+        ('{"p_bluff": 0.5, "C": false, "D": true, "E": true, "F": true}', "it has other fields than"),
+        ('{"C": false, "D": true, "E": true}', "the field `p_bluff` is missing"),
+        ('{"p_bluff": 0.5, "C": false, "C": true, "D": true, "E": true}', "a key stands twice"),
+        ('{"answer": true}', "missing"),
+        ("[]", "it is no JSON object"),
+    ],
+)
+def test_a_reply_without_an_answer_fails_whole(text: str, detail: str) -> None:
+    with pytest.raises(AttemptFailed, match=detail) as caught:
+        read(text)
+    assert caught.value.cause == "malformed"
+
+
+def test_a_probability_stands_beside_the_question_that_states_it() -> None:
+    found = read_answers(a_reply('{"p_bluff": 0.25, "C": true, "D": true, "E": false}'), TURN)
+    assert found.given == {"C": ModelAnswer(True, 0.25), "D": ModelAnswer(True), "E": ModelAnswer(False)}
+    assert read_answer(a_reply('{"p_bluff": 7, "C": true, "D": true, "E": false}'), TURN).impossible
+
+
+def asked_by(heard: Heard) -> list[str]:
+    """The fields that a reply is to have."""
+    return list(heard.body["text"]["format"]["schema"]["properties"])
+
+
+def answering(change: Callable[[Heard, dict[str, Any]], dict[str, Any]]) -> Callable[[Heard], Said]:
+    """Each question answered as `LAST` has it, but for this change of the whole."""
+
+    def answer(heard: Heard) -> Said:
+        whole = {field: LAST.get(field) for field in asked_by(heard)}
+        return says("responses", json.dumps(change(heard, whole)))
+
+    return answer
+
+
+def run_of(server: Server, folder: Path, prompt: str = "plan", **more: Any) -> Played:
+    return ran(small(asker(server, prompt=prompt, **more), games=3, turns=12), folder, in_flight=1, preflight=False)
+
+
+def decided(folder: Path) -> dict[tuple[str, str], int]:
+    """How often each node ended in each way."""
+    counted = rows(folder, "SELECT node, outcome, count(*) FROM decisions GROUP BY 1, 2")
+    return {(node, outcome): times for node, outcome, times in counted}
+
+
+def test_a_request_holds_the_questions_of_a_turn_and_its_walk_uses_what_it_needs(tmp_path: Path) -> None:
+    with Server(answering(lambda heard, whole: whole)) as server:
+        run = run_of(server, tmp_path / "run")
+    asked = Counter("".join(asked_by(heard)) for heard in server.heard)
+    assert asked.keys() <= {"AB", "CDE", "CE", "DE", "E"}
+    assert len(asked) >= 3
+    log = run.models["asker"]
+    assert (log.calls, log.attempts, log.reasks) == (len(server.heard), len(server.heard), 0)
+    assert outcomes_of(run.folder) == {"model": log.decisions}
+    assert log.decisions == sum(len(nodes) * times for nodes, times in asked.items()), "it never doubts"
+    nodes = rows(run.folder, "SELECT node, count(*) FROM decisions GROUP BY 1 ORDER BY 1")
+    assert dict(nodes)["E"] == asked["CDE"] + asked["CE"] + asked["DE"] + asked["E"]
+
+
+def test_what_failed_alone_is_asked_again_and_only_where_it_is_needed(tmp_path: Path) -> None:
+    """E is left out. Where the turn comes to it, E alone is asked again."""
+
+    def change(heard: Heard, whole: dict[str, Any]) -> dict[str, Any]:
+        return whole if heard.re_asked or set(whole) == {"E"} else {f: v for f, v in whole.items() if f != "E"}
+
+    with Server(answering(change)) as server:
+        run = run_of(server, tmp_path / "run")
+        again = [heard for heard in server.heard if heard.re_asked]
+        first = [heard for heard in server.heard if not heard.re_asked and {"C", "E"} <= {*asked_by(heard)}]
+    assert again
+    assert len(again) == sum("E" in asked_by(heard) and len(asked_by(heard)) > 1 for heard in server.heard)
+    assert {tuple(asked_by(heard)) for heard in again} == {("E",)}
+    assert all("the field `E` is missing" in heard.last and '{"E": true}' in heard.last for heard in again)
+    assert decided(run.folder)["E", "model_after_reask"] == len(again) == run.models["asker"].reasks
+    assert decided(run.folder)["C", "model"] == len(first)
+
+    with Server(
+        answering(lambda heard, whole: change(heard, whole | ({"C": True} if "C" in whole else {})))
+    ) as doubter:
+        run_of(doubter, tmp_path / "doubts")
+    assert first
+    assert not any(heard.re_asked and "C" in str(heard.conversation[-2]) for heard in doubter.heard), "C was enough"
+
+
+def test_a_reply_that_is_none_is_asked_again_whole_and_then_left_to_the_fallback(tmp_path: Path) -> None:
+    with Server(lambda heard: says("responses", "I doubt it.")) as server:
+        run = run_of(server, tmp_path / "run", tries=1)
+    again = [heard for heard in server.heard if heard.re_asked]
+    assert len(again) * 2 == len(server.heard)
+    assert [asked_by(heard) for heard in again] == [asked_by(heard) for heard in server.heard if not heard.re_asked]
+    assert {outcome for _, outcome in decided(run.folder)} == {"fallback:malformed"}
+    assert len(run.models["asker"].outcomes) == 1
+
+
+def test_stand_ins_decide_alike_however_they_are_asked(shell: Shell) -> None:
+    """The same decisions and results; fewer calls; the same with many in flight, from the cache, and played again."""
+    taken, games = {}, []
+    for prompt in ("reasoned", "plan-reasoned"):
+        config = config_file(contender("sharp", "house-sharp", prompt=prompt), games=4, rules={"max_turns": 20})
+        said = shell("run", config, "--output", prompt, "--quiet", "--no-report")
+        assert said.code == 0, said.err
+        columns = "game, seat, decision, turn, node, answer, outcome, p_bluff"
+        taken[prompt] = rows(Path(prompt), f"SELECT {columns} FROM decisions ORDER BY 1, 2, 3")  # noqa: S608
+        games.append(rows(Path(prompt), "SELECT game, outcome FROM games"))
+    assert taken["reasoned"] == taken["plan-reasoned"]
+    assert games[0] == games[1]
+    calls = [rows(Path(prompt), "SELECT count(*) FROM attempts WHERE game >= 0")[0][0] for prompt in taken]
+    assert calls[1] < 0.7 * calls[0]
+    digest = said.out.rpartition("results digest: ")[2].split()[0]
+    for flags in (("--in-flight", "1", "--cache", "other"), ("--offline",)):
+        assert digest in shell("run", "c.yaml", "--output", flags[0][2:], "--quiet", "--no-report", *flags).out
+    assert digest in shell("replay", "plan-reasoned").out
+
+
+def test_a_decision_is_led_to_the_request_that_asked_it(shell: Shell) -> None:
+    config = config_file(contender("sharp", "house-sharp", prompt="plan"), games=1, rules={"max_turns": 30})
+    assert shell("run", config, "--output", "r", "--quiet").code == 0
+    with RunDb.open(Path("r/run.db")) as db:
+        under = ModelLog(db).asked_under(0)
+        decisions = ModelLog(db).decisions(0)
+    led = {place for place, first in under.items() if place[1] != first}
+    assert {decisions[place].node for place in led} >= {"B", "E"}
+    assert {decisions[seat, under[seat, number]].node for seat, number in led} <= {"A", "C", "D"}
+    seat, number = min(led)
+    explained = [shell("cache", "explain", f"0.{seat}.{n}", "--run", "r").out for n in (number, under[seat, number])]
+    assert explained[0] == explained[1]
+    assert "the cache has it" in explained[0]
+    assert "no request" in shell("cache", "explain", f"0.{seat}.900", "--run", "r").err
+    assert shell("report", "r").code == 0
+    (page,) = Path("r/report/games").glob("0*")
+    assert page.read_text().count('"asked_with"') == len(led)
+
+
+ASKS_C_ITSELF: Final = '''
+from bots.llms.openai_bot import OpenAIBot
+class CalmBot(OpenAIBot):
+    """Never doubts, whatever the model would."""
+    def should_doubt(self, p):
+        return False
+'''
+
+
+def test_a_subclass_that_answers_a_node_itself_asks_the_others(tmp_path: Path, shell: Shell) -> None:
+    Path("bots/llms").mkdir(parents=True)
+    Path("bots/llms/calm_bot.py").write_text(ASKS_C_ITSELF)
+    with Server(answering(lambda heard, whole: whole)) as server:
+        calm = asker(server, prompt="plan") | {"bot": "CalmBot"}
+        config = config_file(calm, games=2, rules={"max_turns": 12}, on_unusable="fallback")
+        assert shell("run", config, "--output", "r", "--quiet", "--no-preflight", "--no-report").code == 0
+    asked = {"".join(asked_by(heard)) for heard in server.heard}
+    assert "DE" in asked
+    assert not any("C" in fields for fields in asked)
+
+
+@cases(
+    "game, ask, fault",
+    [
+        ("dubito", "round", "prompt.yaml: ask"),
+        ("bs", "turn", "ask: turn: a move of bs is one question, as far as its facts say, which have no `turn`"),
+    ],
+)
+def test_what_cannot_be_asked_at_once_is_refused(shell: Shell, game: str, ask: str, fault: str) -> None:
+    folder = Path("prompts", *(() if game == "dubito" else (game,)), ask)
+    folder.mkdir(parents=True)
+    (folder / "prompt.yaml").write_text(yaml.safe_dump({"title": "t", "ask": ask, "answer": ["answer"]}))
+    for name in ("system", "user"):
+        (folder / f"{name}.jinja").write_text("Play.\n")
+    said = shell("prompts", "show", ask, "--game", game)
+    assert said.code == 2
+    assert fault in said.err
+
+
+def test_a_prompt_that_asks_a_turn_is_told_the_facts_of_each_question(tmp_path: Path) -> None:
+    sources = {
+        "prompt.yaml": "title: t\nask: turn\nanswer: [answer]\n",
+        "system.jinja": "{{ answer_format }}\n",
+        "user.jinja": "{% for x in turn %}\n{{ x['node'] }} {{ x['answers'] }}: {{ x['question'] }}\n{% endfor %}",
+    }
+    told = Prompt(tmp_path / "mine", sources).render(example_position("A"))
+    assert told.user.splitlines() == [
+        "A none: The board is empty and you open a round. Do you bluff?",
+        "B Truex A: You open with a bluff. As many cards as possible?",
+        "B Falsex A: You open with honest cards. As many as possible?",
+    ]
+    assert told.system.startswith("Reply with a JSON object and nothing else. It has a field for each question")
+    alone = Prompt(tmp_path / "mine", sources | {"prompt.yaml": "title: t\nask: turn\nanswer: [reasoning, answer]\n"})
+    assert "then one for each question, named as it is, true or false" in alone.render(example_position("C")).system
