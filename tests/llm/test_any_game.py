@@ -343,7 +343,9 @@ def test_prompts_lie_in_a_folder_of_their_game(tmp_path: Path) -> None:
         "choose from plain"
     )
     assert refused("reasoned", HOME) == elsewhere
-    assert refused("guess", HOME, None) == "no prompt is named 'guess': choose from plain, reasoned"
+    assert (
+        refused("guess", HOME, None) == "no prompt is named 'guess': choose from plain, plan, plan-reasoned, reasoned"
+    )
     copy(HOME / "prompts/guess/plain", tmp_path / "prompts/guess/mine")
     assert refused("mine", tmp_path, None).startswith("no prompt is named 'mine' (there is one of guess): ")
     assert load_prompt("mine", tmp_path, GAME).digest == PROMPT.digest

@@ -80,18 +80,19 @@ def test_most_of_a_request_can_be_read_from_a_providers_cache(name: str, protoco
     """From a player's fifth decision on, in whole games of three to eight: 85 % stand where a cache may keep them.
 
     And in 19 of 20 they were sent before. The others have eight at the table: what seven of them did since may be as
-    long as the facts. A whole turn in a request is a longer question, behind shorter rules.
+    long as the facts. A whole turn in a request is a longer question behind shorter rules, and more has happened since
+    the one before.
     """
-    least = 0.80 if load_prompt(name, REPO).asks_turn else 0.85
+    many, least, usual, last = (190, 0.80, 0.84, 0.78) if load_prompt(name, REPO).asks_turn else (650, 0.85, 0.89, 0.80)
     shares: list[tuple[float, float]] = []
     for game in rendered(name):
         shares += shares_of(protocol, game)
     ahead, sent = (sorted(share) for share in zip(*shares, strict=True))
-    assert len(shares) > 650
+    assert len(shares) > many
     assert ahead[0] >= least
-    assert mean(sent) > 0.89
-    assert sent[len(sent) // 20] >= 0.85
-    assert sent[0] >= 0.80
+    assert mean(sent) > usual
+    assert sent[len(sent) // 20] >= least
+    assert sent[0] >= last
 
 
 @cache
@@ -99,7 +100,8 @@ def rendered(name: str) -> list[list[tuple[int, RenderedPrompt]]]:
     """Whole games of three to eight: who was asked, and what a prompt made of it."""
     prompt = load_prompt(name, REPO)
     games = [turns(rules, size, 0) for size in SIZES for rules in RULES[:2]]
-    return [[(one.seat, prompt.render(one)) for _, asked in game for one in asked] for game in games]
+    most = 1 if prompt.asks_turn else None  # requests a turn
+    return [[(one.seat, prompt.render(one)) for _, asked in game for one in asked[:most]] for game in games]
 
 
 def shares_of(protocol: Api, game: Iterable[tuple[int, RenderedPrompt]]) -> Iterator[tuple[float, float]]:
