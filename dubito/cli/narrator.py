@@ -55,7 +55,7 @@ class Narrator:
         state, game = self._session.state, self._session.game
         truth = game.truth(state) if self._show_hands and not state.over else None
         name = self._session.label(thought.seat)
-        self.aside(thought.in_words(name, question_in_words(game, thought.node), game.node(thought.node).truths, truth))
+        self.aside(thought.in_words(name, question_in_words(game, thought.node), game.node(thought.node), truth))
         self._wait_visibly()
 
     def _begin_move(self) -> None:

@@ -11,8 +11,9 @@ from dubito.errors import DubitoError, UsageError, one_line, suggestion
 from dubito.experiment.config import Config
 from dubito.experiment.experiment import Experiment, PlayerSpec, kind_of_player
 from dubito.experiment.resolve import player, resolve, unsettled
-from dubito.game import FALLBACK_OUTCOME, Game, Player, PlayerKind
+from dubito.game import FALLBACK_OUTCOME, Game, Node, Player, PlayerKind, Text
 from dubito.game.find import Registry
+from dubito.game.speech import quoted
 from dubito.game.table import Entrant
 from dubito.llm.answers import reasoning_of
 from dubito.llm.decide import Decider, DecisionLog, GameServices, Journal
@@ -52,14 +53,18 @@ class Thought:
     stated: float | None  # as it was stated
     reasoning: str  # that it gave with its last reply; empty: none
 
-    def in_words(self, name: str, question: str, truths: tuple[str, str], truth: bool | None) -> str:
-        """The thought in a line; of the node's `truths` it was the first, if `truth` is yes; None leaves that out."""
-        answer = one_line(answer_in_words(self.answer))
+    def in_words(self, name: str, question: str, node: Node, truth: bool | None) -> str:
+        """The thought in a line; of the node's `truths` it was the first, if `truth` is yes; None leaves that out.
+
+        What is said is quoted.
+        """
+        spoken, truths = isinstance(node.answer, Text), node.truths
+        answer = quoted(self.answer) if spoken else one_line(answer_in_words(self.answer))
         again = f" (asked {self.asked} times)" if self.asked > 1 else ""
         if self.outcome.startswith(FALLBACK_OUTCOME):
             cause = self.outcome.removeprefix(FALLBACK_OUTCOME)
             return f"{name}: {question} No answer{again}, since {_WHY.get(cause, cause)}: its fallback says {answer}."
-        words = [f"{name}: {question} {answer[:1].upper()}{answer[1:]}{again}."]
+        words = [f"{name}: {question} {answer[:1].upper()}{answer[1:]}{again}{'' if spoken and not again else '.'}"]
         if self.stated is not None:
             really = "" if truth is None else f"; it was {truths[0] if truth else truths[1]}"
             words.append(f"Stated: {100 * self.stated:.0f} % {truths[0]}{really}.")

@@ -67,6 +67,13 @@ def winners(results: Results, buckets: Sequence[int], counts: Sequence[tuple[int
     return [seat for seat, own in enumerate(came) if own == max(came) > min(came)]
 
 
+def game_in_short(game: Game, rules: Any, deal: int, seed: int | None) -> str:
+    """By what rules a game is played, as far as they may vary, and which deal it is, where a seed says so."""
+    cards = "" if seed is None else f"deal {deal} of seed {seed}"
+    said = "; ".join(filter(None, (words_of(game).in_short(rules), cards)))
+    return said and f"{said[0].upper()}{said[1:]}."
+
+
 def title_of(name: str, names: Sequence[str], won: Sequence[int]) -> str:
     """Of a game's page: who has won it."""
     if not won:

@@ -27,7 +27,7 @@ from dubito.report.render import Renderer, Site, Viewer
 from dubito.report.tables import GamePage
 from dubito.show.company import Opponent, as_sentence
 from dubito.show.person import SEEDS
-from dubito.show.story import ModelDecisions, Texts, story_of_record, title_of
+from dubito.show.story import ModelDecisions, Texts, game_in_short, story_of_record, title_of
 from dubito.store.folder import DATABASE
 from dubito.store.run_db import RunDb
 from dubito.web.guard import VIEWER, body_of, site_at
@@ -79,8 +79,7 @@ def _viewer() -> Viewer:
 
 def _about(game: Game, record: Any) -> str:
     rules = record.rules if not isinstance(record.rules, dict) else game.rules(**record.rules)
-    cards = "" if record.seed is None else f"; deal {record.deal} of seed {record.seed}"
-    return f"{words_of(game).in_short(rules)}{cards}."
+    return game_in_short(game, rules, record.deal, record.seed)
 
 
 def _asked(game: Game, database: Path, number: int, told: Mapping[str, Any]) -> dict[str, Any]:

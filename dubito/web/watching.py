@@ -16,13 +16,12 @@ from starlette.routing import Route
 
 from dubito.errors import DubitoError, UsageError
 from dubito.game.record import output_of
-from dubito.game.words import words_of
 from dubito.report.render import Renderer, Site, Viewer
 from dubito.report.tables import GamePage
 from dubito.show.company import as_sentence
 from dubito.show.run import FollowedRun
 from dubito.show.session import BotsGame, Session, of_outputs
-from dubito.show.story import ModelDecisions, Texts, story_of_game, title_of, won_by
+from dubito.show.story import ModelDecisions, Texts, game_in_short, story_of_game, title_of, won_by
 from dubito.store.run_db import RunDb
 from dubito.web.guard import VIEWER, site_at
 
@@ -96,7 +95,7 @@ class LiveGame(GameSource):
         over = state.over or trouble is not None
         moves_now = {"to_move": None if over else state.seat, "thinks": not over and self._thinks == state.seat}
         warnings = [*self._faults, *([trouble] if trouble else [])]
-        about = f"{words_of(live.game).in_short(live.rules)}; deal {live.deal} of seed {live.seed}."
+        about = game_in_short(live.game, live.rules, live.deal, live.seed)
         framed = _framed(names, final, about, over, warnings) | {"kinds": live.kinds}
         return whole | asked | framed | moves_now
 

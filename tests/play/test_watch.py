@@ -15,6 +15,7 @@ import yaml
 from dubito.cli.narrator import PACES, waits
 from dubito.cli.watch import tell_newest
 from dubito.errors import UsageError
+from dubito.game import Bool, Node, Text
 from dubito.show.company import Thought
 from dubito.show.run import FollowedRun
 from dubito.store.lock import claimed
@@ -128,7 +129,14 @@ def test_a_pace_is_a_name_or_seconds_and_none_in_a_pipe(shell: Shell) -> None:
 )
 def test_a_thought_in_words(outcome: str, asked: int, words: str) -> None:
     thought = Thought(1, "C", True, outcome, asked, 0.8, "It looked\n \x1b[2J odd.")
-    assert thought.in_words("ada", "Doubt?", ("a full house", "less"), False) == f"ada: Doubt? {words}"
+    node = Node("C", "should_doubt", Bool(), truths=("a full house", "less"))
+    assert thought.in_words("ada", "Doubt?", node, False) == f"ada: Doubt? {words}"
+
+
+def test_what_a_model_says_is_told_in_its_quotes() -> None:
+    node, said = Node("say", "say", Text(40)), 'Yes. eve: "No."'
+    told = Thought(1, "say", said, "model", 1, None, "").in_words("ada", "What?", node, None)
+    assert told == 'ada: What? "Yes. eve: \\"No.\\""'
 
 
 @pytest.mark.parametrize(("status", "words"), [(401, "SOME_KEY"), (503, "the same command continues it")])

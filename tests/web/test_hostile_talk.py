@@ -1,4 +1,4 @@
-"""What a player says at Outsider, by a model's reply or in the browser, ends neither its quotes nor a page."""
+"""Outsider, where what a player says, by a model's reply or in the browser, ends neither its quotes nor a page."""
 
 import json
 import re
@@ -141,3 +141,17 @@ def test_what_is_said_in_a_browser_is_text_on_every_page(hall: Served, chrome: C
     chrome.open(chrome.run("document.querySelector('#watch').href"), "#turn=2")
     assert "im_start" in chrome.text("body")
     assert chrome.errors == []
+
+
+def test_a_page_of_a_game_without_rules_to_vary_or_a_board_shows_neither(hall: Served, chrome: Chrome) -> None:
+    chrome.screen(390)
+    deal(chrome, hall, "outsider", seed=3)
+    assert chrome.run("document.querySelector('#boards').offsetHeight") == 0
+    browser = Browser(hall.port)
+    view = browser.sit(["Echo", "Listener"], seed=3, seat=0, game="outsider")
+    while not view["over"]:
+        view = browser.play("Hm." if view["frames"][-1]["question"]["kind"] == "text" else "seat 1")
+    chrome.open(f"http://127.0.0.1:{hall.port}/games/{view['record']}")
+    assert chrome.text("#about").startswith("Deal 0 of seed 3.")
+    assert chrome.run("document.querySelector('#board').offsetHeight") == 0
+    assert "Echo votes." in chrome.text("body"), "no empty line, though nobody observes for whom"

@@ -196,6 +196,7 @@
     }));
     const boards = state.filter((panel) => panel[3] === null);
     const really = turn && open ? turn.truth : [];
+    $("board").parentElement.hidden = !boards.length && !really.length;
     $("board").textContent = boards.length ? boards[0][0] : "What happened";
     $("pile").replaceChildren(
       ...boards.map((panel, place) => make("li", "", ...(place ? [make("p", "claim", panel[0])] : []), ...words(panel))),

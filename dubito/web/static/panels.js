@@ -34,6 +34,7 @@ function show(frame) {
     item.classList.toggle("mover", seat === frame.mover);
     item.classList.toggle("next", next);
   }
+  $("boards").hidden = !frame.boards.length;
   $("boards").replaceChildren(...frame.boards.flatMap(([title, text]) => [make("p", "claim", title), make("p", "", text)]));
   $("own").hidden = false;
 }

@@ -3,14 +3,21 @@
 from typing import Any
 
 from games.outsider.facts import RULES
-from games.outsider.game import EndEvent, HintEvent, State
+from games.outsider.game import SEATS, EndEvent, HintEvent, State
 
 from dubito.game.speech import quoted
 from dubito.game.words import ME, Label, Line, Panel
 
 BOTS = ("Listener", "Echo", "Mumbler")
 QUESTIONS = {"hint": "What do you say of the word?", "vote": "Who is the outsider?"}
-TO_ME = {f"{ME} says": "You say", f"{ME} is": "you are", f"{ME} votes": "you vote", ME: "you"}
+TO_ME = {
+    f"{ME} says": "You say",
+    f"{ME} votes": "You vote",
+    f"{ME} is found": "You are found",
+    f"{ME} wins": "You win",
+    f"{ME} is": "you are",
+    ME: "you",
+}
 
 
 def rules(rules: Any, seats: int) -> list[str]:
@@ -21,8 +28,8 @@ def sentence(event: Any, label: Label) -> str:
     if isinstance(event, HintEvent):
         return f"{label(event.seat)} says: {quoted(event.said)}"
     if isinstance(event, EndEvent):
-        votes = ", ".join(f"{label(seat)} votes for {label(vote)}" for seat, vote in enumerate(event.votes))
-        return f"{votes}. The word is {event.word}, and {label(event.outsider)} is the outsider."
+        votes = ", ".join(f"{label(seat)} for {label(vote)}" for seat, vote in enumerate(event.votes))
+        return f"The votes: {votes}. The word is {event.word}, and {label(event.outsider)} is the outsider."
     return f"The topic is {event.topic}. All seats but one are told the word."
 
 
@@ -45,7 +52,10 @@ class Teller:
         return self._state.cards(seat, None) or "nothing: the outsider"
 
     def moved(self, seat: int, output: str, events: list[Any]) -> list[Line]:
-        return [Line(" ".join(sentence(event, self._label) for event in events), self._state.votes and output or "")]
+        told, mover = [Line(sentence(event, self._label)) for event in events], self._label(seat)
+        if self._state.votes:  # nobody is told for whom, until all have voted
+            told.insert(0, Line(f"{mover} votes.", f"{mover} votes for {self._label(SEATS.index(output))}."))
+        return told
 
     def panels(self) -> list[Panel]:
         hints = [*map(quoted, self._state.said), *[""] * self._state.seats][: self._state.seats]
