@@ -19,7 +19,7 @@ from itertools import takewhile
 from statistics import mean
 from typing import Any, Final
 
-from jinja2 import Environment, meta
+from jinja2 import Environment, meta, nodes
 
 from dubito.errors import UsageError, one_line
 from dubito.game import Position
@@ -29,7 +29,7 @@ from dubito.llm.templates import DESCRIPTION
 from dubito.workshop.recordings import RecordedPosition, part
 
 FIRST: Final = 5  # decision of a player from which on it is asked for
-_LEAST: Final = 0.85
+_LEAST: Final = {"node": 0.85, "turn": 0.80}  # by what a request asks: since the turn before more has happened
 _MOST_BELOW: Final = 0.05  # of the requests: with many quick players the news can outweigh what was sent before
 
 
@@ -42,6 +42,7 @@ class RenderedRequest:
     decision: int  # of this player in this game, from 1
     rendered: RenderedPrompt
     before: RenderedPrompt | None  # None: it is the player's first
+    least: float  # of what it should share with the one before
 
     @property
     def bytes(self) -> int:
@@ -67,7 +68,7 @@ class RenderedRequest:
     @property
     def keeps_beginning(self) -> bool:
         """Whether it shares enough, where that is asked for."""
-        return self.decision < FIRST or self.shared >= _LEAST
+        return self.decision < FIRST or self.shared >= self.least
 
     @property
     def where(self) -> str:
@@ -87,17 +88,29 @@ class RenderedRequest:
         return f"from line {number + 1} of the {name} text on: {one_line(line) or '(an empty line)'}"
 
 
+def asked(prompt: Prompt, game: Iterable[RecordedPosition]) -> list[RecordedPosition]:
+    """Of the questions of a game: those that begin a request. Where it asks a whole turn, the others stand in it."""
+    found: list[RecordedPosition] = []
+    before: Sequence[Position] = ()
+    for one in game:
+        if one.position not in before[1:]:
+            found.append(one)
+            before = prompt.questions(one.position)
+    return found
+
+
 def requests(prompt: Prompt, games: Iterable[Iterable[RecordedPosition]]) -> list[RenderedRequest]:
     """All requests of these games, each beside the one before."""
     made, where = [], part(prompt.game, "where", lambda position: "")
     for game in games:
         last: dict[int, RenderedPrompt] = {}
         decisions: dict[int, int] = {}
-        for one in game:
+        for one in asked(prompt, game):
             seat = one.position.seat
             decisions[seat] = decisions.get(seat, 0) + 1
             rendered = prompt.render(one.position)
-            made.append(RenderedRequest(one.position, where(one.position), decisions[seat], rendered, last.get(seat)))
+            told = (where(one.position), decisions[seat], rendered, last.get(seat))
+            made.append(RenderedRequest(one.position, *told, _LEAST[prompt.description.ask]))
             last[seat] = rendered
     return made
 
@@ -121,7 +134,7 @@ def beginning_fault(made: Sequence[RenderedRequest]) -> str | None:
         return None
     worst = min(few, key=lambda one: one.shared)
     return (
-        f"{len(few):,} of {len(late):,} requests from a player's decision {FIRST} on share less than {_LEAST:.0%} "
+        f"{len(few):,} of {len(late):,} requests from a player's decision {FIRST} on share less than {worst.least:.0%} "
         f"with its request before, and at most {_MOST_BELOW:.0%} of them should: providers charge less for the "
         f"system text and what history.jinja tells; the least, {worst.shared:.0%}: {worst.where}"
     )
@@ -133,6 +146,7 @@ def _user(rendered: RenderedPrompt) -> str:
 
 _BYTES_A_TOKEN: Final = 4
 _TRIED: Final = 3  # positions of a node that show what it tells
+_OF_A_QUESTION: Final = ("question", "if_true", "if_false")  # which a prompt that asks several may put in its own words
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,12 +191,13 @@ def _unused(prompt: Prompt) -> list[str]:
 
 
 def _missing(prompt: Prompt, games: Sequence[Sequence[RecordedPosition]]) -> list[str]:
-    nodes: dict[str, list[str]] = {}
+    left_out: dict[str, list[str]] = {}
     for node in [node.name for node in prompt.game.nodes]:
-        asked = [[one.position for one in game if one.position.node == node][-1:] for game in games]
-        for fact in facts_left_out(prompt, node, [position for last in asked for position in last][:_TRIED]):
-            nodes.setdefault(fact, []).append(node)
-    return [f"not told at {', '.join(where)}: {fact}" for fact, where in nodes.items()]
+        of_node = [[one.position for one in asked(prompt, game) if one.position.node == node][-1:] for game in games]
+        tried = [position for last in of_node for position in last][:_TRIED]
+        for fact in facts_left_out(prompt, node, tried) if tried else ():
+            left_out.setdefault(fact, []).append(node)
+    return [f"not told at {', '.join(where)}: {fact}" for fact, where in left_out.items()]
 
 
 def unused(prompt: Prompt, keys: Iterable[str]) -> list[str]:
@@ -191,7 +206,11 @@ def unused(prompt: Prompt, keys: Iterable[str]) -> list[str]:
     named: set[str] = set()
     for name, source in prompt.sources.items():
         if name != DESCRIPTION:
-            named |= meta.find_undeclared_variables(environment.parse(source))
+            tree = environment.parse(source)
+            named |= meta.find_undeclared_variables(tree)
+            if prompt.asks_turn:  # one["question"]
+                constants = (item.arg for item in tree.find_all(nodes.Getitem) if isinstance(item.arg, nodes.Const))
+                named |= {constant.value for constant in constants if isinstance(constant.value, str)}
     instead: Mapping[str, Sequence[str]] = {"own_moves": ("history",), **part(prompt.game, "INSTEAD", {})}
     return [key for key in keys if key not in named and not named.intersection(instead.get(key, ()))]
 
@@ -207,7 +226,8 @@ def facts_left_out(prompt: Prompt, node: str, positions: Iterable[Position]) -> 
     return [
         group[0]
         for group in important.get(node, ())
-        if not any(_depends(prompt, turn, fact) for fact in group for turn in some)
+        if not (prompt.asks_turn and group[0] in _OF_A_QUESTION)
+        and not any(_depends(prompt, turn, fact) for fact in group for turn in some)
     ]
 
 

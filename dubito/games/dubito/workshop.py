@@ -18,7 +18,9 @@ from dubito.games.dubito.worlds import another
 # Facts that are not missed where another one says the same.
 INSTEAD: Final[Mapping[str, tuple[str, ...]]] = {
     "rules": ("rule_text",),
+    "rule_text": ("rules",),  # a prompt may tell them in its own words
     "win_rule": ("rule_text",),
+    **dict.fromkeys(("walk", "node_texts", "meanings"), ("turn",)),  # it says in its own words how a turn is asked
     "node_name": ("node", "question"),
     "node": ("question",),
     "answers": ("question",),
@@ -34,7 +36,15 @@ INSTEAD: Final[Mapping[str, tuple[str, ...]]] = {
     "own_cards": ("hand",),
 }
 
-_ALWAYS: Final = [("rule_text",), ("objective",), ("seat",), ("question",), ("if_true",), ("if_false",), ("hand",)]
+_ALWAYS: Final = [
+    ("rule_text", "rules"),
+    ("objective",),
+    ("seat",),
+    ("question",),
+    ("if_true",),
+    ("if_false",),
+    ("hand",),
+]
 _AFTER: Final = [  # who may doubt what is put down
     ("next_cards", "players.cards"),
     ("next_doubt_rate", "players.doubt_rate", "players.doubts", "history"),
