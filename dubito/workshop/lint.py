@@ -88,7 +88,7 @@ class RenderedRequest:
         return f"from line {number + 1} of the {name} text on: {one_line(line) or '(an empty line)'}"
 
 
-def asked(prompt: Prompt, game: Iterable[RecordedPosition]) -> list[RecordedPosition]:
+def first_questions(prompt: Prompt, game: Iterable[RecordedPosition]) -> list[RecordedPosition]:
     """Of the questions of a game: those that begin a request. Where it asks a whole turn, the others stand in it."""
     found: list[RecordedPosition] = []
     before: Sequence[Position] = ()
@@ -105,7 +105,7 @@ def requests(prompt: Prompt, games: Iterable[Iterable[RecordedPosition]]) -> lis
     for game in games:
         last: dict[int, RenderedPrompt] = {}
         decisions: dict[int, int] = {}
-        for one in asked(prompt, game):
+        for one in first_questions(prompt, game):
             seat = one.position.seat
             decisions[seat] = decisions.get(seat, 0) + 1
             rendered = prompt.render(one.position)
@@ -193,7 +193,9 @@ def _unused(prompt: Prompt) -> list[str]:
 def _missing(prompt: Prompt, games: Sequence[Sequence[RecordedPosition]]) -> list[str]:
     left_out: dict[str, list[str]] = {}
     for node in [node.name for node in prompt.game.nodes]:
-        of_node = [[one.position for one in asked(prompt, game) if one.position.node == node][-1:] for game in games]
+        of_node = [
+            [one.position for one in first_questions(prompt, game) if one.position.node == node][-1:] for game in games
+        ]
         tried = [position for last in of_node for position in last][:_TRIED]
         for fact in facts_left_out(prompt, node, tried) if tried else ():
             left_out.setdefault(fact, []).append(node)
