@@ -19,13 +19,15 @@ from importlib.util import find_spec
 from random import Random
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Protocol, cast
 
-from dubito.errors import UsageError, one_line
+from dubito.errors import IllegalOutput, UsageError, one_line
+from dubito.game.legal import View as View
+from dubito.game.legal import legal_of
 from dubito.game.seating import Player as Player
 from dubito.game.seating import Seating as Seating
 from dubito.game.seating import fallback_for as fallback_for
 from dubito.game.seating import make_player as make_player
 from dubito.game.speech import why_not_said
-from dubito.game.streams import SeatStreams
+from dubito.game.streams import DealStreams, SeatStreams
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -77,6 +79,7 @@ class State(Protocol):
         """What the seat to move sees; valid until the move is made.
 
         Where a move is one node's answer it has `node` and `why_illegal(output)`: a sentence, or None if that is legal.
+        It may have `legal()`, the outputs that are legal now where they are a list; a `View` needs but one of the two.
         """
 
     def cards(self, seat: int, streams: SeatStreams) -> Any:
@@ -395,6 +398,8 @@ class Game:
     output_of: Callable[[str, Any, Any], Any] = lambda node, answer, cards: answer
     # The inverse: the answer that makes this output, or one like it.
     answer_of: Callable[[str, Any], Any] = lambda node, output: output
+    # The outputs that are legal at a view, None where they are no list; of a game whose views have another `legal`.
+    legal: Callable[[Any], Sequence[Any] | None] = legal_of
     # The questions of one turn, where it may take several: of a bot and what it sees, the nodes one by one; takes the
     # answer to each, and returns the output. None: every move is one node's answer, the one that the view names.
     walk: Callable[[Any, Any], Generator[str, Any, Any]] | None = None
@@ -454,6 +459,27 @@ class Game:
         if found is None:
             raise UsageError(f"{self.name} has no node {one_line(name, 60)!r}")
         return found
+
+    def legal_answers(self, state: Any) -> list[Any] | None:
+        """What may be answered at the question of now: what the view lists, else those of a few that it lets pass.
+
+        None where that is no list: of cards, of what may be said, of numbers that no view lists.
+        """
+        view = state.view()
+        node, legal = self.node(view.node), self.legal(view)
+        if legal is not None:
+            return [self.answer_of(node.name, output) for output in legal]
+        few = (True, False) if isinstance(node.answer, Bool) else getattr(node.answer, "options", None)
+        if few is None or isinstance(node.answer, Shares):
+            return None
+        return [answer for answer in few if self._passes(view, answer, state)]
+
+    def _passes(self, view: Any, answer: Any, state: Any) -> bool:
+        """Whether the view lets the output pass that this answer of its seat is."""
+        cards = state.cards(state.seat, DealStreams(0, 0).seat(state.seat))
+        with suppress(IllegalOutput):
+            return view.why_illegal(self.output_of(view.node, answer, cards)) is None
+        return False
 
     @property
     def facts(self) -> Facts:

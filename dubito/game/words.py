@@ -11,9 +11,11 @@ from typing import Any, Final, Protocol
 
 from dubito.errors import UsageError, one_line
 from dubito.game import Bool, Cards, Choice, Game, GameEvent, Node, State, Text
+from dubito.game.legal import listed_in_words
 from dubito.game.streams import DealStreams
 
 Label = Callable[[int], str]  # names a seat in a sentence
+_LEGAL: Final = "legal:"
 ME: Final = "\0"  # the label of the seat that a sentence is for, until `to_me` speaks to it; no name contains it
 
 
@@ -118,10 +120,10 @@ class Words:
 
     def sees(self, state: Any, seat: int, label: Label) -> list[str]:
         """What the seat to move sees and is asked, a line each: nothing that it may not know."""
-        view, node = state.view(), self._node(state)
+        view = state.view()
         lines = [f"{name}: {_as_text(value)}" for name, value in _attributes(view).items() if name != "node"]
         held = _as_text(state.cards(seat, DealStreams(0, 0).seat(seat)))
-        return [*lines, f"Your cards: {held}", f"{node.name}? {wanted(node)}"]
+        return [*lines, f"Your cards: {held}", f"{view.node}? {self._wanted(state)}"]
 
     def keys(self, state: Any) -> str:
         """What may be typed at the question of now, in short; empty where `HOW` has said it."""
@@ -130,13 +132,16 @@ class Words:
     def read(self, line: str, state: Any, seat: int) -> Any:
         """The output that was typed, legal or not; raises UsageError for what cannot be read."""
         node = self._node(state)
-        return self._output(node, _typed(line, node), state, seat)
+        answer = _typed(line, node)
+        if answer is None:
+            raise UsageError(f"'{one_line(line, 20)}' is no answer here: type {self._wanted(state)}")
+        return self._output(node, answer, state, seat)
 
     def answered(self, answer: Any, state: Any, seat: int) -> Any:
         """The output that a page has sent as JSON, legal or not; raises UsageError for what cannot be read."""
         node = self._node(state)
-        if not _is_of_kind(answer, node):
-            raise UsageError(f"this is no answer to `{node.name}`: give {wanted(node)}")
+        if not is_of_kind(answer, node):
+            raise UsageError(f"this is no answer to `{node.name}`: give {self._wanted(state)}")
         if isinstance(node.answer, Text):
             answer = _said(answer, node.answer)
         return self._output(node, answer, state, seat)
@@ -147,9 +152,8 @@ class Words:
         return list(kind.cards) if isinstance(kind, Cards) else []
 
     def choices(self, state: Any) -> list[str]:
-        """The names among which the seat to move is to choose; a page shows those that are illegal as such."""
-        kind = self._node(state).answer
-        return list(kind.options or ()) if isinstance(kind, Choice) else []
+        """The names among which the seat to move is to choose; a page shows the legal ones."""
+        return list(self._game.legal_answers(state) or ()) if isinstance(self._node(state).answer, Choice) else []
 
     def why_illegal(self, state: Any, output: Any) -> str | None:
         """Why the seat to move may not do this, in the engine's words."""
@@ -165,6 +169,10 @@ class Words:
 
     def _node(self, state: Any) -> Node:
         return self._game.node(state.view().node)
+
+    def _wanted(self, state: Any) -> str:
+        """What answers the question of now, in words: what is legal, where that is a list."""
+        return wanted(self._node(state), self._game.legal_answers(state))
 
     def _output(self, node: Node, answer: Any, state: Any, seat: int) -> Any:
         """The output that this answer is; raises IllegalOutput if it is none."""
@@ -239,6 +247,13 @@ def facts_in(prompt_text: str) -> dict[str, str]:
     return {name: value for name, _, value in (line.partition(": ") for line in lines)}
 
 
+def legal_in(prompt_text: str) -> list[str]:
+    """What a prompt's last line of the kind `legal: draw | skip` lists; empty without one. So a stand-in reads it."""
+    lines = [line.strip() for line in prompt_text.splitlines()]
+    line = next((line for line in reversed(lines) if line.startswith(_LEGAL)), _LEGAL)
+    return [part.strip() for part in line.removeprefix(_LEGAL).split("|") if part.strip()]
+
+
 def counted(n: int, noun: str = "card") -> str:
     """1 card, 2 cards; of another noun alike."""
     return f"{n} {noun}{'s' * (n != 1)}"
@@ -309,8 +324,10 @@ class _PlainTeller:
 _YES: Final = {"yes": True, "y": True, "no": False, "n": False}
 
 
-def wanted(node: Node) -> str:
-    """What answers a node, in words."""
+def wanted(node: Node, legal: Sequence[Any] | None = None) -> str:
+    """What answers a node, in words: these answers, where they are a list."""
+    if legal:
+        return listed_in_words(legal)
     match node.answer:
         case Bool():
             return "yes or no"
@@ -324,7 +341,7 @@ def wanted(node: Node) -> str:
 
 
 def _typed(line: str, node: Node) -> Any:
-    """What was typed, as an answer of the node's kind; raises UsageError."""
+    """What was typed, as an answer of the node's kind, None for what is none; raises UsageError for an utterance."""
     word, kind = line.casefold().strip(), node.answer
     if isinstance(kind, Text):
         return _said(_bare(line.strip()), kind)
@@ -340,7 +357,7 @@ def _typed(line: str, node: Node) -> Any:
             return numbers
     elif not isinstance(kind, Bool | Choice) and (number := _whole(word)) is not None:
         return number
-    raise UsageError(f"'{one_line(line, 20)}' is no answer here: type {wanted(node)}")
+    return None
 
 
 def _bare(line: str) -> str:
@@ -355,7 +372,8 @@ def _said(answer: str, kind: Text) -> str:
     return answer
 
 
-def _is_of_kind(answer: Any, node: Node) -> bool:
+def is_of_kind(answer: Any, node: Node) -> bool:
+    """Whether an answer is what a node asks for, legal or not."""
     match node.answer:
         case Bool():
             return isinstance(answer, bool)

@@ -20,6 +20,7 @@ from typing import IO, Any, Final
 from dubito.errors import UsageError, nearest_first
 from dubito.game import STATED, Game, HousePolicy
 from dubito.game.find import DUBITO
+from dubito.game.words import legal_in
 from dubito.house.faults import CONTENT_FAULTS, PAGE, ContentFault, Delivery, Faults
 from dubito.house.request import TRY_HEADER, HeardRequest, JsonBody, Opinion, Refusal, answer_text, canonical_bytes
 from dubito.house.wires import ReadPrompt, Wire
@@ -188,7 +189,6 @@ def _request_id(asked: HeardRequest) -> str:
 
 
 RANDOM: Final = "house-random"
-_LEGAL: Final = "legal:"  # the last line of a text that begins so lists what is legal: `legal: draw | skip`
 _SAYINGS: Final = ("Well.", "I see.", "Who knows?", "Trust me.", "Not me.", "Maybe.")
 _Schema = Mapping[str, Any]
 _NODE_LINE: Final = "node: "
@@ -259,7 +259,7 @@ def by_lot(schema: _Schema | None, text: str, chance: Random) -> Opinion:
     said, which harms nobody.
     """
     kind = (schema or {}).get("properties", {}).get("answer", {})
-    legal = _legal(text)
+    legal = legal_in(text)
     match kind.get("type"):
         case "string" if "description" in kind and not legal:  # something is to be said
             return Opinion(chance.choice(_SAYINGS), understood=True)
@@ -291,12 +291,6 @@ def _some_of(held: Sequence[int], possible: Sequence[int], chance: Random) -> Op
     if not held:
         return Opinion([chance.choice(possible)], understood=False)
     return Opinion(chance.sample(held, chance.randint(1, len(held))), understood=True)
-
-
-def _legal(text: str) -> list[str]:
-    lines = [line.strip() for line in text.splitlines()]
-    line = next((line for line in reversed(lines) if line.startswith(_LEGAL)), _LEGAL)
-    return [part.strip() for part in line.removeprefix(_LEGAL).split("|") if part.strip()]
 
 
 def _numbers(words: Sequence[str]) -> list[int]:

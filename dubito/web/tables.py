@@ -20,7 +20,7 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 from starlette.exceptions import HTTPException
 
-from dubito.errors import DubitoError, RunStopped, UsageError, one_line, suggestion
+from dubito.errors import DubitoError, IllegalOutput, RunStopped, UsageError, one_line, suggestion
 from dubito.files import fault, write_whole
 from dubito.game import Bool, Cards, Choice, Game, PlayerKind, Text
 from dubito.game.find import DUBITO
@@ -31,6 +31,8 @@ from dubito.show.person import SEEDS, Setup, Sitting, seat_person, set_up
 from dubito.show.session import Moment
 from dubito.web.saved import MADE, Summaries
 
+_BUTTONS: Final = 24  # numbers that have a button each
+
 
 @dataclass(frozen=True, slots=True)
 class Question:
@@ -39,8 +41,8 @@ class Question:
     node: str
     kind: str
     wanted: str  # in words
-    options: list[Any]  # names to choose from, the cards that are held, or of a text the most characters
-    illegal: list[Any]  # of the names, those that the rules refuse now
+    options: list[Any]  # the legal answers, a button each; the cards that are held; of a text the most characters
+    bounds: tuple[int, int] | None = None  # of numbers that are too many for buttons: the least and the greatest
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,24 +82,32 @@ def frame_in_words(sitting: Sitting, move: int, moment: Moment | None, said: lis
     )
 
 
-def _question(sitting: Sitting) -> Question | None:
+def _question(sitting: Sitting) -> Question:
     state, words = sitting.state, sitting.words
-    node = sitting.game.node(state.view().node)
-    how = wanted(node)
+    node, legal = sitting.game.node(state.view().node), sitting.game.legal_answers(state)
+    how = wanted(node, legal)
     match node.answer:
         case Bool():
-            return Question(node.name, "bool", how, [True, False], [])
+            return Question(node.name, "bool", how, legal or [True, False])
         case Choice():
-            options = words.choices(state)
-            outputs = {name: sitting.game.output_of(node.name, name, None) for name in options}
-            illegal = [name for name, output in outputs.items() if sitting.why_not(output) is not None]
-            return Question(node.name, "choice", how, options, illegal)
+            return Question(
+                node.name, "choice", how, [one for one in words.choices(state) if _may_answer(sitting, one)]
+            )
         case Cards():
-            return Question(node.name, "cards", how, words.holding(state, sitting.me), [])
+            return Question(node.name, "cards", how, words.holding(state, sitting.me))
         case Text(most):
-            return Question(node.name, "text", how, [most], [])
-        case _:
-            return Question(node.name, "whole", how, [], [])
+            return Question(node.name, "text", how, [most])
+        case _ if not legal:
+            return Question(node.name, "whole", how, [])
+    if len(legal) > _BUTTONS:
+        return Question(node.name, "whole", how, [], (min(legal), max(legal)))
+    return Question(node.name, "whole", how, legal)
+
+
+def _may_answer(sitting: Sitting, answer: Any) -> bool:
+    with suppress(IllegalOutput, UsageError):
+        return sitting.why_not(sitting.words.answered(answer, sitting.state, sitting.me)) is None
+    return False
 
 
 def frame_of(sitting: Sitting, move: int, moment: Moment | None, said: list[str]) -> dict[str, Any]:

@@ -33,6 +33,7 @@ from dubito.show.session import Session, moves_at, of_record
 from dubito.stats.tally import outcome_of, unpack
 from dubito.workshop.hangs import Hangs, watched
 from dubito.workshop.leaks import leaks, stale_cards
+from dubito.workshop.listed import lists, shapes, tellings
 from dubito.workshop.recordings import Origin, recorded_positions
 from dubito.workshop.subject import DEALS, Flaw, Subject
 
@@ -73,7 +74,7 @@ def flaws_in(subject: Subject, quick: bool = False) -> Iterator[Flaw]:
     told = set[Flaw]()
     try:
         with watched(subject):
-            for probes in (_FIRST, _THEN, (leaks,), () if quick else (_runs,)):
+            for probes in ((shapes,), _FIRST, _THEN, (leaks,), () if quick else (_runs,)):
                 for flaw in chain.from_iterable(_tried(subject, probe) for probe in probes):
                     if flaw not in told:
                         told.add(flaw)
@@ -575,6 +576,6 @@ def _dubito(subject: Subject, seed: str, *words: str) -> "subprocess.CompletedPr
 
 _FIRST: Final[tuple[Probe, ...]] = (_bots, _endings, _again)
 _THEN: Final[tuple[Probe, ...]] = (
-    *(_whole_games, _refusals, _silence, _repeats, _records, _results),
-    *(_examples, _positions, _prompts, _speech, _words, _stand_ins, _training),
+    *(_whole_games, lists, _refusals, _silence, _repeats, _records, _results),
+    *(_examples, _positions, _prompts, tellings, _speech, _words, _stand_ins, _training),
 )

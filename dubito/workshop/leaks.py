@@ -70,6 +70,10 @@ class _World:
                 self.notebook.observe(event, self.state.cards(self.seat, DealStreams(0, 0).seat(self.seat)))
         return [{type(event).__name__: picture(event)} for event in told]
 
+    def legal(self) -> Any:
+        """What is listed as legal at the seat's move, as plain values."""
+        return None if self.subject.game.walk else picture(self.subject.game.legal(self.state.view()))
+
     def facts(self) -> Any:
         """What a prompt may say at the seat's move; None where no prompt tells of the game."""
         if self.notebook is None:
@@ -249,6 +253,7 @@ def _at_its_move(one: _World, other: _World, suspect: str, sure: bool) -> Iterat
     """What differs where it is the seat's move, after it observed the same events but for a `suspect` one."""
     main, facts = one.subject.main, one.subject.file("facts.py")
     sees = _difference(picture(one.state.view()), picture(other.state.view()))
+    sees = sees or _difference(one.legal(), other.legal(), "legal()")
     says = _difference(one.facts(), other.facts())
     if suspect:
         if not sees:

@@ -2,12 +2,20 @@
 
 import re
 import shutil
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from dubito.game import Game
+from dubito.game.find import find_game
 from dubito.workshop import hangs
+from dubito.workshop.conformance import Probe
+from dubito.workshop.leaks import leaks
+from dubito.workshop.listed import lists, shapes
+from dubito.workshop.subject import Subject
 from tests.cli.kit import Said, Shell
 from tests.conftest import cases, few
 from tests.games.kit import EVERY_GAME, GAMES, write_kuhn, write_kuhn_course, write_stacks
@@ -260,6 +268,58 @@ TEXTS = {
 PLANTED = {name: case for cases in (LEAKS, RESULTS, MOVES, TEXTS) for name, case in cases.items()}
 
 
+KUHN, LEGAL, CHECKED = "games/kuhn/game.py", 'return ("pass", "bet")', "if why := self.view().why_illegal(output):"
+LISTED = {  # in the game of the guide, where a list is all that says what is legal
+    "nothing to do": (KUHN, LEGAL, "return ()", "game.py: view().legal() is empty at node act, so nobody could go on"),
+    "what is no answer": (
+        KUHN,
+        LEGAL,
+        'return ("pass", "bet", "raise")',
+        "game.py: view().legal() lists 'raise' at node act, which is no answer of its Choice",
+    ),
+    "the same twice": (KUHN, LEGAL, 'return ("pass", "bet", "pass")', "view().legal() lists 'pass' twice at node act"),
+    "no order": (KUHN, LEGAL, 'return {"bet"}', "view().legal() gives {'bet'} at node act: give a list or a tuple"),
+    "a list and no reason": (
+        KUHN,
+        "class KuhnView(View)",
+        "class KuhnView",
+        "games/kuhn/game.py: KuhnView has no why_illegal(output): let it be a `View` of dubito.game, which has one",
+    ),
+    "a list that its own reason contradicts": (
+        KUHN,
+        LEGAL,
+        f"{LEGAL}\n\n    def why_illegal(self, output: object) -> str | None:\n"
+        '        return super().why_illegal(output) or ("no" if self.acts[1:] and output == "bet" else None)',
+        "games/kuhn/game.py: view().legal() lists 'bet' at node act, of which why_illegal says: no",
+    ),
+    "a reason that its list contradicts": (
+        KUHN,
+        LEGAL,
+        'return ("pass", "bet")[: 2 - len(self.acts)]\n\n    def why_illegal(self, output: object) -> str | None:\n'
+        '        return None if type(output) is str and output in ("pass", "bet") else "no"',
+        "games/kuhn/game.py: view().legal() leaves out 'bet' at node act, which why_illegal lets pass",
+    ),
+    "what apply refuses where no bot goes": (
+        KUHN,
+        CHECKED,
+        f'if [*self.acts, output] == ["pass", "bet", "pass"]:\n            raise IllegalOutput("")\n        {CHECKED}',
+        "games/kuhn/game.py: view().legal() lists 'pass' at node act, which apply refuses: ",
+    ),
+    "a fact of another list": (
+        "games/kuhn/facts.py",
+        "list(KuhnView(position.acts).legal())",
+        '["pass"]',
+        "games/kuhn/facts.py: facts() has ['pass'] for legal at node act, where view().legal() lists pass | bet",
+    ),
+    "a prompt's line of another list": (
+        "prompts/kuhn/plain/user.jinja",
+        '{{ legal | join(" | ") }}',
+        "pass | bet | call",
+        "look: prompts/kuhn/plain: its line `legal:` has pass | bet | call at node act, where view().legal() lists pa",
+    ),
+}
+
+
 @pytest.fixture
 def stacks(shell: Shell) -> None:
     """A sound game in the working directory."""
@@ -275,6 +335,59 @@ def test_what_is_planted_is_found(shell: Shell, file: str, old: str, new: str, s
     said = shell("games", "check", "stacks", "--quick")
     assert sentence in said.out, said
     assert "keeps to all" not in said.out or sentence.startswith(("look: ", "results: by"))
+
+
+@pytest.mark.parametrize(("file", "old", "new", "sentence"), LISTED.values(), ids=LISTED)
+def test_a_list_that_is_not_what_the_game_takes_is_found(
+    shell: Shell, file: str, old: str, new: str, sentence: str
+) -> None:
+    write_kuhn(Path.cwd())
+    text = Path(file).read_text()
+    assert text.count(old) == 1
+    Path(file).write_text(text.replace(old, new))
+    said = shell("games", "check", "kuhn", "--quick")
+    assert sentence in said.out, said
+    assert said.code == (not sentence.startswith("look: "))
+
+
+def said_of(probes: Sequence[Probe], game: Game, legal: Callable[[Any], Any]) -> list[str]:
+    """What is said of a game whose views list this."""
+    subject = Subject(replace(game, legal=legal), Path.cwd())
+    return [flaw.sentence for probe in probes for flaw in probe(subject)]
+
+
+@cases(
+    ("places", "sentence"),
+    [
+        (lambda pile: range(pile + 1), ""),
+        (lambda pile: range(max(1, pile)), "view().legal() leaves out "),
+        (lambda pile: range(pile + 2), "at node place, of which why_illegal says: the bomb goes to "),
+        (lambda pile: [0, 0], "view().legal() lists 0 twice at node place"),
+        (
+            lambda pile: range(10**12),
+            "lists 1,000,000,000,000 outputs at node place: give None where there is no short ",
+        ),
+        (lambda pile: ["top"], "view().legal() lists 'top' at node place, which is no answer of its Whole"),
+        (lambda pile: (place for place in range(pile)), "at node place: give a list or a tuple, or None"),
+    ],
+)
+def test_a_list_of_numbers_is_held_to_its_ends(places: Callable[[int], Any], sentence: str) -> None:
+    said = said_of(
+        (shapes, lists), GAMES["defuse"], lambda view: view.legal() if view.node == "turn" else places(view.pile)
+    )
+    assert any(sentence in each for each in said) if sentence else not said, said
+
+
+def test_cards_are_no_list() -> None:
+    (said,) = said_of((shapes,), GAMES["bs"], lambda view: [True, False] if view.node == "bs" else [[]])
+    assert said == "view().legal() lists outputs at node cards, whose answer is Cards: give None there"
+
+
+@pytest.mark.usefixtures("stacks")
+def test_a_list_can_show_what_is_hidden() -> None:
+    stacks = find_game("stacks", Path.cwd())
+    (said,) = said_of((leaks,), stacks, lambda view: view._state.hands[view._state.seat - 1])
+    assert said.startswith("view() shows what its seat cannot know: legal(): [")
 
 
 def checked(shell: Shell, name: str, *flags: str) -> Said:

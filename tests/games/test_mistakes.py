@@ -163,7 +163,7 @@ def test_a_fallback_that_fails_is_named(shell: Shell) -> None:
         bot.write_text(bot.read_text().replace('"bet"', '"raise"'))
     said = shell("run", "--game", "kuhn", "--games", "40", "--on-bot-error", "fallback", "--output", "r")
     assert said.code == 3
-    assert ": its fallback failed too: say pass or bet" in said.err
+    assert ": its fallback failed too: a move here is pass or bet, and not 'raise'" in said.err
 
 
 def test_words_that_fail_are_the_games_too(shell: Shell) -> None:

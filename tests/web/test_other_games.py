@@ -244,8 +244,8 @@ def test_bs_is_played_in_a_browser(hall: Served, chrome: Chrome, width: int, dar
 
 def test_each_kind_of_answer_has_its_control(hall: Served, chrome: Chrome) -> None:
     deal(chrome, hall, "guess", seed=1)
-    buttons = "[...document.querySelectorAll('#answer button')].map(button => [button.textContent, button.disabled])"
-    assert chrome.run(buttons) == [["high", False], ["low", False], ["none", False]]
+    buttons = "[...document.querySelectorAll('#answer button')].map(button => button.textContent)"
+    assert chrome.run(buttons) == ["high", "low", "none"]
     chrome.run("[...document.querySelectorAll('#answer button')].at(-1).click()")
     chrome.until(f"{ASKED} && document.querySelector('.tick') !== null")
     ticks = "[...document.querySelectorAll('.tick')].map(tick => tick.textContent.trim())"
@@ -266,4 +266,4 @@ def test_each_kind_of_answer_has_its_control(hall: Served, chrome: Chrome) -> No
     chrome.until(f"{ASKED} && document.querySelector('#answer button')?.textContent === 'Yes'")
     chrome.run("document.querySelectorAll('#answer button')[1].click()")
     chrome.until(f"{ASKED} && document.querySelector('#answer button')?.textContent === 'high'")
-    assert chrome.run(buttons) == [["high", False], ["low", False], ["none", True]], "what it has used up"
+    assert chrome.run(buttons) == ["high", "low"], "what it has used up is no button"

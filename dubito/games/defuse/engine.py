@@ -165,6 +165,13 @@ class State:
             capped=False, game_counts=(turns, bombs), marks=marks, counts=[_counts(counts) for counts in self.counts]
         )
 
+    def legal(self) -> Sequence[str | int]:
+        """What the seat to move may do, the acts in their order."""
+        if self.node == "place":
+            return range(len(self.pile) + 1)
+        hand = self.hands[self.seat]
+        return [act for act in ACTS if act == DRAW or hand[act]]
+
     def why_illegal(self, output: object) -> str | None:
         """Why the seat to move may not do this; None if it may. No code of the output runs."""
         if self.over:
@@ -254,6 +261,9 @@ class View:
     def moves(self) -> int:
         """How many acts and places there were in the game so far, by both."""
         return self._state.moves
+
+    def legal(self) -> Sequence[str | int]:
+        return self._state.legal()
 
     def why_illegal(self, output: Any) -> str | None:
         return self._state.why_illegal(output)

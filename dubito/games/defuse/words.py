@@ -167,11 +167,21 @@ def sees(state: State, seat: int, label: Label) -> list[str]:
         return [*lines, f"Where do you put the bomb? 0 is the top of the pile, {last} the bottom."]
     if state.seen:
         lines.append(f"You have seen, from the top: {', '.join(state.seen)}.")
-    return [*lines, "Draw a card, or play a shuffle, see, skip or bottom card?"]
+    *others, another = [*_playable(state).values()] or [""]
+    play = f", or play a {', '.join(others)}{' or ' if others else ''}{another} card" if another else ""
+    return [*lines, f"Draw a card{play}?"]
 
 
 def keys(state: State) -> str:
-    return "Enter draws; h shuffle, s see, k skip, b bottom" if state.node == "turn" else ""
+    if state.node == "place":
+        return ""
+    played = ", ".join(f"{key} {act}" for key, act in _playable(state).items())
+    return f"Enter draws; {played}" if played else "Enter draws"
+
+
+def _playable(state: State) -> dict[str, str]:
+    """The cards that may be played now, by the letter that plays them."""
+    return {key: act for key, act in _LETTERS.items() if act != "draw" and act in state.legal()}
 
 
 def read(line: str, state: State, seat: int) -> str | int:

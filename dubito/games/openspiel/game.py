@@ -45,6 +45,7 @@ def member(name: str) -> Game:
         deal_to_json=lambda state: {"game": str(state.engine), "drawn": list(state.steps)},
         output_to_json=lambda output: output,
         output_from_json=_output_from_json,
+        legal=lambda view: [*view.names.values()],  # a view's own `legal` are numbers, for bots
         package="dubito.games.openspiel",
         plays_as="fe8e34d6e1b522b589b7f3f6a21abb61b68da9334de1d53abc91e0928dcd13e0",
         missing=unanswered(OpenSpielBot, nodes),

@@ -45,9 +45,6 @@ class OpenSpielWords(Words):
         told = (state.hand(seat) or state.sees(seat)).strip("\n").splitlines()
         return [*told, "What do you do? " + ", ".join(f"{n} {name}" for n, name in enumerate(self.choices(state), 1))]
 
-    def choices(self, state: State) -> list[str]:
-        return [*state.view().names.values()]
-
     def read(self, line: str, state: State, seat: int) -> str:
         """The action that was typed: its name first, since a name may be a number too."""
         word, names = line.strip().casefold(), self.choices(state)

@@ -62,12 +62,8 @@ function button(text, answer, primary = false) {
 }
 
 const KINDS = {
-  bool: () => [button("Yes", () => true), button("No", () => false)],
-  choice: ({ options, illegal }) => options.map((name) => {
-    const made = button(name, () => name);
-    made.disabled = illegal.includes(name);
-    return made;
-  }),
+  bool: ({ options }) => options.map((yes) => button(yes ? "Yes" : "No", () => yes)),
+  choice: ({ options }) => options.map((name) => button(name, () => name)),
   cards: ({ options }) => {
     const screen = new window.dubitoCards.Screen();
     const boxes = options.map((value) => {
@@ -105,10 +101,12 @@ const KINDS = {
     counted();
     return [field, left, say];
   },
-  whole: ({ wanted }) => {
-    const field = Object.assign(make("input"), { type: "number", step: 1, required: true });
+  whole: ({ wanted, options, bounds }) => {
+    if (options.length) return KINDS.choice({ options });
+    const [min, max] = bounds || ["", ""];
+    const field = Object.assign(make("input"), { type: "number", step: 1, required: true, min, max });
     field.setAttribute("aria-label", wanted);
-    return [field, button("Answer", () => (field.reportValidity() ? Number(field.value) : undefined), true)];
+    return [field, ...(bounds ? [make("span", "left", wanted)] : []), button("Answer", () => (field.reportValidity() ? Number(field.value) : undefined), true)];
   },
 };
 

@@ -3,7 +3,7 @@
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from games.outsider.game import SEATS, TOPICS, DealEvent, View
+from games.outsider.game import SEATS, TOPICS, DealEvent, OutsiderView
 
 from dubito.game.record import PositionFile
 
@@ -36,7 +36,7 @@ class Notebook:
     def answered(self, node: str, answer: str) -> None:
         """Nor of what it did itself."""
 
-    def position(self, node: str, view: View, cards: str | None) -> Position:
+    def position(self, node: str, view: OutsiderView, cards: str | None) -> Position:
         return Position(self._seat, node, view.topic, cards, view.said, tuple(view.others))
 
 

@@ -7,7 +7,7 @@ from random import Random
 from typing import Any
 
 from dubito.errors import IllegalOutput
-from dubito.game import Choice, Ending, Game, GameEvent, Measure, Node, Player, Results, Text, no_rules
+from dubito.game import Choice, Ending, Game, GameEvent, Measure, Node, Player, Results, Text, View, no_rules
 
 TOPICS = {
     "animals": ("tiger", "penguin", "snail", "horse", "bat", "shark"),
@@ -38,7 +38,7 @@ class EndEvent(GameEvent):
     word: str
 
 
-class View:
+class OutsiderView(View):
     """What the seat to move sees beside its own word."""
 
     def __init__(self, state: "State") -> None:
@@ -47,9 +47,13 @@ class View:
         self.said = tuple(state.said)  # by seat
         self.others = [SEATS[seat] for seat in range(state.seats) if seat != state.seat]
 
+    def legal(self) -> list[str] | None:
+        """A vote for another seat; what can be said is no list."""
+        return self.others if self.node == "vote" else None
+
     def why_illegal(self, output: object) -> str | None:
         if self.node == "vote":
-            return None if type(output) is str and output in self.others else f"vote for {' or '.join(self.others)}"
+            return super().why_illegal(output)
         if why := HINT.why_not(output):
             return why
         named = next((word for word in self.words if re.search(rf"\b{word}s?\b", str(output).casefold())), None)
@@ -74,8 +78,8 @@ class State:
     def over(self) -> bool:
         return len(self.votes) == self.seats
 
-    def view(self) -> View:
-        return View(self)
+    def view(self) -> OutsiderView:
+        return OutsiderView(self)
 
     def cards(self, seat: int, streams: object) -> str | None:
         """The word; None for the outsider."""
@@ -109,13 +113,13 @@ class OutsiderBot(Player):
 
     cards: str | None
 
-    def hint(self, view: View) -> str:
+    def hint(self, view: OutsiderView) -> str:
         raise NotImplementedError
 
-    def vote(self, view: View) -> str:
+    def vote(self, view: OutsiderView) -> str:
         raise NotImplementedError
 
-    def play(self, view: View) -> str:
+    def play(self, view: OutsiderView) -> str:
         return self.hint(view) if view.node == "hint" else self.vote(view)
 
 

@@ -36,12 +36,8 @@ def sentence(event: Any, label: Label) -> str:
 def sees(state: State, seat: int, label: Label) -> list[str]:
     view, word = state.view(), state.cards(seat, None)
     secret = f"The word is {word}." if word else "You are the outsider: you do not know the word."
-    question = QUESTIONS[view.node] if view.node == "hint" else f"Who is the outsider? ({', '.join(view.others)})"
+    question = " ".join([QUESTIONS[view.node], *([f"({', '.join(votes)})"] if (votes := view.legal()) else [])])
     return [f"The topic is {view.topic}: {', '.join(view.words)}.", secret, question]
-
-
-def choices(state: State) -> list[str]:
-    return state.view().others
 
 
 class Teller:

@@ -1,6 +1,6 @@
 """Listener, a bot for Outsider."""
 
-from games.outsider.game import OutsiderBot, View
+from games.outsider.game import OutsiderBot, OutsiderView
 
 KNOWN = {
     "tiger": "stripes",
@@ -27,11 +27,11 @@ KNOWN = {
 class Listener(OutsiderBot):
     """Says what goes with the word, and suspects whoever did not."""
 
-    def hint(self, view: View) -> str:
+    def hint(self, view: OutsiderView) -> str:
         """As the outsider, something that fits another word of the topic."""
         return f"I think of this: {KNOWN[self.cards or self.rng.choice(view.words)]}."
 
-    def vote(self, view: View) -> str:
+    def vote(self, view: OutsiderView) -> str:
         """The outsider votes by lot."""
         fits = KNOWN.get(self.cards or "", "")
         odd = [seat for seat in view.others if fits not in view.said[int(seat[5:])]]

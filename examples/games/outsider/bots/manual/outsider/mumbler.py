@@ -1,15 +1,15 @@
 """Mumbler, a bot for Outsider."""
 
-from games.outsider.game import OutsiderBot, View
+from games.outsider.game import OutsiderBot, OutsiderView
 
 
 class Mumbler(OutsiderBot):
     """Says next to nothing, and votes for anybody."""
 
-    def hint(self, view: View) -> str:
+    def hint(self, view: OutsiderView) -> str:
         """No word gives it away."""
         return self.rng.choice(["Hm, yes.", "What can I say.", "You know it when you see it."])
 
-    def vote(self, view: View) -> str:
+    def vote(self, view: OutsiderView) -> str:
         """By lot."""
         return self.rng.choice(view.others)

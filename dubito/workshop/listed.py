@@ -1,0 +1,209 @@
+"""Whether what a view's `legal()` lists is what the game takes, tried on the games that are played: a line a flaw.
+
+Everybody who is asked is told by that list what may be answered: people by their buttons, models and stand-ins by the
+facts and prompts that have `legal`.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from itertools import islice
+from random import Random
+from typing import Any, Final
+
+from dubito.errors import DubitoError, IllegalOutput, UsageError, one_line
+from dubito.game import Bool, Choice, Node, Whole
+from dubito.game.legal import is_listed
+from dubito.game.streams import DealStreams
+from dubito.game.table import step
+from dubito.game.words import is_of_kind, legal_in
+from dubito.llm.prompts import Prompt, load_prompt
+from dubito.workshop.recordings import Origin, recorded_positions
+from dubito.workshop.subject import MOVES, Flaw, Subject
+
+_GAMES: Final = 24  # in which everybody draws lots
+_MOVES: Final = 800  # in all of them
+_TRIED: Final = 24  # of a list, at one position
+_LONGEST: Final = 10_000  # outputs in a list: some games of OpenSpiel's have thousands
+_PLACES: Final = 6  # of a game at which prompts are rendered, or a few more
+
+
+def shapes(subject: Subject) -> Iterator[Flaw]:
+    """The first list that cannot be one, looked at before each move for as long as the bots can go on."""
+    if subject.game.walk or not subject.registry.hand_written():
+        return
+    for deal, seats in subject.deals:
+        table = subject.table(deal, seats)
+        with suppress(DubitoError):  # which is told where whole games are played
+            while not table.state.over and table.state.turns_played < MOVES:
+                if wrong := _misshapen(subject, table.state.view()):
+                    yield Flaw(subject.main, wrong)
+                    return
+                step(table)
+
+
+def _misshapen(subject: Subject, view: Any) -> str:
+    legal = subject.game.legal(view)
+    if legal is None:
+        return ""
+    if not hasattr(view, "why_illegal"):
+        return f"{type(view).__name__} has no why_illegal(output): let it be a `View` of dubito.game, which has one"
+    wrong = _wrong(subject, subject.game.node(view.node), legal)
+    return wrong and f"view().legal() {wrong}"
+
+
+def lists(subject: Subject) -> Iterator[Flaw]:
+    """The first thing that `legal()` says otherwise than `apply` or `why_illegal`."""
+    if not subject.game.walk:
+        yield from islice((Flaw(subject.main, f"view().legal() {wrong}") for wrong in _otherwise(subject)), 1)
+
+
+def _otherwise(subject: Subject) -> Iterator[str]:
+    for deal, seats in subject.deals:
+        state = subject.state(deal, seats)
+        for output in subject.outputs[deal, seats]:
+            legal = subject.game.legal(state.view())
+            if legal is not None and not is_listed(output, legal):
+                yield f"leaves out {_shown(output)} at node {state.view().node}, which apply takes"
+            state.apply(output)
+    moves = 0
+    for deal in range(_GAMES):
+        with suppress(DubitoError):  # a bot's, which games of this kind may surprise
+            for wrong in _by_chance(subject, deal, subject.game.seats[deal % 2]):
+                moves += 1
+                if wrong:
+                    yield wrong
+                elif moves % _MOVES == 0:
+                    return
+
+
+def _by_chance(subject: Subject, deal: int, seats: int) -> Iterator[str]:
+    """Before each move of a game in which everybody draws lots where there is a list: what is wrong, if anything."""
+    table, chance = subject.table(deal, seats), Random(deal)
+    state = table.state
+    while not state.over:
+        view = state.view()
+        legal = subject.game.legal(view)
+        if legal is None:
+            yield ""
+            step(table, announce=True)
+            continue
+        yield _refused(subject, state, legal, chance)
+        output = chance.choice(legal)
+        try:
+            events = state.apply(output, bool(table.watchers))
+        except IllegalOutput as error:
+            yield f"lists {_shown(output)} at node {view.node}, which apply refuses: {one_line(str(error))}"
+            return
+        table.tell(events, state.turns_played)
+
+
+def _wrong(subject: Subject, node: Node, legal: Any) -> str:
+    """What is wrong with a list by itself."""
+    if not isinstance(legal, Sequence) or isinstance(legal, str):
+        return f"gives {one_line(repr(legal), 60)} at node {node.name}: give a list or a tuple, or None"
+    if not isinstance(node.answer, Bool | Choice | Whole):
+        kind = type(node.answer).__name__
+        return f"lists outputs at node {node.name}, whose answer is {kind}: give None there"
+    if not legal:
+        return f"is empty at node {node.name}, so nobody could go on: list what may be done, or give None"
+    if len(legal) > _LONGEST:
+        return f"lists {len(legal):,} outputs at node {node.name}: give None where there is no short list"
+    answers = [subject.game.answer_of(node.name, output) for output in legal]
+    for answer, output in zip(answers, legal, strict=True):
+        if not is_of_kind(answer, node):
+            return f"lists {_shown(output)} at node {node.name}, which is no answer of its {type(node.answer).__name__}"
+    answer, times = Counter(answers).most_common(1)[0]
+    return f"lists {_shown(answer)} twice at node {node.name}" if times > 1 else ""
+
+
+def _refused(subject: Subject, state: Any, legal: Sequence[Any], chance: Random) -> str:
+    """What is wrong with a list, or where `why_illegal` says something else, or `apply` takes what is not in it."""
+    view, game = state.view(), subject.game
+    if wrong := _wrong(subject, game.node(view.node), legal):
+        return wrong
+    at = f"at node {view.node}"
+    for output in legal if len(legal) <= _TRIED else chance.sample(legal, _TRIED):
+        if why := view.why_illegal(output):
+            return f"lists {_shown(output)} {at}, of which why_illegal says: {one_line(why)}"
+    for output in _others(subject, state, game.node(view.node), legal):
+        if view.why_illegal(output) is None:
+            return f"leaves out {_shown(output)} {at}, which why_illegal lets pass"
+        with suppress(IllegalOutput):
+            state.apply(output)
+            return f"leaves out {_shown(output)} {at}, which apply takes"
+    return ""
+
+
+def _others(subject: Subject, state: Any, node: Node, legal: Sequence[Any]) -> Iterator[Any]:
+    """Outputs of the node's kind that are not in the list: of whole numbers, those beside it and between."""
+    game, cards = subject.game, state.cards(state.seat, DealStreams(0, 0).seat(state.seat))
+    match node.answer:
+        case Bool():
+            answers: Sequence[Any] = (True, False)
+        case Choice(options):
+            answers = options or ()
+        case _:
+            listed = {game.answer_of(node.name, output) for output in legal}
+            least, most = min(listed), max(listed)
+            answers = (-1, 0, least - 1, most + 1, 10 * abs(most) + 7, *range(least, min(most, least + _TRIED)))
+    for answer in answers:
+        with suppress(IllegalOutput):
+            if not is_listed(output := game.output_of(node.name, answer, cards), legal):
+                yield output
+
+
+def _shown(output: Any) -> str:
+    return one_line(repr(output), 40)
+
+
+def tellings(subject: Subject) -> Iterator[Flaw]:
+    """The first fact `legal`, and line `legal:` of each prompt, that tells of another list than the view has."""
+    if subject.game.walk or subject.game.module("facts") is None:
+        return
+    prompts, told = [*_sound_prompts(subject)], set[str]()
+    for position, answers in _asked(subject):
+        for flaw in (*_facts(subject, position, answers), *_lines(subject, prompts, position, answers)):
+            if flaw.file not in told:
+                told.add(flaw.file)
+                yield flaw
+
+
+def _sound_prompts(subject: Subject) -> Iterator[Prompt]:
+    """Without those that cannot be used, of which is told elsewhere."""
+    for name in subject.prompts:
+        with suppress(DubitoError):
+            yield load_prompt(name, subject.here, subject.game)
+
+
+def _asked(subject: Subject) -> Iterator[tuple[Any, list[str]]]:
+    """Positions of some games, each with the answers that the view listed there."""
+    game = subject.game
+    for deal, seats in subject.deals[::3]:
+        origin, state = Origin(None, 0, deal, deal), subject.state(deal, seats)
+        recorded = recorded_positions(subject.table(deal, seats), origin, game, game.rules())
+        apart = max(1, len(recorded) // _PLACES)
+        for place, (one, output) in enumerate(zip(recorded, subject.outputs[deal, seats], strict=True)):
+            if (legal := game.legal(state.view())) is not None and place % apart == 0:
+                yield one.position, [str(game.answer_of(one.position.node, each)) for each in legal]
+            state.apply(output)
+
+
+def _facts(subject: Subject, position: Any, answers: list[str]) -> Iterator[Flaw]:
+    said = subject.game.facts.facts(position).get("legal")
+    if isinstance(said, Sequence) and not isinstance(said, str) and sorted(map(str, said)) != sorted(answers):
+        what = f"facts() has {_shown(said)} for legal at node {position.node}, where view().legal() lists"
+        yield Flaw(subject.file("facts.py"), f"{what} {_listed(answers)}")
+
+
+def _lines(subject: Subject, prompts: Sequence[Prompt], position: Any, answers: list[str]) -> Iterator[Flaw]:
+    for prompt in prompts:
+        with suppress(UsageError):  # a template that fails here, which is told elsewhere too
+            said = legal_in(str(prompt.render(position)))
+            if said and sorted(said) != sorted(answers):
+                what = f"its line `legal:` has {_listed(said)} at node {position.node}, where view().legal() lists"
+                yield Flaw(subject.shown(prompt.folder), f"{what} {_listed(answers)}", sure=False)
+
+
+def _listed(answers: list[str]) -> str:
+    return one_line(" | ".join(answers), 60)

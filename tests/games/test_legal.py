@@ -1,0 +1,122 @@
+"""One list of what is legal now: what is refused by it, and the buttons and words that are made of it."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from dubito.game import Node, View, Whole
+from dubito.game.legal import legal_of, listed_in_words
+from dubito.game.table import Entrant
+from dubito.show.person import Sitting, set_up
+from dubito.web.tables import Question, frame_in_words
+from tests.conftest import cases
+from tests.games.kit import GAMES, registry_of
+
+ACTS = ["draw", "skip", "bottom", "see"]  # what may be done first in the deal of `seated`
+
+
+class Listed(View):
+    """A view that lists this."""
+
+    node = "act"
+
+    def __init__(self, *listed: Any) -> None:
+        self.listed = listed
+
+    def legal(self) -> Sequence[Any]:
+        return self.listed
+
+
+class Armed:
+    """An output whose code is not to be run."""
+
+    def __eq__(self, other: object) -> bool:
+        raise RuntimeError("the output was compared")
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        raise RuntimeError("the output was shown")
+
+
+@cases(
+    ("listed", "output", "why"),
+    [
+        (("pass", "bet"), "bet", None),
+        (("pass", "bet"), "raise", "a move here is pass or bet, and not 'raise'"),
+        (("pass", "bet"), Armed(), "a move here is pass or bet, and not a value of type Armed"),
+        ((0, 1), True, "a move here is 0 or 1, and not True"),
+        ((True, False), 1, "a move here is yes or no, and not 1"),
+        ((True, False), True, None),
+        ((2, 3, 5), 4, "a move here is one of 2, 3, 5, and not 4"),
+        ((2, 3, 4), 3.0, "a move here is a whole number from 2 to 4, and not 3.0"),
+        ((), "bet", "no move is legal here"),
+    ],
+)
+def test_what_is_not_listed_is_refused(listed: Sequence[Any], output: Any, why: str | None) -> None:
+    assert Listed(*listed).why_illegal(output) == why
+
+
+def test_a_range_is_a_list_however_long() -> None:
+    view: Any = Listed()
+    view.legal = lambda: range(10**12)
+    assert view.why_illegal(10**11) is None
+    assert view.why_illegal(True) == "a move here is a whole number from 0 to 999999999999, and not True"
+
+
+def test_a_view_that_says_nothing_is_the_authors_mistake() -> None:
+    view = View()
+    view.__class__.node = "act"
+    with pytest.raises(NotImplementedError, match="View lists nothing at act: write why_illegal there"):
+        view.why_illegal("bet")
+
+
+def test_a_list_is_cut_in_a_sentence() -> None:
+    assert listed_in_words([f"n{place}" for place in range(1062)]).endswith("n58, n59, and 1,002 others")
+    assert listed_in_words(["b\n\x1b[2J"]) == "b \\x1b[2J"
+
+
+def test_an_attribute_of_that_name_is_the_views_own() -> None:
+    assert legal_of(type("Old", (), {"legal": ("a",)})()) is None
+    assert legal_of(object()) is None
+
+
+def seated(**facts: Any) -> Sitting:
+    """A person who is asked first at draw and defuse, with these facts of the game instead of its own."""
+    game, bots = replace(GAMES["defuse"], **facts), registry_of("defuse")
+    setup = set_up(game, ["Medium"], game.rules(), 0, 5)
+    return Sitting(setup, game, [Entrant("Medium", bots.find("Medium").cls)], bots.find("Medium").cls)
+
+
+def asked(sitting: Sitting) -> Question:
+    question = frame_in_words(sitting, 0, None, []).question
+    assert question is not None
+    return question
+
+
+@cases(
+    ("legal", "options", "bounds", "wanted"),
+    [
+        (range(24), [*range(24)], None, "a whole number from 0 to 23"),
+        (range(25), [], (0, 24), "a whole number from 0 to 24"),
+        ([7, 3], [7, 3], None, "7 or 3"),
+        (None, [], None, "a whole number"),
+    ],
+)
+def test_numbers_are_buttons_up_to_24(legal: Any, options: list[int], bounds: Any, wanted: str) -> None:
+    numbers = (Node("turn", "turn", Whole()), GAMES["defuse"].nodes[1])
+    question = asked(seated(nodes=numbers, legal=lambda view: legal))
+    assert question == Question("turn", "whole", wanted, options, bounds)
+
+
+@cases("legal", [lambda view: view.legal(), lambda view: None])
+def test_only_what_is_legal_is_a_button_listed_or_not(legal: Any) -> None:
+    assert asked(seated(legal=legal)).options == ACTS
+
+
+def test_names_that_a_games_words_choose_are_buttons_where_they_are_legal() -> None:
+    sitting: Any = seated()
+    sitting.words.choices = lambda state: ["fly", "see", "shuffle", "draw"]
+    assert asked(sitting).options == ["see", "draw"]
