@@ -111,7 +111,7 @@ MOVES = {
         GAME,
         "seat, drawn = self.seat, self.deck.pop()",
         "seat, drawn = self.seat, self.deck.pop(Random().randrange(len(self.deck)))",
-        "games/stacks/game.py: deal 0 goes another way when it is played again: draw from `chance` alone",
+        " goes another way when it is played again: draw from `chance` alone",
     ),
     "an output's own code": (
         GAME,
@@ -129,7 +129,7 @@ MOVES = {
         GAME,
         "chance.shuffle(deck)",
         "Random().shuffle(deck)",
-        "games/stacks/game.py: deal 0 goes another way when it is played again: draw from `chance` alone",
+        " goes another way when it is played again: draw from `chance` alone",
     ),
     "another game in silence": (
         GAME,
