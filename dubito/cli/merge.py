@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from dubito.cli import documents
+from dubito.cli.asking import calls_of
 from dubito.cli.documents import ComparisonObject, MergeObject
 from dubito.cli.options import folder_of, games_path_option, json_option
 from dubito.cli.output import note, print_document, say, show
@@ -16,10 +17,11 @@ from dubito.cli.run import document_of, print_summary, written_report
 from dubito.experiment.compare import caveats, check_comparable, compared_runs
 from dubito.experiment.experiment import stand_ins_in_words
 from dubito.experiment.run import finished_run
-from dubito.experiment.shards import default_folder, shards_in
+from dubito.experiment.shards import IncompleteShards, default_folder, shards_in, spent_in_words
 from dubito.experiment.shards import merge as merge_shards
-from dubito.experiment.stored import opened_run
+from dubito.experiment.stored import Run, opened_run
 from dubito.game.find import find_bots
+from dubito.llm.budget import Caps
 from dubito.report.run_tables import contender_tables
 
 
@@ -32,15 +34,24 @@ from dubito.report.run_tables import contender_tables
     help="The run folder. [default: where the whole run would be]",
 )
 @click.option("--out", "old_output", type=click.Path(path_type=Path), hidden=True)  # its name until now
+@click.option("--budget", metavar="usd=N,calls=N,tokens=N", help="The run's: says what is left of it.")
 @click.option("--report/--no-report", default=True, show_default=True, help="Write the run as pages too.")
 @games_path_option
 @json_option
-def merge(runs: tuple[Path, ...], output: Path | None, old_output: Path | None, report: bool, as_json: bool) -> int:
+def merge(
+    runs: tuple[Path, ...],
+    output: Path | None,
+    old_output: Path | None,
+    budget: str | None,
+    report: bool,
+    as_json: bool,
+) -> int:
     """Join the folders RUN..., all shards of one run, into the run that one machine would have made.
 
-    Missing shards, one that is given twice or is unfinished, and shards of different runs are refused by name.
+    Missing shards, one that is given twice or is unfinished, and shards of different runs are refused by name. What all
+    of them have spent on models is said in either case.
     """
-    shards = shards_in(runs)
+    shards = _shards_of(runs, Caps() if budget is None else calls_of({"budget": budget}).caps)
     registry = find_bots(Path.cwd(), shards[0].planned.game)
     whole = shards[0].experiment.whole
     for player in whole.players:
@@ -59,6 +70,19 @@ def merge(runs: tuple[Path, ...], output: Path | None, old_output: Path | None, 
         say(f"report: {index}")
     say(f"run folder: {folder}")
     return 0
+
+
+def _shards_of(runs: tuple[Path, ...], caps: Caps) -> list[Run]:
+    """The shards, all of them there and finished; says what they have spent, and what is left. Raises UsageError."""
+    try:
+        shards = shards_in(runs)
+    except IncompleteShards as error:
+        for line in spent_in_words(error.shards, caps):
+            note(line)
+        raise
+    for line in spent_in_words(shards, caps):
+        note(line)
+    return shards
 
 
 @click.command()

@@ -35,7 +35,7 @@ from dubito.experiment.resolve import (
     resolve,
 )
 from dubito.experiment.run import Means, Played, finished_run, play
-from dubito.experiment.shards import FOLDER, cut_shard, shard_named
+from dubito.experiment.shards import FOLDER, caps_of_shard, cut_shard, shard_named
 from dubito.experiment.workers import Crew, Stop, cores, new_stop
 from dubito.game.find import Registry, find_bots
 from dubito.report.run_tables import (
@@ -118,6 +118,7 @@ def run(
     registry = find_bots(here, checked.game)
     calls = call_options(checked, here)
     experiment = _checked_experiment(checked, shard, registry, calls)
+    calls = replace(calls, caps=caps_of_shard(calls.caps, experiment))
     folder = Path(checked.output) if checked.output else _default_folder(config, experiment)
     _warn(experiment, registry, calls)
     result = finished_run(experiment, registry, folder)
@@ -205,8 +206,8 @@ def _warn(experiment: Experiment, registry: Registry, calls: CallOptions) -> Non
     for sentence in outdated_prices(experiment, registry, calls, today) if calls.caps.usd is not None else ():
         note(sentence)
     note_unused_addresses(experiment, registry)
-    if experiment.shard and model_specs(experiment, registry) and (caps := calls.caps.in_words(experiment.shard.of)):
-        note(f"note: a budget is each shard's own: the {experiment.shard.of} shards together may use up {caps}")
+    if experiment.shard and model_specs(experiment, registry) and (caps := calls.caps.in_words()):
+        note(f"note: of the run's budget this shard's share, by its games, is {caps}")
 
 
 def _warn_of_unrepeatable(experiment: Experiment, registry: Registry) -> None:

@@ -5,7 +5,7 @@ one machine would have made.
 import re
 import shutil
 from collections import deque
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -17,10 +17,13 @@ from dubito.experiment.play import DEALS, chunk_numbers, first_game_of
 from dubito.experiment.stored import Run, opened_run
 from dubito.files import write_whole
 from dubito.game.find import Registry, source_of
+from dubito.llm.budget import Caps
+from dubito.llm.prices import PICO, dollars
 from dubito.stats.ranking import all_games
 from dubito.stats.tally import Tally, kept_tally
 from dubito.store import folder as run_folder
 from dubito.store.lock import LOCK, RunLog, drafting
+from dubito.store.model_log import Spend
 from dubito.store.run_db import RunDb, merge_into
 
 FOLDER: Final = "{}-shard-{}-of-{}"  # of the whole run's name, the shard's number, and how many there are
@@ -53,6 +56,62 @@ def cut_shard(experiment: Experiment, number: int, of: int, registry: Registry) 
     return replace(experiment, games=min(end, experiment.games) - first, shard=shard)
 
 
+def caps_of_shard(caps: Caps, experiment: Experiment) -> Caps:
+    """The share of a run's caps that falls to this shard, by its games; those of a whole run are its own."""
+    if (shard := experiment.shard) is None:
+        return caps
+    return caps.share(shard.first_game, shard.first_game + experiment.games, shard.games)
+
+
+class IncompleteShards(UsageError):
+    """Some shards of a run are missing or unfinished; `shards` are those that are there."""
+
+    def __init__(self, text: str, shards: Sequence[Run]) -> None:
+        super().__init__(text)
+        self.shards = shards
+
+
+def spent_in_words(shards: Sequence[Run], caps: Caps) -> list[str]:
+    """What shards with model players have spent, and, by the run's caps, what is left for each that is unfinished."""
+    spent = sum((run.spent for run in shards), Spend())
+    if not spent.calls:
+        return []
+    of, money = shard_of(shards[0]).of, f", {dollars(spent.usd)}" if spent.usd or caps.usd is not None else ""
+    said = [f"spent by {len(shards)} of {of} shards: {spent.calls:,} calls, {spent.tokens:,} tokens{money}"]
+    if caps == Caps():
+        return said
+    if len(shards) < of:
+        return [*said, "what is left of the budget is told where all shards are named"]
+    left = caps.less(spent)
+    said.append(f"left of the budget: {left.in_words()}")
+    missing, before = sum(run.planned.games - run.kept for run in shards), 0
+    for run in shards:
+        if games := run.planned.games - run.kept:
+            part = left.share(before, before + games, missing)
+            before += games
+            budget = _budget_for(run, part)
+            shard = f"{shard_of(run).number}/{of}"
+            said.append(
+                f"to finish {run} with its share of that ({part.in_words()}): --shard {shard} --budget {budget}"
+            )
+    return said
+
+
+def _budget_for(run: Run, more: Caps) -> str:
+    """The `--budget` of the whole run under which this shard may spend so much more than it has."""
+    wholes = {}
+    for name in ("usd", "calls", "tokens"):
+        if (cap := getattr(more, name)) is not None:
+            step = PICO // 10**6 if name == "usd" else 1
+            may = cap + getattr(run.spent, name)
+            whole = may * shard_of(run).games // run.planned.games // step * step
+            while getattr(caps_of_shard(Caps(**{name: whole}), run.planned), name) > may:  # what is rounded up
+                whole -= step
+            wholes[name] = whole
+    said = {name: f"{whole / PICO:.6f}" if name == "usd" else str(whole) for name, whole in wholes.items()}
+    return ",".join(f"{name}={amount}" for name, amount in said.items())
+
+
 _NAMED: Final = re.compile(FOLDER.format(r"(.+)", r"\d+", r"\d+")).fullmatch
 _SAID: Final = 20  # missing shards that are named
 
@@ -70,9 +129,11 @@ def shards_in(folders: Iterable[Path]) -> list[Run]:
             raise UsageError(f"{first} and {run} are not shards of the same run: {said}")
         if (twin := runs.setdefault(number, run)) is not run:
             raise UsageError(f"{twin} and {run} are both shard {number}: leave one of them out")
+    for run in runs.values():
         if run.kept != run.planned.games:
             kept = f"{run.kept:,} of {run.planned.games:,} games are kept"
-            raise UsageError(f"{run} is unfinished: {kept}; finish it with the command that began it")
+            text = f"{run} is unfinished: {kept}; finish it with the command that began it"
+            raise IncompleteShards(text, [one for _, one in sorted(runs.items())])
     shards, next_game = [run for _, run in sorted(runs.items())], 0
     _check_gaps(runs, shard_of(shards[0]).of)
     for run in shards:
@@ -89,17 +150,20 @@ def _sound_shard(folder: Path) -> Run:
             raise UsageError(f"{run} is a whole run and no shard: there is nothing to merge it with")
         run.db.check(run.planned.first_game)
         assert run.kept == run.tally.games  # `kept_tally` has seen to it; both are read now
+        _ = run.spent
     return run
 
 
-def _check_gaps(there: Collection[int], of: int) -> None:
+def _check_gaps(there: Mapping[int, Run], of: int) -> None:
+    shards = [run for _, run in sorted(there.items())]
     absent = of - len([number for number in there if 1 <= number <= of])
     missing = [f"{number}" for number in islice((n for n in range(1, of + 1) if n not in there), _SAID)]
     if absent == 1:
-        raise UsageError(f"shard {missing[0]} of {of} is missing: play it, or name its folder too")
+        raise IncompleteShards(f"shard {missing[0]} of {of} is missing: play it, or name its folder too", shards)
     if absent:
         few = ", ".join(missing) + (", ..." if absent > _SAID else "")
-        raise UsageError(f"{absent} of the {of} shards are missing ({few}): play them, or name their folders too")
+        text = f"{absent} of the {of} shards are missing ({few}): play them, or name their folders too"
+        raise IncompleteShards(text, shards)
 
 
 def default_folder(shards: Sequence[Run]) -> Path:

@@ -29,7 +29,7 @@ from dubito.game.packages import where_to_get
 from dubito.stats.ranking import Contender, contenders_of
 from dubito.stats.tally import Outcome, Tally, kept_tally, outcome_in
 from dubito.store.folder import DATABASE, MANIFEST, read_manifest
-from dubito.store.model_log import ModelLog, PlayerLog
+from dubito.store.model_log import ModelLog, PlayerLog, Spend
 from dubito.store.run_db import RunDb
 
 if TYPE_CHECKING:
@@ -155,6 +155,11 @@ class Run:
         log = ModelLog(self.db)
         asked = set(log.players())
         return {name: log.player(name) for name in self.names if name in asked}
+
+    @cached_property
+    def spent(self) -> Spend:
+        """What its calls used up, as a budget counts it."""
+        return ModelLog(self.db).spent()
 
     def outcome(self, row: bytes) -> Outcome:
         """A game as it ended, of its packed row; raises UsageError if that is none which this run writes."""

@@ -9,7 +9,7 @@ deal: so where what is left may not pay for all that are under way, it is kept f
 """
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -31,11 +31,23 @@ class Caps:
         caps = {"usd": self.usd, "tokens": self.tokens, "calls": self.calls}
         return next((name for name, cap in caps.items() if cap is not None and getattr(spend, name) > cap), None)
 
-    def in_words(self, times: int) -> str:
-        """What so many runs may use up that each have these caps; empty where there is none."""
-        money = None if self.usd is None else dollars(times * self.usd)
-        counts = [f"{times * cap:,} {name}" for name, cap in (("calls", self.calls), ("tokens", self.tokens)) if cap]
-        return ", ".join([money, *counts] if money else counts)
+    def share(self, first: int, end: int, of: int) -> "Caps":
+        """What falls to the games from `first` to before `end` of so many; the shares of all sum to the caps."""
+        return self._each(lambda name, cap: cap * end // of - cap * first // of)
+
+    def less(self, spent: Spend) -> "Caps":
+        """What is left of them; nothing where more was spent."""
+        return self._each(lambda name, cap: max(0, cap - getattr(spent, name)))
+
+    def _each(self, made: Callable[[str, int], int]) -> "Caps":
+        caps = {name: getattr(self, name) for name in ("calls", "tokens", "usd")}
+        return Caps(**{name: None if cap is None else made(name, cap) for name, cap in caps.items()})
+
+    def in_words(self) -> str:
+        """Empty where there is none."""
+        money = [] if self.usd is None else [dollars(self.usd)]
+        counts = (("calls", self.calls), ("tokens", self.tokens))
+        return ", ".join([*money, *(f"{cap:,} {name}" for name, cap in counts if cap is not None)])
 
 
 class Budget:

@@ -3,18 +3,22 @@
 import json
 import shutil
 from collections.abc import Callable
+from itertools import accumulate
 from pathlib import Path
 
 import pytest
 import yaml
+from hypothesis import given
+from hypothesis import strategies as st
 
 from dubito.cli.documents import MergeObject
 from dubito.experiment import play as chunk
+from dubito.llm.budget import Caps
 from dubito.store.run_db import RunDb
 from tests.cli.kit import Said, Shell
 from tests.cli.test_json import printed
 from tests.experiment.kit import experiment
-from tests.llm.kit import config_file, contender
+from tests.llm.kit import config_file, contender, rows
 from tests.shards.kit import play_shards
 
 BOTS = ["RandomBoi", "StefaBot"]
@@ -182,9 +186,47 @@ def test_a_shard_has_a_folder_of_its_own_and_says_so(shell: Shell, short_chunks:
     assert "shard.games is 6 there and 8 here" in longer.err
 
 
-def test_a_budget_is_a_shards_own_and_the_sum_is_said(shell: Shell, short_chunks: int) -> None:
-    config = config_file(contender("one"), games=4, budget={"usd": 0.5, "calls": 200})
-    said = shell("run", config, "--shard", "2/2", "--offline", "--output", "r")
+def test_a_budget_is_the_runs_and_a_shard_has_its_share(shell: Shell, short_chunks: int) -> None:
+    config = config_file(contender("one"), games=6, budget={"usd": 0.5, "calls": 200})
+    said = shell("run", config, "--shard", "1/2", "--offline", "--output", "r")
     assert (said.code, said.out) == (3, ""), "nothing is in the cache, and nobody may be asked"
     first, *_ = said.err.splitlines()
-    assert first == "note: a budget is each shard's own: the 2 shards together may use up $1.0000, 400 calls"
+    assert first == "note: of the run's budget this shard's share, by its games, is $0.1667, 66 calls"
+
+
+@given(st.integers(0, 10**15), st.lists(st.integers(1, 3000), min_size=1, max_size=20))
+def test_the_shares_of_a_cap_sum_to_it(cap: int, games: list[int]) -> None:
+    ends = [*accumulate(games)]
+    shares = [Caps(usd=cap).share(end - own, end, ends[-1]) for end, own in zip(ends, games, strict=True)]
+    assert sum(share.usd or 0 for share in shares) == cap
+    assert all(share.calls is None for share in shares)
+    assert all(abs((share.usd or 0) - cap * own / ends[-1]) <= 1 for share, own in zip(shares, games, strict=True))
+
+
+def test_merge_says_what_was_spent_and_what_is_left_for_a_second_pass(shell: Shell, short_chunks: int) -> None:
+    config = config_file(contender("one"), games=6)
+
+    def play(number: int, budget: str) -> Said:
+        words = ("--shard", f"{number}/2", "--budget", budget, "--output", f"{number}", "--quiet", "--no-preflight")
+        return shell("run", config, *words)
+
+    assert play(1, "calls=9").code == 3, "its share is 3"
+    assert play(2, "calls=900").code == 0
+    ((used,), (other,)) = (rows(Path(each), "SELECT count(*) FROM tries")[0] for each in "12")
+    tokens = sum(rows(Path(each), "SELECT sum(tokens) FROM tries")[0][0] for each in "12")
+    assert used == 3
+    spent = f"spent by 2 of 2 shards: {used + other} calls, {tokens:,} tokens"
+    said = shell("merge", "1", "2", "--no-report").err.splitlines()
+    assert said[:-1] == [spent]
+    assert said[-1].startswith("dubito: 1 is unfinished: ")
+    said = shell("merge", "1", "2", "--budget", "calls=500", "--no-report").err.splitlines()
+    left = 500 - used - other
+    whole = 3 * (used + left)  # of which a third is this shard's
+    share = f"to finish 1 with its share of that ({left} calls): --shard 1/2 --budget calls={whole}"
+    assert said[:-1] == [spent, f"left of the budget: {left} calls", share]
+    assert shell("merge", "2", "--budget", "calls=500").err.splitlines()[1].startswith("what is left of the budget is")
+    assert play(1, f"calls={whole}").code == 0
+    ended = shell("merge", "1", "2", "--budget", "calls=500", "--output", "whole", "--no-report")
+    ((all_calls,),) = rows(Path("whole"), "SELECT count(*) FROM tries")
+    assert ended.code == 0
+    assert ended.err.splitlines()[1] == f"left of the budget: {500 - all_calls} calls"
