@@ -61,8 +61,9 @@ class Terms:
     long_write: int | None = None  # picodollars a token; None: it is not said
 
     def knows(self, mode: str, value: str) -> bool:
-        """Whether its price is known; what the server decides is no dearer than the dearest."""
-        return value in self.modes.get(mode, {}) or value in USUAL[mode] or (value == "auto" and mode in self.dearest)
+        """Whether its price is known; what the server decides is no dearer than the dearest, if there is one."""
+        left_to_it = value == "auto" and self.dearest.get(mode, _ONE) > 1
+        return value in self.modes.get(mode, {}) or value in USUAL[mode] or left_to_it
 
     def _of(self, mode: str, value: str) -> Fraction:
         """How many times the list price; a value that is not known counts as the dearest that is."""

@@ -339,6 +339,13 @@ def test_parameters_whose_cost_is_not_in_the_price(
     assert (unpriced(parameters, price), charged_by_call(parameters)) == (dear, called)
 
 
+def test_what_anthropic_decides_has_no_price() -> None:
+    """By itself it may serve at the priority that was bought ahead."""
+    price = find_price(ANTHROPIC, "claude-opus-5", {})
+    assert price is not None
+    assert unpriced({"service_tier": "auto"}, price) == "service_tier"
+
+
 def test_a_lifetime_needs_a_price_that_says_it() -> None:
     price, kept = find_price(OPENAI, "gpt-5.5", {}), {"prompt_cache_options": {"ttl": "12h"}}
     assert price is not None
