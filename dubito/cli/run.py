@@ -116,9 +116,7 @@ def run(
     content = {} if config is None else read_config(config)
     checked = check(content, str(config or "the config"), {**_given(flags), **rules})
     registry = find_bots(here, checked.game)
-    calls = call_options(checked, here)
-    experiment = _checked_experiment(checked, shard, registry, calls)
-    calls = replace(calls, caps=caps_of_shard(calls.caps, experiment))
+    experiment, calls = _checked_experiment(checked, shard, registry, call_options(checked, here))
     folder = Path(checked.output) if checked.output else _default_folder(config, experiment)
     _warn(experiment, registry, calls)
     result = finished_run(experiment, registry, folder)
@@ -162,13 +160,15 @@ def _split(text: str) -> list[str]:
     return [part.strip() for part in text.split(",") if part.strip()]
 
 
-def _checked_experiment(config: Config, shard: str | None, registry: Registry, calls: CallOptions) -> Experiment:
-    """What is to be played, the whole of it or a shard; raises UsageError."""
+def _checked_experiment(
+    config: Config, shard: str | None, registry: Registry, calls: CallOptions
+) -> tuple[Experiment, CallOptions]:
+    """What is to be played, the whole of it or a shard, with its share of the budget; raises UsageError."""
     experiment = checked_models(resolve(config, registry), registry, calls)
     if shard is not None:
         experiment = cut_shard(experiment, *shard_named(shard), registry)
     _check_executor(config, experiment, registry)
-    return experiment
+    return experiment, replace(calls, caps=caps_of_shard(calls.caps, experiment))
 
 
 def _check_executor(config: Config, experiment: Experiment, registry: Registry) -> None:
