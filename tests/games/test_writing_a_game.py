@@ -44,6 +44,34 @@ def test_the_commands_of_the_guide_run(shell: Shell) -> None:
             path.unlink() if path.is_file() else path.rmdir()
 
 
+def test_it_is_as_short_as_it_says() -> None:
+    """Blank lines left out: the first game with its bots, then what models are told, then words for people."""
+    assert "120 lines, blank ones left out" in WRITING
+    lines = {path: sum(map(bool, map(str.strip, path.read_text().splitlines()))) for path in Path().rglob("*.*")}
+    words, facts = Path("games/kuhn/words.py"), Path("games/kuhn/facts.py")
+    told = [facts, *Path("prompts").rglob("*.*")]
+    first = sum(lines.values()) - lines[words] - sum(lines[path] for path in told)
+    assert first <= 120
+    assert sum(lines.values()) - lines[words] < 200
+    assert sum(lines.values()) < 240
+
+
+def test_a_forfeit_as_the_guide_has_it(shell: Shell) -> None:
+    (block,) = re.findall(r"```text\n(    def forfeit.*?)```", WRITING, re.DOTALL)
+    game, bot = Path("games/kuhn/game.py"), Path("bots/manual/kuhn/coin.py")
+    source = game.read_text().replace("package=__package__", 'package=__package__, forfeits=True, forfeit_means="so"')
+    source = source.replace("        self.start = ", "        self.failed = None\n        self.start = ")
+    source = source.replace("    def copy_of", f"{block}\n    def copy_of")
+    source = source.replace("return tuple(self.acts) in", "return self.failed is not None or tuple(self.acts) in")
+    game.write_text(source.replace("int(self.dealt[1] > self.dealt[0])", "1 - (self.failed or 0)"))
+    bot.write_text(bot.read_text().replace("self.rng.random()", "1 / 0"))
+    flags = ("--game", "kuhn", "--bots", "Coin,Careful", "--games", "8", "--on-bot-error", "forfeit")
+    said = shell("run", *flags, "--output", "r")
+    assert said.code == 0, said.err
+    assert "Coin (seat 0) failed in game 0, deal 0, turn 1: play raised ZeroDivisionError" in said.out + said.err
+    assert shell("replay", "r").out.startswith("identical: ")
+
+
 def test_its_engine_pays_what_the_rules_say() -> None:
     game = find_game("kuhn", Path.cwd())
     state_of = type(game.deal(game.rules(), 2, Random(0)))
