@@ -36,7 +36,8 @@ def sentence(event: Any, label: Label) -> str:
 def sees(state: State, seat: int, label: Label) -> list[str]:
     view, word = state.view(), state.cards(seat, None)
     secret = f"The word is {word}." if word else "You are the outsider: you do not know the word."
-    question = " ".join([QUESTIONS[view.node], *([f"({', '.join(votes)})"] if (votes := view.legal()) else [])])
+    named = ", ".join(f"{vote} is {label(SEATS.index(vote))}" for vote in view.legal() or [])
+    question = f"{QUESTIONS[view.node]} ({named})" if named else QUESTIONS[view.node]
     return [f"The topic is {view.topic}: {', '.join(view.words)}.", secret, question]
 
 
