@@ -16,7 +16,7 @@ from dubito.game import Bool, Choice, Node, Whole
 from dubito.game.legal import is_listed
 from dubito.game.streams import DealStreams
 from dubito.game.table import step
-from dubito.game.words import is_of_kind, legal_in
+from dubito.game.words import is_of_kind, legal_in, words_of
 from dubito.llm.prompts import Prompt, load_prompt
 from dubito.workshop.recordings import Origin, recorded_positions
 from dubito.workshop.subject import MOVES, Flaw, Subject
@@ -36,20 +36,25 @@ def shapes(subject: Subject) -> Iterator[Flaw]:
         table = subject.table(deal, seats)
         with suppress(DubitoError):  # which is told where whole games are played
             while not table.state.over and table.state.turns_played < MOVES:
-                if wrong := _misshapen(subject, table.state.view()):
-                    yield Flaw(subject.main, wrong)
+                if flaw := _misshapen(subject, table.state):
+                    yield flaw
                     return
                 step(table)
 
 
-def _misshapen(subject: Subject, view: Any) -> str:
-    legal = subject.game.legal(view)
+def _misshapen(subject: Subject, state: Any) -> Flaw | None:
+    game, view = subject.game, state.view()
+    node, legal = game.node(view.node), game.legal(view)
     if legal is None:
-        return ""
+        if node.answer != Choice(None) or words_of(game).choices(state):
+            return None
+        what = f"view().legal() lists nothing at node {node.name}, and neither does its Choice: a person has no button"
+        return Flaw(subject.main, what, sure=False)
     if not hasattr(view, "why_illegal"):
-        return f"{type(view).__name__} has no why_illegal(output): let it be a `View` of dubito.game, which has one"
-    wrong = _wrong(subject, subject.game.node(view.node), legal)
-    return wrong and f"view().legal() {wrong}"
+        what = f"{type(view).__name__} has no why_illegal(output): let it be a `View` of dubito.game, which has one"
+        return Flaw(subject.main, what)
+    wrong = _wrong(subject, node, legal)
+    return Flaw(subject.main, f"view().legal() {wrong}") if wrong else None
 
 
 def lists(subject: Subject) -> Iterator[Flaw]:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from dubito.game import Game
+from dubito.game import Choice, Game, Node
 from dubito.game.find import find_game
 from dubito.workshop import hangs
 from dubito.workshop.conformance import Probe
@@ -381,6 +381,12 @@ def test_a_list_of_numbers_is_held_to_its_ends(places: Callable[[int], Any], sen
 def test_cards_are_no_list() -> None:
     (said,) = said_of((shapes,), GAMES["bs"], lambda view: [True, False] if view.node == "bs" else [[]])
     assert said == "view().legal() lists outputs at node cards, whose answer is Cards: give None there"
+
+
+def test_a_choice_without_names_needs_a_list() -> None:
+    nodes = (Node("turn", "turn", Choice(None)), GAMES["defuse"].nodes[1])
+    (said,) = said_of((shapes,), replace(GAMES["defuse"], nodes=nodes), lambda view: None)
+    assert said == "view().legal() lists nothing at node turn, and neither does its Choice: a person has no button"
 
 
 @pytest.mark.usefixtures("stacks")

@@ -37,8 +37,10 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def hall(home: Path) -> Iterator[Served]:
-    """A server with three games."""
-    with served(home / "kept", others=[guests_of(find_bots(home, name)) for name in ("bs", "guess")]) as server:
+    """A server with three games, one of which lists more numbers than have buttons, and than are legal."""
+    bs, guess = (find_bots(home, name) for name in ("bs", "guess"))
+    many = replace(guess.game, legal=lambda view: range(1, 31) if view.node == "number" else None)
+    with served(home / "kept", others=[guests_of(bs), guests_of(replace(guess, game=many))]) as server:
         yield server
 
 
@@ -253,8 +255,11 @@ def test_each_kind_of_answer_has_its_control(hall: Served, chrome: Chrome) -> No
     chrome.run("document.querySelectorAll('.tick input')[1].click()")
     chrome.click("#answer button")
     chrome.until(f"{ASKED} && document.querySelector('#answer [type=number]') !== null")
-    chrome.click("#answer button")
-    assert chrome.text("#error") == "", "nothing was sent"
+    assert chrome.text("#answer .left") == "a whole number from 1 to 30"
+    for none in ("", "31"):
+        chrome.run(f"document.querySelector('#answer [type=number]').value = '{none}'")
+        chrome.click("#answer button")
+        assert chrome.text("#error") == "", "nothing was sent"
     chrome.run("document.querySelector('#answer [type=number]').value = '12'")
     chrome.click("#answer button")
     chrome.until("document.querySelector('#error').textContent !== ''")
