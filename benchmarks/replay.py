@@ -32,7 +32,7 @@ def replayed(registry: Registry, folder: Path) -> None:
     config = Config(games=200, table_sizes=[3, 4, 5], bots=["StefaBot", "UsualBot", "ClaudeBot"], contenders=[*MODELS])
     calls = CallOptions(32, folder / "cache", False, preflight=False)
     experiment = checked_models(resolve(config, registry), registry, calls)
-    run = runner.play(experiment, folder / "run", runner.Means(registry, 1, calls, new_stop(1)))
+    run = runner.play(experiment, folder / "run", runner.RunOptions(registry, 1, calls, new_stop(1)))
     kept = run_to_replay(folder / "run", registry.working_directory)
     found, seconds, iterations = timed(lambda: replay.replay(kept, 1, lambda games: None))
     assert found.difference is None, found.difference
@@ -52,7 +52,7 @@ def gone_on_with(registry: Registry, folder: Path, games: int) -> None:
         if done >= games * 9 // 10:
             stop.set()
 
-    runner.play(experiment, folder / "long", runner.Means(registry, 2, calls, stop, until))
+    runner.play(experiment, folder / "long", runner.RunOptions(registry, 2, calls, stop, until))
     start, first = time.perf_counter(), 0.0
     before: int | None = None
 
@@ -62,7 +62,7 @@ def gone_on_with(registry: Registry, folder: Path, games: int) -> None:
         if done > before and not first:
             first = time.perf_counter() - start
 
-    runner.play(experiment, folder / "long", runner.Means(registry, 2, calls, new_stop(2), watch))
+    runner.play(experiment, folder / "long", runner.RunOptions(registry, 2, calls, new_stop(2), watch))
     print(f"going on with {before or 0:,} of {games:,} games there: the next ones after {first:.1f} s")
 
 

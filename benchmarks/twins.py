@@ -41,7 +41,7 @@ def played(experiment: Experiment, registry: Registry, folder: Path) -> PairRow:
     """How the twins of one run differ; its folder and cache are new."""
     calls = CallOptions(in_flight=16, cache=folder / "cache", offline=False, preflight=False)
     playable = checked_models(experiment, registry, calls)
-    run = runner.play(playable, folder / "run", runner.Means(registry, 1, calls, new_stop(1)))
+    run = runner.play(playable, folder / "run", runner.RunOptions(registry, 1, calls, new_stop(1)))
     if run.failure is not None:
         raise run.failure
     (pair,) = contender_pairs(run.tally, [Contender(player.name) for player in experiment.contenders], RESULTS)

@@ -176,6 +176,22 @@ def test_a_room_imports_only_what_stands_above_it() -> None:
     assert against == []
 
 
+def test_the_first_hour_is_as_short_as_the_readme_says() -> None:
+    readme = (REPO / "README.md").read_text()
+    section = readme.partition("\n## How it is built\n")[2].partition("\n## ")[0]
+    stops = re.findall(r"^(\S+\.py) +(?:from (\w+) ?)?(?:to (\w+))?", section, re.MULTILINE)
+    assert len(stops) > 15
+    assert len(section.splitlines()) + sum(lines_between(REPO / path, *names) for path, *names in stops) <= 2600
+
+
+def lines_between(path: Path, first: str, end: str) -> int:
+    """How many lines a module has from one definition, or its beginning, to before another, or its end."""
+    body = parsed(path).body
+    starts = {node.name: node.lineno for node in body if isinstance(node, ast.ClassDef | ast.FunctionDef)}
+    last = len(path.read_text().splitlines())
+    return (starts[end] if end else last + 1) - (starts[first] if first else 1)
+
+
 WORDS = re.compile(r"bluff|doubt|joker|win_rule|max_turns", re.IGNORECASE)  # Dubito's
 WORDS_LEFT = {  # lines in rooms that serve every game; this list only shrinks
     "__init__.py": 1,

@@ -11,7 +11,8 @@ import click
 from dubito.cli.calls import call_options
 from dubito.cli.options import game_option
 from dubito.cli.output import note, say, table
-from dubito.cli.run import exit_code, play_and_keep, print_summary, say_report
+from dubito.cli.run import play_and_keep
+from dubito.cli.summary import exit_code, print_summary, say_report
 from dubito.experiment import run as runner
 from dubito.experiment.config import check
 from dubito.experiment.experiment import labelled_by

@@ -13,7 +13,7 @@ from dubito.cli.asking import calls_of
 from dubito.cli.documents import ComparisonObject, MergeObject
 from dubito.cli.options import folder_of, games_path_option, json_option
 from dubito.cli.output import note, print_document, say, show
-from dubito.cli.run import document_of, print_summary, written_report
+from dubito.cli.summary import document_of, print_summary, written_report
 from dubito.experiment.compare import caveats, check_comparable, compared_runs
 from dubito.experiment.experiment import stand_ins_in_words
 from dubito.experiment.run import finished_run

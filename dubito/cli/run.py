@@ -1,30 +1,27 @@
-"""`dubito run`: play an experiment, or print a finished one again: its summary, its report, its object for `--json`."""
+"""`dubito run`: play an experiment, or print a finished one again. What is printed is in summary.py."""
 
 import os
 import signal
 import sys
 import time
 from _thread import start_new_thread
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 import click
 
-from dubito.cli import documents, output
 from dubito.cli.calls import amount, call_options, caps_of, note_unused_addresses
-from dubito.cli.documents import RunObject
 from dubito.cli.options import GameCommand, games_path_option, json_option, number, server_options, spending_options
 from dubito.cli.output import GamesProgress, note, print_document, say
-from dubito.errors import BotError, GameError, RunStopped, UsageError, one_line, signal_in_words
+from dubito.cli.summary import document_of, exit_code, print_summary, written_report
+from dubito.errors import UsageError, one_line, signal_in_words
 from dubito.experiment.config import Config, check, read_config
-from dubito.experiment.experiment import Experiment, labelled_by, stand_ins_in_words
+from dubito.experiment.experiment import Experiment
 from dubito.experiment.progress import ModelProgress
-from dubito.experiment.replay import lies_of
 from dubito.experiment.resolve import (
     CallOptions,
     check_cache,
@@ -34,25 +31,10 @@ from dubito.experiment.resolve import (
     outdated_prices,
     resolve,
 )
-from dubito.experiment.run import Means, Played, finished_run, play
+from dubito.experiment.run import Played, RunOptions, finished_run, play
 from dubito.experiment.shards import FOLDER, caps_of_shard, cut_shard, shard_named
 from dubito.experiment.workers import Crew, Stop, cores, new_stop
 from dubito.game.find import Registry, find_bots
-from dubito.report.run_tables import (
-    bot_errors,
-    bounds_table,
-    calibration_bins,
-    calibration_table,
-    contender_tables,
-    duel_tables,
-    models_table,
-    ranking_table,
-    sizes_table,
-    turns_a_game,
-)
-from dubito.report.tables import ResultTable, Value, named, texts
-from dubito.stats.players import calibrations
-from dubito.stats.ranking import RankingRow, by_table_size, order_of, ranking
 
 _NUMBERS: Final = ("games", "seed", "workers", "in_flight")
 
@@ -248,7 +230,7 @@ def play_and_keep(
     watch.told = note
     more = watch.figures if asks else tuple
     with _signals_set(stop, asks) as told, GamesProgress(experiment.games, quiet, time.monotonic, more) as progress:
-        means = Means(registry, workers, calls, stop, progress, watch, lambda: (*told, signal.SIGINT)[0], crew)
+        means = RunOptions(registry, workers, calls, stop, progress, watch, lambda: (*told, signal.SIGINT)[0], crew)
         return play(experiment, folder, means)
 
 
@@ -279,126 +261,3 @@ def _signals_set(stop: Stop, models: bool) -> Iterator[list[int]]:
         yield told
     finally:
         signal.signal(signal.SIGINT, before)
-
-
-def print_summary(run: Played, sizes: bool) -> None:
-    """Print everything a run has to show; nothing but a note if no game is published."""
-    if run.tally.games == 0:
-        finished = run.standing.finished if run.standing else 0
-        note(
-            f"no game is published: {finished:,} are finished, all behind a deal that is not"
-            if finished
-            else "no game was finished"
-        )
-        return
-    results, show = run.game.results, partial(output.show, kinds=run.experiment.kinds)
-    if stand_ins := stand_ins_in_words(run.experiment.kinds):
-        say(stand_ins)
-    rows = ranking(run.tally, run.experiment.names, results)
-    order = order_of(run.tally, run.experiment.names, run.compared, results)
-    title = f"{run.tally.games:,} games; 95 % intervals, clustered by deal"
-    title += "; ranks are those of the contenders, by their paired differences" if order.paired else ""
-    show(replace(ranking_table(rows, order, results, twice=run.game.lineup == "uniform"), title=title), notes=False)
-    show(*contender_tables(run.tally, run.compared, results), notes=False)
-    if run.game.has_neighbours:
-        show(_neighbours(rows, results.rate))
-    if run.game.is_duel:
-        show(*duel_tables(run.tally, run.experiment.names, results, labelled_by(run.experiment.kinds)))
-    if run.models:
-        show(models_table(run.models, run.experiment.names))
-    own = run.tally.games // max(1, len(run.experiment.contenders))  # games of each contender as one
-    show(bounds_table(rows, [player.name for player in run.experiment.contenders], own, results))
-    if stated := calibrations(run.tally, run.experiment.names):
-        show(calibration_table(stated, results.stated), calibration_bins(stated, "calibration-bins"))
-    if sizes and len(run.experiment.table_sizes) > 1:
-        rows_by_size = by_table_size(run.tally, run.experiment.names, results)
-        show(sizes_table(rows_by_size, lambda row, measure: row.rates[measure], results))
-    show(*bot_errors(rows))
-    if run.first_fallback is not None:
-        say(f"first bot error: {run.first_fallback}")
-    for name, text in run.said.items():
-        say(f"{one_line(name)}: {text}")
-    say(f"turns a game: {turns_a_game(run.tally, results)}")
-    say(f"results digest: {run.results_digest}")
-
-
-def _neighbours(rows: Sequence[RankingRow], rate: str) -> ResultTable:
-    cells: list[list[Value]] = []
-    for row in rows:
-        deviations = row.deviation_by_next, row.deviation_by_prev
-        cells.append([row.name, *("-" if one is None else f"{one:.2f}" for one in deviations)])
-    title = f"Who sits beside: deviation of the {rate} over the identities of the next and the previous player"
-    return ResultTable("beside", title, [*named("bot"), *texts("by next", "by prev")], cells)
-
-
-def say_report(folder: Path, new: bool) -> None:
-    """Write the run's report if there is something new to show, and say where it is."""
-    index = written_report(folder, new)
-    if index is not None:
-        say(f"report: {index}")
-
-
-def written_report(folder: Path, new: bool) -> Path | None:
-    """The first page of the run's report, written if there is something new to show; None where it cannot be."""
-    from dubito.report.site import FOLDER, write_report  # late: not every run has pages
-
-    index = folder / FOLDER / "index.html"
-    try:
-        if new or not index.exists():
-            write_report(folder)
-        return index
-    except (RunStopped, UsageError) as error:  # the run stands as it is
-        note(f"no report: {one_line(str(error), 400)}")
-        return None
-
-
-def document_of(run: Played, report: Path | None) -> RunObject:
-    """What the run has to show, as `--json` has it."""
-    experiment, results, kept, folder = run.experiment, run.game.results, run.tally.games, str(run.folder)
-    stopped = signal_in_words(run.told_by) if run.interrupted else None
-    if run.failure is not None:
-        stopped = one_line(str(run.failure), 600)
-    lies = lies_of(run.folder) if kept else None
-    return RunObject(
-        folder=folder,
-        game=run.game.name,
-        seed=experiment.seed,
-        games=experiment.games,
-        kept=kept,
-        state="stopped" if stopped else "finished",
-        stopped=stopped,
-        results_digest=run.results_digest if kept else None,
-        ranking=documents.players(run.tally, run.experiment.kinds, run.compared, results, lies) if kept else [],
-        contenders=documents.contenders(run.tally, run.compared, results, [folder]) if kept else [],
-        pairs=documents.pairs(run.tally, run.compared, results) if kept else [],
-        models=documents.model_uses(run.models, run.experiment.kinds),
-        report=None if report is None else str(report),
-    )
-
-
-_EDITED: Final = (
-    "a bot whose file you edit is a new player: the same command will start a new run, from the first "
-    "game (where --output was given, give another)"
-)
-_MENDED: Final = (
-    "whatever on_bot_error says, since no player is to blame; a game that was mended is a new one, whose runs start "
-    "from the first game"
-)
-
-
-def exit_code(run: Played, command: str = "the same command") -> int:
-    """Say why the run stopped, if it did, what was kept, and which command resumes it."""
-    if run.failure is None and not run.interrupted:
-        return 0
-    why = f"stopped by {signal_in_words(run.told_by)}" if run.failure is None else one_line(str(run.failure), 600)
-    edited = _EDITED if isinstance(run.failure, BotError) else _MENDED if isinstance(run.failure, GameError) else ""
-    then = f"; {edited}" if edited else f", and {command} resumes from there"
-    note(f"dubito: {why}; {_what_is_kept(run)}{then}")
-    return 128 + run.told_by if run.failure is None else 3
-
-
-def _what_is_kept(run: Played) -> str:
-    if run.standing is None or not (run.standing.finished or run.standing.replies):
-        return f"{run.tally.games:,} of {run.experiment.games:,} games are kept in {run.folder}"
-    free = " (none of them will be paid for again)" if run.standing.replies else ""
-    return f"{run.standing}{free} in {run.folder}"

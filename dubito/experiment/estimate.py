@@ -119,7 +119,7 @@ def _measured_with_house(
     with TemporaryDirectory(prefix="dubito-") as scratch:
         folder = Path(scratch) / "run"
         calls = CallOptions(options.in_flight, Path(scratch) / "cache", False, preflight=False)
-        run = runner.play(sample, folder, runner.Means(registry, 1, calls, new_stop(1)))
+        run = runner.play(sample, folder, runner.RunOptions(registry, 1, calls, new_stop(1)))
         if run.failure is not None:
             raise run.failure
         with opened_run(folder) as played:

@@ -1,7 +1,8 @@
 """From deals to outcomes: the work of one process, a function of the experiment and the deals' numbers.
 
 Read `lineups` for who plays whom, a function of (seed, deal number) alone (R33); then `ChunkPlayer`, who plays them:
-`play` between hand-written bots, `game` one game with model players. A chunk is 1,000 deals that are kept together.
+`play` between hand-written bots, `game_with_models` one game that is recorded too. A chunk is 1,000 deals that are kept
+together.
 """
 
 import json
@@ -80,18 +81,18 @@ def _with_contender(contender: int, seat: int, seats: list[int], experiment: Exp
     return whole
 
 
-DEALS: Final = 1000  # a chunk; part of the results digest, so that it never depends on workers
+DEALS_A_CHUNK: Final = 1000  # part of the results digest, so that it never depends on workers
 
 
 def chunk_numbers(experiment: Experiment) -> range:
     """The chunks of an experiment; a shard's are some of its whole run's."""
     deals = experiment.deal_numbers
-    return range(deals.start // DEALS, -(-deals.stop // DEALS))
+    return range(deals.start // DEALS_A_CHUNK, -(-deals.stop // DEALS_A_CHUNK))
 
 
-def deals_of(experiment: Experiment, number: int) -> range:
+def deals_of_chunk(experiment: Experiment, number: int) -> range:
     """The deals of a chunk."""
-    return range(number * DEALS, min((number + 1) * DEALS, experiment.deal_numbers.stop))
+    return range(number * DEALS_A_CHUNK, min((number + 1) * DEALS_A_CHUNK, experiment.deal_numbers.stop))
 
 
 def split(deals: range, of: int) -> list[range]:
@@ -99,19 +100,19 @@ def split(deals: range, of: int) -> list[range]:
     return [deals[len(deals) * k // of : len(deals) * (k + 1) // of] for k in range(of)]
 
 
-def number_of(deals: range) -> int:
+def chunk_of(deals: range) -> int:
     """The chunk that these deals are of."""
-    return deals.start // DEALS
+    return deals.start // DEALS_A_CHUNK
 
 
 def first_game_of(experiment: Experiment, number: int) -> int:
     """The first game of a chunk."""
-    return number * DEALS * experiment.games_per_deal
+    return number * DEALS_A_CHUNK * experiment.games_per_deal
 
 
 def is_complete(deals: int) -> bool:
     """Whether a chunk of so many deals is one that no longer run adds to."""
-    return deals == DEALS
+    return deals == DEALS_A_CHUNK
 
 
 @dataclass(slots=True)
@@ -122,7 +123,7 @@ class ChunkResult:
     deals: int = 0
     outcomes: list[bytes] = field(default_factory=list)
     decision_digests: list[bytes] = field(default_factory=list)  # of each game with model players
-    records: list[str] = field(default_factory=list)  # games with model players: deal and outputs
+    records: list[str] = field(default_factory=list)  # of each game with model players: deal and outputs, as JSON
     tally: Tally = field(default_factory=Tally)
     first_fallback: BotError | None = None
     error: DubitoError | None = None
@@ -156,7 +157,7 @@ class GamePlayed:
     decision_digest: bytes
     record: str
     bot_error: BotError | None
-    touched: frozenset[int] = frozenset()  # seats for which a fallback answered at least once
+    touched: frozenset[int] = frozenset()  # seats for which a fallback answered at least one of a model's questions
     statements: tuple[Statement, ...] = ()
 
 
@@ -183,7 +184,7 @@ class ChunkPlayer:
 
     def play(self, deals: range, stop: Callable[[], bool]) -> ChunkResult:
         """Play deals of one chunk between hand-written bots; between two of them, `stop` says whether to leave off."""
-        played = ChunkResult(number_of(deals))
+        played = ChunkResult(chunk_of(deals))
         finished: list[list[Outcome]] = []
         for deal in deals:
             if stop():
@@ -233,7 +234,7 @@ class ChunkPlayer:
             self._ending_is_sound = True
         return outcome_of(table.state, lineup.seats, lineup.contender_seat, table.fallback_turns)
 
-    def game(self, deal: int, lineup: Lineup, streams: DealStreams, models: "Models") -> GamePlayed:
+    def game_with_models(self, deal: int, lineup: Lineup, streams: DealStreams, models: "Models") -> GamePlayed:
         """Play one game with model players and keep its outputs; raises BotError, GameError or RunStopped."""
         from dubito.llm.decide import Journal  # late: games without models have none
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, get_args
 
 from dubito.errors import DubitoError, UsageError, one_line
 from dubito.experiment.experiment import Experiment
-from dubito.experiment.play import ChunkResult, chunk_numbers, deals_of, first_game_of, split
+from dubito.experiment.play import ChunkResult, chunk_numbers, deals_of_chunk, first_game_of, split
 from dubito.experiment.progress import ModelProgress
 from dubito.experiment.stored import Run, read_run
 from dubito.experiment.threads import ThreadedChunks
@@ -168,7 +168,7 @@ def shared_chunks(kept: Run, workers: int, tape: ReplayTape, progress: Callable[
     `progress` is told how many games were played, and the tape how many decisions were taken.
     """
     experiment, stop = kept.experiment, new_stop(workers)
-    by_chunk = (deals_of(experiment, number) for number in chunk_numbers(experiment))
+    by_chunk = (deals_of_chunk(experiment, number) for number in chunk_numbers(experiment))
     runs_of_deals = (few for deals in by_chunk for few in split(deals, min(workers * _APART, len(deals))))
 
     def played(back: Iterator[tuple[range, tuple[ChunkResult, int] | None]]) -> Iterator[tuple[range, ChunkResult]]:
@@ -249,7 +249,7 @@ def _chunks_again(
     before = 0  # games of the chunks that were played
     threads = ThreadedChunks(kept.player, models, 1, ModelProgress(), lambda games: progress(before + games))
     for number in numbers:
-        yield threads.play(deals_of(experiment, number), lambda: False)
+        yield threads.play(deals_of_chunk(experiment, number), lambda: False)
         before = first_game_of(experiment, number + 1) - experiment.first_game
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from dubito import __version__
 from dubito.errors import BotError, DubitoError, RunStopped, signal_in_words
 from dubito.experiment.experiment import Experiment
-from dubito.experiment.play import ChunkPlayer, ChunkResult, chunk_numbers, deals_of, first_game_of, is_complete
+from dubito.experiment.play import ChunkPlayer, ChunkResult, chunk_numbers, deals_of_chunk, first_game_of, is_complete
 from dubito.experiment.progress import ModelProgress, Standing, standing
 from dubito.experiment.resolve import CallOptions, model_specs
 from dubito.experiment.stored import compared, opened_run
@@ -32,7 +32,7 @@ Progress = Callable[[int], None]  # called with the games played so far
 
 
 @dataclass(frozen=True, slots=True)
-class Means:
+class RunOptions:
     """How a run is played: nothing of it can change a completed run's results."""
 
     registry: Registry
@@ -43,6 +43,9 @@ class Means:
     watch: ModelProgress = field(default_factory=ModelProgress)
     told_by: Callable[[], int] = lambda: signal.SIGINT  # which signal has set `stop`
     crew: Crew | None = None  # who plays chunks of hand-written bots instead of so many processes of ours
+
+
+Means = RunOptions  # its name before 24 November 2026
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,31 +89,33 @@ def finished_run(experiment: Experiment, registry: Registry, folder: Path) -> Pl
     if run_folder.games_kept(folder, manifest(experiment, registry)) != experiment.games:
         return None
     with opened_run(folder) as stored:
-        run = _found_in(stored.db, experiment, folder, registry)
-    run = replace(run, said=_sayings(experiment, registry))  # may take a solved game, which is no part of the run
+        run = _played_so_far(stored.db, experiment, folder, registry)
+    run = replace(run, said=_said_by_bots(experiment, registry))  # may take a solved game, which is no part of the run
     if not (folder / run_folder.RESULTS).exists():
         _publish(run)
     return run
 
 
-def play(experiment: Experiment, folder: Path, means: Means) -> Played:
-    """Play the experiment into its folder, from where it stands, and publish what was played before its end.
+def play(experiment: Experiment, folder: Path, how: RunOptions) -> Played:
+    """Play the experiment into its folder, from where it stands, and publish what was played, however it ended.
 
     Raises UsageError if another process is playing into the folder, or it holds anything else.
     """
     with claimed(folder):
-        ours = manifest(experiment, means.registry)
+        ours = manifest(experiment, how.registry)
         kept = run_folder.games_kept(folder, ours) or 0
         with run_folder.begin(folder, ours) as db:
-            means.progress(max(kept, len(ModelLog(db).ended())))
-            log = means.watch.log = RunLog(folder)
-            log("begins", games=experiment.games, kept=kept, offline=means.calls.offline)
-            said = _sayings(experiment, means.registry)  # now, since what it takes to say it is what playing takes, too
+            how.progress(max(kept, len(ModelLog(db).ended())))
+            log = how.watch.log = RunLog(folder)
+            log("begins", games=experiment.games, kept=kept, offline=how.calls.offline)
+            said = _said_by_bots(
+                experiment, how.registry
+            )  # now, since what it takes to say it is what playing takes, too
             for name, text in said.items():
                 log("says", player=name, text=text)
-            telling = replace(means, progress=_telling_the_log(means, experiment.games))
+            telling = replace(how, progress=_progress_with_log(how, experiment.games))
             run = _play_chunks_into(db, experiment, folder, telling)
-            run = replace(run, said=said, told_by=means.told_by())
+            run = replace(run, said=said, told_by=how.told_by())
         try:
             _publish(run)
             why = signal_in_words(run.told_by) if run.interrupted else str(run.failure or "finished")
@@ -121,75 +126,75 @@ def play(experiment: Experiment, folder: Path, means: Means) -> Played:
         return run
 
 
-def _sayings(experiment: Experiment, registry: Registry) -> dict[str, str]:
+def _said_by_bots(experiment: Experiment, registry: Registry) -> dict[str, str]:
     """What the bots have to say of themselves, by player."""
     said = {one.name: registry.game.said_of(registry.find(one.bot).cls, one.settings) for one in experiment.players}
     return {name: text for name, text in said.items() if text is not None}
 
 
-def _telling_the_log(means: Means, games: int) -> Progress:
+def _progress_with_log(how: RunOptions, games: int) -> Progress:
     said = 0
 
     def progress(done: int) -> None:
         nonlocal said
-        means.progress(done)
+        how.progress(done)
         if done * 10 // games > said:
             said = done * 10 // games
-            means.watch.log("progress", games=done, models=means.watch.sentence())
+            how.watch.log("progress", games=done, models=how.watch.sentence())
 
     return progress
 
 
-def _play_chunks_into(db: RunDb, experiment: Experiment, folder: Path, means: Means) -> Played:
+def _play_chunks_into(db: RunDb, experiment: Experiment, folder: Path, how: RunOptions) -> Played:
     """Play the chunks that the store has not, or not whole, and keep each as it comes, with the sums so far."""
     kept = db.deals_by_chunk()
-    begun = kept[-1] if kept and not is_complete(kept[-1]) else 0  # deals of a chunk to be played again, and further
-    done = len(kept) - bool(begun)
-    complete = kept_tally(db, means.registry.game.results, "complete")
+    begun = kept[-1] if kept and not is_complete(kept[-1]) else 0  # deals kept of a chunk that is played anew, and on
+    done = len(kept) - bool(begun)  # chunks that are kept whole
+    complete = kept_tally(db, how.registry.game.results, "complete")
     failure: DubitoError | None = None
     first_fallback, interrupted = None, False
     try:
-        with _chunks_to_play(db, experiment, means, done) as chunks:
+        with _chunks_to_play(db, experiment, how, done) as chunks:
             for played in chunks:
                 first_fallback = first_fallback or played.first_fallback
                 interrupted, failure = played.stopped, played.error
-                if played.deals > begun:
+                if played.deals > begun:  # it came further than what is kept of it
                     complete += played.tally
                     first, rows = first_game_of(experiment, played.number), (played.outcomes, played.decision_digests)
                     chunk = Chunk(played.number, played.deals, first, *rows, played.records)
                     db.add_chunk(chunk, complete.to_json(), is_complete(played.deals))
                     if not played.decision_digests:  # else it was told of each game
-                        means.progress(chunk.first_game + len(chunk.outcomes) - experiment.first_game)
+                        how.progress(chunk.first_game + len(chunk.outcomes) - experiment.first_game)
                 begun = 0
     except Interrupted:
         interrupted = True
     except RunStopped as error:
         failure = error
-    run = _found_in(db, experiment, folder, means.registry)
+    run = _played_so_far(db, experiment, folder, how.registry)
     return replace(run, first_fallback=first_fallback, interrupted=interrupted, failure=failure)
 
 
 @contextmanager
-def _chunks_to_play(db: RunDb, experiment: Experiment, means: Means, done: int) -> Iterator[Iterator[ChunkResult]]:
+def _chunks_to_play(db: RunDb, experiment: Experiment, how: RunOptions, done: int) -> Iterator[Iterator[ChunkResult]]:
     """Every chunk behind those that are done: from processes, or, with model players, from threads."""
     numbers = chunk_numbers(experiment)[done:]
-    if not model_specs(experiment, means.registry):
-        chunks = play_chunks(experiment, means.registry, means.workers, means.stop, numbers, means.crew)
+    if not model_specs(experiment, how.registry):
+        chunks = play_chunks(experiment, how.registry, how.workers, how.stop, numbers, how.crew)
         with closing(chunks):
             yield chunks
         return
     from dubito.experiment.models import serving  # late: others need neither templates nor retries
 
-    player, stopped = ChunkPlayer(experiment, means.registry), means.stop.is_set
-    asked = serving(experiment, means.registry, db, means.calls, means.watch, stopped, table=player.table_of)
+    player, stopped = ChunkPlayer(experiment, how.registry), how.stop.is_set
+    asked = serving(experiment, how.registry, db, how.calls, how.watch, stopped, table=player.table_of)
     with asked as models:
-        threads = ThreadedChunks(player, models, means.calls.in_flight, means.watch, means.progress)
-        deals_by_chunk = (deals_of(experiment, number) for number in numbers)
+        threads = ThreadedChunks(player, models, how.calls.in_flight, how.watch, how.progress)
+        deals_by_chunk = (deals_of_chunk(experiment, number) for number in numbers)
         yield joined(experiment, ((deals, threads.play(deals, stopped)) for deals in deals_by_chunk))
 
 
-def _found_in(db: RunDb, experiment: Experiment, folder: Path, registry: Registry) -> Played:
-    """What the store has of a run."""
+def _played_so_far(db: RunDb, experiment: Experiment, folder: Path, registry: Registry) -> Played:
+    """The run as far as the store has it."""
     log, specs = ModelLog(db), model_specs(experiment, registry)
     return Played(
         folder=folder,

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from dubito.errors import RunStopped, UsageError, one_line
 from dubito.experiment.experiment import Experiment, Shard
-from dubito.experiment.play import DEALS, chunk_numbers, first_game_of
+from dubito.experiment.play import DEALS_A_CHUNK, chunk_numbers, first_game_of
 from dubito.experiment.stored import Run, opened_run
 from dubito.files import write_whole
 from dubito.game.find import Registry, source_of
@@ -47,8 +47,8 @@ def cut_shard(experiment: Experiment, number: int, of: int, registry: Registry) 
     if of > len(chunks):
         most = "it cannot be cut" if len(chunks) == 1 else f"at most {len(chunks):,} shards can be cut"
         raise UsageError(
-            f"--shard {number}/{of}: this run of {experiment.deals:,} deals has {len(chunks):,} chunks of {DEALS:,} "
-            f"deals, and a chunk is played in one place: {most}"
+            f"--shard {number}/{of}: this run of {experiment.deals:,} deals has {len(chunks):,} chunks of "
+            f"{DEALS_A_CHUNK:,} deals, and a chunk is played in one place: {most}"
         )
     first, end = (first_game_of(experiment, len(chunks) * place // of) for place in (number - 1, number))
     engine = source_of(registry.game, registry.working_directory)

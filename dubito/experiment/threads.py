@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from dubito.errors import DubitoError
-from dubito.experiment.play import ChunkPlayer, ChunkResult, GamePlayed, Lineup, lineups, number_of
+from dubito.experiment.play import ChunkPlayer, ChunkResult, GamePlayed, Lineup, chunk_of, lineups
 from dubito.experiment.progress import ModelProgress
 from dubito.game.streams import DealStreams
 from dubito.llm.request import AccountFault, Interrupted, Suspended
@@ -139,7 +139,9 @@ class ThreadedChunks:
                     self.watch.end_wait(waiting.why)
                 try:
                     with course.budget.playing(lineup.game, deal) if course else nullcontext():
-                        played = self.player.game(deal, lineup, DealStreams(experiment.seed, deal), self.models)
+                        played = self.player.game_with_models(
+                            deal, lineup, DealStreams(experiment.seed, deal), self.models
+                        )
                         done = course.ends(lineup.game) if course else len(ended) + 1
                 except Suspended as error:
                     self.watch.begin_wait(str(error))
@@ -159,7 +161,7 @@ class ThreadedChunks:
         for why in queue.reasons():
             self.watch.end_wait(why)
         refused = None if stop() or queue.why_not_started is None else AccountFault(queue.why_not_started)
-        return self._gathered(number_of(numbers), deals, ended, errors, refused)
+        return self._gathered(chunk_of(numbers), deals, ended, errors, refused)
 
     def _games_of(self, deal: int) -> list[tuple[int, Lineup]]:
         experiment = self.player.experiment

@@ -31,7 +31,7 @@ from typing import Any, Final, TypeVar
 from dubito import __version__
 from dubito.errors import BotError, GameError, RunStopped, UsageError, one_line
 from dubito.experiment.experiment import Experiment, PlayerSpec, Shard
-from dubito.experiment.play import ChunkPlayer, ChunkResult, deals_of, number_of, split
+from dubito.experiment.play import ChunkPlayer, ChunkResult, chunk_of, deals_of_chunk, split
 from dubito.game import Results
 from dubito.game.find import Registry, digest_of_game, find_bots
 from dubito.game.packages import games_path, set_games_path
@@ -81,7 +81,7 @@ def play_deals(job: str, deals: range, leave_off: Callable[[], bool] = lambda: F
 def played_from(packed: bytes | None, deals: range, results: Results) -> ChunkResult:
     """What `play_deals` played of these, None if it was given up; raises RunStopped if it refused to."""
     if packed is None:
-        return ChunkResult(number_of(deals), stopped=True)
+        return ChunkResult(chunk_of(deals), stopped=True)
     begin = _LENGTH.size + _LENGTH.unpack_from(packed)[0]
     head = json.loads(packed[_LENGTH.size : begin])
     if "refused" in head:
@@ -90,7 +90,7 @@ def played_from(packed: bytes | None, deals: range, results: Results) -> ChunkRe
     for length in head["lengths"]:
         ends.append(ends[-1] + length)
     return ChunkResult(
-        number_of(deals),
+        chunk_of(deals),
         head["deals"],
         [packed[first:end] for first, end in pairwise(ends)],
         tally=Tally.from_json(head["tally"], results),
@@ -186,7 +186,7 @@ def play_chunks(
     workers = min(workers, len(numbers))
     if crew is None and workers == 1:
         player = ChunkPlayer(experiment, registry)
-        deals_by_chunk = (deals_of(experiment, number) for number in numbers)
+        deals_by_chunk = (deals_of_chunk(experiment, number) for number in numbers)
         yield from joined(experiment, ((deals, player.play(deals, stop.is_set)) for deals in deals_by_chunk))
     elif numbers:
         with nullcontext(crew) if crew else processes(workers, stop) as hands:
@@ -201,7 +201,7 @@ def _runs_of_deals(experiment: Experiment, numbers: range, at_once: int) -> Iter
     long for another."""
     whole = len(numbers) - at_once if at_once > 1 else len(numbers)
     for place, number in enumerate(numbers):
-        yield from split(deals_of(experiment, number), 1 if place < whole else _APART)
+        yield from split(deals_of_chunk(experiment, number), 1 if place < whole else _APART)
 
 
 def joined(experiment: Experiment, played: Iterable[tuple[range, ChunkResult]]) -> Iterator[ChunkResult]:
@@ -209,7 +209,7 @@ def joined(experiment: Experiment, played: Iterable[tuple[range, ChunkResult]]) 
     chunk: ChunkResult | None = None
     for deals, later in played:
         chunk = later if chunk is None else chunk.with_next(later)
-        if chunk.ended_early or deals.stop == deals_of(experiment, chunk.number).stop:
+        if chunk.ended_early or deals.stop == deals_of_chunk(experiment, chunk.number).stop:
             yield chunk
             if chunk.ended_early:
                 return
@@ -225,7 +225,7 @@ def in_order(
     try:
         while True:
             ahead = max(1, crew.at_once()) * _AHEAD - 1
-            while not ((pending and number_of(pending[-1][0]) - number_of(pending[0][0]) >= ahead) or stop.is_set()):
+            while not ((pending and chunk_of(pending[-1][0]) - chunk_of(pending[0][0]) >= ahead) or stop.is_set()):
                 if (deals := next(runs_of_deals, None)) is None:
                     break
                 with deaf_to_signals():

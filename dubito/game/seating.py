@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from random import Random
 from typing import Any, ClassVar, Generic, TypeVar
 
-from dubito.game.native import Held, Loose, mypyc_attr
+from dubito.game.native import Held, Loose, mypyc_attr  # the compiler's; read `Loose[T]` as T
 from dubito.game.streams import SeatStreams
 
 

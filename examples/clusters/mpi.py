@@ -10,7 +10,7 @@ from pathlib import Path
 
 from dubito.experiment.config import check, read_config
 from dubito.experiment.resolve import CallOptions, resolve
-from dubito.experiment.run import Means, play
+from dubito.experiment.run import RunOptions, play
 from dubito.experiment.workers import Crew, new_stop
 from dubito.game.find import find_bots
 
@@ -22,7 +22,7 @@ def run(config: Path, folder: Path, executor: Executor, at_once: Callable[[], in
     registry = find_bots(here, checked.game)
     calls = CallOptions(in_flight=1, cache=Path("cache"), offline=True)
     crew = Crew(executor, at_once)
-    run = play(resolve(checked, registry), folder, Means(registry, 1, calls, new_stop(1), crew=crew))
+    run = play(resolve(checked, registry), folder, RunOptions(registry, 1, calls, new_stop(1), crew=crew))
     if run.failure is not None:
         raise run.failure
     return run.results_digest

@@ -9,7 +9,7 @@ from dubito.experiment.config import check
 from dubito.experiment.experiment import Experiment
 from dubito.experiment.play import ChunkPlayer
 from dubito.experiment.resolve import CallOptions, checked_models, resolve
-from dubito.experiment.run import Means, Played, Progress, play
+from dubito.experiment.run import Played, Progress, RunOptions, play
 from dubito.experiment.workers import new_stop
 from dubito.game.find import Registry, find_bots
 from dubito.games.dubito.engine import RESULTS
@@ -34,12 +34,12 @@ def outcomes(of: Experiment) -> list[Outcome]:
     return [unpack(row, RESULTS) for row in ChunkPlayer(of, registry()).play(range(of.deals), lambda: False).outcomes]
 
 
-def means(folder: Path, *, workers: int = 1, progress: Progress = lambda games: None, **calls: Any) -> Means:
+def means(folder: Path, *, workers: int = 1, progress: Progress = lambda games: None, **calls: Any) -> RunOptions:
     """How a test's run is played: its cache beside its folder, no cap and no preflight unless asked for."""
     options: dict[str, Any] = {"in_flight": 8, "cache": folder.parent / "cache", "offline": False, "preflight": False}
     options["patience"] = 1e9  # seconds: in tests time passes by sleeping, of all threads together
     how = CallOptions(**options | calls)
-    return Means(registry(), workers, how, new_stop(workers), progress)
+    return RunOptions(registry(), workers, how, new_stop(workers), progress)
 
 
 def played(of: Experiment, folder: Path, workers: int = 1, **calls: Any) -> Played:

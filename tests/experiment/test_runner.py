@@ -16,7 +16,7 @@ SHORT = {"max_turns": 12}
 
 
 def test_one_worker_and_two_write_the_same_bytes(tmp_path: Path) -> None:
-    of = experiment(bots=BOTS, games=chunk.DEALS + 30, table_sizes=[3], rules=SHORT)
+    of = experiment(bots=BOTS, games=chunk.DEALS_A_CHUNK + 30, table_sizes=[3], rules=SHORT)
     one, two = played(of, tmp_path / "one"), played(of, tmp_path / "two", workers=2)
     assert one.results_digest == two.results_digest
     for file in ("all_games.yaml", "manifest.yaml"):
@@ -54,12 +54,12 @@ def test_another_seed_gives_another_digest(tmp_path: Path) -> None:
 
 
 def test_a_stop_keeps_the_games_before_it(tmp_path: Path) -> None:
-    of = experiment(bots=BOTS, games=2 * chunk.DEALS, table_sizes=[3], rules=SHORT)
+    of = experiment(bots=BOTS, games=2 * chunk.DEALS_A_CHUNK, table_sizes=[3], rules=SHORT)
     how = means(tmp_path / "run", progress=lambda games: how.stop.set() if games else None)
     run = play(of, tmp_path / "run", how)
     assert run.interrupted
-    assert run.tally.games == chunk.DEALS
-    whole = played(experiment(bots=BOTS, games=chunk.DEALS, table_sizes=[3], rules=SHORT), tmp_path / "whole")
+    assert run.tally.games == chunk.DEALS_A_CHUNK
+    whole = played(experiment(bots=BOTS, games=chunk.DEALS_A_CHUNK, table_sizes=[3], rules=SHORT), tmp_path / "whole")
     assert run.results_digest == whole.results_digest
     names = ("run", "whole")
     kept, all_of_it = ((tmp_path / name / "all_games.yaml").read_bytes() for name in names)

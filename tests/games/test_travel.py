@@ -195,7 +195,7 @@ def test_a_job_says_where_its_game_lies(shell: Shell) -> None:
     set_games_path([Path("there")])
     own = find_bots(Path.cwd(), "kuhn")
     of = resolve(check({"game": "kuhn", "games": 6}, "test"), own)
-    text, deals = workers.job_of(of, own), next(map(partial(chunk.deals_of, of), range(1)))
+    text, deals = workers.job_of(of, own), next(map(partial(chunk.deals_of_chunk, of), range(1)))
     set_games_path([])
     workers._chunk_player.cache_clear()
     assert shell(*MODELS, "r", "--games-path", "there").code == 0

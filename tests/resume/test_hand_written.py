@@ -21,7 +21,7 @@ GAMES = DEALS + 6
 def short_chunks() -> Iterator[None]:
     """Chunks that are played in a moment."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(chunk, "DEALS", DEALS)
+        patch.setattr(chunk, "DEALS_A_CHUNK", DEALS)
         yield
 
 

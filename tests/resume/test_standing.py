@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from dubito.cli.output import GamesProgress
-from dubito.cli.run import document_of, exit_code, print_summary
+from dubito.cli.summary import document_of, exit_code, print_summary
 from dubito.games.dubito.game import GAME
 from dubito.llm.request import Place, draw_of
 from tests.cli.kit import Shell

@@ -56,7 +56,7 @@ def test_a_game_of_the_users_own_is_found_by_workers(tmp_path: Path, short_chunk
     own = find_bots(tmp_path, "kuhn")
     of = resolve(check({"game": "kuhn", "games": 6}, "test"), own)
     text = workers.job_of(of, own)
-    packed = {deals: workers.play_deals(text, deals) for deals in map(partial(chunk.deals_of, of), range(3))}
+    packed = {deals: workers.play_deals(text, deals) for deals in map(partial(chunk.deals_of_chunk, of), range(3))}
     rows = [row for deals, one in packed.items() for row in workers.played_from(one, deals, own.game.results).outcomes]
     assert len(rows) == 6
     game = tmp_path / "games" / "kuhn" / "game.py"
@@ -80,7 +80,7 @@ def test_a_worker_loads_no_library_to_play(name: str) -> None:
 
 @pytest.mark.at_length
 def test_a_pool_of_processes_is_an_executor_too(tmp_path: Path) -> None:
-    of = experiment(bots=BOTS, games=chunk.DEALS + 5, table_sizes=[3], rules={"max_turns": 12})
+    of = experiment(bots=BOTS, games=chunk.DEALS_A_CHUNK + 5, table_sizes=[3], rules={"max_turns": 12})
     with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as processes:
         played_by(processes, of, tmp_path / "processes")
     play(of, tmp_path / "alone", means(tmp_path / "alone"))
@@ -108,7 +108,7 @@ def test_a_bots_error_comes_back_with_the_games_before_it(shell: Shell) -> None:
     own = find_bots(shell.folder)
     for policy in ("stop", "fallback"):
         of = resolve(check({"bots": ["Faulty", "StefaBot"], "games": 9, "on_bot_error": policy}, "test"), own)
-        deals = chunk.deals_of(of, 0)
+        deals = chunk.deals_of_chunk(of, 0)
         back = workers.played_from(workers.play_deals(workers.job_of(of, own), deals), deals, RESULTS)
         here = chunk.ChunkPlayer(of, own).play(deals, lambda: False)
         assert (back.deals, back.outcomes, back.tally.to_json()) == (here.deals, here.outcomes, here.tally.to_json())
@@ -133,7 +133,7 @@ def test_an_error_in_a_chunk_cut_in_parts_keeps_the_deals_before_it(
     shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The last chunks are played in four parts each; here four deals are a chunk, and each a part."""
-    monkeypatch.setattr(chunk, "DEALS", 4)
+    monkeypatch.setattr(chunk, "DEALS_A_CHUNK", 4)
     shell.bot("fails_at_six.py", FAILS_AT_SIX)
     own = find_bots(shell.folder)
     of = resolve(check({"bots": ["FailsAtSix"], "games": 8, "table_sizes": [3]}, "test"), own)

@@ -157,7 +157,7 @@ class State:
         self._win(1 - seat)
 
     def ending(self) -> Ending:
-        """Who won, and the counts; a turn that the bomb or a mistake ended counts."""
+        """Who won (a mark of 1), and the counts; a turn that the bomb or a mistake ended counts."""
         bombs = sum(counts.bombs for counts in self.counts)
         marks = [int(seat == self.winner) for seat in (0, 1)]
         turns = self.turns_played + 1
@@ -245,6 +245,7 @@ class View:
 
     @property
     def other(self) -> int:
+        """How many cards the other seat holds."""
         return sum(self._state.hands[1 - self._state.seat].values())
 
     @property

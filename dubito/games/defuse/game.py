@@ -28,7 +28,7 @@ def _output_from_json(value: Any) -> str | int:
 RESULTS = Results(
     buckets=("wins", "losses"),
     endings=("won", "lost"),
-    bucket=lambda mark, capped: 1 - mark,
+    bucket=lambda mark, capped: 1 - mark,  # who has won has the mark 1, and the first bucket
     measures=(Measure("wins", "won", "Wins", (1, 0)),),  # 1 for the bucket of wins, 0 for that of losses
     headline=("wins",),
     equal_share=lambda seats: {"wins": 1 / seats},

@@ -9,7 +9,7 @@ import pytest
 from dubito.errors import UsageError
 from dubito.experiment.config import check
 from dubito.experiment.resolve import resolve
-from dubito.experiment.run import Means, Played, play
+from dubito.experiment.run import Played, RunOptions, play
 from dubito.game.find import find_bots, find_game
 from dubito.report.run_tables import Duels
 from dubito.stats.ranking import contender_pairs
@@ -31,7 +31,7 @@ def played(folder: Path, game: str, config: Mapping[str, Any]) -> Played:
     registry = find_bots(REPO, game)
     experiment = resolve(check({"game": game, **config}, "test"), registry)
     how = means(folder)
-    run = play(experiment, folder / "run", Means(registry, 1, how.calls, how.stop))
+    run = play(experiment, folder / "run", RunOptions(registry, 1, how.calls, how.stop))
     assert run.failure is None
     return run
 
