@@ -122,8 +122,7 @@ class ThreadedChunks:
     progress: Callable[[int], None]  # told how many games of the run have ended
 
     def play(self, numbers: range, stop: Callable[[], bool]) -> ChunkResult:
-        """Play the deals of these numbers, all of one chunk; on a stop or a fault, keep those before the first
-        unfinished one."""
+        """Play deals, all of one chunk; on a stop or a fault, keep those before the first unfinished one."""
         experiment = self.player.experiment
         deals = [self._games_of(number) for number in numbers]
         course = self.models.course
@@ -139,9 +138,8 @@ class ThreadedChunks:
                     self.watch.end_wait(waiting.why)
                 try:
                     with course.budget.playing(lineup.game, deal) if course else nullcontext():
-                        played = self.player.game_with_models(
-                            deal, lineup, DealStreams(experiment.seed, deal), self.models
-                        )
+                        streams = DealStreams(experiment.seed, deal)
+                        played = self.player.game_with_models(deal, lineup, streams, self.models)
                         done = course.ends(lineup.game) if course else len(ended) + 1
                 except Suspended as error:
                     self.watch.begin_wait(str(error))

@@ -335,7 +335,11 @@ def test_a_shard_of_many_is_not_waited_for(runs: Shell) -> None:
     content = yaml.safe_load(Path("theirs/manifest.yaml").read_text())
     content["identity"]["shard"] = {"number": 1, "of": 10**11, "games": 6, "first_game": 0, "engine": "x"}
     Path("theirs/manifest.yaml").write_text(yaml.safe_dump(content))
-    assert "99999999999 of the 100000000000 shards are missing (2, 3, 4, " in refused(runs, "merge", "theirs")
+    said = runs("merge", "theirs")
+    spent, why = said.err.splitlines()
+    assert (said.code, said.out) == (2, "")
+    assert spent.startswith("spent by 1 of 100000000000 shards: 52 calls")
+    assert "99999999999 of the 100000000000 shards are missing (2, 3, 4, " in why
 
 
 def test_an_address_that_is_none_is_no_traceback(runs: Shell) -> None:
