@@ -35,7 +35,7 @@ class LLMBot(BotBase):
         self._fallback = fallback_for(services.decider.fallback, self._seating)
         self._notebook: Any = self._game.facts.Notebook(id, services.decider.rules)
         self._decisions = 0
-        self._asked: Any = None  # the conversation of this turn, where a request asks all its questions
+        self._asked: Any = None  # the conversation that may answer what this turn asks next
         if self._game.walk:  # a node may be a subclass's own: its answer counts as well
             self.listeners = (cast(Listener, self._notebook),)
 
@@ -100,14 +100,16 @@ class LLMBot(BotBase):
             self._made.append(self._fallback.play(p))
             return self._game.answer_of(node, self._made[-1])
 
-        if self._asked is None or node not in self._asked.form.nodes:
-            self._asked = self._begin(self._notebook.position(node, p, self.cards), place, accept)
-        asked, self._asked = self._asked, self._asked if self._decider.prompt.asks_turn else None
-        return self._decider.decide(asked, place, turn, self._journal, by_fallback)
+        position = self._notebook.position(node, p, self.cards)
+        key = self._asked.form.key_of(position) if self._game.walk and self._asked else None
+        if key is None:
+            self._asked = self._begin(position, place, accept)
+            key = self._asked.form.key_of(position)
+        return self._decider.decide(self._asked, place, turn, self._journal, by_fallback, key)
 
     def _begin(self, position: Position, place: Any, accept: Callable[[Any], None]) -> Any:
         """A conversation about this question, or about all that its turn may yet ask."""
         prompt = self._decider.prompt
         turn = [self.facts(each) for each in prompt.questions(position)]
         rendered = self._decider.render(turn[0], self._texts, turn)
-        return self._decider.begin(rendered, prompt.form_at(position), place, accept)
+        return self._decider.begin(rendered, prompt.form_at(position, turn), place, accept)

@@ -377,5 +377,5 @@ def _entries(names: Sequence[str], settings: ModelSettings, game: Game) -> list[
         if any(prompt.digest == entry.prompt.digest for entry in entries):
             own = settings.model_copy(update={"sample": 1})
         shown = name if all(name != entry.name for entry in entries) else f"{name} again"
-        entries.append(TrialEntry(shown, prompt, own))
+        entries.append(TrialEntry(shown, prompt.asked_as(own.api), own))
     return entries

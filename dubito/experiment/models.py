@@ -79,7 +79,13 @@ class _Listener(Decider):
     heard: list[Sample] = field(default_factory=list)
 
     def decide(
-        self, asked: Conversation, place: Place, turn: int, journal: Journal, otherwise: Callable[[], Any]
+        self,
+        asked: Conversation,
+        place: Place,
+        turn: int,
+        journal: Journal,
+        otherwise: Callable[[], Any],
+        key: str | None = None,
     ) -> Any:
         """The fallback's answer."""
         self.heard[:] = longest([*self.heard, (asked.rendered, asked.form)])
@@ -176,7 +182,7 @@ def decider_of(
     return Decider(
         name=spec.name,
         settings=settings,
-        prompt=prompt,
+        prompt=prompt.asked_as(settings.api),
         fallback=fallback_of(spec.name, settings, registry),
         ask=ask,
         log=log,

@@ -148,6 +148,9 @@ def player(entry: PlayerEntry, registry: Registry, config: Config) -> PlayerSpec
     if isinstance(entry, str):
         entry = _spelled_out(entry, registry, {"base_url": config.base_url, "api_key_env": config.api_key_env})
     settings = dict(entry)
+    if isinstance(said := settings.get("bot"), str) and ":" in said:  # the short form, and more
+        spelled = _spelled_out(said, registry, {"base_url": config.base_url, "api_key_env": config.api_key_env})
+        settings = {**spelled, **settings, "bot": spelled["bot"]}
     cls = settings.pop("bot", None)
     if not isinstance(cls, str):
         raise UsageError("an entry of bots or contenders needs the key `bot` with the name of a class")
@@ -304,6 +307,10 @@ def check_asking(name: str, settings: ModelSettings, game: Game, options: CallOp
     if not options.offline:
         key_of(account_of(settings), name)
     check_house(name, settings, game)
+    if settings.api == "decisions":
+        from dubito.llm.questions import check_askable  # late: few players are asked so
+
+        check_askable(name, game)
     if options.caps.usd is None:
         return
     if price_of_model(settings, options) is None:

@@ -21,7 +21,7 @@ from dubito.errors import UsageError, nearest_first
 from dubito.game import STATED, Game, HousePolicy
 from dubito.game.find import DUBITO
 from dubito.game.words import legal_in
-from dubito.house.faults import CONTENT_FAULTS, PAGE, ContentFault, Delivery, Faults
+from dubito.house.faults import CONTENT_FAULTS, DECISION_FAULTS, PAGE, ContentFault, Delivery, Faults
 from dubito.house.request import TRY_HEADER, HeardRequest, JsonBody, Opinion, Refusal, answer_text, canonical_bytes
 from dubito.house.wires import ReadPrompt, Wire
 
@@ -140,7 +140,8 @@ class Core:
             return self.refuse(wire, asked, refusal)
         opinion = self.policy.answer(prompt.model, prompt.text, asked.chance("answer"), prompt.schema)
         name = self.faults.of_reply(asked)
-        fault = ContentFault() if name is None else CONTENT_FAULTS[name]
+        known = {**CONTENT_FAULTS, **(DECISION_FAULTS if wire.name == "decisions" else {})}
+        fault = known.get(name or "", ContentFault())
         written = fault.write(answer_text(prompt.schema, opinion)).within(prompt.max_output)
         call = Call(
             *(wire.name, asked.path, prompt.model, 200, asked.digest, asked.draw, asked.try_number),
@@ -221,6 +222,8 @@ def opinion(policy: HousePolicy | None, text: str, chance: Random, schema: _Sche
 
     A prompt's line `node: C D E` asks these questions at once: each is answered as if it stood there alone.
     """
+    if schema is not None and "questions" in schema:
+        return decided(policy, text, chance, schema["questions"])
     if nodes := _several(text, schema):
         each = {node: opinion(policy, _asking(text, node), chance, _of_one(schema, node)) for node in nodes}
         stated = [one.stated for one in each.values() if one.stated is not None]
@@ -237,13 +240,53 @@ def opinion(policy: HousePolicy | None, text: str, chance: Random, schema: _Sche
         return Opinion(drawn.answer, understood=False)
 
 
+def decided(policy: HousePolicy | None, text: str, chance: Random, questions: Sequence[_Schema]) -> Opinion:
+    """The answers to the questions of a decision, named as their nodes: as probable as the policy makes them."""
+    answers, understood = list[dict[str, Any]](), True
+    for question in questions:
+        name = question.get("name", "")
+        if question["type"] == "choice":
+            values = [choice["value"] for choice in question["choices"]]
+            said = opinion(policy, _asking(text, name.partition("-")[0]), chance, _of_values(values))
+            chosen = said.answer if isinstance(values[0], bool) else str(said.answer)
+            chosen, sure = (chosen, policy is not None and said.understood) if chosen in values else (values[0], False)
+            shares = [float(value == chosen) if sure else 1 / len(values) for value in values]
+            understood = understood and said.understood
+            answers.append(_choice(name, chosen, values, shares))
+        else:
+            stated = (opinion(policy, _asking(text, node), chance).stated for node in _named(text)) if policy else ()
+            share = next((each for each in stated if each is not None), 0.5)
+            answers.append({"type": "predicate", "name": name, "probability": share})
+    return Opinion(answers, understood)
+
+
+def _choice(name: str, chosen: Any, values: Sequence[Any], shares: Sequence[float]) -> dict[str, Any]:
+    rows = [{"value": value, "probability": share} for value, share in zip(values, shares, strict=True)]
+    confidence = shares[values.index(chosen)]
+    return {"type": "choice", "name": name, "choice": chosen, "confidence": confidence, "probabilities": rows}
+
+
+def _of_values(values: Sequence[Any]) -> _Schema:
+    kind = {"type": "boolean"} if isinstance(values[0], bool) else {"type": "string", "enum": values}
+    return {"properties": {"answer": kind}}
+
+
+def _named(text: str) -> list[str]:
+    """The questions that the last line `node:` names; the text's one question where it has none."""
+    named = _NODE.findall(text)
+    return named[-1].split() if named else [""]
+
+
 def _several(text: str, schema: _Schema | None) -> list[str]:
     """Of the questions that the last line `node:` names: those that have a field of their own in the reply."""
-    fields, named = (schema or {}).get("properties", {}), _NODE.findall(text)
-    return [node for node in named[-1].split() if node in fields] if named and "answer" not in fields else []
+    fields = (schema or {}).get("properties", {})
+    return [node for node in _named(text) if node in fields] if "answer" not in fields else []
 
 
 def _asking(text: str, node: str) -> str:
+    """The text as if it asked this question alone."""
+    if f"\n{_NODE_LINE}" not in text or not node:
+        return text
     before, _, behind = text.rpartition(f"\n{_NODE_LINE}")
     return f"{before}\n{_NODE_LINE}{node}\n{behind.partition(chr(10))[2]}"
 

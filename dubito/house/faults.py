@@ -74,6 +74,27 @@ CONTENT_FAULTS: Final[Mapping[str, ContentFault]] = {
     "html": ContentFault(pack=lambda body, size: PAGE, media="text/html", counted=False),
 }
 
+
+def _in_answers(change: Callable[[list[JsonBody]], list[JsonBody]]) -> ContentFault:
+    return _in_text(lambda text: json.dumps(change(json.loads(text))))
+
+
+def _in_first(**fields: Any) -> ContentFault:
+    """With these fields in the first answer, whatever it was."""
+    return _in_answers(lambda answers: [{**answers[0], **fields}, *answers[1:]])
+
+
+DECISION_FAULTS: Final[Mapping[str, ContentFault]] = {  # what only a decision can have wrong
+    "declined": _in_answers(lambda answers: [{"type": "refusal", "name": answers[0]["name"]}, *answers[1:]]),
+    "missing": _in_answers(lambda answers: answers[:-1]),
+    "doubled": _in_answers(lambda answers: [answers[0], *answers]),
+    "reordered": _in_answers(lambda answers: [*answers[1:], answers[0]] if len(answers) > 1 else [*answers, *answers]),
+    "unoffered": _in_first(choice="perhaps"),
+    "off_scale": _in_first(probability=1.5, probabilities=[{"value": True, "probability": 1.5}]),
+    "uneven": _in_first(
+        probability=-0.1, probabilities=[{"value": value, "probability": 0.7} for value in (True, False)]
+    ),
+}
 NO_REPLIES: Final = frozenset({"truncated_json", "broken_json", "deep_body", "wrong_shape", "empty_body", "html"})
 
 
@@ -191,6 +212,7 @@ _PASSING: Final = tuple(name for name in TRANSPORT_FAULTS if name not in SLOW)
 MIXES: Final[Mapping[str, Mapping[str, float]]] = {  # of a mix's share, the part of each fault
     "transport": _even(1, *_PASSING),
     "content": _even(1, *CONTENT_FAULTS),
+    "decisions": _even(1, *DECISION_FAULTS),
     "storm": _even(2 / 3, *_PASSING) | _even(1 / 3, *CONTENT_FAULTS),
 }
 
@@ -212,7 +234,7 @@ class Faults:
         self._parameters = Parameters(retry_after, interval, int(size))
         parts = _fault_shares(shares)
         self._of_tries = {name: parts[name] for name in TRANSPORT_FAULTS if name in parts}
-        self._of_replies = {name: parts[name] for name in CONTENT_FAULTS if name in parts}
+        self._of_replies = {name: parts[name] for name in (*CONTENT_FAULTS, *DECISION_FAULTS) if name in parts}
         for kind, struck in (("tries", self._of_tries), ("replies", self._of_replies)):
             if sum(struck.values()) > 1 + 1e-9:
                 raise UsageError(f"the shares of {kind} struck are together at most 1, not {sum(struck.values()):g}")
@@ -263,7 +285,7 @@ class Faults:
 
 
 def _fault_shares(shares: Mapping[str, float]) -> dict[str, float]:
-    known = {**{name: {name: 1.0} for name in (*TRANSPORT_FAULTS, *CONTENT_FAULTS)}, **MIXES}
+    known = {**{name: {name: 1.0} for name in (*TRANSPORT_FAULTS, *CONTENT_FAULTS, *DECISION_FAULTS)}, **MIXES}
     parts: dict[str, float] = {}
     for name, share in shares.items():
         if name not in known:

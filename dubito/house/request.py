@@ -200,6 +200,8 @@ def answer_text(schema: Mapping[str, Any] | None, opinion: Opinion) -> str:
     one; a number named as `STATED` is the stated probability, the rest is filler or null. Without a schema it is
     `{"answer":true}` or `{"answer":false}`.
     """
+    if schema is not None and "questions" in schema:  # a decision: a list of answers
+        return json.dumps(opinion.answer, separators=(",", ":"))
     whole = _SCHEMA if schema is None else schema
     return json.dumps(_value(whole, opinion, whole.get("$defs", {})), separators=(",", ":"))
 

@@ -30,7 +30,7 @@ from dubito.game.find import find_games
 from dubito.house.core import Call, CallLog, Core, Policy, ServerAnswer, house_policy
 from dubito.house.faults import Delivery, Faults
 from dubito.house.request import HeardRequest, Refusal, RefusalKind
-from dubito.house.wires import AnthropicWire, ChatWire, ResponsesWire, Wire, WireName
+from dubito.house.wires import AnthropicWire, ChatWire, DecisionsWire, ResponsesWire, Wire, WireName
 from dubito.serve import listen, plain_http
 
 TRANSPORT: Final = "transport"  # under this name the connection stands in a request's state
@@ -116,6 +116,7 @@ _PATHS: Final[Mapping[str, Wire]] = {
     "/v1/responses": _RESPONSES,
     "/v1/chat/completions": _CHAT,
     "/v1/messages": _MESSAGES,
+    "/v1/decisions": DecisionsWire(),
 }
 _BASES: Final[Mapping[WireName, str]] = {wire.name: wire.base for wire in _PATHS.values()}
 

@@ -11,14 +11,14 @@ There a field that cannot be read spoils no other one.
 import json
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from typing import Annotated, Any, Final, Literal, NoReturn
 
 from pydantic import AfterValidator, BaseModel, ValidationError, create_model
 
 from dubito.files import Checked
-from dubito.game import STATED, Answer, Bool, Cards, Choice, Node, Shares, Text
+from dubito.game import STATED, Answer, Bool, Cards, Choice, Node, Position, Shares, Text
 from dubito.llm.request import AttemptFailed, Cause, Reply, TwinKey, read_json, without_twins
 
 Field = Literal["reasoning", "p_bluff", "answer"]
@@ -48,12 +48,33 @@ class Form:
     model: type[BaseModel]
 
     @property
-    def nodes(self) -> tuple[str, ...]:
+    def keys(self) -> tuple[str, ...]:
+        """The nodes that are asked."""
         return tuple(node.name for node in self.answers.values())
 
-    def field_of(self, node: str) -> str:
-        """The field that answers this node."""
-        return next(field for field, each in self.answers.items() if each.name == node)
+    @property
+    def kind(self) -> str:
+        """Alike for all that ask for the same."""
+        return str(self.schema)
+
+    def covers(self, other: "Form") -> bool:
+        """Whether it asks all that the other one asks, and more."""
+        return self.answers.keys() > other.answers.keys()
+
+    def key_of(self, position: Position) -> str | None:
+        """The node of this position; None if it is not asked."""
+        return position.node if position.node in self.keys else None
+
+    def states(self, key: str) -> bool:
+        """Whether a probability is stated beside this node's answer."""
+        stating = [node.name for node in self.answers.values() if node.states == STATED]
+        return STATED in self.fields and key in stating
+
+    def read(self, reply: Reply) -> "ReadAnswers":
+        return read_answers(reply, self)
+
+    def re_ask(self, failure: AttemptFailed) -> str | None:
+        return re_ask(failure, self)
 
     @property
     def wanted(self) -> str:
@@ -70,10 +91,10 @@ class Form:
             return f"{shape}, X being {kind_in_words(others[ANSWER])}"
         return f"{shape}, X being at " + "; at ".join(f"{field} {kind_in_words(others[field])}" for field in others)
 
-    def of_nodes(self, nodes: Collection[str]) -> "Form":
+    def of_keys(self, keys: Collection[str]) -> "Form":
         """The same of a turn, for these of its nodes alone."""
         fields = tuple(field for field in self.fields if field not in self.answers)
-        return form_of_turn(fields, tuple(node for node in self.answers.values() if node.name in nodes))
+        return form_of_turn(fields, tuple(node for node in self.answers.values() if node.name in keys))
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +104,9 @@ class ModelAnswer:
     answer: Any  # of the node's kind
     stated: float | None = None  # within [0, 1]
     impossible: bool = False  # what was stated is not a probability; it counts as missing
+    shares: tuple[
+        tuple[Any, float], ...
+    ] = ()  # each answer that was offered, and how probable it is, where that is said
 
 
 @lru_cache(maxsize=64)
@@ -136,15 +160,15 @@ def re_ask(failure: AttemptFailed, form: Form) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class ReadAnswers:
-    """What a reply answers."""
+    """What a reply answers, by the keys of its form."""
 
-    given: Mapping[str, ModelAnswer]  # by node
-    unread: AttemptFailed | None = None  # why the other nodes of its form have none
+    given: Mapping[str, ModelAnswer]
+    unread: Mapping[str, AttemptFailed] = field(default_factory=dict)  # why the others have no answer
 
 
 def read_answer(reply: Reply, form: Form) -> ModelAnswer:
     """The answer to the only question of a form; raises AttemptFailed with its cause."""
-    return read_answers(reply, form).given[form.nodes[0]]
+    return read_answers(reply, form).given[form.keys[0]]
 
 
 def read_answers(reply: Reply, form: Form) -> ReadAnswers:
@@ -173,17 +197,18 @@ def read_answers(reply: Reply, form: Form) -> ReadAnswers:
 
 def _given(said: Mapping[str, Any], form: Form) -> dict[str, ModelAnswer]:
     found = {}
-    for field, node in form.answers.items():
+    for name, node in form.answers.items():
         stated = _probability(said.get(STATED)) if node.states == STATED else (None, False)
-        found[node.name] = ModelAnswer(said[field], *stated)
+        found[node.name] = ModelAnswer(said[name], *stated)
     return found
 
 
 def _others(text: str, form: Form, spoilt: Collection[str], unread: AttemptFailed) -> ReadAnswers:
     """The answers of a turn in the other fields than those that are spoilt."""
-    rest = form.of_nodes([node.name for field, node in form.answers.items() if field not in spoilt])
-    said = {field: value for field, value in json.loads(text).items() if field in rest.fields}
-    return ReadAnswers(_given(rest.model.model_validate_json(json.dumps(said)).__dict__, rest), unread)
+    rest = form.of_keys([node.name for name, node in form.answers.items() if name not in spoilt])
+    said = {name: value for name, value in json.loads(text).items() if name in rest.fields}
+    given = _given(rest.model.model_validate_json(json.dumps(said)).__dict__, rest)
+    return ReadAnswers(given, {key: unread for key in form.keys if key not in given})
 
 
 def reasoning_of(reply: str) -> str:

@@ -61,6 +61,7 @@ _REPLIES: Final[Mapping[Api, str]] = {
     "responses": "response of the Responses API",
     "chat": "chat completion",
     "messages": "message of the Messages API",
+    "decisions": "answer of the Decisions API",
 }
 _SETTINGS: Final[Mapping[str, tuple[str, ...]]] = {  # what the harness sends by its own settings
     "max_output": ("max_output_tokens", "max_completion_tokens", "max_tokens"),
@@ -69,7 +70,7 @@ _SETTINGS: Final[Mapping[str, tuple[str, ...]]] = {  # what the harness sends by
 _UNKNOWN: Final = ("unsupported", "not supported", "not permitted", "unknown", "unrecognized")
 _UNNAMED: Final = "parameters"
 _A_MINUTE, _A_YEAR = 60.0, 365 * 86_400.0  # seconds
-_SENT: Final = {"model", "messages", "input", "system", "text", "store", "prompt_cache_key"}
+_SENT: Final = {"model", "messages", "input", "system", "text", "store", "prompt_cache_key", "questions"}
 
 
 class Provider:

@@ -13,9 +13,10 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from dubito.errors import IllegalOutput, RunStopped, UsageError, one_line
-from dubito.game import FALLBACK_OUTCOME, STATED, Player, Seating, Text
-from dubito.llm.answers import Form, ModelAnswer, re_ask, read_answers
+from dubito.game import FALLBACK_OUTCOME, Player, Seating, Text
+from dubito.llm.answers import Form, ModelAnswer
 from dubito.llm.protocols import Exchange, build_request
+from dubito.llm.questions import QuestionForm
 from dubito.llm.request import AccountFault, Ask, AttemptFailed, Cause, Place, Reply, canonical, digest_of, draw_of
 from dubito.llm.settings import ModelSettings
 from dubito.store.model_log import Decision
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from dubito.llm.gate import MakeAttempt
     from dubito.llm.prompts import Prompt, RenderedPrompt, SeatTexts
 
+AnyForm = Form | QuestionForm
 _SAID: Final = 500  # characters of an unreadable reply that a re-ask quotes
 LOOK_AT: Final[Mapping[Cause, str]] = {  # by the cause why a player's answers cannot be used: its settings
     "malformed": "`response_format`, `prompt` and how the server shows thoughts",
@@ -142,7 +144,7 @@ class Decider:
     def begin(
         self,
         rendered: "RenderedPrompt",
-        form: Form,
+        form: AnyForm,
         place: Place,
         accept: Callable[[Any], None] = lambda answer: None,
     ) -> "Conversation":
@@ -161,16 +163,22 @@ class Decider:
         return Conversation(rendered, form, self.settings, place, draw, ask, accept, self.unusable.failed)
 
     def decide(
-        self, asked: "Conversation", place: Place, turn: int, journal: Journal, otherwise: Callable[[], Any]
+        self,
+        asked: "Conversation",
+        place: Place,
+        turn: int,
+        journal: Journal,
+        otherwise: Callable[[], Any],
+        key: str | None = None,
     ) -> Any:
         """Take the decision at the place's node: the model's, else the fallback's; record it in journal and log, and
         return the answer.
 
-        `otherwise` gives the fallback's answer.
+        `otherwise` gives the fallback's answer; `key` is the question's in the form, if it is not its node's name.
         """
-        known = len(asked.digests)
+        known, key = len(asked.digests), key or place.node
         try:
-            answered, outcome = asked.answer(place.node), "model_after_reask" if asked.again(place.node) else "model"
+            answered, outcome = asked.answer(key), "model_after_reask" if asked.again(key) else "model"
             self.unusable.answered()
         except AttemptFailed as failure:
             answered, outcome = ModelAnswer(otherwise()), f"{FALLBACK_OUTCOME}{failure.cause}"
@@ -178,7 +186,7 @@ class Decider:
         answer, stated, impossible = answered.answer, answered.stated, answered.impossible
         digests = asked.digests[known:]
         journal.decisions.append([place.seat, place.decision, place.node, answer, outcome, digests])
-        if asked.states(place.node) and not outcome.startswith(FALLBACK_OUTCOME):
+        if asked.form.states(key) and not outcome.startswith(FALLBACK_OUTCOME):
             journal.stated.append(StatedProbability(place.seat, place.decision, stated, impossible))
         taken = (place.game, place.seat, place.decision, turn, place.node, answer, outcome, stated)
         self.log.decision(Decision(*taken))
@@ -192,7 +200,7 @@ class Conversation:
     def __init__(
         self,
         rendered: "RenderedPrompt",
-        form: Form,
+        form: AnyForm,
         settings: ModelSettings,
         place: Place,
         draw: Callable[[Place], str],
@@ -205,33 +213,27 @@ class Conversation:
         self._settings, self._place, self._draw, self._ask = settings, place, draw, ask
         self._accept, self._failed = accept, failed
         self._user, self._again = self.rendered.user, list[tuple[str, str]]()
-        self._given = dict[str, tuple[ModelAnswer, int]]()  # by node, with the attempt that gave it
-        self._unread: AttemptFailed | None = None  # why the others have no answer yet
-        self._ended = False  # nothing more is asked
+        self._given = dict[str, tuple[ModelAnswer, int]]()  # by key, with the attempt that gave it
+        self._failed_for_good = dict[str, AttemptFailed]()  # what is not asked again, and why
         self.digests: list[list[str | None]] = []  # of each attempt: the request's, and the reply's if there was one
 
-    def states(self, node: str) -> bool:
-        """Whether a probability is stated beside the answer to this question."""
-        return STATED in self.form.fields and self.form.answers[self.form.field_of(node)].states == STATED
-
-    def again(self, node: str) -> bool:
+    def again(self, key: str) -> bool:
         """Whether the answer to this question came of a re-ask."""
-        return self._given[node][1] > 0
+        return self._given[key][1] > 0
 
-    def answer(self, node: str) -> ModelAnswer:
-        """The answer to this question; raises AttemptFailed if none came of it."""
-        while node not in self._given:
-            if self._ended:
-                assert self._unread is not None
-                raise self._unread
+    def answer(self, key: str) -> ModelAnswer:
+        """The answer to this question of the form; raises AttemptFailed if none came of it."""
+        while key not in self._given:
+            if key in self._failed_for_good:
+                raise self._failed_for_good[key]
             self._attempt()
-        return self._given[node][0]
+        return self._given[key][0]
 
     @property
-    def _open(self) -> Form:
-        """The form of what has no answer yet."""
-        left = [node for node in self.form.nodes if node not in self._given]
-        return self.form if len(left) == len(self.form.nodes) else self.form.of_nodes(left)
+    def _open(self) -> AnyForm:
+        """The form of what is still to be asked."""
+        left = [key for key in self.form.keys if key not in self._given and key not in self._failed_for_good]
+        return self.form if len(left) == len(self.form.keys) else self.form.of_keys(left)
 
     def _attempt(self) -> None:
         number, form, rendered = len(self.digests), self._open, self.rendered
@@ -243,31 +245,35 @@ class Conversation:
         try:
             reply = self._ask(Ask(request, self._draw(here), here))
             self.digests[-1][1] = reply.digest
-            read = read_answers(reply, form)
+            read = form.read(reply)
             _refuse_illegal(read.given, form, self._accept, reply)
-            self._given |= {node: (answered, number) for node, answered in read.given.items()}
-            self._unread = read.unread
+            self._given |= {key: (answered, number) for key, answered in read.given.items()}
+            unread = read.unread
         except AttemptFailed as error:
             if (reply or error).origin != "tape":
                 self._failed(error.cause)
-            self._unread = error
-        if self._unread is not None:
-            self._ask_again(self._unread)
+            unread = dict.fromkeys(form.keys, error)
+        self._ask_again(unread)
 
-    def _ask_again(self, failure: AttemptFailed) -> None:
-        """Find the words of the next attempt; there is none where it would not help, or has been made too often."""
-        asked = re_ask(failure, self._open)
-        if asked is None or len(self.digests) > self._settings.reasks:
-            self._ended = True
-        elif failure.cause == "refused":  # a model that declined once keeps declining: start anew
+    def _ask_again(self, unread: Mapping[str, AttemptFailed]) -> None:
+        """Find the words of the next attempt, for what it may help to ask again, and not too often."""
+        worth = len(self.digests) <= self._settings.reasks
+        self._failed_for_good |= {
+            key: error for key, error in unread.items() if not (worth and self.form.re_ask(error))
+        }
+        failure = next((error for key, error in unread.items() if key not in self._failed_for_good), None)
+        if failure is None:
+            return
+        asked = self._open.re_ask(failure)
+        if failure.cause == "refused":  # a model that declined once keeps declining: start anew
             self._user, self._again = f"{self.rendered.user}\n\n{asked}", []
         else:
-            self._again.append(((failure.text or "").strip()[-_SAID:] or "(nothing)", asked))
+            self._again.append(((failure.text or "").strip()[-_SAID:] or "(nothing)", asked or ""))
 
 
 def put_question(
     rendered: "RenderedPrompt",
-    form: Form,
+    form: AnyForm,
     settings: ModelSettings,
     place: Place,
     draw: Callable[[Place], str],
@@ -276,7 +282,7 @@ def put_question(
 ) -> ModelAnswer:
     """Put a request's questions to a model until all are answered; the first one's answer. Raises AttemptFailed."""
     asked = Conversation(rendered, form, settings, place, draw, ask, accept)
-    first, *_ = [asked.answer(node) for node in form.nodes]
+    first, *_ = [asked.answer(key) for key in form.keys]
     return first
 
 
@@ -285,15 +291,16 @@ def _cache_key(system: str) -> str:
     return f"dubito-{digest_of(system)[:16]}"
 
 
-def _refuse_illegal(given: Mapping[str, ModelAnswer], form: Form, accept: Callable[[Any], None], reply: Reply) -> None:
+def _refuse_illegal(
+    given: Mapping[str, ModelAnswer], form: AnyForm, accept: Callable[[Any], None], reply: Reply
+) -> None:
     """Raise AttemptFailed with the sentence where the rules refuse an answer, or it cannot be said."""
+    kinds = {node.name: node.answer for node in form.answers.values()} if isinstance(form, Form) else {}
     try:
-        for node in form.answers.values():
-            if node.name in given:
-                answer = given[node.name].answer
-                if isinstance(node.answer, Text) and (why := node.answer.why_not(answer)):
-                    raise IllegalOutput(why)
-                accept(answer)
+        for key, answered in given.items():
+            if isinstance(kind := kinds.get(key), Text) and (why := kind.why_not(answered.answer)):
+                raise IllegalOutput(why)
+            accept(answered.answer)
     except IllegalOutput as error:
         raise AttemptFailed("illegal", str(error).rstrip("."), reply.text) from None
 

@@ -26,11 +26,11 @@ from typing import TYPE_CHECKING, Final, cast
 
 from dubito.errors import RunStopped, one_line
 from dubito.game import Bool, Node
-from dubito.llm.answers import Form, form_of
+from dubito.llm.answers import form_of
 from dubito.llm.budget import Budget, Caps
 from dubito.llm.cache import ReplyCache
 from dubito.llm.client import Provider, instead_in_words
-from dubito.llm.decide import LOOK_AT, put_question
+from dubito.llm.decide import LOOK_AT, AnyForm, put_question
 from dubito.llm.gate import Gate, MakeAttempt, MakeTry, Timing, retried
 from dubito.llm.prices import Asked, Likely, Past, Price, Tariff, beyond
 from dubito.llm.protocols import Exchange, build_request, kept_reply, read_reply
@@ -104,7 +104,7 @@ class Pipeline:
     def asker(self, name: str, settings: ModelSettings, price: Price | None) -> MakeAttempt:
         """A player's way to ask; raises UsageError if its key is not set and calls are allowed."""
         account = account_of(settings)
-        options, tariff = self._options, Tariff(price, settings.max_output)
+        options, tariff = self._options, Tariff(price, settings.max_output if settings.api != "decisions" else 0)
         gate = self._gate(account, settings.model)
         if options.offline:
             live: MakeAttempt = partial(self._offline_miss, account)
@@ -348,7 +348,7 @@ def preflight(
             warn(str(fault))
 
 
-def _put(rendered: "RenderedPrompt", form: Form, settings: ModelSettings, place: Place, ask: MakeAttempt) -> None:
+def _put(rendered: "RenderedPrompt", form: AnyForm, settings: ModelSettings, place: Place, ask: MakeAttempt) -> None:
     """Put the question; raises AttemptFailed if no answer comes of it today.
 
     A kept answer that cannot be read is no news of the server: then another draw is asked for.
@@ -359,7 +359,7 @@ def _put(rendered: "RenderedPrompt", form: Form, settings: ModelSettings, place:
 
 
 def _answered(
-    rendered: "RenderedPrompt", form: Form, settings: ModelSettings, place: Place, ask: MakeAttempt, draw: str
+    rendered: "RenderedPrompt", form: AnyForm, settings: ModelSettings, place: Place, ask: MakeAttempt, draw: str
 ) -> bool:
     """Whether an answer came of this draw, or only kept ones that cannot be read; raises AttemptFailed for new ones."""
     origins = set[ReplyOrigin]()

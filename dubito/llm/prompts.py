@@ -13,6 +13,7 @@ nothing that changes in a game. So a chapter, once told, is told in the same byt
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
+from copy import copy
 from dataclasses import dataclass, field
 from hashlib import sha256
 from itertools import pairwise
@@ -29,6 +30,8 @@ from dubito.game import STATED, Game, Position
 from dubito.game.find import DUBITO, find_game
 from dubito.game.packages import all_packages, package_named, roots
 from dubito.llm import answers
+from dubito.llm.questions import ANSWER_FORMAT, QuestionForm, form_of_questions
+from dubito.llm.request import Api
 from dubito.llm.templates import (
     DESCRIPTION,
     HISTORY,
@@ -63,18 +66,18 @@ class RenderedPrompt:
         return f"--- system ---\n{self.system}\n{told}--- user ---\n{self.user}"
 
 
-Sample = tuple[RenderedPrompt, answers.Form]  # a question, and the form of its answer
+Sample = tuple[RenderedPrompt, answers.Form | QuestionForm]  # what is asked, and the form of its answer
 
 
 def longest(questions: Iterable[Sample]) -> list[Sample]:
     """Of the questions of each form the longest; a form that asks only some of what another asks says nothing more."""
     found = dict[str, Sample]()
     for rendered, form in questions:
-        known = found.get(key := str(form.schema))
+        known = found.get(key := form.kind)
         if known is None or len(str(rendered)) >= len(str(known[0])):
             found[key] = rendered, form
-    asked = [form.answers.keys() for _, form in found.values()]
-    return [sample for sample in found.values() if not any(sample[1].answers.keys() < other for other in asked)]
+    forms: list[Any] = [form for _, form in found.values()]
+    return [(rendered, form) for rendered, form in found.values() if not any(other.covers(form) for other in forms)]
 
 
 @dataclass(slots=True)
@@ -155,7 +158,8 @@ class Prompt:
         self._system_is_steady = told <= self._steady
         self._answer_format = answers.answer_format(self.fields, self.game.nodes, turn=self.asks_turn)
         self._system, self._user = map(environment.get_template, TEMPLATES)
-        self._examples = [(self.render(example), self.form_at(example)) for example in examples]
+        self._for_decisions, self._example_positions = False, examples
+        self._examples: list[Sample] = [(self.render(example), self.form_at(example)) for example in examples]
 
     def _check_description(self) -> None:
         """Refuse a field that no node of the game states, and to ask a turn where one question is all of it."""
@@ -197,17 +201,31 @@ class Prompt:
         """Of a reply to this question alone."""
         return self._forms[node]
 
-    def form_at(self, position: Position) -> answers.Form:
-        """Of the reply to what is asked at this position."""
+    def asked_as(self, api: Api) -> "Prompt":
+        """The same for a player of this protocol: a decision model is put all questions of a turn beside the text."""
+        if api != "decisions":
+            return self
+        other = copy(self)
+        other._for_decisions, other._answer_format = True, ANSWER_FORMAT
+        other._examples = [(other.render(example), other.form_at(example)) for example in self._example_positions]
+        return other
+
+    def form_at(self, position: Position, turn: Sequence[Mapping[str, Any]] = ()) -> answers.Form | QuestionForm:
+        """Of the reply to what is asked at this position; `turn` are the facts of its questions, if they are known."""
+        positions = self.questions(position)
+        if self._for_decisions:
+            facts = turn or [*map(self._facts.facts, positions)]
+            return form_of_questions(self.game, [*zip(positions, facts, strict=True)], self.fields)
         if not self.asks_turn:
             return self._forms[position.node]
-        nodes = dict.fromkeys(each.node for each in self.questions(position))
+        nodes = dict.fromkeys(each.node for each in positions)
         return answers.form_of_turn(self.fields, tuple(map(self.game.node, nodes)))
 
     def questions(self, position: Position) -> Sequence[Position]:
         """The positions of what one request asks there: that one, or of all the questions that its turn may yet ask."""
         facts: Any = self._facts
-        return facts.turn(position) if self.asks_turn else [position]
+        whole = self.asks_turn or (self._for_decisions and hasattr(facts, "turn"))
+        return facts.turn(position) if whole else [position]
 
     @property
     def samples(self) -> list[Sample]:

@@ -433,7 +433,54 @@ def _foreign(item: Mapping[str, Any]) -> bool:
     return waits or not by_assistant(item)
 
 
-_PROTOCOLS: Final[dict[Api, type[Speaks]]] = {"responses": Responses, "chat": Chat, "messages": Messages}
+class Decisions:
+    """OpenAI's Decisions API: no text comes back, but an answer to each question; their JSON stands for it."""
+
+    @staticmethod
+    def build(settings: ModelSettings, exchange: Exchange, cache_key: str) -> Request:
+        body: dict[str, Any] = {
+            "model": settings.model,
+            "input": [{"role": "developer", "content": exchange.system}, *exchange.turns()],
+            "questions": exchange.schema["questions"],
+            "prompt_cache_key": cache_key,
+        }
+        return Request("decisions", "/decisions", body | settings.parameters)
+
+    @staticmethod
+    def is_reply(body: Mapping[str, Any]) -> bool:
+        """Whether it has the shape of a decision: objects that answer."""
+        answers = body.get("answers")
+        return isinstance(answers, list) and all(isinstance(answer, dict) for answer in answers)
+
+    @staticmethod
+    def failure(body: Mapping[str, Any]) -> Failure | None:
+        error = error_of(body)
+        return (
+            Failure(error, None if "answers" in body else False) if error and not objects(body.get("answers")) else None
+        )
+
+    @staticmethod
+    def read(body: Mapping[str, Any]) -> tuple[str | None, Finish]:
+        if error_of(body):
+            return None, "other"  # it contradicts itself
+        return json.dumps(body["answers"], sort_keys=True), "stop"
+
+    @staticmethod
+    def charges(body: Mapping[str, Any]) -> Charges:
+        return Charges(modes_of(body))
+
+    @staticmethod
+    def usage(counts: Mapping[str, Any]) -> Usage | None:
+        return openai_usage(counts, "input", "output")
+
+
+_PROTOCOLS: Final[dict[Api, type[Speaks]]] = {
+    "responses": Responses,
+    "chat": Chat,
+    "messages": Messages,
+    "decisions": Decisions,
+}
+_SILENT: Final = ("decisions",)  # where an answer is no token of output
 
 
 def build_request(settings: ModelSettings, exchange: Exchange, cache_key: str) -> Request:
@@ -459,7 +506,8 @@ def read_reply(protocol: Api, received: RawReply, origin: ReplyOrigin = "live") 
     if failure is not None:
         return Reply(None, "other", usage, received, origin, charges, failure)
     text, finish = speaks.read(body)
-    if usage and not (usage.input and (usage.output or not text)):
+    told = usage is not None and usage.input and (usage.output or not text or protocol in _SILENT)
+    if not told:
         usage = None  # a prompt is some tokens, and so is a text: nobody knows how many
     named = said.get("model")
     model = sendable(named)[:_NAME] if isinstance(named, str) and named else None

@@ -28,7 +28,7 @@ from dubito.errors import DubitoError, RunStopped
 from dubito.store.model_log import RawReply as RawReply
 from dubito.store.model_log import Spend
 
-Api = Literal["responses", "chat", "messages"]
+Api = Literal["responses", "chat", "messages", "decisions"]
 Finish = Literal["stop", "length", "refusal", "other"]
 ReplyOrigin = Literal["live", "cache", "tape"]
 

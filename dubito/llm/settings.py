@@ -25,7 +25,7 @@ _FAULTS: Final = f"{HOUSE}?faults="
 _SECRET_WORDS: Final = ("key", "token", "secret", "password", "authorization", "credential")
 _TOKEN_COUNTS: Final = ("max_tokens", "max_output_tokens", "max_completion_tokens", "budget_tokens")
 _OWN_PARAMETERS: Final = (
-    *("model", "input", "messages", "system", "response_format", "store", "stream"),
+    *("model", "input", "messages", "system", "response_format", "store", "stream", "questions"),
     *("max_tokens", "max_output_tokens", "max_completion_tokens"),  # said by max_output
     *("n", "best_of"),  # several answers would be paid for, and one read
 )
@@ -33,6 +33,7 @@ _OPENAI: Final = ("OPENAI_API_KEY", "https://api.openai.com/v1", "OPENAI_BASE_UR
 _PROVIDERS: Final[dict[Api, tuple[str, str, str]]] = {  # the variable of the key, the address, its variable
     "responses": _OPENAI,
     "chat": _OPENAI,
+    "decisions": _OPENAI,
     "messages": ("ANTHROPIC_API_KEY", "https://api.anthropic.com", "ANTHROPIC_BASE_URL"),
 }
 

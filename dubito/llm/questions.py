@@ -1,0 +1,225 @@
+"""How a decision model is asked: questions beside a text, each answered with how probable its answers are.
+
+OpenAI's Decisions API, whose types are in the SDK (`openai.types.decision_create_params`): a `choice` has 2 to 255
+values, texts or booleans, and a `predicate` is a sentence that may be true. Here a node is a choice of what is legal,
+and what a node `states` is a predicate. All questions of a turn stand in one request, one that means something else
+after another answer once for each. The text comes from the prompt, the questions' words from the facts of the game:
+`question`, and `if_true` and `if_false`, or `legal`.
+
+Nothing is read that does not fit what was asked: answers in the order of their questions, every value once,
+probabilities that sum to 1.
+"""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import fsum
+from typing import Any, Final
+
+from dubito.errors import RunStopped, UsageError, one_line
+from dubito.game import STATED, Bool, Choice, Game, Node, Position, Whole
+from dubito.game.words import question_in_words
+from dubito.llm.answers import ModelAnswer, ReadAnswers, kind_in_words
+from dubito.llm.request import AttemptFailed, Reply, read_json
+
+ANSWER_FORMAT: Final = "The questions are put beside this text, each with its possible answers."
+_LEAST, _MOST = 2, 255  # values of a choice
+_ROUNDING: Final = 0.01 + 1e-9  # how far the sum of probabilities may be from 1
+_AGAIN: Final = "This is a card game among programs; bluffing is part of its rules and harms nobody. Please answer."
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A question as it is put."""
+
+    name: str
+    node: Node
+    position: Position | None  # where it is asked; None: it is the probability that is stated at its node
+    asked: Mapping[str, Any]  # as the request has it
+
+    @property
+    def values(self) -> list[Any]:
+        """The answers that are offered."""
+        return [choice["value"] for choice in self.asked.get("choices", ())]
+
+    def answer_of(self, value: Any) -> Any:
+        """The node's answer that a value stands for."""
+        whole = isinstance(self.node.answer, Whole) and str(value).lstrip("-").isdecimal()
+        return int(value) if whole else value
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionForm:
+    """What a decision model is asked at once."""
+
+    questions: tuple[Question, ...]
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The names of the questions that are nodes'."""
+        return tuple(question.name for question in self.questions if question.position is not None)
+
+    @property
+    def schema(self) -> Mapping[str, Any]:
+        return {"questions": [question.asked for question in self.questions]}
+
+    @property
+    def kind(self) -> str:
+        """Alike for all that ask the same nodes."""
+        return " ".join(sorted({question.node.name for question in self.questions}))
+
+    def covers(self, other: "QuestionForm") -> bool:
+        """Whether it asks all that the other one asks, and more."""
+        return {*self.kind.split()} > {*other.kind.split()}
+
+    def key_of(self, position: Position) -> str | None:
+        """The question of this position; None if it is not asked."""
+        return next((question.name for question in self.questions if question.position == position), None)
+
+    def of_keys(self, keys: Collection[str]) -> "QuestionForm":
+        """These of its questions, with what is stated beside them."""
+        nodes = {question.node.name for question in self.questions if question.name in keys}
+        kept = [
+            question
+            for question in self.questions
+            if question.name in keys or (question.position is None and question.node.name in nodes)
+        ]
+        return QuestionForm(tuple(kept))
+
+    def states(self, key: str) -> bool:
+        """Whether a probability is stated beside this question."""
+        node = next(question.node.name for question in self.questions if question.name == key)
+        return any(question.position is None and question.node.name == node for question in self.questions)
+
+    def read(self, reply: Reply) -> ReadAnswers:
+        """The answers in a reply; raises AttemptFailed where they are not those to its questions."""
+        answers = read_json(reply.text or "")
+        if not isinstance(answers, list) or len(answers) != len(self.questions):
+            raise AttemptFailed("malformed", f"it has not {len(self.questions)} answers", reply.text)
+        given, unread = dict[str, ModelAnswer](), dict[str, AttemptFailed]()
+        stated: dict[str, float | None] = {}
+        for question, answer in zip(self.questions, answers, strict=True):
+            _check_order(question, answer, reply)
+            try:
+                if question.position is None:
+                    stated[question.node.name] = _probability(answer, reply)
+                else:
+                    given[question.name] = _chosen(question, answer, reply)
+            except AttemptFailed as error:
+                unread[question.name if question.position is not None else STATED] = error
+        nodes = {question.name: question.node.name for question in self.questions}
+        told = {key: replace(answer, stated=stated.get(nodes[key])) for key, answer in given.items()}
+        failed = {key: error for key, error in unread.items() if key != STATED}
+        if not told and failed:
+            raise next(iter(failed.values()))
+        return ReadAnswers(told, failed)
+
+    def re_ask(self, failure: AttemptFailed) -> str | None:
+        """The words with which a question is put again that was declined; None after any other failure."""
+        return _AGAIN if failure.cause == "refused" else None
+
+
+def _check_order(question: Question, answer: Any, reply: Reply) -> None:
+    """Raise AttemptFailed unless this is an answer, or a refusal, to this very question."""
+    named = answer.get("name") if isinstance(answer, dict) else None
+    if named != question.name:
+        raise AttemptFailed(
+            "malformed", f"where {question.name!r} is answered it has {one_line(str(named), 40)!r}", reply.text
+        )
+    if answer.get("type") not in (question.asked["type"], "refusal"):
+        raise AttemptFailed("malformed", f"{question.name!r} is answered as something else", reply.text)
+
+
+def _is_probability(value: Any) -> bool:
+    return not isinstance(value, bool) and isinstance(value, int | float) and 0 <= value <= 1
+
+
+def _probability(answer: Mapping[str, Any], reply: Reply) -> float | None:
+    """What is stated; None where the model declined."""
+    if answer["type"] == "refusal":
+        return None
+    value: Any = answer.get("probability")
+    if not _is_probability(value):
+        raise AttemptFailed("malformed", "a probability is not between 0 and 1", reply.text)
+    return float(value)
+
+
+def _chosen(question: Question, answer: Mapping[str, Any], reply: Reply) -> ModelAnswer:
+    """The answer, with how probable each is that was offered; raises AttemptFailed."""
+    if answer["type"] == "refusal":
+        raise AttemptFailed("refused", f"the model declined {question.name!r}", reply.text)
+    offered = [(type(value), value) for value in question.values]  # a text and a boolean are never alike
+    rows = answer.get("probabilities")
+    rows = [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
+    shares = {(type(row.get("value")), str(row.get("value"))): row.get("probability") for row in rows}
+    wanted = [(kind, str(value)) for kind, value in offered]
+    choice = answer.get("choice")
+    if (type(choice), choice) not in offered:
+        fault = f"{one_line(str(choice), 40)!r} was not offered"
+    elif len(rows) != len(offered) or shares.keys() != {*wanted}:
+        fault = "its probabilities are not of what was offered, each once"
+    elif not all(map(_is_probability, shares.values())):
+        fault = "a probability is not between 0 and 1"
+    elif abs((total := fsum(shares.values())) - 1) > _ROUNDING:
+        fault = f"its probabilities sum to {total:g}, not to 1"
+    else:
+        pairs = [(question.answer_of(value), shares[kind, str(value)] / total) for kind, value in offered]
+        return ModelAnswer(question.answer_of(choice), shares=tuple(pairs))
+    raise AttemptFailed("malformed", f"at {question.name!r} {fault}", reply.text)
+
+
+def form_of_questions(
+    game: Game, asked: Sequence[tuple[Position, Mapping[str, Any]]], fields: Iterable[str]
+) -> QuestionForm:
+    """The questions of these positions, each with its facts, and what is stated beside them if the prompt asks it.
+
+    Raises RunStopped where there is nothing to choose from, or too much.
+    """
+    found = list[Question]()
+    count = {position.node: 0 for position, _ in asked}
+    several = {node for node in count if sum(position.node == node for position, _ in asked) > 1}
+    for position, facts in asked:
+        node = game.node(position.node)
+        if node.states == STATED and STATED in fields and not count[node.name]:
+            words = f"{node.stating[:1].upper()}{node.stating[1:]}."
+            found.append(Question(STATED, node, None, {"type": "predicate", "name": STATED, "instructions": words}))
+        count[node.name] += 1
+        name = f"{node.name}-{count[node.name]}" if node.name in several else node.name
+        choices = _choices(node, facts)
+        if choices is None:
+            what = f"{game.name}: node {node.name}: a decision model chooses one of {_LEAST} to {_MOST} answers"
+            raise RunStopped(f"{what}, and the game does not list so many here: choose another `api`")
+        words = str(facts.get("question") or question_in_words(game, node.name))
+        whole = {"type": "choice", "name": name, "instructions": words, "choices": choices}
+        found.append(Question(name, node, position, whole))
+    return QuestionForm(tuple(found))
+
+
+def _choices(node: Node, facts: Mapping[str, Any]) -> list[dict[str, Any]] | None:
+    """What can be answered here; None where that is no list of 2 to 255."""
+    match node.answer:
+        case Bool():
+            said = {True: facts.get("if_true"), False: facts.get("if_false")}
+            plain = {True: "Yes.", False: "No."}
+            return [{"value": value, "description": str(said[value] or plain[value])} for value in (True, False)]
+        case Choice(options):
+            legal = facts.get("legal") or options or ()
+        case Whole():
+            legal = facts.get("legal") or ()
+        case _:
+            return None
+    values = list(dict.fromkeys(map(str, legal))) if isinstance(legal, list | tuple) else []
+    if len(values) == 1:
+        return [{"value": values[0]}, {"value": "nothing", "description": "There is nothing else to do."}]
+    return [{"value": value} for value in values] if _LEAST <= len(values) <= _MOST else None
+
+
+def check_askable(name: str, game: Game) -> None:
+    """Raise UsageError if a decision model cannot be asked all nodes of a game."""
+    facts = game.facts
+    for node in game.nodes:
+        position = facts.example_position(node.name)
+        if _choices(node, facts.facts(position)) is None:
+            raise UsageError(
+                f"{one_line(name)}: api: decisions: a decision model chooses one of {_LEAST} to {_MOST} answers, and "
+                f"node {node.name} of {game.name} is answered by {kind_in_words(node.answer)}: choose another `api`"
+            )
