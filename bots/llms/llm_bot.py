@@ -112,4 +112,4 @@ class LLMBot(BotBase):
         prompt = self._decider.prompt
         turn = [self.facts(each) for each in prompt.questions(position)]
         rendered = self._decider.render(turn[0], self._texts, turn)
-        return self._decider.begin(rendered, prompt.form_at(position, turn), place, accept)
+        return self._decider.begin(rendered, prompt.form_at(position, turn), place, accept, self.rng.random)

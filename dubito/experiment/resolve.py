@@ -292,6 +292,11 @@ def checked_models(experiment: Experiment, registry: Registry, options: CallOpti
         prompt = load_prompt(settings.prompt, registry.working_directory, registry.game)
         fallback_of(spec.name, settings, registry)
         check_asking(spec.name, settings, registry.game, options)
+        if settings.play == "drawn" and settings.api != "decisions" and prompt.description.say != "odds":
+            raise UsageError(
+                f"{one_line(spec.name)}: play: drawn: its answers say no probability to draw by: choose a prompt with "
+                "`say: odds`, such as mixed, or `api: decisions`"
+            )
         source = registry.find(settings.fallback).digest
         return replace(spec, settings=settings.model_dump(), prompt=prompt.digest, fallback=source)
 

@@ -235,7 +235,10 @@ def opinion(policy: HousePolicy | None, text: str, chance: Random, schema: _Sche
         return drawn
     try:
         said = policy(text, chance)
-        return Opinion(said["answer"], understood=True, stated=said.get(STATED))
+        answer = said["answer"]
+        if _kind(schema).get("type") == "number":  # the probability of yes
+            answer = float(answer)
+        return Opinion(answer, understood=True, stated=said.get(STATED))
     except (LookupError, ValueError, ArithmeticError):
         return Opinion(drawn.answer, understood=False)
 
@@ -291,6 +294,12 @@ def _asking(text: str, node: str) -> str:
     return f"{before}\n{_NODE_LINE}{node}\n{behind.partition(chr(10))[2]}"
 
 
+def _kind(schema: _Schema | None) -> _Schema:
+    """Of the answer."""
+    kind: _Schema = (schema or {}).get("properties", {}).get("answer", {})
+    return kind
+
+
 def _of_one(schema: _Schema | None, node: str) -> _Schema:
     return {"properties": {"answer": (schema or {})["properties"][node]}}
 
@@ -301,7 +310,7 @@ def by_lot(schema: _Schema | None, text: str, chance: Random) -> Opinion:
     Without a list it is any that fits, and it says that it did not understand; yes or no needs none, nor does what is
     said, which harms nobody.
     """
-    kind = (schema or {}).get("properties", {}).get("answer", {})
+    kind = _kind(schema)
     legal = legal_in(text)
     match kind.get("type"):
         case "string" if "description" in kind and not legal:  # something is to be said
@@ -309,6 +318,8 @@ def by_lot(schema: _Schema | None, text: str, chance: Random) -> Opinion:
         case "string":
             known = kind.get("enum", legal)
             return _one_of([option for option in legal if option in known], known or [""], chance)
+        case "number":
+            return Opinion(0.5, understood=True)
         case "integer":
             return _one_of(_numbers(legal), [0], chance)
         case "object" if kind.get("properties"):

@@ -28,9 +28,10 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from dubito.errors import UsageError
 from dubito.game.find import find_games
 from dubito.house.core import Call, CallLog, Core, Policy, ServerAnswer, house_policy
+from dubito.house.decisions import DecisionsWire
 from dubito.house.faults import Delivery, Faults
 from dubito.house.request import HeardRequest, Refusal, RefusalKind
-from dubito.house.wires import AnthropicWire, ChatWire, DecisionsWire, ResponsesWire, Wire, WireName
+from dubito.house.wires import AnthropicWire, ChatWire, ResponsesWire, Wire, WireName
 from dubito.serve import listen, plain_http
 
 TRANSPORT: Final = "transport"  # under this name the connection stands in a request's state

@@ -13,7 +13,7 @@ from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
-from typing import Annotated, Any, Final, Literal, NoReturn
+from typing import Annotated, Any, Final, Literal, NoReturn, cast
 
 from pydantic import AfterValidator, BaseModel, ValidationError, create_model
 
@@ -31,11 +31,22 @@ _SCHEMAS: Final[Mapping[str, Schema]] = {
 }
 _TYPES: Final[Mapping[str, Any]] = {"reasoning": str, STATED: Any}
 _NO_JSON: Final = "it is not JSON"
+_EVEN: Final = 0.5  # a probability above it says yes
 _ROUNDING: Final = 0.01 + 1e-9  # how far the sum of probabilities may be from 1
 _EXAMPLES: Final[Mapping[str, str]] = {"reasoning": '"..."', STATED: "0.4"}
 _LISTED: Final = 40  # names that an answer's description lists; where there are more, the request says what is legal
 _NAMED: Final = "one of the legal answers, as they are listed"
 _YES_OR_NO: Final = '{"answer": true} or {"answer": false}'
+
+
+@dataclass(frozen=True, slots=True)
+class Odds:
+    """What is asked for in place of yes or no by a prompt with `say: odds`: the probability of yes."""
+
+
+def with_odds(node: Node) -> Node:
+    """The node as such a prompt asks it."""
+    return node._replace(answer=cast(Any, Odds())) if node.answer == Bool() else node
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +147,7 @@ def _form(fields: tuple[str, ...], answers: Mapping[str, Node]) -> Form:
     return Form(fields, answers, schema, create_model("Answer", __base__=Checked, **types))
 
 
+HARMLESS: Final = "This is a card game among programs; bluffing is part of its rules and harms nobody."
 REASKS: Final[dict[Cause, str]] = {
     "malformed": (
         "Your last reply could not be read: {detail}. Reply again with nothing but the JSON object, {wanted}."
@@ -144,10 +156,7 @@ REASKS: Final[dict[Cause, str]] = {
         "Your last reply was cut off before the answer. Think less this time and reply with nothing but the JSON "
         "object, {wanted}."
     ),
-    "refused": (
-        "This is a card game among programs; bluffing is part of its rules and harms nobody. Please reply with nothing "
-        "but the JSON object, {wanted}."
-    ),
+    "refused": HARMLESS + " Please reply with nothing but the JSON object, {wanted}.",
     "illegal": ("Your last answer cannot be played: {detail}. Reply again with nothing but the JSON object, {wanted}."),
 }
 
@@ -199,7 +208,10 @@ def _given(said: Mapping[str, Any], form: Form) -> dict[str, ModelAnswer]:
     found = {}
     for name, node in form.answers.items():
         stated = _probability(said.get(STATED)) if node.states == STATED else (None, False)
-        found[node.name] = ModelAnswer(said[name], *stated)
+        answer, shares = said[name], tuple[tuple[Any, float], ...]()
+        if isinstance(node.answer, Odds):
+            answer, shares = said[name] > _EVEN, ((True, said[name]), (False, 1 - said[name]))
+        found[node.name] = ModelAnswer(answer, *stated, shares)
     return found
 
 
@@ -247,11 +259,13 @@ def _where(kind: Answer, nodes: Sequence[Node]) -> str:
     return f"question{'s' if len(names) > 1 else ''} {', '.join(names)}"
 
 
-def answer_schema(kind: Answer) -> Schema:
+def answer_schema(kind: Answer | Odds) -> Schema:
     """The JSON schema of an answer of this kind; without bounds, since no two providers support the same ones."""
     match kind:
         case Bool():
             return {"type": "boolean"}
+        case Odds():
+            return {"type": "number"}
         case Choice(None):
             return {"type": "string"}
         case Choice(tuple(options)):
@@ -267,10 +281,12 @@ def answer_schema(kind: Answer) -> Schema:
             return {"type": "integer"}
 
 
-def kind_in_words(kind: Answer) -> str:
+def kind_in_words(kind: Answer | Odds) -> str:
     match kind:
         case Bool():
             return "true or false"
+        case Odds():
+            return "a number from 0 to 1, how probable yes (true) is to be"
         case Choice(None):
             return _NAMED
         case Choice(tuple(options)):
@@ -288,10 +304,12 @@ def kind_in_words(kind: Answer) -> str:
             return "a whole number"
 
 
-def _type_of(kind: Answer) -> Any:
+def _type_of(kind: Answer | Odds) -> Any:
     match kind:
         case Bool():
             return bool
+        case Odds():
+            return Annotated[float, AfterValidator(_share)]
         case Choice(None) | Text():
             return str
         case Choice(tuple(options)):
@@ -302,6 +320,13 @@ def _type_of(kind: Answer) -> Any:
             return Annotated[dict[str, float], AfterValidator(partial(_shares, options))]
         case _:
             return int
+
+
+def _share(said: float) -> float:
+    """The number, if it is a probability; else raises ValueError."""
+    if not 0 <= said <= 1:
+        raise ValueError(said)
+    return said
 
 
 def _known(cards: Sequence[int], card: int) -> int:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from dubito.errors import IllegalOutput, RunStopped, UsageError, one_line
 from dubito.game import FALLBACK_OUTCOME, Player, Seating, Text
-from dubito.llm.answers import Form, ModelAnswer
+from dubito.llm.answers import Form, ModelAnswer, ReadAnswers
 from dubito.llm.protocols import Exchange, build_request
 from dubito.llm.questions import QuestionForm
 from dubito.llm.request import AccountFault, Ask, AttemptFailed, Cause, Place, Reply, canonical, digest_of, draw_of
@@ -147,10 +147,12 @@ class Decider:
         form: AnyForm,
         place: Place,
         accept: Callable[[Any], None] = lambda answer: None,
+        chance: Callable[[], float] | None = None,
     ) -> "Conversation":
         """A conversation with the model, in which nothing was asked yet; its attempts are kept under this place.
 
-        `accept` raises IllegalOutput for an answer of the model's, where there is one question alone.
+        `accept` raises IllegalOutput for an answer of the model's, where there is one question alone. Under `play:
+        drawn`, answers with a probability are drawn by `chance`, which is the seat's own.
         """
 
         def ask(asked: Ask) -> Reply:
@@ -160,7 +162,8 @@ class Decider:
         def draw(here: Place) -> str:
             return draw_of(self.seed, here, self.settings.sample)
 
-        return Conversation(rendered, form, self.settings, place, draw, ask, accept, self.unusable.failed)
+        drawn = chance if self.settings.play == "drawn" else None
+        return Conversation(rendered, form, self.settings, place, draw, ask, accept, self.unusable.failed, drawn)
 
     def decide(
         self,
@@ -207,11 +210,13 @@ class Conversation:
         ask: "MakeAttempt",
         accept: Callable[[Any], None] = lambda answer: None,
         failed: Callable[[Cause], None] = lambda cause: None,
+        chance: Callable[[], float] | None = None,
     ) -> None:
-        """`failed` is told the cause of each attempt that came to nothing, and was not on the tape."""
+        """`failed` is told the cause of each attempt that came to nothing, and was not on the tape; by `chance` answers
+        with a probability are drawn."""
         self.rendered, self.form = rendered, form
         self._settings, self._place, self._draw, self._ask = settings, place, draw, ask
-        self._accept, self._failed = accept, failed
+        self._accept, self._failed, self._chance = accept, failed, chance
         self._user, self._again = self.rendered.user, list[tuple[str, str]]()
         self._given = dict[str, tuple[ModelAnswer, int]]()  # by key, with the attempt that gave it
         self._failed_for_good = dict[str, AttemptFailed]()  # what is not asked again, and why
@@ -245,7 +250,7 @@ class Conversation:
         try:
             reply = self._ask(Ask(request, self._draw(here), here))
             self.digests[-1][1] = reply.digest
-            read = form.read(reply)
+            read = self._drawn(form.read(reply))
             _refuse_illegal(read.given, form, self._accept, reply)
             self._given |= {key: (answered, number) for key, answered in read.given.items()}
             unread = read.unread
@@ -254,6 +259,16 @@ class Conversation:
                 self._failed(error.cause)
             unread = dict.fromkeys(form.keys, error)
         self._ask_again(unread)
+
+    def _drawn(self, read: ReadAnswers) -> ReadAnswers:
+        """The same, each answer with a probability drawn by it, where that is wanted."""
+        if self._chance is None:
+            return read
+        given = {
+            key: replace(one, answer=drawn_from(one.shares, self._chance())) if one.shares else one
+            for key, one in read.given.items()
+        }
+        return replace(read, given=given)
 
     def _ask_again(self, unread: Mapping[str, AttemptFailed]) -> None:
         """Find the words of the next attempt, for what it may help to ask again, and not too often."""
@@ -269,6 +284,15 @@ class Conversation:
             self._user, self._again = f"{self.rendered.user}\n\n{asked}", []
         else:
             self._again.append(((failure.text or "").strip()[-_SAID:] or "(nothing)", asked or ""))
+
+
+def drawn_from(shares: Sequence[tuple[Any, float]], point: float) -> Any:
+    """The answer in whose part of the whole a point from 0 to 1 lies; one of no probability has no part."""
+    for answer, share in shares:
+        point -= share
+        if point < 0:
+            return answer
+    return next(answer for answer, share in reversed(shares) if share)
 
 
 def put_question(

@@ -26,7 +26,7 @@ from pydantic import Field, ValidationError, field_validator
 import dubito
 from dubito.errors import UsageError, one_line, suggestion
 from dubito.files import Checked, fault, from_yaml
-from dubito.game import STATED, Game, Position
+from dubito.game import STATED, Bool, Game, Position
 from dubito.game.find import DUBITO, find_game
 from dubito.game.packages import all_packages, package_named, roots
 from dubito.llm import answers
@@ -111,6 +111,7 @@ class Description(Checked):
 
     title: str = Field(min_length=1)
     ask: Literal["node", "turn"] = "node"  # in one request: one question, or all of a turn
+    say: Literal["answer", "odds"] = "answer"  # at a question of yes or no: which, or the probability of yes
     answer: list[answers.Field] = Field(min_length=1)  # fields of the reply, in this order
 
     @field_validator("answer")
@@ -145,7 +146,9 @@ class Prompt:
         history = files.reachable(environment, HISTORY) if files.has(HISTORY) else {}
         self.sources = {DESCRIPTION: described} | {name: files.sources[name] for name in (*trees, *history)}
         self.digest = _digest(self.sources)
-        self._forms = {node.name: answers.form_of(self.fields, node) for node in self.game.nodes}
+        odds = self.description.say == "odds"
+        self._nodes = {node.name: answers.with_odds(node) if odds else node for node in self.game.nodes}
+        self._forms = {name: answers.form_of(self.fields, node) for name, node in self._nodes.items()}
         examples = [self._facts.example_position(node.name) for node in self.game.nodes]
         beside = (_ANSWER_FORMAT, _TURN) if self.asks_turn else (_ANSWER_FORMAT,)
         self.variables = (*self._facts.facts(examples[0]), *beside)
@@ -156,13 +159,19 @@ class Prompt:
         self._history = environment.get_template(HISTORY) if history else None
         told = {name for tree in system.values() for name in find_undeclared_variables(tree)}
         self._system_is_steady = told <= self._steady
-        self._answer_format = answers.answer_format(self.fields, self.game.nodes, turn=self.asks_turn)
+        self._answer_format = answers.answer_format(self.fields, [*self._nodes.values()], turn=self.asks_turn)
         self._system, self._user = map(environment.get_template, TEMPLATES)
         self._for_decisions, self._example_positions = False, examples
         self._examples: list[Sample] = [(self.render(example), self.form_at(example)) for example in examples]
 
     def _check_description(self) -> None:
-        """Refuse a field that no node of the game states, and to ask a turn where one question is all of it."""
+        """Refuse a field that no node of the game states, odds where none is yes or no, and to ask a turn where one
+        question is all of it."""
+        if self.description.say == "odds" and all(node.answer != Bool() for node in self.game.nodes):
+            raise UsageError(
+                f"{self.folder / DESCRIPTION}: say: odds: {self.game.name} asks nothing that is answered by yes or no: "
+                "remove it"
+            )
         if self.asks_turn and not hasattr(self._facts, "turn"):
             raise UsageError(
                 f"{self.folder / DESCRIPTION}: ask: turn: a move of {self.game.name} is one question, as far as its "
@@ -219,7 +228,7 @@ class Prompt:
         if not self.asks_turn:
             return self._forms[position.node]
         nodes = dict.fromkeys(each.node for each in positions)
-        return answers.form_of_turn(self.fields, tuple(map(self.game.node, nodes)))
+        return answers.form_of_turn(self.fields, tuple(map(self._nodes.__getitem__, nodes)))
 
     def questions(self, position: Position) -> Sequence[Position]:
         """The positions of what one request asks there: that one, or of all the questions that its turn may yet ask."""

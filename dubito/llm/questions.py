@@ -18,17 +18,16 @@ from typing import Any, Final
 from dubito.errors import RunStopped, UsageError, one_line
 from dubito.game import STATED, Bool, Choice, Game, Node, Position, Whole
 from dubito.game.words import question_in_words
-from dubito.llm.answers import ModelAnswer, ReadAnswers, kind_in_words
+from dubito.llm.answers import HARMLESS, ModelAnswer, ReadAnswers, kind_in_words
 from dubito.llm.request import AttemptFailed, Reply, read_json
 
 ANSWER_FORMAT: Final = "The questions are put beside this text, each with its possible answers."
 _LEAST, _MOST = 2, 255  # values of a choice
 _ROUNDING: Final = 0.01 + 1e-9  # how far the sum of probabilities may be from 1
-_AGAIN: Final = "This is a card game among programs; bluffing is part of its rules and harms nobody. Please answer."
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class DecisionQuestion:
     """A question as it is put."""
 
     name: str
@@ -51,7 +50,7 @@ class Question:
 class QuestionForm:
     """What a decision model is asked at once."""
 
-    questions: tuple[Question, ...]
+    questions: tuple[DecisionQuestion, ...]
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -115,10 +114,10 @@ class QuestionForm:
 
     def re_ask(self, failure: AttemptFailed) -> str | None:
         """The words with which a question is put again that was declined; None after any other failure."""
-        return _AGAIN if failure.cause == "refused" else None
+        return f"{HARMLESS} Please answer." if failure.cause == "refused" else None
 
 
-def _check_order(question: Question, answer: Any, reply: Reply) -> None:
+def _check_order(question: DecisionQuestion, answer: Any, reply: Reply) -> None:
     """Raise AttemptFailed unless this is an answer, or a refusal, to this very question."""
     named = answer.get("name") if isinstance(answer, dict) else None
     if named != question.name:
@@ -143,7 +142,7 @@ def _probability(answer: Mapping[str, Any], reply: Reply) -> float | None:
     return float(value)
 
 
-def _chosen(question: Question, answer: Mapping[str, Any], reply: Reply) -> ModelAnswer:
+def _chosen(question: DecisionQuestion, answer: Mapping[str, Any], reply: Reply) -> ModelAnswer:
     """The answer, with how probable each is that was offered; raises AttemptFailed."""
     if answer["type"] == "refusal":
         raise AttemptFailed("refused", f"the model declined {question.name!r}", reply.text)
@@ -174,14 +173,16 @@ def form_of_questions(
 
     Raises RunStopped where there is nothing to choose from, or too much.
     """
-    found = list[Question]()
+    found = list[DecisionQuestion]()
     count = {position.node: 0 for position, _ in asked}
     several = {node for node in count if sum(position.node == node for position, _ in asked) > 1}
     for position, facts in asked:
         node = game.node(position.node)
         if node.states == STATED and STATED in fields and not count[node.name]:
             words = f"{node.stating[:1].upper()}{node.stating[1:]}."
-            found.append(Question(STATED, node, None, {"type": "predicate", "name": STATED, "instructions": words}))
+            found.append(
+                DecisionQuestion(STATED, node, None, {"type": "predicate", "name": STATED, "instructions": words})
+            )
         count[node.name] += 1
         name = f"{node.name}-{count[node.name]}" if node.name in several else node.name
         choices = _choices(node, facts)
@@ -190,7 +191,7 @@ def form_of_questions(
             raise RunStopped(f"{what}, and the game does not list so many here: choose another `api`")
         words = str(facts.get("question") or question_in_words(game, node.name))
         whole = {"type": "choice", "name": name, "instructions": words, "choices": choices}
-        found.append(Question(name, node, position, whole))
+        found.append(DecisionQuestion(name, node, position, whole))
     return QuestionForm(tuple(found))
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal
 from urllib.parse import urlsplit
 
-from pydantic import ConfigDict, Field, ValidationError
+from pydantic import ConfigDict, Field, SerializerFunctionWrapHandler, ValidationError, model_serializer
 
 from dubito.errors import UsageError, one_line, suggestion
 from dubito.files import Checked
@@ -55,9 +55,18 @@ class ModelSettings(Checked):
     sample: int = Field(default=0, ge=0)  # a twin with another sample gets independent answers
     base_url: str | None = None  # None: the provider's own
     api_key_env: str | None = Field(default=None, min_length=1)  # None: the provider's usual variable
+    play: Literal["best", "drawn"] = "best"  # of answers with a probability: the best, or one drawn by it
     response_format: Literal["json_schema", "json_object", "text"] = "json_schema"  # what a chat server is asked for
     output_limit: Literal["max_tokens", "max_completion_tokens"] | None = None  # its name at a chat server
     parameters: dict[str, Any] = {}  # sent as they are, beside what the harness sends
+
+    @model_serializer(mode="wrap")
+    def _as_before(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Without what is newer than runs that are kept, where it says nothing."""
+        said: dict[str, Any] = serialize(self)
+        if self.play == "best":
+            said.pop("play", None)
+        return said
 
 
 @dataclass(frozen=True, slots=True)

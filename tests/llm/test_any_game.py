@@ -336,16 +336,15 @@ def refused(name: str, home: Path, game: Any = GAME) -> str:
 
 def test_prompts_lie_in_a_folder_of_their_game(tmp_path: Path) -> None:
     assert prompt_names(HOME, GAME) == ["plain"]
-    assert prompt_names(HOME) == ["plain", "plan", "plan-reasoned", "reasoned"]
+    assert prompt_names(HOME) == ["mixed", "plain", "plan", "plan-reasoned", "reasoned"]
     assert refused("plian", HOME) == "no prompt of guess is named 'plian': did you mean 'plain'?"
     elsewhere = (
         "no prompt of guess is named 'reasoned' (there is one of bs and of defuse and of dubito and of openspiel): "
         "choose from plain"
     )
     assert refused("reasoned", HOME) == elsewhere
-    assert (
-        refused("guess", HOME, None) == "no prompt is named 'guess': choose from plain, plan, plan-reasoned, reasoned"
-    )
+    known = "mixed, plain, plan, plan-reasoned, reasoned"
+    assert refused("guess", HOME, None) == f"no prompt is named 'guess': choose from {known}"
     copy(HOME / "prompts/guess/plain", tmp_path / "prompts/guess/mine")
     assert refused("mine", tmp_path, None).startswith("no prompt is named 'mine' (there is one of guess): ")
     assert load_prompt("mine", tmp_path, GAME).digest == PROMPT.digest

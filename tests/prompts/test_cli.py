@@ -21,8 +21,8 @@ def test_list_names_every_prompt_with_title_and_digest(shell: Shell) -> None:
     said = shell("prompts", "list")
     assert said.code == 0
     title, _, *lines = said.out.splitlines()
-    assert title == "4 prompts"
-    assert [line.split()[0] for line in lines] == NAMES == ["plain", "plan", "plan-reasoned", "reasoned"]
+    assert title == "5 prompts"
+    assert [line.split()[0] for line in lines] == NAMES == ["mixed", "plain", "plan", "plan-reasoned", "reasoned"]
     for name, line in zip(NAMES, lines, strict=True):
         prompt = load_prompt(name, REPO)
         assert prompt.title in line

@@ -43,7 +43,7 @@ def test_a_prompt_of_the_working_directory_is_found_by_name(tmp_path: Path) -> N
     prompt = load_prompt("mine", tmp_path)
     assert (prompt.name, prompt.title) == ("mine", "A test")
     assert prompt.render(example_position("A")).system == "Seat 1."
-    assert prompt_names(tmp_path) == ["mine", "plain", "plan", "plan-reasoned", "reasoned"]
+    assert prompt_names(tmp_path) == ["mine", "mixed", "plain", "plan", "plan-reasoned", "reasoned"]
 
 
 def test_a_prompt_is_found_by_its_path(tmp_path: Path) -> None:
@@ -94,7 +94,7 @@ def test_the_same_name_with_other_bytes_is_refused(tmp_path: Path) -> None:
 
 def test_an_unknown_name_is_answered_with_the_nearest(tmp_path: Path) -> None:
     assert refusal(tmp_path, "plane") == "no prompt is named 'plane': did you mean 'plan'?"
-    assert refusal(tmp_path, "") == "no prompt is named '': choose from plain, plan, plan-reasoned, reasoned"
+    assert refusal(tmp_path, "") == "no prompt is named '': choose from mixed, plain, plan, plan-reasoned, reasoned"
     assert "there is no folder" in refusal(tmp_path, "./plain")
 
 

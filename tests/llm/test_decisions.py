@@ -1,0 +1,363 @@
+"""Decision models: questions beside a text, answered with probabilities; and answers drawn by them.
+
+The server here answers as OpenAI's documents say (types in `openai.types.decision`), and as they do not.
+"""
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+from openai.types.decision import Decision
+from openai.types.decision_create_params import DecisionCreateParams
+from pydantic import TypeAdapter
+
+from dubito.errors import UsageError
+from dubito.game import STATED
+from dubito.game.find import find_game
+from dubito.llm.answers import ModelAnswer, form_of, read_answer, with_odds
+from dubito.llm.decide import Conversation, drawn_from
+from dubito.llm.prompts import load_prompt
+from dubito.llm.protocols import Exchange, build_request, read_reply
+from dubito.llm.questions import QuestionForm, check_askable
+from dubito.llm.request import AttemptFailed, RawReply, Reply
+from tests.cli.kit import REPO, Shell
+from tests.conftest import cases
+from tests.llm.kit import PLACE, Heard, Said, Server, config_file, contender, outcomes_of, rows, settings
+from tests.llm.kit import reply as a_reply
+
+GAMES: Final = ("dubito", "defuse", "openspiel:kuhn_poker", "openspiel:liars_dice")
+PARAMS: Final = TypeAdapter(DecisionCreateParams)
+PLAN: Final = load_prompt("plan-reasoned", REPO).asked_as("decisions")
+AT_C: Final = PLAN.game.facts.example_position("D")  # D, and E in both cases
+
+
+def form_at(node: str) -> QuestionForm:
+    form = PLAN.form_at(PLAN.game.facts.example_position(node))
+    assert isinstance(form, QuestionForm)
+    return form
+
+
+@pytest.mark.parametrize("name", GAMES)
+def test_what_is_sent_is_of_the_sdks_types(name: str) -> None:
+    """At every node of every game that can be asked so: words from the game, values that are legal."""
+    pytest.importorskip("pyspiel") if ":" in name else None
+    game = find_game(name, REPO)
+    for title in ("plan-reasoned", "plain") if name == "dubito" else ("plain",):
+        prompt = load_prompt(title, REPO, game).asked_as("decisions")
+        for node in game.nodes:
+            position = game.facts.example_position(node.name)
+            rendered, form = prompt.render(position), prompt.form_at(position)
+            exchange = Exchange(rendered.system, rendered.user, form.schema, history=rendered.history)
+            request = build_request(settings("decisions"), exchange, "key")
+            assert request.path == "/decisions"
+            sent = PARAMS.validate_python(dict(request.body), strict=True, extra="forbid")
+            assert {"model", "input", "questions", "prompt_cache_key"} == sent.keys()
+            questions = request.body["questions"]
+            assert len({question["name"] for question in questions}) == len(questions)
+            for question in questions:
+                assert question["instructions"].endswith(("?", ".")), question
+                assert 2 <= len(question.get("choices", "12")) <= 255
+            assert "Reply with" not in json.dumps(request.body), "no JSON is written by this model"
+
+
+def test_all_questions_of_a_turn_are_put_each_case_once() -> None:
+    names = [question.name for question in form_at("C").questions]
+    assert names == [STATED, "C", "E"]
+    assert [question.name for question in form_at("D").questions] == ["D", "E-1", "E-2"]
+    first, second = (question.asked for question in form_at("D").questions[1:])
+    assert (first["instructions"], second["instructions"]) == (
+        "You bluff, with cards as 4s. As many as possible?",
+        "You are honest, with 4s. As many as possible?",
+    )
+    assert [choice["value"] for choice in first["choices"]] == [True, False]
+    assert form_at("C").questions[0].asked["instructions"] == "The last play is a bluff."
+
+
+def answer_to(question: Mapping[str, Any], best: Any = None, share: float = 0.75) -> dict[str, Any]:
+    """A good answer: this value, or the first, with this probability."""
+    if question["type"] == "predicate":
+        return {"type": "predicate", "name": question["name"], "probability": share}
+    values = [choice["value"] for choice in question["choices"]]
+    best = values[0] if best is None else best
+    rest = (1 - share) / (len(values) - 1)
+    rows = [{"value": value, "probability": share if value == best else rest} for value in values]
+    return {"type": "choice", "name": question["name"], "choice": best, "confidence": share, "probabilities": rows}
+
+
+def body_of(answers: list[Any]) -> str:
+    usage = {"input_tokens": 900, "input_tokens_details": {"cached_tokens": 0, "cache_write_tokens": 0}}
+    usage |= {"output_tokens": 0, "output_tokens_details": {"reasoning_tokens": 0}, "total_tokens": 900}
+    return json.dumps({"answers": answers, "model": "gpt-6-luna-2026-10-22", "usage": usage})
+
+
+def read(answers: list[Any], node: str = "D") -> Any:
+    return form_at(node).read(read_reply("decisions", RawReply(200, body_of(answers))))
+
+
+def good(node: str = "D") -> list[dict[str, Any]]:
+    return [answer_to(question.asked, False) for question in form_at(node).questions]
+
+
+def test_an_answer_is_read_with_its_odds_and_costs_no_output() -> None:
+    found = read(good("C"), "C")
+    odds = ((True, 0.25), (False, 0.75))
+    assert found.given == {"C": ModelAnswer(False, 0.75, shares=odds), "E": ModelAnswer(False, shares=odds)}
+    assert not found.unread
+    reply = read_reply("decisions", RawReply(200, body_of(good())))
+    assert reply.usage
+    assert (reply.usage.input, reply.usage.output, reply.finish) == (900, 0, "stop")
+
+
+def changed(place: int, **fields: Any) -> Callable[[list[Any]], list[Any]]:
+    return lambda answers: [{**one, **fields} if n == place else one for n, one in enumerate(answers)]
+
+
+def odds(*pairs: tuple[Any, Any]) -> list[dict[str, Any]]:
+    return [{"value": value, "probability": share} for value, share in pairs]
+
+
+WHOLE: Final[dict[str, Callable[[list[Any]], list[Any]]]] = {  # nothing of the reply can be used
+    "one missing": lambda answers: answers[:-1],
+    "one doubled": lambda answers: [answers[0], *answers],
+    "reordered": lambda answers: [answers[0], answers[2], answers[1]],
+    "no name": changed(1, name=None),
+    "another kind": changed(1, type="predicate", probability=0.5),
+    "a score": changed(1, type="score", score=1),
+    "none": lambda answers: [],
+}
+ONE: Final[dict[str, Callable[[list[Any]], list[Any]]]] = {  # the first answer
+    "not offered": changed(0, choice="maybe"),
+    "a text for a boolean": changed(0, choice="true"),
+    "a number for a boolean": changed(0, choice=1),
+    "null": changed(0, choice=None),
+    "a probability above 1": changed(0, probabilities=odds((True, 1.5), (False, -0.5))),
+    "a probability of words": changed(0, probabilities=odds((True, "0.5"), (False, "0.5"))),
+    "a probability that is a boolean": changed(0, probabilities=odds((True, True), (False, False))),
+    "NaN": changed(0, probabilities=odds((True, float("nan")), (False, 0.5))),
+    "a sum of 0.98": changed(0, probabilities=odds((True, 0.49), (False, 0.49))),
+    "half of them": changed(0, probabilities=odds((True, 1.0))),
+    "one twice": changed(0, probabilities=odds((True, 0.5), (True, 0.5))),
+    "one that was not offered": changed(0, probabilities=odds((True, 0.5), ("false", 0.5))),
+    "one too many": changed(0, probabilities=odds((True, 0.5), (False, 0.5), ("x", 0.0))),
+    "no list": changed(0, probabilities={"true": 0.5, "false": 0.5}),
+}
+
+
+@cases("name", WHOLE)
+def test_answers_to_other_questions_are_malformed(name: str) -> None:
+    with pytest.raises(AttemptFailed) as caught:
+        read(WHOLE[name](good()))
+    assert caught.value.cause == "malformed"
+
+
+@cases("name", ONE)
+def test_an_answer_that_cannot_be_is_malformed_and_spoils_no_other(name: str) -> None:
+    found = read(ONE[name](good()))
+    assert found.given.keys() == {"E-1", "E-2"}
+    assert found.unread["D"].cause == "malformed"
+
+
+def test_the_sum_may_be_rounded_and_a_declined_statement_is_none() -> None:
+    found = read(changed(0, probabilities=odds((True, 0.333), (False, 0.66)))(good()))
+    assert sum(share for _, share in found.given["D"].shares) == pytest.approx(1)
+    told = read([{"type": "refusal", "name": STATED}, *good("C")[1:]], "C")
+    assert told.given["C"].stated is None
+    assert not told.unread
+
+
+def serving(change: Callable[[Heard, list[Any]], list[Any]]) -> Callable[[Heard], Said]:
+    return lambda heard: Said(
+        body=body_of(change(heard, [answer_to(question, False) for question in heard.body["questions"]]))
+    )
+
+
+def decider(server: Server, **more: Any) -> dict[str, Any]:
+    base_url = f"{server.address}/v1"
+    return contender("asker", "gpt-6-luna", base_url=base_url, api="decisions", prompt="plan", **more)
+
+
+def test_a_question_that_is_declined_is_asked_again_alone_and_no_other_failure_is(shell: Shell) -> None:
+    def declines(heard: Heard, answers: list[Any]) -> list[Any]:
+        again = "bluffing is part of its rules and harms nobody" in str(heard.body["input"])
+        return answers if again else [{"type": "refusal", "name": answers[0]["name"]}, *answers[1:]]
+
+    with Server(serving(declines)) as server:
+        config = config_file(decider(server), games=2)
+        assert (
+            shell("run", config, "--output", "r", "--quiet", "--no-preflight", "--no-report", "--in-flight", "1").code
+            == 0
+        )
+    asked = [[question["name"] for question in heard.body["questions"]] for heard in server.heard]
+    assert {len(names) for names in asked[1::2]} == {1}, "what was declined, alone"
+    assert [names[:1] for names in asked[::2]] == asked[1::2]
+    assert set(outcomes_of(Path("r"))) == {"model", "model_after_reask"}
+
+    with Server(serving(lambda heard, answers: answers[:-1])) as server:
+        config = config_file(decider(server), games=2, on_unusable="fallback")
+        assert shell("run", config, "--output", "s", "--quiet", "--no-preflight", "--no-report").code == 0
+    assert set(outcomes_of(Path("s"))) == {"fallback:malformed"}
+    ((attempts, reasks),) = rows(Path("s"), "SELECT count(*), sum(attempt > 0) FROM attempts")
+    assert (len(server.heard), reasks) == (attempts, 0)
+
+
+def test_stand_ins_decide_as_when_they_write(shell: Shell) -> None:
+    """The same decisions; live with many in flight, from the cache, offline and replayed the same digest."""
+    taken = []
+    for name, more in (("written", {}), ("decided", {"api": "decisions"})):
+        player = contender("sharp", "house-sharp", prompt="plan-reasoned", **more)
+        config = config_file(player, games=4, rules={"max_turns": 20})
+        said = shell("run", config, "--output", name, "--quiet", "--no-report")
+        assert said.code == 0, said.err
+        taken.append(rows(Path(name), "SELECT game, seat, decision, node, answer, p_bluff FROM decisions"))
+    assert taken[0] == taken[1]
+    digest = said.out.rpartition("results digest: ")[2].split()[0]
+    for output, flags in (("one", ("--in-flight", "1", "--cache", "other")), ("off", ("--offline",))):
+        assert digest in shell("run", config, "--output", output, "--quiet", "--no-report", *flags).out
+    assert digest in shell("replay", "decided").out
+    ((written, output),) = rows(Path("decided"), "SELECT count(*), sum(output) FROM attempts")
+    assert (written > 5, output) == (True, 0)
+
+
+def test_what_is_drawn_is_drawn_again(shell: Shell) -> None:
+    """By the seat's own stream: another seed draws otherwise; best always takes the likelier."""
+    players = [
+        contender("best", prompt="mixed"),
+        contender("drawn", prompt="mixed", play="drawn"),
+        contender("decides", prompt="plan", api="decisions", play="drawn"),
+    ]
+    config = config_file(*players, games=6, rules={"max_turns": 20})
+    said = shell("run", config, "--output", "r", "--quiet", "--no-report")
+    assert said.code == 0, said.err
+    names = "SELECT DISTINCT a.player, d.answer FROM decisions d JOIN attempts a USING (game, seat) WHERE d.game >= 0"
+    found = set(rows(Path("r"), names))
+    assert found == {("best", 0), *((name, answer) for name in ("drawn", "decides") for answer in (0, 1))}
+    digest = said.out.rpartition("results digest: ")[2].split()[0]
+    assert digest in shell("run", config, "--output", "s", "--quiet", "--no-report", "--in-flight", "1").out
+    assert digest in shell("replay", "r").out
+    manifest = Path("r/manifest.yaml").read_text()
+    assert manifest.count("play: drawn") == 2
+    assert "play: best" not in manifest, "as runs of before have it"
+
+
+@cases(
+    "point, drawn",
+    [(0.0, "a"), (0.19, "a"), (0.2, "c"), (0.99, "c"), (1.0, "c")],
+)
+def test_each_answer_has_its_part_of_the_whole(point: float, drawn: str) -> None:
+    assert drawn_from((("a", 0.2), ("b", 0.0), ("c", 0.8), ("d", 0.0)), point) == drawn
+
+
+ODDS: Final = form_of(("answer",), with_odds(PLAN.game.node("C")))
+
+
+@cases("text, answer", [("0.5", False), ("0.51", True), ("1", True), ("0", False)])
+def test_odds_are_read_as_a_number(text: str, answer: bool) -> None:
+    found = read_answer(a_reply(f'{{"answer": {text}}}'), ODDS)
+    assert found == ModelAnswer(answer, shares=((True, float(text)), (False, 1 - float(text))))
+
+
+@cases("text", ["1.01", "-0.1", "true", '"0.5"', "null"])
+def test_odds_that_are_none_are_malformed(text: str) -> None:
+    with pytest.raises(AttemptFailed, match="`answer` is not a number from 0 to 1"):
+        read_answer(a_reply(f'{{"answer": {text}}}'), ODDS)
+
+
+@cases(
+    "game, more, fault",
+    [
+        ("bs", {"api": "decisions"}, "node cards of bs is answered by a list of cards"),
+        ("dubito", {"play": "drawn"}, "play: drawn: its answers say no probability to draw by"),
+        ("dubito", {"play": "often"}, "play: must be 'best' or 'drawn'"),
+        ("dubito", {"api": "decisions", "parameters": {"questions": []}}, "the harness sends this itself"),
+        ("dubito", {"api": "decision"}, "api: must be"),
+    ],
+)
+def test_what_cannot_be_asked_or_drawn_is_said_first(shell: Shell, game: str, more: dict[str, Any], fault: str) -> None:
+    bots = {"bs": ["Player1", "Player3", "Player4", "RiskTaker"]}.get(game, ["StefaBot", "UsualBot"])
+    base: dict[str, Any] = {
+        "game": game,
+        "bots": bots,
+        "games": 4,
+        "table_sizes": [4] if game == "bs" else [3],
+        "rules": {},
+    }
+    said = shell("run", config_file(contender("one", **more), **base), "--output", "r", "--quiet")
+    assert said.code == 2
+    assert fault in said.err
+    assert not Path("r").exists()
+
+
+def test_a_short_form_may_say_more_in_a_mapping(shell: Shell) -> None:
+    config = config_file({"bot": "house:house-sharp@plan", "api": "decisions"}, games=1)
+    assert shell("run", config, "--output", "r", "--quiet", "--no-report").code == 0
+    ((protocol,),) = set(rows(Path("r"), "SELECT DISTINCT player FROM attempts"))
+    assert protocol == "house:house-sharp@plan"
+    assert "api: decisions" in Path("r/manifest.yaml").read_text()
+
+
+@pytest.mark.parametrize(
+    ("fault", "outcomes"),
+    [
+        ("declined", {"model", "model_after_reask", "fallback:refused"}),
+        ("missing", {"fallback:malformed"}),
+        ("refusal", {"fallback:refused"}),
+        ("prose", {"fallback:malformed"}),
+        ("uneven", {"model", "fallback:malformed"}),
+        ("html", {"model"}),
+    ],
+)
+def test_the_houses_faults_come_under_their_names(shell: Shell, fault: str, outcomes: set[str]) -> None:
+    player = contender("one", "house-sharp", prompt="plan", api="decisions", base_url=f"house?faults={fault}:1")
+    if fault == "html":  # no reply: tried again
+        player["base_url"] = "house?faults=html:0.5"
+    config = config_file(player, games=1, on_unusable="fallback")
+    said = shell("run", config, "--output", "r", "--quiet", "--no-preflight", "--no-report", "--patience", "30s")
+    assert said.code == 0, said.err
+    assert set(outcomes_of(Path("r"))) <= outcomes
+    assert set(outcomes_of(Path("r"))) & {
+        outcome for outcome in outcomes if outcome.startswith("fallback") or fault == "html"
+    }
+
+
+def test_the_house_answers_in_the_sdks_types() -> None:
+    from openai import OpenAI
+
+    from dubito.house.core import house_policy
+    from dubito.house.server import House
+
+    with House(policy=house_policy([PLAN.game])) as house:
+        client = OpenAI(api_key="k", base_url=house.base_url("decisions"), max_retries=0)
+        asked: list[Any] = [question.asked for question in form_at("C").questions]
+        said = client.decisions.create(model="house-random", input="seat: 1\nnode: C E\n", questions=asked)
+        client.close()
+    assert isinstance(said, Decision)
+    assert [answer.name for answer in said.answers] == [STATED, "C", "E"]
+    assert said.usage.output_tokens == 0
+
+
+def test_a_game_that_lists_nothing_cannot_be_asked() -> None:
+    with pytest.raises(UsageError, match="api: decisions"):
+        check_askable("x", find_game("bs", REPO))
+    check_askable("x", find_game("defuse", REPO))
+
+
+def test_a_conversation_leaves_what_is_not_needed() -> None:
+    """A refused question is not put again before the turn comes to it."""
+    asked: list[list[str]] = []
+    form = form_at("D")
+
+    def ask(one: Any) -> Reply:
+        asked.append([question["name"] for question in one.request.body["questions"]])
+        answers = [answer_to(question, False) for question in one.request.body["questions"]]
+        if len(asked) == 1:
+            answers[2] = {"type": "refusal", "name": "E-2"}
+        return read_reply("decisions", RawReply(200, body_of(answers)))
+
+    talk = Conversation(PLAN.render(AT_C), form, settings("decisions"), PLACE, lambda place: "d", ask)
+    assert talk.answer("D").answer is False
+    assert asked == [["D", "E-1", "E-2"]]
+    assert talk.answer("E-2").answer is False
+    assert asked[1:] == [["E-2"]]
+    assert (talk.again("D"), talk.again("E-2")) == (False, True)
