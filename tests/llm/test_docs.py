@@ -28,7 +28,7 @@ def name_of(source: str) -> str:
     return name
 
 
-PLAIN, DESCRIPTION, ALL_THREE = blocks("yaml")
+PLAIN, DESCRIPTION, DECIDES, MIXES, ALL_THREE = blocks("yaml")
 FILES = {
     **dict(zip(["bots/llms/sure_bot.py", "bots/llms/rateless_bot.py"], blocks("python"), strict=True)),
     "my/short/prompt.yaml": DESCRIPTION,
@@ -113,6 +113,15 @@ def test_the_commands_run(written: Shell) -> None:
         said = written(*words)
         assert said.code == 0
         assert "Do you doubt?" in said.out
+
+
+@pytest.mark.parametrize("config", [DECIDES, MIXES])
+def test_the_configs_of_decision_models_play(shell: Shell, config: str) -> None:
+    games = "games: 2\ntable_sizes: [3]\nbots: [StefaBot, UsualBot]\n"
+    Path("c.yaml").write_text(games + config.replace("openai:gpt-6-luna", "house:house-sharp"))
+    said = shell("run", "c.yaml", "--output", "r", "--quiet", "--no-report")
+    assert said.code == 0, said.err
+    assert not rows(Path("r"), "SELECT 1 FROM decisions WHERE outcome <> 'model'")
 
 
 def test_the_table_has_all_settings_and_their_defaults() -> None:
