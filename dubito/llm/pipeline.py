@@ -1,6 +1,6 @@
 """From a question to a reply: the stages of a call, each a function around the next, composed in `Pipeline.asker`.
 
-    taped(cached(retried(budget.in_turn(gate.before_budget(budget.around(gate.after_budget(logged(provider))))))))
+    taped(cached(retried(beginnings.turn(budget.in_turn(gate.before_budget(budget.around(gate.after_budget(logged(provider)))))))))
 
 A decision (one node) takes up to 1 + `reasks` attempts: the question, then re-asks. An attempt takes as many tries,
 one HTTP call each, as the account's troubles want. The gate stands on both sides of the budget: a try
@@ -50,6 +50,7 @@ from dubito.llm.request import (
     TryFailed,
 )
 from dubito.llm.settings import Account, ModelSettings, account_of, has_limits_by_model, is_house, key_of
+from dubito.llm.warm import Beginnings
 from dubito.store.model_log import ModelLog, Spend, TapedAttempt
 
 if TYPE_CHECKING:
@@ -98,6 +99,7 @@ class Pipeline:
         self._gates: dict[tuple[Account, str | None], Gate] = {}
         self._probes = count(log.tries(_PROBE_KEY) + 1)
         self._providers: dict[Account, Provider] = {}
+        self._beginnings: dict[Account, Beginnings] = {}
         self._likely: dict[str, Likely] = {}  # by player
         self._lock = Lock()
 
@@ -109,7 +111,7 @@ class Pipeline:
         if options.offline:
             live: MakeAttempt = partial(self._offline_miss, account)
         else:
-            provider = self._provider(account, name)
+            provider, beginnings = self._provider(account, name), self._beginnings_of(account)
             likely = Likely(tariff, self._log.replies_of(name) if self._goes_on else ())
             self._likely[name] = likely
             logged = self._logged(provider, account, settings, likely)
@@ -118,7 +120,8 @@ class Pipeline:
 
             def tried(ask: Ask, number: int) -> Reply:
                 provider.prepare()  # slow the first time, so before the pace says when a call goes out
-                return paced(ask, number)
+                with beginnings.turn(ask.request):
+                    return paced(ask, number)
 
             live = retried(
                 tried,
@@ -165,6 +168,10 @@ class Pipeline:
             for provider in self._providers.values():
                 provider.close()
             self._cache.close()
+
+    def _beginnings_of(self, account: Account) -> Beginnings:
+        with self._lock:
+            return self._beginnings.setdefault(account, Beginnings(self._options.timing, self._check_stop))
 
     def _provider(self, account: Account, name: str) -> Provider:
         with self._lock:

@@ -213,7 +213,7 @@ def test_parameters_that_the_harness_sends_itself(shell: Shell, name: str) -> No
         ({"base_url": "http://127.0.0.1:1/a b"}, "Asker: base_url 'http://127.0.0.1:1/a b' is not an address such as "),
         ({"model": ""}, "Asker: model: must not be empty"),
         ({"model": 4}, "Asker: model: must be a valid string"),
-        ({"api": "chatty"}, "Asker: api: must be 'responses', 'chat' or 'messages'"),
+        ({"api": "chatty"}, "Asker: api: must be 'responses', 'chat', 'messages' or 'decisions'"),
         ({"response_format": "json"}, "Asker: response_format: must be 'json_schema', 'json_object' or 'text'"),
         ({"output_limit": "max_tokens"}, "Asker: output_limit: only `api: chat` has two names for it"),
         ({"output_limit": "n"}, "Asker: output_limit: must be 'max_tokens' or 'max_completion_tokens'"),

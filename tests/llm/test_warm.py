@@ -1,0 +1,107 @@
+"""A provider's cache is warmed once: of many requests that begin alike, the first goes alone."""
+
+import threading
+from collections import Counter
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from dubito.llm.gate import Timing
+from dubito.llm.request import Interrupted
+from dubito.llm.warm import Beginnings, beginning_of
+from tests.llm.kit import Clock, Heard, Said, Server, ask, asker, ran, says, small
+
+AT_ONCE: Final = 12
+
+
+class WritingServer:
+    """Writes a beginning to its cache with each request that comes before the reply to another one, as providers do."""
+
+    def __init__(self) -> None:
+        self.written = Counter[str]()
+        self._kept, self._changed = set[str](), threading.Condition()
+        self.failing: set[str] = set()  # beginnings whose first request is refused
+
+    def __call__(self, heard: Heard) -> Said:
+        start = heard.conversation[0]["content"]
+        with self._changed:
+            if start in self.failing:
+                self.failing.remove(start)
+                return Said(500, "{}")
+            if start not in self._kept:
+                self.written[start] += 1
+                self._changed.notify_all()
+                self._changed.wait_for(lambda: self.written[start] > 1, 0.2)  # whether others come as well
+                self._kept.add(start)
+        return says("responses")
+
+
+def play(server: Server, folder: Path, **more: Any) -> Any:
+    of = small(asker(server, **more), games=AT_ONCE, turns=6)
+    return ran(of, folder, in_flight=AT_ONCE, preflight=False)
+
+
+def test_with_many_in_flight_each_beginning_is_written_once(tmp_path: Path) -> None:
+    writing = WritingServer()
+    with Server(writing) as server:
+        run = play(server, tmp_path / "run")
+    assert run.failure is None
+    assert len(writing.written) == 3, "one for each seat"
+    assert set(writing.written.values()) == {1}
+    assert len(server.heard) > 2 * AT_ONCE
+
+
+def test_a_first_request_that_fails_holds_nobody_back(tmp_path: Path) -> None:
+    writing = WritingServer()
+    with Server(writing) as server:
+        writing.failing = {"x"}
+        play(server, tmp_path / "once")
+        writing.failing, writing.written = {*writing.written}, Counter()
+        run = play(server, tmp_path / "run", sample=1)
+    assert run.failure is None
+    assert not writing.failing
+    assert run.models["asker"].outcomes == {"model": run.models["asker"].decisions}
+
+
+def beginnings(clock: Clock, stops: bool = False) -> Beginnings:
+    def check() -> None:
+        if stops:
+            raise Interrupted("stopped")
+
+    timing = Timing(1e9, clock.sleep, lambda why: nullcontext(), clock, lambda: stops)
+    return Beginnings(timing, check)
+
+
+def is_alone(of: Beginnings, number: int) -> bool:
+    """Whether such a request would hold others back, at this moment."""
+    with of.turn(ask(number).request):
+        return not of._known[beginning_of(ask(number).request)].ready.is_set()
+
+
+def test_what_is_kept_for_minutes_is_written_again_after_a_pause() -> None:
+    clock = Clock()
+    of = beginnings(clock)
+    assert is_alone(of, 1)
+    clock.now = 299
+    assert not is_alone(of, 1)
+    clock.now = 599
+    assert not is_alone(of, 1), "each use keeps it for longer"
+    clock.now = 900
+    assert is_alone(of, 1)
+
+
+def test_who_waits_for_the_first_hears_a_stop() -> None:
+    of = beginnings(Clock(), stops=True)
+    with of.turn(ask().request), pytest.raises(Interrupted), of.turn(ask(5).request):
+        pytest.fail("the first has not ended")
+
+
+def test_what_never_begins_alike_is_not_remembered_for_ever() -> None:
+    of = beginnings(Clock())
+    for number in range(3_000):
+        request = ask(model=f"m{number}").request
+        with of.turn(request):
+            pass
+    assert len(of._known) <= 1_000
