@@ -79,7 +79,7 @@ class Provider:
     def __init__(self, account: Account, address: str, key: str, connections: int) -> None:
         """`address` is the account's base URL, with the house's port where it is the house."""
         self._account, self._address, self._key = account, address, key
-        self._connections = connections
+        self._connections, self._is_here = connections, is_on_this_machine(address)
         self._preparing = threading.Lock()
         written = _as_written(key)
         self._in_errors = re.compile(f"{written}|{_IDS}|{_UUID}")
@@ -88,7 +88,7 @@ class Provider:
     def __call__(self, ask: Ask, number: int, deadline: float) -> RawReply:
         """Make one try; raises TryFailed or AccountFault."""
         headers = {}
-        if is_on_this_machine(self._address):  # for the house's repeatable faults; nobody else is told
+        if self._is_here:  # for the house's repeatable faults; nobody else is told
             headers = {"x-dubito-draw": ask.draw, "x-dubito-try": str(number)}
         client, bound = self._client
         with bound.within(deadline):
@@ -160,7 +160,7 @@ class Provider:
 
         limits = httpx2.Limits(max_connections=self._connections, max_keepalive_connections=self._connections)
         sdk, messages = self._errors, self._account.api == "messages"
-        if is_on_this_machine(self._address):  # the SDKs' own clients would put the environment's proxy between
+        if self._is_here:  # the SDKs' own clients would put the environment's proxy between
             secure = not self._address.startswith("http:")  # to read the world's certificates takes a while
             client = httpx2.Client(limits=limits, trust_env=False, verify=secure)
         else:

@@ -153,6 +153,10 @@ class StoredRequest:
 
 _PREFIX: Final = 8  # digits of a digest that are enough to ask for it
 _LONGEST: Final = 64 << 20  # bytes of a text; a reply has at most an eighth of it
+_LIKE: Final = b"\0"  # begins a text of which only the difference from another one is kept, whose digest follows
+_HEAD: Final = 33  # bytes of both
+_WINDOW: Final = 32_000  # bytes of a text that others are compared with
+_BESIDE: Final = 32  # texts, one beside the next, that are looked through for one
 _DIGITS: Final = 15  # of a number that SQLite can hold
 _SAMPLE: Final = 1000  # replies that tell what a player's calls usually take
 _BEYOND: Final = "beyond"  # the kind of a try that was received, and used more than was reserved for it
@@ -167,6 +171,7 @@ class ModelLog:
 
     def __init__(self, db: RunDb) -> None:
         self._db = db
+        self._first: dict[object, tuple[bytes, bytes]] = {}  # of each kind of text: the first one's digest and end
 
     @property
     def folder(self) -> Path:
@@ -216,7 +221,7 @@ class ModelLog:
         state, kind, error = ("failed", *failed) if failed else ("received", beyond and _BEYOND, beyond)
         assumed = usage is None and spent.tokens > 0
         with self._db.writing(paid=True) as connection:
-            digest = _keep_text(connection, raw)
+            digest = self._keep(connection, raw, "reply")
             row = (status, digest, json.dumps(dict(headers)), usage and json.dumps(usage))
             connection.execute(
                 "UPDATE tries SET state = ?, status = ?, raw = ?, headers = ?, usage = ?, "
@@ -239,11 +244,12 @@ class ModelLog:
     def replies_of(self, player: str) -> list[tuple[int, tuple[int, ...], int]]:
         """Of a player's replies, or many of them: the request's length, the usage, and the picodollars."""
         rows = self._db.read(
-            "SELECT x.text, t.usage, t.picodollars FROM tries t JOIN texts x ON x.digest = t.request WHERE player = ? "
-            "AND NOT assumed AND t.usage IS NOT NULL AND picodollars IS NOT NULL ORDER BY game DESC LIMIT ?",
+            "SELECT t.request, t.usage, t.picodollars FROM tries t JOIN texts x ON x.digest = t.request "
+            "WHERE player = ? AND NOT assumed AND t.usage IS NOT NULL AND picodollars IS NOT NULL "
+            "ORDER BY game DESC LIMIT ?",
             (player, _SAMPLE),
         )
-        return [(len(inflated(text)), tuple(self._usage(usage)), cost) for text, usage, cost in rows]
+        return [(len(self.text(request)), tuple(self._usage(usage)), cost) for request, usage, cost in rows]
 
     def assume(self, player: str, output: int, a_byte: float, besides: int) -> None:
         """What the tries of a player probably cost whose cost is not known: so much a byte of the request, and besides.
@@ -396,7 +402,7 @@ class ModelLog:
         `request` is the canonical text, `raw` the body that the reply was read from, `model` who it says that it is of.
         """
         with self._db.writing() as connection:
-            digest = _keep_text(connection, request)
+            digest = self._keep(connection, request, (player, key[1]))
             row = (
                 *key,
                 player,
@@ -404,7 +410,7 @@ class ModelLog:
                 digest,
                 draw,
                 reply,
-                None if raw is None else _keep_text(connection, raw),
+                None if raw is None else self._keep(connection, raw, "reply"),
                 cause,
                 origin,
                 *(usage or (None,) * len(TOKENS)),
@@ -443,14 +449,34 @@ class ModelLog:
 
     def text(self, digest: str) -> str:
         """A kept text; raises RunStopped if it is missing, or was changed or damaged."""
-        rows = self._db.read("SELECT text FROM texts WHERE digest = ?", (digest,))
         try:
-            data = inflated(rows[0][0])
-        except (IndexError, TypeError, zlib.error):
+            data = self._text(digest)
+        except (IndexError, TypeError, RecursionError, zlib.error):
             data = b""
         if sha256(data).hexdigest() != digest:
             raise RunStopped(f"text {digest[:16]} in {self._db.path} is missing or was changed or damaged")
         return data.decode("utf-8", "surrogatepass")
+
+    def _text(self, digest: str, beside: int = 0) -> bytes:
+        """What is kept as that text, which may be no more than what differs from another one."""
+        if beside > _BESIDE:
+            raise RecursionError(digest)
+        packed = self._db.read("SELECT text FROM texts WHERE digest = ?", (digest,))[0][0]
+        if packed[:1] != _LIKE:
+            return inflated(packed)
+        return inflated(packed[_HEAD:], self._text(packed[1:_HEAD].hex(), beside + 1)[-_WINDOW:])
+
+    def _keep(self, connection: sqlite3.Connection, text: str, kind: object) -> str:
+        """Keep a text and return its digest. Of the second of a kind on, only what differs from the first is packed:
+        rules and history are said again and again."""
+        data = text.encode("utf-8", "surrogatepass")
+        digest = sha256(data).digest()
+        if _first_byte(connection, digest) is None:
+            first = self._first.setdefault(kind, (digest, data[-_WINDOW:]))
+            whole = _first_byte(connection, first[0]) not in (None, _LIKE)  # it was committed, and needs no other
+            packed = _packed_beside(data, *first) if whole else zlib.compress(data)
+            connection.execute("INSERT INTO texts VALUES (?, ?)", (digest.hex(), packed))
+        return digest.hex()
 
     def by_deal(self, player: str, games_per_deal: int) -> dict[int, DealTotals]:
         """What each deal took in which a player was asked."""
@@ -557,18 +583,25 @@ class ModelLog:
         )
 
 
-def inflated(packed: bytes) -> bytes:
-    """What was packed by zlib; raises zlib.error where it is cut, or longer than anything that was ever kept so."""
-    stream = zlib.decompressobj()
+def _first_byte(connection: sqlite3.Connection, digest: bytes) -> bytes | None:
+    """Of what is kept as this text; None if nothing is."""
+    rows = connection.execute("SELECT substr(text, 1, 1) FROM texts WHERE digest = ?", (digest.hex(),)).fetchall()
+    return bytes(rows[0][0]) if rows else None
+
+
+def _packed_beside(data: bytes, digest: bytes, like: bytes) -> bytes:
+    """A text packed beside one that is like it, with the digest of that."""
+    stream = zlib.compressobj(zdict=like)
+    return _LIKE + digest + stream.compress(data) + stream.flush()
+
+
+def inflated(packed: bytes, like: bytes = b"") -> bytes:
+    """What was packed by zlib; raises zlib.error where it is cut, or longer than anything that was ever kept so.
+
+    `like` is the text beside which it was packed, if it was.
+    """
+    stream = zlib.decompressobj(zdict=like) if like else zlib.decompressobj()
     data = stream.decompress(packed, _LONGEST)
     if not stream.eof:
         raise zlib.error("it is cut short, or too long")
     return data
-
-
-def _keep_text(connection: sqlite3.Connection, text: str) -> str:
-    data = text.encode("utf-8", "surrogatepass")
-    digest = sha256(data).hexdigest()
-    if connection.execute("SELECT 1 FROM texts WHERE digest = ?", (digest,)).fetchone() is None:
-        connection.execute("INSERT INTO texts VALUES (?, ?)", (digest, zlib.compress(data)))
-    return digest

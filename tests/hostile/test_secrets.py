@@ -3,7 +3,6 @@
 import json
 import zipfile
 import zlib
-from base64 import b64decode
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
@@ -163,9 +162,8 @@ def _of_run(folder: Path) -> Iterator[str]:
 def _of_cache(folder: Path) -> Iterator[str]:
     with diskcache.Cache(str(folder)) as cache:
         for key in cache:
-            yield (text := str(cache[key]))
-            if "\n" in text:
-                yield zlib.decompress(b64decode(json.loads(text.partition("\n")[2])["sent"])).decode()
+            kept = cache[key]
+            yield zlib.decompress(kept).decode() if isinstance(kept, bytes) else str(kept)
 
 
 def _of_export(file: Path, folder: Path) -> Iterator[str]:

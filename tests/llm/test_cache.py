@@ -5,10 +5,13 @@ import os
 import pickle
 import sqlite3
 import threading
+import zlib
+from base64 import b64encode
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import diskcache
@@ -74,6 +77,19 @@ def test_the_key_stays_what_it_is() -> None:
     """A new key would make everybody pay again."""
     assert KEY == "3419a1d612d20b39f3fb0b9ced6b7208c00b619f5428006c9c51e2c1051ab7e9"
     assert ASKED.digest == "5ee33ff63cac751285f67cf5d656cacf4382520b4dd9adaf3bd433e7ef1cc502"
+
+
+def test_an_entry_of_a_version_before_serves(cache: ReplyCache, folder: Path) -> None:
+    """A text that is not packed, with its request packed in it."""
+    cache.once(*PARTS, says(GOOD))
+    _, content = stored(folder)
+    content["sent"] = b64encode(zlib.compress(content.pop("asked").encode())).decode()
+    packed = json.dumps(content)
+    change(folder, "UPDATE Cache SET value = ? WHERE key = ?", f"{digest_of(packed)}\n{packed}", KEY)
+    assert cache.once(*PARTS, never) == (GOOD, True)
+    entry = cache.entry(KEY)
+    assert entry is not None
+    assert entry.request == ASKED.text
 
 
 def test_an_entry_says_what_it_answers(cache: ReplyCache, folder: Path) -> None:
@@ -229,7 +245,7 @@ def test_a_pickle_is_refused_and_not_opened(cache: ReplyCache, folder: Path, tmp
     assert not (tmp_path / "opened").exists()
 
 
-@pytest.mark.parametrize("value", [b"bytes", 7, 1.5])
+@pytest.mark.parametrize("value", [b"bytes", zlib.compress(b"cut")[:-3], 7, 1.5])
 def test_a_value_that_is_no_text_is_refused(cache: ReplyCache, folder: Path, value: object) -> None:
     cache.once(*PARTS, says(GOOD))
     change(folder, "UPDATE Cache SET value = ? WHERE key = ?", value, KEY)
@@ -241,8 +257,8 @@ def stored(folder: Path, request: Request = ASKED) -> tuple[str, dict[str, Any]]
     """The seal of an entry, and what it holds."""
     key = key_of_reply(PARTS[0], request.digest, PARTS[2])
     with closing(sqlite3.connect(folder / "cache.db")) as connection:
-        ((text,),) = connection.execute("SELECT value FROM Cache WHERE key = ?", (key,))
-    seal, _, packed = text.partition("\n")
+        ((value,),) = connection.execute("SELECT value FROM Cache WHERE key = ?", (key,))
+    seal, _, packed = zlib.decompress(value).decode().partition("\n")
     return seal, json.loads(packed)
 
 
@@ -251,7 +267,12 @@ def rewrite(folder: Path, seal_anew: bool = False, **changes: Any) -> None:
     seal, content = stored(folder)
     packed = json.dumps(content | changes)
     text = f"{digest_of(packed) if seal_anew else seal}\n{packed}"
-    change(folder, "UPDATE Cache SET value = ? WHERE key = ?", text, KEY)
+    change(folder, "UPDATE Cache SET value = ? WHERE key = ?", zlib.compress(text.encode("utf-8", "replace")), KEY)
+
+
+def noise(length: int) -> str:
+    """A text that packing makes little shorter."""
+    return "".join(map(chr, Random(0).choices(range(0xA1, 0x2000), k=length)))
 
 
 def refused(cache: ReplyCache) -> None:
@@ -267,7 +288,7 @@ def refused(cache: ReplyCache) -> None:
 
 
 CHANGES: list[dict[str, Any]] = [
-    *({"server": "house"}, {"request": "another"}, {"draw": "another"}, {"sent": ""}),
+    *({"server": "house"}, {"request": "another"}, {"draw": "another"}, {"asked": ""}),
     *({"raw": None}, {"raw": 7}, {"raw": GOOD.raw + " "}, {"status": 201}, {"headers": {}}, {"more": 1}),
 ]
 
@@ -291,7 +312,7 @@ def test_a_sealed_entry_of_something_else_is_refused_too(
 def test_a_request_of_another_entry_is_not_shown(cache: ReplyCache, folder: Path) -> None:
     cache.once(*PARTS, says(GOOD))
     cache.once(PARTS[0], OTHER, PARTS[2], says(GOOD))
-    rewrite(folder, seal_anew=True, sent=stored(folder, OTHER)[1]["sent"])
+    rewrite(folder, seal_anew=True, asked=stored(folder, OTHER)[1]["asked"])
     with pytest.raises(RunStopped, match="was changed or is damaged"):
         cache.entry(KEY)
 
@@ -322,7 +343,7 @@ def test_a_reply_under_another_key_is_refused(cache: ReplyCache, folder: Path) -
 
 def test_a_long_reply_is_kept_whole(cache: ReplyCache, folder: Path) -> None:
     """Beyond 32 KiB diskcache keeps a file of its own."""
-    long = RawReply(200, json.dumps({"text": "é" * 200_000}), {})
+    long = RawReply(200, json.dumps({"text": noise(200_000)}), {})
     cache.once(*PARTS, says(long))
     assert cache.once(*PARTS, never) == (long, True)
     with closing(ReplyCache(folder)) as again:
@@ -353,7 +374,7 @@ def test_an_entry_that_cannot_be_read_can_be_dropped(cache: ReplyCache, folder: 
 
 
 def test_a_value_file_of_other_bytes_is_refused_by_name(cache: ReplyCache, folder: Path) -> None:
-    cache.once(*PARTS, says(RawReply(200, "x" * 200_000)))
+    cache.once(*PARTS, says(RawReply(200, noise(200_000))))
     (file,) = folder.glob("*/*/*.val")
     file.write_bytes(b"\xff\xfe")
     with pytest.raises(RunStopped, match=f"entry {KEY} of the cache .* is no text"):

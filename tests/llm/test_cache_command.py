@@ -5,6 +5,7 @@ import re
 import shlex
 import shutil
 import sqlite3
+import zlib
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -117,7 +118,8 @@ def test_a_server_that_steers_the_terminal_is_counted_harmlessly(shell: Shell) -
 def damage(key: str) -> None:
     """Change an entry by hand."""
     with diskcache.Cache("cache") as cache:
-        cache[key] = cache[key].replace('"draw": "a"', '"draw": "b"')
+        text = zlib.decompress(cache[key]).decode()
+        cache[key] = zlib.compress(text.replace('"draw": "a"', '"draw": "b"').encode())
 
 
 def test_an_entry_changed_by_hand_is_named(shell: Shell) -> None:

@@ -3,7 +3,6 @@
 import ast
 import re
 import shlex
-import zlib
 from pathlib import Path
 
 import pytest
@@ -11,6 +10,8 @@ import yaml
 
 from dubito.llm.request import CAUSES
 from dubito.llm.settings import ModelSettings
+from dubito.store.model_log import ModelLog
+from dubito.store.run_db import RunDb
 from tests.cli.kit import REPO, Shell
 from tests.llm.kit import config_file, contender, played, rows
 
@@ -48,8 +49,9 @@ def written(shell: Shell) -> Shell:
 
 def requests(player: str) -> list[str]:
     """Every question to a player in the run `r`, as canonical text."""
-    query = "SELECT text FROM attempts JOIN texts ON request = digest WHERE player = ? AND game >= 0"
-    return [zlib.decompress(text).decode() for (text,) in rows(Path("r"), query, (player,))]
+    with RunDb.open(Path("r/run.db")) as db:
+        kept = db.read("SELECT request FROM attempts WHERE player = ? AND game >= 0", (player,))
+        return [ModelLog(db).text(digest) for (digest,) in kept]
 
 
 def fact(name: str, request: str) -> str | None:

@@ -23,6 +23,7 @@ from dubito.experiment.threads import ThreadedChunks
 from dubito.games.dubito.engine import is_honest
 from dubito.llm.tape import ReplayTape
 from dubito.store.model_log import ModelLog
+from dubito.store.run_db import RunDb
 from tests.cli.kit import REPO, Shell, made
 from tests.conftest import cases
 from tests.llm.kit import config_file, contender, rows
@@ -136,13 +137,17 @@ def test_a_change_of_nothing_asked_is_a_mismatch_only(run: Shell) -> None:
     assert "manifest mismatch: the prompt of one was changed since: prompt.yaml" in said.err
 
 
+def text_of(digest: str) -> bytes:
+    with RunDb.open(Path("r/run.db")) as db:
+        return ModelLog(db).text(digest).encode()
+
+
 def test_a_changed_byte_of_a_reply_is_found_where_it_was_said(run: Shell) -> None:
     place = rows(
         Path("r"), "SELECT game, seat, decision, raw FROM attempts WHERE game = 5 ORDER BY decision DESC LIMIT 1"
     )
     ((game, _, decision, raw),) = place
-    ((packed,),) = rows(Path("r"), "SELECT text FROM texts WHERE digest = ?", (raw,))
-    changed = zlib.compress(zlib.decompress(packed).replace(b'"id"', b'"Id"', 1))
+    changed = zlib.compress(text_of(raw).replace(b'"id"', b'"Id"', 1))
     change("UPDATE texts SET text = ? WHERE digest = ?", (changed, raw))
     said = run("replay", "r")
     assert said.code == 1
@@ -154,8 +159,7 @@ def test_a_reply_exchanged_with_its_digest_is_found_too(run: Shell) -> None:
     ((game, decision, raw),) = rows(
         Path("r"), "SELECT game, decision, raw FROM attempts WHERE player = 'one' ORDER BY game, decision LIMIT 1"
     )
-    ((packed,),) = rows(Path("r"), "SELECT text FROM texts WHERE digest = ?", (raw,))
-    other = zlib.decompress(packed)
+    other = text_of(raw)
     swapped = other.replace(b"true", b"FALSE").replace(b"false", b"true").replace(b"FALSE", b"false")
     digest = sha256(swapped).hexdigest()
     change("INSERT INTO texts VALUES (?, ?)", (digest, zlib.compress(swapped)))

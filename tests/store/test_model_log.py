@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from hashlib import sha256
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -213,6 +214,42 @@ def test_texts_are_kept_once_and_whole(db: RunDb, log: ModelLog) -> None:
     asked = log.find("3.1.2")
     assert asked is not None
     assert asked.text == log.text(asked.digest) == "half a character \ud83d, a null \x00"
+
+
+def test_of_texts_that_are_alike_only_the_difference_is_kept(db: RunDb, log: ModelLog) -> None:
+    """A tenth of the bytes; a text whose like is gone, changed or itself is damaged, and said so."""
+    long = "".join(map(chr, Random(1).choices(range(65, 122), k=6_000)))
+    for number in range(20):
+        attempt(log, (3, 1, number, 0), request=f"{long} question {number}", raw=f"{long} answer {number}")
+    kept = dict(db.read("SELECT digest, length(text) FROM texts"))
+    assert len(kept) == 40
+    assert sum(sorted(kept.values())[:-2]) < 38 * 120, "but for the first of each kind"
+    for digest in kept:
+        assert sha256(log.text(digest).encode()).hexdigest() == digest
+    whole = [digest for digest, size in kept.items() if size > 3_000]
+    other = next(digest for digest, size in kept.items() if size < 3_000)
+    with db.writing() as connection:
+        connection.executemany("DELETE FROM texts WHERE digest = ?", [(digest,) for digest in whole])
+    with pytest.raises(RunStopped, match="is missing or was changed or damaged"):
+        log.text(other)
+    with db.writing() as connection:
+        itself = b"\0" + bytes.fromhex(other) + zlib.compress(b"x")
+        connection.execute("UPDATE texts SET text = ? WHERE digest = ?", (itself, other))
+    with pytest.raises(RunStopped, match="is missing or was changed or damaged"):
+        log.text(other)
+
+
+def test_a_first_text_that_was_never_committed_is_nobodys_like(db: RunDb, log: ModelLog) -> None:
+    def fails() -> None:
+        with db.writing() as connection:
+            log._keep(connection, "the first, and then the disk is full", "kind")
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        fails()
+    with db.writing() as connection:
+        digests = [log._keep(connection, f"the first, and then the disk is full {n}", "kind") for n in range(3)]
+    assert [log.text(digest)[-1] for digest in digests] == ["0", "1", "2"]
 
 
 def test_a_text_that_unpacks_without_end_is_not_unpacked(db: RunDb, log: ModelLog) -> None:
