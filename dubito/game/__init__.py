@@ -392,8 +392,8 @@ class Game:
     results: Results
     deal: Callable[[Any, int, Random], State]  # by these rules, to so many seats, from this stream
     deal_to_json: Callable[[Any], dict[str, Any]]  # asked before the first move; enough to see that two are the same
-    output_to_json: Callable[[Any], Any]
-    output_from_json: Callable[[Any], Any]
+    output_to_json: Callable[[Any], Any] = lambda output: output  # as plain values that JSON can hold
+    output_from_json: Callable[[Any], Any] = lambda output: output  # the inverse
     # Of a model's answer at a node, by what its seat holds; raises IllegalOutput where there is no such output.
     output_of: Callable[[str, Any, Any], Any] = lambda node, answer, cards: answer
     # The inverse: the answer that makes this output, or one like it.

@@ -103,6 +103,13 @@ def _unknown(fact: str, said: Collection[str], known: Collection[str], where: st
             yield f"results: {fact} names {_shown(name)}, which is none of {where} ({', '.join(known) or 'empty'})"
 
 
+def flaws_of_position(position: Any) -> Iterator[str]:
+    """What a position that a game's facts are made from does not say, though whoever asks a model needs it."""
+    for name, meaning in (("seat", "who is asked"), ("node", "the name of the node that is asked")):
+        if not hasattr(position, name):
+            yield f"a {type(position).__name__} has no `{name}`: let it say so, {meaning}"
+
+
 def flaws_of_ending(ending: Any, results: Results, seats: int) -> Iterator[str]:
     """What of the ending of a game with so many seats cannot be."""
     if not isinstance(ending, Ending):

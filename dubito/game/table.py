@@ -9,11 +9,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from importlib import import_module
-from typing import Any, Protocol, cast
+from typing import Any, Final, Protocol, cast
 
 from dubito.errors import BotError, DubitoError, GameError, IllegalOutput, RunStopped, one_line
 from dubito.game import Game, GameEvent, Player, Seating, State, fallback_for, make_player
 from dubito.game.streams import DealStreams
+
+MOST_MOVES: Final = 1_000_000  # of a game between bots
 
 
 class _Forfeitable(Protocol):
@@ -163,11 +165,17 @@ def _stood_in(table: Table, seat: int, announce: bool) -> tuple[Any, Sequence[An
 
 
 def play_game(table: Table) -> Any:
-    """Step the game to its end and return it."""
+    """Step the game to its end and return it; raises Endless where it seems to have none."""
     state = table.state
-    while not state.over:
+    for _ in range(MOST_MOVES):
+        if state.over:
+            return state
         step(table)
-    return state
+    raise Endless
+
+
+class Endless(Exception):
+    """A game has gone on for so long that it is taken for one without an end; `GameCode` makes a GameError of it."""
 
 
 def _blame(method: str, error: BaseException) -> str:
@@ -191,6 +199,8 @@ def _describe(method: str, error: BaseException) -> str:
     import traceback  # late: few bots fail, and it takes a while to load
 
     last = traceback.extract_tb(error.__traceback__)[-1]
+    if issubclass(type(error), NotImplementedError) and not text:
+        text = one_line(f"{last.name} is not written")
     where = one_line(f"({last.filename.rsplit('/', 1)[-1]}, line {last.lineno})")
     return f"{method} raised {one_line(type(error).__name__)}: {text} {where}"
 
@@ -213,6 +223,8 @@ class GameCode:
             return
         import traceback  # late, as above
 
+        if isinstance(error, Endless):
+            raise self.fault(f"it has not ended after {MOST_MOVES:,} moves: give it a cap, and say so by Ending.capped")
         folder = str(import_module(self._game.package).__path__[0])
         own = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename.startswith(folder)]
         if own:

@@ -28,6 +28,7 @@ from dubito.errors import UsageError, one_line, suggestion
 from dubito.files import Checked, fault, from_yaml
 from dubito.game import STATED, Bool, Game, Position
 from dubito.game.find import DUBITO, find_game
+from dubito.game.flaws import flaws_of_position
 from dubito.game.packages import all_packages, package_named, roots
 from dubito.llm import answers
 from dubito.llm.questions import ANSWER_FORMAT, QuestionForm, form_of_questions
@@ -149,7 +150,7 @@ class Prompt:
         odds = self.description.say == "odds"
         self._nodes = {node.name: answers.with_odds(node) if odds else node for node in self.game.nodes}
         self._forms = {name: answers.form_of(self.fields, node) for name, node in self._nodes.items()}
-        examples = [self._facts.example_position(node.name) for node in self.game.nodes]
+        examples = [self._example(node.name) for node in self.game.nodes]
         beside = (_ANSWER_FORMAT, _TURN) if self.asks_turn else (_ANSWER_FORMAT,)
         self.variables = (*self._facts.facts(examples[0]), *beside)
         self._steady = self._facts.steady_facts() | {_ANSWER_FORMAT}
@@ -163,6 +164,12 @@ class Prompt:
         self._system, self._user = map(environment.get_template, TEMPLATES)
         self._for_decisions, self._example_positions = False, examples
         self._examples: list[Sample] = [(self.render(example), self.form_at(example)) for example in examples]
+
+    def _example(self, node: str) -> Any:
+        position = self._facts.example_position(node)
+        for flaw in flaws_of_position(position):
+            raise UsageError(f"facts.py of {self.game.name}: {flaw}")
+        return position
 
     def _check_description(self) -> None:
         """Refuse a field that no node of the game states, odds where none is yes or no, and to ask a turn where one

@@ -10,7 +10,7 @@ import re
 import subprocess
 import sys
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import is_dataclass
 from importlib import import_module
 from itertools import chain
@@ -23,16 +23,16 @@ from typing import Any, Final
 from dubito.errors import BotError, DubitoError, IllegalOutput, UsageError, one_line
 from dubito.game import Answer, Choice, Game, GameEvent, Player, Text, Whole
 from dubito.game.course import courses_of, try_out
-from dubito.game.flaws import flaws_of_ending
+from dubito.game.flaws import flaws_of_ending, flaws_of_position
 from dubito.game.packages import games_path
 from dubito.game.record import records_of, whole_game
 from dubito.game.streams import DealStreams
-from dubito.game.words import words_of
+from dubito.game.words import ME, words_of
 from dubito.llm.prompts import Prompt, load_prompt
 from dubito.show.session import Session, moves_at, of_record
 from dubito.stats.tally import outcome_of, unpack
 from dubito.workshop.hangs import Hangs, watched
-from dubito.workshop.leaks import leaks, stale_cards
+from dubito.workshop.leaks import leaks, shown, stale_cards
 from dubito.workshop.listed import lists, shapes, tellings
 from dubito.workshop.recordings import Origin, recorded_positions
 from dubito.workshop.subject import DEALS, Flaw, Subject
@@ -100,6 +100,8 @@ def _tried(subject: Subject, probe: Probe) -> Iterator[Flaw]:
 
 def _raised(subject: Subject, error: Exception) -> Flaw:
     """The last line of the game's own that was run."""
+    if isinstance(error.__cause__, StopIteration):  # which left one of our generators as something else
+        error = error.__cause__
     own = [frame for frame in extract_tb(error.__traceback__) if frame.filename.startswith(str(subject.folder))]
     what = one_line(f"{type(error).__name__}: {error}", 200)
     if not own:
@@ -154,6 +156,13 @@ def _again(subject: Subject) -> Iterator[Flaw]:
             return
 
 
+def _askable(subject: Subject) -> Iterator[Flaw]:
+    """Positions say who is asked what."""
+    if subject.game.module("facts") is not None:
+        for flaw in flaws_of_position(subject.game.facts.example_position(subject.game.nodes[0].name)):
+            yield Flaw(subject.file("facts.py"), flaw)
+
+
 def _whole_games(subject: Subject) -> Iterator[Flaw]:
     for deal, seats in subject.deals:
         state, turns = subject.state(deal, seats), 0
@@ -165,7 +174,7 @@ def _whole_games(subject: Subject) -> Iterator[Flaw]:
                 yield Flaw(subject.main, f"turns_played is {state.turns_played!r} after it was {turns}")
             turns = state.turns_played
             if not subject.game.walk:
-                yield from _asked(subject, state.view(), output)
+                yield from _asked(subject, state, output)
             for event in state.apply(output):
                 yield from _event(subject, event, seats, "apply")
         if not _refuses(state, output):
@@ -176,11 +185,11 @@ def _whole_games(subject: Subject) -> Iterator[Flaw]:
             yield Flaw(subject.main, "ending() says something else when it is asked again")
 
 
-def _asked(subject: Subject, view: Any, output: Any) -> Iterator[Flaw]:
-    names = [node.name for node in subject.game.nodes]
-    if (name := getattr(view, "node", None)) not in names:
-        yield Flaw(subject.main, f"view().node is {name!r}, which is none of nodes ({', '.join(names)})")
-        return
+def _asked(subject: Subject, state: Any, output: Any) -> Iterator[Flaw]:
+    view, kept = state.view(), getattr(state, "__dict__", {}).values()
+    for name, value in shown(view).items():
+        if isinstance(value, list | dict | set) and any(value is own for own in kept):
+            yield Flaw(subject.main, f"view().{name} is the state's own, which a bot could change: give a copy of it")
     kind, answer = subject.game.node(view.node).answer, subject.game.answer_of(view.node, output)
     if isinstance(kind, Choice) and kind.options and answer not in kind.options:
         yield Flaw(subject.main, f"a move at node {view.node} is {one_line(repr(answer), 40)}, none of its Choice")
@@ -430,6 +439,10 @@ def _positions(subject: Subject) -> Iterator[Flaw]:
         steady = dict[tuple[int, str], Any]()
         for position in (one.position for one in recorded):
             facts = game.facts.facts(position)
+            lines, own = len(facts.get("history") or ()), facts.get("own_moves") or ()
+            if beyond := [place for place in own if not 0 <= place < lines]:
+                yield Flaw(file, f"own_moves has places, as {beyond[0]}, that history has not: they count from 0")
+                return
             for name in {*game.facts.steady_facts()} & {*facts}:
                 if steady.setdefault((position.seat, name), facts[name]) != facts[name]:
                     yield Flaw(file, f"steady_facts names {name}, which changes while a seat plays")
@@ -493,6 +506,7 @@ def _loud(cls: type[Player], game: Game) -> type[Player]:
 def _words(subject: Subject) -> Iterator[Flaw]:
     """The game in words, from its rules to its end."""
     words, file, rules = words_of(subject.game), subject.file("words.py"), subject.game.rules()
+    unspoken = ""
     for deal, seats in subject.deals:
         state = subject.state(deal, seats)
         said: list[Any] = [*words.rules(rules, seats), words.in_short(rules), words.sentence(state.start, str)]
@@ -502,6 +516,7 @@ def _words(subject: Subject) -> Iterator[Flaw]:
             said += [teller.holds(seat), *words.sees(state, seat, str), words.keys(state)]
             events = state.apply(output)
             said += [words.to_me(words.sentence(event, str)) for event in events]
+            unspoken = unspoken or _unspoken(words, seat, events)
             said += [line.said for line in teller.moved(seat, output, events)]
             said += [panel.title for panel in teller.panels()]
         ending = teller.ending()
@@ -510,6 +525,18 @@ def _words(subject: Subject) -> Iterator[Flaw]:
         wrong = next((each for each in [*said, *ending] if not isinstance(each, str)), None)
         if wrong is not None:
             yield Flaw(file, f"it says {one_line(repr(wrong), 60)}, which is no text")
+    if unspoken:
+        what = f"a person at the table reads {one_line(repr(unspoken), 60)}: has TO_ME a phrase for it?"
+        yield Flaw(file, what, sure=False)
+
+
+def _unspoken(words: Any, seat: int, events: Sequence[Any]) -> str:
+    """A sentence that begins with the person in this seat, but not as a sentence does once it is spoken to them."""
+    for event in events:
+        sentence = words.sentence(event, lambda each: ME if each == seat else f"seat {each}")
+        if isinstance(sentence, str) and sentence.startswith(ME) and (told := words.to_me(sentence))[:1].islower():
+            return str(told)
+    return ""
 
 
 def _stand_ins(subject: Subject) -> Iterator[Flaw]:
@@ -574,8 +601,8 @@ def _dubito(subject: Subject, seed: str, *words: str) -> "subprocess.CompletedPr
         return subprocess.CompletedProcess(command, 1, "", f"nothing: it has not ended after {_RUN // 60} minutes")
 
 
-_FIRST: Final[tuple[Probe, ...]] = (_bots, _endings, _again)
+_FIRST: Final[tuple[Probe, ...]] = (_bots, _endings, _again, _whole_games, _askable)
 _THEN: Final[tuple[Probe, ...]] = (
-    *(_whole_games, lists, _refusals, _silence, _repeats, _records, _results),
+    *(lists, _refusals, _silence, _repeats, _records, _results),
     *(_examples, _positions, _prompts, tellings, _speech, _words, _stand_ins, _training),
 )

@@ -17,7 +17,6 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import islice
 from random import Random
 from typing import Any, Final, NamedTuple
 
@@ -30,6 +29,7 @@ from dubito.workshop.subject import MOVES, Flaw, Subject
 
 _DRAWS: Final = 120  # of a game's first draws of chance: those that may be turned
 _WORLDS: Final = 10  # beside each deal, at most
+_LATER: Final = 2  # beside it for each node that is asked but later in a game
 _DEEP: Final = 6  # levels at which what a bot is given is looked at
 
 
@@ -97,8 +97,13 @@ def picture(value: Any, deep: int = _DEEP) -> Any:
         return [picture(each, deep - 1) for each in value]
     if hasattr(value, "__iter__") and hasattr(value, "__len__"):
         return [picture(each, deep - 1) for each in value]
+    return {name: picture(each, deep - 1) for name, each in shown(value).items()}
+
+
+def shown(value: Any) -> dict[str, Any]:
+    """What an object shows of itself: its public attributes."""
     seen = {name: _attribute(value, name) for name in dir(value) if not name.startswith("_")}
-    return {name: picture(each, deep - 1) for name, each in seen.items() if not callable(each)}
+    return {name: each for name, each in seen.items() if not callable(each)}
 
 
 def _attribute(value: Any, name: str) -> Any:
@@ -182,17 +187,30 @@ def _worlds(subject: Subject, deal: int, seats: int) -> Iterator[_Other]:
             elsewhere.append(_Other(chance.choice(alike), turned))
     yield from [*others, *elsewhere[: _WORLDS // 2]]
     if not subject.game.walk and seats > 1:
-        yield from islice(_other_moves(subject, deal, seats, chance), _WORLDS)
+        met = Counter[str]()
+        for node, moved in _other_moves(subject, deal, seats, chance):
+            if met.total() < _WORLDS or met[node] < _LATER:
+                met[node] += 1
+                yield moved
 
 
-def _other_moves(subject: Subject, deal: int, seats: int, chance: Random) -> Iterator[_Other]:
+def _other_moves(subject: Subject, deal: int, seats: int, chance: Random) -> Iterator[tuple[str, _Other]]:
+    """Moves that could have been others, each with its node, for the next other seat to look at.
+
+    It looks before its own move covers anything.
+    """
+    waiting = list[tuple[str, int, Any]]()  # node, place and what instead, of the seat that moves still
     state, outputs = subject.state(deal, seats), subject.outputs[deal, seats]
     for place, output in enumerate(outputs):
         mover, view = state.seat, state.view()
         like = [each for each in _like(subject, view.node, output, state, chance) if view.why_illegal(each) is None]
         state.apply(state.copy_of(output))
-        if like and state.seat != mover:  # who moves next sees it first, before another move covers it
-            yield _Other(state.seat, moved=place, instead=like[0])
+        if like:
+            waiting.append((view.node, place, like[0]))
+        if state.seat != mover:
+            for node, moved, instead in waiting:
+                yield node, _Other(state.seat, moved=moved, instead=instead)
+            waiting.clear()
 
 
 def _like(subject: Subject, node: str, output: Any, state: Any, chance: Random) -> list[Any]:
@@ -232,6 +250,8 @@ def _in_two_worlds(subject: Subject, deal: int, seats: int, world: _Other) -> It
         events = _both_moved(one, other, output, world.instead if place == world.moved else None)
         if events is None or one.state.seat != other.state.seat or one.state.over:
             return
+        if place == world.moved and one.state.seat == mover and not _keeps(mover, one, other):
+            return
         if mover == seat and one.notebook is not None:
             for each in (one, other):
                 each.notebook.answered(one.subject.game.nodes[0].name, output)
@@ -239,6 +259,16 @@ def _in_two_worlds(subject: Subject, deal: int, seats: int, world: _Other) -> It
         if news and place > world.moved >= 0:  # what was hidden is shown, for all that can be known here
             return
         suspect = suspect or news
+
+
+def _keeps(mover: int, one: _World, other: _World) -> bool:
+    """Whether what differs after a move of whom it is the turn again is what it holds, and nothing that its view shows
+    beside what is legal: then the move may well be hidden."""
+    sees = [
+        {name: value for name, value in picture(shown(world.state.view())).items() if value != world.legal()}
+        for world in (one, other)
+    ]
+    return one.held(mover) != other.held(mover) and sees[0] == sees[1]
 
 
 def _dealt(subject: Subject, deal: int, seats: int, seat: int, turned: int) -> _World:
@@ -261,7 +291,8 @@ def _at_its_move(one: _World, other: _World, suspect: str, sure: bool) -> Iterat
             what = f"an event tells seat {one.seat} of what differs elsewhere, and nothing that it sees does: {suspect}"
             yield Flaw(main, what, sure=False), fact
         return
-    alike = f"differs for seat {one.seat} between two deals that it observed alike"
+    two = "two deals that" if sure else "two moves of another that"
+    alike = f"differs for seat {one.seat} between {two} it observed alike"
     for what, found, file in (("view()", sees, main), ("facts()", says, facts)):
         if found:
             yield (

@@ -44,6 +44,9 @@ def shapes(subject: Subject) -> Iterator[Flaw]:
 
 def _misshapen(subject: Subject, state: Any) -> Flaw | None:
     game, view = subject.game, state.view()
+    names = [node.name for node in game.nodes]
+    if (name := getattr(view, "node", None)) not in names:
+        return Flaw(subject.main, f"view().node is {name!r}, which is none of nodes ({', '.join(names)})")
     node, legal = game.node(view.node), game.legal(view)
     if legal is None:
         if node.answer != Choice(None) or words_of(game).choices(state):

@@ -320,6 +320,52 @@ LISTED = {  # in the game of the guide, where a list is all that says what is le
 }
 
 
+KUHN_FACTS, KUHN_WORDS = "games/kuhn/facts.py", "games/kuhn/words.py"
+MOVED = "        self.acts.append(output)"
+IN_KUHN: dict[str, tuple[str, list[tuple[str, str]], str]] = {  # file, what is exchanged in it, what is said
+    "a node that no bot has": (
+        KUHN,
+        [('node = "act"', 'node = "acts"'), ("return self.act(view)", "return getattr(self, view.node)(view)")],
+        "games/kuhn/game.py: view().node is 'acts', which is none of nodes (act)",
+    ),
+    "a view that is no copy": (
+        KUHN,
+        [("self.acts = tuple(acts)", "self.acts = acts")],
+        "games/kuhn/game.py: view().acts is the state's own, which a bot could change: give a copy of it",
+    ),
+    "a search that finds nothing": (
+        KUHN,
+        [(MOVED, f"        next(act for act in self.acts if act == output)\n{MOVED}")],
+        "games/kuhn/game.py: apply raises StopIteration",
+    ),
+    "no such bucket, said once": (
+        KUHN,
+        [("{4: 0, 3: 1,", "{4: 7, 3: 7,")],
+        "games/kuhn/game.py: results: bucket is 7 for the mark ",
+    ),
+    "a bot without its method": (
+        "bots/manual/kuhn/careful.py",
+        [("def act", "def move")],
+        "failed in game 0, deal 0, turn 1: play raised NotImplementedError: act is not written (game.py, line ",
+    ),
+    "a position without its node": (
+        KUHN_FACTS,
+        [("    node: str\n", "    asked: str\n"), ("position.node", "position.asked")],
+        "games/kuhn/facts.py: a Position has no `node`: let it say so, the name of the node that is asked",
+    ),
+    "own moves beyond the history": (
+        KUHN_FACTS,
+        [("len(position.acts), 2))", "len(position.acts) + 2, 2))")],
+        "games/kuhn/facts.py: own_moves has places, as ",
+    ),
+    "a sentence that is not spoken to the person": (
+        KUHN_WORDS,
+        [('f"{ME} passes": "You pass", ', "")],
+        "look: games/kuhn/words.py: a person at the table reads 'you passes.': has TO_ME a phrase for it?",
+    ),
+}
+
+
 @pytest.fixture
 def stacks(shell: Shell) -> None:
     """A sound game in the working directory."""
@@ -348,6 +394,44 @@ def test_a_list_that_is_not_what_the_game_takes_is_found(
     said = shell("games", "check", "kuhn", "--quick")
     assert sentence in said.out, said
     assert said.code == (not sentence.startswith("look: "))
+
+
+@pytest.mark.parametrize(("file", "exchanged", "sentence"), IN_KUHN.values(), ids=IN_KUHN)
+def test_what_is_planted_in_the_game_of_the_guide_is_one_line(
+    shell: Shell, file: str, exchanged: list[tuple[str, str]], sentence: str
+) -> None:
+    write_kuhn(Path.cwd())
+    text = Path(file).read_text()
+    for old, new in exchanged:
+        assert text.count(old) == 1
+        text = text.replace(old, new)
+    Path(file).write_text(text)
+    said = shell("games", "check", "kuhn", "--quick")
+    first, *others = said.out.splitlines()
+    assert sentence in first
+    assert all(line.startswith("kuhn keeps to all") for line in others), said
+    assert said.code == (not sentence.startswith("look: "))
+
+
+@pytest.mark.parametrize(("seen", "found"), [("()", True), ("self.acts if self.seat == 0 else ()", False)])
+def test_a_hidden_move_of_a_seat_that_moves_again_is_tried_too(shell: Shell, seen: str, found: bool) -> None:
+    """A move that its own seat sees afterwards may be a public one: of that nothing is said."""
+    write_kuhn(Path.cwd())
+    for path in (Path(KUHN_FACTS), Path(KUHN_WORDS), *Path("prompts").rglob("*.*")):
+        path.unlink()
+    text = Path(KUHN).read_text()
+    for old, new in (
+        ("return len(self.acts) % 2", "return len(self.acts) // 2"),
+        ("ActEvent(self.seat, output)", 'ActEvent(self.seat, "hidden" if self.acts else output)'),
+        ("return KuhnView(self.acts)", f"return KuhnView({seen})"),
+        ("return CARDS[self.dealt[seat]]", "return self.dealt[seat], () if seat else self.acts"),
+        ("return tuple(self.acts) in ENDS", "return len(self.acts) == 3"),
+    ):
+        assert text.count(old) == 1
+        text = text.replace(old, new)
+    Path(KUHN).write_text(text)
+    said = shell("games", "check", "kuhn", "--quick")
+    assert ("look: games/kuhn/game.py: an event tells seat 1 of what differs" in said.out) == found, said
 
 
 def said_of(probes: Sequence[Probe], game: Game, legal: Callable[[Any], Any]) -> list[str]:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from dubito.game import table
 from tests.cli.kit import Shell
 from tests.games.kit import write_kuhn
 
@@ -155,6 +156,31 @@ def test_a_game_that_is_watched_says_it_too(shell: Shell) -> None:
     assert said.err.startswith(
         "dubito: the code of the game kuhn failed in game 0, deal 0, turn 1: apply raised TypeError"
     )
+
+
+def test_a_game_without_an_end_stops_the_run(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(table, "MOST_MOVES", 1000)
+    mistaken("return tuple(self.acts) in ENDS", "return False")
+    said = shell("run", "--game", "kuhn", "--games", "4", "--output", "r")
+    assert said.code == 3
+    assert "failed in game 0, deal 0, turn 1001: it has not ended after 1,000 moves: give it a cap, and " in said.err
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("run", "--game", "kuhn", "--games", "4", "--contenders", "house:house-random@plain"),
+        ("prompts", "show", "plain", "--game", "kuhn"),
+    ],
+)
+def test_a_position_that_does_not_say_its_node_is_one_sentence(shell: Shell, words: tuple[str, ...]) -> None:
+    write_kuhn(Path.cwd())
+    facts = Path("games/kuhn/facts.py")
+    text = facts.read_text().replace("    node: str\n", "    asked: str\n").replace("position.node", "position.asked")
+    facts.write_text(text)
+    said = shell(*words)
+    assert (said.code, said.err.count("\n")) == (2, 1)
+    assert "facts.py of kuhn: a Position has no `node`: let it say so, the name of the node that is asked" in said.err
 
 
 def test_a_fallback_that_fails_is_named(shell: Shell) -> None:

@@ -145,7 +145,5 @@ GAME = Game(
     ),
     deal=lambda rules, seats, chance: State(seats, chance),
     deal_to_json=lambda state: {"topic": state.topic, "word": state.word, "outsider": state.outsider},
-    output_to_json=lambda output: output,
-    output_from_json=lambda output: output,
     package=__package__,
 )

@@ -4,7 +4,9 @@ from typing import Any
 
 from games.stacks.game import DrawnEvent, LaidEvent, State
 
-from dubito.game.words import Label, Line, Panel
+from dubito.game.words import ME, Label, Line, Panel
+
+TO_ME = {f"{ME} lays": "You lay", f"{ME} draws": "You draw", ME: "you"}
 
 
 def sentence(event: Any, label: Label) -> str:
