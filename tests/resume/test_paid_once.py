@@ -14,6 +14,7 @@ from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
+from random import Random
 
 from dubito.experiment.experiment import Experiment
 from dubito.experiment.progress import ModelProgress
@@ -125,8 +126,9 @@ def no_file_longer_than(size: int) -> Iterator[None]:
 
 
 def test_what_found_no_room_in_the_cache_is_not_bought_again(tmp_path: Path) -> None:
-    """Replies so long that the cache keeps each in a file; in the run, compressed, they have room."""
-    with Server(lambda heard: says(heard.protocol, padding="x" * 10**6)) as server:
+    """Replies so long that the cache keeps each in a file, as it is; in the run, compressed, they have room."""
+    padding = "".join(Random(0).choices("0123456789abcdef", k=20_000)) * 100
+    with Server(lambda heard: says(heard.protocol, padding=padding)) as server:
         of = small(asker(server), games=3, turns=6)
         with no_file_longer_than(10**6):
             full = ran(of, tmp_path / "run", in_flight=3)
