@@ -32,8 +32,9 @@ def checks(folder: Path, game: Game | None = None) -> Iterator[Check]:
     yield "loads", partial(_loads, folder, game)
     game = prompt.game
     nodes = [node.name for node in game.nodes]
+    examples = cache(lambda: [*_examples(game, prompt.folder.parent)])
     for node in nodes:
-        yield f"renders[{node}]", partial(_renders, prompt, node)
+        yield f"renders[{node}]", partial(_renders, prompt, node, examples)
     if (folder / "golden").is_dir():
         for node, (file, text) in zip(nodes, golden_files(prompt).items(), strict=True):
             yield f"golden[{node}]", partial(_is_golden, file, text)
@@ -48,8 +49,8 @@ def _loads(folder: Path, game: Game | None) -> None:
     Prompt(folder, game=game)
 
 
-def _renders(prompt: Prompt, node: str) -> None:
-    for position, where in _examples(prompt.game, prompt.folder.parent):
+def _renders(prompt: Prompt, node: str, examples: Callable[[], list[tuple[Position, str]]]) -> None:
+    for position, where in examples():
         if position.node == node:
             try:
                 rendered = prompt.render(position)

@@ -129,10 +129,13 @@ class _Nothing(Strict):
     """The truth of a game that keeps none."""
 
 
+_adapter: Final = cache(TypeAdapter)  # made once for a kind, since that takes longer than to read with it
+
+
 def _read_as(kind: Any, told: object, where: str) -> Any:
     """What is told, as this dataclass; raises UsageError with the first thing that is wrong."""
     try:
-        return TypeAdapter(kind).validate_json(json.dumps(told))
+        return _adapter(kind).validate_json(json.dumps(told))
     except ValidationError as error:
         raise UsageError(f"this is no position: {fault(error, within=where)}") from None
 
