@@ -18,6 +18,7 @@ from dubito.moved import MOVED
 
 REPO = Path(__file__).resolve().parent.parent
 RULINGS = re.findall(r"^- \*\*R(\d+) ", (REPO / "docs" / "rules.md").read_text(), re.MULTILINE)
+RULING = re.compile(r"\bR\d+\b")
 
 
 @functools.cache
@@ -64,13 +65,15 @@ def test_every_ruling_that_the_code_names_is_in_the_rulebook_once() -> None:
 def test_no_text_that_users_read_names_a_ruling() -> None:
     """Rulings stand in comments and docstrings; whoever meets one there can look into the rulebook."""
     for path in [path for room in ("dubito", "bots") for path in (REPO / room).rglob("*.*") if path.suffix != ".pyc"]:
+        if path.suffix in (".py", ".html", ".js", ".css", ".jinja", ".md") and not RULING.search(path.read_text()):
+            continue
         if path.suffix == ".py":
             texts = shown(path)
         elif path.suffix in (".html", ".js", ".css", ".jinja", ".md") and "echarts" not in path.name:
             texts = iter([path.read_text()])
         else:
             continue
-        assert not [text for text in texts if re.search(r"\bR\d+\b", text)], path
+        assert not [text for text in texts if RULING.search(text)], path
 
 
 def shown(path: Path) -> Iterator[str]:

@@ -22,14 +22,15 @@ from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field, replace
 from itertools import count
 from math import prod
-from typing import Final, NamedTuple
-
-from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_random
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from dubito.errors import one_line
 from dubito.llm.pace import OpenCall, Pace, limits_of
 from dubito.llm.request import AccountFault, Ask, AttemptFailed, Interrupted, NotSent, Reply, Suspended, TryFailed
 from dubito.llm.settings import Account, ModelSettings
+
+if TYPE_CHECKING:
+    from tenacity import Retrying
 
 _FIRST: Final = 0.5  # seconds: the ceiling doubles from here ...
 _MOST: Final = 30.0  # ... to here
@@ -460,8 +461,10 @@ def retried(
     return attempt
 
 
-def _resending(gate: Gate, sleep: Sleep) -> Retrying:
+def _resending(gate: Gate, sleep: Sleep) -> "Retrying":
     """Sends a request again that is rejected for nothing that is named: servers do that by mistake."""
+    from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_random  # late: it loads asyncio
+
     return Retrying(
         stop=stop_after_attempt(1 + _STRAYS),
         wait=wait_random(0, _STRAY_WAIT),

@@ -154,11 +154,11 @@ def test_nothing_is_told_where_nobody_asks(registry: Registry, game: Game) -> No
 
 
 def test_a_run_does_not_depend_on_its_workers(registry: Registry, game: Game, tmp_path: Path, at_length: bool) -> None:
-    """More than a chunk, so that two processes share the work; in the gate of a quick game alone, beside Dubito's.
+    """More than a chunk, so that two processes share the work; in the gate it is a run of Dubito's that shows it.
 
     Of a family it is one of its quickest games.
     """
-    if (game.family and "poker" not in game.name) or not (at_length or game.name == "defuse"):
+    if (game.family and "poker" not in game.name) or not at_length:
         return
     experiment = resolve(check({"game": game.name, "games": 1100, "table_sizes": [game.seats[0]]}, "test"), registry)
     digests = set()

@@ -172,7 +172,9 @@ def test_a_strangers_run_dictates_no_command(shell: Shell, said: object) -> None
     assert "put its folder under games/" in told.err
 
 
-def test_a_games_path_is_used_as_if_it_lay_here(shell: Shell) -> None:
+def test_a_games_path_is_used_as_if_it_lay_here(shell: Shell, at_length: bool) -> None:
+    """In the gate without processes for chunks, to which the next test gives it."""
+    workers = ("--workers", "2" if at_length else "1")
     write_kuhn(Path("there"))
     path = ("--games-path", "there")
     assert re.search(r"^kuhn .* there/games/kuhn$", shell("games", *path).out, re.MULTILINE)
@@ -181,8 +183,8 @@ def test_a_games_path_is_used_as_if_it_lay_here(shell: Shell) -> None:
     assert "Careful" in shell("bots", "--game", "kuhn", *path).out
     assert shell(*MODELS, "r", *path).code == 0
     Path("k.yaml").write_text("game: kuhn\ngames: 8\n")
-    assert shell("run", "k.yaml", "--output", "k", *path, "--report", "--workers", "2").code == 0
-    for words in (("replay", "r", "--workers", "2"), ("report", "r"), ("compare", "r"), ("prompts", "record", "r")):
+    assert shell("run", "k.yaml", "--output", "k", *path, "--report", *workers).code == 0
+    for words in (("replay", "r", *workers), ("report", "r"), ("compare", "r"), ("prompts", "record", "r")):
         told = shell(*words, *path)
         assert told.code == 0, told.err
     assert shell("prompts", "lint", "plain", "--game", "kuhn", *path).code == 0

@@ -18,7 +18,7 @@ from dubito.workshop.checks import checks, golden_files
 from dubito.workshop.recordings import read_folder, shipped, write_files
 from tests.cli.kit import REPO
 from tests.conftest import few
-from tests.workshop.kit import PLAIN, prompt
+from tests.workshop.kit import prompt
 
 PLUGIN = "dubito.workshop.pytest_plugin"
 OWN_TEST = """
@@ -45,7 +45,7 @@ def project(tmp_path: Path) -> Path:
     (tmp_path / "pyproject.toml").write_text(
         '[tool.pytest.ini_options]\ntestpaths = ["tests"]\ndubito_prompts = ["prompts/mine"]\n'
     )
-    prompt(tmp_path / "prompts", system=PLAIN.sources["system.jinja"], user=PLAIN.sources["user.jinja"])
+    prompt(tmp_path / "prompts", system="{{ 'The rules. ' * 900 }}", user="{{ question }}\n")
     return tmp_path
 
 
