@@ -106,7 +106,7 @@ def test_a_stopped_trial_says_how_to_go_on(shell: Shell) -> None:
             ("plain", "--model", "openai:gpt"),
             "openai:gpt needs a key for https://api.openai.com/v1: set the environment",
         ),
-        (("plain", *HOUSE, "--api", "fax"), "--model: api: must be 'responses', 'chat' or 'messages'"),
+        (("plain", *HOUSE, "--api", "fax"), "--model: api: must be 'responses', 'chat', 'messages' or 'decisions'"),
         (("plain", *HOUSE, "--base-url", "http://a:b@127.0.0.1/"), "--model: base_url must hold no credentials"),
         (("plain", *HOUSE, "--parameters", "{x"), "--model: parameters: must be a valid dictionary"),
         (("plain", *HOUSE, "--reasks", "-1"), "--model: reasks: must be greater than or equal to 0"),
