@@ -62,6 +62,7 @@ _PROBE_KEY: Final = (_PROBE, 0, 0, 0)  # all of them are tries of one attempt
 _SYSTEM: Final = "This is a check of the connection, before a card game begins."
 _USER: Final = "Reply with the JSON object that you are asked for, with `answer` true."
 _PROBE_FORM: Final = form_of(("answer",), Node("probe", "", Bool()))
+_PROBE_QUESTIONS: Final = {"questions": [{"type": "predicate", "name": "probe", "instructions": "This can be read."}]}
 _QUOTED: Final = 120  # characters of what was said instead of an answer
 
 
@@ -71,7 +72,8 @@ def probe_of(name: str, settings: ModelSettings) -> Ask:
 
 
 def _probe_request(settings: ModelSettings) -> Request:
-    exchange = Exchange(_SYSTEM, _USER, _PROBE_FORM.schema)
+    schema = _PROBE_QUESTIONS if settings.api == "decisions" else _PROBE_FORM.schema
+    exchange = Exchange(_SYSTEM, _USER, schema)
     return build_request(settings, exchange, "dubito-preflight")
 
 

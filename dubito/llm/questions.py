@@ -42,6 +42,8 @@ class DecisionQuestion:
 
     def answer_of(self, value: Any) -> Any:
         """The node's answer that a value stands for."""
+        first, second, *_ = self.asked["choices"]
+        value = first["value"] if second == _same_as(first["value"]) else value
         whole = isinstance(self.node.answer, Whole) and str(value).lstrip("-").isdecimal()
         return int(value) if whole else value
 
@@ -95,22 +97,22 @@ class QuestionForm:
         if not isinstance(answers, list) or len(answers) != len(self.questions):
             raise AttemptFailed("malformed", f"it has not {len(self.questions)} answers", reply.text)
         given, unread = dict[str, ModelAnswer](), dict[str, AttemptFailed]()
-        stated: dict[str, float | None] = {}
+        stated: dict[str, tuple[float | None, bool]] = {}  # at its node: the probability, and whether it is none
         for question, answer in zip(self.questions, answers, strict=True):
             _check_order(question, answer, reply)
+            if question.position is None:
+                stated[question.node.name] = _stated(answer)
+                continue
             try:
-                if question.position is None:
-                    stated[question.node.name] = _probability(answer, reply)
-                else:
-                    given[question.name] = _chosen(question, answer, reply)
+                given[question.name] = _chosen(question, answer, reply)
             except AttemptFailed as error:
-                unread[question.name if question.position is not None else STATED] = error
+                unread[question.name] = error
         nodes = {question.name: question.node.name for question in self.questions}
-        told = {key: replace(answer, stated=stated.get(nodes[key])) for key, answer in given.items()}
-        failed = {key: error for key, error in unread.items() if key != STATED}
-        if not told and failed:
-            raise next(iter(failed.values()))
-        return ReadAnswers(told, failed)
+        beside = {key: stated.get(nodes[key], (None, False)) for key in given}
+        told = {key: replace(answer, stated=beside[key][0], impossible=beside[key][1]) for key, answer in given.items()}
+        if not told and unread:
+            raise next(iter(unread.values()))
+        return ReadAnswers(told, unread)
 
     def re_ask(self, failure: AttemptFailed) -> str | None:
         """The words with which a question is put again that was declined; None after any other failure."""
@@ -132,14 +134,12 @@ def _is_probability(value: Any) -> bool:
     return not isinstance(value, bool) and isinstance(value, int | float) and 0 <= value <= 1
 
 
-def _probability(answer: Mapping[str, Any], reply: Reply) -> float | None:
-    """What is stated; None where the model declined."""
-    if answer["type"] == "refusal":
-        return None
+def _stated(answer: Mapping[str, Any]) -> tuple[float | None, bool]:
+    """What is stated, None where the model declined; and whether something was that is no probability."""
     value: Any = answer.get("probability")
-    if not _is_probability(value):
-        raise AttemptFailed("malformed", "a probability is not between 0 and 1", reply.text)
-    return float(value)
+    if answer["type"] == "refusal":
+        return None, False
+    return (float(value), False) if _is_probability(value) else (None, True)
 
 
 def _chosen(question: DecisionQuestion, answer: Mapping[str, Any], reply: Reply) -> ModelAnswer:
@@ -148,7 +148,7 @@ def _chosen(question: DecisionQuestion, answer: Mapping[str, Any], reply: Reply)
         raise AttemptFailed("refused", f"the model declined {question.name!r}", reply.text)
     offered = [(type(value), value) for value in question.values]  # a text and a boolean are never alike
     rows = answer.get("probabilities")
-    rows = [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
+    rows = rows if isinstance(rows, list) and all(isinstance(row, dict) for row in rows) else []
     shares = {(type(row.get("value")), str(row.get("value"))): row.get("probability") for row in rows}
     wanted = [(kind, str(value)) for kind, value in offered]
     choice = answer.get("choice")
@@ -210,8 +210,13 @@ def _choices(node: Node, facts: Mapping[str, Any]) -> list[dict[str, Any]] | Non
             return None
     values = list(dict.fromkeys(map(str, legal))) if isinstance(legal, list | tuple) else []
     if len(values) == 1:
-        return [{"value": values[0]}, {"value": "nothing", "description": "There is nothing else to do."}]
+        return [{"value": values[0]}, _same_as(values[0])]
     return [{"value": value} for value in values] if _LEAST <= len(values) <= _MOST else None
+
+
+def _same_as(value: object) -> dict[str, Any]:
+    """What stands beside a value that alone is legal: a choice needs two, and whichever is chosen, this one is meant."""
+    return {"value": f"nothing but {value}", "description": "The same: nothing else is legal."}
 
 
 def check_askable(name: str, game: Game) -> None:

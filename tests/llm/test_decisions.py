@@ -18,13 +18,14 @@ from dubito.game import STATED
 from dubito.game.find import find_game
 from dubito.llm.answers import ModelAnswer, form_of, read_answer, with_odds
 from dubito.llm.decide import Conversation, drawn_from
+from dubito.llm.pipeline import probe_of
 from dubito.llm.prompts import load_prompt
 from dubito.llm.protocols import Exchange, build_request, read_reply
-from dubito.llm.questions import QuestionForm, check_askable
+from dubito.llm.questions import QuestionForm, check_askable, form_of_questions
 from dubito.llm.request import AttemptFailed, RawReply, Reply
 from tests.cli.kit import REPO, Shell
 from tests.conftest import cases
-from tests.llm.kit import PLACE, Heard, Said, Server, config_file, contender, outcomes_of, rows, settings
+from tests.llm.kit import PLACE, Heard, Said, Server, config_file, contender, outcomes_of, ran, rows, settings, small
 from tests.llm.kit import reply as a_reply
 
 GAMES: Final = ("dubito", "defuse", "openspiel:kuhn_poker", "openspiel:liars_dice")
@@ -141,6 +142,7 @@ ONE: Final[dict[str, Callable[[list[Any]], list[Any]]]] = {  # the first answer
     "one twice": changed(0, probabilities=odds((True, 0.5), (True, 0.5))),
     "one that was not offered": changed(0, probabilities=odds((True, 0.5), ("false", 0.5))),
     "one too many": changed(0, probabilities=odds((True, 0.5), (False, 0.5), ("x", 0.0))),
+    "a word among them": changed(0, probabilities=[*odds((True, 0.5), (False, 0.5)), "x"]),
     "no list": changed(0, probabilities={"true": 0.5, "false": 0.5}),
 }
 
@@ -163,8 +165,52 @@ def test_the_sum_may_be_rounded_and_a_declined_statement_is_none() -> None:
     found = read(changed(0, probabilities=odds((True, 0.333), (False, 0.66)))(good()))
     assert sum(share for _, share in found.given["D"].shares) == pytest.approx(1)
     told = read([{"type": "refusal", "name": STATED}, *good("C")[1:]], "C")
-    assert told.given["C"].stated is None
+    assert (told.given["C"].stated, told.given["C"].impossible) == (None, False)
     assert not told.unread
+
+
+@cases("stated", [1.5, -0.1, True, "0.5", None])
+def test_a_statement_that_is_no_probability_is_counted_as_one_and_spoils_no_answer(stated: Any) -> None:
+    told = read(changed(0, probability=stated)(good("C")), "C")
+    assert (told.given["C"].stated, told.given["C"].impossible) == (None, True)
+    assert told.given.keys() == {"C", "E"}
+
+
+def read_of(legal: list[str], node: str, value: str) -> ModelAnswer:
+    """The answer that is read where these are legal at a node of defuse, and this value is chosen."""
+    game = find_game("defuse", REPO)
+    form = form_of_questions(game, [(game.facts.example_position(node), {"legal": legal})], ())
+    asked = form.questions[0].asked
+    text = body_of([answer_to(asked, next(one["value"] for one in asked["choices"] if value in one["value"]))])
+    return form.read(read_reply("decisions", RawReply(200, text))).given[node]
+
+
+@cases(
+    "legal, node, value, answers",
+    [
+        (["skip"], "turn", "but skip", ["skip", "skip"]),
+        (["3"], "place", "but 3", [3, 3]),
+        (["nothing"], "turn", "but nothing", ["nothing", "nothing"]),
+        (["skip", "nothing but skip"], "turn", "but skip", ["skip", "nothing but skip"]),
+    ],
+)
+def test_what_alone_is_legal_is_meant_whatever_is_chosen(
+    legal: list[str], node: str, value: str, answers: list[Any]
+) -> None:
+    """A choice needs two values, and a draw may fall on the other one."""
+    found = read_of(legal, node, value)
+    assert (found.answer, [answer for answer, _ in found.shares]) == (answers[1], answers)
+
+
+def test_whether_an_account_answers_is_asked_as_its_api_asks(tmp_path: Path) -> None:
+    """While it fails, and one game alone waits, it is probed."""
+    sent = PARAMS.validate_python(dict(probe_of("x", settings("decisions")).request.body), strict=True, extra="forbid")
+    assert sent["questions"]
+    player = contender("one", "house-sharp", prompt="plan", api="decisions", base_url="house?faults=server_error:0.7")
+    run = ran(small(player, games=1, turns=12, seed=5), tmp_path / "r", in_flight=1)
+    assert run.failure is None
+    ((probes,),) = rows(tmp_path / "r", "SELECT count(*) FROM tries WHERE game = -2")
+    assert probes > 0
 
 
 def serving(change: Callable[[Heard, list[Any]], list[Any]]) -> Callable[[Heard], Said]:
