@@ -21,7 +21,7 @@ from dubito.llm.settings import ModelSettings, check_settings
 
 # Which server and account, what is sent, what may be used up, and what is kept.
 asking_options = flags(
-    click.option("--api", metavar="API", help="responses, chat or messages. [default: the provider's]"),
+    click.option("--api", metavar="API", help="responses, chat, messages or decisions. [default: the provider's]"),
     click.option(
         "--base-url",
         metavar="URL",

@@ -237,7 +237,7 @@ def answer_format(fields: Sequence[Field], nodes: Sequence[Node], *, turn: bool 
     if len(kinds) == 1:
         words = kind_in_words(nodes[0].answer)
     if turn and tuple(fields) == (ANSWER,):
-        return f"Reply with a JSON object and nothing else. It has a field for each question, named as it is, {words}."
+        return f"Reply with a JSON object and nothing else. It has a field for each question, named after it, {words}."
     if tuple(fields) != (ANSWER,):
         stated = [node for node in nodes if node.states == STATED]
         names, one = ", ".join(node.name for node in stated), stated[0].stating if stated else ""
@@ -245,7 +245,7 @@ def answer_format(fields: Sequence[Field], nodes: Sequence[Node], *, turn: bool 
         meanings = {
             "reasoning": '"reasoning", what decides it, in one to three sentences',
             STATED: f'"{STATED}", {where}: how probable it is that {one}, from 0 to 1, or null',
-            ANSWER: f"then one for each question, named as it is, {words}" if turn else f'"{ANSWER}", {words}',
+            ANSWER: f"then one for each question, named after it, {words}" if turn else f'"{ANSWER}", {words}',
         }
         listed = "; ".join(meanings[field] for field in fields)
         return f"Reply with a JSON object and nothing else. Its fields, in this order: {listed}."

@@ -215,7 +215,7 @@ def _choices(node: Node, facts: Mapping[str, Any]) -> list[dict[str, Any]] | Non
 
 
 def _same_as(value: object) -> dict[str, Any]:
-    """What stands beside a value that alone is legal: a choice needs two, and whichever is chosen, this one is meant."""
+    """What stands beside a value that alone is legal, since a choice needs two; it means the same."""
     return {"value": f"nothing but {value}", "description": "The same: nothing else is legal."}
 
 

@@ -3,6 +3,7 @@
 import json
 from collections import Counter
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -13,17 +14,18 @@ from dubito.experiment.run import Played
 from dubito.games.dubito.facts import example_position
 from dubito.games.dubito.game import GAME
 from dubito.llm.answers import ModelAnswer, form_of_turn, read_answer, read_answers
-from dubito.llm.prompts import Prompt
+from dubito.llm.prompts import Prompt, load_prompt
 from dubito.llm.request import AttemptFailed, RawReply, Reply
 from dubito.store.model_log import ModelLog
 from dubito.store.run_db import RunDb
-from tests.cli.kit import Shell
+from tests.cli.kit import REPO, Shell
 from tests.conftest import cases
 from tests.llm.kit import Heard, Said, Server, asker, config_file, contender, outcomes_of, ran, rows, says, small
 from tests.llm.kit import reply as a_reply
 
 NODES: Final = {node.name: node for node in GAME.nodes}
 TURN: Final = form_of_turn(("p_bluff", "answer"), tuple(NODES[name] for name in "CDE"))
+PLAN: Final = load_prompt("plan", REPO)
 LAST: Final = {"A": False, "B": True, "C": False, "D": False, "E": True}  # never doubts, is honest, plays many
 
 
@@ -239,4 +241,25 @@ def test_a_prompt_that_asks_a_turn_is_told_the_facts_of_each_question(tmp_path: 
     ]
     assert told.system.startswith("Reply with a JSON object and nothing else. It has a field for each question")
     alone = Prompt(tmp_path / "mine", sources | {"prompt.yaml": "title: t\nask: turn\nanswer: [reasoning, answer]\n"})
-    assert "then one for each question, named as it is, true or false" in alone.render(example_position("C")).system
+    assert "then one for each question, named after it, true or false" in alone.render(example_position("C")).system
+
+
+@cases(
+    "node, held, question",
+    [
+        ("C", True, "D: If you play: you hold 1 of them. Do you bluff all the same?"),
+        ("D", True, "D: You play as 4s, and hold 1 of them. Do you bluff all the same?"),
+        ("C", False, "E: As many as possible?"),
+        ("E", False, "E: You hold no 4s and must bluff. As many as possible?"),
+    ],
+)
+def test_a_turn_without_doubt_says_of_itself_what_is_played(node: str, held: bool, question: str) -> None:
+    """C says it otherwise, and is not asked of who may not doubt."""
+    position = replace(example_position("D" if held else "E"), node=node, answers={})
+    assert question in PLAN.render(position).user.splitlines()
+
+
+def test_a_deck_without_jokers_is_said_to_have_none() -> None:
+    position = example_position("C")
+    for jokers, said in enumerate(("king), and no joker.", "king), and one joker.", "king), and two jokers.")):
+        assert said in PLAN.render(replace(position, rules=replace(position.rules, jokers=jokers))).system
