@@ -74,7 +74,7 @@ def flaws_in(subject: Subject, quick: bool = False) -> Iterator[Flaw]:
     told = set[Flaw]()
     try:
         with watched(subject):
-            for probes in ((shapes,), _FIRST, _THEN, (leaks,), () if quick else (_runs,)):
+            for probes in ((shapes,), _FIRST, _SOUND, _THEN, (leaks,), () if quick else (_runs,)):
                 for flaw in chain.from_iterable(_tried(subject, probe) for probe in probes):
                     if flaw not in told:
                         told.add(flaw)
@@ -601,7 +601,8 @@ def _dubito(subject: Subject, seed: str, *words: str) -> "subprocess.CompletedPr
         return subprocess.CompletedProcess(command, 1, "", f"nothing: it has not ended after {_RUN // 60} minutes")
 
 
-_FIRST: Final[tuple[Probe, ...]] = (_bots, _endings, _again, _whole_games, _askable)
+_FIRST: Final[tuple[Probe, ...]] = (_bots, _endings, _again)
+_SOUND: Final[tuple[Probe, ...]] = (_whole_games, _askable)
 _THEN: Final[tuple[Probe, ...]] = (
     *(lists, _refusals, _silence, _repeats, _records, _results),
     *(_examples, _positions, _prompts, tellings, _speech, _words, _stand_ins, _training),

@@ -434,6 +434,14 @@ def test_a_hidden_move_of_a_seat_that_moves_again_is_tried_too(shell: Shell, see
     assert ("look: games/kuhn/game.py: an event tells seat 1 of what differs" in said.out) == found, said
 
 
+@pytest.mark.usefixtures("stacks")
+def test_of_a_game_that_goes_another_way_nothing_more_is_tried(shell: Shell) -> None:
+    _, old, new, sentence = MOVES["chance from elsewhere"]
+    Path(GAME).write_text(Path(GAME).read_text().replace(old, new))
+    (line,) = shell("games", "check", "stacks", "--quick").out.splitlines()
+    assert line.endswith(sentence)
+
+
 def said_of(probes: Sequence[Probe], game: Game, legal: Callable[[Any], Any]) -> list[str]:
     """What is said of a game whose views list this."""
     subject = Subject(replace(game, legal=legal), Path.cwd())
