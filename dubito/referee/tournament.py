@@ -1,16 +1,17 @@
 """A tournament from its config to its log: who plays when, in as many processes as pairs play at once.
 
-Each process referees one pairing at a time and writes its file. The same command resumes where a stopped or killed
-one left off: matches that stand in the log are not played again.
+Each process referees one pairing at a time, match by match; this one writes them, so that none counts after its end.
+The same command resumes where a stopped or killed one left off: matches that stand in the log are not played again.
 """
 
 import multiprocessing
 import os
 import signal
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import replace
-from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from secrets import token_hex
 from typing import Any, Final
@@ -23,6 +24,7 @@ from dubito.referee.log import (
     MANIFEST,
     SECRET,
     Log,
+    MatchLine,
     Writer,
     read_log_manifest,
     read_secret,
@@ -35,7 +37,6 @@ from dubito.referee.programs import Confinement, check_copies, cores_of, end_wit
 from dubito.store.lock import LOCK, RunLog, claimed
 
 _GB: Final = 1 << 30
-_POLL_SECONDS: Final = 0.5  # seconds after which a process that waits for the main one looks whether to stop
 _SECRET: Final = 16  # bytes
 _CONTEXT: Final = multiprocessing.get_context("spawn")
 _RULES: Final = (
@@ -53,6 +54,7 @@ _RULES: Final = (
 _PAIRS: Final[Mapping[str, type[Pair]]] = {"v1": Pair, "v2": V2Pair}
 
 Work = tuple[Pairing, list[int]]  # and its matches that are still to be played
+Refereed = tuple[dict[str, bool], MatchLine | None]  # what could be enforced, and a match
 
 
 def notes(config: TournamentConfig) -> list[str]:
@@ -181,7 +183,7 @@ def _play_missing(
 
 
 class _Crew:
-    """The processes that referee, and what each is at."""
+    """The processes that referee, each an executor of its own, and what each is at."""
 
     def __init__(
         self,
@@ -193,8 +195,7 @@ class _Crew:
     ) -> None:
         self._tournament, self._log, self._say, self._progress, self._there = tournament, log, say, progress, there
         self._note = RunLog(log.folder)
-        self._stops, self._stop = _CONTEXT.Pipe(duplex=False)  # once there is something to read, matches end the work
-        self._busy: dict[Connection, set[int]] = {}
+        self._busy: dict[Future[Refereed], tuple[ProcessPoolExecutor, Pairing, Writer]] = {}
         self._facts: dict[str, bool] | None = None  # what the last process that differed could enforce
 
     def play(self, work: list[Work]) -> None:
@@ -208,141 +209,112 @@ class _Crew:
             try:
                 self._assign(work, idle)
             except KeyboardInterrupt:
-                self._stop.send(None)
                 if playing := len(self._busy):
                     self._say(f"finishing {playing} match{'es' if playing > 1 else ''}; again to stop now")
-                self._assign([], [])
+                self._assign([], [], stopping=True)
                 self._note("stopped", matches=self._there)
                 raise
         self._note("finished", matches=self._there)
 
-    def _assign(self, work: list[Work], idle: list[Connection]) -> None:
+    def _assign(self, work: list[Work], idle: list[ProcessPoolExecutor], stopping: bool = False) -> None:
         """Give out work until there is none and nobody is at any."""
         while work or self._busy:
             pairings = [pairing for pairing, _ in work]
-            playing = set().union(*self._busy.values())
+            playing = {bot for _, pairing, _ in self._busy.values() for bot in pairing.bots}
             while idle and (chosen := startable(pairings, playing)) is not None:
                 process, item = idle.pop(), work.pop(pairings.index(chosen))
                 pairings.remove(chosen)
                 playing |= set(chosen.bots)
-                self._busy[process] = set(chosen.bots)
-                process.send(item)
-            for ready in wait(list(self._busy)):
-                assert isinstance(ready, Connection)
-                if self._heard(ready):
-                    del self._busy[ready]
-                    idle.append(ready)
+                self._busy[process.submit(_next_line, item)] = process, chosen, Writer(self._log.path(chosen))
+            for done in wait(self._busy, return_when=FIRST_COMPLETED).done:
+                process, pairing, write = self._busy.pop(done)  # first: a match that Ctrl-C hits is not kept twice
+                if self._kept(done, write) and not stopping:
+                    self._busy[process.submit(_next_line, None)] = process, pairing, write
+                else:
+                    write.close()
+                    idle.append(process)
 
-    def _heard(self, process: Connection) -> bool:
-        """Take what a process says; whether its work is done."""
+    def _kept(self, done: "Future[Refereed]", write: Writer) -> bool:
+        """Keep what a process has refereed; whether there may be more of its work."""
         try:
-            kind, said = process.recv()
-        except (EOFError, OSError):
+            facts, line = done.result()
+            self._keep_facts(facts)
+            if line is not None:
+                write(line)
+        except BrokenProcessPool:
             raise RunStopped(
                 "a referee's process died; run.log says how far it was: run the same command again to continue"
             ) from None
-        if kind == "ended":
-            process.send(None)
-        elif kind == "match":
-            self._there += 1
-            self._progress(self._there)
-        elif kind == "facts" and said != self._facts:
-            self._facts = said
-            self._note("enforced", **said)
-            manifest = read_log_manifest(self._log.folder)
-            kept = {name: holds and manifest["enforced"].get(name, True) for name, holds in said.items()}
-            write_manifest(self._log.folder, manifest | {"enforced": kept})
-            for sentence in [f"not enforced here: {name}" for name, holds in said.items() if not holds]:
-                self._say(sentence)
-        elif kind == "failed":
-            self._note("failed", why=said)
-            raise RunStopped(str(said))
-        return bool(kind == "done")
+        except (RunStopped, OSError) as error:
+            why = (
+                f"cannot write {self._log.folder}: {error.strerror}; once that is fixed, run the same command again"
+                if isinstance(error, OSError)
+                else str(error)
+            )
+            self._note("failed", why=why)
+            raise RunStopped(why) from None
+        if line is None:
+            return False
+        self._there += 1
+        self._progress(self._there)
+        return True
+
+    def _keep_facts(self, facts: dict[str, bool]) -> None:
+        """Say what a process cannot enforce, if it is something else than the one before could."""
+        if facts == self._facts:
+            return
+        self._facts = facts
+        self._note("enforced", **facts)
+        manifest = read_log_manifest(self._log.folder)
+        kept = {name: holds and manifest["enforced"].get(name, True) for name, holds in facts.items()}
+        write_manifest(self._log.folder, manifest | {"enforced": kept})
+        for sentence in [f"not enforced here: {name}" for name, holds in facts.items() if not holds]:
+            self._say(sentence)
 
     @contextmanager
-    def _processes(self, count: int, cores: list[int]) -> Iterator[list[Connection]]:
-        ours, processes = [], []
+    def _processes(self, count: int, cores: list[int]) -> Iterator[list[ProcessPoolExecutor]]:
+        pools, others = [], multiprocessing.active_children()
         with deaf_to_signals():  # they are for this process alone
             for number in range(count):
-                pair = cores_of(number, count, cores)
-                here, there = _CONTEXT.Pipe()
-                arguments = (there, self._tournament, self._log.folder, pair, os.getpid(), self._stops)
-                process = _CONTEXT.Process(target=_work, args=arguments)
-                process.start()
-                there.close()
-                ours.append(here)
-                processes.append(process)
+                told = (self._tournament, self._log.folder, cores_of(number, count, cores), os.getpid())
+                pools.append(ProcessPoolExecutor(1, _CONTEXT, _begin, told))
+                pools[-1].submit(os.getpid)  # which starts it
         try:
-            yield list(ours)
-            for connection in ours:
-                connection.send(None)
-        except KeyboardInterrupt:  # what was to be finished is, or is not to be
-            for process in processes:
-                process.kill()
+            yield [*pools]
+        except BaseException:  # what was to be finished is, or is not to be
+            for process in multiprocessing.active_children():
+                if process not in others:
+                    process.kill()
             raise
         finally:
-            for connection in ours:
-                connection.close()
-            for process in processes:
-                process.join(5)
-                process.kill()
+            for pool in pools:
+                pool.shutdown(cancel_futures=True)
 
 
-def _work(
-    main: Connection,
-    tournament: Tournament,
-    folder: Path,
-    cores: tuple[int, int] | None,
-    parent: int,
-    stop: Connection,
-) -> None:
-    """The life of a process that referees: a pairing after the other, until it is told that there is none left."""
+class _Referee:
+    """What a process that referees keeps between two matches."""
+
+    tournament: Tournament
+    folder: Path
+    confinement: Confinement
+    facts: dict[str, bool]
+    lines: Iterator[MatchLine]
+
+
+def _begin(tournament: Tournament, folder: Path, cores: tuple[int, int] | None, parent: int) -> None:
+    """Become a process that referees."""
     end_with(parent)
     for number in TOLD:  # of which bots hear again, which are ended by one
         signal.signal(number, lambda *_: None)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, TOLD)
-    confinement = Confinement(int(tournament.config.memory_gb * _GB), cores)
-    log = Log(folder, tournament.config.games, [bot.name for bot in tournament.bots], tournament.config.matches)
-    told = False
-    try:
-        while (item := main.recv()) is not None:
-            pair = _PAIRS[tournament.config.dialect](tournament, item[0], folder, confinement)
-            if not told:
-                main.send(("facts", pair.facts()))
-                told = True
-            _play(item, pair, log, main, stop)
-            main.send(("done", None))
-    except (EOFError, BrokenPipeError):
-        pass
-    except RunStopped as stopped:
-        main.send(("failed", str(stopped)))
-    except OSError as error:
-        main.send(
-            ("failed", f"cannot write {folder}: {error.strerror}; once that is fixed, run the same command again")
-        )
+    _Referee.tournament, _Referee.folder = tournament, folder
+    _Referee.confinement = Confinement(int(tournament.config.memory_gb * _GB), cores)
 
 
-def _agree(main: Connection, stop: Connection) -> None:
-    """Return if the main process lives after a match; else raises EOFError, and the match does not count.
-
-    Once that process is gone its warden kills the bots, so a match may have ended by no fault of theirs.
-    """
-    main.send(("ended", None))
-    while not main.poll(_POLL_SECONDS):
-        if stop.poll():  # the main process told it, which Ctrl-C may have kept from an answer
-            return
-    main.recv()
-
-
-def _play(item: Work, pair: Pair, log: Log, main: Connection, stop: Connection) -> None:
-    pairing, matches = item
-    write = Writer(log.path(pairing))
-    try:
-        for line in pair.play(matches):
-            _agree(main, stop)
-            write(line)
-            main.send(("match", None))
-            if stop.poll():
-                return
-    finally:
-        write.close()
+def _next_line(item: Work | None) -> Refereed:
+    """Referee the next match of this work, or of the one before; what can be enforced, and the match's line if any."""
+    if item is not None:
+        kind = _PAIRS[_Referee.tournament.config.dialect]
+        pair = kind(_Referee.tournament, item[0], _Referee.folder, _Referee.confinement)
+        _Referee.facts, _Referee.lines = pair.facts(), pair.play(item[1])
+    return _Referee.facts, next(_Referee.lines, None)

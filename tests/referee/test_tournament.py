@@ -1,7 +1,6 @@
 """Whole tournaments of small bots: the log, whatever plays at once and however often the referee is killed."""
 
 import json
-import multiprocessing
 import os
 import re
 import select
@@ -9,7 +8,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
 from contextlib import nullcontext
 from dataclasses import replace
@@ -19,14 +17,13 @@ import pytest
 
 from dubito.errors import RunStopped, UsageError
 from dubito.referee import warden
-from dubito.referee.log import MANIFEST, SECRET, Log, MatchLine, Writer, opened_log, read_log_manifest, read_secret
+from dubito.referee.log import MANIFEST, SECRET, MatchLine, Writer, opened_log, read_log_manifest, read_secret
 from dubito.referee.pages import ballot_table, write_result_pages
 from dubito.referee.pair import Pair
 from dubito.referee.plan import BotConfig, Pairing, Source, Tournament, entered_bots
 from dubito.referee.replay import difference_of_match, log_differences
 from dubito.referee.rules import folder_name, load, short_names
 from dubito.referee.standings import standings
-from dubito.referee.tournament import _play as referee_play
 from dubito.referee.tournament import hold
 from tests.referee import kit
 from tests.referee.kit import FIRST, GOOD, acting, tournament
@@ -75,7 +72,6 @@ def test_logs_are_alike_whatever_plays_at_once(tmp_path: Path) -> None:
 KILLED = """
 import sys
 from pathlib import Path
-from dubito.referee.tournament import _play as referee_play
 from dubito.referee.tournament import hold
 from tests.referee import kit
 from tests.referee.kit import tournament
@@ -117,23 +113,6 @@ def test_a_killed_referee_leaves_no_bot_and_goes_on(tmp_path: Path, referee: lis
     hold(tournament(tmp_path, STUBBORN, matches=2, pairs=2, **PATIENT), tmp_path / "run", silent)
     hold(tournament(tmp_path, STUBBORN, matches=2, pairs=1, **PATIENT), tmp_path / "whole", silent)
     assert texts(tmp_path / "run") == texts(tmp_path / "whole")
-
-
-def test_a_match_does_not_count_after_the_referees_end(tmp_path: Path) -> None:
-    """Its bots may have been killed for that very reason."""
-    pair, log = kit.pair(tmp_path, GOOD, GOOD), Log(tmp_path / "run", ["kuhn_poker"], ["one", "other"], 1)
-    ours, main = multiprocessing.Pipe()
-
-    def end() -> None:
-        assert main.recv() == ("ended", None)
-        main.close()
-
-    thread = threading.Thread(target=end)
-    thread.start()
-    with pytest.raises(EOFError):
-        referee_play((Pairing(0, (0, 1)), [0]), pair, log, ours, multiprocessing.Pipe()[0])
-    thread.join()
-    assert [lines for _, lines in log.all_lines()] == [[]]
 
 
 def wait_for_warden(mark: str) -> None:
