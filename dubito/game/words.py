@@ -143,7 +143,7 @@ class Words:
         if not is_of_kind(answer, node):
             raise UsageError(f"this is no answer to `{node.name}`: give {self._wanted(state)}")
         if isinstance(node.answer, Text):
-            answer = _said(answer, node.answer)
+            answer = _sayable(answer, node.answer)
         return self._output(node, answer, state, seat)
 
     def holding(self, state: Any, seat: int) -> list[int]:
@@ -344,7 +344,7 @@ def _typed(line: str, node: Node) -> Any:
     """What was typed, as an answer of the node's kind, None for what is none; raises UsageError for an utterance."""
     word, kind = line.casefold().strip(), node.answer
     if isinstance(kind, Text):
-        return _said(_bare(line.strip()), kind)
+        return _sayable(_bare(line.strip()), kind)
     if isinstance(kind, Bool) and word in _YES:
         return _YES[word]
     if isinstance(kind, Choice):
@@ -365,7 +365,7 @@ def _bare(line: str) -> str:
     return line[1:-1] if len(line) > 2 and line[0] == line[-1] == '"' else line
 
 
-def _said(answer: str, kind: Text) -> str:
+def _sayable(answer: str, kind: Text) -> str:
     """The utterance; raises UsageError where it cannot be said."""
     if why := kind.why_not(answer):
         raise UsageError(why)
