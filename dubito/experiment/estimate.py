@@ -158,7 +158,7 @@ def _estimate(spec: PlayerSpec, measured: _Measured, experiment: Experiment, pri
         return _range([value(total) for total in measured.totals], experiment.deals)
 
     calls = of(lambda total: total.attempts)
-    low, high = measured.thoughts
+    low, high = (0, 0) if spec.settings.get("api") == "decisions" else measured.thoughts  # it writes nothing
     out = (
         of(lambda total: total.output + low * total.attempts)[0],
         of(lambda total: total.output + high * total.attempts)[1],

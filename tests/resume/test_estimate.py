@@ -34,20 +34,22 @@ def test_a_free_estimate_holds_what_the_run_then_takes(shell: Shell, monkeypatch
     """The key is not even set: nothing is asked of the model's own server."""
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     one = {"bot": "OpenAIBot", "name": "one", "model": "m", "prompt": "reasoned"}
-    file = config_file(one, contender("two"), games=6, prices=PRICES)
+    file = config_file(one, one | {"name": "decides", "api": "decisions"}, contender("two"), games=6, prices=PRICES)
     said = shell("estimate", file)
     assert said.code == 0, said.err
+    assert figures(line_of(said.out, "decides"))[2] == (0, 0), "a decision model writes nothing, and thinks nothing"
     calls, tokens_in, tokens_out, cost = figures(line_of(said.out, "one"))
     assert "no price" not in said.out
     assert "Stand-ins are no language models: the embedded house answers for two.\n" in said.err
-    kinds = {"one": "model", "two": "stand-in"}
+    kinds = {"one": "model", "decides": "model", "two": "stand-in"}
     assert {name: line_of(said.out, name).split()[1] for name in kinds} == kinds
     players = json.loads(shell("estimate", file, "--json").out)["players"]
     assert {player["name"]: player["kind"] for player in players} == kinds
     assert cost[0] >= (tokens_in[0] * 0.1 + tokens_out[0] * 5) / 1e6
     assert list(shell.folder.iterdir()) == [shell.folder / file], "it leaves nothing behind"
     free = contender("one", "house-sharp", prompt="reasoned")
-    shell("run", config_file(free, contender("two"), games=6, name="d.yaml"), "--output", "r", "--quiet")
+    decides = contender("decides", "house-sharp", prompt="reasoned", api="decisions")
+    shell("run", config_file(free, decides, contender("two"), games=6, name="d.yaml"), "--output", "r", "--quiet")
     ((made, sent, got),) = rows(
         Path("r"), "SELECT count(*), sum(input), sum(output) FROM attempts WHERE player = 'one' AND game >= 0"
     )
