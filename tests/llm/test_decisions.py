@@ -140,6 +140,7 @@ ONE: Final[dict[str, Callable[[list[Any]], list[Any]]]] = {  # the first answer
     "a sum of 0.98": changed(0, probabilities=odds((True, 0.49), (False, 0.49))),
     "half of them": changed(0, probabilities=odds((True, 1.0))),
     "one twice": changed(0, probabilities=odds((True, 0.5), (True, 0.5))),
+    "one of them twice": changed(0, probabilities=odds((True, 0.5), (True, 0.5), (False, 0.5))),
     "one that was not offered": changed(0, probabilities=odds((True, 0.5), ("false", 0.5))),
     "one too many": changed(0, probabilities=odds((True, 0.5), (False, 0.5), ("x", 0.0))),
     "a word among them": changed(0, probabilities=[*odds((True, 0.5), (False, 0.5)), "x"]),
@@ -229,8 +230,9 @@ def test_a_question_that_is_declined_is_asked_again_alone_and_no_other_failure_i
         again = "bluffing is part of its rules and harms nobody" in str(heard.body["input"])
         return answers if again else [{"type": "refusal", "name": answers[0]["name"]}, *answers[1:]]
 
-    with Server(serving(declines)) as server:
-        config = config_file(decider(server), games=2)
+    dear = {"gpt-6-luna": {"input": 1, "cached_input": 1, "cache_write": 1, "output": 1000}}
+    with Server(serving(declines)) as server:  # nothing is reserved for output
+        config = config_file(decider(server), games=2, prices=dear, budget={"usd": 1})
         assert (
             shell("run", config, "--output", "r", "--quiet", "--no-preflight", "--no-report", "--in-flight", "1").code
             == 0

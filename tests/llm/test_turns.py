@@ -175,7 +175,9 @@ def test_a_decision_is_led_to_the_request_that_asked_it(shell: Shell) -> None:
     with RunDb.open(Path("r/run.db")) as db:
         under = ModelLog(db).asked_under(0)
         decisions = ModelLog(db).decisions(0)
+        asked = {place for place, attempts in ModelLog(db).attempts(0).items() if attempts}
     led = {place for place, first in under.items() if place[1] != first}
+    assert led == under.keys() - asked
     assert {decisions[place].node for place in led} >= {"B", "E"}
     assert {decisions[seat, under[seat, number]].node for seat, number in led} <= {"A", "C", "D"}
     seat, number = min(led)
