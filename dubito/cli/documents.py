@@ -137,6 +137,16 @@ class MergeObject(Document):
     run: RunObject = Field(description="the whole run, as `dubito run --json` has it")
 
 
+class AwaitedBatch(_Part):
+    """Requests that a run with `wait` has sent, and has no replies to yet."""
+
+    account: str
+    id: str | None = Field(description="the server's; null: it is not known to have it")
+    requests: int
+    since: str = Field(description="when it was sent, in UTC")
+    expires: str | None = Field(description="when what is not answered by then is asked again, in UTC")
+
+
 class StatusObject(Document):
     """How far a run or a trial of prompts is, and what its models were asked."""
 
@@ -150,6 +160,8 @@ class StatusObject(Document):
     results_digest: str | None = None
     models: list[ModelUse]
     failed_calls: dict[str, int] = Field(description="by kind")
+    awaited: list[AwaitedBatch] = []
+    to_be_sent: int = Field(default=0, description="requests that go out with the next wave")
 
 
 class ComparisonObject(Document):

@@ -28,7 +28,7 @@ from dubito.cli.options import folder_of, games_path_option, json_option, run_ar
 from dubito.cli.output import GamesProgress, note, print_document, say, table
 from dubito.errors import DubitoError, UsageError, one_line
 from dubito.experiment.experiment import stand_ins_in_words
-from dubito.experiment.stored import kinds_in, only_read, opened_run
+from dubito.experiment.stored import Run, kinds_in, only_read, opened_run
 from dubito.game import PlayerKind
 from dubito.llm.prices import PICO, dollars
 from dubito.store import folder as run_folder
@@ -36,6 +36,7 @@ from dubito.store.folder import RUNS, is_policy, is_trial, last_written, manifes
 from dubito.store.lock import is_claimed
 from dubito.store.model_log import ModelLog, PlayerLog
 from dubito.store.run_db import RunDb
+from dubito.store.wave_log import WaveLog
 
 
 @click.command()
@@ -203,20 +204,27 @@ def _status_of(folder: Path, name: str, as_json: bool) -> None:
             state=state_of(run.kept, run.planned.games, is_claimed(folder)),
             replies=None if so_far is None else so_far.replies,
             results_digest=run.results_digest if run.kept else None,
+            **_awaited(WaveLog(log)),
         )
         if as_json:
             print_document(found)
             return
-        if stand_ins := stand_ins_in_words(run.kinds):
-            say(stand_ins)
-        if shard := run.planned.shard:
-            say(f"shard: {shard}, from game {shard.first_game:,} on")
-        say(f"games: {found.kept:,} of {run.planned.games:,} kept")
+        _say_plan(run, found.kept)
         say(f"state: {'being played' if found.state == 'playing' else found.state}")
         if so_far is not None:
             say(f"so far: {so_far}")
         _say_models(log, run.kinds, "games")
+        _say_awaited(found)
         _say_digest(found, run.kept)
+
+
+def _say_plan(run: Run, kept: int | None) -> None:
+    """What is played, and how many of its games are kept."""
+    if stand_ins := stand_ins_in_words(run.kinds):
+        say(stand_ins)
+    if shard := run.planned.shard:
+        say(f"shard: {shard}, from game {shard.first_game:,} on")
+    say(f"games: {kept or 0:,} of {run.planned.games:,} kept")
 
 
 def _status_of_trial(log: ModelLog, name: str, kinds: Mapping[str, PlayerKind], as_json: bool) -> None:
@@ -250,6 +258,35 @@ def _status_of_policies(folder: Path, name: str, identity: Mapping[str, Any], as
 def _status_object(name: str, log: ModelLog, kinds: Mapping[str, PlayerKind], **of_run: Any) -> StatusObject:
     models = documents.model_uses({player: log.player(player) for player in log.players()}, kinds)
     return StatusObject(folder=name, models=models, failed_calls=log.failures(), **of_run)
+
+
+def _awaited(kept: WaveLog) -> dict[str, Any]:
+    """What a run with `wait` waits for."""
+    batches = [
+        documents.AwaitedBatch(
+            account=batch.account,
+            id=batch.id,
+            requests=batch.entries,
+            since=_moment(batch.since),
+            expires=None if batch.expires is None else _moment(batch.expires),
+        )
+        for batch in kept.batches()
+    ]
+    return {"awaited": batches, "to_be_sent": len(kept.open())}
+
+
+def _moment(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M")
+
+
+def _say_awaited(found: StatusObject) -> None:
+    for batch in found.awaited:
+        known = one_line(batch.id) if batch.id else "not known to be there: it is looked for when the run goes on"
+        until = f", expires {batch.expires}" if batch.expires else ""
+        to = f"{batch.requests:,} requests to {one_line(batch.account)}"
+        say(f"awaited: {to} since {batch.since}{until} (UTC; {known})")
+    if found.to_be_sent:
+        say(f"to be sent with the next wave: {found.to_be_sent:,} requests")
 
 
 def _say_digest(found: StatusObject, published: int) -> None:

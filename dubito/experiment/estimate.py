@@ -20,12 +20,12 @@ from dubito.experiment.stored import Run, opened_run
 from dubito.experiment.workers import new_stop
 from dubito.game import PlayerKind
 from dubito.game.find import Registry
-from dubito.llm.prices import Price
+from dubito.llm.prices import Asked, Price
 from dubito.stats.rates import Z95
 from dubito.store.model_log import DealTotals, ModelLog
 
 DEALS: Final = 20  # that are played for an estimate
-_STAND_IN: Final[dict[str, Any]] = {"base_url": "house", "api_key_env": None, "parameters": {}}
+_STAND_IN: Final[dict[str, Any]] = {"base_url": "house", "api_key_env": None, "parameters": {}, "wait": None}
 _SECONDS: Final = (1.0, 10.0)  # of a call, where no run tells
 
 Range = tuple[float, float]
@@ -78,7 +78,8 @@ def estimate(
     found = []
     for spec in specs:
         measured = learned[spec.name] or played[spec.name]
-        found.append(_estimate(spec, measured, experiment, price_of_model(settings_of(spec, registry), options)))
+        settings = settings_of(spec, registry)
+        found.append(_estimate(spec, measured, experiment, price_of_model(settings, options), settings.wait))
     return found
 
 
@@ -153,7 +154,9 @@ def _by_deal(log: ModelLog, player: str, run: Run) -> list[DealTotals]:
     return [totals.get(deal, DealTotals()) for deal in range(first, first + run.deals)]
 
 
-def _estimate(spec: PlayerSpec, measured: _Measured, experiment: Experiment, price: Price | None) -> Estimate:
+def _estimate(
+    spec: PlayerSpec, measured: _Measured, experiment: Experiment, price: Price | None, wait: str | None
+) -> Estimate:
     def of(value: Callable[[DealTotals], float]) -> Range:
         return _range([value(total) for total in measured.totals], experiment.deals)
 
@@ -168,7 +171,8 @@ def _estimate(spec: PlayerSpec, measured: _Measured, experiment: Experiment, pri
     if price is not None:
         cheap = of(lambda t: (t.input - t.cached) * price.input + t.cached * price.cached_input)[0]
         dear = of(lambda t: t.input * max(price.input, price.cache_write))[1]
-        money = (cheap + out[0] * price.output, dear + out[1] * price.output)
+        times = float(price.terms.most(Asked.waiting(wait)))
+        money = (times * (cheap + out[0] * price.output), times * (dear + out[1] * price.output))
     return Estimate(spec.name, kind_of_player(spec), measured.source, calls, into, out, money, measured.seconds)
 
 

@@ -41,16 +41,18 @@ def serving(
     stopped: Callable[[], bool],
     first: int = 0,
     table: Callable[[int, "Models"], tuple[Table, object]] | None = None,
+    *,
+    waits: bool = False,
 ) -> Iterator["Models"]:
     """The model players, ready to be asked, while the run lasts.
 
     `first` is the number of the first one's preflight, for a store that serves more than one run. `table` gives the
     table of a game of the run, from which the preflight takes late turns; without, it asks of example positions.
+    `waits`: its games can wait for waves.
     """
     log, suspend = ModelLog(db), experiment.provider_errors == "suspend"
-    with asking(
-        log, ReplyCache(options.cache, writes=not options.offline), options, watch, stopped, suspend, registry.game
-    ) as pipeline:
+    cache = ReplyCache(options.cache, writes=not options.offline)
+    with asking(log, cache, options, watch, stopped, suspend, registry.game, waits=waits) as pipeline:
         course = RunCourse(log, pipeline.budget, experiment.games_per_deal, experiment.first_game)
         watch.used = lambda: ", ".join([_used_in_words(pipeline.budget, options.caps), *pipeline.paced])
         watch.standing = lambda: course.standing(watch.new_replies)
@@ -63,13 +65,20 @@ def serving(
             player = decider_of(spec, experiment, registry, prompt, ask, log, watch.count)
             stops = options.on_unusable == "stop" and not log.answered(spec.name)
             deciders[spec.name] = replace(player, unusable=UnusableAnswers(spec.name, stops))
+        pipeline.waves.check()
         if options.preflight and not options.offline:
-            warn = watch.warn if options.on_unusable == "fallback" else None
             late = _late_questions(deciders, experiment, table) if table else {}
-            for number, player in enumerate(deciders.values(), first):
-                samples = longest([*player.prompt.samples, *late.get(player.name, [])])
-                preflight(player.name, number, player.settings, samples, player.ask, warn)
-        yield Models(deciders, lambda: pipeline.put_back, pipeline.try_again, course)
+            _ask_before(deciders, late, first, watch.warn if options.on_unusable == "fallback" else None)
+        yield Models(deciders, lambda: pipeline.put_back, pipeline.try_again, course, pipeline.waves.next)
+
+
+def _ask_before(
+    deciders: Mapping[str, Decider], late: Mapping[str, list[Sample]], first: int, warn: Callable[[str], None] | None
+) -> None:
+    """The preflight of each model player."""
+    for number, player in enumerate(deciders.values(), first):
+        samples = longest([*player.prompt.samples, *late.get(player.name, [])])
+        preflight(player.name, number, player.settings, samples, player.ask, warn)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +127,8 @@ def asking(
     stopped: Callable[[], bool],
     suspend: bool,
     game: Game,
+    *,
+    waits: bool = False,
 ) -> Iterator[Pipeline]:
     """A pipeline and the embedded servers that it may need, closed at the end with the cache."""
     with ExitStack() as running:
@@ -128,6 +139,7 @@ def asking(
             house_address=_Houses(game, running).address,
             timing=Timing(options.patience, watch.sleep, watch.waiting_for, watch.clock, stopped),
             counted=watch.replied,
+            waits=waits,
         )
         with closing(Pipeline(log, cache, options.caps, how)) as pipeline:  # its clients go before their servers
             yield pipeline
@@ -200,6 +212,7 @@ class Models:
     put_back: Callable[[], set[int]] = lambda: set()  # games that an outage takes back
     try_again: Callable[[], None] = lambda: None  # ask again after an outage
     course: RunCourse | None = None  # None: they are only played again
+    next_wave: Callable[[], None] = lambda: None  # ask what games wait for, and return once it is there
 
     def services(self, names: list[str], journal: Journal) -> list[object]:
         """What each seat of a game is given; None for hand-written bots."""

@@ -186,7 +186,7 @@ def _chunks_to_play(db: RunDb, experiment: Experiment, how: RunOptions, done: in
     from dubito.experiment.models import serving  # late: others need neither templates nor retries
 
     player, stopped = ChunkPlayer(experiment, how.registry), how.stop.is_set
-    asked = serving(experiment, how.registry, db, how.calls, how.watch, stopped, table=player.table_of)
+    asked = serving(experiment, how.registry, db, how.calls, how.watch, stopped, table=player.table_of, waits=True)
     with asked as models:
         threads = ThreadedChunks(player, models, how.calls.in_flight, how.watch, how.progress)
         deals_by_chunk = (deals_of_chunk(experiment, number) for number in numbers)

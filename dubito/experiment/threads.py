@@ -1,7 +1,8 @@
 """A chunk with model players: its games in threads around plain synchronous code, many in flight.
 
 The outcome does not depend on how many: a draw comes from the game, not from the order of calls. The threads take
-games from a queue: those that wait to be played, and those put back, each until its time has come.
+games from a queue: those that wait to be played, and those put back, each until its time has come, or until the next
+wave is there: it goes out once no game can go on without it.
 """
 
 import threading
@@ -16,13 +17,14 @@ from dubito.errors import DubitoError
 from dubito.experiment.play import ChunkPlayer, ChunkResult, GamePlayed, Lineup, chunk_of, lineups
 from dubito.experiment.progress import ModelProgress
 from dubito.game.streams import DealStreams
-from dubito.llm.request import AccountFault, Interrupted, Suspended
+from dubito.llm.request import AccountFault, Interrupted, Suspended, Waits
 from dubito.stats.players import add_stated, add_touched
 from dubito.stats.tally import tally_of
 
 if TYPE_CHECKING:
     from dubito.experiment.models import Models
 
+_NO_GAME: Final = -1  # the number of what is no game's fault
 _FIRST: Final = 2.0  # seconds that a game put back waits; then twice as long each time
 _MOST: Final = 60.0
 _DOUBLED: Final = 5  # times
@@ -51,8 +53,14 @@ class GameQueue:
         clock: Callable[[], float],
         stop: Callable[[], bool],
         admit: Admit = lambda games: None,
+        next_wave: Callable[[], None] = lambda: None,
     ) -> None:
+        """`next_wave` asks what games wait for, and returns once it is there."""
         self._deals, self._clock, self._stop, self._admit = deque(deals), clock, stop, admit
+        self._next_wave = next_wave
+        self._waiting: list[QueuedGame] = []  # for the next wave
+        self._in_wave = False
+        self.fault: BaseException | None = None  # what a wave raised: it closes the queue
         self._games = deque[QueuedGame]()  # of deals that were started
         self.why_not_started: str | None = None  # why the next deal was not started, if it was not
         self._put_back: list[QueuedGame] = []
@@ -72,12 +80,29 @@ class GameQueue:
                     self._put_back.remove(due)
                     self._playing += 1
                     return due
-                if due is None and not self._playing:
-                    return None
+                if due is None and not self._playing and not self._in_wave:
+                    if not self._waiting:
+                        return None
+                    self._ask_wave()
+                    continue
                 self._changed.wait(
                     _POLL_SECONDS if due is None else max(0.0, min(_POLL_SECONDS, due.due - self._clock()))
                 )
             return None
+
+    def _ask_wave(self) -> None:
+        """Have the next wave asked, by this thread, while the others wait; then all games that waited go on."""
+        self._in_wave, fault = True, None
+        self._changed.release()
+        try:
+            self._next_wave()
+        except BaseException as error:
+            fault = error
+        self._changed.acquire()
+        self.fault, self._closed, self._in_wave = fault, self._closed or fault is not None, False
+        self._games.extend(self._waiting)
+        self._waiting.clear()
+        self._changed.notify_all()
 
     def _opened(self) -> bool:
         if not self._deals:
@@ -96,6 +121,13 @@ class GameQueue:
             self._playing -= 1
             self._changed.notify_all()
 
+    def wait_for_wave(self, waiting: QueuedGame, why: str) -> None:
+        """The game goes on, from its start, once the next wave is there."""
+        with self._changed:
+            self._waiting.append(replace(waiting, why=why))
+            self._playing -= 1
+            self._changed.notify_all()
+
     def done(self) -> None:
         with self._changed:
             self._playing -= 1
@@ -108,7 +140,8 @@ class GameQueue:
 
     def reasons(self) -> list[str]:
         """What the games wait for that were put back and not taken up again."""
-        return [waiting.why for waiting in self._put_back]
+        left = [*self._put_back, *self._waiting, *self._games]
+        return [waiting.why for waiting in left if waiting.why]
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,8 +159,7 @@ class ThreadedChunks:
         experiment = self.player.experiment
         deals = [self._games_of(number) for number in numbers]
         course = self.models.course
-        admit = course.budget.admit if course else lambda games: None
-        queue = GameQueue([[QueuedGame(game) for game in games] for games in deals], self.watch.clock, stop, admit)
+        queue = self._queue(deals, stop)
         ended: dict[int, GamePlayed] = {}
         errors: dict[int, BaseException] = {}
 
@@ -143,7 +175,7 @@ class ThreadedChunks:
                         done = course.ends(lineup.game) if course else len(ended) + 1
                 except Suspended as error:
                     self.watch.begin_wait(str(error))
-                    queue.put_back(waiting, str(error))
+                    (queue.wait_for_wave if isinstance(error, Waits) else queue.put_back)(waiting, str(error))
                     continue
                 except BaseException as error:
                     errors[lineup.game] = error
@@ -158,8 +190,16 @@ class ThreadedChunks:
             _wait_for([pool.submit(work) for _ in range(threads)])
         for why in queue.reasons():
             self.watch.end_wait(why)
+        if queue.fault is not None:
+            errors[_NO_GAME] = queue.fault
         refused = None if stop() or queue.why_not_started is None else AccountFault(queue.why_not_started)
         return self._gathered(chunk_of(numbers), deals, ended, errors, refused)
+
+    def _queue(self, deals: list[list[tuple[int, Lineup]]], stop: Callable[[], bool]) -> GameQueue:
+        course = self.models.course
+        admit = course.budget.admit if course else lambda games: None
+        queued = [[QueuedGame(game) for game in games] for games in deals]
+        return GameQueue(queued, self.watch.clock, stop, admit, self.models.next_wave)
 
     def _games_of(self, deal: int) -> list[tuple[int, Lineup]]:
         experiment = self.player.experiment

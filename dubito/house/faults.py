@@ -1,12 +1,13 @@
 """Faults on purpose: which tries and which replies are struck, and by what. The same try is struck again.
 
 A try gets an error in place of the answer, or an answer that does not arrive as it should; a reply that arrives in
-full, with status 200, is wrong in its text, its shape, or its bytes.
+full, with status 200, is wrong in its text, its shape, or its bytes; a batch comes late, in part, or not at all.
 """
 
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from hashlib import sha256
 from math import isfinite
 from random import Random
 from typing import Any, AnyStr, Final, Literal
@@ -95,6 +96,15 @@ DECISION_FAULTS: Final[Mapping[str, ContentFault]] = {  # what only a decision c
         probability=-0.1, probabilities=[{"value": value, "probability": 0.7} for value in (True, False)]
     ),
 }
+BATCH_FAULTS: Final[Sequence[str]] = (  # of which each strikes a whole batch
+    "late_batch",  # it has ended at the fourth look
+    "failed_batch",  # nothing of it is processed
+    "expired_batch",  # every second entry is not processed
+    "unreadable_file",  # what came of it is cut short when it is read first
+    "reordered_entries",
+    "doubled_entries",
+    "missing_entries",  # the last one, though it was processed
+)
 NO_REPLIES: Final = frozenset({"truncated_json", "broken_json", "deep_body", "wrong_shape", "empty_body", "html"})
 
 
@@ -197,6 +207,7 @@ TRANSPORT_FAULTS: Final[Mapping[str, Callable[[Random, Parameters], TransportFau
     "stall_body": lambda chance, given: TransportFault(delivery=Delivery("half the body", "hold")),
     "trickle": lambda chance, given: TransportFault(delivery=Delivery("all", interval=given.interval)),
 }
+_ALL: Final = (*TRANSPORT_FAULTS, *CONTENT_FAULTS, *DECISION_FAULTS, *BATCH_FAULTS)
 SLOW: Final = frozenset({"rate_limit_long", "stall", "stall_body", "trickle"})  # what only a deadline or a cap ends
 
 
@@ -213,6 +224,7 @@ MIXES: Final[Mapping[str, Mapping[str, float]]] = {  # of a mix's share, the par
     "transport": _even(1, *_PASSING),
     "content": _even(1, *CONTENT_FAULTS),
     "decisions": _even(1, *DECISION_FAULTS),
+    "batches": _even(1, *BATCH_FAULTS),
     "storm": _even(2 / 3, *_PASSING) | _even(1 / 3, *CONTENT_FAULTS),
 }
 
@@ -235,7 +247,9 @@ class Faults:
         parts = _fault_shares(shares)
         self._of_tries = {name: parts[name] for name in TRANSPORT_FAULTS if name in parts}
         self._of_replies = {name: parts[name] for name in (*CONTENT_FAULTS, *DECISION_FAULTS) if name in parts}
-        for kind, struck in (("tries", self._of_tries), ("replies", self._of_replies)):
+        self._of_batches = {name: parts[name] for name in BATCH_FAULTS if name in parts}
+        kinds = {"tries": self._of_tries, "replies": self._of_replies, "batches": self._of_batches}
+        for kind, struck in kinds.items():
             if sum(struck.values()) > 1 + 1e-9:
                 raise UsageError(f"the shares of {kind} struck are together at most 1, not {sum(struck.values()):g}")
 
@@ -278,6 +292,10 @@ class Faults:
         bodies = {fault: share for fault, share in self._of_replies.items() if fault in NO_REPLIES}
         return _struck(bodies, asked.chance("content fault", by_try=True).random())
 
+    def of_batch(self, entries: bytes) -> str | None:
+        """The name of what befalls a batch of these entries, which hold their tries."""
+        return _struck(self._of_batches, Random(sha256(entries).digest()).random())
+
     @property
     def size(self) -> int:
         """Bytes that a huge body has more than its like."""
@@ -285,7 +303,7 @@ class Faults:
 
 
 def _fault_shares(shares: Mapping[str, float]) -> dict[str, float]:
-    known = {**{name: {name: 1.0} for name in (*TRANSPORT_FAULTS, *CONTENT_FAULTS, *DECISION_FAULTS)}, **MIXES}
+    known = {**{name: {name: 1.0} for name in _ALL}, **MIXES}
     parts: dict[str, float] = {}
     for name, share in shares.items():
         if name not in known:

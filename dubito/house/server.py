@@ -27,6 +27,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from dubito.errors import UsageError
 from dubito.game.find import find_games
+from dubito.house.batches import BatchDesk
 from dubito.house.core import Call, CallLog, Core, Policy, ServerAnswer, house_policy
 from dubito.house.decisions import DecisionsWire
 from dubito.house.faults import Delivery, Faults
@@ -162,9 +163,10 @@ class _Desk:
         return Response(answer.content, answer.status, answer.headers, media_type=answer.media)
 
 
-def house_app(desk: _Desk) -> Starlette:
+def house_app(desk: _Desk, batches: BatchDesk) -> Starlette:
     app = Starlette(
         routes=[
+            *batches.routes,
             *(Route(path, desk.create, methods=["POST"]) for path in _PATHS),
             Route("/v1/models", desk.models, methods=["GET"]),
             Route("/v1/models/{name}", desk.models, methods=["GET"]),
@@ -284,7 +286,8 @@ class House:
             raise
         self.port = listener.getsockname()[1]
         closing = asyncio.Event()
-        app = house_app(_Desk(self._core, self._log, self._latency, closing))
+        desk = _Desk(self._core, self._log, self._latency, closing)
+        app = house_app(desk, BatchDesk(self._core, self._log, _PATHS))
         self._server = _Server(plain_http(app, http=_Protocol, timeout_keep_alive=_KEEP_ALIVE), closing)
         self._thread = threading.Thread(target=self._serve, args=(listener,), name="dubito-house", daemon=True)
         self._thread.start()

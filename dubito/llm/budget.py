@@ -60,17 +60,19 @@ class Budget:
         spent: Spend | None = None,
         past: Past | None = None,
         assumed: Spend | None = None,
+        reserved: Spend | None = None,
     ) -> None:
         """`spent` is what the run used up before it was stopped, `past` what it knows of its games from then.
 
-        `assumed` is what of `spent` is the worst case of calls whose cost nobody knows.
+        `assumed` is what of `spent` is the worst case of calls whose cost nobody knows; `reserved` is not in them: it
+        is for what is under way with a wave.
         """
         self._caps, self._waiting = caps, waiting
         self._forecast = Forecast(past or Past())
         self._settled = threading.Condition()
         self.spent = spent or Spend()
         self._assumed = assumed or Spend()
-        self.reserved = Spend()  # of the tries under way, their worst cases
+        self.reserved = reserved or Spend()  # of the tries under way, their worst cases
         self._at_work: dict[int, int] = {}  # the games that are being played, with their deals
         # Their deals in order, each with what its games and older ones still need; None: to be reckoned anew.
         self._needs: list[tuple[int, Spend]] | None = None
@@ -101,6 +103,23 @@ class Budget:
                 self._settle(ask.place.game, worst, used, replied)
 
         return budgeted
+
+    def foresees(self, worst: Spend) -> None:
+        """A call of a wave may take this much."""
+        with self._settled:
+            self._forecast.reserved(worst)
+
+    def takes(self, worst: Spend) -> str | None:
+        """Reserve that much for a call of a wave, if there is room for it; else say why there is none."""
+        with self._settled:
+            if (cap := self._caps.exceeded_by(self.spent + self.reserved + worst)) is not None:
+                return self._used_up(cap, worst, "the next call may take up to")
+            self.reserved += worst
+            return None
+
+    def settles(self, game: int, worst: Spend, used: Spend, replied: bool) -> None:
+        """What was reserved for a call of a wave is settled."""
+        self._settle(game, worst, used, replied)
 
     def in_turn(self, inner: MakeTry, tariff: Tariff) -> MakeTry:
         """The same try, once it takes nothing that older deals need; until then it holds no slot of a gate."""

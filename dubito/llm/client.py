@@ -21,8 +21,9 @@ import re
 import select
 import socket
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from contextvars import ContextVar
 from datetime import datetime, timedelta
 from functools import cached_property
 from ssl import SSLContext
@@ -33,11 +34,12 @@ from urllib.parse import urlsplit
 import httpcore2
 import httpx2
 
-from dubito.errors import one_line
+from dubito.errors import DubitoError, one_line
 from dubito.llm.gate import span_in_words as length
-from dubito.llm.request import AccountFault, Api, Ask, Failure, Instead, RawReply, TryFailed
+from dubito.llm.request import AccountFault, Api, Ask, Failure, Instead, RawReply, Reply, TryFailed
 from dubito.llm.settings import Account, is_on_this_machine
 from dubito.llm.verdicts import Verdict, text_of, verdict, verdict_within
+from dubito.store.model_log import Spend
 
 _KEPT_HEADERS: Final = ("request-id", "x-request-id", "retry-after", "retry-after-ms")
 _KEPT_PREFIXES: Final = ("x-ratelimit-", "anthropic-ratelimit-")
@@ -47,7 +49,9 @@ _SHORTEST_KEY: Final = 8  # characters from which a key is a secret
 _IDS: Final = r"org-[A-Za-z0-9]{16,}|proj_[A-Za-z0-9]{16,}"  # of organisations and projects
 _UUID: Final = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"  # so one provider names them in its errors
 _KEEP_ALIVE: Final = re.compile(r"\btimeout=(\d{1,6})\b")
-_MOST_BYTES: Final = 8 * 2**20  # of a body, unpacked
+_MOST: Final = ContextVar("bytes of a body, unpacked", default=8 * 2**20)
+_LONGEST: Final = 2**29  # bytes of a file of replies
+_NOT_THERE: Final = (404, 405, 410, 501)
 _TOO_LARGE: Final = b"(a body of more than 8 MB, which was not kept)"
 _INSTEAD: Final[Mapping[Instead, str]] = {  # of a reply
     "empty": "an empty body",
@@ -73,6 +77,10 @@ _A_MINUTE, _A_YEAR = 60.0, 365 * 86_400.0  # seconds
 _SENT: Final = {"model", "messages", "input", "system", "text", "store", "prompt_cache_key", "questions"}
 
 
+class NotThere(DubitoError):
+    """The server knows nothing under this path."""
+
+
 class Provider:
     """The client of one account; shared by all threads."""
 
@@ -90,11 +98,39 @@ class Provider:
         headers = {}
         if self._is_here:  # for the house's repeatable faults; nobody else is told
             headers = {"x-dubito-draw": ask.draw, "x-dubito-try": str(number)}
+        options = {"headers": headers, "timeout": deadline}
+        return self._received(
+            ask,
+            deadline,
+            # not the SDK's typed method: what is sent is the body to the letter
+            lambda client: client.post(ask.request.path, cast_to=self._raw, body=ask.request.body, options=options),
+        )
+
+    def errand(self, ask: Ask, deadline: float, path: str, **sent: Any) -> RawReply:
+        """A call that is no try: what is `sent`, as the SDK's `post` takes it, or a question if that is nothing.
+
+        Its answer may be long. `ask` is a request that it is made for. Raises as a try does, and NotThere.
+        """
+        options = {"timeout": deadline, **sent.pop("options", {})}
+        before = _MOST.set(_LONGEST)
+        try:
+            if sent:
+                return self._received(
+                    ask, deadline, lambda client: client.post(path, cast_to=self._raw, options=options, **sent)
+                )
+            return self._received(ask, deadline, lambda client: client.get(path, cast_to=self._raw, options=options))
+        finally:
+            _MOST.reset(before)
+
+    def _received(self, ask: Ask, deadline: float, call: Callable[[Any], Any]) -> RawReply:
+        """The answer to a call, raw; raises TryFailed or AccountFault."""
         client, bound = self._client
         with bound.within(deadline):
             try:
-                response = self._post(client, bound, ask, {"headers": headers, "timeout": deadline})
+                response = self._sent(client, bound, call)
             except self._errors.APIStatusError as error:
+                if error.response.status_code in _NOT_THERE and _MOST.get() == _LONGEST:
+                    raise NotThere(error.response.status_code) from None
                 failure = self._status(error.response, ask)
                 if isinstance(failure, TryFailed):
                     failure.headers = self._headers_kept(error.response.headers)
@@ -121,13 +157,12 @@ class Provider:
         """The headers that may be kept, without the key."""
         return {name: self._without_key(value) for name, value in _kept(headers).items()}
 
-    def _post(self, client: Any, bound: "Deadline", ask: Ask, options: dict[str, Any]) -> Any:
+    def _sent(self, client: Any, bound: "Deadline", call: Callable[[Any], Any]) -> Any:
         """The response. A connection that the server had closed while idle has carried nothing: the next one is
         tried."""
         while True:
             try:
-                # not the SDK's typed method: what is sent is the body to the letter
-                return client.post(ask.request.path, cast_to=self._raw, body=ask.request.body, options=options)
+                return call(client)
             except self._errors.APIConnectionError:
                 if not bound.stale or bound.passed:
                     raise
@@ -188,6 +223,11 @@ class Provider:
         cause = f": {type(error.__cause__).__name__}" if error.__cause__ else ""
         reason = self._scrubbed(f"{type(error).__name__}: {error}{cause}")
         return TryFailed("connection", reason, billed=sent)
+
+    def entry_failure(self, status: int | None, error: Any, ask: Ask) -> TryFailed | AccountFault:
+        """What it means that a batch has this error in a reply's place; without a status its words say it."""
+        found = verdict_within(error, {}) if status is None else verdict(status, text_of(error), {})
+        return self._failure(found, f"status {found.status} in a batch", text_of(error), ask)
 
     def failure(self, came: Failure, received: RawReply, ask: Ask) -> TryFailed | AccountFault:
         """What it means that this came with status 200."""
@@ -254,6 +294,16 @@ class Provider:
         return self._in_replies.sub("***", text)
 
 
+def error_in_place(provider: Provider, reply: Reply, ask: Ask, cost: Spend) -> TryFailed | AccountFault | None:
+    """What stands in a reply's place, with what it cost: such a body is never used and never cached."""
+    if reply.failure is None:
+        return None
+    failed = provider.failure(reply.failure, reply.received, ask)
+    billed = reply.usage is not None or (isinstance(failed, TryFailed) and failed.billed)
+    failed.spent = cost if billed else Spend(calls=1)
+    return failed
+
+
 def instead_in_words(instead: Instead, protocol: Api) -> str:
     return _INSTEAD[instead].format(_REPLIES[protocol])
 
@@ -298,7 +348,7 @@ def _read_within(response: Any) -> None:
     pieces, size = [], 0
     for piece in response.iter_bytes():
         size += len(piece)
-        if size > _MOST_BYTES:
+        if size > _MOST.get():
             response.close()
             pieces = [_TOO_LARGE]
             break

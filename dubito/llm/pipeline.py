@@ -24,12 +24,12 @@ from shlex import quote
 from threading import Lock
 from typing import TYPE_CHECKING, Final, cast
 
-from dubito.errors import RunStopped, one_line
+from dubito.errors import RunStopped, UsageError, one_line
 from dubito.game import Bool, Node
 from dubito.llm.answers import form_of
 from dubito.llm.budget import Budget, Caps
 from dubito.llm.cache import ReplyCache
-from dubito.llm.client import Provider, instead_in_words
+from dubito.llm.client import Provider, error_in_place, instead_in_words
 from dubito.llm.decide import LOOK_AT, AnyForm, put_question
 from dubito.llm.gate import Gate, MakeAttempt, MakeTry, Timing, retried
 from dubito.llm.prices import Asked, Likely, Past, Price, Tariff, beyond
@@ -51,7 +51,9 @@ from dubito.llm.request import (
 )
 from dubito.llm.settings import Account, ModelSettings, account_of, has_limits_by_model, is_house, key_of
 from dubito.llm.warm import Beginnings
+from dubito.llm.waves import Lane, Waves
 from dubito.store.model_log import ModelLog, Spend, TapedAttempt
+from dubito.store.wave_log import WaveLog
 
 if TYPE_CHECKING:
     from dubito.llm.prompts import RenderedPrompt, Sample
@@ -87,6 +89,7 @@ class PipelineOptions:
     house_address: Callable[[Api, str], str]  # (api, `house...`) -> base URL of the embedded server
     timing: Timing
     counted: Callable[[str], None] = lambda origin: None  # told the origin of each reply, for the progress line
+    waits: bool = False  # whether its games can wait for waves
 
 
 class Pipeline:
@@ -95,8 +98,11 @@ class Pipeline:
     def __init__(self, log: ModelLog, cache: ReplyCache, caps: Caps, options: PipelineOptions) -> None:
         self._log, self._cache, self._options = log, cache, options
         caps = Caps() if options.offline else caps  # no call is made
-        past = Past(log.ended(), *log.in_games())
-        self.budget = Budget(caps, options.timing.waiting, log.spent(), past, log.spent(assumed=True))
+        past, kept = Past(log.ended(), *log.in_games()), WaveLog(log)
+        held = kept.reserved()  # for what is under way
+        spent, assumed = log.spent() - held, log.spent(assumed=True) - held
+        self.budget = Budget(caps, options.timing.waiting, spent, past, assumed, held)
+        self.waves = Waves(log, kept, self.budget, options.timing, suspend=options.suspend)
         self._goes_on = options.suspend or log.begun()  # there may be something on the tape
         self._gates: dict[tuple[Account, str | None], Gate] = {}
         self._probes = count(log.tries(_PROBE_KEY) + 1)
@@ -134,7 +140,25 @@ class Pipeline:
                 made=lambda ask: self._log.tries(ask.place.key) if self._goes_on else 0,
                 suspend=options.suspend,
             )
+            if settings.wait is not None:
+                live = self._waiting(name, settings, price, provider, live)
         return self._taped(self._cached(live, account), account)
+
+    def _waiting(
+        self, name: str, settings: ModelSettings, price: Price | None, provider: Provider, live: MakeAttempt
+    ) -> MakeAttempt:
+        """The way to ask of a player who waits for waves: only before the first game it asks live."""
+        if not self._options.waits:
+            raise UsageError(
+                f"{one_line(name)}: wait: only the games of `dubito run` can wait for a batch: take it out of its entry"
+            )
+        tariff = Tariff(price, settings.max_output, settings.wait)
+        replies = self._log.replies_of(name) if self._goes_on else ()
+        lane = Lane(account_of(settings), provider, settings, Likely(tariff, replies))
+        self._likely[name] = lane.likely
+        self._goes_on = True  # a game that waits is played again from the tape
+        self.waves.joins(name, lane)
+        return lambda ask: self.waves.wait(ask) if ask.place.in_game else live(ask)
 
     def _gate(self, account: Account, model: str) -> Gate:
         with self._lock:
@@ -220,7 +244,7 @@ class Pipeline:
             reply = read_reply(ask.request.protocol, received)
             usage, price = reply.usage, likely.tariff.price
             used = likely.tariff.of(usage, reply.charges, Asked.by(ask.request)) if usage else worst
-            failed = _error_in_place(provider, reply, ask, used)
+            failed = error_in_place(provider, reply, ask, used)
             used = (failed.spent if failed else None) or used
             self._log.try_received(
                 key,
@@ -318,16 +342,6 @@ class Pipeline:
             failed.origin = "tape"
             raise failed
         return kept_reply(ask.request.protocol, self._log.text(kept.raw), kept.reply)
-
-
-def _error_in_place(provider: Provider, reply: Reply, ask: Ask, cost: Spend) -> TryFailed | AccountFault | None:
-    """What stands in a reply's place, with what it cost: such a body is never used and never cached."""
-    if reply.failure is None:
-        return None
-    failed = provider.failure(reply.failure, reply.received, ask)
-    billed = reply.usage is not None or (isinstance(failed, TryFailed) and failed.billed)
-    failed.spent = cost if billed else Spend(calls=1)
-    return failed
 
 
 def preflight(

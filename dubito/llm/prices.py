@@ -33,11 +33,19 @@ class Asked:
 
     modes: tuple[tuple[str, str], ...] = ()
     long: bool = False  # that input is kept for longer than is usual
+    waits: tuple[tuple[str, str], ...] = ()  # how it is served for certain, whatever usual word a reply has for it
 
     @staticmethod
-    def by(request: Request) -> "Asked":
+    def by(request: Request, wait: str | None = None) -> "Asked":
+        """Of a request that is made at once, or by who waits for a `batch`."""
         long = '"ttl"' in request.text and keeps_for_long(request.body)  # the text is quickly looked through
-        return Asked(modes_of(request.body), long)
+        marked = wait is not None and '"cache_control"' in request.text  # in a batch all is kept for an hour
+        return Asked(modes_of(request.body), long or marked, Asked.waiting(wait).waits)
+
+    @staticmethod
+    def waiting(wait: str | None) -> "Asked":
+        """Nothing but what a player's `wait` asks for."""
+        return Asked(waits=(("service_tier", wait),) if wait else ())
 
 
 def keeps_for_long(value: Any) -> bool:
@@ -76,6 +84,7 @@ class Terms:
         A window of completion is not repeated in a reply, which says only that it was served in the background.
         """
         said, times = dict(charges.modes), _ONE
+        said |= {mode: value for mode, value in asked.waits if said.get(mode, value) in (*USUAL[mode], value)}
         for mode, value in said.items():
             times *= self._of(mode, value)
         for mode, value in asked.modes:
@@ -139,11 +148,16 @@ class Tariff:
 
     price: Price | None
     max_output: int
+    wait: str | None = None  # at the price of a `batch`
+
+    def asked(self, request: Request) -> Asked:
+        """What a request asks for, made as this player makes them."""
+        return Asked.by(request, self.wait)
 
     def worst(self, request: Request) -> Spend:
         """The most a try can cost. A token is at least one byte of the request, which holds the prompt and more."""
         into = len(request.text)
-        usd = self.price.worst(into, self.max_output, Asked.by(request)) if self.price else 0
+        usd = self.price.worst(into, self.max_output, self.asked(request)) if self.price else 0
         return Spend(1, into + self.max_output, usd)
 
     def of(self, usage: Usage, charges: Charges = PLAIN, asked: Asked = _PLAINLY) -> Spend:

@@ -14,6 +14,7 @@ DubitoError
     ├── Quoting           may repeat a server's words
     │   ├── AccountFault  the user's to fix: key, money, model, parameter, budget, offline miss, outage
     │   └── Suspended     the game is put back, other games go on
+    │       └── Waits     until the next wave is there
     └── Interrupted       the user's wish: no further question is asked
 """
 
@@ -252,6 +253,10 @@ class Quoting(RunStopped):
 
 class Suspended(Quoting):
     """Under `provider_errors: suspend`: the model could not be reached, and the game is put back until it can be."""
+
+
+class Waits(Suspended):
+    """The request goes out with the next wave, or is under way with one."""
 
 
 class Interrupted(RunStopped):

@@ -56,6 +56,7 @@ class ModelSettings(Checked):
     base_url: str | None = None  # None: the provider's own
     api_key_env: str | None = Field(default=None, min_length=1)  # None: the provider's usual variable
     play: Literal["best", "drawn"] = "best"  # of answers with a probability: the best, or one drawn by it
+    wait: Literal["batch"] | None = None  # asked at half the price by who can wait; None: at once
     response_format: Literal["json_schema", "json_object", "text"] = "json_schema"  # what a chat server is asked for
     output_limit: Literal["max_tokens", "max_completion_tokens"] | None = None  # its name at a chat server
     parameters: dict[str, Any] = {}  # sent as they are, beside what the harness sends
@@ -64,8 +65,9 @@ class ModelSettings(Checked):
     def _as_before(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
         """Without what is newer than runs that are kept, where it says nothing."""
         said: dict[str, Any] = serialize(self)
-        if self.play == "best":
-            said.pop("play", None)
+        for name, says_nothing in (("play", "best"), ("wait", None)):
+            if getattr(self, name) == says_nothing:
+                said.pop(name, None)
         return said
 
 
@@ -104,6 +106,8 @@ def check_settings(name: str, settings: Mapping[str, Any]) -> ModelSettings:
         raise UsageError(f"{one_line(name)}: {where}: {message}") from None
     _check_key_env(name, checked.api_key_env)
     _check_parameters(name, checked.api, checked.parameters)
+    if checked.wait and checked.api == "decisions":
+        raise UsageError(f"{one_line(name)}: wait: decisions are not sold in batches: take it out")
     if checked.api != "chat" and checked.response_format != "json_schema":
         raise UsageError(f"{one_line(name)}: response_format: only `api: chat` knows others than json_schema")
     if checked.api != "chat" and checked.output_limit is not None:

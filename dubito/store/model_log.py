@@ -170,7 +170,7 @@ class ModelLog:
     """Writes and reads the model tables of an open run."""
 
     def __init__(self, db: RunDb) -> None:
-        self._db = db
+        self._db = self.db = db
         self._first: dict[object, tuple[bytes, bytes]] = {}  # of each kind of text: the first one's digest and end
 
     @property
@@ -465,6 +465,11 @@ class ModelLog:
         if packed[:1] != _LIKE:
             return inflated(packed)
         return inflated(packed[_HEAD:], self._text(packed[1:_HEAD].hex(), beside + 1)[-_WINDOW:])
+
+    def keep_request(self, text: str, player: str, seat: int) -> None:
+        """Keep the text of a request before anything else is known of it."""
+        with self._db.writing() as connection:
+            self._keep(connection, text, (player, seat))
 
     def _keep(self, connection: sqlite3.Connection, text: str, kind: object) -> str:
         """Keep a text and return its digest. Of the second of a kind on, only what differs from the first is packed:

@@ -57,6 +57,18 @@ CREATE TABLE IF NOT EXISTS tries (
 CREATE TABLE IF NOT EXISTS ended (game INTEGER PRIMARY KEY);
 CREATE INDEX IF NOT EXISTS paid ON tries (request, draw) WHERE state = 'received';
 """
+_WAVES: Final = """
+CREATE TABLE IF NOT EXISTS awaited (
+    account TEXT, request TEXT, draw TEXT, player TEXT NOT NULL, game INTEGER NOT NULL, deal INTEGER NOT NULL,
+    seat INTEGER NOT NULL, decision INTEGER NOT NULL, attempt INTEGER NOT NULL, node TEXT NOT NULL,
+    try INTEGER NOT NULL, failures INTEGER NOT NULL, batch TEXT, cause TEXT, detail TEXT,
+    PRIMARY KEY (account, request, draw)
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS batches (
+    name TEXT PRIMARY KEY, wave INTEGER NOT NULL, account TEXT NOT NULL, entries INTEGER NOT NULL, since REAL NOT NULL,
+    id TEXT, expires REAL, ended INTEGER NOT NULL
+) WITHOUT ROWID;
+"""  # of runs alone in which somebody waits: others are opened by versions before too
 _LATER: Final = {("tries", "likely"): "INTEGER", ("attempts", "model"): "TEXT"}  # columns that came later: their types
 
 
@@ -182,11 +194,15 @@ class RunDb:
 
     @contextmanager
     def writing(self, paid: bool = False) -> Iterator[sqlite3.Connection]:
-        """One transaction, of one thread at a time; raises RunStopped, nothing half written.
+        """One transaction, of one thread at a time; raises RunStopped, nothing half written. One within another is part
+        of it.
 
         It survives the death of the process; what was `paid` for, and all before it, a loss of power too.
         """
         with self._lock:
+            if self._connection.in_transaction:  # the thread's own: it commits all together
+                yield self._connection
+                return
             try:
                 if paid != self._paid:
                     self._connection.execute(f"PRAGMA synchronous={'FULL' if paid else 'NORMAL'}")
@@ -212,6 +228,15 @@ class RunDb:
                 return self._connection.execute(query, values).fetchall()
         except sqlite3.Error as error:
             raise RunStopped(f"cannot read {self.path}: {one_line(str(error))}") from None
+
+    def make_room_for_waves(self) -> None:
+        """Make the tables of what a run waits for, if they are not there."""
+        with self._lock:
+            self._connection.executescript(f"BEGIN;{_WAVES}COMMIT;")
+
+    def has(self, table: str) -> bool:
+        """Whether it has this table: not every run has all of them."""
+        return bool(self.read("SELECT 1 FROM sqlite_master WHERE name = ?", (table,)))
 
     def game_count(self) -> int:
         return int(self.read("SELECT coalesce(sum(games), 0) FROM chunks")[0][0])
@@ -272,7 +297,7 @@ def _known() -> tuple[dict[str, str | None], dict[str, dict[str, tuple[str, bool
     """What a run store has: the SQL of all that has a name; and of each table's columns the type, and whether it may be
     NULL."""
     with closing(sqlite3.connect(":memory:")) as connection:
-        connection.executescript(_SCHEMA)
+        connection.executescript(_SCHEMA + _WAVES)
         names = dict(connection.execute("SELECT name, sql FROM sqlite_master"))
         columns: dict[str, dict[str, tuple[str, bool]]] = {}
         query = 'SELECT t.name, c.name, c.type, NOT (c."notnull" OR c.pk) FROM sqlite_master t, '

@@ -201,7 +201,7 @@ def test_what_is_no_json_is_refused(client: anthropic.Anthropic) -> None:
 
 def test_other_paths_and_methods_are_refused(client: anthropic.Anthropic) -> None:
     with pytest.raises(anthropic.NotFoundError) as caught:
-        client.messages.batches.list()
+        client.messages.count_tokens(model="house-random", messages=[{"role": "user", "content": "?"}])
     assert caught.value.type == "not_found_error"
     with pytest.raises(anthropic.APIStatusError, match="Method Not Allowed") as refused:
         client.get("/v1/messages", cast_to=object)

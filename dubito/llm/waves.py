@@ -1,0 +1,394 @@
+"""Waves: what games wait for goes out together, as batches, once none of them can go on without a reply.
+
+A request that finds no reply is put down (`WaveLog`) and its game put back (`Waits`). When all games wait, `next`
+sends a wave and returns once all of it is in; then the games go on, from their tapes. What was sent is known by the
+name of its batch from before it is sent: a run that is stopped anywhere finds it again, and asks nothing twice.
+"""
+
+import secrets
+import threading
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import astuple, dataclass, replace
+from functools import partial
+from typing import Any, Final, NoReturn, cast
+
+from dubito.errors import one_line
+from dubito.llm.batches import BatchEntry, SeenBatch, Sells, name_of_entry, seller_of, sells_batches
+from dubito.llm.budget import Budget
+from dubito.llm.client import NotThere, Provider, error_in_place
+from dubito.llm.gate import Timing, pause, span_in_words
+from dubito.llm.prices import Likely, Tariff, beyond
+from dubito.llm.protocols import kept_request, read_reply
+from dubito.llm.request import (
+    AccountFault,
+    Ask,
+    AttemptFailed,
+    Cause,
+    Interrupted,
+    Place,
+    RawReply,
+    Request,
+    TryFailed,
+    Waits,
+    read_json,
+)
+from dubito.llm.settings import Account, ModelSettings, is_house
+from dubito.store.model_log import ModelLog, Spend
+from dubito.store.wave_log import Awaited, SentBatch, WaveLog
+
+_FIRST, _MOST, _LONGER = 1.0, 60.0, 1.5  # seconds between two looks at a batch: the first, the most, times each time
+_STEP: Final = 1.0  # seconds of waiting between two looks whether to stop
+_READS: Final = 3  # times that a file is read in which something is missing
+_BARREN: Final = 5  # waves in a row without one reply, after which the run stops
+_TWICE: Final = 2  # failures, before which nobody knows how others fare
+_NAME: Final = 8  # bytes
+_DEADLINE: Final = 600.0  # seconds for a file of requests or replies
+
+_Row = tuple[Awaited, Ask]
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """A player who waits: whom to ask, and at what price."""
+
+    account: Account
+    provider: Provider
+    settings: ModelSettings
+    likely: Likely
+
+    @property
+    def tariff(self) -> Tariff:
+        return self.likely.tariff
+
+    @property
+    def sells(self) -> type[Sells]:
+        return seller_of(self.account.api)
+
+
+@dataclass(slots=True)
+class _Outcome:
+    """What came of a wave so far."""
+
+    replies: int = 0
+    last: str = ""  # of the failures, in words
+    fault: AccountFault | None = None
+
+
+class Waves:
+    """One per run, shared by its players who wait."""
+
+    def __init__(self, log: ModelLog, kept: WaveLog, budget: Budget, timing: Timing, *, suspend: bool) -> None:
+        self._log, self._kept, self._budget, self._timing, self._suspend = log, kept, budget, timing, suspend
+        self._lanes: dict[str, Lane] = {}  # by player
+        self._lock = threading.Lock()
+        self._barren = 0  # waves in a row without a reply
+
+    def joins(self, player: str, lane: Lane) -> None:
+        self._kept.begin()
+        self._lanes[player] = lane
+
+    def check(self) -> None:
+        """Raise AccountFault for a server that sells no batches."""
+        for player, lane in self._lanes.items():
+            ask = Ask(Request(lane.account.api, lane.sells.batches, {}), "", Place(player, -1, -1, 0, 0, 0, ""))
+            try:
+                self._patiently(lane, partial(sells_batches, _errand(lane, ask), lane.account.api))
+            except NotThere as error:
+                raise AccountFault(
+                    f"{lane.account} sells no batches (status {error}): take `wait` out of the entry of "
+                    f"{one_line(player)}, or change `base_url`"
+                ) from None
+
+    def wait(self, ask: Ask) -> NoReturn:
+        """Put the request down for the next wave. Raises Waits, or AttemptFailed where no reply will come."""
+        lane, request = self._lanes[ask.place.player], ask.request
+        with self._lock:
+            found = self._kept.entry(str(lane.account), request.digest, ask.draw)
+            if found is None:
+                place = ask.place
+                where = (place.player, place.game, place.deal, place.seat, place.decision, place.attempt, place.node)
+                self._kept.wants(Awaited(str(lane.account), request.digest, ask.draw, *where), request.text)
+                self._budget.foresees(lane.tariff.worst(request))
+            elif found.cause is not None:
+                raise AttemptFailed(cast(Cause, found.cause), found.detail or "")
+        raise Waits(f"for the next batch of {lane.account}")
+
+    def next(self) -> None:
+        """Send what is waited for, and return when all of it is there; what is under way already comes first.
+
+        Raises AccountFault, or Interrupted on a stop: what is under way stays so, and is found when the run goes on.
+        """
+        under_way = self._kept.batches()
+        for batch in under_way or self._begun():
+            if batch.id is None:
+                self._hand_in(batch, new=not under_way)
+        outcome = _Outcome()
+        left = self._kept.batches()
+        seconds = _FIRST
+        while left:
+            left = [batch for batch in left if not self._is_in(batch, outcome)]
+            if left:
+                self._rest(seconds, self._why(left))
+                seconds = min(_MOST, seconds * _LONGER)
+        self._check(outcome)
+
+    def _check(self, outcome: _Outcome) -> None:
+        """Raise what ends the run after a wave, if anything does."""
+        self._barren = 0 if outcome.replies else self._barren + 1
+        if outcome.fault is not None:
+            raise outcome.fault
+        if self._barren >= _BARREN:
+            raise AccountFault(
+                f"the last {_BARREN} waves brought no reply (the last: {outcome.last}); see what the provider says of "
+                "its batches, or resume later"
+            )
+
+    def _begun(self) -> list[SentBatch]:
+        """The batches of a new wave, put down and not yet handed in; raises AccountFault where none fits the budget."""
+        groups = defaultdict[tuple[str, str, str], list[_Row]](list)
+        full: str | None = None
+        for entry in self._kept.open():
+            ask = self._ask(entry)
+            if (full := self._budget.takes(self._lanes[entry.player].tariff.worst(ask.request))) is not None:
+                break  # younger games wait for the next wave
+            row = replace(entry, number=self._log.tries(ask.place.key) + 1)
+            groups[entry.account, ask.request.path, str(ask.request.body.get("model"))].append((row, ask))
+        if not groups and full is not None:
+            raise AccountFault(full)
+        wave, batches = self._kept.wave() + 1, list[SentBatch]()
+        for (account, *_), rows in groups.items():
+            for part in _parts(rows, self._lanes[rows[0][0].player].sells):
+                batch = SentBatch(secrets.token_hex(_NAME), wave, account, len(part), self._timing.time())
+                self._put_down(batch, part)
+                batches.append(batch)
+        return batches
+
+    def _put_down(self, batch: SentBatch, rows: Sequence[_Row]) -> None:
+        """Keep a batch and its tries before it is handed in."""
+        with self._kept.together():
+            for entry, ask in rows:
+                likely = self._lanes[entry.player].likely
+                usual = likely.of(ask.request)
+                said = (entry.player, entry.account, entry.request, entry.draw, likely.tariff.worst(ask.request))
+                self._log.try_opens(entry.key, *said, priced=usual is not None, likely=usual)
+            self._kept.begins(batch, [entry for entry, _ in rows])
+
+    def _ask(self, entry: Awaited) -> Ask:
+        """The request of an entry, as its game made it."""
+        text = self._log.text(entry.request)
+        protocol, body = kept_request(text)
+        where = (entry.game, entry.deal, entry.seat, entry.decision, entry.attempt, entry.node)
+        return Ask(Request(protocol, str(read_json(text)["path"]), body), entry.draw, Place(entry.player, *where))
+
+    def _rows(self, batch: SentBatch) -> list[_Row]:
+        return [(entry, self._ask(entry)) for entry in self._kept.within(batch.name)]
+
+    def _hand_in(self, batch: SentBatch, *, new: bool) -> None:
+        """Hand it in, unless the server has it: it is looked for wherever it may have come to be there."""
+        rows = self._rows(batch)
+        lane, (_, first) = self._lanes[rows[0][0].player], rows[0]
+        errand, sells = _errand(lane, first), lane.sells
+        lines = [sells.line(name_of_entry(batch.name, ask, entry.number), ask) for entry, ask in rows]
+        known = [each.id for each in self._kept.batches(ended=True) + self._kept.batches() if each.id]
+
+        def there() -> SeenBatch | None:
+            return sells.find(errand, batch, known, lambda: self._rest(_MOST, self._why([batch])))
+
+        def handed_in() -> SeenBatch:
+            nonlocal new
+            seen = None if new else there()
+            new = False
+            return seen or sells.hand_in(errand, batch.name, first.request.path, lines)
+
+        try:
+            seen = self._patiently(lane, handed_in)
+        except NotThere as error:
+            raise AccountFault(f"{lane.account} takes no batch (status {error}): take `wait` out") from None
+        self._kept.is_there(batch.name, seen.id, seen.expires)
+
+    def _is_in(self, batch: SentBatch, outcome: _Outcome) -> bool:
+        """Look at a batch, and keep what came of it once it has ended."""
+        rows = self._rows(batch)
+        lane, (_, first) = self._lanes[rows[0][0].player], rows[0]
+        errand, there = _errand(lane, first), batch.id or ""
+        try:
+            seen = self._patiently(lane, lambda: lane.sells.look(errand, there))
+            if not seen.ended:
+                return False
+            found = {} if seen.failed else self._read(lane, seen, errand, batch, rows)
+        except NotThere:
+            if not is_house(lane.account.server) and self._timing.time() < (batch.expires or 0.0):
+                raise AccountFault(
+                    f"{lane.account} does not know the batch {there}: it is seen only with a key of the project that "
+                    "made it; resume with such a key"
+                ) from None
+            seen, found = SeenBatch(there, ended=True), {}
+        self._keep(batch, rows, seen, found, outcome)
+        return True
+
+    def _read(
+        self, lane: Lane, seen: SeenBatch, errand: Callable[..., RawReply], batch: SentBatch, rows: Sequence[_Row]
+    ) -> dict[str, BatchEntry]:
+        """By name, what came of the entries, the first of each; read again where not all of them are there."""
+        found: dict[str, BatchEntry] = {}
+        for number in range(_READS):
+            if number:
+                self._rest(_FIRST, self._why([batch]))
+            for entry in self._patiently(lane, lambda: list(lane.sells.entries(errand, seen))):
+                if entry.whole:
+                    found.setdefault(entry.name, entry)
+            if all(name_of_entry(batch.name, ask, entry.number) in found for entry, ask in rows):
+                break
+        return found
+
+    def _keep(
+        self,
+        batch: SentBatch,
+        rows: Sequence[_Row],
+        seen: SeenBatch,
+        found: dict[str, BatchEntry],
+        outcome: _Outcome,
+    ) -> None:
+        """Keep all that came of a batch as one, and settle it with the budget."""
+        settled, replies = list[tuple[int, Spend, Spend, bool]](), 0
+        with self._kept.together():
+            for entry, ask in rows:
+                name = name_of_entry(batch.name, ask, entry.number)
+                came = BatchEntry(name) if seen.failed else found.get(name)
+                used, replied = self._entry_in(entry, ask, came, self._timing.time() - batch.since, outcome)
+                worst = self._lanes[entry.player].tariff.worst(ask.request)
+                settled.append((entry.game, worst, used, replied))
+                replies += replied
+            self._kept.ends(batch.name)
+        outcome.replies += replies
+        outcome.last = seen.failed or outcome.last
+        for each in settled:
+            self._budget.settles(*each)
+
+    def _entry_in(
+        self, entry: Awaited, ask: Ask, came: BatchEntry | None, seconds: float, outcome: _Outcome
+    ) -> tuple[Spend, bool]:
+        """Keep what came of a request; what it used, and whether it was a reply."""
+        lane = self._lanes[entry.player]
+        failed: TryFailed | AccountFault | None
+        if came is not None and came.body is not None:
+            used, failed = self._body_in(entry, ask, came.body, seconds)
+            if failed is None:
+                self._kept.answered(entry)
+                return used, True
+        else:
+            used, failed = Spend(calls=1), TryFailed("server", "it was not processed")
+            if came is None:
+                used = lane.tariff.worst(ask.request)
+                failed = TryFailed("server", "what came of it is lost", billed=True)
+            elif came.error is not None:
+                failed = lane.provider.entry_failure(came.status, came.error, ask)
+            kind = failed.kind if isinstance(failed, TryFailed) else "account"
+            self._log.try_failed(entry.key, kind, str(failed), used, seconds)
+        self._failed(entry, lane, failed, counts=came is None or came.body is not None or came.error is not None)
+        outcome.last = one_line(failed.reason if isinstance(failed, TryFailed) else str(failed), 240)
+        if isinstance(failed, AccountFault):
+            outcome.fault = outcome.fault or failed
+        return used, False
+
+    def _body_in(
+        self, entry: Awaited, ask: Ask, body: str, seconds: float
+    ) -> tuple[Spend, TryFailed | AccountFault | None]:
+        """Keep a body; what it cost, and what stands in a reply's place, if something does."""
+        lane = self._lanes[entry.player]
+        received = RawReply(200, body)
+        reply, tariff = read_reply(ask.request.protocol, received), lane.tariff
+        usage, price, worst = reply.usage, tariff.price, tariff.worst(ask.request)
+        used = tariff.of(usage, reply.charges, tariff.asked(ask.request)) if usage else worst
+        failed = error_in_place(lane.provider, reply, ask, used)
+        used = (failed.spent if failed else None) or used
+        self._log.try_received(
+            entry.key,
+            received.status,
+            received.raw,
+            received.headers,
+            usage=astuple(usage) if usage else None,
+            spent=used,
+            saved=price.saved(usage) if usage and price else 0,
+            seconds=seconds,
+            beyond=beyond(used, worst),
+            failed=(failed.kind if isinstance(failed, TryFailed) else "account", str(failed)) if failed else None,
+        )
+        if failed is None:
+            lane.likely.learns(len(ask.request.text), usage, used.usd)
+        return used, failed
+
+    def _failed(self, entry: Awaited, lane: Lane, failed: TryFailed | AccountFault, *, counts: bool) -> None:
+        """Ask it again with the next wave, or give it up where that cannot help.
+
+        `counts`: it was processed. A request is unreachable that failed so often while others of its waves were
+        answered; where none is, the run stops before that.
+        """
+        failures = entry.failures + (counts and not (isinstance(failed, TryFailed) and failed.kind == "rate_limit"))
+        if isinstance(failed, TryFailed) and failed.kind in ("too_long", "refused"):
+            self._kept.gives_up(entry, failed.kind, failed.reason)
+        elif failures >= max(_TWICE, lane.settings.tries) and not self._suspend and not self._barren:
+            told = failed.reason if isinstance(failed, TryFailed) else str(failed)
+            self._kept.gives_up(entry, "unreachable", f"failed in {failures} waves, the last: {told}")
+        else:
+            self._kept.again(entry, failures)
+
+    def _why(self, left: Sequence[SentBatch]) -> str:
+        """What a wave waits for, in words."""
+        accounts = ", ".join(sorted({batch.account for batch in left}))
+        since = span_in_words(max(0.0, self._timing.time() - min(batch.since for batch in left)))
+        return f"for {sum(batch.entries for batch in left):,} replies in {len(left)} batches of {accounts} ({since})"
+
+    def _patiently(self, lane: Lane, call: Callable[[], Any]) -> Any:
+        """What the call gives; made again while it fails, for as long as patience lasts."""
+        began, number = self._timing.clock(), 0
+        while True:
+            self._raise_if_stopped()
+            try:
+                return call()
+            except TryFailed as error:
+                number += 1
+                if self._timing.clock() - began >= self._timing.patience:
+                    told = f"{lane.account} cannot be reached for its batches (the last: {error.reason})"
+                    raise AccountFault(
+                        f"{told}; `patience` is {span_in_words(self._timing.patience)}: resume later, what was sent is "
+                        "found again"
+                    ) from None
+                seconds = max(_FIRST, pause(error, number, lane.settings.retry_after_cap))
+                self._rest(seconds, f"for {lane.account} (its batches)")
+
+    def _rest(self, seconds: float, why: str) -> None:
+        """Wait so long; raises Interrupted on a stop."""
+        until = self._timing.clock() + seconds
+        while (left := until - self._timing.clock()) > 0:
+            self._raise_if_stopped()
+            self._timing.sleep(min(left, _STEP), why)
+        self._raise_if_stopped()
+
+    def _raise_if_stopped(self) -> None:
+        if self._timing.stopped():
+            raise Interrupted("stopped by Ctrl-C")
+
+
+def _errand(lane: Lane, ask: Ask) -> Callable[..., RawReply]:
+    """Calls on the lane's server, made for this request."""
+
+    def errand(path: str, **sent: Any) -> RawReply:
+        lane.provider.prepare()
+        return lane.provider.errand(ask, _DEADLINE, path, **sent)
+
+    return errand
+
+
+def _parts(rows: Sequence[_Row], sells: type[Sells]) -> list[list[_Row]]:
+    """The same, each part no more than goes into a batch."""
+    parts, size = list[list[_Row]](), 0
+    for entry, ask in rows:
+        bytes_of = len(sells.line(name_of_entry("0" * 2 * _NAME, ask, entry.number), ask)) + 1
+        if not parts or len(parts[-1]) >= sells.most_entries or size + bytes_of > sells.most_bytes:
+            parts.append([])
+            size = 0
+        parts[-1].append((entry, ask))
+        size += bytes_of
+    return parts

@@ -1,0 +1,5 @@
+"""The shell."""
+
+from tests.cli.conftest import shell
+
+__all__ = ["shell"]

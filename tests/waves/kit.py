@@ -1,0 +1,271 @@
+"""A server of batches written from the providers' documents, and runs that wait for them."""
+
+import json
+import os
+import signal
+import threading
+from collections import Counter
+from collections.abc import Callable
+from copy import deepcopy
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from hashlib import sha256
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from multiprocessing import get_context
+from pathlib import Path
+from time import time
+from typing import Any, Final
+from urllib.parse import parse_qs, urlsplit
+
+from dubito.experiment.experiment import Experiment
+from dubito.experiment.run import Played
+from dubito.llm.request import Api
+from tests.llm.kit import BOT_OF, PATH_OF, contender, reply_body, small
+from tests.resume.kit import go
+
+SERVER: Final = get_context("forkserver")
+SERVER.set_forkserver_preload(["tests.waves.kit", "openai", "anthropic"])  # slow to import
+_DAY: Final = 86_400
+
+Entry = dict[str, Any]  # as it was handed in
+
+
+@dataclass
+class Batch:
+    """A batch as the server keeps it."""
+
+    id: str
+    given: dict[str, Any]
+    entries: list[Entry]
+    made: float = field(default_factory=time)
+    looks: int = 0
+
+
+class Provider:
+    """OpenAI and Anthropic, as far as batches go; live requests are answered as in a batch.
+
+    `befalls` is told what is asked (`file`, `batch`, `batched`, `look`, `content`) before it is answered: the test may
+    kill whoever asks. `lines` may change what a file of replies says. `tier` is what the replies say that they are of.
+    """
+
+    def __init__(self, tier: str = "batch") -> None:
+        self.tier = tier
+        self.bought: Counter[tuple[str, str]] = Counter()  # by request and draw
+        self.batches: list[Batch] = []
+        self.live = 0  # requests that were asked at once
+        self.client = 0  # the process that may be killed
+        self.kills: list[tuple[str, int]] = []  # at which event, the how-manieth since then, it is killed
+        self.befalls: Callable[[str], None] = lambda event: None
+        self.lines: Callable[[list[str]], list[str]] = lambda lines: lines
+        self._events: Counter[str] = Counter()
+        self._files: dict[str, list[Entry]] = {}
+        self._lock = threading.Lock()
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
+        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01})
+
+    def __enter__(self) -> "Provider":
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._server.shutdown()
+        self._thread.join()
+        self._server.server_close()
+
+    def base_url(self, protocol: Api) -> str:
+        """For that protocol's SDK."""
+        address = f"http://127.0.0.1:{self._server.server_port}"
+        return address if protocol == "messages" else f"{address}/v1"
+
+    def _handler(self) -> type[BaseHTTPRequestHandler]:
+        provider = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+            wbufsize = -1
+
+            def do_POST(self) -> None:
+                self._answer(self.rfile.read(int(self.headers["content-length"])))
+
+            def do_GET(self) -> None:
+                self._answer(b"")
+
+            def _answer(self, raw: bytes) -> None:
+                try:
+                    status, content = provider.answer(self.path, self.headers.get("content-type", ""), raw)
+                except Killed:
+                    self.close_connection = True
+                    return
+                self.send_response(status)
+                self.send_header("content-length", str(len(content)))
+                self.end_headers()
+                self.wfile.write(content)
+
+            def log_message(self, *_: object) -> None:
+                """Say nothing."""
+
+        return Handler
+
+    def answer(self, target: str, kind: str, raw: bytes) -> tuple[int, bytes]:
+        """Status and content."""
+        parts = urlsplit(target)
+        path, query = parts.path, parse_qs(parts.query)
+        with self._lock:
+            for protocol, own in PATH_OF.items():
+                if path.removeprefix("/v1") == own.removeprefix("/v1"):
+                    self.live += 1
+                    return 200, json.dumps(self.reply(protocol, json.loads(raw))).encode()
+            if path == "/v1/files":
+                self._happens("file")
+                return 200, json.dumps({"id": self._upload(kind, raw), "object": "file"}).encode()
+            if path in ("/v1/batches", "/v1/messages/batches"):
+                return 200, json.dumps(self._hand_in(json.loads(raw)) if raw else self._listed(path, query)).encode()
+            if path.startswith("/v1/files/"):
+                self._happens("content")
+                return 200, self._content(self._find(path.split("/")[3].partition(".")[0]))
+            name = path.removeprefix("/v1/messages/batches/").removeprefix("/v1/batches/").partition("/")[0]
+            batch = self._find(name)
+            if path.endswith("/results"):
+                self._happens("content")
+                return 200, self._content(batch)
+            self._happens("look")
+            batch.looks += 1
+            return 200, json.dumps(self._shape(batch)).encode()
+
+    def _happens(self, event: str) -> None:
+        self.befalls(event)
+        self._events[event] += 1
+        if self.kills and self.kills[0] == (event, self._events[event]):
+            del self.kills[0]
+            self._events.clear()
+            os.kill(self.client, signal.SIGKILL)
+            raise Killed
+
+    def _upload(self, kind: str, raw: bytes) -> str:
+        mark = kind.partition("boundary=")[2].encode()
+        (content,) = [part for part in raw.split(b"--" + mark) if b'filename="' in part]
+        lines = content.partition(b"\r\n\r\n")[2].strip().splitlines()
+        name = f"file-{len(self._files)}"
+        self._files[name] = [json.loads(line) for line in lines]
+        return name
+
+    def _hand_in(self, given: dict[str, Any]) -> dict[str, Any]:
+        self._happens("batch")
+        entries = given.get("requests") or self._files[given["input_file_id"]]
+        kind = "msgbatch" if "requests" in given else "batch"
+        batch = Batch(f"{kind}_{len(self.batches)}", given, deepcopy(entries))
+        assert len({entry["custom_id"] for entry in entries}) == len(entries)
+        assert all(0 < len(entry["custom_id"]) <= 64 for entry in entries)
+        self.batches.append(batch)
+        for entry in entries:
+            self.bought[_identity(entry)] += 1
+        self._happens("batched")
+        return self._shape(batch)
+
+    def _listed(self, path: str, query: dict[str, list[str]]) -> dict[str, Any]:
+        kind = "msgbatch_" if "messages" in path else "batch_"
+        known = [batch for batch in reversed(self.batches) if batch.id.startswith(kind)]
+        (after,) = query.get("after", query.get("after_id", [""]))
+        names = [batch.id for batch in known]
+        known = known[names.index(after) + 1 :] if after else known
+        return {"data": [self._shape(batch) for batch in known[:2]], "has_more": len(known) > 2}
+
+    def _find(self, name: str) -> Batch:
+        (batch,) = [batch for batch in self.batches if batch.id == name]
+        return batch
+
+    def _shape(self, batch: Batch) -> dict[str, Any]:
+        n, ended = len(batch.entries), batch.looks >= 2
+        if batch.id.startswith("msgbatch"):
+            none = dict.fromkeys(("processing", "succeeded", "errored", "canceled", "expired"), 0)
+            moments = [datetime.fromtimestamp(batch.made + more, UTC).isoformat() for more in (0, _DAY)]
+            return {
+                "id": batch.id,
+                "type": "message_batch",
+                "processing_status": "ended" if ended else "in_progress",
+                "request_counts": none | {"succeeded" if ended else "processing": n},
+                "created_at": moments[0],
+                "expires_at": moments[1],
+            }
+        return {
+            "id": batch.id,
+            "object": "batch",
+            "metadata": batch.given["metadata"],
+            "status": "completed" if ended else "in_progress",
+            "created_at": int(batch.made),
+            "expires_at": int(batch.made) + _DAY,
+            "output_file_id": f"{batch.id}.out" if ended else None,
+            "request_counts": {"total": n, "completed": n if ended else 0, "failed": 0},
+        }
+
+    def _content(self, batch: Batch) -> bytes:
+        lines = []
+        for entry in reversed(batch.entries):  # in any order
+            if "params" in entry:
+                result = {"type": "succeeded", "message": self.reply("messages", entry["params"], self.tier)}
+                lines.append(json.dumps({"custom_id": entry["custom_id"], "result": result}))
+            else:
+                protocol: Api = "chat" if entry["url"].endswith("/chat/completions") else "responses"
+                body = self.reply(protocol, entry["body"], self.tier)
+                answer = {"status_code": 200, "request_id": "r", "body": body}
+                lines.append(json.dumps({"custom_id": entry["custom_id"], "response": answer, "error": None}))
+        return "\n".join(self.lines(lines)).encode()
+
+    def reply(self, protocol: Api, body: dict[str, Any], tier: str | None = None) -> dict[str, Any]:
+        """Yes or no, by the request."""
+        yes = int(_digest(body), 16) % 2 == 0
+        said = reply_body(protocol, json.dumps({"answer": yes}))
+        if tier is not None:
+            (said["usage"] if protocol == "messages" else said)["service_tier"] = tier
+        return said
+
+
+class Killed(Exception):
+    """Whoever asked is dead."""
+
+
+def _as_at_once(value: Any) -> Any:
+    """The request that this is of."""
+    if isinstance(value, dict):
+        return {key: _as_at_once(each) for key, each in value.items() if key != "ttl"}
+    return [_as_at_once(each) for each in value] if isinstance(value, list) else value
+
+
+def _digest(body: dict[str, Any]) -> str:
+    return sha256(json.dumps(_as_at_once(body), sort_keys=True).encode()).hexdigest()
+
+
+def _identity(entry: Entry) -> tuple[str, str]:
+    return _digest(entry.get("params") or entry["body"]), entry["custom_id"].split("-")[1]
+
+
+def waiting(server: Provider, *protocols: Api, wait: str | None = "batch", **config: Any) -> Experiment:
+    """Short games of one player a protocol, all of whom wait."""
+    more = {} if wait is None else {"wait": wait}
+    players = [
+        contender(f"by {api}", "some-model", BOT_OF[api], base_url=server.base_url(api), api=api, **more)
+        for api in protocols
+    ]
+    return small(*players, **{"games": 4 * len(players), "turns": 8} | config)
+
+
+def _goes(of: Experiment, folder: Path) -> None:
+    go(of, folder, in_flight=4)
+
+
+def killed(server: Provider, of: Experiment, folder: Path) -> None:
+    """Go on with the run in a process of its own, in which it is killed."""
+    started = SERVER.Process(target=_goes, args=(of, folder))
+    started.start()
+    assert started.pid is not None
+    server.client = started.pid
+    started.join()
+    assert started.exitcode == -signal.SIGKILL, started.exitcode
+
+
+def ended(of: Experiment, folder: Path, **calls: Any) -> Played:
+    """The run, gone on with to its end."""
+    run = go(of, folder, **calls)
+    assert run.failure is None, run.failure
+    assert not run.interrupted
+    return run

@@ -1,0 +1,222 @@
+"""Waves of batches: the games of a run asked at once, each request bought once, wherever the run was killed."""
+
+import json
+import re
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from dubito.experiment.resolve import checked_models
+from dubito.experiment.run import play
+from dubito.house.faults import BATCH_FAULTS, Faults
+from dubito.house.server import House
+from dubito.llm.budget import Caps
+from dubito.llm.price_list import read_prices
+from dubito.llm.request import Api
+from dubito.store.model_log import ModelLog
+from dubito.store.run_db import RunDb
+from tests.cli.kit import Shell
+from tests.experiment.kit import means, registry
+from tests.llm.kit import Unhurried, config_file, contender, rows, small
+from tests.resume.kit import go
+from tests.waves.kit import Provider, ended, killed, waiting
+
+THREE: tuple[Api, ...] = ("responses", "chat", "messages")
+POINTS = [  # where a run is killed
+    ("batched", 1),  # the server has the batch, and nobody knows
+    ("content", 1),
+    ("batch", 1),  # the file is there, the batch is not
+    ("file", 1),
+    ("look", 1),
+    ("look", 2),
+    ("batched", 2),
+    ("content", 2),
+    ("look", 3),
+    ("batched", 1),
+]
+
+
+def test_killed_anywhere_and_resumed_elsewhere_each_request_is_bought_once(tmp_path: Path, at_length: bool) -> None:
+    with Provider() as server:
+        live = ended(waiting(server, *THREE, wait=None), tmp_path / "live" / "run")
+        of, folder = waiting(server, *THREE), tmp_path / "0" / "run"
+        server.kills = POINTS[:] if at_length else POINTS[:3]
+        points = len(server.kills)
+        for number in range(points):
+            killed(server, of, folder)
+            moved = tmp_path / str(number + 1) / "run"
+            shutil.move(folder.parent / "run", moved)  # its cache stays behind
+            folder = moved
+        run = ended(of, folder)
+        assert server.kills == []
+        assert run.results_digest == live.results_digest
+        assert set(server.bought.values()) == {1}
+        assert sum(server.bought.values()) == sum(1 for _ in rows(folder, "SELECT 1 FROM attempts WHERE game >= 0"))
+    assert rows(folder, "SELECT count(*) FROM awaited") == [(0,)]
+    assert rows(folder, "SELECT DISTINCT state FROM tries") == [("received",)]
+
+
+def test_waves_are_no_more_than_the_longest_game_has_requests(tmp_path: Path, at_length: bool) -> None:
+    with House() as house:
+        players = [
+            contender("one", "house-sharp", base_url=house.openai_base_url, wait="batch"),
+            contender("two", "house-sharp", "AnthropicBot", base_url=house.anthropic_base_url, wait="batch"),
+        ]
+        of = small(*players, games=200 if at_length else 6, turns=8)
+        ended(of, tmp_path / "run")
+    ((longest,),) = rows(tmp_path / "run", "SELECT max(n) FROM (SELECT count(*) n FROM attempts GROUP BY game)")
+    assert rows(tmp_path / "run", "SELECT max(wave) FROM batches") == [(longest,)]
+
+
+@pytest.mark.parametrize("fault", BATCH_FAULTS)
+def test_with_every_fault_the_games_are_those_of_the_live_run(tmp_path: Path, fault: str) -> None:
+    share = 0.3 if fault in ("failed_batch", "expired_batch", "missing_entries") else 1.0  # such a one is sent again
+    with House() as quiet, House(faults=Faults(**{fault: share})) as house:
+        digests = []
+        for at, wait in ((quiet, {}), (house, {"wait": "batch"})):
+            player = contender("one", "house-sharp", base_url=at.openai_base_url, **wait)
+            of = small(player, games=3, turns=6)
+            digests.append(ended(of, tmp_path / ("b" if wait else "a") / "run").results_digest)
+        bought = [(call.request, call.draw) for call in house.calls if call.status == 200]
+    assert digests[0] == digests[1]
+    if fault != "missing_entries":  # what was lost was bought, and its cost is assumed
+        assert len(set(bought)) == len(bought)
+    lost = rows(tmp_path / "b" / "run", "SELECT count(*) FROM tries WHERE state = 'failed' AND assumed")
+    assert (lost[0][0] > 0) == (fault == "missing_entries")
+
+
+PRICE = {"input": 2, "cached_input": 0.1, "cache_write": 2.5, "output": 10}
+EACH = 100 * 2_000_000 + 20 * 10_000_000  # picodollars of one of the server's replies, asked at once
+
+
+@pytest.mark.parametrize("tier", ["batch", "default"])
+def test_a_wave_costs_half_and_is_reserved_at_half(tmp_path: Path, tier: str) -> None:
+    prices = read_prices({"some-model": PRICE | {"service_tier": {"batch": 0.5}}}, "here", tmp_path)
+    with Provider(tier) as server:
+        reserved = []
+
+        def look(event: str) -> None:
+            if event == "look" and len(server.batches) == 1:
+                reserved.extend(rows(tmp_path / "run", "SELECT picodollars FROM tries WHERE state = 'open'"))
+
+        server.befalls = look
+        of = waiting(server, "chat", turns=4)
+        run = ended(of, tmp_path / "run", prices=prices)
+        replies = sum(server.bought.values())
+    log = run.models["by chat"]
+    assert log.picodollars == replies * EACH // 2
+    assert log.beyond == log.assumed == 0
+    sizes = rows(tmp_path / "run", "SELECT min(tokens) FROM tries")
+    assert reserved
+    assert sizes[0][0] == 120
+    ((digest,),) = rows(tmp_path / "run", "SELECT request FROM tries LIMIT 1")
+    with RunDb.open(tmp_path / "run" / "run.db") as db:
+        into = len(ModelLog(db).text(digest))
+    assert reserved[0] == ((into * 2_500_000 + 8192 * 10_000_000) // 2,)
+
+
+def test_a_budget_holds_and_the_run_goes_on_with_more(tmp_path: Path) -> None:
+    with Provider() as server:
+        of = waiting(server, "responses")
+        run = go(of, tmp_path / "run", caps=Caps(calls=7))
+        assert "the budget is used up" in str(run.failure)
+        assert sum(server.bought.values()) <= 7
+        went_on = ended(of, tmp_path / "run")
+        assert set(server.bought.values()) == {1}
+        assert (
+            went_on.results_digest
+            == ended(waiting(server, "responses", wait=None), tmp_path / "x" / "r").results_digest
+        )
+
+
+def test_stopped_while_it_waits_status_says_what_is_awaited(tmp_path: Path, shell: Shell) -> None:
+    with Provider() as server:
+        how = means(Path("r"))
+
+        def stop(event: str) -> None:
+            if event == "look":
+                how.stop.set()
+
+        server.befalls = stop
+        of = checked_models(waiting(server, "messages"), registry(), how.calls)
+        run = play(of, Path("r"), replace(how, watch=Unhurried()))
+        assert run.interrupted
+        said = shell("status", "r").out
+        entries = sum(server.bought.values())
+        to = f"{entries} requests to {server.base_url('messages')}"
+        assert re.search(rf"awaited: {to} \(no key\) since [-0-9: ]+, expires [-0-9: ]+ \(UTC; msgbatch_0\)", said), (
+            said
+        )
+        (found,) = json.loads(shell("status", "r", "--json").out)["awaited"]
+        assert (found["id"], found["requests"]) == ("msgbatch_0", entries)
+        server.befalls = lambda event: None
+        ended(of, Path("r"))
+        assert set(server.bought.values()) == {1}
+    assert "awaited" not in shell("status", "r").out
+
+
+def test_a_server_without_batches_is_told_before_the_first_game(tmp_path: Path) -> None:
+    with Provider() as server:
+        server.answer = lambda target, kind, raw: (404, b"{}")  # type: ignore[method-assign]
+        run = go(waiting(server, "chat"), tmp_path / "run")
+    assert "sells no batches (status 404): take `wait` out of the entry of by chat" in str(run.failure)
+
+
+def test_who_cannot_wait_is_told_in_one_sentence(shell: Shell) -> None:
+    file = config_file(contender("one", wait="batch", bot="OpenAIBot", api="decisions"))
+    said = shell("run", file)
+    assert (said.code, said.err) == (
+        2,
+        "dubito: c.yaml: contenders.0: one: wait: decisions are not sold in batches: take it out\n",
+    )
+    file = config_file(contender("one", wait="batch"))
+    said = shell("play", "one", "StefaBot", "--config", file)
+    assert said.code == 2
+    assert said.err.endswith(
+        "one: wait: only the games of `dubito run` can wait for a batch: take it out of its entry\n"
+    )
+
+
+def test_an_entry_that_is_refused_falls_back_and_one_that_keeps_failing_is_given_up(tmp_path: Path) -> None:
+    broken: list[str] = []
+
+    def lines(all_of: list[str]) -> list[str]:
+        told = []
+        for line in all_of:
+            entry = json.loads(line)
+            _, draw, _, number = entry["custom_id"].split("-")
+            broken[:] = broken or [draw]
+            kind, status = (
+                ("context_length_exceeded", 400) if len(broken) == 1 and number == "1" else ("server_error", 500)
+            )
+            if draw == broken[0]:
+                error = {"error": {"message": "No.", "type": kind, "code": kind}}
+                entry["response"] = {"status_code": status, "request_id": "r", "body": error}
+            told.append(json.dumps(entry))
+        return told
+
+    with Provider() as server:
+        server.lines = lines
+        ended(waiting(server, "chat"), tmp_path / "run")
+    assert rows(tmp_path / "run", "SELECT outcome, count(*) FROM decisions WHERE outcome LIKE 'fallback%'") == [
+        ("fallback:too_long", 1)
+    ]
+
+
+def test_what_is_sent_is_what_the_providers_take(tmp_path: Path) -> None:
+    with Provider() as server:
+        ended(waiting(server, *THREE, turns=3), tmp_path / "r")
+        entries = [entry for batch in server.batches for entry in batch.entries]
+    for entry in entries:
+        body = entry.get("params") or entry["body"]
+        assert "stream" not in body
+        if "params" in entry:
+            assert set(re.findall(r'"ttl": "(\w+)"', json.dumps(body))) == {"1h"}
+        else:
+            assert entry["method"] == "POST"
+            assert entry["url"] in ("/v1/responses", "/v1/chat/completions")
+            assert "service_tier" not in body
+    for batch in server.batches:
+        assert len({json.dumps(entry.get("url")) for entry in batch.entries}) == 1
