@@ -166,6 +166,23 @@ def _chosen(question: DecisionQuestion, answer: Mapping[str, Any], reply: Reply)
     raise AttemptFailed("malformed", f"at {question.name!r} {fault}", reply.text)
 
 
+def odds_in(reply: str) -> dict[str, list[list[Any]]]:
+    """By question, how probable a reply makes each answer: a decision, or the object of a prompt with `say: odds`.
+
+    Empty where it says no probabilities; the reply may be anything.
+    """
+    said = read_json(reply)
+    if isinstance(said, dict):
+        numbers = {name: value for name, value in said.items() if isinstance(value, float) and name != STATED}
+        return {name: [[True, value], [False, 1 - value]] for name, value in numbers.items() if 0 <= value <= 1}
+    found = {}
+    for answer in said if isinstance(said, list) else []:
+        rows = answer.get("probabilities") if isinstance(answer, dict) else None
+        if isinstance(rows, list) and all(isinstance(row, dict) for row in rows):
+            found[str(answer.get("name"))] = [[row.get("value"), row.get("probability")] for row in rows]
+    return found
+
+
 def form_of_questions(
     game: Game, asked: Sequence[tuple[Position, Mapping[str, Any]]], fields: Iterable[str]
 ) -> QuestionForm:

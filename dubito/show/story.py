@@ -27,6 +27,7 @@ from dubito.game.words import (
 from dubito.llm.answers import reasoning_of
 from dubito.llm.prices import PICO
 from dubito.llm.protocols import kept_reply, kept_request
+from dubito.llm.questions import odds_in
 from dubito.llm.request import Api, sendable
 from dubito.show.person import seat_of_guest
 from dubito.show.session import Moment, Session, of_record
@@ -280,7 +281,9 @@ class ModelDecisions:
         text = None if reply.text is None else texts.add(sendable(reply.text))
         reasoning = sendable(reasoning_of(reply.text or "")[:_REASONS]) or None
         body = texts.add(sendable(reply.received.raw))
-        return {"reply": text, "finish": reply.finish, "raw": body, "reasoning": reasoning}
+        odds = odds_in(reply.text or "")
+        said = {"reply": text, "finish": reply.finish, "raw": body, "reasoning": reasoning}
+        return said | ({"odds": odds} if odds else {})
 
 
 def _own_moves(turns: Sequence[Mapping[str, Any]]) -> dict[tuple[int, int], tuple[int, int]]:

@@ -21,7 +21,7 @@ from dubito.llm.decide import Conversation, drawn_from
 from dubito.llm.pipeline import probe_of
 from dubito.llm.prompts import load_prompt
 from dubito.llm.protocols import Exchange, build_request, read_reply
-from dubito.llm.questions import QuestionForm, check_askable, form_of_questions
+from dubito.llm.questions import QuestionForm, check_askable, form_of_questions, odds_in
 from dubito.llm.request import AttemptFailed, RawReply, Reply
 from tests.cli.kit import REPO, Shell
 from tests.conftest import cases
@@ -287,6 +287,22 @@ def test_what_is_drawn_is_drawn_again(shell: Shell) -> None:
     manifest = Path("r/manifest.yaml").read_text()
     assert manifest.count("play: drawn") == 2
     assert "play: best" not in manifest, "as runs of before have it"
+
+
+@cases(
+    "reply, odds",
+    [
+        ('{"C": 0.25, "p_bluff": 0.5, "E": true}', {"C": [[True, 0.25], [False, 0.75]]}),
+        ('{"answer": 2}', {}),
+        ('{"answer": 1.5}', {}),
+        ("[7]", {}),
+        ('[{"name": "C", "probabilities": [7]}]', {}),
+        ("prose", {}),
+        (json.dumps(good("C")), {"C": [[True, 0.25], [False, 0.75]], "E": [[True, 0.25], [False, 0.75]]}),
+    ],
+)
+def test_the_viewer_tells_the_odds_of_any_reply(reply: str, odds: dict[str, Any]) -> None:
+    assert odds_in(reply) == odds
 
 
 @cases(

@@ -244,6 +244,14 @@
     return typeof answer === "string" ? answer : JSON.stringify(answer);
   }
 
+  // How probable the model made each answer, where it said so; a question that was put once for each case is not told apart.
+  function odds(one, attempts) {
+    const told = attempts.map((each) => each.odds?.[one.node] ?? each.odds?.answer).filter(Boolean).at(-1);
+    if (!told) return null;
+    const shares = told.map(([answer, share]) => `${answered(answer)} ${Math.round(100 * share)} %`);
+    return make("p", "note", `The model's odds: ${shares.join(", ")}.`);
+  }
+
   function decision(one, opened) {
     const outcome = make("span", one.outcome.startsWith("fallback") ? "outcome fallback" : "outcome", one.outcome);
     const heading = make("h3", "", `${game.names[one.seat]}: ${one.question} `, make("b", "", answered(one.answer)), " ", link(`#${one.link}`, make("small", "", `node ${one.node}`)), " ", outcome);
@@ -254,6 +262,8 @@
     asked.addEventListener("toggle", () => toEnds(asked));
     const box = make("article", "decision", heading, make("p", "note", `Decision ${one.number}, asked of seat ${one.seat} at node ${one.node} (${one.method}).`), asked);
     box.id = one.link;
+    const told = one.outcome.startsWith("fallback") ? null : odds(one, first.attempts);
+    if (told) heading.after(told);
     if (one.p_bluff !== null && open) heading.after(stated(one));
     return box;
   }
