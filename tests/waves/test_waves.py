@@ -12,6 +12,7 @@ from dubito.experiment.resolve import checked_models
 from dubito.experiment.run import play
 from dubito.house.faults import BATCH_FAULTS, Faults
 from dubito.house.server import House
+from dubito.llm.batches import OpenAIBatches
 from dubito.llm.budget import Caps
 from dubito.llm.price_list import read_prices
 from dubito.llm.request import Api
@@ -19,22 +20,22 @@ from dubito.store.model_log import ModelLog
 from dubito.store.run_db import RunDb
 from tests.cli.kit import Shell
 from tests.experiment.kit import means, registry
-from tests.llm.kit import Unhurried, config_file, contender, rows, small
+from tests.llm.kit import Unhurried, ask, config_file, contender, rows, small
 from tests.resume.kit import go
 from tests.waves.kit import Provider, ended, killed, waiting
 
 THREE: tuple[Api, ...] = ("responses", "chat", "messages")
-POINTS = [  # where a run is killed
-    ("batched", 1),  # the server has the batch, and nobody knows
+POINTS = [  # where a run is killed: how often what has happened since the last time
+    ("batched", 1),  # OpenAI has the batch, and nobody knows
+    ("batched", 2),  # Anthropic has
     ("content", 1),
     ("batch", 1),  # the file is there, the batch is not
     ("file", 1),
     ("look", 1),
-    ("look", 2),
-    ("batched", 2),
+    ("look", 4),
     ("content", 2),
     ("look", 3),
-    ("batched", 1),
+    ("batched", 3),
 ]
 
 
@@ -120,9 +121,9 @@ def test_a_wave_costs_half_and_is_reserved_at_half(tmp_path: Path, tier: str) ->
 def test_a_budget_holds_and_the_run_goes_on_with_more(tmp_path: Path) -> None:
     with Provider() as server:
         of = waiting(server, "responses")
-        run = go(of, tmp_path / "run", caps=Caps(calls=7))
-        assert "the budget is used up" in str(run.failure)
-        assert sum(server.bought.values()) <= 7
+        run = go(of, tmp_path / "run", caps=Caps(calls=3))
+        assert "the budget is used up: 3 of 3 calls spent, and the next call may take up to 1" in str(run.failure)
+        assert sum(server.bought.values()) == 3
         went_on = ended(of, tmp_path / "run")
         assert set(server.bought.values()) == {1}
         assert (
@@ -179,30 +180,30 @@ def test_who_cannot_wait_is_told_in_one_sentence(shell: Shell) -> None:
     )
 
 
-def test_an_entry_that_is_refused_falls_back_and_one_that_keeps_failing_is_given_up(tmp_path: Path) -> None:
-    broken: list[str] = []
+@pytest.mark.parametrize(
+    ("kind", "status", "cause", "tries"),
+    [("context_length_exceeded", 400, "too_long", 1), ("server_error", 500, "unreachable", 2)],
+)
+def test_a_request_that_fails_again_and_again_is_given_up(
+    tmp_path: Path, kind: str, status: int, cause: str, tries: int
+) -> None:
+    broken: list[str] = []  # the draw of the first
 
     def lines(all_of: list[str]) -> list[str]:
-        told = []
-        for line in all_of:
-            entry = json.loads(line)
-            _, draw, _, number = entry["custom_id"].split("-")
-            broken[:] = broken or [draw]
-            kind, status = (
-                ("context_length_exceeded", 400) if len(broken) == 1 and number == "1" else ("server_error", 500)
-            )
-            if draw == broken[0]:
+        entries = [json.loads(line) for line in all_of]
+        broken[:] = broken or [entries[0]["custom_id"].split("-")[1]]
+        for entry in entries:
+            if entry["custom_id"].split("-")[1] == broken[0]:
                 error = {"error": {"message": "No.", "type": kind, "code": kind}}
                 entry["response"] = {"status_code": status, "request_id": "r", "body": error}
-            told.append(json.dumps(entry))
-        return told
+        return [json.dumps(entry) for entry in entries]
 
     with Provider() as server:
         server.lines = lines
-        ended(waiting(server, "chat"), tmp_path / "run")
-    assert rows(tmp_path / "run", "SELECT outcome, count(*) FROM decisions WHERE outcome LIKE 'fallback%'") == [
-        ("fallback:too_long", 1)
-    ]
+        ended(waiting(server, "chat", tries=2), tmp_path / "run")
+    found = "SELECT outcome, count(*) FROM decisions WHERE outcome LIKE 'fallback%' GROUP BY 1"
+    assert rows(tmp_path / "run", found) == [(f"fallback:{cause}", 1)]
+    assert rows(tmp_path / "run", "SELECT max(try) FROM tries WHERE game >= 0") == [(tries,)]
 
 
 def test_what_is_sent_is_what_the_providers_take(tmp_path: Path) -> None:
@@ -220,3 +221,10 @@ def test_what_is_sent_is_what_the_providers_take(tmp_path: Path) -> None:
             assert "service_tier" not in body
     for batch in server.batches:
         assert len({json.dumps(entry.get("url")) for entry in batch.entries}) == 1
+    line = OpenAIBatches.line("name", ask(protocol="chat", service_tier="default", seed=1))
+    assert json.loads(line) == {
+        "custom_id": "name",
+        "method": "POST",
+        "url": "/v1/chat/completions",
+        "body": {"model": "m", "n": 0, "seed": 1},
+    }
