@@ -173,13 +173,14 @@ def test_a_strangers_run_dictates_no_command(shell: Shell, said: object) -> None
 
 
 def test_a_games_path_is_used_as_if_it_lay_here(shell: Shell, at_length: bool) -> None:
-    """In the gate without processes for chunks, to which the next test gives it."""
-    workers = ("--workers", "2" if at_length else "1")
+    """In the gate without processes for chunks, to which the next test gives it, nor for the check, which starts them
+    for a game by its folder (test_check.py)."""
+    workers, quick = ("--workers", "2" if at_length else "1"), () if at_length else ("--quick",)
     write_kuhn(Path("there"))
     path = ("--games-path", "there")
     assert re.search(r"^kuhn .* there/games/kuhn$", shell("games", *path).out, re.MULTILINE)
     assert "\nkuhn " not in shell("games").out, "it ends with the command"
-    assert shell("games", "check", "kuhn", *path).out.startswith("kuhn keeps to all that was tried")
+    assert shell("games", "check", "kuhn", *quick, *path).out.startswith("kuhn keeps to all that was tried")
     assert "Careful" in shell("bots", "--game", "kuhn", *path).out
     assert shell(*MODELS, "r", *path).code == 0
     Path("k.yaml").write_text("game: kuhn\ngames: 8\n")

@@ -8,6 +8,7 @@ import pytest
 from dubito.referee.log import MatchLine
 from dubito.referee.process import STDERR
 from dubito.referee.rules import StrikeKind
+from tests.conftest import few
 from tests.referee.kit import FIRST, GOOD, acting
 
 Meet = Callable[..., list[MatchLine]]
@@ -85,7 +86,7 @@ SILENT = {
 }
 
 
-@pytest.mark.parametrize("how", SILENT)
+@pytest.mark.parametrize("how", few(SILENT, ["never answering", "deaf to SIGTERM", "late"]))
 def test_a_bot_that_does_not_answer_in_time_is_shut_down(meet: Meet, how: str) -> None:
     for line in meet(SILENT[how]):
         assert strikes(line, "one")[-1] == "overrun"

@@ -43,7 +43,7 @@ def test_killed_anywhere_and_resumed_elsewhere_each_request_is_bought_once(tmp_p
     with Provider() as server:
         live = ended(waiting(server, *THREE, wait=None), tmp_path / "live" / "run")
         of, folder = waiting(server, *THREE), tmp_path / "0" / "run"
-        server.kills = POINTS[:] if at_length else POINTS[:3]
+        server.kills = POINTS[:] if at_length else POINTS[:2]
         points = len(server.kills)
         for number in range(points):
             killed(server, of, folder)
