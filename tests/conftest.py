@@ -58,7 +58,7 @@ _MEMORY: Final = Path("/dev/shm")  # noqa: S108, where there is one: what must b
 if _MEMORY.is_dir() and shutil.disk_usage(_MEMORY).free > 2**31:
     os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(_MEMORY))
 
-settings.register_profile("gate", deadline=None, derandomize=True, database=None, max_examples=30)
+settings.register_profile("gate", deadline=None, derandomize=True, database=None, max_examples=40)
 settings.register_profile("at length", settings.get_profile("gate"), max_examples=120)
 
 
