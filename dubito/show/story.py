@@ -31,7 +31,7 @@ from dubito.llm.questions import odds_in
 from dubito.llm.request import Api, sendable
 from dubito.show.person import seat_of_guest
 from dubito.show.session import Moment, Session, of_record
-from dubito.store.model_log import ModelLog, StoredAttempt
+from dubito.store.model_log import ModelLog, StoredAttempt, asked_under
 from dubito.store.run_db import RunDb
 
 
@@ -219,9 +219,9 @@ class ModelDecisions:
 
         `under_way` is the turn of those for a move that is not told.
         """
-        attempts, moves, under = self._log.attempts(game), _own_moves(told["turns"]), self._log.asked_under(game)
-        decisions = []
-        for one in self._log.decisions(game).values():
+        attempts, taken, moves = self._log.attempts(game), self._log.decisions(game), _own_moves(told["turns"])
+        under, decisions = asked_under(taken, attempts), []
+        for one in taken.values():
             if one.seat not in range(len(told["names"])):
                 raise UsageError(f"{self.db.path} is damaged: game {game} has no seat {one.seat}")
             turn, move = moves.get((one.seat, one.turn), (under_way, None))

@@ -13,7 +13,7 @@ import json
 import sqlite3
 import zlib
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
@@ -37,6 +37,18 @@ class Decision:
     answer: Any  # of the node's kind, as JSON has it
     outcome: str  # `model`, `model_after_reask`, `fallback:<cause>`
     stated: float | None = None  # the probability that was stated with it, if any
+
+
+def asked_under(
+    decisions: Iterable[tuple[int, int]], attempts: Mapping[tuple[int, int], Sequence["StoredAttempt"]]
+) -> dict[tuple[int, int], int]:
+    """By seat and number of a game's decisions, in their order: the number of the one under which the attempts stand
+    that were made for it. It is its own, or of several that one request asked the first one's."""
+    under: dict[tuple[int, int], int] = {}
+    for seat, number in decisions:
+        own = attempts.get((seat, number)) or (seat, number - 1) not in under
+        under[seat, number] = number if own else under[seat, number - 1]
+    return under
 
 
 def answer_in_words(answer: Any) -> str:
@@ -307,18 +319,6 @@ class ModelLog:
         for row in rows:
             found[row[:2]].append(StoredAttempt(*row))
         return found
-
-    def asked_under(self, game: int) -> dict[tuple[int, int], int]:
-        """By seat and number of a game's decisions: the number of the one under which the attempts stand that were
-        made for it. It is its own, or of several that one request asked the first one's."""
-        asked = {place for place, attempts in self.attempts(game).items() if attempts}
-        under: dict[tuple[int, int], int] = {}
-        for seat, number in self.decisions(game):
-            if (seat, number) in asked or (seat, number - 1) not in under:
-                under[seat, number] = number
-            else:
-                under[seat, number] = under[seat, number - 1]
-        return under
 
     def keep_prompt(self, digest: str, sources: Mapping[str, str]) -> None:
         """Keep the files of a prompt: what was asked can then be rendered again without them."""

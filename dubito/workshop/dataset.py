@@ -22,7 +22,7 @@ from dubito.llm.request import sendable
 from dubito.stats.rates import Rate
 from dubito.stats.tally import outcome_in
 from dubito.store.lock import drafting
-from dubito.store.model_log import ModelLog
+from dubito.store.model_log import ModelLog, asked_under
 from dubito.workshop.recordings import RecordedPosition, watched_games
 
 # Columns of one kind: what a column holds, as pyarrow names it, and what it tells.
@@ -250,8 +250,9 @@ def _decisions(log: ModelLog, game: int) -> Iterator[_Row]:
 
     Where one request asked several questions, what it took stands with the first of them.
     """
-    asked, under = log.attempts(game), log.asked_under(game)
-    for place, one in log.decisions(game).items():
+    asked, taken = log.attempts(game), log.decisions(game)
+    under = asked_under(taken, asked)
+    for place, one in taken.items():
         attempts, made = asked[place], asked[one.seat, under[place]]
         if not made:
             raise UsageError(f"{log.folder} is damaged: nobody was asked for a decision of game {game}")

@@ -16,7 +16,7 @@ from dubito.games.dubito.game import GAME
 from dubito.llm.answers import ModelAnswer, form_of_turn, read_answer, read_answers
 from dubito.llm.prompts import Prompt, load_prompt
 from dubito.llm.request import AttemptFailed, RawReply, Reply
-from dubito.store.model_log import ModelLog
+from dubito.store.model_log import ModelLog, asked_under
 from dubito.store.run_db import RunDb
 from tests.cli.kit import REPO, Shell
 from tests.conftest import cases
@@ -173,8 +173,8 @@ def test_a_decision_is_led_to_the_request_that_asked_it(shell: Shell) -> None:
     config = config_file(contender("sharp", "house-sharp", prompt="plan"), games=1, rules={"max_turns": 30})
     assert shell("run", config, "--output", "r", "--quiet").code == 0
     with RunDb.open(Path("r/run.db")) as db:
-        under = ModelLog(db).asked_under(0)
         decisions = ModelLog(db).decisions(0)
+        under = asked_under(decisions, ModelLog(db).attempts(0))
         asked = {place for place, attempts in ModelLog(db).attempts(0).items() if attempts}
     led = {place for place, first in under.items() if place[1] != first}
     assert led == under.keys() - asked
