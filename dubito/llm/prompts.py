@@ -37,6 +37,7 @@ from dubito.llm.templates import (
     DESCRIPTION,
     HISTORY,
     TEMPLATES,
+    Piece,
     TemplateFiles,
     check_names,
     new_environment,
@@ -156,7 +157,7 @@ class Prompt:
         self._steady = self._facts.steady_facts() | {_ANSWER_FORMAT}
         check_names(files, trees, {*self.variables, *environment.globals})
         check_names(files, history, {*self._steady, "history", "first", *environment.globals})
-        self._files = files
+        self._files, self._environment = files, environment
         self._history = environment.get_template(HISTORY) if history else None
         told = {name for tree in system.values() for name in find_undeclared_variables(tree)}
         self._system_is_steady = told <= self._steady
@@ -251,6 +252,18 @@ class Prompt:
     def render(self, position: Position) -> RenderedPrompt:
         first, *others = map(self._facts.facts, self.questions(position))
         return self.fill(first, turn=[first, *others])
+
+    def pieces(self, position: Position) -> tuple[list[Piece], list[Piece], list[Piece]]:
+        """Of the system text, the history and the user text at a position, what they are made of."""
+        with self._environment.noting() as noted:
+            self.render(position)
+        *chapters, system, user = noted
+        told = [chapter for chapter in chapters if any(piece.text.strip() for piece in chapter)]
+        return system, [piece for chapter in told for piece in chapter], user
+
+    def path_of(self, template: str) -> Path:
+        """The file of one of its templates."""
+        return self._files.paths[template]
 
     def fill(
         self, values: Mapping[str, Any], before: SeatTexts | None = None, turn: Sequence[Mapping[str, Any]] = ()

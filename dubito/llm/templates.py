@@ -3,12 +3,13 @@
 import re
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence, Set
+from contextlib import contextmanager
 from functools import wraps
 from itertools import islice
 from math import prod
 from pathlib import Path
-from types import BuiltinMethodType, MethodType
-from typing import Any, Final
+from types import BuiltinMethodType, GeneratorType, MethodType
+from typing import Any, Final, NamedTuple
 
 from jinja2 import (
     Environment,
@@ -189,11 +190,20 @@ class _Code(CodeGenerator):
         self.write(")")
 
 
+class Piece(NamedTuple):
+    """A piece of a rendered text, and which line of which template wrote it."""
+
+    text: str
+    template: str
+    line: int
+
+
 class _Meter(threading.local):
     """Of the rendering of each thread."""
 
     left = _STEPS
     name: str | None = None
+    noted: list[list[Piece]] | None = None  # of each text its pieces, where they are asked for
 
 
 class _Template(Template):
@@ -265,7 +275,7 @@ class _Environment(ImmutableSandboxedEnvironment):
 
     def concat(self, pieces: Iterable[str]) -> str:
         """The pieces of a text as one."""
-        texts, length, rest = list[str](), 0, iter(pieces)
+        texts, length, rest = list[str](), 0, iter(pieces if self._meter.noted is None else self._noted(pieces))
         while some := [*islice(rest, _AT_ONCE)]:
             length += sum(map(len, some))
             if length > _LONGEST:
@@ -273,6 +283,37 @@ class _Environment(ImmutableSandboxedEnvironment):
             texts += some
         self.spend(length)
         return "".join(texts)
+
+    def _noted(self, pieces: Iterable[str]) -> Iterator[str]:
+        """The same pieces; those of a whole text are noted."""
+        notes = list[Piece]()
+        if whole := isinstance(pieces, GeneratorType) and pieces.gi_code.co_name == "root":
+            assert self._meter.noted is not None
+            self._meter.noted.append(notes)
+        for piece in pieces:
+            if whole:
+                notes.append(Piece(piece, *self._written_at(pieces)))
+            yield piece
+
+    def _written_at(self, pieces: Any) -> tuple[str, int]:
+        """Where a template waits that has just written a piece, or the one that it includes."""
+        while True:
+            inner = pieces.gi_yieldfrom or pieces.gi_frame.f_locals.get("gen")  # what an include goes through
+            if not isinstance(inner, GeneratorType) or inner.gi_frame is None:
+                break
+            pieces = inner
+        frame = pieces.gi_frame
+        name = str(frame.f_globals["name"])
+        return name, super()._load_template(name, None).get_corresponding_lineno(frame.f_lineno)
+
+    @contextmanager
+    def noting(self) -> Iterator[list[list[Piece]]]:
+        """Within, the pieces of each text that this thread renders."""
+        self._meter.noted = noted = list[list[Piece]]()
+        try:
+            yield noted
+        finally:
+            self._meter.noted = None
 
     def call(self, context: Context, function: Any, /, *args: Any, **kwargs: Any) -> Any:
         self.spend(10)
@@ -370,7 +411,7 @@ def _size(value: object) -> int:
     return size
 
 
-def new_environment(files: TemplateFiles) -> Environment:
+def new_environment(files: TemplateFiles) -> _Environment:
     environment = _Environment(
         loader=FunctionLoader(files.loaded),
         undefined=StrictUndefined,

@@ -9,6 +9,7 @@ from dubito.errors import DubitoError
 from dubito.files import read_text
 from dubito.game import Game, Position
 from dubito.llm.prompts import Prompt
+from dubito.workshop.audit import leak_in
 from dubito.workshop.lint import beginning_fault, requests, system_fault, unified
 from dubito.workshop.recordings import part, positions_of, read_folder, sample_games
 
@@ -90,7 +91,7 @@ def _fail_by(fault: str | None) -> None:
 
 def _tells_nothing_hidden(prompt: Prompt, worlds: Callable[[], Iterator[tuple[Position, Position]]]) -> None:
     for here, there in worlds():
-        old, new = str(prompt.render(here)), str(prompt.render(there))
-        if old != new:
+        if leak := leak_in(prompt, here, there):
+            old, new = str(prompt.render(here)), str(prompt.render(there))
             lines = "\n".join(unified(old, new, "this world", "one with other hidden cards"))
-            raise CheckFailed(f"the text depends on cards that the seat has not seen\n{lines}")
+            raise CheckFailed(f"{leak}\n{lines}")

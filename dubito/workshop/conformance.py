@@ -71,10 +71,15 @@ def flaws_in(subject: Subject, quick: bool = False) -> Iterator[Flaw]:
 
     A `quick` check starts no other process.
     """
+    return found_by(subject, (shapes,), _FIRST, _SOUND, _THEN, (leaks,), () if quick else (_runs,))
+
+
+def found_by(subject: Subject, *stages: Sequence[Probe]) -> Iterator[Flaw]:
+    """What these probes find wrong, each flaw once; the first stage that finds a sure one is the last."""
     told = set[Flaw]()
     try:
         with watched(subject):
-            for probes in ((shapes,), _FIRST, _SOUND, _THEN, (leaks,), () if quick else (_runs,)):
+            for probes in stages:
                 for flaw in chain.from_iterable(_tried(subject, probe) for probe in probes):
                     if flaw not in told:
                         told.add(flaw)

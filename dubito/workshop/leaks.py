@@ -11,10 +11,13 @@ Of two moves of another seat that the seat observed alike the same is asked; whe
 here, so such a flaw is not sure either.
 
 A game that says its own worlds (`world_pairs` of its module `workshop`) is held to these as well.
+
+Whoever wants to hold anything else to all these worlds, prompts say, is told of each turn in two of them.
 """
 
+import ast
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from random import Random
@@ -24,6 +27,7 @@ from dubito.errors import BotError, IllegalOutput, UsageError, one_line
 from dubito.game import Bool, Cards, Choice, GameEvent
 from dubito.game.streams import DealStreams
 from dubito.game.table import step
+from dubito.llm.tape import common
 from dubito.workshop.recordings import part
 from dubito.workshop.subject import MOVES, Flaw, Subject
 
@@ -74,13 +78,12 @@ class _World:
         """What is listed as legal at the seat's move, as plain values."""
         return None if self.subject.game.walk else picture(self.subject.game.legal(self.state.view()))
 
-    def facts(self) -> Any:
-        """What a prompt may say at the seat's move; None where no prompt tells of the game."""
+    def position(self) -> Any:
+        """The seat's move as a position; None where no prompt tells of the game."""
         if self.notebook is None:
             return None
-        view, facts = self.state.view(), self.subject.game.facts
-        cards = self.state.cards(self.seat, DealStreams(0, 0).seat(self.seat))
-        return picture(facts.facts(self.notebook.position(view.node, view, cards)))
+        view, cards = self.state.view(), self.state.cards(self.seat, DealStreams(0, 0).seat(self.seat))
+        return self.notebook.position(view.node, view, cards)
 
 
 def picture(value: Any, deep: int = _DEEP) -> Any:
@@ -113,13 +116,16 @@ def _attribute(value: Any, name: str) -> Any:
         return type(error).__name__
 
 
-def leaks(subject: Subject) -> Iterator[Flaw]:
-    """What one seat or another is told that it cannot know, each thing once."""
+Compared = Callable[[Any, Any, bool], Iterable[Flaw]]  # a turn in two worlds (positions or None), sure or not
+
+
+def leaks(subject: Subject, compared: Compared = lambda one, other, sure: ()) -> Iterator[Flaw]:
+    """What one seat or another is told that it cannot know, each thing once; and what is `compared` besides."""
     told = set[tuple[str, str]]()
     pairs = part(subject.game, "world_pairs", None)
     worlds = [(deal, seats, world) for deal, seats in subject.deals for world in _worlds(subject, deal, seats)]
     for deal, seats, world in worlds:
-        for flaw, fact in _in_two_worlds(subject, deal, seats, world):
+        for flaw, fact in _in_two_worlds(subject, deal, seats, world, compared):
             if (flaw.file, fact) not in told and (flaw.sure or pairs is None):
                 told.add((flaw.file, fact))
                 yield flaw
@@ -131,9 +137,36 @@ def leaks(subject: Subject) -> Iterator[Flaw]:
             what = "nothing was found that one seat knows and another does not: whether it stays hidden was not tried"
             yield Flaw(subject.main, what, sure=False)
     for one, other in pairs() if pairs else ():
-        if found := _difference(*(picture(subject.game.facts.facts(position)) for position in (one, other))):
-            yield Flaw(subject.file("facts.py"), f"facts() shows what its seat cannot know: {found}")
-            return
+        yield from compared(one, other, True)
+        file, found = subject.file("facts.py"), _facts_differ(subject, one, other)
+        if found and (file, _name_in(found)) not in told:
+            told.add((file, _name_in(found)))
+            yield Flaw(file, f"facts() shows what its seat cannot know: {found}{_line_of(subject, file, found)}")
+
+
+def _facts_differ(subject: Subject, one: Any, other: Any) -> str:
+    """What prompts are told otherwise at one position than at the other, if anything."""
+    if one is None or other is None:
+        return ""
+    return _difference(*(picture(subject.game.facts.facts(position)) for position in (one, other)))
+
+
+def _name_in(found: str) -> str:
+    """Of what differs: its name."""
+    return found.partition(":")[0]
+
+
+def _line_of(subject: Subject, file: str, found: str) -> str:
+    """Where a file first says the name of what differs, ` (line 7)`; empty where it does not."""
+    name = _name_in(found).rpartition(".")[2]
+    path = subject.here / file
+    tree = ast.parse(path.read_bytes()) if path.is_file() else ast.Module([], [])
+    lines = [
+        getattr(node, "lineno", 0)
+        for node in ast.walk(tree)
+        if name in (getattr(node, "value", None), getattr(node, "attr", None), getattr(node, "name", None))
+    ]
+    return f" (line {min(lines)})" if lines else ""
 
 
 def _hands_differ(subject: Subject, deal: int, seats: int) -> bool:
@@ -231,7 +264,9 @@ def _like(subject: Subject, node: str, output: Any, state: Any, chance: Random) 
     return []
 
 
-def _in_two_worlds(subject: Subject, deal: int, seats: int, world: _Other) -> Iterator[tuple[Flaw, str]]:
+def _in_two_worlds(
+    subject: Subject, deal: int, seats: int, world: _Other, compared: Compared
+) -> Iterator[tuple[Flaw, str]]:
     """What the seat is told differently in a deal and in one like it, with the fact that tells."""
     seat = world.seat
     one, other = (_dealt(subject, deal, seats, seat, turned) for turned in (-1, world.turned))
@@ -244,6 +279,8 @@ def _in_two_worlds(subject: Subject, deal: int, seats: int, world: _Other) -> It
             if one.held(seat) != other.held(seat):  # it came to hold other cards: so it was shown
                 return
             found = [*_at_its_move(one, other, suspect, sure=world.moved < 0)]
+            if not suspect:
+                yield from ((flaw, flaw.file) for flaw in compared(one.position(), other.position(), world.moved < 0))
             yield from found
             if found or suspect:
                 return
@@ -284,10 +321,10 @@ def _at_its_move(one: _World, other: _World, suspect: str, sure: bool) -> Iterat
     main, facts = one.subject.main, one.subject.file("facts.py")
     sees = _difference(picture(one.state.view()), picture(other.state.view()))
     sees = sees or _difference(one.legal(), other.legal(), "legal()")
-    says = _difference(one.facts(), other.facts())
+    says = _facts_differ(one.subject, one.position(), other.position())
     if suspect:
         if not sees:
-            fact = suspect.partition(":")[0]
+            fact = _name_in(suspect)
             what = f"an event tells seat {one.seat} of what differs elsewhere, and nothing that it sees does: {suspect}"
             yield Flaw(main, what, sure=False), fact
         return
@@ -295,10 +332,8 @@ def _at_its_move(one: _World, other: _World, suspect: str, sure: bool) -> Iterat
     alike = f"differs for seat {one.seat} between {two} it observed alike"
     for what, found, file in (("view()", sees, main), ("facts()", says, facts)):
         if found:
-            yield (
-                Flaw(file, f"{what} shows what its seat cannot know: {found} {alike}", sure),
-                what + found.partition(":")[0],
-            )
+            line = _line_of(one.subject, file, found)
+            yield Flaw(file, f"{what} shows what its seat cannot know: {found} {alike}{line}", sure), _name_in(found)
 
 
 def _both_moved(
@@ -353,4 +388,5 @@ def _difference(one: Any, other: Any, where: str = "") -> str:
     if isinstance(one, list) and isinstance(other, list) and len(one) == len(other) and isinstance(one[0], dict | list):
         place = next(place for place in range(len(one)) if one[place] != other[place])
         return _difference(one[place], other[place], where)
-    return f"{where or 'it'}: {one_line(repr(one), 60)} or {one_line(repr(other), 60)}"
+    first = common(repr(one).encode(), repr(other).encode()) + 1
+    return f"{where or 'it'}: {one_line(repr(one), 60)} or {one_line(repr(other), 60)} (from byte {first} on)"

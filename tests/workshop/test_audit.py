@@ -1,0 +1,101 @@
+"""`dubito audit`: what is planted in a prompt or a game is found, with its line, its byte and its fact."""
+
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.cli.kit import Shell
+from tests.conftest import cases, few
+from tests.games.kit import GAMES, write_kuhn
+
+FACTS, USER = Path("games/kuhn/facts.py"), Path("prompts/kuhn/plain/user.jinja")
+PLANTED = {  # below the four lines of the user text: what is planted, and which line of which file tells
+    "a value": ("Cards:\n{{ deck | join }}", "user.jinja, line 6"),
+    "a branch": ("{{ seat }}\n{% if (deck | join).endswith('queen') %}\nQueen.\n{% endif %}", "user.jinja, line 6"),
+    "a loop": ("{% for card in deck %}\n- one is\n  the {{ card }}\n{% endfor %}", "user.jinja, line 7"),
+    "a file that is included": ("{% if seat %}\n\n{% include 'more.jinja' %}\n{% endif %}", "more.jinja, line 2"),
+}
+
+
+def exchange(file: Path, *pairs: tuple[str, str]) -> None:
+    text = file.read_text()
+    for old, new in pairs:
+        assert text.count(old) == 1
+        text = text.replace(old, new)
+    file.write_text(text)
+
+
+@pytest.fixture
+def kuhn(shell: Shell) -> Shell:
+    """The guide's game, whose facts have the three cards too, as no order says: but they stand as they were dealt."""
+    write_kuhn(Path.cwd())
+    order = "[*map(CARDS.__getitem__, view._dealt)]"
+    exchange(
+        FACTS,
+        ("    acts: tuple[str, ...]\n", "    acts: tuple[str, ...]\n    deck: tuple[str, ...] = CARDS\n"),
+        ("cards, view.acts)", f"cards, view.acts, tuple(dict.fromkeys(({order}) + [*CARDS])))"),
+        ('"legal": list', '"deck": dict.fromkeys(position.deck, True),\n        "legal": list'),
+    )
+    exchange(
+        Path("games/kuhn/game.py"),
+        (
+            "        return KuhnView(self.acts)",
+            "        view = KuhnView(self.acts)\n        view._dealt = self.dealt\n        return view",
+        ),
+    )
+    return shell
+
+
+@cases(("planted", "place"), PLANTED.values())
+def test_a_prompt_that_tells_what_is_hidden_is_found(kuhn: Shell, planted: str, place: str) -> None:
+    """The facts are equal in both worlds; only the bytes are not, in the prompt that shows the order."""
+    shutil.copytree(USER.parent, "prompts/kuhn/loud", dirs_exist_ok=True)
+    exchange(Path("prompts/kuhn/loud/user.jinja"), ("What do you do?\n", f"What do you do?\n{planted}\n"))
+    Path("prompts/kuhn/loud/more.jinja").write_text("Dealt:\n{{ deck | join }}\n")
+    said = kuhn("audit", "kuhn")
+    assert said.code == 1
+    line = (
+        rf"prompts/kuhn/loud/{place}: byte \d+ of the user text \(its line \d+\) tells what seat [01] cannot know at "
+    )
+    assert re.fullmatch(rf"{line}node act, by the fact deck: .+ or .+\n", said.out)
+    assert kuhn("audit", "prompts/kuhn/loud").out.startswith(said.out[:40])
+    assert kuhn("audit", "--game", "kuhn", "plain").code == 0
+
+
+def test_the_byte_is_the_first_that_differs(kuhn: Shell) -> None:
+    exchange(USER, ("What do you do?\n", "What do you do?\n{{ deck | join }}\n"))
+    (line,) = kuhn("audit", "prompts/kuhn/plain").out.splitlines()
+    said = re.search(r"byte (\d+) of the user text \(its line 2\).*: '(\w)\w+' or '(\w)\w+'$", line)
+    assert said
+    assert said[2] != said[3]
+    assert int(said[1]) > len("You hold the jack. What do you do?\n")
+
+
+def test_a_game_that_tells_what_is_hidden_is_found(kuhn: Shell) -> None:
+    exchange(FACTS, ('"legal": list', '"other": position.deck[1 - position.seat],\n        "legal": list'))
+    said = kuhn("audit", "games/kuhn")
+    assert said.code == 1
+    what = r"games/kuhn/facts\.py: facts\(\) shows what its seat cannot know: other: '\w+' or '\w+' \(from byte 2 on\) "
+    (line,) = [place for place, text in enumerate(FACTS.read_text().splitlines(), 1) if '"other"' in text]
+    what += rf"differs for seat [01] between two deals that it observed alike \(line {line}\)\n"
+    assert re.fullmatch(what, said.out), said
+
+
+def test_what_is_clean_says_what_was_compared(kuhn: Shell) -> None:
+    for words in (["kuhn"], [str(Path("games/kuhn").resolve())]):
+        said = kuhn("audit", *words)
+        what = r"kuhn, prompt plain: the same bytes at \d+ turns, each in two worlds that its seat cannot tell apart"
+        assert re.fullmatch(f"{what}\\.\n", said.out), said
+        assert said.code == 0
+    shutil.rmtree("bots")
+    assert "no bot plays kuhn, so there are no games to try" in kuhn("audit", "kuhn").err
+    assert kuhn("audit", "kuhm").code == 2
+
+
+@pytest.mark.parametrize("name", few(sorted(GAMES), ["defuse"]))
+def test_a_game_of_the_house_and_its_prompts_are_clean(shell: Shell, name: str) -> None:
+    said = shell("audit", name)
+    assert said.code == 0
+    assert ": the same bytes at " in said.out, said
