@@ -11,7 +11,7 @@
 
 import time
 import webbrowser
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping
 from contextlib import ExitStack
 from datetime import UTC, datetime
@@ -280,11 +280,20 @@ def _moment(seconds: float) -> str:
 
 
 def _say_awaited(found: StatusObject) -> None:
+    alike = defaultdict[tuple[str, bool], list[documents.AwaitedBatch]](list)
     for batch in found.awaited:
-        known = one_line(batch.id) if batch.id else "not known to be there: it is looked for when the run goes on"
-        until = f", expires {batch.expires}" if batch.expires else ""
-        to = f"{batch.requests:,} requests to {one_line(batch.account)}"
-        say(f"awaited: {to} since {batch.since}{until} (UTC; {known})")
+        alike[batch.account, batch.id is None].append(batch)
+    for (account, unknown), batches in alike.items():
+        known = (
+            "not known to be there: looked for, or taken as lost, when the run goes on"
+            if unknown
+            else one_line(str(batches[0].id))
+        )
+        more = f" and {len(batches) - 1:,} more" if len(batches) > 1 and not unknown else ""
+        ends = sorted(batch.expires for batch in batches if batch.expires)
+        until = f", expires {ends[0]}" if ends else ""
+        to = f"{sum(batch.requests for batch in batches):,} requests to {one_line(account)}"
+        say(f"awaited: {to} since {min(batch.since for batch in batches)}{until} (UTC; {known}{more})")
     if found.to_be_sent:
         say(f"to be sent with the next wave: {found.to_be_sent:,} requests")
 

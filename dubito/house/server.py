@@ -27,6 +27,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from dubito.errors import UsageError
 from dubito.game.find import find_games
+from dubito.house.background import BackgroundDesk
 from dubito.house.batches import BatchDesk
 from dubito.house.core import Call, CallLog, Core, Policy, ServerAnswer, house_policy
 from dubito.house.decisions import DecisionsWire
@@ -126,12 +127,17 @@ _BASES: Final[Mapping[WireName, str]] = {wire.name: wire.base for wire in _PATHS
 class _Desk:
     """Between starlette and the core: reads requests, keeps the log, waits out the latency."""
 
-    def __init__(self, core: Core, log: CallLog, latency: float, closing: asyncio.Event) -> None:
-        self._core, self._log, self._latency, self._closing = core, log, latency, closing
+    def __init__(self, core: Core, log: CallLog, later: BackgroundDesk, latency: float, closing: asyncio.Event) -> None:
+        self._core, self._log, self._later, self._latency, self._closing = core, log, later, latency, closing
 
     async def create(self, request: Request) -> Response:
         wire = _PATHS[request.url.path]
-        answer = self._core.create(wire, await _asked(wire, request), request.headers)
+        asked = await _asked(wire, request)
+        waits = wire is _RESPONSES and asked.body is not None and asked.body.get("background") is True
+        if waits:
+            answer = self._later.take_in(asked, request.headers)
+        else:
+            answer = self._core.create(wire, asked, request.headers)
         sent = self._sent(answer)
         if self._latency:
             with suppress(TimeoutError):
@@ -163,10 +169,11 @@ class _Desk:
         return Response(answer.content, answer.status, answer.headers, media_type=answer.media)
 
 
-def house_app(desk: _Desk, batches: BatchDesk) -> Starlette:
+def house_app(desk: _Desk, batches: BatchDesk, later: BackgroundDesk) -> Starlette:
     app = Starlette(
         routes=[
             *batches.routes,
+            *later.routes,
             *(Route(path, desk.create, methods=["POST"]) for path in _PATHS),
             Route("/v1/models", desk.models, methods=["GET"]),
             Route("/v1/models/{name}", desk.models, methods=["GET"]),
@@ -286,8 +293,9 @@ class House:
             raise
         self.port = listener.getsockname()[1]
         closing = asyncio.Event()
-        desk = _Desk(self._core, self._log, self._latency, closing)
-        app = house_app(desk, BatchDesk(self._core, self._log, _PATHS))
+        later = BackgroundDesk(self._core, _RESPONSES)
+        desk = _Desk(self._core, self._log, later, self._latency, closing)
+        app = house_app(desk, BatchDesk(self._core, self._log, _PATHS), later)
         self._server = _Server(plain_http(app, http=_Protocol, timeout_keep_alive=_KEEP_ALIVE), closing)
         self._thread = threading.Thread(target=self._serve, args=(listener,), name="dubito-house", daemon=True)
         self._thread.start()

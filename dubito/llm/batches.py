@@ -12,14 +12,15 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, ClassVar, Final, Protocol
 
-from dubito.errors import one_line
+from dubito.errors import DubitoError, one_line
 from dubito.llm.protocols import mapping, objects
-from dubito.llm.request import Api, Ask, RawReply, TryFailed, read_json
+from dubito.llm.request import Ask, RawReply, TryFailed, read_json
 from dubito.store.wave_log import SentBatch
 
 Errand = Callable[..., RawReply]  # (path, **what is sent): a call on a server that is no try of a request
 
-_NAMED: Final = "dubito"  # in a batch's metadata
+NAMED: Final = "dubito"  # in the metadata of what is handed in
+_DAY: Final = 86_400.0  # seconds
 _A_PAGE: Final = 100  # batches
 _BEFORE: Final = 3600.0  # seconds by which a server's clock may be behind ours
 _DIGITS: Final = 16  # of a request's digest
@@ -39,6 +40,11 @@ class SeenBatch:
     done: int = 0  # entries
     failed: str | None = None  # why none of it was processed, in the server's words
     files: tuple[str, ...] = ()
+    body: str | None = None  # of a background response, which is its own reply
+
+
+class Lost(DubitoError):
+    """It may have been handed in or not, and nobody can find out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +54,7 @@ class BatchEntry:
     name: str
     body: str | None = None
     status: int | None = None  # of an error, if one is said
-    error: Any = None
+    error: Any = None  # in the server's words, or what it means
     whole: bool = True  # whether its line can be read
 
 
@@ -63,6 +69,8 @@ class Sells(Protocol):
     most_entries: ClassVar[int]
     most_bytes: ClassVar[int]
     batches: ClassVar[str]  # the path under which they are
+    listed: ClassVar[bool]  # whether the server lists them there
+    lasts: ClassVar[float]  # seconds until one expires, where the server does not say
 
     @staticmethod
     def line(name: str, ask: Ask) -> bytes:
@@ -70,19 +78,25 @@ class Sells(Protocol):
 
     @staticmethod
     def hand_in(errand: Errand, name: str, path: str, lines: Sequence[bytes]) -> SeenBatch:
-        """Hand these entries in, all of that path. What comes after a failure may have it or not: see `find`."""
+        """Hand these entries in, all of that path; whether it came to be there after a failure, `find` says.
+
+        Raises Lost where it never can.
+        """
 
     @staticmethod
     def find(errand: Errand, batch: SentBatch, known: Sequence[str], rest: Callable[[], None]) -> SeenBatch | None:
-        """The batch, if the server has it under an id that is not known; rests where only time can tell."""
+        """The batch, if the server has it under an id that is not known; rests where only time can tell.
+
+        Raises Lost where nobody can tell.
+        """
 
     @staticmethod
     def look(errand: Errand, id: str) -> SeenBatch:
         """How it stands."""
 
     @staticmethod
-    def entries(errand: Errand, seen: SeenBatch) -> Iterator[BatchEntry]:
-        """What came of its requests, in any order."""
+    def entries(errand: Errand, seen: SeenBatch, names: Sequence[str]) -> Iterator[BatchEntry]:
+        """What came of its requests, of these names, in any order."""
 
 
 class OpenAIBatches:
@@ -91,12 +105,14 @@ class OpenAIBatches:
     most_entries: ClassVar[int] = 50_000
     most_bytes: ClassVar[int] = 200_000_000
     batches: ClassVar[str] = "/batches"
+    listed: ClassVar[bool] = True
+    lasts: ClassVar[float] = _DAY
 
     @staticmethod
     def line(name: str, ask: Ask) -> bytes:
         """A line of the file. The tier is the batch's own, so none is asked for."""
         body = {key: value for key, value in ask.request.body.items() if key != "service_tier"}
-        return _line({"custom_id": name, "method": "POST", "url": f"/v1{ask.request.path}", "body": body})
+        return entry_line({"custom_id": name, "method": "POST", "url": f"/v1{ask.request.path}", "body": body})
 
     @staticmethod
     def hand_in(errand: Errand, name: str, path: str, lines: Sequence[bytes]) -> SeenBatch:
@@ -110,10 +126,10 @@ class OpenAIBatches:
             errand(
                 OpenAIBatches.batches,
                 body={
-                    "input_file_id": _id_of(file),
+                    "input_file_id": id_of(file),
                     "endpoint": f"/v1{path}",
                     "completion_window": "24h",
-                    "metadata": {_NAMED: name},
+                    "metadata": {NAMED: name},
                 },
             )
         )
@@ -121,7 +137,7 @@ class OpenAIBatches:
     @staticmethod
     def find(errand: Errand, batch: SentBatch, known: Sequence[str], rest: Callable[[], None]) -> SeenBatch | None:
         for body in _listed(errand, OpenAIBatches.batches, "after"):
-            if mapping(body.get("metadata")).get(_NAMED) == batch.name:
+            if mapping(body.get("metadata")).get(NAMED) == batch.name:
                 return _openai_seen(body)
             if isinstance(body.get("created_at"), int) and body["created_at"] < batch.since - _BEFORE:
                 break
@@ -132,7 +148,7 @@ class OpenAIBatches:
         return _openai_batch(errand(f"{OpenAIBatches.batches}/{id}"))
 
     @staticmethod
-    def entries(errand: Errand, seen: SeenBatch) -> Iterator[BatchEntry]:
+    def entries(errand: Errand, seen: SeenBatch, names: Sequence[str] = ()) -> Iterator[BatchEntry]:
         for file in seen.files:
             for line in errand(f"/files/{file}/content").raw.splitlines():
                 said = mapping(read_json(line))
@@ -154,11 +170,13 @@ class AnthropicBatches:
     most_entries: ClassVar[int] = 100_000
     most_bytes: ClassVar[int] = 256_000_000
     batches: ClassVar[str] = "/v1/messages/batches"
+    listed: ClassVar[bool] = True
+    lasts: ClassVar[float] = _DAY
 
     @staticmethod
     def line(name: str, ask: Ask) -> bytes:
         """An entry. What its cache keeps is kept for an hour: entries are processed at any time of a batch's."""
-        return _line({"custom_id": name, "params": _for_an_hour(ask.request.body)})
+        return entry_line({"custom_id": name, "params": _for_an_hour(ask.request.body)})
 
     @staticmethod
     def hand_in(errand: Errand, name: str, path: str, lines: Sequence[bytes]) -> SeenBatch:
@@ -188,7 +206,7 @@ class AnthropicBatches:
         return _anthropic_batch(errand(f"{AnthropicBatches.batches}/{id}"))
 
     @staticmethod
-    def entries(errand: Errand, seen: SeenBatch) -> Iterator[BatchEntry]:
+    def entries(errand: Errand, seen: SeenBatch, names: Sequence[str] = ()) -> Iterator[BatchEntry]:
         for line in errand(f"{AnthropicBatches.batches}/{seen.id}/results").raw.splitlines():
             said = mapping(read_json(line))
             result = mapping(said.get("result"))
@@ -200,23 +218,7 @@ class AnthropicBatches:
             yield entry
 
 
-_SELLERS: Final[Mapping[Api, type[Sells]]] = {
-    "responses": OpenAIBatches,
-    "chat": OpenAIBatches,
-    "messages": AnthropicBatches,
-}
-
-
-def seller_of(api: Api) -> type[Sells]:
-    return _SELLERS[api]
-
-
-def sells_batches(errand: Errand, api: Api) -> None:
-    """Raises NotThere if the server sells none."""
-    errand(f"{_SELLERS[api].batches}?limit=1")
-
-
-def _line(entry: Mapping[str, Any]) -> bytes:
+def entry_line(entry: Mapping[str, Any]) -> bytes:
     return json.dumps(entry, separators=(",", ":")).encode() + b"\n"
 
 
@@ -235,7 +237,7 @@ def _listed(errand: Errand, path: str, after: str) -> Iterator[dict[str, Any]]:
     """All batches of the account, the latest first, page by page."""
     last = ""
     while True:
-        page = _object_in(errand(f"{path}?limit={_A_PAGE}{f'&{after}={last}' if last else ''}"))
+        page = object_in(errand(f"{path}?limit={_A_PAGE}{f'&{after}={last}' if last else ''}"))
         listed = objects(page.get("data"))
         yield from listed
         before, last = last, str(listed[-1].get("id")) if listed else ""
@@ -243,24 +245,26 @@ def _listed(errand: Errand, path: str, after: str) -> Iterator[dict[str, Any]]:
             return
 
 
-def _object_in(received: RawReply) -> dict[str, Any]:
+def object_in(received: RawReply) -> dict[str, Any]:
     """The body; raises TryFailed where it is no object."""
     body = read_json(received.raw)
     if not isinstance(body, dict):
-        raise TryFailed("server", f"something that is no batch with status {received.status}", billed=True)
+        raise TryFailed(
+            "server", f"something that is no batch and no response, with status {received.status}", billed=True
+        )
     return body
 
 
-def _id_of(received: RawReply) -> str:
-    found = _object_in(received).get("id")
+def id_of(received: RawReply) -> str:
+    found = object_in(received).get("id")
     if not isinstance(found, str) or not _ID.fullmatch(found):
         raise TryFailed("server", f"an answer without an id with status {received.status}", billed=True)
     return found
 
 
 def _openai_batch(received: RawReply) -> SeenBatch:
-    _id_of(received)
-    return _openai_seen(_object_in(received))
+    id_of(received)
+    return _openai_seen(object_in(received))
 
 
 def _openai_seen(body: Mapping[str, Any]) -> SeenBatch:
@@ -281,8 +285,8 @@ def _openai_seen(body: Mapping[str, Any]) -> SeenBatch:
 
 
 def _anthropic_batch(received: RawReply) -> SeenBatch:
-    _id_of(received)
-    return _anthropic_seen(_object_in(received))
+    id_of(received)
+    return _anthropic_seen(object_in(received))
 
 
 def _anthropic_seen(body: Mapping[str, Any]) -> SeenBatch:

@@ -102,7 +102,8 @@ class Pipeline:
         held = kept.reserved()  # for what is under way
         spent, assumed = log.spent() - held, log.spent(assumed=True) - held
         self.budget = Budget(caps, options.timing.waiting, spent, past, assumed, held)
-        self.waves = Waves(log, kept, self.budget, options.timing, suspend=options.suspend)
+        timing, at_once = options.timing, options.in_flight
+        self.waves = Waves(log, kept, self.budget, timing, suspend=options.suspend, in_flight=at_once)
         self._goes_on = options.suspend or log.begun()  # there may be something on the tape
         self._gates: dict[tuple[Account, str | None], Gate] = {}
         self._probes = count(log.tries(_PROBE_KEY) + 1)

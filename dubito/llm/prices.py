@@ -24,6 +24,8 @@ PICO: Final = 10**12  # picodollars in a dollar
 
 _LONG_WRITE: Final = 2  # times the price of input (Anthropic, for an hour) or of a write (OpenAI, for twelve)
 _TOOL_CALL: Final = PICO * 25 // 1000  # for a call of the provider's own tools: the dearest that is known
+_BATCH: Final = "batch"
+_WINDOW: Final = "completion_window"
 _SHORT: Final = ("5m", "30m")  # how long input is kept for the price `cache_write`
 
 
@@ -37,15 +39,17 @@ class Asked:
 
     @staticmethod
     def by(request: Request, wait: str | None = None) -> "Asked":
-        """Of a request that is made at once, or by who waits for a `batch`."""
+        """Of a request that is made at once, or by who waits for a `batch` or a window."""
         long = '"ttl"' in request.text and keeps_for_long(request.body)  # the text is quickly looked through
-        marked = wait is not None and '"cache_control"' in request.text  # in a batch all is kept for an hour
+        marked = wait == _BATCH and '"cache_control"' in request.text  # in a batch all is kept for an hour
         return Asked(modes_of(request.body), long or marked, Asked.waiting(wait).waits)
 
     @staticmethod
     def waiting(wait: str | None) -> "Asked":
         """Nothing but what a player's `wait` asks for."""
-        return Asked(waits=(("service_tier", wait),) if wait else ())
+        if wait is None:
+            return Asked()
+        return Asked(waits=(("service_tier" if wait == _BATCH else _WINDOW, wait),))
 
 
 def keeps_for_long(value: Any) -> bool:
@@ -81,15 +85,16 @@ class Terms:
     def times(self, charges: Charges, asked: Asked) -> Fraction:
         """How many times the list price by what a reply says; where it is silent, what was asked for, if it is dearer.
 
-        A window of completion is not repeated in a reply, which says only that it was served in the background.
+        A window of completion is not repeated in a reply, which says only whether it was served in the background.
         """
         said, times = dict(charges.modes), _ONE
-        said |= {mode: value for mode, value in asked.waits if said.get(mode, value) in (*USUAL[mode], value)}
+        waits = [(mode, value) for mode, value in asked.waits if mode != _WINDOW or not charges.at_once]
+        said |= {mode: value for mode, value in waits if said.get(mode, value) in (*USUAL[mode], value)}
         for mode, value in said.items():
             times *= self._of(mode, value)
         for mode, value in asked.modes:
             if mode not in said:
-                as_asked = mode == "completion_window" and charges.background
+                as_asked = mode == _WINDOW and charges.background
                 times *= self._of(mode, value) if as_asked else max(_ONE, self._of(mode, value))
         return times
 
@@ -148,7 +153,7 @@ class Tariff:
 
     price: Price | None
     max_output: int
-    wait: str | None = None  # at the price of a `batch`
+    wait: str | None = None  # at the price of a `batch`, or of a window
 
     def asked(self, request: Request) -> Asked:
         """What a request asks for, made as this player makes them."""

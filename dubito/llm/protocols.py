@@ -413,7 +413,7 @@ class Responses:
         """The tier that served, and the provider's own tools; OpenAI keeps input for 30 minutes, or for 12 hours."""
         calls = sum(item.get("type") in _CHARGED for item in objects(body.get("output")))
         long = _long_writes(mapping(body.get("usage")).get("input_tokens_details"))
-        return Charges(modes_of(body), long, calls, body.get("background") is True)
+        return Charges(modes_of(body), long, calls, body.get("background") is True, body.get("background") is False)
 
     @staticmethod
     def usage(counts: Mapping[str, Any]) -> Usage | None:

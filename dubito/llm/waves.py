@@ -2,19 +2,22 @@
 
 A request that finds no reply is put down (`WaveLog`) and its game put back (`Waits`). When all games wait, `next`
 sends a wave and returns once all of it is in; then the games go on, from their tapes. What was sent is known by the
-name of its batch from before it is sent: a run that is stopped anywhere finds it again, and asks nothing twice.
+name of its batch from before it is sent: a run that is stopped anywhere finds it again, and asks nothing twice. All of
+a wave is sent, and looked at, side by side.
 """
 
 import secrets
 import threading
 from collections import defaultdict
-from collections.abc import Callable, Sequence
-from dataclasses import astuple, dataclass, replace
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor
+from concurrent.futures import wait as wait_for
+from dataclasses import astuple, dataclass, field, replace
 from functools import partial
-from typing import Any, Final, NoReturn, cast
+from typing import Any, Final, NoReturn, TypeVar, cast
 
 from dubito.errors import one_line
-from dubito.llm.batches import BatchEntry, SeenBatch, Sells, name_of_entry, seller_of, sells_batches
+from dubito.llm.batches import BatchEntry, Lost, SeenBatch, Sells, name_of_entry
 from dubito.llm.budget import Budget
 from dubito.llm.client import NotThere, Provider, error_in_place
 from dubito.llm.gate import Timing, pause, span_in_words
@@ -34,18 +37,21 @@ from dubito.llm.request import (
     read_json,
 )
 from dubito.llm.settings import Account, ModelSettings, is_house
+from dubito.llm.windows import seller_of
 from dubito.store.model_log import ModelLog, Spend
 from dubito.store.wave_log import Awaited, SentBatch, WaveLog
 
 _FIRST, _MOST, _LONGER = 1.0, 60.0, 1.5  # seconds between two looks at a batch: the first, the most, times each time
 _STEP: Final = 1.0  # seconds of waiting between two looks whether to stop
-_READS: Final = 3  # times that a file is read in which something is missing
+_READS: Final = 3  # times that a file is read in which something is missing, or looked for what is not there
 _BARREN: Final = 5  # waves in a row without one reply, after which the run stops
 _TWICE: Final = 2  # failures, before which nobody knows how others fare
 _NAME: Final = 8  # bytes
 _DEADLINE: Final = 600.0  # seconds for a file of requests or replies
 
 _Row = tuple[Awaited, Ask]
+_One = TypeVar("_One")
+_Found = TypeVar("_Found")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +69,7 @@ class Lane:
 
     @property
     def sells(self) -> type[Sells]:
-        return seller_of(self.account.api)
+        return seller_of(self.account.api, self.settings.wait or "")
 
 
 @dataclass(slots=True)
@@ -73,13 +79,29 @@ class _Outcome:
     replies: int = 0
     last: str = ""  # of the failures, in words
     fault: AccountFault | None = None
+    missed: dict[str, int] = field(default_factory=dict)  # looks in a row at which a batch was not there, by its name
+    known: set[Account] = field(default_factory=set)  # those who took or showed a batch: the key is the right one
+
+
+@dataclass(frozen=True, slots=True)
+class _Under:
+    """A batch that is to be handed in, or is under way."""
+
+    batch: SentBatch
+    lane: Lane
+    errand: Callable[..., RawReply]
+    new: Sequence[_Row] | None = None  # its requests, where nothing of it is put down yet
 
 
 class Waves:
     """One per run, shared by its players who wait."""
 
-    def __init__(self, log: ModelLog, kept: WaveLog, budget: Budget, timing: Timing, *, suspend: bool) -> None:
+    def __init__(
+        self, log: ModelLog, kept: WaveLog, budget: Budget, timing: Timing, *, suspend: bool, in_flight: int
+    ) -> None:
+        """`in_flight`: how many calls are made at the same time."""
         self._log, self._kept, self._budget, self._timing, self._suspend = log, kept, budget, timing, suspend
+        self._in_flight = in_flight
         self._lanes: dict[str, Lane] = {}  # by player
         self._lock = threading.Lock()
         self._barren = 0  # waves in a row without a reply
@@ -89,11 +111,13 @@ class Waves:
         self._lanes[player] = lane
 
     def check(self) -> None:
-        """Raise AccountFault for a server that sells no batches."""
+        """Raise AccountFault for a server that sells no batches; of windows it is known when the first goes out."""
         for player, lane in self._lanes.items():
+            if not lane.sells.listed:
+                continue
             ask = Ask(Request(lane.account.api, lane.sells.batches, {}), "", Place(player, -1, -1, 0, 0, 0, ""))
             try:
-                self._patiently(lane, partial(sells_batches, _errand(lane, ask), lane.account.api))
+                self._patiently(lane, partial(_errand(lane, ask), f"{lane.sells.batches}?limit=1"))
             except NotThere as error:
                 raise AccountFault(
                     f"{lane.account} sells no batches (status {error}): take `wait` out of the entry of "
@@ -112,25 +136,25 @@ class Waves:
                 self._budget.foresees(lane.tariff.worst(request))
             elif found.cause is not None:
                 raise AttemptFailed(cast(Cause, found.cause), found.detail or "")
-        raise Waits(f"for the next batch of {lane.account}")
+        raise Waits(f"for the next wave to {lane.account}")
 
     def next(self) -> None:
-        """Send what is waited for, and return when all of it is there; what is under way already comes first.
+        """Send what is waited for, and return when all of it is there, and all that was under way already.
 
         Raises AccountFault, or Interrupted on a stop: what is under way stays so, and is found when the run goes on.
         """
-        under_way = self._kept.batches()
-        for batch in under_way or self._begun():
-            if batch.id is None:
-                self._hand_in(batch, new=not under_way)
-        outcome = _Outcome()
-        left = self._kept.batches()
-        seconds = _FIRST
-        while left:
-            left = [batch for batch in left if not self._is_in(batch, outcome)]
-            if left:
-                self._rest(seconds, self._why(left))
-                seconds = min(_MOST, seconds * _LONGER)
+        under_way, outcome = [self._under(batch) for batch in self._kept.batches()], _Outcome()
+        begun = self._begun(alone=not under_way)
+        with ThreadPoolExecutor(self._in_flight, "dubito-wave") as pool:
+            there = _side_by_side(pool, partial(self._there, outcome), [*under_way, *begun])
+            left = [each for each in there if each is not None]
+            seconds = _FIRST
+            while left:
+                are_in = _side_by_side(pool, partial(self._is_in, outcome), left)
+                left = [each for each, is_in in zip(left, are_in, strict=True) if not is_in]
+                if left:
+                    self._rest(seconds, self._why(left))
+                    seconds = min(_MOST, seconds * _LONGER)
         self._check(outcome)
 
     def _check(self, outcome: _Outcome) -> None:
@@ -144,25 +168,31 @@ class Waves:
                 "its batches, or resume later"
             )
 
-    def _begun(self) -> list[SentBatch]:
-        """The batches of a new wave, put down and not yet handed in; raises AccountFault where none fits the budget."""
-        groups = defaultdict[tuple[str, str, str], list[_Row]](list)
+    def _begun(self, *, alone: bool) -> list[_Under]:
+        """The batches of a new wave; raises AccountFault where none fits the budget, and they are `alone`."""
+        groups = defaultdict[tuple[str, ...], list[_Row]](list)
         full: str | None = None
         for entry in self._kept.open():
-            ask = self._ask(entry)
-            if (full := self._budget.takes(self._lanes[entry.player].tariff.worst(ask.request))) is not None:
+            ask, lane = self._ask(entry), self._lanes[entry.player]
+            if (full := self._budget.takes(lane.tariff.worst(ask.request))) is not None:
                 break  # younger games wait for the next wave
             row = replace(entry, number=self._log.tries(ask.place.key) + 1)
-            groups[entry.account, ask.request.path, str(ask.request.body.get("model"))].append((row, ask))
-        if not groups and full is not None:
+            groups[entry.account, ask.request.path, str(ask.request.body.get("model")), str(lane.settings.wait)].append(
+                (row, ask)
+            )
+        if not groups and full is not None and alone:
             raise AccountFault(full)
-        wave, batches = self._kept.wave() + 1, list[SentBatch]()
+        wave, begun = self._kept.wave() + 1, list[_Under]()
         for (account, *_), rows in groups.items():
             for part in _parts(rows, self._lanes[rows[0][0].player].sells):
                 batch = SentBatch(secrets.token_hex(_NAME), wave, account, len(part), self._timing.time())
-                self._put_down(batch, part)
-                batches.append(batch)
-        return batches
+                begun.append(self._under(batch, part))
+        return begun
+
+    def _under(self, batch: SentBatch, new: Sequence[_Row] | None = None) -> _Under:
+        entry, ask = (new or self._rows(batch))[0]
+        lane = self._lanes[entry.player]
+        return _Under(batch, lane, _errand(lane, ask), new)
 
     def _put_down(self, batch: SentBatch, rows: Sequence[_Row]) -> None:
         """Keep a batch and its tries before it is handed in."""
@@ -184,61 +214,98 @@ class Waves:
     def _rows(self, batch: SentBatch) -> list[_Row]:
         return [(entry, self._ask(entry)) for entry in self._kept.within(batch.name)]
 
-    def _hand_in(self, batch: SentBatch, *, new: bool) -> None:
-        """Hand it in, unless the server has it: it is looked for wherever it may have come to be there."""
-        rows = self._rows(batch)
-        lane, (_, first) = self._lanes[rows[0][0].player], rows[0]
-        errand, sells = _errand(lane, first), lane.sells
-        lines = [sells.line(name_of_entry(batch.name, ask, entry.number), ask) for entry, ask in rows]
-        known = [each.id for each in self._kept.batches(ended=True) + self._kept.batches() if each.id]
+    def _there(self, outcome: _Outcome, under: _Under) -> _Under | None:
+        """The same, once the server has it; None if nothing more is to be waited for."""
+        if under.batch.id is not None:
+            return under
+        batch, rows = under.batch, under.new or self._rows(under.batch)
+        if under.new is not None:
+            self._raise_if_stopped()
+            self._put_down(batch, rows)
+        try:
+            seen = self._handed_in(under, rows)
+        except (Lost, TryFailed, AccountFault) as error:
+            if under.lane.sells.listed:
+                raise  # it is found, or not, when the run goes on
+            came = (
+                {} if isinstance(error, Lost) else {name: BatchEntry(name, error=error) for name in _names(batch, rows)}
+            )
+            self._keep(batch, rows, SeenBatch("", ended=True), came, outcome)
+            if isinstance(error, AccountFault):
+                raise
+            return None
+        outcome.known.add(under.lane.account)
+        self._kept.is_there(batch.name, seen.id, seen.expires or batch.since + under.lane.sells.lasts)
+        under = replace(under, batch=replace(batch, id=seen.id, expires=seen.expires), new=None)
+        return None if seen.ended and self._comes_in(outcome, under, seen) else under
 
-        def there() -> SeenBatch | None:
-            return sells.find(errand, batch, known, lambda: self._rest(_MOST, self._why([batch])))
+    def _handed_in(self, under: _Under, rows: Sequence[_Row]) -> SeenBatch:
+        """Hand it in, unless the server has it: it is looked for wherever it may have come to be there."""
+        batch, lane, sells = under.batch, under.lane, under.lane.sells
+        lines = [sells.line(name, ask) for name, (_, ask) in zip(_names(batch, rows), rows, strict=True)]
+        search = under.new is None
+
+        def found() -> SeenBatch | None:
+            known = [each.id for each in self._kept.batches(ended=True) + self._kept.batches() if each.id]
+            return sells.find(under.errand, batch, known, lambda: self._rest(_MOST, self._why([under])))
 
         def handed_in() -> SeenBatch:
-            nonlocal new
-            seen = None if new else there()
-            new = False
-            return seen or sells.hand_in(errand, batch.name, first.request.path, lines)
+            nonlocal search
+            seen = found() if search else None
+            search = sells.listed
+            return seen or sells.hand_in(under.errand, batch.name, rows[0][1].request.path, lines)
 
         try:
-            seen = self._patiently(lane, handed_in)
+            return self._patiently(lane, handed_in)
         except NotThere as error:
-            raise AccountFault(f"{lane.account} takes no batch (status {error}): take `wait` out") from None
-        self._kept.is_there(batch.name, seen.id, seen.expires)
+            raise AccountFault(
+                f"{lane.account} takes nothing that waits (status {error}): take `wait` out of the entry of "
+                f"{one_line(rows[0][0].player)}, or change `base_url`"
+            ) from None
 
-    def _is_in(self, batch: SentBatch, outcome: _Outcome) -> bool:
+    def _is_in(self, outcome: _Outcome, under: _Under) -> bool:
         """Look at a batch, and keep what came of it once it has ended."""
-        rows = self._rows(batch)
-        lane, (_, first) = self._lanes[rows[0][0].player], rows[0]
-        errand, there = _errand(lane, first), batch.id or ""
+        there = under.batch.id or ""
         try:
-            seen = self._patiently(lane, lambda: lane.sells.look(errand, there))
-            if not seen.ended:
-                return False
-            found = {} if seen.failed else self._read(lane, seen, errand, batch, rows)
+            seen = self._patiently(under.lane, lambda: under.lane.sells.look(under.errand, there))
+            outcome.missed.pop(under.batch.name, None)
+            outcome.known.add(under.lane.account)
+            return seen.ended and self._comes_in(outcome, under, seen)
         except NotThere:
-            if not is_house(lane.account.server) and self._timing.time() < (batch.expires or 0.0):
-                raise AccountFault(
-                    f"{lane.account} does not know the batch {there}: it is seen only with a key of the project that "
-                    "made it; resume with such a key"
-                ) from None
-            seen, found = SeenBatch(there, ended=True), {}
-        self._keep(batch, rows, seen, found, outcome)
+            return self._is_lost(outcome, under)
+
+    def _is_lost(self, outcome: _Outcome, under: _Under) -> bool:
+        """Whether a batch that was not there is given up; raises AccountFault where the key may be why it is not."""
+        name, account = under.batch.name, under.lane.account
+        outcome.missed[name] = outcome.missed.get(name, 0) + 1
+        if outcome.missed[name] < _READS:
+            return False
+        mine = is_house(account.server) or account in outcome.known
+        if not mine and self._timing.time() < (under.batch.expires or 0.0):
+            raise AccountFault(
+                f"{account} does not know {under.batch.id}: it is seen only with a key of the project that made it; "
+                "resume with such a key"
+            )
+        self._keep(under.batch, self._rows(under.batch), SeenBatch("", ended=True), {}, outcome)
         return True
 
-    def _read(
-        self, lane: Lane, seen: SeenBatch, errand: Callable[..., RawReply], batch: SentBatch, rows: Sequence[_Row]
-    ) -> dict[str, BatchEntry]:
+    def _comes_in(self, outcome: _Outcome, under: _Under, seen: SeenBatch) -> bool:
+        """Keep what came of a batch that has ended."""
+        rows = self._rows(under.batch)
+        found = {} if seen.failed else self._read(under, seen, rows)
+        self._keep(under.batch, rows, seen, found, outcome)
+        return True
+
+    def _read(self, under: _Under, seen: SeenBatch, rows: Sequence[_Row]) -> dict[str, BatchEntry]:
         """By name, what came of the entries, the first of each; read again where not all of them are there."""
-        found: dict[str, BatchEntry] = {}
+        found, names, sells = dict[str, BatchEntry](), _names(under.batch, rows), under.lane.sells
         for number in range(_READS):
             if number:
-                self._rest(_FIRST, self._why([batch]))
-            for entry in self._patiently(lane, lambda: list(lane.sells.entries(errand, seen))):
+                self._rest(_FIRST, self._why([under]))
+            for entry in self._patiently(under.lane, lambda: list(sells.entries(under.errand, seen, names))):
                 if entry.whole:
                     found.setdefault(entry.name, entry)
-            if all(name_of_entry(batch.name, ask, entry.number) in found for entry, ask in rows):
+            if found.keys() >= set(names):
                 break
         return found
 
@@ -251,18 +318,16 @@ class Waves:
         outcome: _Outcome,
     ) -> None:
         """Keep all that came of a batch as one, and settle it with the budget."""
-        settled, replies = list[tuple[int, Spend, Spend, bool]](), 0
-        with self._kept.together():
-            for entry, ask in rows:
-                name = name_of_entry(batch.name, ask, entry.number)
+        settled = list[tuple[int, Spend, Spend, bool]]()
+        with self._kept.together():  # one at a time
+            for name, (entry, ask) in zip(_names(batch, rows), rows, strict=True):
                 came = BatchEntry(name) if seen.failed else found.get(name)
                 used, replied = self._entry_in(entry, ask, came, self._timing.time() - batch.since, outcome)
                 worst = self._lanes[entry.player].tariff.worst(ask.request)
                 settled.append((entry.game, worst, used, replied))
-                replies += replied
+                outcome.replies += replied
             self._kept.ends(batch.name)
-        outcome.replies += replies
-        outcome.last = seen.failed or outcome.last
+            outcome.last = seen.failed or outcome.last
         for each in settled:
             self._budget.settles(*each)
 
@@ -282,11 +347,14 @@ class Waves:
             if came is None:
                 used = lane.tariff.worst(ask.request)
                 failed = TryFailed("server", "what came of it is lost", billed=True)
+            elif isinstance(came.error, TryFailed | AccountFault):
+                failed = came.error
             elif came.error is not None:
                 failed = lane.provider.entry_failure(came.status, came.error, ask)
             kind = failed.kind if isinstance(failed, TryFailed) else "account"
             self._log.try_failed(entry.key, kind, str(failed), used, seconds)
-        self._failed(entry, lane, failed, counts=came is None or came.body is not None or came.error is not None)
+        counts = came is None or came.body is not None or came.error is not None
+        self._failed(entry, lane, failed, counts=counts and not isinstance(failed, AccountFault))
         outcome.last = one_line(failed.reason if isinstance(failed, TryFailed) else str(failed), 240)
         if isinstance(failed, AccountFault):
             outcome.fault = outcome.fault or failed
@@ -334,13 +402,14 @@ class Waves:
         else:
             self._kept.again(entry, failures)
 
-    def _why(self, left: Sequence[SentBatch]) -> str:
+    def _why(self, left: Sequence[_Under]) -> str:
         """What a wave waits for, in words."""
-        accounts = ", ".join(sorted({batch.account for batch in left}))
-        since = span_in_words(max(0.0, self._timing.time() - min(batch.since for batch in left)))
-        return f"for {sum(batch.entries for batch in left):,} replies in {len(left)} batches of {accounts} ({since})"
+        batches = [under.batch for under in left]
+        accounts = ", ".join(sorted({batch.account for batch in batches}))
+        since = span_in_words(max(0.0, self._timing.time() - min(batch.since for batch in batches)))
+        return f"for {sum(batch.entries for batch in batches):,} replies of {accounts} ({since})"
 
-    def _patiently(self, lane: Lane, call: Callable[[], Any]) -> Any:
+    def _patiently(self, lane: Lane, call: Callable[[], _Found]) -> _Found:
         """What the call gives; made again while it fails, for as long as patience lasts."""
         began, number = self._timing.clock(), 0
         while True:
@@ -348,15 +417,17 @@ class Waves:
             try:
                 return call()
             except TryFailed as error:
+                if error.kind in ("too_long", "refused"):
+                    raise  # nothing helps
                 number += 1
                 if self._timing.clock() - began >= self._timing.patience:
-                    told = f"{lane.account} cannot be reached for its batches (the last: {error.reason})"
+                    told = f"{lane.account} cannot be reached for what is awaited (the last: {error.reason})"
                     raise AccountFault(
                         f"{told}; `patience` is {span_in_words(self._timing.patience)}: resume later, what was sent is "
                         "found again"
                     ) from None
                 seconds = max(_FIRST, pause(error, number, lane.settings.retry_after_cap))
-                self._rest(seconds, f"for {lane.account} (its batches)")
+                self._rest(seconds, f"for {lane.account} (no answer)")
 
     def _rest(self, seconds: float, why: str) -> None:
         """Wait so long; raises Interrupted on a stop."""
@@ -392,3 +463,21 @@ def _parts(rows: Sequence[_Row], sells: type[Sells]) -> list[list[_Row]]:
         parts[-1].append((entry, ask))
         size += bytes_of
     return parts
+
+
+def _names(batch: SentBatch, rows: Sequence[_Row]) -> list[str]:
+    """Of the entries of a batch."""
+    return [name_of_entry(batch.name, ask, entry.number) for entry, ask in rows]
+
+
+def _side_by_side(pool: ThreadPoolExecutor, call: Callable[[_One], _Found], of: Iterable[_One]) -> list[_Found]:
+    """What the call gives for each. The first error is raised, once no call is under way any more."""
+    calls = [pool.submit(call, each) for each in of]
+    _, left = wait_for(calls, return_when=FIRST_EXCEPTION)
+    for each in left:
+        each.cancel()
+    wait_for(calls)
+    for each in calls:
+        if not each.cancelled() and (error := each.exception()) is not None:
+            raise error
+    return [each.result() for each in calls]

@@ -68,6 +68,7 @@ CREATE TABLE IF NOT EXISTS batches (
     name TEXT PRIMARY KEY, wave INTEGER NOT NULL, account TEXT NOT NULL, entries INTEGER NOT NULL, since REAL NOT NULL,
     id TEXT, expires REAL, ended INTEGER NOT NULL
 ) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS together ON awaited (batch);
 """  # of runs alone in which somebody waits: others are opened by versions before too
 _LATER: Final = {("tries", "likely"): "INTEGER", ("attempts", "model"): "TEXT"}  # columns that came later: their types
 

@@ -62,9 +62,9 @@ def counting() -> Iterator[list[Counted]]:
     desks: list[Counted] = []
     make_app = server.house_app
 
-    def counted(desk: Any, batches: Any) -> Any:
+    def counted(desk: Any, *others: Any) -> Any:
         desks.append(Counted(desk))
-        return make_app(desks[-1], batches)  # type: ignore[arg-type]
+        return make_app(desks[-1], *others)  # type: ignore[arg-type]
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(server, "house_app", counted)

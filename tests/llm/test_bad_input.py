@@ -221,7 +221,8 @@ def test_parameters_that_the_harness_sends_itself(shell: Shell, name: str) -> No
         ({"parameters": [1]}, "Asker: parameters: must be a valid dictionary"),
         (
             {"parameters": {"background": True, "background_options": {"completion_window": "2h"}}},
-            "Asker: parameters.background: a reply that is queued is paid for and never fetched here: take it out",
+            "Asker: parameters.background: a reply that is queued is paid for and never fetched here: take it out, "
+            "or say `wait: 2h`",
         ),
         ({"parameters": {"text": "low"}}, "Asker: parameters.text: say it as {verbosity: low}"),
         ({"parameters": {"text": {"format": {}}}}, "Asker: parameters.text.format: the harness sends this itself"),
