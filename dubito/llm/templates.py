@@ -46,6 +46,7 @@ _MULTIPLYING: Final = {"join", "replace", "urlize", "xmlattr", "sum"}  # filters
 _INSTANT: Final = {"count", "length", "first", "default", "d", "defined", "undefined", "none", "sameas"} | {
     *("boolean", "callable", "float", "integer", "iterable", "mapping", "number", "sequence", "string"),
 }  # filters and tests that do not go through what they are given
+_LEAVES: Final = {int, float, bool, type(None)}  # a step each
 _QUADRATIC: Final = {"encode", "decode"}  # methods, with some of their codecs; a prompt needs none
 _WIDEST: Final = 9999  # characters of a field in a format
 _WIDE: Final = re.compile(r"%(\(.*?\))?[-#0 +]*(\*|\d{5}|\d*\.(\*|\d{5}))|:[^{}]*(\d{5}|\{)").search
@@ -400,6 +401,8 @@ def _size(value: object) -> int:
     while rest and size <= _STEPS:
         one = rest.pop()
         size += 1
+        if type(one) in _LEAVES:
+            continue
         if isinstance(one, str | bytes | range):
             size += len(one)
         elif isinstance(one, Mapping):
