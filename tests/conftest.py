@@ -160,8 +160,8 @@ def bare_environment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
-    """One more than there are cores: many tests wait for a server, a browser or another process."""
-    return (os.cpu_count() or 1) + 1
+    """Two more than there are cores: many tests wait for a server, a browser or another process."""
+    return (os.cpu_count() or 1) + 2
 
 
 @pytest.fixture(scope="session")

@@ -3,9 +3,11 @@
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from types import CodeType
 from typing import Any, Final
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import BytecodeCache, Environment, PackageLoader, StrictUndefined
+from jinja2.bccache import Bucket
 from markupsafe import Markup, escape
 
 from dubito.report.tables import (
@@ -49,6 +51,23 @@ class Site:
         return replace(self, pages=[one for one in self.pages if one != page])
 
 
+class _Compiled(BytecodeCache):
+    """The templates as code, compiled once in a process however many reports it writes or shows."""
+
+    def __init__(self) -> None:
+        self._code = dict[tuple[str, str], CodeType]()
+
+    def load_bytecode(self, bucket: Bucket) -> None:
+        bucket.code = self._code.get((bucket.key, bucket.checksum))
+
+    def dump_bytecode(self, bucket: Bucket) -> None:
+        assert bucket.code is not None
+        self._code[bucket.key, bucket.checksum] = bucket.code
+
+
+_COMPILED: Final = _Compiled()
+
+
 class Renderer:
     """Turns pages into HTML."""
 
@@ -59,6 +78,7 @@ class Renderer:
             undefined=StrictUndefined,
             trim_blocks=True,
             lstrip_blocks=True,
+            bytecode_cache=_COMPILED,
         )
         self._environment.filters |= {"json": embedded, "shown": cell_text}
         self._environment.tests["long"] = lambda text: len(str(text)) > 40

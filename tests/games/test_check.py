@@ -373,8 +373,9 @@ def stacks(shell: Shell) -> None:
 
 
 @pytest.mark.usefixtures("stacks")
-@pytest.mark.parametrize(("file", "old", "new", "sentence"), PLANTED.values(), ids=PLANTED)
-def test_what_is_planted_is_found(shell: Shell, file: str, old: str, new: str, sentence: str) -> None:
+@pytest.mark.parametrize("fault", few(PLANTED, [*PLANTED][::3]))
+def test_what_is_planted_is_found(shell: Shell, fault: str) -> None:
+    file, old, new, sentence = PLANTED[fault]
     text = Path(file).read_text()
     assert text.count(old) == 1
     Path(file).write_text(text.replace(old, new))

@@ -17,7 +17,7 @@ from dubito.games.dubito.knowledge import Notebook
 from dubito.games.dubito.record import card_name, kept_plural
 from dubito.games.dubito.witness import Memory
 from dubito.llm.prompts import SeatTexts
-from tests.conftest import cases
+from tests.conftest import cases, few
 from tests.engine.helpers import cards, position
 from tests.prompts.kit import PLAIN, PROMPTS, RULES, TABLES, by_temper, turns
 
@@ -115,7 +115,7 @@ def test_the_witness_counts_like_the_engine(rules: Rules, size: int) -> None:
                 assert witness.players[seat] == game.player_data(seat)
 
 
-@pytest.mark.parametrize("rules", RULES, ids=str)
+@pytest.mark.parametrize("rules", few(RULES, 1), ids=str)
 def test_what_a_notebook_keeps_is_what_its_events_come_to(rules: Rules) -> None:
     """Facts and texts of whole games, at every question of every seat: as of a position that nobody followed."""
     followed = 0

@@ -14,7 +14,7 @@ from dubito.llm.prompts import RenderedPrompt, load_prompt
 from dubito.llm.protocols import Exchange, build_request
 from dubito.llm.request import Api
 from dubito.llm.tape import common
-from tests.conftest import cases, few
+from tests.conftest import cases, in_turn
 from tests.llm.kit import PROTOCOLS, settings
 from tests.prompts import golden
 from tests.prompts.kit import PLAIN, REPO, RULES, SIZES, turns
@@ -74,8 +74,7 @@ def blocks(body: Mapping[str, Any]) -> list[tuple[str, bool]]:
     return [(part["text"], "cache_control" in part) for each in parts for part in each]
 
 
-@pytest.mark.parametrize("protocol", few(PROTOCOLS, ["chat", "messages"]))
-@pytest.mark.parametrize("name", golden.NAMES)
+@pytest.mark.parametrize(("protocol", "name"), in_turn(PROTOCOLS, golden.NAMES))
 def test_most_of_a_request_can_be_read_from_a_providers_cache(name: str, protocol: Api) -> None:
     """From a player's fifth decision on, in whole games of three to eight: 85 % stand where a cache may keep them.
 
