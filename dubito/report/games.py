@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from dubito.errors import UsageError, one_line
 from dubito.experiment.stored import Run
-from dubito.game import FALLBACK_OUTCOME
+from dubito.game import FALLBACK_OUTCOME, Habit
 from dubito.report.tables import Column, Filter, GamePage, Page, Paragraph, ResultTable, Section, Value, counts, texts
 from dubito.show.company import as_sentence
 from dubito.show.run import NotShown, ReplayedGames
@@ -171,7 +171,7 @@ class ShownGames:
         if self.source.models:
             columns += [Column("decisions", "models' decisions"), Column("fallbacks", "of them by the fallback")]
             if self._caught is not None:
-                columns.append(Column("caught", "bluffs of models that were caught"))
+                columns.append(Column("caught", f"{self._caught.of.replace('_', ' ')} of models that were caught"))
         asked, there = self._counts(), set(self.with_pages)
         rows, links = [], []
         for game in self.choice.games:
@@ -204,11 +204,9 @@ class ShownGames:
         return found
 
     @property
-    def _caught(self) -> int | None:
-        """Where among a seat's counts its bluffs that were caught stand, in games that have such."""
-        results = self.source.game.results
-        caught = [habit.count for habit in results.habits if habit.key == "caught"]
-        return results.counts.index(caught[0]) if caught else None
+    def _caught(self) -> Habit | None:
+        """How often what a seat tells is found out, in games that have such."""
+        return next((habit for habit in self.source.game.results.habits if habit.key == "caught"), None)
 
     def _counts(self) -> dict[int, tuple[int, int]]:
         if not self.source.models:
@@ -243,8 +241,8 @@ class ShownGames:
         if self.source.models:
             line += asked.get(game, (0, 0))
             if self._caught is not None:
-                seated = zip(names, outcome.counts, strict=True)
-                line.append(sum(own[self._caught] for name, own in seated if name in self.source.models))
+                seated, at = zip(names, outcome.counts, strict=True), results.counts.index(self._caught.count)
+                line.append(sum(own[at] for name, own in seated if name in self.source.models))
         return line
 
 

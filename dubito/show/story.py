@@ -241,6 +241,9 @@ class ModelDecisions:
                     "attempts": [self._attempt(each, texts) for each in attempts[one.seat, one.number]],
                 }
             )
+            if one.stated is not None:
+                node = self.game.node(one.node)
+                decisions[-1] |= {"stating": node.stating, "truths": node.truths}
             if (first := under[one.seat, one.number]) != one.number:  # they stand there
                 decisions[-1]["asked_with"] = f"{game}.{one.seat}.{first}"
         _name(decisions)

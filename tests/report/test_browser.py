@@ -163,7 +163,8 @@ def test_a_decision_has_a_link_of_its_own(stating_run: Path, chrome: Chrome) -> 
     said = chrome.text("#seats .thought")
     assert said.startswith(f"Doubt? {'yes' if decision['answer'] else 'no'}The house has no reasons.")
     truth = "✓ honest" if game["turns"][turn - 2]["honest"] else "✗ a bluff"
-    assert f"Stated probability of a bluff: {round(100 * decision['p_bluff'])} %. In truth: {truth}." in said
+    stated = f"{round(100 * decision['p_bluff'])} %. In truth: {truth}."
+    assert f"Stated probability that the last play is a bluff: {stated}" in said
     wrong = [one for one in game["decisions"] if f"{one['seat']}" in game["turns"][one["turn"] - 1]["mistakes"]]
     chrome.open(page, f"#turn-{wrong[0]['turn']}")
     mistake = game["turns"][wrong[0]["turn"] - 1]["mistakes"][f"{wrong[0]['seat']}"]

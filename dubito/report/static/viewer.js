@@ -153,9 +153,9 @@
   }
 
   function stated(one) {
-    const share = `${Math.round(100 * one.p_bluff)} %`;
-    if (one.truth === null) return make("p", "", `Stated probability of a bluff: ${share}.`);
-    return make("p", "", `Stated probability of a bluff: ${share}. In truth: `, make("span", one.truth ? "bluff" : "honest", one.truth ? "✗ a bluff" : "✓ honest"), ".");
+    const said = `Stated probability that ${one.stating}: ${Math.round(100 * one.p_bluff)} %.`;
+    if (one.truth === null) return make("p", "", said);
+    return make("p", "", `${said} In truth: `, make("span", one.truth ? "bluff" : "honest", one.truth ? `✗ ${one.truths[0]}` : `✓ ${one.truths[1]}`), ".");
   }
 
   function seats(state, turn) {
