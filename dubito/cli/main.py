@@ -93,7 +93,7 @@ class LateListing(Listing):
 
 
 _COMMANDS: Final = {  # by module
-    **{name: name for name in ("demo", "run", "merge", "runs", "replay", "estimate", "play", "watch")},
+    **{name: name for name in ("demo", "run", "merge", "runs", "replay", "estimate", "play", "watch", "share")},
     **{name: name for name in ("policy", "tournament", "prompts", "cache", "audit")},
     **dict.fromkeys(("report", "view", "status", "export"), "runs"),
     **dict.fromkeys(("games", "bots", "house"), "lists"),

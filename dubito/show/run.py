@@ -1,5 +1,6 @@
 """A run before somebody, only read: its finished games, each played again and checked against what the run has."""
 
+from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -45,6 +46,14 @@ class ReplayedGames:
             raise NotShown("played again it ends otherwise than the run has it: a bot or the harness was changed since")
         won = winners(results, outcome.buckets(results), outcome.counts)
         return whole | {"winners": won, "kinds": [self.source.kinds[name] for name in names]}
+
+    def record(self, game: int) -> Any:
+        """The game as a saved one; raises NotShown if it cannot be had as it was."""
+        session, names, _ = self.again(game)
+        planned = self.source.planned
+        session.keep(planned.rules)
+        deque(session, maxlen=0)
+        return session.record(names, planned.seed, game // planned.games_per_deal, None)
 
     def lies(self) -> LieCounts | None:
         """The lies of the run's first games, None in a game without; raises NotShown if they cannot be counted."""

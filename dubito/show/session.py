@@ -60,7 +60,13 @@ class Session(Iterator[Moment]):
             game, table.number if table else 0, table.deal if table else 0
         )
         self.code.state = state
-        self._recorder = None if rules is None else records_of(game).recorder(state, rules)
+        self._recorder: Any = None
+        if rules is not None:
+            self.keep(rules)
+
+    def keep(self, rules: Mapping[str, Any]) -> None:
+        """Record the game, of which no move was made yet."""
+        self._recorder = records_of(self.game).recorder(self.state, rules)
 
     @property
     def over(self) -> bool:

@@ -1,6 +1,6 @@
 """The pages of the web table and of the finished games in its folder, and the requests that they make."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
@@ -21,20 +21,15 @@ from starlette.routing import Route
 from dubito.errors import DubitoError, UsageError, one_line
 from dubito.files import fault
 from dubito.game import Game, PlayerKind
-from dubito.game.record import records_of
 from dubito.game.words import Option, bots_of, words_of
 from dubito.report.render import Renderer, Site, Viewer
-from dubito.report.tables import GamePage
+from dubito.report.share import page_of_file, shared_file, shared_page
 from dubito.show.company import Opponent, as_sentence
 from dubito.show.person import SEEDS
-from dubito.show.story import ModelDecisions, Texts, game_in_short, story_of_record, title_of
-from dubito.store.folder import DATABASE
-from dubito.store.run_db import RunDb
 from dubito.web.guard import VIEWER, body_of, site_at
-from dubito.web.saved import Summaries, Summary, dealt_at, saved_files, saved_record
+from dubito.web.saved import Summaries, Summary, dealt_at, saved_files
 from dubito.web.tables import BROKEN, LIFE, Move, NewTable, Tables
 
-_CHANGED: Final = "This file was changed since the game was recorded: its story is another than its turns tell."
 PAGES: Final = (("/", "Play"), ("/games", "Saved games"), ("/rules", "Rules"))
 _SITE: Final = Site("", (), PAGES, f"{VIEWER}/", "/static/icon.svg", served=True)
 
@@ -53,45 +48,20 @@ def saved_games(summaries: Summaries) -> list[SavedLine]:
 
 def page(folder: Path, name: str) -> str:
     """A game's page; raises HTTPException where there is none, UsageError where it cannot be shown."""
+    path = _saved(folder, name)
+    return _viewer()(page_of_file(path, f"/games/{name}", f"{path.relative_to(folder.parent)}"))
+
+
+def _saved(folder: Path, name: str) -> Path:
     path = saved_files(folder).get(name)
     if path is None:
         raise HTTPException(404, "There is no such game.")
-    game, record = saved_record(path)
-    told = story_of_record(game, record)
-    warnings = [] if list(records_of(game).replay(record)) == record.story else [_CHANGED]
-    asked: dict[str, Any] = {"decisions": [], "pieces": [], "shared": []}
-    if record.number is not None:
-        try:
-            asked = _asked(game, folder / DATABASE, record.number, told)
-        except DubitoError as error:
-            why = one_line(str(error).replace(str(folder / DATABASE), DATABASE))
-            warnings.append(as_sentence(f"what models were asked in this game is not shown: {why}"))
-    proof = f"dubito replay {path.relative_to(folder.parent)} proves that the game was played so."
-    del told["truths"]
-    title = title_of(f"Game {name}", told["names"], told["winners"])
-    return _viewer()(GamePage(f"/games/{name}", title, _about(game, record), told | asked, proof, warnings))
+    return path
 
 
 @cache
 def _viewer() -> Viewer:
     return Viewer(Renderer(_SITE), "/games")
-
-
-def _about(game: Game, record: Any) -> str:
-    rules = record.rules if not isinstance(record.rules, dict) else game.rules(**record.rules)
-    return game_in_short(game, rules, record.deal, record.seed)
-
-
-def _asked(game: Game, database: Path, number: int, told: Mapping[str, Any]) -> dict[str, Any]:
-    """What models were asked; raises DubitoError if it cannot be read, or belongs to another game."""
-    if not database.exists():
-        raise UsageError(f"there is no {DATABASE} beside its file")
-    with RunDb.open(database) as db:
-        asked = ModelDecisions(db, game).of_game(number, told, Texts())
-    fits = words_of(game).fits
-    if not all(decision["turn"] and (fits is None or fits(decision, told["turns"])) for decision in asked["decisions"]):
-        raise UsageError(f"the {DATABASE} beside its file has another game under its number")
-    return asked
 
 
 _HERE: Final = Path(__file__).parent
@@ -114,6 +84,7 @@ def make_app(tables: Tables, host: str) -> Starlette:
             Route("/rules", pages.rules),
             Route("/games", pages.games),
             Route("/games/{name}", pages.game),
+            Route("/games/{name}/share", pages.share),
             Route("/api/table", pages.open, methods=["POST"]),
             Route("/api/table", pages.view),
             Route("/api/moves", pages.move, methods=["POST"]),
@@ -192,6 +163,11 @@ class _Pages:
 
     def game(self, request: Request) -> Response:
         return HTMLResponse(page(self.tables.folder, request.path_params["name"]))
+
+    def share(self, request: Request) -> Response:
+        """The game as a file that can be sent."""
+        text = shared_page(shared_file(_saved(self.tables.folder, request.path_params["name"])))
+        return HTMLResponse(text, headers={"Content-Disposition": 'attachment; filename="game.html"'})
 
     def view(self, request: Request) -> Response:
         since = _number(request, "since", 0)

@@ -7,16 +7,16 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 from pydantic import TypeAdapter, ValidationError
 
 from dubito.errors import RunStopped, UsageError, listed, one_line
 from dubito.files import write_whole
-from dubito.game import Ending, Game, Results
-from dubito.game.find import DUBITO, find_game
-from dubito.game.record import Strict, game_named, records_of, whole_game
+from dubito.game import Ending, Results
+from dubito.game.record import Strict, whole_game
 from dubito.game.words import names_to, seat_label
+from dubito.report.share import saved_record
 from dubito.show.company import as_sentence
 from dubito.show.person import GUEST, seat_of_guest
 from dubito.show.session import of_record
@@ -25,7 +25,6 @@ from dubito.show.story import won_by
 MADE: Final = "%Y-%m-%d-%H%M%S"  # how the name of a table's record begins: when it was dealt, in UTC
 _JUST_WON: Final = ("won", "win")  # what a game calls a win of which there is one kind
 _LENGTH: Final = len("2026-11-22-140500")
-_MOST: Final = 10_000_000  # bytes of a file; the longest game takes less than one
 _MEMORY: Final = "running/summaries"  # beside the tables that are played
 
 
@@ -104,18 +103,6 @@ class Summaries:
 def saved_files(folder: Path) -> dict[str, Path]:
     """The files of games by their names, without those that no address can name."""
     return {path.stem: path for path in folder.glob("*.json") if path.is_file() and path.stem.isprintable()}
-
-
-def saved_record(path: Path) -> tuple[Game, Any]:
-    """The record in a file, and its game; raises UsageError where there is none."""
-    try:
-        if path.stat().st_size > _MOST:
-            raise UsageError("this file is too large for a game")
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError):
-        raise UsageError("this file cannot be read") from None
-    game = find_game(game_named(text, DUBITO), Path.cwd())
-    return game, records_of(game).load(text)
 
 
 def dealt_at(name: str, summary: Summary) -> datetime:

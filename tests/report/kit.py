@@ -72,7 +72,7 @@ class Seen(HTMLParser):
         self.words = ""
         self._table = self._in = ""
         self._script = ""
-        self._cell = False
+        self._is_data = self._cell = False
         self.feed(page.read_text())
         self.close()
 
@@ -90,11 +90,11 @@ class Seen(HTMLParser):
             self.tables[self._table][-1].append("")
             self._cell = True
         elif tag == "script":
-            self._script = ""
+            self._script, self._is_data = "", attributes.get("type") == "application/json"
 
     def handle_endtag(self, tag: str) -> None:
         """An element ends."""
-        if tag == "script" and self._script:
+        if tag == "script" and self._is_data:
             self.json.append(json.loads(self._script))
         if tag in ("td", "th"):
             self._cell = False

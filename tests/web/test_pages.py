@@ -61,6 +61,10 @@ def test_a_finished_game_is_listed_and_opens(server: Served, browser: Browser) -
     assert len(frames) + 1 == len(record.outputs)
     assert last["said"][-1] == told["ending"]
     assert told["story"][:-1] == [" ".join(frame["said"]) for frame in frames]
+    shared = browser("GET", f"/games/{end['record']}/share")
+    assert shared.headers["content-disposition"] == 'attachment; filename="game.html"'
+    assert f"A game of dubito: {' and '.join(told['names'][seat] for seat in told['winners'])} win" in shared.text
+    assert browser("GET", "/games/none/share").status == 404
 
 
 def test_a_bots_own_words_are_escaped(tmp_path: Path) -> None:

@@ -264,6 +264,6 @@ def test_the_list_says_who_played_and_how_it_ended(server: Served, browser: Brow
     assert f"{dealt.day} {dealt:%b %Y, %H:%M} \u2013 you lost to {' and '.join(won)}, {end['turn']} turns</a>" in words
     assert "AdaptyBoi won against ClaudeBot and RiskCounter, 24 turns" in words
     assert "RandomBoi 7 won against " in words
-    assert words.count('<a href="/games/') == 3
+    assert words.count('/share" download') == 3
     (server.folder / "00.json").write_text("{}")
     assert "Cannot be shown. This is no game record: " in browser("GET", "/games").text

@@ -161,6 +161,7 @@ export class Flow {
     const fared = Object.entries(game.against).map(([name, [won, lost]]) => `${name}: ${won} won, ${lost} lost`);
     $("against").textContent = fared.length ? `You against ${fared.join("; ")}.` : "";
     $("watch").href = `/games/${encodeURIComponent(game.record)}`;
+    $("share").href = `${$("watch").href}/share`;
     $("saved").textContent = `Saved as ${game.record}. Seed ${game.seed}, you in seat ${game.me}.`;
     $("failed").replaceChildren(...game.errors.map((error) => make("li", "", error)));
     $("failed").hidden = game.errors.length === 0;

@@ -1,0 +1,46 @@
+"""`dubito share`: one game as one page that can be sent."""
+
+from pathlib import Path
+
+import click
+
+from dubito.cli.options import folder_of
+from dubito.cli.output import say
+from dubito.errors import UsageError, one_line
+from dubito.experiment.stored import opened_run
+from dubito.files import write_whole
+from dubito.report.share import SharedGame, shared_file, shared_game, shared_page
+from dubito.store.folder import is_export
+
+
+@click.command()
+@click.argument("what", metavar="[GAME|RUN]", required=False, type=click.Path(path_type=Path))
+@click.option("--game", type=int, metavar="K", help="Of a run: which of its games.")
+@click.option("--output", type=click.Path(path_type=Path), help="The page. [default: game.html, or game-K.html]")
+def share(what: Path | None, game: int | None, output: Path | None) -> None:
+    """Write a game as one page that can be sent: it holds all it needs, and opens from a disk, a mail or any host.
+
+    GAME is the file of a saved game; RUN is a run (by default the latest) or an exported one. Everybody's cards are
+    on the page, and what models were asked and answered.
+    """
+    if what is not None and what.is_file() and not is_export(what):
+        if game is not None:
+            raise UsageError("--game belongs to a run, and this is one saved game: leave it out")
+        shared, path = _of_file(what), output or Path("game.html")
+    else:
+        if game is None:
+            raise UsageError("a run has many games: say which with --game, as in: dubito share RUN --game 0")
+        with folder_of(what) as folder, opened_run(folder, Path.cwd()) as source:
+            shared, path = shared_game(source, game), output or Path(f"game-{game}.html")
+    if path.is_dir():
+        raise UsageError(f"{one_line(str(path))} is a folder: name the page, as in --output {path / 'game.html'}")
+    text = shared_page(shared)
+    write_whole(path, text)
+    say(f"page: {path} ({len(text.encode()) // 1000:,} kB)")
+
+
+def _of_file(path: Path) -> SharedGame:
+    try:
+        return shared_file(path)
+    except UsageError as error:
+        raise UsageError(f"{one_line(str(path))}: {error}") from None

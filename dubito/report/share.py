@@ -1,0 +1,209 @@
+"""One game as one page that can be sent: all it needs is in its file, so it opens from a disk, a mail or any host."""
+
+from base64 import b64encode
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from hashlib import sha256
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, Final
+
+from markupsafe import Markup
+
+from dubito.errors import DubitoError, UsageError, one_line
+from dubito.experiment.stored import Run
+from dubito.game import Game
+from dubito.game.find import DUBITO, find_game
+from dubito.game.record import game_named, records_of
+from dubito.game.words import words_of
+from dubito.report.games import GameChoice, ShownGames
+from dubito.report.render import Renderer, Site, embedded
+from dubito.report.tables import GamePage, Page
+from dubito.show.company import as_sentence
+from dubito.show.run import NotShown, ReplayedGames
+from dubito.show.story import ModelDecisions, Texts, game_in_short, story_of_record, title_of
+from dubito.store.folder import DATABASE
+from dubito.store.run_db import RunDb
+
+LARGEST: Final = 300_000  # bytes of a page: what a mail or a chat takes without a question
+_MOST: Final = 10_000_000  # bytes of a file; the longest game takes less than one
+_CHANGED: Final = "This file was changed since the game was recorded: its story is another than its turns tell."
+_STYLES: Final = ("look.css", "report.css")
+_COLOURS: Final = ("#facc15", "#60a5fa", "#f87171", "#4ade80", "#e879f9", "#fb923c", "#22d3ee", "#f5f5f4")
+_SCRIPTS: Final = ("cards.js", "viewer.js")
+
+
+@dataclass(frozen=True, slots=True)
+class SharedGame:
+    """A game and its record, from which whoever is sent it plays it again."""
+
+    page: GamePage
+    record: str
+
+
+def saved_record(path: Path) -> tuple[Game, Any]:
+    """The record in a file, and its game; raises UsageError where there is none."""
+    try:
+        if path.stat().st_size > _MOST:
+            raise UsageError("this file is too large for a game")
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        raise UsageError("this file cannot be read") from None
+    game = find_game(game_named(text, DUBITO), Path.cwd())
+    return game, records_of(game).load(text)
+
+
+def page_of_file(path: Path, address: str, said: str) -> GamePage:
+    """The page of a saved game, at that address, which names its file as it is `said`.
+
+    What models were asked stands in the store beside the file; where that cannot be read, the page says why. Raises
+    UsageError where the game cannot be shown.
+    """
+    game, record = saved_record(path)
+    told = story_of_record(game, record)
+    warnings = [] if list(records_of(game).replay(record)) == record.story else [_CHANGED]
+    asked: dict[str, Any] = {"decisions": [], "pieces": [], "shared": []}
+    if record.number is not None:
+        try:
+            asked = _asked(game, path.parent / DATABASE, record.number, told)
+        except DubitoError as error:
+            why = one_line(str(error).replace(str(path.parent / DATABASE), DATABASE))
+            warnings.append(as_sentence(f"what models were asked in this game is not shown: {why}"))
+    proof = f"dubito replay {said} proves that the game was played so."
+    del told["truths"]
+    rules = game.rules(**record.rules) if isinstance(record.rules, dict) else record.rules
+    about = game_in_short(game, rules, record.deal, record.seed)
+    title = title_of(f"Game {path.stem}", told["names"], told["winners"])
+    return GamePage(address, title, about, told | asked, proof, warnings)
+
+
+def _asked(game: Game, database: Path, number: int, told: Mapping[str, Any]) -> dict[str, Any]:
+    """What models were asked; raises DubitoError if it cannot be read, or belongs to another game."""
+    if not database.exists():
+        raise UsageError(f"there is no {DATABASE} beside its file")
+    with RunDb.open(database) as db:
+        asked = ModelDecisions(db, game).of_game(number, told, Texts())
+    fits = words_of(game).fits
+    if not all(decision["turn"] and (fits is None or fits(decision, told["turns"])) for decision in asked["decisions"]):
+        raise UsageError(f"the {DATABASE} beside its file has another game under its number")
+    return asked
+
+
+def shared_file(path: Path) -> SharedGame:
+    """A saved game; raises UsageError."""
+    game, record = saved_record(path)
+    page = page_of_file(path, "game.html", "game.json")
+    page = replace(page, title=title_of(_called(game), page.told["names"], page.told["winners"]))
+    return SharedGame(page, records_of(game).dump(record))
+
+
+def _called(game: Game) -> str:
+    return f"A game of {game.name.rpartition(':')[2].replace('_', ' ')}"
+
+
+def shared_game(source: Run, number: int) -> SharedGame:
+    """A game of a run; raises UsageError where the run has none of that number, or it cannot be played again."""
+    shown = ShownGames(source, GameChoice([number], ""), ReplayedGames(source), ModelDecisions(source.db, source.game))
+    try:
+        record = shown.games.record(number)
+    except NotShown as error:
+        raise UsageError(f"game {number} of {source} cannot be shared: {error}") from None
+    (page,) = shown.pages()
+    won = page.told["winners"]
+    title = title_of(_called(source.game), page.told["names"], won)
+    told = {**page.told, "shared": shown.asked.shared.pieces}
+    proof = "dubito replay game.json proves that the game was played so."
+    return SharedGame(replace(page, title=title, told=told, proof=proof), records_of(source.game).dump(record))
+
+
+def shared_page(shared: SharedGame) -> str:
+    """The page as the text of one file of at most `LARGEST` bytes; raises UsageError where the game alone has more."""
+    for leaner in (lambda told: told, _without_bodies, _without_requests):
+        page = replace(shared.page, told=leaner(shared.page.told))
+        text = _rendered(page, shared.record)
+        if len(text.encode()) <= LARGEST:
+            return text
+    raise UsageError(f"the game takes more than {LARGEST // 1000} kB as one page: share its run with `dubito publish`")
+
+
+def _without_bodies(told: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What was told, without the bodies of replies: their texts stand beside them."""
+    return _with_attempts(told, raw=None)
+
+
+def _without_requests(told: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What was told, without what models were sent either."""
+    return _with_attempts(told, raw=None, system=[], said=[])
+
+
+def _with_attempts(told: Mapping[str, Any], **changed: Any) -> Mapping[str, Any]:
+    """What was told, with these parts of every attempt so, and of the pieces of texts only those that are left."""
+    pieces, shared, kept = Texts(), Texts(), Texts()
+    pieces.pieces, shared.pieces = told["pieces"], told["shared"]
+    rest = Texts()
+
+    def moved(runs: list[int] | None, old: Texts, new: Texts) -> list[int] | None:
+        return None if runs is None else new.add(old.read(runs))
+
+    def lean(attempt: Mapping[str, Any]) -> dict[str, Any]:
+        one = {**attempt, **changed}
+        said = [[role, moved(runs, pieces, kept)] for role, runs in one["said"]]
+        texts = {key: moved(one[key], pieces, kept) for key in ("reply", "raw")}
+        system = [moved(runs, shared, rest) for runs in one["system"]]
+        return one | texts | {"said": said, "system": system, "rest": moved(one["rest"], shared, rest)}
+
+    decisions = [{**one, "attempts": [lean(each) for each in one["attempts"]]} for one in told["decisions"]]
+    return {**told, "decisions": decisions, "pieces": kept.pieces, "shared": rest.pieces}
+
+
+def _rendered(page: GamePage, record: str) -> str:
+    static = files("dubito.report") / "static"
+    style = "\n".join((static / name).read_text(encoding="utf-8") for name in _STYLES)
+    scripts = [(static / name).read_text(encoding="utf-8") for name in _SCRIPTS]
+    hashes = " ".join(f"'sha256-{b64encode(sha256(script.encode()).digest()).decode()}'" for script in scripts)
+    render = Renderer(Site("", pages=()))
+    more = {
+        "data": embedded(page.data),
+        "about": page.about,
+        "style": Markup(style),  # noqa: S704, files of ours
+        "scripts": [*map(Markup, scripts)],
+        "policy": f"default-src 'none'; script-src {hashes}; style-src 'unsafe-inline'; img-src data:",
+        "record": _as_address("application/json", record),
+        "picture": _as_address("image/svg+xml", render(_picture(page))),
+        "drawn": f"{page.title}. {page.told['ending']}",
+    }
+    return render(Page("game.html", page.title, [], more, "shared.html"))
+
+
+def _as_address(kind: str, text: str) -> str:
+    return f"data:{kind};base64,{b64encode(text.encode()).decode()}"
+
+
+def _picture(page: GamePage) -> Page:
+    """Who won, and how many cards each seat held from turn to turn, where the game is told with hands."""
+    told, turns = page.told, len(page.told["turns"])
+    held = _cards_held(told)
+    most = max((cards for row in held for cards in row), default=0)
+    step, high = 640 / max(1, turns), 320 / max(1, most)
+    lines = [
+        {
+            "name": one_line(name, 22),
+            "colour": _COLOURS[seat % len(_COLOURS)],
+            "won": seat in told["winners"],
+            "points": " ".join(f"{60 + step * at:.0f},{540 - high * row[seat]:.0f}" for at, row in enumerate(held)),
+        }
+        for seat, name in enumerate(told["names"])
+    ]
+    scale = f"Cards held over {turns:,} turns, at most {most}" if most else f"{turns:,} turns"
+    more = {"lines": lines, "about": one_line(page.about, 80), "scale": scale}
+    return Page("picture.svg", one_line(page.title, 40), [], more, "picture.svg")
+
+
+def _cards_held(told: Mapping[str, Any]) -> list[list[int]]:
+    """How many cards each seat holds at the deal and after each turn; nothing of a game that is told in words."""
+    if "hands" not in told:
+        return []
+    held = [[len(hand) for hand in told["hands"]]]
+    for turn in told["turns"]:
+        held.append([len(turn["hands"][seat]) if seat in turn["hands"] else n for seat, n in enumerate(held[-1])])
+    return held

@@ -1,0 +1,100 @@
+"""One game as one page: it holds all it needs, runs nothing but our scripts, and its record plays it again."""
+
+import base64
+import re
+from pathlib import Path
+
+import pytest
+
+from dubito.report import share
+from tests.chromium import Chrome
+from tests.cli.conftest import shell as shell
+from tests.cli.kit import Shell
+from tests.report.kit import SCRIPT, Seen
+
+
+def record_on(page: Path) -> str:
+    (address,) = [attrs["href"] for tag, attrs in Seen(page).elements if attrs.get("download")]
+    return base64.b64decode((address or "").partition(";base64,")[2]).decode()
+
+
+@pytest.mark.parametrize(("which", "game"), [("models_run", 1), ("bots_run", 3)])
+def test_a_game_of_a_run_opens_alone_and_plays_again(
+    which: str, game: int, shell: Shell, chrome: Chrome, request: pytest.FixtureRequest
+) -> None:
+    """Names are hostile in these runs, and some replies."""
+    said = shell("share", str(request.getfixturevalue(which)), "--game", f"{game}", "--output", "sent.html")
+    assert said.code == 0, said.err
+    page = Path("sent.html")
+    assert page.stat().st_size < share.LARGEST
+    assert not [attrs for _, attrs in Seen(page).elements if not (attrs.get("src") or "data:").startswith("data:")]
+    assert 'href="http' not in page.read_text()
+    chrome.open(page.resolve())
+    turns = len(Seen(page).json[0]["turns"])
+    assert chrome.text("#turn") == f"the deal, before {turns} turns"
+    chrome.run("document.querySelector('[data-go=last]').click()")
+    assert chrome.run("window.ran") is None
+    Path("game.json").write_text(record_on(page))
+    assert shell("replay", "game.json").out.startswith(f"identical: {turns} turns")
+
+
+def test_a_saved_game_is_shared_with_the_record_it_has(shell: Shell) -> None:
+    assert shell("watch", "Sherlock", "StefaBot", "AdaptyBoi", "--save", "g.json", "--pace", "at-once").code == 0
+    assert shell("share", "g.json").out == f"page: game.html ({Path('game.html').stat().st_size // 1000} kB)\n"
+    assert record_on(Path("game.html")) == Path("g.json").read_text()
+    picture = re.search(
+        r'property="og:image" content="data:image/svg\+xml;base64,([^"]+)"', Path("game.html").read_text()
+    )
+    assert picture is not None
+    drawn = base64.b64decode(picture[1]).decode()
+    assert drawn.count("<polyline") == 3
+    assert "StefaBot" in drawn
+
+
+def test_a_name_ends_no_element_of_the_picture(bots_run: Path, shell: Shell) -> None:
+    shell("share", str(bots_run), "--game", "0")
+    page = Path("game-0.html").read_text()
+    for address in re.findall(r"data:image/svg\+xml;base64,([^\"]+)", page):
+        assert SCRIPT not in base64.b64decode(address).decode()
+
+
+def test_too_large_a_game_leaves_out_bodies_then_requests(
+    models_run: Path, shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def shared() -> tuple[int, bool, bool]:
+        assert shell("share", str(models_run), "--game", "1", "--output", "g.html").code == 0
+        (told,) = Seen(Path("g.html")).json
+        attempts = [attempt for one in told["decisions"] for attempt in one["attempts"]]
+        assert any(attempt["reply"] for attempt in attempts)
+        size = Path("g.html").stat().st_size
+        return size, any(attempt["raw"] for attempt in attempts), any(attempt["said"] for attempt in attempts)
+
+    whole, *there = shared()
+    assert there == [True, True]
+    monkeypatch.setattr(share, "LARGEST", whole - 1)
+    smaller, *there = shared()
+    assert there == [False, True]
+    monkeypatch.setattr(share, "LARGEST", smaller - 1)
+    assert shared()[1:] == (False, False)
+    monkeypatch.setattr(share, "LARGEST", 1000)
+    said = shell("share", str(models_run), "--game", "1")
+    assert (said.code, said.err.count("\n")) == (2, 1)
+    assert "the game takes more than 1 kB as one page" in said.err
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("share", "r"), "a run has many games: say which with --game, as in: dubito share RUN --game 0"),
+        (("share", "r", "--game", "99"), "there is no game 99"),
+        (("share", "c.txt"), "c.txt: this is no game record"),
+        (("share", "c.txt", "--game", "1"), "--game belongs to a run, and this is one saved game: leave it out"),
+        (("share", "r", "--game", "0", "--output", "."), ". is a folder: name the page, as in --output game.html"),
+    ],
+)
+def test_bad_input_is_one_sentence(bots_run: Path, shell: Shell, words: tuple[str, ...], sentence: str) -> None:
+    Path("r").symlink_to(bots_run)
+    Path("c.txt").write_text("{}")
+    said = shell(*words)
+    assert (said.code, said.err.count("\n")) == (2, 1)
+    assert sentence in said.err
