@@ -13,6 +13,7 @@ import pytest
 from dubito.game import Ending, Game
 from dubito.games.bs.game import RESULTS as BS
 from dubito.games.dubito.engine import RESULTS as DUBITO
+from dubito.report import share
 from dubito.web import saved as module
 from dubito.web.saved import Summaries, Summary, dealt_at
 from tests.conftest import cases
@@ -74,7 +75,7 @@ def test_a_summary_is_made_once_and_again_of_another_file(
     first = Summaries(server.folder)()
     assert first["missing"].fault
     read: list[Path] = []
-    real = module.saved_record
+    real = share.saved_record
 
     def noted(path: Path) -> tuple[Game, Any]:
         read.append(path)
