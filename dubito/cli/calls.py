@@ -52,13 +52,22 @@ def note_unused_addresses(experiment: Experiment, registry: Registry) -> None:
 
 def caps_of(text: str) -> dict[str, int | float | str]:
     """`usd=5,calls=100` as a mapping; raises UsageError where it may not be what was meant."""
+    return _amounts(text, "--budget", "usd=5 or usd=5,calls=1000")
+
+
+def stop_of(text: str) -> dict[str, int | float | str]:
+    """`within=3,most=1200` as a mapping; raises UsageError where it may not be what was meant."""
+    return _amounts(text, "--stop", "within=3,most=1200")
+
+
+def _amounts(text: str, flag: str, example: str) -> dict[str, int | float | str]:
     caps: dict[str, int | float | str] = {}
     for part in text.split(","):
         name, given, value = (word.strip() for word in part.partition("="))
         if not name or not given:
-            raise UsageError(f"--budget: say it as usd=5 or usd=5,calls=1000, not {one_line(repr(text), 60)}")
+            raise UsageError(f"{flag}: say it as {example}, not {one_line(repr(text), 60)}")
         if name in caps:
-            raise UsageError(f"--budget: {one_line(name)} stands twice")
+            raise UsageError(f"{flag}: {one_line(name)} stands twice")
         caps[name] = amount(value)
     return caps
 

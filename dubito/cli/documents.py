@@ -11,11 +11,13 @@ from pydantic import BaseModel, ConfigDict, Field
 from dubito.game import Lie, PlayerKind, Results
 from dubito.llm.prices import PICO
 from dubito.stats.ranking import Contender, contender_pairs, contender_ranking, order_of, order_of_contenders, ranking
+from dubito.stats.stopping import PairVerdict
 from dubito.stats.tally import Tally
 from dubito.store.model_log import PlayerLog
 
 if TYPE_CHECKING:
     from dubito.experiment.replay import LieCounts
+    from dubito.experiment.stop import PairStanding
 
 RunState = Literal["playing", "stopped", "finished"]
 
@@ -80,6 +82,12 @@ class Difference(_Part):
 
     difference: Interval
     more_games: int | None = Field(description="how many would tell them apart; 0: they are apart; null: not known")
+    interval: Literal["fixed", "anytime"] = Field(
+        description="whether it holds for a number of deals settled before, or whenever one looks: in a run with `stop`"
+    )
+    verdict: PairVerdict | None = Field(
+        description="of the test by which a run with `stop` ends; null: without, by another measure, or not yet"
+    )
 
 
 class PairResult(_Part):
@@ -88,6 +96,17 @@ class PairResult(_Part):
     one: str
     other: str
     differences: dict[str, Difference] = Field(description="by the keys of the game's headline measures")
+
+
+class PairStatus(_Part):
+    """How near two contenders of a run with `stop` are to being decided."""
+
+    one: str
+    other: str
+    deals: int
+    verdict: PairVerdict | None = Field(description="null: not yet")
+    goal: PairVerdict = Field(description="which end is the nearer one")
+    way: float = Field(description="how much of the way to it is gone, from 0 to 1")
 
 
 class ModelUse(_Part):
@@ -117,7 +136,7 @@ class RunObject(Document):
     folder: str
     game: str
     seed: int
-    games: int = Field(description="games the run will have when finished")
+    games: int = Field(description="games the run will have when finished; with `stop` at most")
     kept: int = Field(description="games finished and stored")
     state: RunState
     stopped: str | None = Field(description="why it stopped before its end")
@@ -161,6 +180,7 @@ class StatusObject(Document):
     models: list[ModelUse]
     failed_calls: dict[str, int] = Field(description="by kind")
     awaited: list[AwaitedBatch] = []
+    pairs: list[PairStatus] = []
     to_be_sent: int = Field(default=0, description="requests that go out with the next wave")
 
 
@@ -346,6 +366,11 @@ def pairs(tally: Tally, compared: Sequence[Contender], results: Results) -> list
         )
         for row in contender_pairs(tally, compared, results)
     ]
+
+
+def pair_statuses(found: "Sequence[PairStanding]") -> list[PairStatus]:
+    """How near the pairs of a run are."""
+    return [_of(PairStatus, pair.test, one=pair.one, other=pair.other) for pair in found]
 
 
 def model_uses(logs: Mapping[str, PlayerLog], kinds: Mapping[str, PlayerKind]) -> list[ModelUse]:

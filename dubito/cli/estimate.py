@@ -61,18 +61,19 @@ def estimate(
     if as_json:
         print_document(_document(experiment.games, found, checked.in_flight))
     else:
-        _print(experiment.games, found, checked.in_flight)
+        at_most = "at most " if experiment.stop else ""
+        _print(f"{at_most}{experiment.games:,} games", found, checked.in_flight)
     note("thoughts, prices and the provider's cache are assumed at both extremes; nothing was asked, nothing spent")
 
 
-def _print(games: int, found: Sequence[PlayerRanges], in_flight: int) -> None:
+def _print(games: str, found: Sequence[PlayerRanges], in_flight: int) -> None:
     headers = ["model player", "kind", "calls", "tokens in", "out", "cost", "learned from"]
     rows = []
     for one in found:
         cost = "no price" if one.picodollars is None else _range(one.picodollars, money=True)
         ranges = [_range(values) for values in (one.calls, one.tokens_in, one.tokens_out)]
         rows.append([one.player, one.kind, *ranges, cost, one.source])
-    table(f"{games:,} games; each figure a range that should hold 95 times in 100", headers, rows)
+    table(f"{games}; each figure a range that should hold 95 times in 100", headers, rows)
     if in_all := _in_all(found):
         say(f"in all: {_range(in_all, money=True)}")
     low, high = duration(found, in_flight)

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import click
 
-from dubito.cli.calls import amount, call_options, caps_of, note_unused_addresses
+from dubito.cli.calls import amount, call_options, caps_of, note_unused_addresses, stop_of
 from dubito.cli.options import GameCommand, games_path_option, json_option, number, server_options, spending_options
 from dubito.cli.output import GamesProgress, note, print_document, say
 from dubito.cli.summary import document_of, exit_code, print_summary, written_report
@@ -44,6 +44,11 @@ _NUMBERS: Final = ("games", "seed", "workers", "in_flight")
 @click.option("--game", metavar="NAME", help="A game of `dubito games`. [default: dubito]")
 @games_path_option
 @click.option("--games", metavar="N", help="Games to play; with m contenders a multiple of m. [default: 10000]")
+@click.option(
+    "--stop",
+    metavar="within=N,most=N",
+    help="Stop when all contenders are told apart, or known to be within N points; deals at most. [default: no]",
+)
 @click.option("--table-sizes", metavar="N,N,...", help="Table sizes, drawn uniformly. [default: all]")
 @click.option("--seed", metavar="N", help="Seed of the run. [default: 0]")
 @click.option("--bots", metavar="A,B,...", help="The field. [default: all hand-written bots]")
@@ -133,6 +138,7 @@ def _given(flags: Mapping[str, str | bool | None]) -> dict[str, Any]:
         "contenders": _split,
         "bot_deadline": amount,
         "budget": caps_of,
+        "stop": stop_of,
     }
     given = {key: value for key, value in flags.items() if value is not None}
     return {key: read.get(key, str)(value) if isinstance(value, str) else value for key, value in given.items()}
@@ -228,7 +234,7 @@ def play_and_keep(
     asks, workers = bool(model_specs(experiment, registry)), workers or cores()
     stop, watch = new_stop(1 if asks else workers), ModelProgress()
     watch.told = note
-    more = watch.figures if asks else tuple
+    more = watch.figures if asks else lambda: [*filter(None, [watch.decision()])]
     with _signals_set(stop, asks) as told, GamesProgress(experiment.games, quiet, time.monotonic, more) as progress:
         means = RunOptions(registry, workers, calls, stop, progress, watch, lambda: (*told, signal.SIGINT)[0], crew)
         return play(experiment, folder, means)

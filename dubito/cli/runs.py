@@ -12,7 +12,7 @@
 import time
 import webbrowser
 from collections import Counter, defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from datetime import UTC, datetime
 from functools import partial
@@ -28,6 +28,7 @@ from dubito.cli.options import folder_of, games_path_option, json_option, run_ar
 from dubito.cli.output import GamesProgress, note, print_document, say, table
 from dubito.errors import DubitoError, UsageError, one_line
 from dubito.experiment.experiment import stand_ins_in_words
+from dubito.experiment.stop import PairStanding, in_words, standings_of, stop_in_words
 from dubito.experiment.stored import Run, kinds_in, only_read, opened_run
 from dubito.game import PlayerKind
 from dubito.llm.prices import PICO, dollars
@@ -59,9 +60,9 @@ def runs(folder: Path, as_json: bool) -> None:
             note(f"cannot be read: {run.fault}")
 
 
-def state_of(kept: int, games: int | None, playing: bool) -> RunState:
+def state_of(run: Run) -> RunState:
     """Whether all games of a run are kept, or somebody is playing it, or it stopped before its end."""
-    return "finished" if games is not None and kept >= games else "playing" if playing else "stopped"
+    return "finished" if run.is_finished else "playing" if is_claimed(run.folder) else "stopped"
 
 
 def _listed(folder: Path) -> ListedRun:
@@ -78,7 +79,7 @@ def _listed(folder: Path) -> ListedRun:
             known = [cost for cost in costs if cost is not None]
             return listed(
                 game=run.planned.game,
-                state=state_of(run.kept, run.planned.games, is_claimed(folder)),
+                state=state_of(run),
                 games=run.planned.games,
                 kept=run.kept,
                 models=[*run.models],
@@ -195,13 +196,15 @@ def _status_of(folder: Path, name: str, as_json: bool) -> None:
     with opened_run(folder) as run:
         log = ModelLog(run.db)
         so_far = standing(log, run.planned.games_per_deal, run.planned.first_game) if log.players() else None
+        pairs = standings_of(run)
         found = _status_object(
             name,
             log,
             run.kinds,
             games=run.planned.games,
             kept=run.kept if so_far is None else so_far.kept,
-            state=state_of(run.kept, run.planned.games, is_claimed(folder)),
+            state=state_of(run),
+            pairs=documents.pair_statuses(pairs),
             replies=None if so_far is None else so_far.replies,
             results_digest=run.results_digest if run.kept else None,
             **_awaited(WaveLog(log)),
@@ -211,6 +214,7 @@ def _status_of(folder: Path, name: str, as_json: bool) -> None:
             return
         _say_plan(run, found.kept)
         say(f"state: {'being played' if found.state == 'playing' else found.state}")
+        _say_pairs(run, pairs)
         if so_far is not None:
             say(f"so far: {so_far}")
         _say_models(log, run.kinds, "games")
@@ -224,7 +228,15 @@ def _say_plan(run: Run, kept: int | None) -> None:
         say(stand_ins)
     if shard := run.planned.shard:
         say(f"shard: {shard}, from game {shard.first_game:,} on")
-    say(f"games: {kept or 0:,} of {run.planned.games:,} kept")
+    at_most = "at most " if run.planned.stop else ""
+    say(f"games: {kept or 0:,} of {at_most}{run.planned.games:,} kept")
+    if run.planned.stop:
+        say(f"stops: {stop_in_words(run.planned, run.game)}")
+
+
+def _say_pairs(run: Run, pairs: Sequence[PairStanding]) -> None:
+    for pair in pairs:
+        say(in_words(pair, run.planned))
 
 
 def _status_of_trial(log: ModelLog, name: str, kinds: Mapping[str, PlayerKind], as_json: bool) -> None:

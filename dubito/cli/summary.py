@@ -46,6 +46,7 @@ def print_summary(run: Played, sizes: bool) -> None:
     rows = ranking(run.tally, run.experiment.names, results)
     order = order_of(run.tally, run.experiment.names, run.compared, results)
     title = f"{run.tally.games:,} games; 95 % intervals, clustered by deal"
+    title += ", for a fixed number of deals" if run.experiment.stop else ""
     title += "; ranks are those of the contenders, by their paired differences" if order.paired else ""
     show(replace(ranking_table(rows, order, results, twice=run.game.lineup == "uniform"), title=title), notes=False)
     show(*contender_tables(run.tally, run.compared, results), notes=False)

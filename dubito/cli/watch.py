@@ -135,6 +135,8 @@ def tell_newest(
             _tell_followed(followed, game, wait, show_hands)
         except DubitoError as error:
             note(f"game {game} is not told: {error}")
+        for pair in followed.pairs():
+            note(pair)
     note(followed.standing())
 
 

@@ -64,7 +64,7 @@ def caveats(runs: Sequence[Run]) -> list[str]:
     said = [
         f"{run} is unfinished: {run.kept:,} of {run.planned.games:,} games are kept"
         for run in runs
-        if run.kept < run.planned.games
+        if not run.is_finished
     ]
     if len({run.deals for run in runs}) > 1:
         kept = ", ".join(f"{run} keeps {run.deals:,}" for run in runs)
@@ -133,6 +133,7 @@ def compared_runs(runs: Sequence[Run]) -> Comparison:
     tally = Tally()
     results = runs[0].game.results
     add_contended(tally, _measured(tally, runs, results))
+    _add_decided(tally, runs)
     return Comparison(
         [
             replace(contender, name=f"{contender.name} ({run.folder})") if names[contender.name] > 1 else contender
@@ -141,6 +142,16 @@ def compared_runs(runs: Sequence[Run]) -> Comparison:
         tally,
         results,
     )
+
+
+def _add_decided(tally: Tally, runs: Sequence[Run]) -> None:
+    """Add which pairs of one run were decided within the common deals."""
+    first = 0
+    for run in runs:
+        for (one, other), (deals, how) in run.tally.rows("decided"):
+            if deals <= _common(runs):
+                tally.add("decided", (first + one, first + other), [deals, how])
+        first += len(run.contenders)
 
 
 def _measured(tally: Tally, runs: Sequence[Run], results: Results) -> Iterator[list[tuple[Measured, ...]]]:

@@ -29,6 +29,16 @@ class BudgetConfig(Checked):
     tokens: int | None = Field(default=None, ge=1)
 
 
+class StopConfig(Checked):
+    """`stop` of a config: when a run of contenders has told them apart, and the most it may play."""
+
+    within: float = Field(gt=0, allow_inf_nan=False, le=10**6)  # points of Score; where a measure has units, these
+    most: int = Field(ge=30, le=10**8)  # deals
+
+
+_NESTED: Final[Mapping[str, type[Checked]]] = {"budget": BudgetConfig, "stop": StopConfig}
+
+
 @dataclass(frozen=True, slots=True)
 class ConfigSource:
     """Where a config comes from."""
@@ -64,6 +74,7 @@ class Config(Checked):
     scheduler: str | None = Field(default=None, min_length=1)  # of Dask; None: a cluster of this machine
     in_flight: int = Field(default=32, ge=1, le=1024)  # games at once; runs with model players
     budget: BudgetConfig = BudgetConfig()
+    stop: StopConfig | None = None  # None: all games are played
     prices: str | dict[str, Any] = {}  # USD per million tokens, by model; or a file that says it
     preflight: bool = True
     patience: str | float = "30m"  # how long an account may give no answer before the run stops
@@ -103,8 +114,8 @@ def check(content: Mapping[str, Any], source: str, flags: Mapping[str, Any] | No
     rules = {key: value for key, value in flags.items() if key not in Config.model_fields}
     if rules:
         merged["rules"] = {**_mapping("rules", content, source), **rules}
-    if "budget" in flags:
-        merged["budget"] = {**_mapping("budget", content, source), **flags["budget"]}
+    for key in _NESTED.keys() & flags.keys():
+        merged[key] = {**_mapping(key, content, source), **flags[key]}
     said = ConfigSource(source, frozenset(flags))
     try:
         config = Config.model_validate(merged)
@@ -128,7 +139,7 @@ def sentence_of(error: Mapping[str, Any], said: ConfigSource) -> str:
     if error["type"] in ("too_short", "string_too_short"):
         return f"{said.where(*loc)}: must not be empty"
     if error["type"] == "extra_forbidden":
-        known = Config.model_fields if len(loc) == 1 else BudgetConfig.model_fields
+        known = Config.model_fields if len(loc) == 1 else _NESTED[str(loc[0])].model_fields
         key, where = one_line(str(loc[-1])), f"--{loc[0]}" if len(loc) > 1 and loc[0] in said.flags else said.source
         return f"{where}: unknown key '{key}': {suggestion(key, known)}"
     return f"{said.where(*loc)}: {in_our_words(error)}"

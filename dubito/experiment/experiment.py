@@ -72,10 +72,17 @@ class Shard:
 
 
 @dataclass(frozen=True, slots=True)
+class StopRule:
+    """The run ends once every pair of contenders is told apart, or is known to be less than this apart (`stop.py`)."""
+
+    within: Annotated[float, Interval(gt=0, le=10**6)]  # points of the first measure; its own units if it has a span
+
+
+@dataclass(frozen=True, slots=True)
 class Experiment:
     """A checked experiment: all that can change its results, how many games to play, and how long a bot may take."""
 
-    games: Count  # of a shard: its own
+    games: Count  # of a shard: its own; the most there can be where the run may `stop` before
     table_sizes: Sizes  # ascending
     seed: int
     bots: Annotated[tuple[PlayerSpec, ...], MinLen(1)]  # the field
@@ -88,6 +95,7 @@ class Experiment:
     game_source: str = ""  # digest of the game's package; Dubito's behaviour is held by its version
     lineup: LineupKind = "uniform"
     shard: Shard | None = None  # None: the whole run
+    stop: StopRule | None = None  # None: all games are played
 
     @property
     def players(self) -> tuple[PlayerSpec, ...]:
@@ -149,6 +157,7 @@ class Experiment:
             "on_bot_error": self.on_bot_error,
             "provider_errors": self.provider_errors,
             **({"bot_deadline": self.bot_deadline} if decisive else {}),
+            **({"stop": asdict(self.stop)} if self.stop else {}),
             **({"shard": asdict(self.shard)} if self.shard else {}),
         }
 

@@ -128,10 +128,11 @@ class ChunkResult:
     first_fallback: BotError | None = None
     error: DubitoError | None = None
     stopped: bool = False
+    decided: bool = False  # with its last deal, so that no more are played (`stop.py`)
 
     @property
     def ended_early(self) -> bool:
-        return self.stopped or self.error is not None
+        return self.stopped or self.decided or self.error is not None
 
     def with_next(self, later: "ChunkResult") -> "ChunkResult":
         """This, which did not end early, and the deals of the same chunk that follow."""
@@ -145,6 +146,7 @@ class ChunkResult:
             self.first_fallback or later.first_fallback,
             later.error,
             later.stopped,
+            later.decided,
         )
 
 

@@ -78,6 +78,7 @@ class ModelProgress:
     logged: dict[str, float] = field(default_factory=dict)  # when it was last logged that somebody waits for this
     used: Callable[[], str] = lambda: ""  # of the budget, in words
     standing: Callable[[], Standing | None] = lambda: None
+    decision: Callable[[], str] = lambda: ""  # how near the run is to being decided, where it stops then
     log: Callable[..., None] = lambda event, **facts: None  # the run's log
     told: Callable[[str], None] = lambda text: None  # told what a user should know at once
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -150,7 +151,8 @@ class ModelProgress:
         causes = ", ".join(f"{name.partition(':')[2]} {_percent(count, decisions)}" for name, count in failed.items())
         fallback = f"fallback {_percent(sum(failed.values()), decisions)}" + (f" ({causes})" if causes else "")
         course = f"{decisions:,} decisions, {speed:,.0f}/s, cache {_percent(cached, replies)}"
-        return [part for part in (fallback, *waiting, self.used(), course, str(self.standing() or "")) if part]
+        said = (self.decision(), fallback, *waiting, self.used(), course, str(self.standing() or ""))
+        return [part for part in said if part]
 
 
 def _percent(part: int, whole: int) -> str:

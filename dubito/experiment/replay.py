@@ -16,6 +16,7 @@ from dubito.errors import DubitoError, UsageError, one_line
 from dubito.experiment.experiment import Experiment
 from dubito.experiment.play import ChunkResult, chunk_numbers, deals_of_chunk, first_game_of, split
 from dubito.experiment.progress import ModelProgress
+from dubito.experiment.stop import flaw_of_stop
 from dubito.experiment.stored import Run, read_run
 from dubito.experiment.threads import ThreadedChunks
 from dubito.experiment.workers import in_order, joined, new_stop, play_chunks, processes
@@ -227,6 +228,7 @@ def replay(kept: Run, workers: int, progress: Callable[[int], None]) -> ReplayRe
             tally, games = tally + played.tally, games + len(played.outcomes)
             progress(games)
         _check_results(kept, tally)
+        _check_stop(kept)
     except Differs as error:
         difference = error
     except DubitoError as error:
@@ -281,6 +283,11 @@ def _check_results(kept: Run, tally: Tally) -> None:
     counted = run_folder.to_yaml(all_games(tally, names, kept.registry.game)).encode()
     if not file.exists() or file.read_bytes() != counted:
         raise Differs(str(file), "the published counts are not what the games add up to", [])
+
+
+def _check_stop(kept: Run) -> None:
+    if flaw := flaw_of_stop(kept):
+        raise Differs("where the run stopped", flaw, [])
 
 
 def _outcome_in_words(row: bytes, results: Results) -> str:

@@ -14,8 +14,8 @@ from typing import Any, Final, cast
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from dubito.errors import UsageError, nearest_first, one_line, suggestion
-from dubito.experiment.config import Config, PlayerEntry, sentence_of
-from dubito.experiment.experiment import Experiment, OnUnusable, PlayerSpec
+from dubito.experiment.config import Config, PlayerEntry, StopConfig, sentence_of
+from dubito.experiment.experiment import Experiment, OnUnusable, PlayerSpec, StopRule
 from dubito.game import Game, Player
 from dubito.game.find import DUBITO, Bot, Registry, source_of
 from dubito.llm.budget import Caps
@@ -62,15 +62,38 @@ def resolve(config: Config, registry: Registry, fills_tables: bool = True) -> Ex
         raise UsageError(
             "bot_deadline: games with model players are played in threads, where no bot can be interrupted: take it out"
         )
+    if config.stop is not None:
+        return _stopping(experiment, config.stop, config, registry)
+    _check_games(experiment, config)
+    return experiment
+
+
+def _stopping(experiment: Experiment, stop: StopConfig, config: Config, registry: Registry) -> Experiment:
+    """The same, to be played until it is decided; raises UsageError."""
+    if "games" in config.model_fields_set:
+        where = config.said.where("games")
+        raise UsageError(f"{where}: with `stop` its `most` says how many deals there are at most: take it out")
+    if len(experiment.contenders) < 2:
+        raise UsageError(f"{config.said.where('stop')}: it compares contenders: name at least two")
+    measure = registry.game.results.measure(registry.game.results.headline[0])
+    least, most = measure.span or (0, 100)
+    if stop.within >= most - least:
+        where = config.said.where("stop", "within")
+        raise UsageError(f"{where}: must be less than {most - least:g}, all that {measure.name} can differ by")
+    games = stop.most * experiment.games_per_deal
+    return replace(experiment, games=games, stop=StopRule(stop.within))
+
+
+def _check_games(experiment: Experiment, config: Config) -> None:
+    """Refuse a number of games that is none of whole deals."""
     m = experiment.games_per_deal
     if config.games % m:
         below = config.games // m * m
         near = f"{below} or {below + m}" if below else f"{m}"
-        n = f"{len(contenders)} contender{'s' * (len(contenders) > 1)}"
+        n = f"{len(experiment.contenders)} contender{'s' * (len(experiment.contenders) > 1)}"
         all_play = f"the {n}, who all play every deal"
-        each = all_play if m == len(contenders) else f"{m} ({n}, each in both seats of every deal)"
+        each = all_play if m == len(experiment.contenders) else f"{m} ({n}, each in both seats of every deal)"
         raise UsageError(f"games: {config.games} is no multiple of {each}: say {near}")
-    return experiment
 
 
 def rules_of(config: Config, game: Game) -> BaseModel:

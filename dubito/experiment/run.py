@@ -4,6 +4,7 @@ import signal
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from pathlib import Path
 from platform import python_version
 from typing import Any
@@ -14,14 +15,16 @@ from dubito.experiment.experiment import Experiment
 from dubito.experiment.play import ChunkPlayer, ChunkResult, chunk_numbers, deals_of_chunk, first_game_of, is_complete
 from dubito.experiment.progress import ModelProgress, Standing, standing
 from dubito.experiment.resolve import CallOptions, model_specs
+from dubito.experiment.stop import RunDecision
 from dubito.experiment.stored import compared, opened_run
 from dubito.experiment.threads import ThreadedChunks
-from dubito.experiment.workers import Crew, Stop, joined, play_chunks
+from dubito.experiment.workers import Crew, Stop, joined, play_pieces
 from dubito.files import write_whole
 from dubito.game import Game
 from dubito.game.find import Registry, package_of
 from dubito.llm.request import Interrupted
 from dubito.stats.ranking import Contender, all_games
+from dubito.stats.stopping import looks
 from dubito.stats.tally import Tally, kept_tally
 from dubito.store import folder as run_folder
 from dubito.store.lock import RunLog, claimed
@@ -86,9 +89,12 @@ def finished_run(experiment: Experiment, registry: Registry, folder: Path) -> Pl
 
     Raises UsageError if it holds anything else.
     """
-    if run_folder.games_kept(folder, manifest(experiment, registry)) != experiment.games:
+    kept = run_folder.games_kept(folder, manifest(experiment, registry))
+    if not kept or (kept != experiment.games and experiment.stop is None):
         return None
     with opened_run(folder) as stored:
+        if kept != experiment.games and not stored.is_decided:
+            return None
         run = _played_so_far(stored.db, experiment, folder, registry)
     run = replace(run, said=_said_by_bots(experiment, registry))  # may take a solved game, which is no part of the run
     if not (folder / run_folder.RESULTS).exists():
@@ -158,14 +164,16 @@ def _play_chunks_into(db: RunDb, experiment: Experiment, folder: Path, how: RunO
             for played in chunks:
                 first_fallback = first_fallback or played.first_fallback
                 interrupted, failure = played.stopped, played.error
+                whole = is_complete(played.deals)
                 if played.deals > begun:  # it came further than what is kept of it
-                    complete += played.tally
+                    sums = complete + played.tally
                     first, rows = first_game_of(experiment, played.number), (played.outcomes, played.decision_digests)
                     chunk = Chunk(played.number, played.deals, first, *rows, played.records)
-                    db.add_chunk(chunk, complete.to_json(), is_complete(played.deals))
+                    db.add_chunk(chunk, sums.to_json(), whole)
+                    complete = sums if whole else complete
                     if not played.decision_digests:  # else it was told of each game
                         how.progress(chunk.first_game + len(chunk.outcomes) - experiment.first_game)
-                begun = 0
+                begun = 0 if whole else max(begun, played.deals)
     except Interrupted:
         interrupted = True
     except RunStopped as error:
@@ -176,12 +184,20 @@ def _play_chunks_into(db: RunDb, experiment: Experiment, folder: Path, how: RunO
 
 @contextmanager
 def _chunks_to_play(db: RunDb, experiment: Experiment, how: RunOptions, done: int) -> Iterator[Iterator[ChunkResult]]:
-    """Every chunk behind those that are done: from processes, or, with model players, from threads."""
-    numbers = chunk_numbers(experiment)[done:]
+    """Every chunk behind those that are done: from processes, or, with model players, from threads.
+
+    Of a run that may stop before its end also its last chunk as it grows.
+    """
+    numbers, decision = chunk_numbers(experiment)[done:], None
+    if experiment.stop is not None:
+        kept = islice(db.outcomes(), first_game_of(experiment, done))
+        decision = RunDecision(experiment, how.registry.game.results, kept)
+        how.watch.decision = decision.figure
+    judged = decision.judged if decision else lambda piece: piece
     if not model_specs(experiment, how.registry):
-        chunks = play_chunks(experiment, how.registry, how.workers, how.stop, numbers, how.crew)
-        with closing(chunks):
-            yield chunks
+        pieces = play_pieces(experiment, how.registry, how.workers, how.stop, numbers, how.crew)
+        with closing(pieces):
+            yield joined(experiment, map(judged, pieces))
         return
     from dubito.experiment.models import serving  # late: others need neither templates nor retries
 
@@ -189,8 +205,10 @@ def _chunks_to_play(db: RunDb, experiment: Experiment, how: RunOptions, done: in
     asked = serving(experiment, how.registry, db, how.calls, how.watch, stopped, table=player.table_of, waits=True)
     with asked as models:
         threads = ThreadedChunks(player, models, how.calls.in_flight, how.watch, how.progress)
-        deals_by_chunk = (deals_of_chunk(experiment, number) for number in numbers)
-        yield joined(experiment, ((deals, threads.play(deals, stopped)) for deals in deals_by_chunk))
+        by_chunk = (deals_of_chunk(experiment, number) for number in numbers)
+        pieces_of_deals = (few for deals in by_chunk for few in (looks(deals) if decision else [deals]))
+        played = ((deals, threads.play(deals, stopped)) for deals in pieces_of_deals)
+        yield joined(experiment, map(judged, played), as_they_grow=decision is not None)
 
 
 def _played_so_far(db: RunDb, experiment: Experiment, folder: Path, registry: Registry) -> Played:

@@ -43,6 +43,8 @@ def shard_named(text: str) -> tuple[int, int]:
 
 def cut_shard(experiment: Experiment, number: int, of: int, registry: Registry) -> Experiment:
     """One of so many shards, as even as whole chunks can be; raises UsageError if there are fewer chunks."""
+    if experiment.stop is not None:
+        raise UsageError(f"--shard {number}/{of}: a run that stops when decided is played in one place: leave it out")
     chunks = chunk_numbers(experiment)
     if of > len(chunks):
         most = "it cannot be cut" if len(chunks) == 1 else f"at most {len(chunks):,} shards can be cut"

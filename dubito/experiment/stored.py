@@ -48,7 +48,7 @@ class _Manifest(BaseModel):
 
 
 _PLAYER: Final = TypeAdapter(PlayerSpec)
-_KNOWN: Final = {"game", "seed", "table_sizes", "bots", "contenders", "rules", "on_bot_error", "shard"}
+_KNOWN: Final = {"game", "seed", "table_sizes", "bots", "contenders", "rules", "on_bot_error", "shard", "stop"}
 
 
 def kinds_in(manifest: Mapping[str, Any]) -> dict[str, PlayerKind]:
@@ -64,7 +64,8 @@ def kinds_in(manifest: Mapping[str, Any]) -> dict[str, PlayerKind]:
 def compared(experiment: Experiment, models: Mapping[str, PlayerLog], run: int = 0) -> list[Contender]:
     """The contenders as they are compared, as those of the `run`th of several runs; `models` are those of the run."""
     names = [player.name for player in experiment.contenders]
-    return contenders_of(names, models, experiment.kinds, run, experiment.contender_seats)
+    within = experiment.stop.within if experiment.stop else None
+    return contenders_of(names, models, experiment.kinds, run, experiment.contender_seats, within)
 
 
 @dataclass(frozen=True)
@@ -145,6 +146,16 @@ class Run:
     def tally(self) -> Tally:
         """The sums over all games; raises UsageError if they are damaged."""
         return kept_tally(self.db, self.game.results)
+
+    @property
+    def is_decided(self) -> bool:
+        """Whether it has stopped before its last game because every pair is decided."""
+        n = len(self.planned.contenders)
+        return self.planned.stop is not None and len([*self.tally.rows("decided")]) == n * (n - 1) // 2
+
+    @property
+    def is_finished(self) -> bool:
+        return self.kept >= self.planned.games or self.is_decided
 
     @cached_property
     def results_digest(self) -> str:

@@ -30,7 +30,7 @@ from typing import Any, Final, TypeVar
 
 from dubito import __version__
 from dubito.errors import BotError, GameError, RunStopped, UsageError, one_line
-from dubito.experiment.experiment import Experiment, PlayerSpec, Shard
+from dubito.experiment.experiment import Experiment, PlayerSpec, Shard, StopRule
 from dubito.experiment.play import ChunkPlayer, ChunkResult, chunk_of, deals_of_chunk, split
 from dubito.game import Results
 from dubito.game.find import Registry, digest_of_game, find_bots
@@ -132,11 +132,14 @@ def _chunk_player(job: str) -> ChunkPlayer:
 def _experiment_of(content: Mapping[str, Any]) -> Experiment:
     players = {key: tuple(PlayerSpec(**spec) for spec in content[key]) for key in ("bots", "contenders")}
     shard = content["shard"] and Shard(**content["shard"])
-    return Experiment(**{**content, **players, "table_sizes": tuple(content["table_sizes"]), "shard": shard})
+    stop = content["stop"] and StopRule(**content["stop"])
+    sizes = tuple(content["table_sizes"])
+    return Experiment(**{**content, **players, "table_sizes": sizes, "shard": shard, "stop": stop})
 
 
 _AHEAD: Final = 2  # chunks a worker may be ahead of the writer: enough to keep it busy, little to hold
 _APART: Final = 4  # in how many places a chunk among the last ones may be played
+_SOON: Final = 10  # pieces of a chunk after each of which a run may stop
 TOLD: Final = {  # the signals that end a run
     signal.Signals[name] for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)
 }
@@ -179,41 +182,57 @@ def new_stop(workers: int) -> Stop:
 def play_chunks(
     experiment: Experiment, registry: Registry, workers: int, stop: Stop, numbers: range, crew: Crew | None = None
 ) -> Generator[ChunkResult, None, None]:
-    """The chunks of these numbers, in order; the last one may be cut short by an error or a stop.
+    """The chunks of these numbers, in order; the last one may be cut short by an error or a stop."""
+    with closing(play_pieces(experiment, registry, workers, stop, numbers, crew)) as pieces:
+        yield from joined(experiment, pieces)
+
+
+def play_pieces(
+    experiment: Experiment, registry: Registry, workers: int, stop: Stop, numbers: range, crew: Crew | None = None
+) -> Generator[tuple[range, ChunkResult], None, None]:
+    """The deals of these chunks, in order, in such pieces as they are played in: whole chunks or parts of one.
 
     They are played by the crew or, where there is none, by so many processes; one is this one.
     """
     workers = min(workers, len(numbers))
     if crew is None and workers == 1:
         player = ChunkPlayer(experiment, registry)
-        deals_by_chunk = (deals_of_chunk(experiment, number) for number in numbers)
-        yield from joined(experiment, ((deals, player.play(deals, stop.is_set)) for deals in deals_by_chunk))
+        for deals in _runs_of_deals(experiment, numbers, workers):
+            yield deals, player.play(deals, stop.is_set)
     elif numbers:
         with nullcontext(crew) if crew else processes(workers, stop) as hands:
             job, results = job_of(experiment, registry), registry.game.results
             play = partial(_play_until_told if hands.hears_stop else play_deals, job)
             with closing(in_order(hands, play, _runs_of_deals(experiment, numbers, hands.at_once()), stop)) as packed:
-                yield from joined(experiment, ((deals, played_from(one, deals, results)) for deals, one in packed))
+                for deals, one in packed:
+                    yield deals, played_from(one, deals, results)
 
 
 def _runs_of_deals(experiment: Experiment, numbers: range, at_once: int) -> Iterator[range]:
     """The deals of these chunks, chunk by chunk; a last one for each worker is split, so that at the end nobody waits
-    long for another."""
+    long for another, and so is each of a run that may stop before its end."""
     whole = len(numbers) - at_once if at_once > 1 else len(numbers)
     for place, number in enumerate(numbers):
-        yield from split(deals_of_chunk(experiment, number), 1 if place < whole else _APART)
+        parts = _SOON if experiment.stop else 1 if place < whole else _APART
+        yield from split(deals_of_chunk(experiment, number), parts)
 
 
-def joined(experiment: Experiment, played: Iterable[tuple[range, ChunkResult]]) -> Iterator[ChunkResult]:
-    """Each chunk, as soon as its last deals are there; the last one is the first that ended early."""
+def joined(
+    experiment: Experiment, played: Iterable[tuple[range, ChunkResult]], *, as_they_grow: bool = False
+) -> Iterator[ChunkResult]:
+    """Each chunk, as soon as its last deals are there; the last one is the first that ended early.
+
+    `as_they_grow`: also each time that deals have joined it.
+    """
     chunk: ChunkResult | None = None
     for deals, later in played:
         chunk = later if chunk is None else chunk.with_next(later)
-        if chunk.ended_early or deals.stop == deals_of_chunk(experiment, chunk.number).stop:
+        whole = deals.stop == deals_of_chunk(experiment, chunk.number).stop
+        if chunk.ended_early or whole or as_they_grow:
             yield chunk
-            if chunk.ended_early:
-                return
-            chunk = None
+        if chunk.ended_early:
+            return
+        chunk = None if whole else chunk
 
 
 def in_order(

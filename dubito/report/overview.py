@@ -10,6 +10,7 @@ from typing import Final
 
 from dubito.errors import listed, one_line
 from dubito.experiment.experiment import stand_ins_in_words
+from dubito.experiment.stop import stop_in_words
 from dubito.experiment.stored import Run, compared
 from dubito.llm.prices import PICO, dollars
 from dubito.report.run_tables import (
@@ -69,7 +70,7 @@ def comparison_in_words(order: Order, label: Callable[[str], str] = one_line) ->
     groups = [[place for place, rank in enumerate(ranks) if rank == one] for one in sorted({*ranks})]
     said = [_ahead(order, groups)] if len(groups) > 1 else []
     tied = [group for group in groups if len(group) > 1 and not any(starmap(order.apart, combinations(group, 2)))]
-    said += [f"{_listed([order.names[place] for place in group])} are not told apart" for group in tied]
+    said += [f"{_listed([order.names[place] for place in group])} are {_tied(order, group)}" for group in tied]
     text = "; ".join(filter(None, said)) + "."
     if ranks[:2] == [1, 1] and order.more_games:
         text += f" About {order.more_games:,} more games would tell the first two apart."
@@ -84,7 +85,7 @@ def _ahead(order: Order, groups: Sequence[Sequence[int]]) -> str:
     least = min((order.differences[place, other] for place in better), key=lambda rate: rate.value or 0.0)
     by = cell_text(least, difference_of(order.measure)).replace("+", "")
     value, _, interval = by.partition(" ")
-    unit = order.measure.name if order.measure.span else f"points of {order.measure.name}"
+    unit, interval = _unit(order), interval + (" (anytime interval)" if order.within is not None else "")
     said = f"{_listed([order.names[place] for place in better])} beat{'s' * (len(better) == 1)} "
     same = len({order.differences[place, other].value for place in better}) == 1
     said += f"{order.names[other]} by {'' if same else 'at least '}{value} {unit} {interval}"
@@ -92,6 +93,17 @@ def _ahead(order: Order, groups: Sequence[Sequence[int]]) -> str:
         whom = "everybody else" if len(rest) > 1 else order.names[rest[0]]
         said += f", and {whom} by at least as much"
     return said
+
+
+def _unit(order: Order) -> str:
+    return order.measure.name if order.measure.span else f"points of {order.measure.name}"
+
+
+def _tied(order: Order, group: Sequence[int]) -> str:
+    """How those of whom nobody is told apart from another stand."""
+    if order.within is not None and order.close >= {*combinations(group, 2)}:
+        return f"less than {order.within:g} {_unit(order)} apart"
+    return "not told apart"
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -170,9 +182,10 @@ def overview(source: Run, scanned: Scan) -> Page:
 
 def _ranking(source: Run, rows: Sequence[RankingRow]) -> list[Block]:
     games, planned = source.tally.games, source.planned.games
-    said = f"{games:,} games; 95 % intervals, clustered by deal. {source.game.results.meaning}"
+    fixed = ", for a fixed number of deals" if source.planned.stop else ""
+    said = f"{games:,} games; 95 % intervals, clustered by deal{fixed}. {source.game.results.meaning}"
     blocks: list[Block] = [Paragraph(said)]
-    if games < planned:
+    if not source.is_finished:
         blocks.append(Paragraph(f"This run is unfinished: {games:,} of {planned:,} games are kept.", warning=True))
     order = order_of(source.tally, source.names, compared(source.planned, source.models), source.game.results)
     table = ranking_table(rows, order, source.game.results, twice=source.game.lineup == "uniform")
@@ -197,9 +210,10 @@ def _contenders(source: Run) -> list[Block]:
     first = results.measures[0]
     blocks: list[Block] = [*contender_tables(source.tally, contenders, results)]
     if pairs := contender_pairs(source.tally, contenders, results):
+        kind = "anytime " if source.planned.stop else ""
         chart = Chart(
             "intervals",
-            f"Paired difference in {first.name} of every pair of contenders, with its 95 % interval",
+            f"Paired difference in {first.name} of every pair of contenders, with its {kind}95 % interval",
             f"difference in {first.name}" + ("" if first.span else ", points of 100"),
             [f"{source.label(pair.one.name)} against {source.label(pair.other.name)}" for pair in pairs],
             [points("difference", [pair.differences[first.key].rate for pair in pairs], unit_of(first))],
@@ -222,6 +236,7 @@ def _about(source: Run) -> list[Block]:
     facts = [
         ("results digest", source.results_digest),
         ("games", f"{source.tally.games:,} of {planned.games:,}"),
+        *((("stop", stop_in_words(planned, source.game)),) if planned.stop else ()),
         *((("shard", f"{planned.shard.number} of {planned.shard.of}"),) if planned.shard else ()),
         ("game", planned.game),
         ("seed", f"{planned.seed}"),

@@ -47,6 +47,13 @@ _TESTED: Final = (
     "A contender's rank is 1 plus the number of contenders that are told apart from it as better by their paired "
     "difference in the first measure."
 )
+_FIXED: Final = "95 % intervals for a fixed number of deals"
+_ANYTIME: Final = "anytime 95 % intervals"
+_STOPPED: Final = (
+    "The differences themselves decided how many deals there are, so their intervals are anytime ones, which hold "
+    "whenever one looks. Who is told apart by the first measure says the test by which the run stops: it is "
+    "sure sooner than such an interval excludes 0."
+)
 _PAIRED: Final = f"{_TESTED} The rates here are over all its seats, and players of the field alone have no rank."
 _FIELD: Final = (
     "A rank is 1 plus the number of players whose whole interval lies above this one's; equal ranks are ties. Two bots "
@@ -141,6 +148,7 @@ def contender_tables(tally: Tally, contenders: Sequence[Contender], results: Res
         cells.append([row.contender.name, *rank, row.deals, *(row.rates[column.key] for column in rates)])
     seat = "the same seat" if contenders[0].seats == 1 else "both seats"
     title = f"Contenders, in {seat} of the same deals"
+    title += f"; {_FIXED}" if any(one.within is not None for one in contenders) else ""
     shown_rates = [column if column.key in results.headline else replace(column, detail=True) for column in rates]
     found: list[ResultTable | Paragraph] = [
         ResultTable("contenders", title, [*ranked, *shown_rates], cells, [_TESTED] if order else [])
@@ -173,17 +181,29 @@ def _contender_pairs(tally: Tally, contenders: Sequence[Contender], deals: int, 
         columns += [Column(key, measure.title, difference_of(measure))]
         columns += [Column(f"{key}_apart", f"told apart by {measure.title}", "text")]
     cells: list[list[Value]] = []
+    stopped = any(one.interval == "anytime" for pair in pairs for one in pair.differences.values())
     for pair in pairs:
-        told = [value for key in results.headline for value in _difference_cells(pair.differences[key])]
+        within = min((one.within for one in (pair.one, pair.other) if one.within is not None), default=0.0)
+        told = [value for key in results.headline for value in _difference_cells(pair.differences[key], within)]
         cells.append([pair.one.name, pair.other.name, *told])
     unit = " in points" if any(column.kind == "points" for column in columns) else ""
-    return ResultTable("pairs", f"Every pair: differences{unit} on {deals:,} common deals", columns, cells)
+    title = f"Every pair: differences{unit} on {deals:,} common deals; {_ANYTIME if stopped else _FIXED}"
+    return ResultTable("pairs", title, columns, cells, [_STOPPED] if stopped else [])
 
 
-def _difference_cells(difference: PairedDifference) -> list[Value]:
-    if difference.more_games is None:
-        return [difference.rate, "cannot be estimated"]
-    return [difference.rate, f"about {difference.more_games:,} more games" if difference.more_games else "yes"]
+def _difference_cells(difference: PairedDifference, within: float) -> list[Value]:
+    """The difference, and whether it tells two apart; `within` is what the run was to find, if it stops then."""
+    if difference.more_games == 0:
+        said = "yes"
+    elif difference.verdict is not None:
+        said = f"less than {within:g} apart" if difference.verdict == "within" else "undecided"
+    elif difference.interval == "anytime":
+        said = "not yet"
+    elif difference.more_games is None:
+        said = "cannot be estimated"
+    else:
+        said = f"about {difference.more_games:,} more games"
+    return [difference.rate, said]
 
 
 def _bounds(bounds: FallbackBounds) -> list[Value]:

@@ -8,6 +8,7 @@ from typing import Any
 
 from dubito.errors import DubitoError, UsageError, one_line
 from dubito.experiment.replay import LieCounts, check_to_replay, count_lies, table_of
+from dubito.experiment.stop import in_words, standings_of
 from dubito.experiment.stored import Run, read_run
 from dubito.game.record import output_of
 from dubito.game.streams import DealStreams
@@ -175,8 +176,13 @@ class FollowedRun:
 
     def standing(self) -> str:
         games, of = len(self.finished()), self.source.planned.games
-        state = "finished" if games >= of else "being played" if self.is_playing else "stopped"
-        return f"The run is {state}: {games:,} of {of:,} games."
+        done = games >= of or self.source.is_decided
+        state = "finished" if done else "being played" if self.is_playing else "stopped"
+        return " ".join([f"The run is {state}: {games:,} of {of:,} games.", *(f"{one}." for one in self.pairs())])
+
+    def pairs(self) -> list[str]:
+        """How near each pair of contenders is to being decided, where the run stops then."""
+        return [in_words(pair, self.source.planned) for pair in standings_of(self.source)]
 
     def questions(self, game: int, told: Mapping[str, Any]) -> dict[str, Any]:
         """What models were asked in a game that was told so, as the viewer has it."""

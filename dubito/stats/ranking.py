@@ -1,6 +1,8 @@
 """The ranking of a run: every rate with its interval, beside what an equal share would be; and ranks with ties.
 
-Two contenders are *told apart* if the 95 % interval of their paired difference does not hold 0. Two players of a field
+Two contenders are *told apart* if the 95 % interval of their paired difference does not hold 0; where a run stopped
+when they were decided, by the first measure if its test has said so (`stopping.py`), by others if the interval that
+holds at any time does not. Two players of a field
 have no paired difference: they are told apart if their own 95 % intervals do not overlap, which holds however much
 they shared the same tables, and their difference is given as wide as both intervals together. Of fewer than `FEW`
 deals nobody is told apart from anybody.
@@ -13,14 +15,15 @@ Contenders compared: each in the contenders' seat, and every pair by differences
 `all_games.yaml`: what a run counts, bot by bot (R30, R31).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from dubito.game import FALLBACK_TURNS, FORFEITS, Game, Measure, PlayerKind, Results
 from dubito.stats.players import FallbackBounds, contender_bounds, fallback_share, player_bounds
 from dubito.stats.rates import Rate, clustered_rate, deals_to_separate, deviation, paired_difference
+from dubito.stats.stopping import PairVerdict, anytime_difference, difference_to_find, verdict_in
 from dubito.stats.tally import Tally
 from dubito.store.model_log import PlayerLog
 
@@ -37,6 +40,7 @@ class Contender:
     fallback_share: float = 0.0  # of its decisions
     seats: int = 1  # in which it plays each deal
     kind: PlayerKind = "hand-written"
+    within: float | None = None  # points; its run stops when it is decided so, so that intervals are anytime ones
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +59,8 @@ class PairedDifference:
 
     rate: Rate
     more_games: int | None  # that would tell them apart; 0: they are told apart; None: no number can be named
+    interval: Literal["fixed", "anytime"] = "fixed"  # for a number of deals settled before, or whenever it is looked at
+    verdict: PairVerdict | None = None  # of the test that a run stops by; None: by another measure, or not yet
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,13 +78,14 @@ def contenders_of(
     kinds: Mapping[str, PlayerKind],
     run: int = 0,
     seats: int = 1,
+    within: float | None = None,
 ) -> list[Contender]:
     """The contenders of these names in the `run`th of several runs; `models` are its model players, by name.
 
     Their fallback shares are of all their decisions, not of those in common deals.
     """
     shares = [fallback_share(models[name].outcomes) if name in models else 0.0 for name in names]
-    return [Contender(name, run, share, seats, kinds[name]) for name, share in zip(names, shares, strict=True)]
+    return [Contender(name, run, share, seats, kinds[name], within) for name, share in zip(names, shares, strict=True)]
 
 
 def contender_ranking(tally: Tally, contenders: Sequence[Contender], results: Results) -> list[ContenderRow]:
@@ -119,23 +126,36 @@ def _contender_row(tally: Tally, place: int, contender: Contender, results: Resu
 
 
 def _pair_row(tally: Tally, one: int, other: int, contenders: Sequence[Contender], results: Results) -> PairRow:
-    n, *sums = tally.tables["pairs"][min(one, other), max(one, other)]
-    sign = 1 if one < other else -1
+    key, sign = (min(one, other), max(one, other)), 1 if one < other else -1
+    n, *sums = tally.tables["pairs"][key]
     runs = {contenders[one].run, contenders[other].run}
     m = contenders[one].seats
     games = m * sum(contender.run in runs for contender in contenders)  # a deal, of all who play it together
+    withins = [within for place in (one, other) if (within := contenders[place].within) is not None]
 
-    def difference(measure: str) -> PairedDifference:
-        at = results.place(measure)
-        d, d2 = sign * sums[at], sums[len(results.measures) + at]
-        span = results.measures[at].span or (0, 1)
-        rate = paired_difference(n, d, d2, m * results.measures[at].scale).times(span[1] - span[0])
+    def difference(measure: Measure) -> PairedDifference:
+        at = results.place(measure.key)
+        d, d2, scale = sign * sums[at], sums[len(results.measures) + at], m * measure.scale
+        span = measure.span or (0, 1)
+        if withins:
+            found = anytime_difference(n, d, d2, difference_to_find(min(withins), measure, m), scale)
+            row = tally.tables.get("decided", {}).get(key) if measure.key == results.headline[0] else None
+            return _at_any_time(found.times(span[1] - span[0]), row, (sums[at] > 0) - (sums[at] < 0), n)
+        rate = paired_difference(n, d, d2, scale).times(span[1] - span[0])
         if not rate.low <= 0 <= rate.high:
             return PairedDifference(rate, max(0, FEW - n) * games)
         deals = deals_to_separate(n, d, d2)
         return PairedDifference(rate, None if deals is None else max(1, deals - n) * games)
 
-    return PairRow(contenders[one], contenders[other], {key: difference(key) for key in results.headline})
+    measures = map(results.measure, results.headline)
+    return PairRow(contenders[one], contenders[other], {measure.key: difference(measure) for measure in measures})
+
+
+def _at_any_time(rate: Rate, row: Sequence[int] | None, sign: int, deals: int) -> PairedDifference:
+    """A difference whose deals were not settled before; a row of the test, where there is one, says who is apart."""
+    verdict = verdict_in(row, sign)
+    apart = verdict == "told apart" if row else deals >= FEW and not rate.low <= 0 <= rate.high
+    return PairedDifference(rate, 0 if apart else None, "anytime", verdict)
 
 
 def all_games(tally: Tally, names: Sequence[str], game: Game) -> dict[str, Any]:
@@ -272,10 +292,12 @@ class Order:
     more_games: int | None = None  # that would tell the first two apart, where that is known
     deals: int = FEW
     paired: bool = False  # whether the differences are those of the same deals
+    told: Set[tuple[int, int]] = frozenset()  # the pairs that are told apart, the better one first
+    close: Set[tuple[int, int]] = frozenset()  # those that are known to be `within` so many points
+    within: float | None = None  # of a run that stops when decided, whose intervals are anytime ones
 
     def apart(self, better: int, other: int) -> bool:
-        rate = self.differences[better, other]
-        return self.deals >= FEW and rate.value is not None and rate.low > 0
+        return (better, other) in self.told
 
     @property
     def ranks(self) -> list[int]:
@@ -324,7 +346,12 @@ def order_of_contenders(tally: Tally, contenders: Sequence[Contender], results: 
     places = combinations(range(len(rows)), 2)  # in which the pairs come
     found = {place: difference.rate for place, difference in zip(places, differences, strict=True)}
     names = [row.contender.name for row in rows]
-    return Order(names, found, measure, differences[0].more_games, rows[0].deals, paired=True)
+    by_place = dict(zip(found, differences, strict=True))
+    told = {place for place, one in by_place.items() if one.more_games == 0 and (one.rate.value or 0.0) > 0}
+    close = {place for place, one in by_place.items() if one.verdict == "within"}
+    within = min((one.within for one in contenders if one.within is not None), default=None)
+    deals, more_games = rows[0].deals, differences[0].more_games
+    return Order(names, found, measure, more_games, deals, paired=True, told=told, close=close, within=within)
 
 
 def _order_of_field(rows: Sequence[RankingRow], deals: int, measure: Measure) -> Order:
@@ -338,7 +365,8 @@ def _order_of_field(rows: Sequence[RankingRow], deals: int, measure: Measure) ->
         )
         for one, other in combinations(range(len(rates)), 2)
     }
-    return Order([row.name for row in rows if row.games], differences, measure, deals=deals)
+    told = {pair for pair, rate in differences.items() if deals >= FEW and rate.low > 0}
+    return Order([row.name for row in rows if row.games], differences, measure, deals=deals, told=told)
 
 
 def _ranking_row(tally: Tally, player: int, names: Sequence[str], results: Results) -> RankingRow:

@@ -137,7 +137,7 @@ def paired_difference(n: int, d: int, d2: int, scale: int = 1) -> Rate:
     """
     if n == 0:
         return Rate(None, -1.0, 1.0)
-    mean, variance = d / (n * scale), _variance(n, d, d2) / scale**2
+    mean, variance = d / (n * scale), variance_of(n, d, d2) / scale**2
     half = student(n - 1) * math.sqrt(variance / n) if variance else 3 / n
     return Rate(mean, max(-1.0, mean - half), min(1.0, mean + half))
 
@@ -148,11 +148,11 @@ def deals_to_separate(n: int, d: int, d2: int) -> int | None:
     At 5 % two-sided, seen in 80 of 100 such comparisons (1.96 + 0.84 = 2.8), whatever the unit of d. None
     if the mean or the variance is 0: then the n say nothing of how many it takes.
     """
-    variance = _variance(n, d, d2)
+    variance = variance_of(n, d, d2)
     return math.ceil((_SEEN * n / d) ** 2 * variance) if d and variance else None
 
 
-def _variance(n: int, d: int, d2: int) -> float:
+def variance_of(n: int, d: int, d2: int) -> float:
     """The variance of n integers with these sums; exactly 0.0 if all are alike, or where there is no telling."""
     return (n * d2 - d * d) / (n * (n - 1)) if n > 1 else 0.0
 

@@ -126,7 +126,7 @@ _TABLES: Final = (
     "brier",
     "stated",
 )
-_DUELS: Final = ("seated", "begun")  # only where two sit at a table
+_SOME: Final = ("seated", "begun", "decided")  # only where two sit at a table, and where a run stops when decided
 ANYBODY: Final = -1  # as the other player of `seated`
 BOTH: Final = 2  # as its seat
 
@@ -152,6 +152,11 @@ class Tally:
     `seated`    (player, other or ANYBODY, seat or BOTH) -> deals, sum m, sum m^2, then for each measure y: sum y,
                 sum y^2, sum y*m, where m and y are the player's games so seated and their measure in one deal
     `begun`     () -> the same of what seat 0 has more than seat 1, plus the scale, so that it is no less than 0
+
+    Of a run that stops when its contenders are told apart (`stopping.py`):
+
+    `decided`   (contender, other) -> after how many deals, and how: 1 the one is better, -1 the other is, 0 they are
+                within what was to be found, 2 it cannot be decided
 
     Of model players (`players.py`):
 
@@ -195,7 +200,7 @@ class Tally:
     def from_json(text: str, results: Results) -> "Tally":
         """The inverse of `to_json`; raises ValueError if the text is nothing that it gives. `{}` is no games."""
         tally, plain, widths = Tally(), json.loads(text), _widths(results)
-        if not isinstance(plain, dict) or (plain and not {*_TABLES} <= plain.keys() <= {*_TABLES, *_DUELS}):
+        if not isinstance(plain, dict) or (plain and not {*_TABLES} <= plain.keys() <= {*_TABLES, *_SOME}):
             raise ValueError("it has not the tables of a tally")
         for table, rows in plain.items():
             if not isinstance(rows, list) or not all(_is_row(row, *widths[table]) for row in rows):
@@ -220,6 +225,7 @@ def _widths(results: Results) -> dict[str, tuple[int, int]]:
         "stated": (2, 7),
         "seated": (3, 3 + 3 * measures),
         "begun": (0, 3 + 3 * measures),
+        "decided": (2, 2),
     }
 
 
@@ -328,6 +334,13 @@ def _of_contenders(outcomes: Sequence[Outcome], measured: Sequence[Sequence[Meas
     seats = [outcome.contender_seat for outcome in outcomes]
     own = [by_seat[seat] for by_seat, seat in zip(measured, seats, strict=True) if seat is not None]
     return by_contender(own, len({*seats}))
+
+
+def contended(outcomes: Sequence[Outcome], results: Results) -> list[int]:
+    """What each contender came to in its seats of a deal, by the first headline measure."""
+    place = results.place(results.headline[0])
+    seated = _of_contenders(outcomes, [outcome.measured(results) for outcome in outcomes])
+    return [sum(measured[place] for measured in own) for own in seated]
 
 
 def by_contender(games: Sequence[T], seats: int) -> list[tuple[T, ...]]:

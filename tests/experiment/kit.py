@@ -11,7 +11,7 @@ from dubito.experiment.play import ChunkPlayer
 from dubito.experiment.resolve import CallOptions, checked_models, resolve
 from dubito.experiment.run import Played, Progress, RunOptions, play
 from dubito.experiment.workers import new_stop
-from dubito.game.find import Registry, find_bots
+from dubito.game.find import DUBITO, Registry, find_bots
 from dubito.games.dubito.engine import RESULTS
 from dubito.stats.tally import Outcome, unpack
 
@@ -19,14 +19,14 @@ REPO = Path(dubito.__file__).resolve().parent.parent
 
 
 @cache
-def registry() -> Registry:
+def registry(game: str = DUBITO) -> Registry:
     """The bots that came with the project."""
-    return find_bots(REPO)
+    return find_bots(REPO, game)
 
 
 def experiment(**config: Any) -> Experiment:
     """A checked experiment from config keys."""
-    return resolve(check(config, "test.yaml"), registry())
+    return resolve(check(config, "test.yaml"), registry(config.get("game", DUBITO)))
 
 
 def outcomes(of: Experiment) -> list[Outcome]:
@@ -34,12 +34,14 @@ def outcomes(of: Experiment) -> list[Outcome]:
     return [unpack(row, RESULTS) for row in ChunkPlayer(of, registry()).play(range(of.deals), lambda: False).outcomes]
 
 
-def means(folder: Path, *, workers: int = 1, progress: Progress = lambda games: None, **calls: Any) -> RunOptions:
+def means(
+    folder: Path, *, workers: int = 1, progress: Progress = lambda games: None, game: str = DUBITO, **calls: Any
+) -> RunOptions:
     """How a test's run is played: its cache beside its folder, no cap and no preflight unless asked for."""
     options: dict[str, Any] = {"in_flight": 8, "cache": folder.parent / "cache", "offline": False, "preflight": False}
     options["patience"] = 1e9  # seconds: in tests time passes by sleeping, of all threads together
     how = CallOptions(**options | calls)
-    return RunOptions(registry(), workers, how, new_stop(workers), progress)
+    return RunOptions(registry(game), workers, how, new_stop(workers), progress)
 
 
 def played(of: Experiment, folder: Path, workers: int = 1, **calls: Any) -> Played:

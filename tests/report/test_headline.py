@@ -30,7 +30,7 @@ def order(*rates: tuple[float, float, float]) -> Order:
     apart = {
         (one, other): Rate(rates[one][0] - rates[other][0], rates[one][1] - rates[other][2], 1) for one, other in pairs
     }
-    return Order("ABCDEF"[: len(rates)], apart, SCORE)
+    return Order("ABCDEF"[: len(rates)], apart, SCORE, told={pair for pair, rate in apart.items() if rate.low > 0})
 
 
 @cases(
@@ -91,7 +91,7 @@ def test_everybody_else_is_all_others() -> None:
     """By paired differences C is told apart from B and not from A, who is ahead of B."""
     apart, not_apart = Rate(0.2, 0.1, 0.3), Rate(0.4, -0.1, 0.9)
     pairs = dict.fromkeys(combinations(range(4), 2), apart)
-    some = Order("ABCD", pairs | {(0, 2): not_apart}, SCORE)
+    some = Order("ABCD", pairs | {(0, 2): not_apart}, SCORE, told={*pairs} - {(0, 2)})
     assert comparison_in_words(some) == "A beats B by 20.0 points of Score [10.0, 30.0]."
 
 

@@ -8,7 +8,7 @@ from dubito.experiment.experiment import Experiment
 from dubito.experiment.progress import ModelProgress
 from dubito.experiment.resolve import checked_models
 from dubito.experiment.run import Played, play
-from tests.experiment.kit import means, registry
+from tests.experiment.kit import means
 from tests.llm.kit import Unhurried, contender, small
 
 
@@ -22,7 +22,7 @@ def go(
     of: Experiment, folder: Path, stop_after: int | None = None, watch: ModelProgress | None = None, **calls: Any
 ) -> Played:
     """Play the run from where it stands; stop when so many questions were answered in this go."""
-    how = means(folder, **calls)
+    how = means(folder, game=of.game, **calls)
     watch = watch or Unhurried()
     how = replace(how, watch=watch)
     if stop_after is not None:
@@ -34,7 +34,7 @@ def go(
                 how.stop.set()
 
         watch.count = counted  # type: ignore[method-assign]
-    return play(checked_models(of, registry(), how.calls), folder, how)
+    return play(checked_models(of, how.registry, how.calls), folder, how)
 
 
 def published(folder: Path) -> bytes:

@@ -1,0 +1,137 @@
+"""A run that stops when its contenders are told apart: after which deal, whoever plays it and however often it resumes.
+
+Its deals are looked at in their order (`stats/stopping.py`). Hand-written bots play whole chunks, which are cut behind
+the deal that decides; of models no deal begins before the look at those before it, so that none is paid for in vain.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+
+from dubito.errors import one_line
+from dubito.experiment.experiment import Experiment
+from dubito.experiment.play import ChunkResult
+from dubito.experiment.stored import Run
+from dubito.game import Game, Results
+from dubito.stats.stopping import PairTest, StopTest, difference_to_find
+from dubito.stats.tally import contended, tally_of, unpack
+
+
+class RunDecision:
+    """Whether the deals that were played decide a run."""
+
+    def __init__(self, experiment: Experiment, results: Results, kept: Iterable[bytes] = ()) -> None:
+        """`kept` are the games of the first deals, which were played before."""
+        assert experiment.stop is not None  # whoever asks has seen to it
+        measure, seats = results.measure(results.headline[0]), experiment.contender_seats
+        within = difference_to_find(experiment.stop.within, measure, seats)
+        self.test = StopTest(len(experiment.contenders), within, measure.scale * seats)
+        self._experiment, self._results = experiment, results
+        for deal in _deals(iter(kept), experiment.games_per_deal):
+            self.add(deal)
+
+    def add(self, deal: Sequence[bytes]) -> None:
+        """One more deal, its packed games."""
+        self.test.add(contended([unpack(row, self._results) for row in deal], self._results))
+
+    def judged(self, piece: tuple[range, ChunkResult]) -> tuple[range, ChunkResult]:
+        """The next deals, up to the one that decides; what they decide is in their tally."""
+        wanted, played = piece
+        m, before = self._experiment.games_per_deal, self.test.rows()
+        for deals in range(1, played.deals + 1):
+            self.add(played.outcomes[(deals - 1) * m : deals * m])
+            if self.test.decided:
+                played = self._cut(played, deals)
+                break
+        for pair, row in self.test.rows().items():
+            if pair not in before:
+                played.tally.add("decided", pair, row)
+        return wanted, played
+
+    def _cut(self, played: ChunkResult, deals: int) -> ChunkResult:
+        if deals == played.deals:
+            return replace(played, decided=True, stopped=False, error=None)
+        assert not played.records  # with models none is played beyond a look
+        m = self._experiment.games_per_deal
+        outcomes = [unpack(row, self._results) for row in played.outcomes[: deals * m]]
+        by_deal = [outcomes[first : first + m] for first in range(0, len(outcomes), m)]
+        return ChunkResult(
+            played.number,
+            deals,
+            played.outcomes[: deals * m],
+            tally=tally_of(by_deal, self._results),
+            first_fallback=played.first_fallback,
+            decided=True,
+        )
+
+    def figure(self) -> str:
+        """How near the pairs are, for a progress line: that of the one that is furthest behind."""
+        tests = self.test.pairs
+        open_pairs = [pair for pair, test in tests.items() if test.verdict is None]
+        if not open_pairs:
+            return "decided"
+        names = [player.name for player in self._experiment.contenders]
+        last = min(open_pairs, key=lambda pair: tests[pair].way)
+        said = in_words(PairStanding(names[last[0]], names[last[1]], tests[last]), self._experiment)
+        return said if len(tests) == 1 else f"{len(tests) - len(open_pairs)} of {len(tests)} pairs decided, {said}"
+
+
+@dataclass(frozen=True, slots=True)
+class PairStanding:
+    """How near two contenders are to being decided."""
+
+    one: str
+    other: str
+    test: PairTest
+
+
+def standings_of(run: Run) -> list[PairStanding]:
+    """Every pair of a run that stops when decided, over the games that are kept; of any other run none."""
+    if run.planned.stop is None:
+        return []
+    tests = decision_of(run).test.pairs
+    return [PairStanding(run.contenders[one], run.contenders[other], test) for (one, other), test in tests.items()]
+
+
+def decision_of(run: Run) -> RunDecision:
+    """What the games decide that a run keeps."""
+    return RunDecision(run.planned, run.game.results, run.db.outcomes())
+
+
+def in_words(pair: PairStanding, experiment: Experiment) -> str:
+    """`A - B: 140 deals, 62 % of the way to told apart`."""
+    test, names = pair.test, f"{one_line(pair.one)} - {one_line(pair.other)}"
+    assert experiment.stop is not None
+    closer = f"less than {experiment.stop.within:g} apart"
+    if test.verdict is not None:
+        how = {"told apart": "told apart", "within": closer, "undecided": "undecided, given up"}[test.verdict]
+        return f"{names}: {how} after {test.deals:,} deals"
+    goal = "told apart" if test.goal == "told apart" else closer
+    return f"{names}: {test.deals:,} deals, {100 * test.way:.0f} % of the way to {goal}"
+
+
+def stop_in_words(experiment: Experiment, game: Game) -> str:
+    """When a run is to stop."""
+    assert experiment.stop is not None
+    measure = game.results.measure(game.results.headline[0])
+    unit = measure.name if measure.span else f"points of {measure.name}"
+    within = f"{experiment.stop.within:g} {unit}"
+    return f"when every pair is told apart or less than {within} apart; {experiment.deals:,} deals at most"
+
+
+def flaw_of_stop(run: Run) -> str | None:
+    """What is wrong with where a run stopped, by its own games; None if nothing is."""
+    if run.planned.stop is None:
+        return None
+    decision, rows = RunDecision(run.planned, run.game.results), run.db.outcomes()
+    for deals in _deals(rows, run.planned.games_per_deal):
+        if decision.test.decided:
+            return "it goes on after it was decided"
+        decision.add(deals)
+    kept = dict(run.tally.rows("decided"))
+    return None if kept == decision.test.rows() else "its games decide otherwise than is kept"
+
+
+def _deals(rows: Iterator[bytes], games: int) -> Iterator[list[bytes]]:
+    while deal := [*islice(rows, games)]:
+        yield deal

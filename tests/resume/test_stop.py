@@ -1,0 +1,160 @@
+"""A run that stops when decided: after the same deal however it is played, stopped, killed and gone on with."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from dubito.experiment.experiment import Experiment
+from dubito.experiment.stop import in_words, standings_of
+from dubito.experiment.stored import opened_run
+from dubito.store.folder import MANIFEST
+from tests.cli.conftest import shell
+from tests.cli.kit import Shell
+from tests.conftest import cases
+from tests.experiment.kit import experiment, played
+from tests.llm.kit import contender, rows
+from tests.resume.kit import go, published
+
+__all__ = ["shell"]
+QUICK: dict[str, Any] = {"bots": ["RandomBoi"], "table_sizes": [3], "rules": {"max_turns": 36}}
+BOTS: dict[str, Any] = {**QUICK, "contenders": ["MrNoDoubt", "RandomBoi", "MrDoubt"]}
+
+
+def models(most: int = 60) -> Experiment:
+    """Kuhn poker of a stand-in that draws lots and a bot that does: 30 deals do not decide them, 40 do."""
+    both = [contender("one"), "UniformRandom"]
+    stop = {"within": 0.25, "most": most}
+    return experiment(game="openspiel:kuhn_poker", bots=["UniformRandom"], contenders=both, stop=stop)
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("whole") / "run"
+    assert go(models(), folder, in_flight=1).failure is None
+    return folder
+
+
+def decided(folder: Path) -> tuple[int, dict[Any, list[int]], str]:
+    with opened_run(folder) as run:
+        assert run.is_finished
+        return run.deals, dict(run.tally.rows("decided")), run.results_digest
+
+
+def test_hand_written_bots_stop_after_the_same_deal_with_any_number_of_workers(tmp_path: Path) -> None:
+    of = experiment(**BOTS, stop={"within": 8, "most": 1500})
+    for workers in (1, 2):
+        run = played(of, tmp_path / f"r{workers}", workers=workers)
+        assert (run.failure, run.interrupted) == (None, False)
+    one, two = tmp_path / "r1", tmp_path / "r2"
+    assert decided(one) == decided(two)
+    deals, pairs, _ = decided(one)
+    assert deals == max(at for at, _ in pairs.values()) < 1000
+    assert deals % 10 == 0
+    assert published(one) == published(two)
+    longer = experiment(**BOTS, stop={"within": 8, "most": 2500})
+    assert played(longer, one).tally.games == 3 * deals, "what is decided is not played on"
+
+
+def test_models_play_no_deal_beyond_the_one_that_decides(whole: Path) -> None:
+    deals, pairs, _ = decided(whole)
+    assert 30 < deals == pairs[0, 1][0] < 60
+    assert rows(whole, "SELECT max(game) FROM ended") == [(4 * deals - 1,)]
+
+
+@cases(("stops", "in_flight"), [([20, 60], 7)])
+def test_a_stopped_run_stops_for_good_after_the_same_deal(
+    whole: Path, tmp_path: Path, stops: list[int], in_flight: int
+) -> None:
+    folder = tmp_path / "run"
+    for number, stop in enumerate(stops):
+        assert go(models(), folder, stop_after=stop, in_flight=in_flight, cache=tmp_path / f"{number}").interrupted
+    go(models(), folder, in_flight=in_flight, cache=tmp_path / "fresh")
+    assert decided(folder) == decided(whole)
+    assert published(folder) == published(whole)
+    counted = "SELECT count(*) FROM attempts"
+    assert rows(folder, counted) == rows(whole, counted), "nothing was asked that an undisturbed run does not ask"
+
+
+def test_a_run_that_came_to_its_most_goes_on_with_a_larger_one(whole: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    short = go(models(most=30), folder)
+    assert (short.tally.games, short.failure) == (120, None)
+    with opened_run(folder) as run:
+        (pair,) = standings_of(run)
+        assert 0 < pair.test.way < 1
+        assert in_words(pair, run.planned).startswith("one - UniformRandom: 30 deals, ")
+        assert " % of the way to " in in_words(pair, run.planned)
+    go(models(), folder)
+    assert decided(folder) == decided(whole)
+
+
+def test_a_replay_proves_where_the_run_stopped(shell: Shell, whole: Path) -> None:
+    said = shell("replay", str(whole)).out
+    assert said.startswith("identical: ")
+    manifest = whole / MANIFEST
+    text = manifest.read_text()
+    assert "within: 0.25" in text
+    manifest.write_text(text.replace("within: 0.25", "within: 0.4"))
+    found = shell("replay", str(whole))
+    manifest.write_text(text)
+    assert (found.code, "it goes on after it was decided" in found.out) == (1, True)
+
+
+def test_every_view_says_which_intervals_it_shows_and_how_near_a_pair_is(shell: Shell) -> None:
+    config = {**BOTS, "contenders": ["MrNoDoubt", "RandomBoi"]}
+    (shell.folder / "c.yaml").write_text(yaml.safe_dump(config))
+    words = ("run", "c.yaml", "--stop", "within=8,most=400", "--output", "r", "--workers", "1")
+    said, told = shell(*words).out, shell("compare", "r").out
+    for text in (said, told):
+        assert "common deals; anytime 95 % intervals" in text
+        assert "in the same seat of the same deals; 95 % intervals for a fixed number of deals" in text
+    found = json.loads(shell("run", "c.yaml", "--stop", "within=8,most=400", "--output", "r", "--json").out)
+    (pair,) = found["pairs"]
+    score, other = pair["differences"].values()
+    assert (found["state"], score["interval"], other["interval"]) == ("finished", "anytime", "anytime")
+    assert other["verdict"] is None, "the test is of the first measure"
+    verdict = score["verdict"]
+    assert verdict in ("told apart", "within")
+    apart = "yes" if verdict == "told apart" else "less than 8 apart"
+    assert apart in said
+    assert shell("report", "r").code == 0
+    page = (shell.folder / "r/report/index.html").read_text()
+    assert "anytime 95 % interval" in page
+    assert "unfinished: " not in page
+    status = json.loads(shell("status", "r", "--json").out)
+    assert (status["state"], status["pairs"][0]["verdict"], status["pairs"][0]["way"]) == ("finished", verdict, 1.0)
+    lines = shell("status", "r").out
+    assert "MrNoDoubt - RandomBoi: " in lines
+    assert f" after {found['kept'] // 2} deals" in lines
+    fixed = shell("run", "c.yaml", "--games", "40", "--output", "f", "--workers", "1").out
+    assert "on 20 common deals; 95 % intervals for a fixed number of deals" in fixed
+
+
+@cases(
+    ("config", "flags", "sentence"),
+    [
+        ({"stop": {"within": 3}}, (), "c.yaml: stop.most: "),
+        ({"stop": {"within": 0, "most": 90}}, (), "c.yaml: stop.within: must be greater than 0"),
+        ({"stop": {"within": 100, "most": 90}}, (), "stop.within: must be less than 100, all that Score can differ by"),
+        ({"stop": {"within": 3, "most": 90, "least": 1}}, (), "c.yaml: unknown key 'least'"),
+        ({"games": 90, "stop": {"within": 3, "most": 90}}, (), "c.yaml: games: with `stop` its `most` says"),
+        ({"contenders": ["MrDoubt"]}, ("--stop", "within=3,most=90"), "--stop: it compares contenders"),
+        ({}, ("--stop", "3"), "--stop: say it as within=3,most=1200, not '3'"),
+        ({"stop": {"within": 3, "most": 90}}, ("--shard", "1/2"), "--shard 1/2: a run that stops when decided"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused(
+    shell: Shell, config: dict[str, Any], flags: tuple[str, ...], sentence: str
+) -> None:
+    (shell.folder / "c.yaml").write_text(yaml.safe_dump(BOTS | config))
+    ended = shell("run", "c.yaml", *flags)
+    assert (ended.code, sentence in ended.err) == (2, True), ended.err
+
+
+def test_flags_go_over_the_config_part_by_part(shell: Shell) -> None:
+    (shell.folder / "c.yaml").write_text(yaml.safe_dump({**BOTS, "stop": {"within": 8, "most": 30}}))
+    said = json.loads(shell("run", "c.yaml", "--stop", "most=40", "--no-report", "--workers", "1", "--json").out)
+    assert said["games"] == 120
