@@ -142,6 +142,17 @@ def test_the_viewer_goes_to_the_next_bluff_and_plays_on(bots_run: Path, chrome: 
     for wanted in (bluff, later):
         chrome.key("b")
         assert chrome.run("location.hash") == f"#turn-{wanted}"
+    assert chrome.run("[...document.querySelectorAll('#strip .told')].map(e => Number(e.getAttribute('x1')))") == [
+        turn for turn, one in enumerate(game["turns"], 1) if not one.get("honest", True)
+    ]
+    assert chrome.run("document.querySelectorAll('#strip > svg polyline').length") == len(game["names"])
+    half = len(game["turns"]) // 2
+    chrome.run(
+        "(() => { const strip = document.querySelector('#strip > svg'), all = strip.getBoundingClientRect(); "
+        f"const clientX = all.left + all.width * {half / len(game['turns'])}; "
+        "strip.dispatchEvent(new MouseEvent('click', { clientX, bubbles: true })); })()"
+    )
+    assert chrome.run("location.hash") == f"#turn-{half}"
     chrome.open(page, f"#turn-{bluff}")
     chrome.click("[data-find=doubt]")
     assert chrome.run("location.hash") == f"#turn-{doubt}"

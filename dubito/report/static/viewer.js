@@ -95,6 +95,7 @@
     const lines = game.story.slice(story.length).map((words, place) => make("li", "", link(`#turn-${story.length + place + 1}`, words)));
     $("story").querySelector("ol").append(...lines);
     story.push(...lines);
+    strip();
     for (const kind of finds.keys()) {
       if (document.querySelector(`[data-find="${kind}"]`)) continue;
       const button = make("button", "", `Next ${kind}`);
@@ -154,8 +155,11 @@
 
   function stated(one) {
     const said = `Stated probability that ${one.stating}: ${Math.round(100 * one.p_bluff)} %.`;
-    if (one.truth === null) return make("p", "", said);
-    return make("p", "", `${said} In truth: `, make("span", one.truth ? "bluff" : "honest", one.truth ? `✗ ${one.truths[0]}` : `✓ ${one.truths[1]}`), ".");
+    const gauge = make("meter");
+    gauge.value = one.p_bluff;
+    gauge.setAttribute("aria-hidden", "true"); // the number stands beside it
+    if (one.truth === null) return make("p", "", said, " ", gauge);
+    return make("p", "", said, " ", gauge, "In truth: ", make("span", one.truth ? "bluff" : "honest", one.truth ? `✗ ${one.truths[0]}` : `✓ ${one.truths[1]}`), ".");
   }
 
   function seats(state, turn) {
@@ -202,6 +206,39 @@
       ...boards.map((panel, place) => make("li", "", ...(place ? [make("p", "claim", panel[0])] : []), ...words(panel))),
       ...(really.length ? [make("li", "", make("p", "claim", "What really happened"), ...really.map((said) => make("p", "", said)))] : []),
     );
+  }
+
+  // --- The hands over the turns, of a game that is told with cards ---
+
+  function shape(tag, attributes) {
+    const element = document.createElementNS("http://www.w3.org/2000/svg", tag);
+    for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
+    return element;
+  }
+
+  // How many cards each seat held; below, where a bluff was played, and longer where it was caught. A click goes to the turn.
+  function strip() {
+    $("strip")?.remove();
+    if (game.panels || !last) return;
+    const most = Math.max(...states.flatMap((state) => state.hands.map((hand) => hand.length)));
+    const drawn = shape("svg", { viewBox: `0 0 ${last} ${1.3 * most}`, preserveAspectRatio: "none", role: "img", "aria-label": "Cards held by each seat, turn by turn" });
+    game.names.forEach((name, seat) => {
+      const points = states.map((state, turn) => `${turn},${most - state.hands[seat].length}`).join(" ");
+      drawn.append(shape("polyline", { points, class: `line of-${seat}` }));
+    });
+    game.turns.forEach((turn, place) => {
+      if (turn.honest !== false) return;
+      const caught = game.turns[place + 1] && !game.turns[place + 1].cards;
+      drawn.append(shape("line", { x1: place + 1, x2: place + 1, y1: (caught ? 1.02 : 1.16) * most, y2: 1.3 * most, class: caught ? "told caught" : "told" }));
+    });
+    drawn.append(shape("line", { id: "here", y1: 0, y2: 1.3 * most }));
+    drawn.addEventListener("click", (event) => goTo(Math.round((event.offsetX / drawn.clientWidth) * last)));
+    const sample = (kind) => { const one = shape("svg", { viewBox: "0 0 20 8", class: "sample" }); one.append(shape("line", { x1: 0, x2: 20, y1: 4, y2: 4, class: kind })); return one; };
+    const legend = make("p", "note", "Cards held: ", ...game.names.flatMap((name, seat) => [sample(`line of-${seat}`), ` ${name}  `]));
+    if (finds.has("bluff")) legend.append(make("span", "truth", "Below: short, a bluff; long, one that was caught."));
+    const box = make("div", "", drawn, legend);
+    box.id = "strip";
+    document.querySelector(".finds").before(box);
   }
 
   // --- What models were asked ---
@@ -277,6 +314,8 @@
     const free = at && game.turns[at - 1].free ? ", a free turn" : "";
     $("turn").textContent = at ? `turn ${at} of ${last}${isOver() ? "" : " so far"}${free}` : `the deal, before ${count(last, "turn")}`;
     $("slider").value = at;
+    for (const end of ["x1", "x2"]) $("here")?.setAttribute(end, at);
+    $("strip")?.classList.toggle("closed", !open);
     $("slider").setAttribute("aria-valuetext", $("turn").textContent);
     $("open").setAttribute("aria-pressed", String(open));
     for (const button of document.querySelectorAll("[data-go]")) {
@@ -306,6 +345,8 @@
     $("decisions").replaceChildren(...decisionsHere().map((one) => decision(one, opened)));
     toEnds($("decisions"));
     story.forEach((item, place) => item.classList.toggle("here", place === at - 1));
+    const [list, item] = [$("story").querySelector("ol"), story[at - 1]];
+    list.scrollTop = item ? item.offsetTop - list.offsetTop - list.clientHeight / 2 : 0;
   }
 
   function goTo(turn) {
@@ -395,6 +436,7 @@
   // What live.js needs, where a game is watched while it is played, or a run that goes on.
   const viewer = { game, shared, tell, show, controls, isOver, isAtNewest: () => at === last && !timer, playedOut: () => {} };
 
+  document.querySelector(".table").append($("decisions"), $("story")); // beside each other where there is room
   tell();
   neighbours();
   $("proof").textContent = game.proof;
