@@ -64,7 +64,7 @@ def serving(
             ask = pipeline.asker(spec.name, settings, price_of_model(settings, options))
             player = decider_of(spec, experiment, registry, prompt, ask, log, watch.count)
             stops = options.on_unusable == "stop" and not log.answered(spec.name)
-            deciders[spec.name] = replace(player, unusable=UnusableAnswers(spec.name, stops))
+            deciders[spec.name] = replace(player, unusable=UnusableAnswers(spec.name, player.settings.api, stops))
         pipeline.waves.check()
         if options.preflight and not options.offline:
             late = _late_questions(deciders, experiment, table) if table else {}

@@ -143,6 +143,7 @@ class Text:
 Answer = Bool | Choice | Whole | Cards | Shares | Text
 
 
+ODDS: Final = "odds"  # of a stand-in's answer
 STATED: Final = "p_bluff"  # what a stated probability is called in answers, tables and files
 
 
@@ -187,7 +188,8 @@ class Facts(Protocol):
     """A game's module `facts`: what a prompt may tell of a position, which holds nothing that its seat cannot know.
 
     That of a game with a walk may have `turn(position)`, for prompts that ask all the questions of a turn at once: the
-    position and those of all questions that its turn may yet ask, in order, each after the answers that lead there.
+    position and those of all questions that its turn may yet ask, in order, each after the answers that lead there;
+    and `AT_ONCE`, the facts that read otherwise for a decision model, which is put them all whatever the prompt.
     """
 
     @property
@@ -321,7 +323,8 @@ class Results:
         return [measure.key for measure in self.measures].index(key)
 
 
-HousePolicy = Callable[[str, Random], Mapping[str, Any]]  # what a prompt says -> `answer`, and what is stated beside it
+# What a prompt says -> `answer`; beside it what is stated, and how probable each answer is where that is no certainty.
+HousePolicy = Callable[[str, Random], Mapping[str, Any]]
 
 
 class Member(NamedTuple):

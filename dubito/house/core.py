@@ -18,7 +18,7 @@ from threading import Lock
 from typing import IO, Any, Final
 
 from dubito.errors import UsageError, nearest_first
-from dubito.game import STATED, Game, HousePolicy
+from dubito.game import ODDS, STATED, Game, HousePolicy
 from dubito.game.find import DUBITO
 from dubito.game.words import legal_in
 from dubito.house.faults import CONTENT_FAULTS, DECISION_FAULTS, PAGE, ContentFault, Delivery, Faults
@@ -238,7 +238,7 @@ def opinion(policy: HousePolicy | None, text: str, chance: Random, schema: _Sche
         answer = said["answer"]
         if _kind(schema).get("type") == "number":  # the probability of yes
             answer = float(answer)
-        return Opinion(answer, understood=True, stated=said.get(STATED))
+        return Opinion(answer, understood=True, stated=said.get(STATED), odds=said.get(ODDS))
     except (LookupError, ValueError, ArithmeticError):
         return Opinion(drawn.answer, understood=False)
 
@@ -254,6 +254,8 @@ def decided(policy: HousePolicy | None, text: str, chance: Random, questions: Se
             chosen = said.answer if isinstance(values[0], bool) else str(said.answer)
             chosen, sure = (chosen, policy is not None and said.understood) if chosen in values else (values[0], False)
             shares = [float(value == chosen) if sure else 1 / len(values) for value in values]
+            if sure and said.odds is not None:
+                shares = [said.odds.get(value, 0.0) for value in values]
             understood = understood and said.understood
             answers.append(_choice(name, chosen, values, shares))
         else:

@@ -191,6 +191,7 @@ class Opinion:
     understood: bool  # whether what it needs was found in the prompt
     stated: float | None = None  # a probability; None: it states none
     answers: Mapping[str, Any] = field(default_factory=dict)  # by field, where several questions are asked at once
+    odds: Mapping[Any, float] | None = None  # how probable each answer is; None: the answer is certain
 
 
 def answer_text(schema: Mapping[str, Any] | None, opinion: Opinion) -> str:

@@ -17,7 +17,7 @@ from dubito.game import FALLBACK_OUTCOME, Player, Seating, Text
 from dubito.llm.answers import Form, ModelAnswer, ReadAnswers
 from dubito.llm.protocols import Exchange, build_request
 from dubito.llm.questions import QuestionForm
-from dubito.llm.request import AccountFault, Ask, AttemptFailed, Cause, Place, Reply, canonical, digest_of, draw_of
+from dubito.llm.request import AccountFault, Api, Ask, AttemptFailed, Cause, Place, Reply, canonical, digest_of, draw_of
 from dubito.llm.settings import ModelSettings
 from dubito.store.model_log import Decision
 
@@ -27,14 +27,22 @@ if TYPE_CHECKING:
 
 AnyForm = Form | QuestionForm
 _SAID: Final = 500  # characters of an unreadable reply that a re-ask quotes
-LOOK_AT: Final[Mapping[Cause, str]] = {  # by the cause why a player's answers cannot be used: its settings
-    "malformed": "`response_format`, `prompt` and how the server shows thoughts",
+_LOOK_AT: Final[Mapping[Cause, str]] = {  # by the cause why a player's answers cannot be used: its settings
+    "malformed": "`prompt` and how the server shows thoughts",
     "truncated": "`max_output`",
     "too_long": "`prompt` and `max_output`",
     "refused": "`prompt` and `model`",
     "illegal": "`prompt` and `model`",
     "unreachable": "`base_url`",
 }
+
+
+def look_at(cause: Cause, api: Api) -> str:
+    """What in a player's entry to look at, where its answers cannot be used for this cause."""
+    if cause == "malformed" and api == "decisions":
+        return "`model`, and whether `base_url` speaks the Decisions API"
+    named = "`response_format`, " if cause == "malformed" and api == "chat" else ""
+    return named + _LOOK_AT[cause]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +79,7 @@ class UnusableAnswers:
     """
 
     name: str = ""
+    api: Api = "responses"
     stops: bool = False  # `on_unusable: stop`, and no answer of the player's was usable in this run before
     causes: Counter[Cause] = field(default_factory=Counter)
     _lock: Lock = field(default_factory=Lock)
@@ -79,7 +88,7 @@ class UnusableAnswers:
         """Raise AccountFault if nothing more is to be asked."""
         if self.stops and self.causes.total() >= _FIRST:
             came = ", ".join(f"{count} {cause}" for cause, count in self.causes.most_common())
-            looks = [LOOK_AT[cause] for cause, _ in self.causes.most_common()]
+            looks = [look_at(cause, self.api) for cause, _ in self.causes.most_common()]
             raise AccountFault(
                 f"the first {_FIRST} attempts of {one_line(self.name)} are all unusable ({came}), and a fallback would "
                 f"play in its place; check {', '.join(dict.fromkeys(looks))} in its entry, or go on all the same with "

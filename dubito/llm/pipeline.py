@@ -30,7 +30,7 @@ from dubito.llm.answers import form_of
 from dubito.llm.budget import Budget, Caps
 from dubito.llm.cache import ReplyCache
 from dubito.llm.client import Provider, error_in_place, instead_in_words
-from dubito.llm.decide import LOOK_AT, AnyForm, put_question
+from dubito.llm.decide import AnyForm, look_at, put_question
 from dubito.llm.gate import Gate, MakeAttempt, MakeTry, Timing, retried
 from dubito.llm.prices import Asked, Likely, Past, Price, Tariff, beyond
 from dubito.llm.protocols import Exchange, build_request, kept_reply, read_reply
@@ -366,7 +366,7 @@ def preflight(
             if isinstance(error, Suspended) or error.cause == "unreachable":
                 got = f"the preflight of {one_line(name)} got no reply ({error})"
                 raise AccountFault(f"{got}; check `base_url` in its entry") from None
-            fault = _unreadable(name, error)
+            fault = _unreadable(name, settings.api, error)
             if warn is None:
                 raise fault from None
             warn(str(fault))
@@ -402,11 +402,11 @@ def _answered(
     return True
 
 
-def _unreadable(name: str, error: AttemptFailed) -> AccountFault:
+def _unreadable(name: str, api: Api, error: AttemptFailed) -> AccountFault:
     """The player's replies are no answers: what came, and what to look at."""
     got = f"the preflight of {one_line(name)} got no answer that can be read ("
     todo = (
-        f"); check {LOOK_AT[error.cause]} in its entry, or go on all the same with `on_unusable: fallback` "
+        f"); check {look_at(error.cause, api)} in its entry, or go on all the same with `on_unusable: fallback` "
         "(--on-unusable fallback)"
     )
     said = f": {one_line(error.text, _QUOTED)}" if error.text else ""

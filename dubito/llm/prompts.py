@@ -273,7 +273,8 @@ class Prompt:
 
         `before` is what the same seat was sent in the same game; these texts are added to it.
         """
-        values = {**values, _ANSWER_FORMAT: self._answer_format}
+        at_once = getattr(self._facts, "AT_ONCE", {}) if self._for_decisions else {}
+        values = {**values, **at_once, _ANSWER_FORMAT: self._answer_format}
         if self.asks_turn:
             values[_TURN] = [*turn]
         steady = {name: value for name, value in values.items() if name in self._steady}

@@ -7,7 +7,7 @@ after another answer once for each. The text comes from the prompt, the question
 `question`, and `if_true` and `if_false`, or `legal`.
 
 Nothing is read that does not fit what was asked: answers in the order of their questions, every value once,
-probabilities that sum to 1.
+probabilities that sum to 1. What is chosen need not be the most probable: not every server says that it is.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence

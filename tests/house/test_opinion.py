@@ -29,6 +29,22 @@ def test_house_sharp_states_a_probability_where_it_judges_a_play() -> None:
     assert 1.0 in stated, "some plays are sure bluffs"
 
 
+@cases("node", ["C", "D"])
+def test_house_sharp_has_odds_by_which_its_choice_is_the_likelier(node: str) -> None:
+    asked = [{"type": "choice", "name": node, "choices": [{"value": True}, {"value": False}]}]
+    shares = []
+    for text in questions(node):
+        written = opinion("house-sharp", text, Random(0)).answer
+        (said,) = opinion("house-sharp", text, Random(0), {"questions": asked}).answer
+        yes, no = (each["probability"] for each in said["probabilities"])
+        assert said["choice"] is written is (yes > no)
+        assert yes + no == 1
+        assert said["confidence"] == max(yes, no)
+        shares.append(yes)
+    assert min(shares) < 0.5 < max(shares)
+    assert sum(0.01 < yes < 0.99 for yes in shares) > len(shares) / 4
+
+
 def test_the_others_state_nothing() -> None:
     text = str(PLAIN.render(example_position("C")))
     assert [opinion(model, text, Random(0)).stated for model in ("house-random", "house-honest")] == [None, None]

@@ -4,6 +4,7 @@ The server here answers as OpenAI's documents say (types in `openai.types.decisi
 """
 
 import json
+from collections import Counter
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -17,12 +18,14 @@ from dubito.errors import UsageError
 from dubito.game import STATED
 from dubito.game.find import find_game
 from dubito.llm.answers import ModelAnswer, form_of, read_answer, with_odds
-from dubito.llm.decide import Conversation, drawn_from
+from dubito.llm.decide import Conversation, drawn_from, look_at
 from dubito.llm.pipeline import probe_of
 from dubito.llm.prompts import load_prompt
 from dubito.llm.protocols import Exchange, build_request, read_reply
 from dubito.llm.questions import QuestionForm, check_askable, form_of_questions, odds_in
 from dubito.llm.request import AttemptFailed, RawReply, Reply
+from dubito.store.model_log import ModelLog
+from dubito.store.run_db import RunDb
 from tests.cli.kit import REPO, Shell
 from tests.conftest import cases
 from tests.llm.kit import PLACE, Heard, Said, Server, config_file, contender, outcomes_of, ran, rows, settings, small
@@ -61,6 +64,7 @@ def test_what_is_sent_is_of_the_sdks_types(name: str) -> None:
                 assert question["instructions"].endswith(("?", ".")), question
                 assert 2 <= len(question.get("choices", "12")) <= 255
             assert "Reply with" not in json.dumps(request.body), "no JSON is written by this model"
+            assert name != "dubito" or "one a request" not in json.dumps(request.body)
 
 
 def test_all_questions_of_a_turn_are_put_each_case_once() -> None:
@@ -160,6 +164,18 @@ def test_an_answer_that_cannot_be_is_malformed_and_spoils_no_other(name: str) ->
     found = read(ONE[name](good()))
     assert found.given.keys() == {"E-1", "E-2"}
     assert found.unread["D"].cause == "malformed"
+
+
+def test_what_is_chosen_is_played_though_another_is_likelier() -> None:
+    """OpenAI does not say that a choice is the most probable answer."""
+    found = read(changed(0, probabilities=odds((True, 0.9), (False, 0.1)))(good()))
+    assert (found.given["D"].answer, found.given["D"].shares[0]) == (False, (True, 0.9))
+
+
+def test_what_to_look_at_is_a_setting_that_the_api_knows() -> None:
+    assert look_at("malformed", "chat") == "`response_format`, `prompt` and how the server shows thoughts"
+    assert look_at("malformed", "responses") == "`prompt` and how the server shows thoughts"
+    assert look_at("malformed", "decisions") == "`model`, and whether `base_url` speaks the Decisions API"
 
 
 def test_the_sum_may_be_rounded_and_a_declined_statement_is_none() -> None:
@@ -266,6 +282,30 @@ def test_stand_ins_decide_as_when_they_write(shell: Shell) -> None:
     assert digest in shell("replay", "decided").out
     ((written, output),) = rows(Path("decided"), "SELECT count(*), sum(output) FROM attempts")
     assert (written > 5, output) == (True, 0)
+
+
+def test_the_houses_odds_are_between_no_and_yes_so_best_and_drawn_play_apart(shell: Shell) -> None:
+    """Of the likelier answers that `best` takes, `drawn` takes as many as their odds say."""
+    player = {"model": "house-sharp", "prompt": "plan", "api": "decisions"}
+    config = config_file(contender("best", **player), contender("drawn", play="drawn", **player), games=40)
+    assert shell("run", config, "--output", "r", "--quiet", "--no-report").code == 0
+    asked = (
+        "SELECT DISTINCT d.game, a.player, d.answer, t.account, t.request, t.draw FROM decisions d JOIN attempts a "
+        "USING (game, seat, decision) JOIN tries t USING (request, draw) WHERE d.node = 'C' AND d.game >= 0"
+    )
+    took, count, likely = Counter[str](), Counter[str](), dict.fromkeys(("best", "drawn"), 0.0)
+    with RunDb.open(Path("r/run.db")) as db:
+        replies = [(*row[:3], ModelLog(db).paid_reply(*row[3:])) for row in rows(Path("r"), asked)]
+    for _, name, answer, reply in replies:
+        shares = dict[Any, float](odds_in(json.dumps(json.loads(reply.raw)["answers"]))["C"])
+        best = max(shares, key=shares.__getitem__)
+        if shares[best] < 0.99:
+            took[name] += bool(answer) == best
+            likely[name] += shares[best]
+            count[name] += 1
+    assert took["best"] == count["best"] > 30
+    assert took["drawn"] < count["drawn"]
+    assert took["drawn"] == pytest.approx(likely["drawn"], abs=0.1 * count["drawn"])
 
 
 def test_what_is_drawn_is_drawn_again(shell: Shell) -> None:

@@ -16,6 +16,7 @@ from dubito.games.dubito.bot import NODES, FiveNodes, Listener
 from dubito.games.dubito.cards import JOKER, MOST, NUMBERS, TurnData, TurnOutput
 from dubito.games.dubito.engine import MAX_PLAYERS, MIN_PLAYERS, Rules, WinRule, deal_table
 from dubito.games.dubito.events import CardsPlayedEvent, DiscardEvent, DoubtResolvedEvent, Event, GameStartEvent
+from dubito.games.dubito.knowledge import AT_ONCE as AT_ONCE
 from dubito.games.dubito.knowledge import Notebook as Notebook
 from dubito.games.dubito.knowledge import Position as Position
 from dubito.games.dubito.knowledge import facts as facts

@@ -17,7 +17,7 @@ from dubito.games.dubito.engine import Rules
 from dubito.games.dubito.events import CardsPlayedEvent, Event
 from dubito.games.dubito.record import card_name
 from dubito.games.dubito.witness import Memory, OwnPlay, Witness, names
-from dubito.games.dubito.words import NODE_TEXTS, WALK, effects, objective, rule_sentences, scoring
+from dubito.games.dubito.words import NODE_TEXTS, WALK, WALK_AT_ONCE, effects, objective, rule_sentences, scoring
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +32,9 @@ class Position:
     events: tuple[Event, ...]  # all that the seat observed, GameStartEvent first
     own_plays: tuple[OwnPlay, ...]  # in the order of the seat's own CardsPlayedEvents
     answers: Mapping[str, bool]  # nodes answered before on this turn; a forced bluff has no D
+
+
+AT_ONCE: Final = {"walk": WALK_AT_ONCE}
 
 
 def turn(position: Position) -> list[Position]:

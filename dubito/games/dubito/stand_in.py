@@ -5,10 +5,11 @@ ValueError or ArithmeticError where these are missing, or are not what the parti
 """
 
 from collections.abc import Mapping
+from math import exp
 from random import Random
 from typing import Any, Final
 
-from dubito.game import STATED, HousePolicy
+from dubito.game import ODDS, STATED, HousePolicy
 from dubito.game.words import facts_in
 
 _RATES: Final = ("{}_doubt_rate", "{}_bluff_rate")
@@ -21,7 +22,7 @@ def _house_honest(text: str, chance: Random) -> dict[str, Any]:
 
 def _house_sharp(text: str, chance: Random) -> dict[str, Any]:
     values = read_facts(text)
-    return {"answer": sharp(values), STATED: stated_chance(values)}
+    return {"answer": sharp(values), ODDS: odds(values), STATED: stated_chance(values)}
 
 
 MODELS: Final[Mapping[str, HousePolicy]] = {"house-honest": _house_honest, "house-sharp": _house_sharp}
@@ -54,18 +55,32 @@ def sharp(values: Mapping[str, str]) -> bool:
 
     Raises KeyError or ValueError if a fact is missing or is not what the shared partial writes.
     """
+    return _more_by_yes(values) > 0
+
+
+def odds(values: Mapping[str, str]) -> dict[bool, float]:
+    """How probable it makes each answer: a card more that one brings than the other makes it e times as probable.
+
+    Raises as `sharp` does, which takes the more probable one.
+    """
+    yes = 1 / (1 + exp(-_more_by_yes(values)))
+    return {True: yes, False: 1 - yes}
+
+
+def _more_by_yes(values: Mapping[str, str]) -> float:
+    """Cards that yes brings more than no; without bound where one of them is certain."""
     node, own = values["node"], int(values["own_cards"])
     if own <= _MOST and values["win_rule"] == "immediate":
-        return node != "C"  # all cards at once: nobody can doubt the last ones
+        return -_CERTAIN if node == "C" else _CERTAIN  # all cards at once: nobody can doubt the last ones
     match node:
         case "A":
-            return False
+            return -_CERTAIN
         case "B" | "E":
-            return True
+            return _CERTAIN
         case "C":
-            return _doubting(values) > max(_playing_honestly(values), _bluffing(values))
+            return _doubting(values) - max(_playing_honestly(values), _bluffing(values))
         case "D":
-            return _bluffing(values) > _playing_honestly(values)
+            return _bluffing(values) - _playing_honestly(values)
         case _:
             raise ValueError(f"there is no node {node}")
 
@@ -81,6 +96,7 @@ def stated_chance(values: Mapping[str, str]) -> float | None:
 
 
 _MOST: Final = 3  # cards in a play
+_CERTAIN: Final = float("inf")
 _UNKNOWN: Final = 0.5
 _WEIGHT: Final = 2.0  # doubts that a record counts for before there is one
 _SIZE_ODDS: Final = {1: 0.4, 2: 0.9, 3: 2.0}  # odds of a bluff by the number of cards

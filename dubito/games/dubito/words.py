@@ -26,6 +26,8 @@ WALK: Final = (
     "answers: on an empty board A, then B; else C, and if you do not doubt D, then E."
 )
 
+WALK_AT_ONCE: Final = WALK.replace(", one a request, and", ", all in one request, and")
+
 _DRAWN: Final = "a number drawn from those still in play"
 _LAST_TABLE: Final = 3  # players: the next win ends the game (R10)
 
