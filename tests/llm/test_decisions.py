@@ -305,7 +305,7 @@ def test_the_houses_odds_are_between_no_and_yes_so_best_and_drawn_play_apart(she
             count[name] += 1
     assert took["best"] == count["best"] > 30
     assert took["drawn"] < count["drawn"]
-    assert took["drawn"] == pytest.approx(likely["drawn"], abs=0.1 * count["drawn"])
+    assert took["drawn"] == pytest.approx(likely["drawn"], abs=0.2 * count["drawn"])
 
 
 def test_what_is_drawn_is_drawn_again(shell: Shell) -> None:
