@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 AnyForm = Form | QuestionForm
 _SAID: Final = 500  # characters of an unreadable reply that a re-ask quotes
 _LOOK_AT: Final[Mapping[Cause, str]] = {  # by the cause why a player's answers cannot be used: its settings
-    "malformed": "`prompt` and how the server shows thoughts",
+    "malformed": "`response_format`, `prompt` and how the server shows thoughts",
     "truncated": "`max_output`",
     "too_long": "`prompt` and `max_output`",
     "refused": "`prompt` and `model`",
@@ -41,8 +41,7 @@ def look_at(cause: Cause, api: Api) -> str:
     """What in a player's entry to look at, where its answers cannot be used for this cause."""
     if cause == "malformed" and api == "decisions":
         return "`model`, and whether `base_url` speaks the Decisions API"
-    named = "`response_format`, " if cause == "malformed" and api == "chat" else ""
-    return named + _LOOK_AT[cause]
+    return _LOOK_AT[cause]
 
 
 @dataclass(frozen=True, slots=True)

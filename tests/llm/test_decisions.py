@@ -174,7 +174,6 @@ def test_what_is_chosen_is_played_though_another_is_likelier() -> None:
 
 def test_what_to_look_at_is_a_setting_that_the_api_knows() -> None:
     assert look_at("malformed", "chat") == "`response_format`, `prompt` and how the server shows thoughts"
-    assert look_at("malformed", "responses") == "`prompt` and how the server shows thoughts"
     assert look_at("malformed", "decisions") == "`model`, and whether `base_url` speaks the Decisions API"
 
 
