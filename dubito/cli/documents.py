@@ -16,6 +16,7 @@ from dubito.stats.tally import Tally
 from dubito.store.model_log import PlayerLog
 
 if TYPE_CHECKING:
+    from dubito.experiment.compare import Arm
     from dubito.experiment.replay import LieCounts
     from dubito.experiment.stop import PairStanding
 
@@ -109,6 +110,18 @@ class PairStatus(_Part):
     way: float = Field(description="how much of the way to it is gone, from 0 to 1")
 
 
+class ArmResult(_Part):
+    """A contender that a model plays, where not all are by one prompt."""
+
+    name: str
+    prompt: str
+    title: str = Field(description="what the prompt says of itself")
+    paragraph: str = Field(description="what it adds to the prompt that it extends; empty if nothing")
+    games: int | None = Field(description="over which lies are counted; null: they cannot be, or the game has none")
+    plays: int | None = Field(description="moves that can be lies")
+    chosen: Interval | None = Field(description="of these, the lies by choice")
+
+
 class ModelUse(_Part):
     """What a model player's decisions took."""
 
@@ -192,6 +205,7 @@ class ComparisonObject(Document):
     notes: list[str] = Field(description="what a reader must know of the comparison")
     contenders: list[ContenderResult]
     pairs: list[PairResult]
+    arms: list[ArmResult] = Field(description="empty: all models are asked by one prompt")
 
 
 class ListedBot(_Part):
@@ -371,6 +385,11 @@ def pairs(tally: Tally, compared: Sequence[Contender], results: Results) -> list
 def pair_statuses(found: "Sequence[PairStanding]") -> list[PairStatus]:
     """How near the pairs of a run are."""
     return [_of(PairStatus, pair.test, one=pair.one, other=pair.other) for pair in found]
+
+
+def arms(found: "Sequence[Arm]") -> list[ArmResult]:
+    """The contenders that models play, by which prompt."""
+    return [_of(ArmResult, arm) for arm in found]
 
 
 def model_uses(logs: Mapping[str, PlayerLog], kinds: Mapping[str, PlayerKind]) -> list[ModelUse]:

@@ -14,7 +14,7 @@ from dubito.cli.documents import ComparisonObject, MergeObject
 from dubito.cli.options import folder_of, games_path_option, json_option
 from dubito.cli.output import note, print_document, say, show
 from dubito.cli.summary import document_of, print_summary, written_report
-from dubito.experiment.compare import caveats, check_comparable, compared_runs
+from dubito.experiment.compare import arms_of, caveats, check_comparable, compared_runs
 from dubito.experiment.experiment import stand_ins_in_words
 from dubito.experiment.run import finished_run
 from dubito.experiment.shards import IncompleteShards, default_folder, shards_in, spent_in_words
@@ -22,7 +22,7 @@ from dubito.experiment.shards import merge as merge_shards
 from dubito.experiment.stored import Run, opened_run
 from dubito.game.find import find_bots
 from dubito.llm.budget import Caps
-from dubito.report.run_tables import contender_tables
+from dubito.report.run_tables import arm_tables, contender_tables
 
 
 @click.command()
@@ -100,6 +100,7 @@ def compare(runs: tuple[Path, ...], as_json: bool) -> None:
         stored = [stack.enter_context(opened_run(folder)) for folder in folders]
         check_comparable(stored)
         notes, comparison = caveats(stored), compared_runs(stored)
+        arms = arms_of(stored, comparison)
     if as_json:
         names = [str(run or folder) for run, folder in zip(runs or (None,), folders, strict=True)]
         found = comparison.tally, comparison.contenders, comparison.results
@@ -109,6 +110,7 @@ def compare(runs: tuple[Path, ...], as_json: bool) -> None:
                 notes=notes,
                 contenders=documents.contenders(*found, names),
                 pairs=documents.pairs(*found),
+                arms=documents.arms(arms),
             )
         )
         return
@@ -118,3 +120,4 @@ def compare(runs: tuple[Path, ...], as_json: bool) -> None:
     for sentence in notes:
         note(f"note: {sentence}")
     show(*contender_tables(comparison.tally, comparison.contenders, comparison.results), notes=False, kinds=kinds)
+    show(*arm_tables(arms, comparison.results), notes=False, kinds=kinds)

@@ -7,12 +7,15 @@ from typing import Any, Final
 
 from dubito.errors import UsageError, one_line
 from dubito.experiment.experiment import PlayerSpec
+from dubito.experiment.replay import LieCounts, count_lies
 from dubito.experiment.stored import Run, compared
 from dubito.game import FALLBACK_OUTCOME, Results
 from dubito.stats.players import add_touched_contender
 from dubito.stats.ranking import Contender
+from dubito.stats.rates import Rate
 from dubito.stats.tally import Measured, Tally, add_contended, by_contender
 from dubito.store.folder import DATABASE, MANIFEST
+from dubito.store.model_log import ModelLog
 
 _AT_ONCE: Final = 1000  # deals whose fallbacks are looked up together
 
@@ -24,6 +27,19 @@ class Comparison:
     contenders: list[Contender]
     tally: Tally
     results: Results
+
+
+@dataclass(frozen=True, slots=True)
+class Arm:
+    """A contender that a model plays: by which prompt, and how often it lied where it could have been honest."""
+
+    name: str  # the contender's
+    prompt: str
+    title: str  # of the prompt
+    paragraph: str  # that the prompt adds to another one; empty if it does not
+    games: int | None  # that were played again to count lies; None: they cannot be, or the game has none
+    plays: int | None  # moves that can be lies
+    chosen: Rate | None  # of these the lies by choice
 
 
 def check_comparable(runs: Sequence[Run]) -> None:
@@ -152,6 +168,34 @@ def _add_decided(tally: Tally, runs: Sequence[Run]) -> None:
             if deals <= _common(runs):
                 tally.add("decided", (first + one, first + other), [deals, how])
         first += len(run.contenders)
+
+
+def arms_of(runs: Sequence[Run], comparison: Comparison) -> list[Arm]:
+    """The contenders that models play, if not all by one prompt."""
+    contenders, found = iter(comparison.contenders), list[tuple[Run, str, PlayerSpec]]()
+    for run in runs:
+        for spec in run.planned.contenders:
+            contender = next(contenders)
+            found += [(run, contender.name, spec)] if spec.prompt else []
+    if len({spec.prompt for _, _, spec in found}) < 2:
+        return []
+    lies = {run.folder: _lies(run) for run in runs}
+    return [_arm(run, name, spec, lies[run.folder]) for run, name, spec in found]
+
+
+def _lies(run: Run) -> LieCounts | None:
+    try:
+        return count_lies(run) if run.game.lie and run.has_bots else None
+    except UsageError:  # a bot would now play otherwise, or the run is of a later version
+        return None
+
+
+def _arm(run: Run, name: str, spec: PlayerSpec, lies: LieCounts | None) -> Arm:
+    from dubito.llm.prompts import said_of_prompt  # late: most runs that are compared have no models
+
+    said, player = said_of_prompt(ModelLog(run.db).prompt(spec.prompt)), run.planned.players.index(spec)
+    told = (lies.games, lies.plays(player), lies.share(player, "chosen")) if lies else (None, None, None)
+    return Arm(name, str(spec.settings.get("prompt")), *said, *told)
 
 
 def _measured(tally: Tally, runs: Sequence[Run], results: Results) -> Iterator[list[tuple[Measured, ...]]]:

@@ -1,7 +1,8 @@
 """Prompts: folders of Jinja2 templates that turn a position into a system and a user text.
 
 A folder has `prompt.yaml` (title, answer fields), `system.jinja`, `user.jinja`, perhaps `history.jinja`, and what
-these include: files of its own, of the folders beside it, and of the project's prompts (`shared/facts.jinja`). A
+these include: files of its own, of the folders beside it, and of the project's prompts (`shared/facts.jinja`). One that
+`extends` another has that one's files where it has none of its own, and `paragraph.jinja` behind its system text. A
 template gets exactly the keys of the game's `facts()`, and `answer_format`; one that asks all the questions of a turn
 at once (`ask: turn`) gets `turn` too, the facts of each question. All of it is read and tried once, when it
 is loaded; a template can reach nothing else. Dubito's prompts lie in `prompts`, another game's in `prompts/GAME`, those
@@ -36,6 +37,7 @@ from dubito.llm.request import Api
 from dubito.llm.templates import (
     DESCRIPTION,
     HISTORY,
+    PARAGRAPH,
     TEMPLATES,
     Piece,
     TemplateFiles,
@@ -112,6 +114,7 @@ class Description(Checked):
     """What `prompt.yaml` says."""
 
     title: str = Field(min_length=1)
+    extends: str | None = Field(default=None, pattern=r"^[\w-]+$")  # the prompt whose files those are that it lacks
     ask: Literal["node", "turn"] = "node"  # in one request: one question, or all of a turn
     say: Literal["answer", "odds"] = "answer"  # at a question of yes or no: which, or the probability of yes
     answer: list[answers.Field] = Field(min_length=1)  # fields of the reply, in this order
@@ -141,7 +144,7 @@ class Prompt:
         described = sources[DESCRIPTION] if sources else read_described(folder)
         self.description = _description(folder / DESCRIPTION, described)
         self._check_description()
-        files = TemplateFiles(folder, sources, _shared(self.game))
+        files = TemplateFiles(folder, sources, _shared(self.game), self.description.extends)
         environment = new_environment(files)
         system, user = (files.reachable(environment, template) for template in TEMPLATES)
         trees = system | user
@@ -193,8 +196,8 @@ class Prompt:
     @property
     def is_current(self) -> bool:
         """Whether its folder would load to the same prompt today."""
-        files = TemplateFiles(self.folder, None, _shared(self.game))
         try:
+            files = TemplateFiles(self.folder, None, _shared(self.game), self.description.extends)
             return files.has(HISTORY) == (HISTORY in self.sources) and all(
                 files.source(name) == text for name, text in self.sources.items()
             )
@@ -395,6 +398,12 @@ def _description(path: Path, text: str) -> Description:
     except ValidationError as error:
         wanted = f"`title: ...` and `answer: [answer]`, or [reasoning, {STATED}, answer]"
         raise UsageError(f"{path}: {fault(error)}; it says {wanted}") from None
+
+
+def said_of_prompt(sources: Mapping[str, str]) -> tuple[str, str]:
+    """Of a prompt's sources, as a run keeps them: its title, and what it adds to another that it extends, if any."""
+    description = _description(Path(DESCRIPTION), sources[DESCRIPTION])
+    return description.title, sources.get(PARAGRAPH, "").strip()
 
 
 def _digest(sources: Mapping[str, str]) -> str:

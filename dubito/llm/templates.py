@@ -52,6 +52,7 @@ _WIDEST: Final = 9999  # characters of a field in a format
 _WIDE: Final = re.compile(r"%(\(.*?\))?[-#0 +]*(\*|\d{5}|\d*\.(\*|\d{5}))|:[^{}]*(\d{5}|\{)").search
 TEMPLATES: Final = ("system.jinja", "user.jinja")
 HISTORY: Final = "history.jinja"
+PARAGRAPH: Final = "paragraph.jinja"  # of a prompt that extends another: what stands behind the other's system text
 _WANTED: Final = f": a prompt's folder has {DESCRIPTION}, {' and '.join(TEMPLATES)}, and what these include"
 
 
@@ -77,14 +78,31 @@ def plain(value: object) -> object:
 class TemplateFiles:
     """The templates of one prompt, each read once from the first folder that has it."""
 
-    def __init__(self, folder: Path, sources: Mapping[str, str] | None, shared: Sequence[Path]) -> None:
+    def __init__(
+        self, folder: Path, sources: Mapping[str, str] | None, shared: Sequence[Path], extends: str | None = None
+    ) -> None:
+        """Of the folder, or instead of it these `sources`; where it `extends` another prompt, what it lacks is that
+        one's. Raises UsageError where there is no such prompt."""
         self._roots = [] if sources else [folder, folder.parent, *shared]
         self.sources: dict[str, str] = dict(sources or {})
         self.paths = {name: folder / name for name in self.sources}
-        self._folder = folder
+        self._own = [folder]  # where the prompt's own files may lie
+        if extends and not sources:
+            self._own.append(self._extended(extends))
+            self._roots.insert(1, self._own[1])
+
+    def _extended(self, name: str) -> Path:
+        found = next((root / name for root in self._roots[1:] if (root / name / DESCRIPTION).is_file()), None)
+        if found is None:
+            where = "beside it or in the project"
+            raise UsageError(f"{one_line(str(self._own[0] / DESCRIPTION))}: extends: there is no prompt {name} {where}")
+        if (found / PARAGRAPH).is_file():
+            what = f"{name} extends another prompt itself: name that one"
+            raise UsageError(f"{one_line(str(self._own[0] / DESCRIPTION))}: extends: {what}")
+        return found
 
     def has(self, name: str) -> bool:
-        return (self._folder / name).is_file() if self._roots else name in self.sources
+        return any((folder / name).is_file() for folder in self._own) if self._roots else name in self.sources
 
     def source(self, name: str) -> str:
         """The text of a template, named as an include names it; raises UsageError if there is none."""
@@ -92,8 +110,10 @@ class TemplateFiles:
             inside = (root / name for root in self._roots if (root / name).resolve().is_relative_to(root.resolve()))
             path = next((path for path in inside if path.is_file()), None)
             if path is None:
-                raise UsageError(f"there is no {one_line(str(self._folder / name))}{_WANTED}")
-            self.sources[name], self.paths[name] = read_text(path), path
+                raise UsageError(f"there is no {one_line(str(self._own[0] / name))}{_WANTED}")
+            behind = name == TEMPLATES[0] and len(self._own) > 1 and self.has(PARAGRAPH)
+            self.sources[name] = read_text(path) + (f'\n{{% include "{PARAGRAPH}" %}}\n' if behind else "")
+            self.paths[name] = path
         return self.sources[name]
 
     def loaded(self, name: str) -> tuple[str, str, None]:

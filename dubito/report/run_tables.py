@@ -9,6 +9,7 @@ from math import ceil
 from typing import Final
 
 from dubito.errors import one_line
+from dubito.experiment.compare import Arm
 from dubito.experiment.stored import Run
 from dubito.game import Bool, Measure, Results
 from dubito.game.words import question_in_words
@@ -169,6 +170,23 @@ def contender_tables(tally: Tally, contenders: Sequence[Contender], results: Res
         )
         found.append(Paragraph(text, warning=True))
     return found
+
+
+def arm_tables(arms: Sequence[Arm], results: Results) -> list[ResultTable | Paragraph]:
+    """By which prompt each contender is asked, what that adds to another, and how often each lied by choice."""
+    if not arms:
+        return []
+    columns = [*named("contender"), Column("prompt", "prompt", "text"), Column("title", "which is", "text")]
+    cells: list[list[Value]] = [[arm.name, arm.prompt, arm.title] for arm in arms]
+    title = "Arms: the prompt by which each contender is asked"
+    if any(arm.chosen for arm in arms):
+        habit = results.habit(results.lies)
+        columns += [*counts("plays"), Column("chosen", f"{habit.name} by choice, % of plays", "rate")]
+        cells = [[*row, arm.plays, arm.chosen] for row, arm in zip(cells, arms, strict=True)]
+        title += f"; {habit.name} by choice, over all its seats, with 95 % intervals"
+    paragraphs = {arm.prompt: arm.paragraph for arm in arms if arm.paragraph}
+    said = [Paragraph(f"{one_line(name)} says besides: {one_line(text, 500)}") for name, text in paragraphs.items()]
+    return [ResultTable("arms", title, columns, cells), *said]
 
 
 def _contender_pairs(tally: Tally, contenders: Sequence[Contender], deals: int, results: Results) -> ResultTable | None:

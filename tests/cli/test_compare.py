@@ -274,3 +274,17 @@ def test_an_unfinished_run_is_said_to_be_one(pair: Shell) -> None:
     path.write_text(path.read_text().replace("games: 40\n", "games: 1000\n"))
     said = pair("compare", "a", "b")
     assert (said.code, said.err) == (0, "note: b is unfinished: 40 of 1,000 games are kept\n")
+
+
+def test_compare_names_the_arms_and_their_lies(shell: Shell) -> None:
+    contenders = "house:house-sharp@plain,house:house-sharp@hud,house:house-honest@must-not-lie"
+    words = ("--bots", "StefaBot,UsualBot", "--table-sizes", "3", "--games", "12", "--quiet")
+    assert shell("run", "--contenders", contenders, *words, "--output", "r").code == 0
+    said = shell("compare", "r").out
+    arms = said.partition("Arms: the prompt by which each contender is asked; bluffs by choice")[2].splitlines()
+    assert [re.split("  +", row)[2] for row in arms[2:5]] == ["plain", "hud", "must-not-lie"]
+    assert re.search(r"Plain, and told not to lie where it can be avoided +\d+ +0\.0 \[", arms[4])
+    assert arms[5].startswith("must-not-lie says besides: You must not lie where you can avoid it.")
+    assert "Every pair: differences in points on 4 common deals" in said
+    assert shell("run", "--contenders", "house:house-sharp@plain,StefaBot", *words, "--output", "s").code == 0
+    assert "Arms" not in shell("compare", "s").out

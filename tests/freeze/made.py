@@ -20,12 +20,13 @@ from dubito.cli.main import main
 from dubito.experiment.stored import opened_run
 from dubito.games.dubito.facts import example_position
 from dubito.games.dubito.game import GAME
-from dubito.llm.prompts import load_prompt, prompt_names
+from dubito.llm.prompts import load_prompt
 from dubito.llm.protocols import Exchange, build_request
 from dubito.llm.request import Api
 from dubito.player import NODES
 from tests.cli.kit import REPO
 from tests.llm.kit import PROTOCOLS, settings
+from tests.prompts.kit import PROMPTS
 
 HERE: Final = Path(__file__).parent
 DIGESTS: Final = HERE / "digests.json"
@@ -52,7 +53,7 @@ def request_digests() -> dict[str, str]:
     """Of the request at each node under each prompt, in each protocol."""
     return {
         f"{name} {protocol} {node}": request_digest(name, protocol, node)
-        for name in prompt_names(REPO)
+        for name in PROMPTS
         for protocol in PROTOCOLS
         for node in NODES
     }

@@ -18,7 +18,8 @@ from tests.conftest import few
 
 REPO = Path(dubito.__file__).resolve().parent.parent
 REGISTRY = find_bots(REPO)
-PROMPTS = {name: load_prompt(name, REPO) for name in prompt_names(REPO)}
+ARMS = ("disguised", "hud", "may-deceive", "must-not-lie", "others-honest")  # which vary `plain`: test_arms.py
+PROMPTS = {name: load_prompt(name, REPO) for name in prompt_names(REPO) if name not in ARMS}
 PLAIN = PROMPTS["plain"]
 SIZES = range(MIN_PLAYERS, MAX_PLAYERS + 1)
 RULES = [Rules(), Rules(win_rule="contested"), Rules(jokers=0)]

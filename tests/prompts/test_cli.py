@@ -8,7 +8,7 @@ from dubito.games.dubito.facts import example_position, to_json
 from dubito.llm.prompts import load_prompt
 from tests.cli.kit import Shell
 from tests.prompts.golden import NAMES, renderings
-from tests.prompts.kit import PLAIN, REPO
+from tests.prompts.kit import ARMS, PLAIN, PROMPTS, REPO
 
 
 @pytest.fixture
@@ -21,8 +21,8 @@ def test_list_names_every_prompt_with_title_and_digest(shell: Shell) -> None:
     said = shell("prompts", "list")
     assert said.code == 0
     title, _, *lines = said.out.splitlines()
-    assert title == "5 prompts"
-    assert [line.split()[0] for line in lines] == NAMES == ["mixed", "plain", "plan", "plan-reasoned", "reasoned"]
+    assert title == "10 prompts"
+    assert [line.split()[0] for line in lines] == NAMES == sorted([*ARMS, *PROMPTS])
     for name, line in zip(NAMES, lines, strict=True):
         prompt = load_prompt(name, REPO)
         assert prompt.title in line

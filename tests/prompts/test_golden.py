@@ -17,7 +17,7 @@ from dubito.llm.tape import common
 from tests.conftest import cases, in_turn
 from tests.llm.kit import PROTOCOLS, settings
 from tests.prompts import golden
-from tests.prompts.kit import PLAIN, REPO, RULES, SIZES, turns
+from tests.prompts.kit import PLAIN, PROMPTS, REPO, RULES, SIZES, turns
 
 
 @cases("node", NODES)
@@ -74,7 +74,7 @@ def blocks(body: Mapping[str, Any]) -> list[tuple[str, bool]]:
     return [(part["text"], "cache_control" in part) for each in parts for part in each]
 
 
-@pytest.mark.parametrize(("protocol", "name"), in_turn(PROTOCOLS, golden.NAMES))
+@pytest.mark.parametrize(("protocol", "name"), in_turn(PROTOCOLS, PROMPTS))
 def test_most_of_a_request_can_be_read_from_a_providers_cache(name: str, protocol: Api) -> None:
     """From a player's fifth decision on, in whole games of three to eight: 85 % stand where a cache may keep them.
 

@@ -13,7 +13,7 @@ from dubito.llm.answers import answer_format
 from dubito.llm.prompts import OWN_PROMPTS, Prompt, SeatTexts, load_prompt, prompt_names
 from dubito.llm.templates import plain
 from tests.conftest import cases
-from tests.prompts.kit import PLAIN, REPO
+from tests.prompts.kit import ARMS, PLAIN, PROMPTS, REPO
 
 DESCRIPTION = "title: A test\nanswer: [answer]\n"
 
@@ -43,7 +43,7 @@ def test_a_prompt_of_the_working_directory_is_found_by_name(tmp_path: Path) -> N
     prompt = load_prompt("mine", tmp_path)
     assert (prompt.name, prompt.title) == ("mine", "A test")
     assert prompt.render(example_position("A")).system == "Seat 1."
-    assert prompt_names(tmp_path) == ["mine", "mixed", "plain", "plan", "plan-reasoned", "reasoned"]
+    assert prompt_names(tmp_path) == sorted(["mine", *ARMS, *PROMPTS])
 
 
 def test_a_prompt_is_found_by_its_path(tmp_path: Path) -> None:
@@ -94,7 +94,7 @@ def test_the_same_name_with_other_bytes_is_refused(tmp_path: Path) -> None:
 
 def test_an_unknown_name_is_answered_with_the_nearest(tmp_path: Path) -> None:
     assert refusal(tmp_path, "plane") == "no prompt is named 'plane': did you mean 'plan'?"
-    assert refusal(tmp_path, "") == "no prompt is named '': choose from mixed, plain, plan, plan-reasoned, reasoned"
+    assert refusal(tmp_path, "") == "no prompt is named '': choose from " + ", ".join(sorted([*ARMS, *PROMPTS]))
     assert "there is no folder" in refusal(tmp_path, "./plain")
 
 

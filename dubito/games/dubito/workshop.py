@@ -20,7 +20,8 @@ INSTEAD: Final[Mapping[str, tuple[str, ...]]] = {
     "rules": ("rule_text",),
     "rule_text": ("rules",),  # a prompt may tell them in its own words
     "win_rule": ("rule_text",),
-    **dict.fromkeys(("walk", "node_texts", "meanings"), ("turn",)),  # it says in its own words how a turn is asked
+    # It says in its own words how a turn is asked, and what facts mean.
+    **dict.fromkeys(("walk", "node_texts", "meanings"), ("turn", "rules")),
     "node_name": ("node", "question"),
     "node": ("question",),
     "answers": ("question",),

@@ -1,0 +1,144 @@
+"""The prompts that vary `plain` in one thing: what each changes, and that nothing else is changed; how one extends
+another."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from dubito.errors import UsageError
+from dubito.games.dubito.engine import Rules
+from dubito.games.dubito.facts import Position, example_position, facts, sample_table
+from dubito.games.dubito.game import GAME
+from dubito.games.dubito.workshop import pairs
+from dubito.llm.prompts import Prompt, load_prompt, said_of_prompt
+from dubito.workshop.audit import leak_in
+from dubito.workshop.lint import facts_left_out, unused
+from dubito.workshop.recordings import Origin, recorded_positions
+from tests.conftest import cases
+from tests.prompts.kit import ARMS, PLAIN, REPO
+
+PROMPTS = {name: load_prompt(name, REPO) for name in ARMS}
+HONESTY = {
+    "may-deceive": "Deception is part of the game.",
+    "others-honest": "The other players are honest.",
+    "must-not-lie": "You must not lie where you can avoid it.",
+}
+NAMES = ["ace", *map(str, range(2, 11)), "jack", "queen", "king", "joker"]
+LABELS = ["14", "19", "23", "28", "35", "41", "47", "52", "60", "66", "73", "85", "92", "blank"]
+TILES = dict(zip(NAMES, LABELS, strict=True))
+CARDS = re.compile(r"(?:They are|who shows|Yours:) ([^.:,]+)")
+
+
+def positions() -> Iterator[Position]:
+    """Some of a game under each win rule."""
+    for rules in (Rules(), Rules(win_rule="contested")):
+        played = recorded_positions(sample_table(rules, 4, 4), Origin(None, 0, 4, 4), GAME, rules)
+        yield from (one.position for one in played[::9])
+
+
+@cases(("name", "paragraph"), HONESTY.items())
+def test_a_condition_of_honesty_is_plain_and_one_paragraph(name: str, paragraph: str) -> None:
+    prompt = PROMPTS[name]
+    title, told = said_of_prompt(prompt.sources)
+    assert title == prompt.title
+    assert told.startswith(paragraph)
+    assert "\n" not in told
+    assert sorted(path.name for path in prompt.folder.iterdir()) == ["golden", "paragraph.jinja", "prompt.yaml"]
+    for position in positions():
+        plain, arm = PLAIN.render(position), prompt.render(position)
+        assert (arm.history, arm.user) == (plain.history, plain.user)
+        assert arm.system == f"{plain.system}\n{told}\n"
+
+
+def test_hud_has_the_facts_and_no_history() -> None:
+    for position in positions():
+        plain, arm = PLAIN.render(position), PROMPTS["hud"].render(position)
+        assert arm.history == ()
+        head, _, rest = arm.user.partition("===")
+        assert f"==={rest}" == plain.user
+        own = [play["honest"] for play in facts(position)["own_plays"]]
+        assert head == f"events: {len(facts(position)['history'])}\nown plays: {sum(own)}/{len(own)}\n"
+    changed = [line for line in arm.system.split("\n") if line not in plain.system.split("\n")]
+    assert [line[:34] for line in changed] == [
+        "A request does not tell what happe",
+        "- events: how many events there we",
+    ]
+
+
+def test_the_disguise_tells_the_same_game_in_other_words() -> None:
+    """Card by card: what is held, claimed, shown and picked up; and not a word of a card game."""
+    seen = dict[str, str]()
+    for position in positions():
+        values, arm = facts(position), PROMPTS["disguised"].render(position)
+        text = str(arm)
+        assert not re.search(
+            r"\bcard|\b(ace|jack|queen|king|joker|bluff|doubt|honest|cheat|liar|dubito|discard)", text, re.I
+        )
+        rack = re.search(r"^rack: (.*)$", arm.user, re.MULTILINE)
+        assert rack
+        assert rack[1] == ", ".join(f"{n}x {TILES[card]}" for card, n in values["hand"].items())
+        lines = "".join(arm.history).rstrip("\n").split("\n")[1:]
+        for line, coded in zip(values["history"], lines, strict=True):
+            shown = [[TILES[card] for card in cards.split()] for cards in CARDS.findall(line)]
+            assert shown == [cards.split() for cards in CARDS.findall(coded)]
+            assert re.findall(r"seat \d|\d card|place \d", line) == re.findall(
+                r"seat \d|\d card|place \d", coded.replace("tile", "card")
+            )
+            claimed = re.findall(r"(?:as|four) (\w+)s\b", line.replace("sixes", "6s"))
+            assert [TILES[card] for card in claimed] == re.findall(r"(?:as|four) (\w+)s\b", coded)
+        assert seen.setdefault(text, str(PLAIN.render(position))) == str(PLAIN.render(position))
+
+
+def test_nothing_is_said_of_the_arms_by_lint() -> None:
+    """Of what it looks at the facts; all of it is for tests/workshop, at length."""
+    for prompt in PROMPTS.values():
+        assert unused(prompt, prompt.variables) == []
+        for node in "BC":
+            assert facts_left_out(prompt, node, [example_position(node)]) == []
+
+
+def test_the_arms_tell_nothing_hidden() -> None:
+    for here, there in [*pairs(Rules(), 3)][::5]:
+        for prompt in PROMPTS.values():
+            assert leak_in(prompt, here, there) is None
+
+
+def arm(folder: Path, extends: str, **files: str) -> Prompt:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "prompt.yaml").write_text(f"title: An arm\nextends: {extends}\nanswer: [answer]\n")
+    for name, text in files.items():
+        (folder / f"{name}.jinja").write_text(text)
+    return Prompt(folder)
+
+
+def test_a_prompt_extends_one_beside_it_or_of_the_project(tmp_path: Path) -> None:
+    """What it has itself is its own; a run keeps all of it, and needs neither folder again."""
+    position = example_position("C")
+    prompt = arm(tmp_path / "mine", "plain", paragraph="Seat {{ seat }}, be bold.", user="{{ question }}\n")
+    rendered = prompt.render(position)
+    assert rendered.system == f"{PLAIN.render(position).system}\nSeat 3, be bold."
+    assert rendered.history == PLAIN.render(position).history
+    assert rendered.user == "seat 2 put down 3 cards as 4s. Do you doubt?\n"
+    assert Prompt(Path("elsewhere"), prompt.sources).render(position) == rendered
+    assert prompt.is_current
+    base = tmp_path / "plain"
+    base.mkdir()
+    for name, text in (("prompt.yaml", "title: x\nanswer: [answer]\n"), ("system.jinja", "S"), ("user.jinja", "U")):
+        (base / name).write_text(text)
+    assert arm(tmp_path / "mine", "plain").render(position).system == "S\nSeat 3, be bold."
+    assert not prompt.is_current
+
+
+@cases(
+    ("extends", "words"),
+    [
+        ("plane", "there is no prompt plane beside it or in the project"),
+        ("must-not-lie", "must-not-lie extends another prompt itself: name that one"),
+        ("../plain", "extends: "),
+    ],
+)
+def test_what_cannot_be_extended_is_said(tmp_path: Path, extends: str, words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        arm(tmp_path / "mine", extends, paragraph="Be bold.")
