@@ -23,10 +23,10 @@ QUICK: dict[str, Any] = {"bots": ["RandomBoi"], "table_sizes": [3], "rules": {"m
 BOTS: dict[str, Any] = {**QUICK, "contenders": ["MrNoDoubt", "RandomBoi", "MrDoubt"]}
 
 
-def models(most: int = 60) -> Experiment:
+def models(most: int = 60, within: float = 0.25) -> Experiment:
     """Kuhn poker of a stand-in that draws lots and a bot that does: 30 deals do not decide them, 40 do."""
     both = [contender("one"), "UniformRandom"]
-    stop = {"within": 0.25, "most": most}
+    stop = {"within": within, "most": most}
     return experiment(game="openspiel:kuhn_poker", bots=["UniformRandom"], contenders=both, stop=stop)
 
 
@@ -89,6 +89,14 @@ def test_a_run_that_came_to_its_most_goes_on_with_a_larger_one(whole: Path, tmp_
         assert " % of the way to " in in_words(pair, run.planned)
     go(models(), folder)
     assert decided(folder) == decided(whole)
+
+
+def test_what_is_kept_stays_kept_while_its_chunk_is_played_anew(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    assert go(models(50, within=0.1), folder).tally.games == 200
+    ((before,),) = rows(folder, "SELECT count(*) FROM decisions WHERE game < 180")
+    cut = go(models(60, within=0.1), folder, stop_after=before, in_flight=1)
+    assert (cut.interrupted, cut.tally.games) == (True, 200)
 
 
 def test_a_replay_proves_where_the_run_stopped(shell: Shell, whole: Path) -> None:
