@@ -10,7 +10,15 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from dubito.game import Lie, PlayerKind, Results
 from dubito.llm.prices import PICO
-from dubito.stats.ranking import Contender, contender_pairs, contender_ranking, order_of, order_of_contenders, ranking
+from dubito.stats.ranking import (
+    PRELIMINARY,
+    Contender,
+    contender_pairs,
+    contender_ranking,
+    order_of,
+    order_of_contenders,
+    ranking,
+)
 from dubito.stats.stopping import PairVerdict
 from dubito.stats.tally import Tally
 from dubito.store.model_log import PlayerLog
@@ -142,6 +150,15 @@ class ModelUse(_Part):
     ids: dict[str, int] = Field(description="the models that its replies name, with how many of them")
 
 
+class ComparedResult(_Part):
+    """How much the comparison of a run's contenders hangs on few deals."""
+
+    preliminary: bool = Field(description=f"fewer than {PRELIMINARY} deals, in a run without `stop`")
+    fragility: int | None = Field(
+        description="the fewest deals without which the first would not be alone in front; null: it is not kept"
+    )
+
+
 class RunObject(Document):
     """A run: what was played, what came of it, and what its models took."""
 
@@ -157,6 +174,7 @@ class RunObject(Document):
     ranking: list[PlayerResult] = Field(description="the best first")
     contenders: list[ContenderResult] = Field(description="the best first")
     pairs: list[PairResult]
+    comparison: ComparedResult | None = Field(description="null: there are not two contenders")
     models: list[ModelUse]
     report: str | None = Field(description="the first page of its report")
 
@@ -206,6 +224,7 @@ class ComparisonObject(Document):
     contenders: list[ContenderResult]
     pairs: list[PairResult]
     arms: list[ArmResult] = Field(description="empty: all models are asked by one prompt")
+    comparison: ComparedResult | None = Field(description="null: there are not two contenders")
 
 
 class ListedBot(_Part):
@@ -380,6 +399,12 @@ def pairs(tally: Tally, compared: Sequence[Contender], results: Results) -> list
         )
         for row in contender_pairs(tally, compared, results)
     ]
+
+
+def comparison(tally: Tally, compared: Sequence[Contender], results: Results) -> ComparedResult | None:
+    """How much hangs on few deals."""
+    order = order_of_contenders(tally, compared, results)
+    return ComparedResult(preliminary=order.is_preliminary, fragility=order.fragility) if order else None
 
 
 def pair_statuses(found: "Sequence[PairStanding]") -> list[PairStatus]:

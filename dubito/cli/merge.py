@@ -111,6 +111,7 @@ def compare(runs: tuple[Path, ...], as_json: bool) -> None:
                 contenders=documents.contenders(*found, names),
                 pairs=documents.pairs(*found),
                 arms=documents.arms(arms),
+                comparison=documents.comparison(*found),
             )
         )
         return

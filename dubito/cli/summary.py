@@ -121,6 +121,7 @@ def document_of(run: Played, report: Path | None) -> RunObject:
         ranking=documents.players(run.tally, run.experiment.kinds, run.compared, results, lies) if kept else [],
         contenders=documents.contenders(run.tally, run.compared, results, [folder]) if kept else [],
         pairs=documents.pairs(run.tally, run.compared, results) if kept else [],
+        comparison=documents.comparison(run.tally, run.compared, results) if kept else None,
         models=documents.model_uses(run.models, run.experiment.kinds),
         report=None if report is None else str(report),
     )

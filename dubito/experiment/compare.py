@@ -148,7 +148,7 @@ def compared_runs(runs: Sequence[Run]) -> Comparison:
     names = Counter(contender.name for contender, _ in contenders)
     tally = Tally()
     results = runs[0].game.results
-    add_contended(tally, _measured(tally, runs, results))
+    add_contended(tally, _measured(tally, runs, results), results)
     _add_decided(tally, runs)
     return Comparison(
         [

@@ -30,6 +30,7 @@ from dubito.report.tables import (
 )
 from dubito.stats.players import Calibration, FallbackBounds, fallback_share
 from dubito.stats.ranking import (
+    PRELIMINARY,
     Contender,
     Order,
     PairedDifference,
@@ -47,6 +48,10 @@ from dubito.store.model_log import OF_PLAYER, TOKENS, PlayerLog
 _TESTED: Final = (
     "A contender's rank is 1 plus the number of contenders that are told apart from it as better by their paired "
     "difference in the first measure."
+)
+_HOLM: Final = (
+    "With {} pairs, who is told apart says Holm's test, which finds a difference between any who do not differ in at "
+    "most 5 of 100 such comparisons; so a pair may not be told apart though its own interval excludes 0."
 )
 _FIXED: Final = "95 % intervals for a fixed number of deals"
 _ANYTIME: Final = "anytime 95 % intervals"
@@ -156,6 +161,7 @@ def contender_tables(tally: Tally, contenders: Sequence[Contender], results: Res
     ]
     if pairs := _contender_pairs(tally, contenders, rows[0].deals, results):
         found.append(pairs)
+    found += [Paragraph(" ".join(said))] if order and (said := cautions(order)) else []
     if any(row.bounds.touched for row in rows):
         columns = [*columns, Column("fallback_share", "fallback, decisions %", "rate"), *_bounds_of(results)]
         cells = [[row.contender.name, row.deals, row.contender.fallback_share, *_bounds(row.bounds)] for row in rows]
@@ -189,6 +195,19 @@ def arm_tables(arms: Sequence[Arm], results: Results) -> list[ResultTable | Para
     return [ResultTable("arms", title, columns, cells), *said]
 
 
+def cautions(order: Order) -> list[str]:
+    """How much hangs on few deals, a sentence each."""
+    said = [f"Preliminary: {_deals(order.deals)}, fewer than {PRELIMINARY}."] if order.is_preliminary else []
+    if order.fragility:
+        gone = f"Without {_deals(order.fragility)} of {order.deals:,}"
+        said.append(f"{gone} {one_line(order.names[0])} would not be alone in front.")
+    return said
+
+
+def _deals(count: int) -> str:
+    return f"{count:,} deal{'s' * (count != 1)}"
+
+
 def _contender_pairs(tally: Tally, contenders: Sequence[Contender], deals: int, results: Results) -> ResultTable | None:
     pairs = contender_pairs(tally, contenders, results)
     if not pairs:
@@ -206,7 +225,8 @@ def _contender_pairs(tally: Tally, contenders: Sequence[Contender], deals: int, 
         cells.append([pair.one.name, pair.other.name, *told])
     unit = " in points" if any(column.kind == "points" for column in columns) else ""
     title = f"Every pair: differences{unit} on {deals:,} common deals; {_ANYTIME if stopped else _FIXED}"
-    return ResultTable("pairs", title, columns, cells, [_STOPPED] if stopped else [])
+    notes = [_HOLM.format(len(pairs))] if len(pairs) > 1 else []
+    return ResultTable("pairs", title, columns, cells, [_STOPPED, *notes] if stopped else notes)
 
 
 def _difference_cells(difference: PairedDifference, within: float) -> list[Value]:

@@ -1,6 +1,8 @@
 """The ranking of a run: every rate with its interval, beside what an equal share would be; and ranks with ties.
 
-Two contenders are *told apart* if the 95 % interval of their paired difference does not hold 0; where a run stopped
+Two contenders are *told apart* if the 95 % interval of their paired difference does not hold 0; of several pairs if
+Holm's test says so, for which the intervals of the clearest are taken wider, that not one in twenty such comparisons
+finds a difference between any who do not differ. Where a run stopped
 when they were decided, by the first measure if its test has said so (`stopping.py`), by others if the interval that
 holds at any time does not. Two players of a field
 have no paired difference: they are told apart if their own 95 % intervals do not overlap, which holds however much
@@ -15,6 +17,7 @@ Contenders compared: each in the contenders' seat, and every pair by differences
 `all_games.yaml`: what a run counts, bot by bot (R30, R31).
 """
 
+import math
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from itertools import combinations
@@ -22,12 +25,13 @@ from typing import Any, Final, Literal
 
 from dubito.game import FALLBACK_TURNS, FORFEITS, Game, Measure, PlayerKind, Results
 from dubito.stats.players import FallbackBounds, contender_bounds, fallback_share, player_bounds
-from dubito.stats.rates import Rate, clustered_rate, deals_to_separate, deviation, paired_difference
+from dubito.stats.rates import ERROR, Rate, clustered_rate, deals_to_separate, deviation, paired_difference, variance_of
 from dubito.stats.stopping import PairVerdict, anytime_difference, difference_to_find, verdict_in
 from dubito.stats.tally import Tally
 from dubito.store.model_log import PlayerLog
 
 FEW: Final = 10  # deals: of fewer nobody is told apart from anybody
+PRELIMINARY: Final = 100  # deals: of fewer a comparison is called so; 100 show 11 points of Score in 80 of 100 runs
 _SYSTEMS: Final = 0.02  # contenders whose fallback shares differ by more are compared as systems, not as models
 
 
@@ -95,10 +99,122 @@ def contender_ranking(tally: Tally, contenders: Sequence[Contender], results: Re
 
 def contender_pairs(tally: Tally, contenders: Sequence[Contender], results: Results) -> list[PairRow]:
     """Every pair, those of the best contender first."""
+    places = [*combinations(_best_first(tally, contenders), 2)]
+    by_measure = {}
+    for key in results.headline:
+        seen = [_seen(tally, one, other, contenders, results.measure(key), results) for one, other in places]
+        told = told_apart(seen)
+        by_measure[key] = [one.difference(place in told, len(seen)) for place, one in enumerate(seen)]
     return [
-        _pair_row(tally, one, other, contenders, results)
-        for one, other in combinations(_best_first(tally, contenders), 2)
+        PairRow(contenders[one], contenders[other], {key: found[place] for key, found in by_measure.items()})
+        for place, (one, other) in enumerate(places)
     ]
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """What was seen of two contenders by one measure."""
+
+    n: int  # deals
+    d: int  # sum of the differences, and of their squares, in units of 1/scale
+    d2: int
+    scale: int
+    width: float  # of the measure's span
+    games: int  # a deal
+    within: float | None  # in units of d, where the deals were not settled before
+    tested: bool  # its verdict is that of a test by which its run stops
+    verdict: PairVerdict | None
+
+    def rate(self, error: float = ERROR) -> Rate:
+        if self.within is None:
+            rate = paired_difference(self.n, self.d, self.d2, self.scale, error)
+        else:
+            rate = anytime_difference(self.n, self.d, self.d2, self.within, self.scale, error)
+        return rate.times(self.width)
+
+    @property
+    def strength(self) -> float:
+        """The difference in standard errors, but for what all pairs share."""
+        variance = variance_of(self.n, self.d, self.d2)
+        return abs(self.d) / math.sqrt(variance) if variance else math.inf if self.d else 0.0
+
+    def difference(self, apart: bool, pairs: int) -> PairedDifference:
+        """What is said of it, `apart` or not by Holm's test of so many pairs."""
+        if self.within is not None:
+            apart = self.verdict == "told apart" if self.tested else apart and self.n >= FEW
+            return PairedDifference(self.rate(), 0 if apart else None, "anytime", self.verdict)
+        if apart:
+            return PairedDifference(self.rate(), max(0, FEW - self.n) * self.games)
+        deals = deals_to_separate(self.n, self.d, self.d2, ERROR / pairs)
+        return PairedDifference(self.rate(), None if deals is None else max(1, deals - self.n) * self.games)
+
+
+def told_apart(pairs: Sequence[_Seen]) -> set[int]:
+    """The places of those that Holm's test (1979) tells apart: at most in 5 of 100 such families any wrongly.
+
+    The clearest difference at an error of 5 % over the number of pairs, the next at 5 % over one less, and so on up to
+    the first that is not clear enough.
+    """
+    told = set[int]()
+    for place in sorted(range(len(pairs)), key=lambda place: -pairs[place].strength):
+        rate = pairs[place].rate(ERROR / (len(pairs) - len(told)))
+        if rate.low <= 0 <= rate.high:
+            break
+        told.add(place)
+    return told
+
+
+def _seen(
+    tally: Tally, one: int, other: int, contenders: Sequence[Contender], measure: Measure, results: Results
+) -> _Seen:
+    key, sign = (min(one, other), max(one, other)), 1 if one < other else -1
+    n, *sums = tally.tables["pairs"][key]
+    at, m = results.place(measure.key), contenders[one].seats
+    d = sign * sums[at]
+    both = contenders[one], contenders[other]
+    withins = [contender.within for contender in both if contender.within is not None]
+    tested = bool(withins) and both[0].run == both[1].run and measure.key == results.headline[0]
+    row = tally.tables.get("decided", {}).get(key) if tested else None
+    least, most = measure.span or (0.0, 1.0)
+    return _Seen(
+        n=n,
+        d=d,
+        d2=sums[len(results.measures) + at],
+        scale=m * measure.scale,
+        width=most - least,
+        games=m * sum(contender.run in {each.run for each in both} for contender in contenders),
+        within=difference_to_find(min(withins), measure, m) if withins else None,
+        tested=tested,
+        verdict=verdict_in(row, (sums[at] > 0) - (sums[at] < 0)),
+    )
+
+
+def _deals_that_decide(tally: Tally, order: Sequence[int]) -> int | None:
+    """The fewest deals without which the first of these contenders would not be alone in front; None: not kept.
+
+    One other is in front of it, or level, as soon as the deals are gone in which it was the furthest behind.
+    """
+    fewest: list[int] = []
+    for other in order[1:]:
+        first, sign = order[0], 1 if order[0] < other else -1
+        key = (min(first, other), max(first, other))
+        rows = tally.rows("differences")
+        seen = {sign * value: count for (*pair, value), (count,) in rows if (*pair,) == key}
+        if sum(seen.values()) != tally.tables["pairs"][key][0]:
+            return None
+        fewest.append(_largest_to_remove(seen))
+    return min(fewest, default=None)
+
+
+def _largest_to_remove(seen: Mapping[int, int]) -> int:
+    """How many of the largest of these numbers, each so many times, are to go until the rest adds up to 0 or less."""
+    total, gone = sum(value * count for value, count in seen.items()), 0
+    for value in sorted(seen, reverse=True):
+        if total <= 0:
+            break
+        take = min(seen[value], -(-total // value))
+        total, gone = total - take * value, gone + take
+    return gone
 
 
 def as_systems(contenders: Sequence[Contender]) -> tuple[Contender, Contender] | None:
@@ -123,39 +239,6 @@ def _contender_row(tally: Tally, place: int, contender: Contender, results: Resu
         rate = clustered_rate(deals, m * deals, m * m * deals, y, y2, m * y, measure.scale)
         rates[measure.key] = rate.on(measure.span)
     return ContenderRow(contender, deals, rates, contender_bounds(tally, results, place, m))
-
-
-def _pair_row(tally: Tally, one: int, other: int, contenders: Sequence[Contender], results: Results) -> PairRow:
-    key, sign = (min(one, other), max(one, other)), 1 if one < other else -1
-    n, *sums = tally.tables["pairs"][key]
-    runs = {contenders[one].run, contenders[other].run}
-    m = contenders[one].seats
-    games = m * sum(contender.run in runs for contender in contenders)  # a deal, of all who play it together
-    withins = [within for place in (one, other) if (within := contenders[place].within) is not None]
-
-    def difference(measure: Measure) -> PairedDifference:
-        at = results.place(measure.key)
-        d, d2, scale = sign * sums[at], sums[len(results.measures) + at], m * measure.scale
-        span = measure.span or (0, 1)
-        if withins:
-            found = anytime_difference(n, d, d2, difference_to_find(min(withins), measure, m), scale)
-            row = tally.tables.get("decided", {}).get(key) if measure.key == results.headline[0] else None
-            return _at_any_time(found.times(span[1] - span[0]), row, (sums[at] > 0) - (sums[at] < 0), n)
-        rate = paired_difference(n, d, d2, scale).times(span[1] - span[0])
-        if not rate.low <= 0 <= rate.high:
-            return PairedDifference(rate, max(0, FEW - n) * games)
-        deals = deals_to_separate(n, d, d2)
-        return PairedDifference(rate, None if deals is None else max(1, deals - n) * games)
-
-    measures = map(results.measure, results.headline)
-    return PairRow(contenders[one], contenders[other], {measure.key: difference(measure) for measure in measures})
-
-
-def _at_any_time(rate: Rate, row: Sequence[int] | None, sign: int, deals: int) -> PairedDifference:
-    """A difference whose deals were not settled before; a row of the test, where there is one, says who is apart."""
-    verdict = verdict_in(row, sign)
-    apart = verdict == "told apart" if row else deals >= FEW and not rate.low <= 0 <= rate.high
-    return PairedDifference(rate, 0 if apart else None, "anytime", verdict)
 
 
 def all_games(tally: Tally, names: Sequence[str], game: Game) -> dict[str, Any]:
@@ -295,6 +378,12 @@ class Order:
     told: Set[tuple[int, int]] = frozenset()  # the pairs that are told apart, the better one first
     close: Set[tuple[int, int]] = frozenset()  # those that are known to be `within` so many points
     within: float | None = None  # of a run that stops when decided, whose intervals are anytime ones
+    fragility: int | None = None  # the fewest deals without which the first would not be alone in front
+
+    @property
+    def is_preliminary(self) -> bool:
+        """Whether contenders are compared on fewer deals than it takes; a test that stops a run takes what it takes."""
+        return self.paired and self.within is None and self.deals < PRELIMINARY
 
     def apart(self, better: int, other: int) -> bool:
         return (better, other) in self.told
@@ -350,8 +439,18 @@ def order_of_contenders(tally: Tally, contenders: Sequence[Contender], results: 
     told = {place for place, one in by_place.items() if one.more_games == 0 and (one.rate.value or 0.0) > 0}
     close = {place for place, one in by_place.items() if one.verdict == "within"}
     within = min((one.within for one in contenders if one.within is not None), default=None)
-    deals, more_games = rows[0].deals, differences[0].more_games
-    return Order(names, found, measure, more_games, deals, paired=True, told=told, close=close, within=within)
+    return Order(
+        names,
+        found,
+        measure,
+        differences[0].more_games,
+        rows[0].deals,
+        paired=True,
+        told=told,
+        close=close,
+        within=within,
+        fragility=_deals_that_decide(tally, _best_first(tally, contenders)),
+    )
 
 
 def _order_of_field(rows: Sequence[RankingRow], deals: int, measure: Measure) -> Order:

@@ -32,10 +32,12 @@ not among the 2.5 % least or the 2.5 % greatest; it begins at 0 where chance alo
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from statistics import NormalDist
 from typing import Final, NamedTuple
 
 Z95: Final = 1.959963984540054  # the normal distribution's 97.5 % point
-_SEEN: Final = Z95 + 0.8416212335729143  # and its 80 % point: 2.8
+_POWER: Final = 0.8416212335729143  # its 80 % point: together 2.8
+ERROR: Final = 0.05  # of a 95 % interval
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,14 +115,22 @@ def wilson(p: float, n: float, z: float = Z95) -> Rate:
     return Rate(p, low, high)
 
 
-def student(df: int) -> float:
-    """The 97.5 % point of Student's t: how far a 95 % interval reaches on `df` degrees of freedom.
+def normal(error: float) -> float:
+    """How many standard errors an interval with this error reaches."""
+    return Z95 if error == ERROR else NormalDist().inv_cdf(1 - error / 2)
 
-    Cornish and Fisher's expansion (Abramowitz and Stegun, 26.7.5), within 0.004; exact values below 3, where it is not.
+
+def student(df: int, error: float = ERROR) -> float:
+    """The 97.5 % point of Student's t, or another: how far an interval reaches on `df` degrees of freedom.
+
+    Cornish and Fisher's expansion (Abramowitz and Stegun, 26.7.5), within 0.004 of the 97.5 % points; exact values
+    below 3, where it is not.
     """
     if df < 3:
-        return (12.706204736432095, 4.302652729911275)[df - 1]
-    x, n = Z95, float(df)
+        a = 1 - error
+        exact = math.tan(math.pi * a / 2) if df == 1 else a * math.sqrt(2 / (1 - a * a))
+        return (12.706204736432095, 4.302652729911275)[df - 1] if error == ERROR else exact
+    x, n = normal(error), float(df)
     terms = (
         (x**3 + x) / 4,
         (5 * x**5 + 16 * x**3 + 3 * x) / 96,
@@ -130,26 +140,31 @@ def student(df: int) -> float:
     return x + sum(term / n**power for power, term in enumerate(terms, 1))
 
 
-def paired_difference(n: int, d: int, d2: int, scale: int = 1) -> Rate:
-    """The mean of n paired differences in units of 1/scale, each within [-1, 1], with its 95 % interval.
+def paired_difference(n: int, d: int, d2: int, scale: int = 1, error: float = ERROR) -> Rate:
+    """The mean of n paired differences in units of 1/scale, each within [-1, 1], with its 95 % interval, or another.
 
     Student's; where all are alike, by the rule of three (no event in n trials: at most 3/n of them).
     """
     if n == 0:
         return Rate(None, -1.0, 1.0)
     mean, variance = d / (n * scale), variance_of(n, d, d2) / scale**2
-    half = student(n - 1) * math.sqrt(variance / n) if variance else 3 / n
+    half = student(n - 1, error) * math.sqrt(variance / n) if variance else rule_of_three(n, error)
     return Rate(mean, max(-1.0, mean - half), min(1.0, mean + half))
 
 
-def deals_to_separate(n: int, d: int, d2: int) -> int | None:
+def rule_of_three(n: int, error: float = ERROR) -> float:
+    """How often at most happens what did not in n trials: about 3 / n; exactly so for a 95 % interval."""
+    return 3 / n * (math.log(error) / math.log(ERROR))
+
+
+def deals_to_separate(n: int, d: int, d2: int, error: float = ERROR) -> int | None:
     """How many paired differences it takes to tell two apart that differ as these n do: (2.8 / mean)^2 variance.
 
     At 5 % two-sided, seen in 80 of 100 such comparisons (1.96 + 0.84 = 2.8), whatever the unit of d. None
     if the mean or the variance is 0: then the n say nothing of how many it takes.
     """
-    variance = variance_of(n, d, d2)
-    return math.ceil((_SEEN * n / d) ** 2 * variance) if d and variance else None
+    variance, reach = variance_of(n, d, d2), normal(error) + _POWER
+    return math.ceil((reach * n / d) ** 2 * variance) if d and variance else None
 
 
 def variance_of(n: int, d: int, d2: int) -> float:

@@ -31,11 +31,10 @@ from itertools import combinations
 from typing import Final, Literal
 
 from dubito.game import Measure
-from dubito.stats.rates import Rate, variance_of
+from dubito.stats.rates import ERROR, Rate, rule_of_three, variance_of
 
 FIRST_LOOK: Final = 30  # deals
 EVERY: Final = 10
-_WRONG: Final = 0.05  # a: how often at most any two that do not differ are told apart
 _MISSED: Final = 0.3  # b: how often two that differ by `within` are taken for closer
 _SEEN: Final = 2.8  # standard errors of a difference that a fixed length shows in 80 of 100 runs
 _PATIENCE: Final = 3  # times n0
@@ -88,7 +87,7 @@ class PairTest:
     @property
     def bounds(self) -> tuple[float, float]:
         """U and W."""
-        wrong = _WRONG / (2 * self.pairs)
+        wrong = ERROR / (2 * self.pairs)
         return math.log((1 - _MISSED) / wrong), math.log(_MISSED / (1 - wrong))
 
     @property
@@ -174,7 +173,7 @@ def deals_to_show(spread: float, within: float) -> float:
     return _SEEN**2 * spread / within**2
 
 
-def anytime_difference(n: int, d: int, d2: int, within: float, scale: int = 1) -> Rate:
+def anytime_difference(n: int, d: int, d2: int, within: float, scale: int = 1, error: float = ERROR) -> Rate:
     """As `paired_difference`, at a number of deals that the differences themselves may have decided.
 
     `within` is in units of d. Where all differences are alike, the rule of three holds at any time too: 1 / (1 - p)^n
@@ -183,12 +182,12 @@ def anytime_difference(n: int, d: int, d2: int, within: float, scale: int = 1) -
     if n == 0:
         return Rate(None, -1.0, 1.0)
     spread = variance_of(n, d, d2)
-    half = 3.0 * scale / n
+    half = rule_of_three(n, error) * scale
     if spread:
-        unsure = -2 * math.log(_WRONG)
+        unsure = -2 * math.log(ERROR)
         rho = (unsure + math.log(unsure) + 1) / deals_to_show(spread, within)
         grown = n * rho + 1
-        half = math.sqrt(spread * 2 * grown / (n * n * rho) * math.log(math.sqrt(grown) / _WRONG))
+        half = math.sqrt(spread * 2 * grown / (n * n * rho) * math.log(math.sqrt(grown) / error))
     mean, half = d / (n * scale), half / scale
     return Rate(mean, max(-1.0, mean - half), min(1.0, mean + half))
 

@@ -126,7 +126,7 @@ _TABLES: Final = (
     "brier",
     "stated",
 )
-_SOME: Final = ("seated", "begun", "decided")  # only where two sit at a table, and where a run stops when decided
+_SOME: Final = ("seated", "begun", "decided", "differences")  # where there is something to add
 ANYBODY: Final = -1  # as the other player of `seated`
 BOTH: Final = 2  # as its seat
 
@@ -146,6 +146,9 @@ class Tally:
     `sizes`     (table size,) -> games, then the sum of each of the game's counts
     `contended` (contender,) -> deals, then the sum of each measure, and of its square
     `pairs`     (contender, other) -> deals, then the sum of each measure's difference, and of its square
+
+    `differences` (contender, other, difference) -> deals in which they differ so by the first headline measure; runs
+                of versions before it have none, or not all
 
     Of tables of two, and only there (`report/run_tables.py`):
 
@@ -226,6 +229,7 @@ def _widths(results: Results) -> dict[str, tuple[int, int]]:
         "seated": (3, 3 + 3 * measures),
         "begun": (0, 3 + 3 * measures),
         "decided": (2, 2),
+        "differences": (3, 1),
     }
 
 
@@ -283,7 +287,7 @@ def tally_of(deals: Iterable[Sequence[Outcome]], results: Results) -> Tally:
         tally.add("beside", key, [count])
     for (player, m, ys), count in clusters.items():
         tally.add("clusters", (player,), [count * value for value in (1, m * m, *_products(m, ys))])
-    add_contended(tally, contended)
+    add_contended(tally, contended, results)
     _add_duels(tally, duels, results)
     return tally
 
@@ -348,13 +352,14 @@ def by_contender(games: Sequence[T], seats: int) -> list[tuple[T, ...]]:
     return [tuple(games[first : first + seats]) for first in range(0, len(games), seats)]
 
 
-def add_contended(tally: Tally, deals: Iterable[Sequence[tuple[Measured, ...]]]) -> None:
+def add_contended(tally: Tally, deals: Iterable[Sequence[tuple[Measured, ...]]], results: Results) -> None:
     """Add deals, each what all contenders came to in their seats: each one's measures, and every pair's differences.
 
     Counts first, since few are different; deals may come one by one from a run of any length.
     """
     alone: Counter[tuple[int, Measured]] = Counter()
     together: Counter[tuple[int, int, Measured]] = Counter()
+    first = results.place(results.headline[0])
     for deal in deals:
         sums = [_column_sums(seated) for seated in deal]
         for one, ours in enumerate(sums):
@@ -365,6 +370,7 @@ def add_contended(tally: Tally, deals: Iterable[Sequence[tuple[Measured, ...]]])
         tally.add("contended", (contender,), _with_squares(own, count))
     for (one, other, differences), count in together.items():
         tally.add("pairs", (one, other), _with_squares(differences, count))
+        tally.add("differences", (one, other, differences[first]), [count])
 
 
 def _with_squares(values: Sequence[int], count: int) -> list[int]:

@@ -7,8 +7,18 @@ from statistics import mean, stdev, variance
 import pytest
 
 from dubito.games.dubito.engine import RESULTS
-from dubito.stats.ranking import Contender, as_systems, contender_pairs, contender_ranking
+from dubito.stats.ranking import (
+    Contender,
+    _largest_to_remove,
+    _Seen,
+    as_systems,
+    contender_pairs,
+    contender_ranking,
+    told_apart,
+)
+from dubito.stats.rates import normal
 from dubito.stats.tally import Outcome, Tally, add_contended, tally_of
+from tests.conftest import cases
 from tests.experiment.kit import experiment, outcomes
 
 BOTS = ["StefaBot", "ClaudeBot", "AlwaysTruthful", "MrDoubt"]
@@ -32,13 +42,38 @@ def summed(*deals: tuple[int, ...]) -> Tally:
     tally = Tally()
     by_bucket = RESULTS.by_bucket
     assert by_bucket is not None
-    add_contended(tally, [[(by_bucket[bucket],) for bucket in deal] for deal in deals])
+    add_contended(tally, [[(by_bucket[bucket],) for bucket in deal] for deal in deals], RESULTS)
     return tally
 
 
 def named(*names: str) -> list[Contender]:
     """Contenders of one run."""
     return [Contender(name) for name in names]
+
+
+def test_several_pairs_are_told_apart_by_holm() -> None:
+    """Of these t of 20 deals 2.5 is enough alone, and as the last of three, but not as the first."""
+
+    def seen(t: float) -> _Seen:
+        d2 = 2000
+        d = round(t * sqrt(20 * d2 / (19 + t * t)))
+        return _Seen(20, d, d2, 20, 1.0, 3, None, False, None)
+
+    assert told_apart([seen(2.5)]) == {0}
+    assert told_apart([seen(0.1), seen(2.5), seen(0.2)]) == set()
+    assert told_apart([seen(2.5), seen(9), seen(-4)]) == {0, 1, 2}
+    assert told_apart([seen(2.2), seen(2.2), seen(9)]) == {2}
+    apart = seen(2.5).difference(False, 3)
+    assert apart.rate.low > 0, "its own interval excludes 0"
+    assert apart.more_games, "and Holm's test does not tell it apart"
+
+
+@cases(
+    ("seen", "gone"),
+    [({2: 3, 1: 2, 0: 9, -1: 4}, 2), ({1: 5, -2: 1}, 3), ({-1: 3, 1: 3}, 0), ({2: 4}, 4), ({3: 1, -1: 2}, 1)],
+)
+def test_the_fewest_deals_that_decide_are_the_largest(seen: dict[int, int], gone: int) -> None:
+    assert _largest_to_remove(seen) == gone
 
 
 def test_r33_every_pair_is_compared_on_its_own_seat() -> None:
@@ -74,12 +109,13 @@ def test_how_many_more_games_would_tell_two_apart() -> None:
     assert pair.differences["score"].more_games == pytest.approx(2 * (wanted - 20), abs=4), "each deal is two games"
     assert pair.differences["hard_wins"] == pair.differences["score"], "with no soft win"
     four = contender_pairs(summed(*[(*deal, LOSS, LOSS) for deal in deals]), named("a", "b", "c", "d"), RESULTS)[0]
-    assert four.differences["score"].more_games == 2 * (pair.differences["score"].more_games or 0), (
-        "four contenders play a deal four times"
+    of_six = wanted * ((normal(0.05 / 6) + 0.8416) / 2.8) ** 2 - 20
+    assert four.differences["score"].more_games == pytest.approx(4 * of_six, abs=4), (
+        "four contenders play a deal four times, and six pairs share the error"
     )
     apart = [Contender("a"), Contender("b", run=1), Contender("c", run=1), Contender("d", run=2)]
     over_runs = contender_pairs(summed(*[(*deal, LOSS, LOSS) for deal in deals]), apart, RESULTS)[0]
-    assert over_runs.differences["score"].more_games == 1.5 * (pair.differences["score"].more_games or 0), (
+    assert over_runs.differences["score"].more_games == 0.75 * (four.differences["score"].more_games or 0), (
         "run 2 need not go on"
     )
 

@@ -6,9 +6,10 @@ import io
 import json
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cached_property
 from html import unescape
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +17,10 @@ import pytest
 import yaml
 
 from dubito.cli.main import main
+from dubito.experiment.stored import opened_run
 from dubito.games.dubito.cards import Hand, TurnOutput
 from dubito.games.dubito.engine import Rules, State
+from dubito.stats.tally import contended
 from tests.cli.kit import REPO
 from tests.conftest import few
 from tests.llm.kit import contender
@@ -50,6 +53,12 @@ RUNS: dict[str, dict[str, Any]] = {
         "rules": {"win_rule": "contested"},
     },
     "lies at BS": {"game": "bs", "bots": ["ConMan", "CalculatingLiar", "Player1", "Hoarder"], "games": 40},
+    "stops when decided": {
+        "bots": ["StefaBot", "RandomBoi"],
+        "contenders": ["ClaudeBot", "UsualBot", "MrDoubt"],
+        "table_sizes": [3],
+        "stop": {"within": 12, "most": 100},
+    },
     "few deals": {"bots": ["RandomBoi"], "contenders": ["ClaudeBot", "MrDoubt"], "games": 18, "table_sizes": [3]},
     "two seats": {"game": "defuse", "bots": ["Simple", "Scared"], "contenders": ["Medium", "Simple"], "games": 60},
     "stand-ins": {
@@ -171,6 +180,44 @@ def test_the_headline_says_what_the_ranks_say(shown: Shown) -> None:
         if other in beaten[2]:
             measure, *_ = differences.values()
             assert (one in winners) == (measure["more_games"] == 0)
+
+
+def test_how_much_hangs_on_few_deals_is_said_everywhere_alike(shown: Shown) -> None:
+    """The fewest deals are found again from the games that are kept, all others left out one after the other."""
+    said = shown.run["comparison"]
+    if not shown.run["pairs"]:
+        assert said is None
+        return
+    compared, again = shown.compared
+    assert again["comparison"] == said
+    deals = shown.run["contenders"][0]["deals"]
+    assert said["preliminary"] == (deals < 100)
+    few = f"Preliminary: {deals} deals, fewer than 100." if said["preliminary"] else ""
+    gone = f"Without {said['fragility']} deal" if said["fragility"] else ""
+    for text in (shown.terminal, compared, shown.page.words):
+        assert few in text
+        assert gone in text
+        assert ("Preliminary: " in text) == said["preliminary"]
+        assert bool(re.search(r"Without \d+ deals? of", text)) == bool(gone)
+    assert shown.answer.startswith("Preliminary: ") == (said["preliminary"] and not shown.answer.startswith("Too few"))
+    first, *others = (one["name"] for one in shown.run["contenders"])
+    fewest = []
+    with opened_run(shown.folder / "r") as run:
+        m, own = run.planned.games_per_deal, [player.name for player in run.planned.contenders]
+        rows = [
+            contended([run.outcome(row) for row in deal], run.game.results) for deal in batched(run.db.outcomes(), m)
+        ]
+    for other in others:
+        left = sorted(row[own.index(first)] - row[own.index(other)] for row in rows)
+        while sum(left) > 0:
+            left.pop()
+        fewest.append(len(rows) - len(left))
+    assert said["fragility"] == min(fewest)
+
+
+def batched(rows: Iterator[bytes], size: int) -> Iterator[list[bytes]]:
+    while some := [*islice(rows, size)]:
+        yield some
 
 
 def test_a_column_of_a_file_has_a_key_of_its_own(shown: Shown) -> None:
