@@ -84,8 +84,10 @@ class _TextDisk(diskcache.Disk):  # type: ignore[misc]  # diskcache has no types
 
     def _is_ours(self, filename: Any) -> bool:
         """Whether an entry's file, if it has one, lies in the cache's folder: a row may name any."""
+        if filename is None:  # as of nearly all: what it takes to look is more than the rest of a reading
+            return True
         folder = Path(self._directory).resolve()
-        return filename is None or (type(filename) is str and (folder / filename).resolve().is_relative_to(folder))
+        return type(filename) is str and (folder / filename).resolve().is_relative_to(folder)
 
 
 class _ReadOnly:
@@ -201,10 +203,10 @@ class ReplyCache:
         with self._lock:
             flight = self._flights.setdefault(key, threading.Lock())
         with flight:
-            kept = self.stored(server, request, draw)
+            kept = self._stored(key, server, request, draw)
             if kept is None or not serves(kept):
                 with self._alone(key, waiting, check):
-                    kept = self.stored(server, request, draw)  # another process may have stored it just now
+                    kept = self._stored(key, server, request, draw)  # another process may have stored it just now
                     if kept is None or not serves(kept):
                         received = ask()
                         self._store(key, _packed(server, request, draw, received))
@@ -213,7 +215,9 @@ class ReplyCache:
 
     def stored(self, server: str, request: Request, draw: str) -> RawReply | None:
         """What is stored as the reply; None if nothing is."""
-        key = key_of_reply(server, request.digest, draw)
+        return self._stored(key_of_reply(server, request.digest, draw), server, request, draw)
+
+    def _stored(self, key: str, server: str, request: Request, draw: str) -> RawReply | None:
         text = self._text(key)
         return None if text is None else self._received(key, text, server, request.digest, draw)
 

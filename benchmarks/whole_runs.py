@@ -1,0 +1,152 @@
+"""What whole runs leave of the bare SDK's speed, and what they add to the CPU of a call.
+
+    python benchmarks/whole_runs.py          # some minutes
+
+A run of 100 games with 32 calls in flight, and the same requests by a bare pool of the SDK, in turn. Another's server
+answers, in a process of its own: always no, after so long. CPU is this process's, without the server's.
+"""
+
+import asyncio
+import json
+import os
+import socket
+import sqlite3
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager
+from functools import partial
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+from dubito.experiment.config import check
+from dubito.experiment.resolve import CallOptions, checked_models, resolve
+from dubito.experiment.run import RunOptions, play
+from dubito.experiment.workers import new_stop
+from dubito.game.find import find_bots
+from dubito.llm.client import Provider
+from dubito.llm.settings import Account
+from dubito.store.model_log import ModelLog
+from dubito.store.run_db import RunDb
+
+GAMES = 100
+IN_FLIGHT = 32
+PAIRS = 2
+LATENCIES = (0.2, 0.0)  # seconds
+USAGE = {"input_tokens": 2500, "output_tokens": 5, "total_tokens": 2505}
+
+
+def reply() -> bytes:
+    said = {"type": "message", "role": "assistant", "status": "completed"}
+    said["content"] = [{"type": "output_text", "text": '{"answer":false}', "annotations": []}]  # type: ignore[assignment]
+    body = json.dumps(
+        {"id": "r", "object": "response", "status": "completed", "model": "m", "output": [said], "usage": USAGE}
+    )
+    return f"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {len(body)}\r\n\r\n{body}".encode()
+
+
+class Answers(asyncio.Protocol):
+    """The least that can be called a server: whole requests are counted, none is read."""
+
+    def __init__(self, latency: float, said: bytes) -> None:
+        self._latency, self._said, self._came = latency, said, b""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport: Any = transport
+
+    def data_received(self, data: bytes) -> None:
+        self._came += data
+        head, mark, rest = self._came.partition(b"\r\n\r\n")
+        size = int(head.lower().partition(b"content-length:")[2].partition(b"\r\n")[0] or 0)
+        if mark and len(rest) >= size:
+            self._came = rest[size:]
+            asyncio.get_running_loop().call_later(self._latency, self._transport.write, self._said)
+
+
+def serve(listener: socket.socket, latency: float) -> None:
+    async def forever() -> None:
+        said = reply()
+        server = await asyncio.get_running_loop().create_server(lambda: Answers(latency, said), sock=listener)
+        await server.serve_forever()
+
+    asyncio.run(forever())
+
+
+@contextmanager
+def server(latency: float) -> Iterator[str]:
+    """Its address, as OpenAI's SDK takes it."""
+    with socket.create_server(("127.0.0.1", 0), backlog=512) as listener:
+        process = get_context("fork").Process(target=serve, args=(listener, latency), daemon=True)
+        process.start()
+        try:
+            yield f"http://127.0.0.1:{listener.getsockname()[1]}/v1"
+        finally:
+            process.terminate()
+            process.join()
+
+
+def timed(call: Callable[[], int]) -> tuple[float, float]:
+    """Calls a second, and CPU of a call in milliseconds."""
+    start, cpu = time.perf_counter(), time.process_time()
+    calls = call()
+    return calls / (time.perf_counter() - start), 1e3 * (time.process_time() - cpu) / calls
+
+
+def run(address: str, folder: Path, games: int) -> int:
+    """Play it anew; the number of its calls."""
+    player = {"bot": "OpenAIBot", "name": "one", "model": "m", "base_url": address, "prompt": "plain"}
+    said = {"bots": ["StefaBot", "UsualBot", "ClaudeBot"], "contenders": [player], "games": games, "table_sizes": [4]}
+    registry = find_bots(Path())
+    calls = CallOptions(in_flight=IN_FLIGHT, cache=folder / "cache", offline=False, preflight=False)
+    of = checked_models(resolve(check(said, "benchmark"), registry), registry, calls)
+    how = RunOptions(registry, 1, calls, new_stop(1))
+    played = play(of, folder / "run", how)
+    assert played.failure is None, played.failure
+    with closing(sqlite3.connect(folder / "run" / "run.db")) as db:
+        return int(db.execute("SELECT count(*) FROM tries").fetchone()[0])
+
+
+def bodies(folder: Path) -> list[dict[str, Any]]:
+    """Of the requests of a run, in any order."""
+    with RunDb.open(folder / "run" / "run.db") as db:
+        asked = db.read("SELECT request FROM tries")
+        return [json.loads(ModelLog(db).text(digest))["body"] for (digest,) in asked]
+
+
+def bare(address: str, of: Sequence[dict[str, Any]]) -> int:
+    provider = Provider(Account("responses", address, None), address, "no-key-needed", IN_FLIGHT)
+    create = provider._client[0].responses.with_raw_response.create
+
+    def ask(body: dict[str, Any]) -> None:
+        body = dict(body)
+        create(model=body.pop("model"), input=body.pop("input"), extra_body=body, timeout=60).http_response.json()
+
+    with ThreadPoolExecutor(IN_FLIGHT) as pool:
+        list(pool.map(ask, of))
+    provider.close()
+    return len(of)
+
+
+def main() -> None:
+    """Print every pair, and its ratios."""
+    for latency in LATENCIES:
+        with tempfile.TemporaryDirectory() as scratch, server(latency) as address:
+            folder = Path(scratch)
+            run(address, folder / "warm", 2)
+            for number in range(PAIRS):
+                here = folder / str(number)
+                whole, ours = timed(partial(run, address, here, GAMES))
+                alone, theirs = timed(partial(bare, address, bodies(here)))
+                target, load = 90 if latency else 80, os.getloadavg()[0]
+                print(
+                    f"{latency * 1e3:.0f} ms: run {whole:.0f}/s, {ours:.2f} ms of CPU a call; bare {alone:.0f}/s, "
+                    f"{theirs:.2f} ms: {whole / alone:.0%} (target {target} %), {ours - theirs:.2f} ms added (target "
+                    f"1.2); load {load:.1f}",
+                    flush=True,
+                )
+
+
+if __name__ == "__main__":
+    main()
