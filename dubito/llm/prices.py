@@ -9,10 +9,11 @@ A game is reckoned by its questions, whoever answered them, and a question at th
 whose replies were free, from the tape or the cache, tell how long a game is, but never make games look free.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import astuple, dataclass, field, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from math import ceil
+from operator import attrgetter
 from threading import Lock
 from typing import Any, Final
 
@@ -25,6 +26,7 @@ PICO: Final = 10**12  # picodollars in a dollar
 _LONG_WRITE: Final = 2  # times the price of input (Anthropic, for an hour) or of a write (OpenAI, for twelve)
 _TOOL_CALL: Final = PICO * 25 // 1000  # for a call of the provider's own tools: the dearest that is known
 _BATCH: Final = "batch"
+_amounts: Final[Callable[[Spend], tuple[int, int, int]]] = attrgetter("calls", "tokens", "usd")  # asked at every call
 _WINDOW: Final = "completion_window"
 _SHORT: Final = ("5m", "30m")  # how long input is kept for the price `cache_write`
 
@@ -246,7 +248,7 @@ class Forecast:
         # What the last paid reply of a game took: the longer a game, the longer its prompts.
         self._last: dict[int, Spend] = {}
         self._longest = 0  # questions of any game
-        self._most: tuple[int, ...] = astuple(_NOTHING)  # that a paid reply took
+        self._most: tuple[int, ...] = _amounts(_NOTHING)  # that a paid reply took
 
     @property
     def none_ended(self) -> bool:
@@ -273,7 +275,7 @@ class Forecast:
 
     def reserved(self, worst: Spend) -> None:
         """A call may take this much."""
-        self._worst = Spend(*(max(pair) for pair in zip(astuple(self._worst), astuple(worst), strict=True)))
+        self._worst = Spend(*(max(pair) for pair in zip(_amounts(self._worst), _amounts(worst), strict=True)))
 
     def settled(self, game: int, used: Spend, replied: bool) -> None:
         """A call of a game took this."""
@@ -282,7 +284,7 @@ class Forecast:
             self._replies += replied
             if replied:
                 self._last[game] = used
-                self._most = tuple(map(max, self._most, astuple(used)))
+                self._most = tuple(map(max, self._most, _amounts(used)))
 
     def needed(self, games: Sequence[int]) -> Spend | None:
         """The most that is spent once these games too, and all those under way, have ended; None while nobody can say.
@@ -302,12 +304,12 @@ class Forecast:
         each, questions = self._each(), games * max(self._long(), self._longest)
         if each is None or not games:
             return Spend()
-        amounts = zip(each, self._most, astuple(self._worst), strict=True)
+        amounts = zip(each, self._most, _amounts(self._worst), strict=True)
         return Spend(*(ceil(questions * max(mean, most) + worst) for mean, most, worst in amounts))
 
     def rests(self, games: Iterable[int]) -> Iterator[Spend]:
         """About what is spent until the first of these games under way have ended: one, two, and so on."""
-        each, worst = self._each(), astuple(self._worst)
+        each, worst = self._each(), _amounts(self._worst)
         sums, most = [0.0] * len(worst), [0.0] * len(worst)  # the last call has to find room for its worst
         for game in games:
             if each is not None:
@@ -325,7 +327,7 @@ class Forecast:
         if game in self._ended:
             return 0, each
         long, done = self._long(), self._under_way[game]
-        last = astuple(self._last.get(game, _NOTHING))
+        last = _amounts(self._last.get(game, _NOTHING))
         return max(long - done, max(long, done) * _REST), tuple(map(max, each, last))
 
     def _sum(self, parts: Sequence[tuple[float, tuple[float, ...]]]) -> Spend:
@@ -334,7 +336,7 @@ class Forecast:
             return Spend()
         sums = [sum(amounts) for amounts in zip(*([n * amount for amount in each] for n, each in parts), strict=True)]
         most = [max(amounts) for amounts in zip(*(each for _, each in parts), strict=True)]
-        triples = zip(sums, most, astuple(self._worst), strict=True)
+        triples = zip(sums, most, _amounts(self._worst), strict=True)
         return Spend(*(ceil(total + max(0.0, worst - one)) for total, one, worst in triples))
 
     def _long(self) -> float:
@@ -346,5 +348,5 @@ class Forecast:
     def _each(self) -> tuple[float, ...] | None:
         """What a paid reply costs; the most that a call may cost while no game has ended; None if no call was made."""
         if self._ended and self._replies:
-            return tuple(amount / self._replies for amount in astuple(self._spent))
-        return astuple(self._worst) if self._worst.calls else None
+            return tuple(amount / self._replies for amount in _amounts(self._spent))
+        return _amounts(self._worst) if self._worst.calls else None
