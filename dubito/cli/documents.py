@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from dubito.experiment.compare import Arm
     from dubito.experiment.replay import LieCounts
     from dubito.experiment.stop import PairStanding
+    from dubito.policy.contenders import LessLuck
 
 RunState = Literal["playing", "stopped", "finished"]
 
@@ -130,6 +131,17 @@ class ArmResult(_Part):
     chosen: Interval | None = Field(description="of these, the lies by choice")
 
 
+class CorrectedResult(_Part):
+    """What a contender came to at a small game, or how much more than another, beside the same less luck."""
+
+    name: str
+    against: str = Field(description="empty: it is about one contender")
+    games: int
+    raw: Interval
+    corrected: Interval
+    times: float | None = Field(description="how many times the games the raw mean would take to be known as well")
+
+
 class ModelUse(_Part):
     """What a model player's decisions took."""
 
@@ -225,6 +237,9 @@ class ComparisonObject(Document):
     pairs: list[PairResult]
     arms: list[ArmResult] = Field(description="empty: all models are asked by one prompt")
     comparison: ComparedResult | None = Field(description="null: there are not two contenders")
+    less_luck: list[CorrectedResult] = Field(
+        description="empty: the game is none of OpenSpiel's small ones, or an opponent's way to play is not known"
+    )
 
 
 class ListedBot(_Part):
@@ -415,6 +430,11 @@ def pair_statuses(found: "Sequence[PairStanding]") -> list[PairStatus]:
 def arms(found: "Sequence[Arm]") -> list[ArmResult]:
     """The contenders that models play, by which prompt."""
     return [_of(ArmResult, arm) for arm in found]
+
+
+def corrected(found: "Sequence[LessLuck]") -> list[CorrectedResult]:
+    """What contenders came to less luck."""
+    return [_of(CorrectedResult, one) for one in found]
 
 
 def model_uses(logs: Mapping[str, PlayerLog], kinds: Mapping[str, PlayerKind]) -> list[ModelUse]:

@@ -22,7 +22,8 @@ from dubito.experiment.shards import merge as merge_shards
 from dubito.experiment.stored import Run, opened_run
 from dubito.game.find import find_bots
 from dubito.llm.budget import Caps
-from dubito.report.run_tables import arm_tables, contender_tables
+from dubito.policy.contenders import less_luck
+from dubito.report.run_tables import arm_tables, contender_tables, luck_table
 
 
 @click.command()
@@ -100,7 +101,7 @@ def compare(runs: tuple[Path, ...], as_json: bool) -> None:
         stored = [stack.enter_context(opened_run(folder)) for folder in folders]
         check_comparable(stored)
         notes, comparison = caveats(stored), compared_runs(stored)
-        arms = arms_of(stored, comparison)
+        arms, less = arms_of(stored, comparison), less_luck(stored, comparison)
     if as_json:
         names = [str(run or folder) for run, folder in zip(runs or (None,), folders, strict=True)]
         found = comparison.tally, comparison.contenders, comparison.results
@@ -112,6 +113,7 @@ def compare(runs: tuple[Path, ...], as_json: bool) -> None:
                 pairs=documents.pairs(*found),
                 arms=documents.arms(arms),
                 comparison=documents.comparison(*found),
+                less_luck=documents.corrected(less),
             )
         )
         return
@@ -121,4 +123,5 @@ def compare(runs: tuple[Path, ...], as_json: bool) -> None:
     for sentence in notes:
         note(f"note: {sentence}")
     show(*contender_tables(comparison.tally, comparison.contenders, comparison.results), notes=False, kinds=kinds)
-    show(*arm_tables(arms, comparison.results), notes=False, kinds=kinds)
+    told = *arm_tables(arms, comparison.results), luck_table(less, comparison.results)
+    show(*told, notes=False, kinds=kinds)

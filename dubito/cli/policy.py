@@ -71,7 +71,7 @@ def policy(
     if len({*players}) < len(players):
         raise UsageError("a player is named twice: name each once")
     tree = Tree(engine)
-    asked = [_player(name, given, game, tree.states, draws, calls) for name in players]
+    asked = [asked_player(name, given, game, tree.states, draws, calls) for name in players]
     identity = {"policy": game.name, "iterations": iterations, "draws": draws, "seed": seed}
     folder = output or _default_folder(f"{game.name} {iterations} {draws} {seed}", asked)
     _begin(folder, {**identity, "players": [{"name": one.name, "digest": _digest(one.identity)} for one in asked]})
@@ -141,7 +141,7 @@ class _Player:
         return "\n\n".join(filter(None, (texts.system, *texts.history, texts.user)))
 
 
-def _player(
+def asked_player(
     name: str, given: dict[str, Any], game: Game, states: Sequence[InfoState], draws: int | None, calls: CallOptions
 ) -> _Player:
     """The player of that name; raises UsageError."""

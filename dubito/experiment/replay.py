@@ -10,7 +10,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, get_args
+from typing import TYPE_CHECKING, Any, Final, get_args
 
 from dubito.errors import DubitoError, UsageError, one_line
 from dubito.experiment.experiment import Experiment
@@ -82,13 +82,12 @@ class LieCounts:
         return clustered_rate(*self.sums[player, lie])
 
 
-def lies_told(kept: Run, number: int) -> list[ToldLie]:
-    """The lies of a game in their order: with models from its record, else played again from its seed.
+def moves_again(kept: Run, number: int) -> Iterator[tuple[Any, Any]]:
+    """The moves of a game, each with the state before it: with models from its record, else played from its seed.
 
-    Raises UsageError if it is not the game that the run keeps.
+    Raises UsageError at the end if it is not the game that the run keeps.
     """
     game, experiment = kept.registry.game, kept.experiment
-    assert game.lie is not None
     ((row, record),) = kept.db.read("SELECT outcome, record FROM games WHERE game = ?", (number,))
     outcome = outcome_in(row, game.results, len(experiment.players), kept.db.path)
     streams = DealStreams(experiment.seed, number // experiment.games_per_deal)
@@ -101,16 +100,24 @@ def lies_told(kept: Run, number: int) -> list[ToldLie]:
             outputs.append(step(table, announce=True)[0])
     else:
         outputs = [output_of(game, output) for output in record_in(record, kept.db.path)["outputs"]]
-    told, moves = list[ToldLie](), Counter[int]()
     for output in outputs:
-        moves[state.seat] += 1
-        if output is not None and not isinstance(output, Forfeit) and (lie := game.lie(state, output)):
-            told.append(ToldLie(state.seat, moves[state.seat], lie))
+        yield state, output
         if output is not None:
             make_move(state, output)
     came_to = outcome_of(ended, outcome.seats, outcome.contender_seat, [own[-1] for own in outcome.counts])
     if came_to.pack() != row:
-        raise UsageError(f"game {game} of {one_line(str(kept.folder))} is now played differently")
+        raise UsageError(f"game {number} of {one_line(str(kept.folder))} is now played differently")
+
+
+def lies_told(kept: Run, number: int) -> list[ToldLie]:
+    """The lies of a game in their order; raises UsageError if it is not the game that the run keeps."""
+    lie_of = kept.registry.game.lie
+    assert lie_of is not None
+    told, moves = list[ToldLie](), Counter[int]()
+    for state, output in moves_again(kept, number):
+        moves[state.seat] += 1
+        if output is not None and not isinstance(output, Forfeit) and (lie := lie_of(state, output)):
+            told.append(ToldLie(state.seat, moves[state.seat], lie))
     return told
 
 

@@ -14,6 +14,7 @@ from dubito.experiment.stored import Run
 from dubito.game import Bool, Measure, Results
 from dubito.game.words import question_in_words
 from dubito.llm.prices import PICO, dollars
+from dubito.policy.contenders import LessLuck
 from dubito.report.tables import (
     Block,
     Column,
@@ -206,6 +207,24 @@ def cautions(order: Order) -> list[str]:
 
 def _deals(count: int) -> str:
     return f"{count:,} deal{'s' * (count != 1)}"
+
+
+def luck_table(found: Sequence[LessLuck], results: Results) -> ResultTable | None:
+    """What contenders came to, and every pair, beside the same less luck; None where nothing is known of that."""
+    if not found:
+        return None
+    what = "the same corrected for chance and for the moves of opponents whose way to play is known"
+    title = (
+        f"Less luck: {results.measures[0].name} a game, and {what}; games saved: that the raw mean would need besides"
+    )
+    columns = [*named("contender", "against"), *counts("games"), Column("raw", "raw", "decimal")]
+    columns += [Column("corrected", "corrected", "decimal"), Column("times", "times fewer games", "text")]
+    columns += [Column("saved", "games saved")]
+    cells: list[list[Value]] = []
+    for one in found:
+        fewer = [None, None] if one.times is None else [f"{one.times:,.1f}", round(one.games * (one.times - 1))]
+        cells.append([one.name, one.against or None, one.games, one.raw, one.corrected, *fewer])
+    return ResultTable("less-luck", title, columns, cells)
 
 
 def _contender_pairs(tally: Tally, contenders: Sequence[Contender], deals: int, results: Results) -> ResultTable | None:

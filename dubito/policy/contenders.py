@@ -1,0 +1,142 @@
+"""The contenders of runs at a small game of OpenSpiel's, less luck (`dubito/policy/luck.py`).
+
+Their games are played again for what each decided; who sits opposite says how it plays.
+"""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from statistics import fmean, variance
+from typing import Final
+
+from dubito.errors import UsageError
+from dubito.experiment.compare import Comparison
+from dubito.experiment.replay import moves_again
+from dubito.experiment.stored import Run
+from dubito.game.table import Entrant
+from dubito.policy.luck import LuckyGame, OwnDecision, corrected_returns
+from dubito.policy.stated import of_bot
+from dubito.policy.tree import PolicyTable, Tree, uniform
+from dubito.stats.rates import Rate, student
+
+_MOST: Final = 10_000  # games of a run, since each is played again
+_FEWEST: Final = 10  # deals, of which an interval is told
+_ROUNDING: Final = 1e-12  # a variance below it is none
+_ByDeal = Mapping[int, float]
+_Contender = tuple[int, _ByDeal, _ByDeal]  # how many games; by deal what they came to, and the same less luck
+
+
+@dataclass(frozen=True, slots=True)
+class LessLuck:
+    """What a contender came to in its first games, as it was and less luck; or how much more than another."""
+
+    name: str
+    against: str  # the other one; empty: it is about one contender
+    games: int
+    raw: Rate
+    corrected: Rate
+    times: float | None  # how many times the games would give as narrow an interval of the raw mean; None: not known
+
+
+def less_luck(runs: Sequence[Run], comparison: Comparison) -> list[LessLuck]:
+    """Of every contender that sits opposite of known policies only, then of every pair; empty at other games."""
+    contenders, found = iter(comparison.contenders), dict[str, _Contender]()
+    for run in runs:
+        known = _Known.of(run)
+        for player in run.planned.contenders:
+            name = next(contenders).name
+            if known and (games := known.games(run.planned.players.index(player))):
+                raw = [game.came_to for game in games]
+                found[name] = len(games), _by_deal(games, raw), _by_deal(games, known.corrected(games))
+    told = [_told(name, "", games, raw, less) for name, (games, raw, less) in found.items()]
+    return told + [_pair(one, other, found[one], found[other]) for one, other in combinations(found, 2)]
+
+
+class _Known:
+    """A run whose game is small, and the ways to play of all who say them."""
+
+    def __init__(self, run: Run, tree: Tree) -> None:
+        self._run, self._tree = run, tree
+        states, game = tree.states, run.game
+        self._tables: dict[int, PolicyTable] = {}
+        for number, player in enumerate(run.experiment.players):
+            cls = run.registry.find(player.bot).cls
+            if callable(getattr(cls, "chances", None)):
+                self._tables[number] = of_bot(Entrant(player.name, cls, player.settings), game, states, 1, 0).rows
+
+    @classmethod
+    def of(cls, run: Run) -> "_Known | None":
+        """None where the game has no tree that can be written out, or a bot is not the one that played."""
+        engine = getattr(run.game.module("workshop"), "engine", None)
+        try:
+            return cls(run, Tree(engine)) if engine is not None and run.has_bots else None
+        except UsageError:
+            return None
+
+    def games(self, player: int) -> list[LuckyGame]:
+        """Those of a contender, in its seat; empty if somebody sat opposite who failed, or plays in an unknown way."""
+        experiment, found = self._run.experiment, list[LuckyGame]()
+        for number in experiment.game_numbers[:_MOST]:
+            ((row,),) = self._run.db.read("SELECT outcome FROM games WHERE game = ?", (number,))
+            outcome = self._run.outcome(row)
+            seat = outcome.contender_seat
+            if seat is None or outcome.seats[seat] != player:
+                continue
+            others = [place for place in range(len(outcome.seats)) if place != seat]
+            if any(outcome.seats[place] not in self._tables or outcome.counts[place][-1] for place in others):
+                return []
+            measure, measured = self._run.game.results.measures[0], outcome.measured(self._run.game.results)
+            least, most = measure.span or (0.0, 1.0)
+            came_to = least + measured[seat][0] / measure.scale * (most - least)
+            deal, decisions = number // experiment.games_per_deal, tuple(self._decisions(number, seat))
+            found.append(LuckyGame(deal, seat, tuple(outcome.seats), came_to, decisions))
+        return found
+
+    def _decisions(self, number: int, seat: int) -> Iterator[OwnDecision]:
+        """What a seat did in a game, and where."""
+        for state, output in moves_again(self._run, number):
+            if state.seat == seat:
+                view = state.view()
+                yield view.sees, next(action for action, name in view.names.items() if name == output)
+
+    def corrected(self, games: Sequence[LuckyGame]) -> list[float]:
+        """What each game came to, less luck."""
+        return corrected_returns(self._tree, games, self._others, uniform(self._tree))
+
+    def _others(self, game: LuckyGame) -> PolicyTable:
+        """How all but the seat play, each by its own table."""
+        held = {place: self._tables[player] for place, player in enumerate(game.players) if place != game.seat}
+        return {state.string: held[state.seat][state.string] for state in self._tree.states if state.seat != game.seat}
+
+
+def _by_deal(games: Sequence[LuckyGame], values: Sequence[float]) -> _ByDeal:
+    """The mean of each deal's games: they are not independent."""
+    found: dict[int, list[float]] = {}
+    for game, value in zip(games, values, strict=True):
+        found.setdefault(game.deal, []).append(value)
+    return {deal: fmean(of_deal) for deal, of_deal in found.items()}
+
+
+def _pair(one: str, other: str, first: _Contender, second: _Contender) -> LessLuck:
+    """How much more one came to than the other on the deals of both."""
+    raw, less = (
+        {deal: ours[deal] - theirs[deal] for deal in ours.keys() & theirs.keys()}
+        for ours, theirs in zip(first[1:], second[1:], strict=True)
+    )
+    return _told(one, other, min(first[0], second[0]), raw, less)
+
+
+def _told(name: str, against: str, games: int, raw: _ByDeal, less: _ByDeal) -> LessLuck:
+    spreads = [variance(values.values()) if len(values) > 1 else 0.0 for values in (raw, less)]
+    times = spreads[0] / spreads[1] if spreads[1] > _ROUNDING else None
+    return LessLuck(name, against, games, _mean(raw), _mean(less), times)
+
+
+def _mean(values: _ByDeal) -> Rate:
+    """The mean over deals, with Student's interval."""
+    if len(values) < _FEWEST:
+        return Rate(None)
+    mean = fmean(values.values())
+    half = student(len(values) - 1) * math.sqrt(variance(values.values()) / len(values))
+    return Rate(mean, mean - half, mean + half)
