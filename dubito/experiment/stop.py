@@ -13,7 +13,7 @@ from dubito.experiment.experiment import Experiment
 from dubito.experiment.play import ChunkResult
 from dubito.experiment.stored import Run
 from dubito.game import Game, Results
-from dubito.stats.stopping import PairTest, StopTest, difference_to_find
+from dubito.stats.stopping import FIRST_LOOK, PairTest, StopTest, difference_to_find
 from dubito.stats.tally import contended, tally_of, unpack
 
 
@@ -106,6 +106,8 @@ def in_words(pair: PairStanding, experiment: Experiment) -> str:
     if test.verdict is not None:
         how = {"told apart": "told apart", "within": closer, "undecided": "undecided, given up"}[test.verdict]
         return f"{names}: {how} after {test.deals:,} deals"
+    if test.deals < FIRST_LOOK:
+        return f"{names}: looked at from {FIRST_LOOK} deals on"
     goal = "told apart" if test.goal == "told apart" else closer
     return f"{names}: {test.deals:,} deals, {100 * test.way:.0f} % of the way to {goal}"
 

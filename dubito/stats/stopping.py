@@ -109,8 +109,8 @@ class PairTest:
     @property
     def way(self) -> float:
         """How much of the way to the nearer bound the last look had gone, from 0 to 1."""
-        if self.verdict is not None:
-            return 1.0
+        if self.verdict is not None or self.deals < FIRST_LOOK:
+            return float(self.verdict is not None)
         above, below = self.bounds
         side = max(self.sides)
         return min(1.0, side / above if side > 0 else side / below)

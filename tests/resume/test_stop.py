@@ -8,8 +8,9 @@ import pytest
 import yaml
 
 from dubito.experiment.experiment import Experiment
-from dubito.experiment.stop import in_words, standings_of
+from dubito.experiment.stop import PairStanding, in_words, standings_of
 from dubito.experiment.stored import opened_run
+from dubito.stats.stopping import PairTest
 from dubito.store.folder import MANIFEST
 from tests.cli.conftest import shell
 from tests.cli.kit import Shell
@@ -89,6 +90,10 @@ def test_a_run_that_came_to_its_most_goes_on_with_a_larger_one(whole: Path, tmp_
         assert " % of the way to " in in_words(pair, run.planned)
     go(models(), folder)
     assert decided(folder) == decided(whole)
+    young = PairStanding("a", "b", PairTest(1, 2))
+    young.test.add(2)
+    assert in_words(young, models()) == "a - b: looked at from 30 deals on"
+    assert young.test.way == 0
 
 
 def test_what_is_kept_stays_kept_while_its_chunk_is_played_anew(tmp_path: Path) -> None:
