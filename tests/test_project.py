@@ -376,6 +376,7 @@ def test_a_wheel_installed_outside_the_clone_plays(tmp_path: Path) -> None:
         "--workers",
         "2",
         "--no-report",
+        "--tables",
     )
     ranked = command(tmp_path / "here", sys.executable, "-m", "dubito", *run, site=tmp_path / "site")
     assert "results digest: " in ranked
@@ -427,7 +428,7 @@ def test_a_compiled_wheel_plays_the_same_and_names_a_bot(tmp_path: Path, monkeyp
     quick = [str(Path("tests", "engine", f"test_{name}.py")) for name in ("hostile", "rounds")]
     said = command(site, sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *quick, site=site)
     assert re.search(r"^\d\d+ passed", said, re.MULTILINE)
-    run = ("run", "--games", "100", "--table-sizes", "3", "--workers", "1", "--no-report", "--output")
+    run = ("run", "--games", "100", "--table-sizes", "3", "--workers", "1", "--no-report", "--tables", "--output")
     digests = set[str]()
     for name, source in (("compiled", site), ("pure", REPO)):
         ranked = command(here, sys.executable, "-m", "dubito", *run, name, site=source)

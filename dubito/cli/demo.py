@@ -1,29 +1,23 @@
 """`dubito demo`: models against bots, the whole way through, with no key and no network."""
 
-from collections import Counter
 from pathlib import Path
 from shlex import quote
-from textwrap import fill
 from typing import Any
 
 import click
 
 from dubito.cli.calls import call_options
 from dubito.cli.options import game_option
-from dubito.cli.output import note, say, table
+from dubito.cli.output import note, say
 from dubito.cli.run import play_and_keep
-from dubito.cli.summary import exit_code, print_summary, say_report
+from dubito.cli.summary import exit_code, print_end, print_tables, say_report
 from dubito.experiment import run as runner
 from dubito.experiment.config import check
-from dubito.experiment.experiment import labelled_by
 from dubito.experiment.resolve import checked_models, resolve
 from dubito.experiment.run import Played
-from dubito.game import FALLBACK_OUTCOME, Game
+from dubito.game import Game
 from dubito.game.find import DUBITO, Registry, find_bots
-from dubito.report.overview import comparison_in_words
-from dubito.report.run_tables import kind_of
-from dubito.report.tables import cell_text
-from dubito.stats.ranking import order_of, ranking
+from dubito.stats.ranking import ranking
 
 
 @click.command()
@@ -46,14 +40,14 @@ def demo(output: Path | None, game: Game, tables: bool) -> int:
     first, new = _run(registry, here, folder / "live", folder / "cache", offline=False)
     if code := exit_code(first, f"`{again}`"):
         return code
-    _tell(first, tables)
+    print_tables(first, sizes=False) if tables else print_end(first)
     say_report(first.folder, new)
     say("\nThen offline: every reply comes from the cache, no call is made.")
     second, new = _run(registry, here, folder / "offline", folder / "cache", offline=True)
     if code := exit_code(second, f"`{again}`"):
         return code
     if tables:
-        _tell(second, tables)
+        print_tables(second, sizes=False)
         say_report(second.folder, new)
     if first.results_digest != second.results_digest:
         note("dubito: the two results digests differ")
@@ -106,44 +100,6 @@ def _run(registry: Registry, here: Path, folder: Path, cache: Path, offline: boo
     experiment = checked_models(resolve(config, registry), registry, calls)
     kept = runner.finished_run(experiment, registry, folder)
     return kept or play_and_keep(experiment, registry, folder, calls, workers=1, quiet=False), kept is None
-
-
-def _tell(run: Played, tables: bool) -> None:
-    """Who came to what, who is told apart from whom, and what fallbacks had a part in it."""
-    if tables:
-        print_summary(run, sizes=False)
-        return
-    results = run.game.results
-    rows, first = ranking(run.tally, run.experiment.names, results), results.measures[0]
-    order = order_of(run.tally, run.experiment.names, run.compared, results)
-    cells = [
-        [
-            row.name,
-            run.experiment.kinds[row.name],
-            cell_text(order.rank(row.name), "count"),
-            f"{row.games}",
-            cell_text(row.rates[first.key], kind_of(first)),
-        ]
-        for row in rows
-    ]
-    rated = first.name if first.span else f"{first.name} %"
-    table(f"{run.tally.games} games", ["player", "kind", "rank", "games", f"{rated} [95 % interval]"], cells)
-    say(fill(results.meaning, 79))
-    say(fill(comparison_in_words(order, labelled_by(run.experiment.kinds)), 79))
-    say(_fallbacks(run))
-
-
-def _fallbacks(run: Played) -> str:
-    outcomes = Counter[str]()
-    for log in run.models.values():
-        outcomes.update(log.outcomes)
-    causes = {
-        outcome.removeprefix(FALLBACK_OUTCOME): count
-        for outcome, count in sorted(outcomes.items())
-        if outcome.startswith(FALLBACK_OUTCOME)
-    }
-    said = f" ({', '.join(f'{cause} {count}' for cause, count in causes.items())})" if causes else ""
-    return f"fallbacks: {sum(causes.values())} of {outcomes.total():,} decisions of the stand-ins{said}"
 
 
 def _calls(run: Played) -> int:

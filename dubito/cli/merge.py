@@ -13,7 +13,7 @@ from dubito.cli.asking import calls_of
 from dubito.cli.documents import ComparisonObject, MergeObject
 from dubito.cli.options import folder_of, games_path_option, json_option
 from dubito.cli.output import note, print_document, say, show
-from dubito.cli.summary import document_of, print_summary, written_report
+from dubito.cli.summary import document_of, print_summary, say_folder, written_report
 from dubito.experiment.compare import arms_of, caveats, check_comparable, compared_runs
 from dubito.experiment.experiment import stand_ins_in_words
 from dubito.experiment.run import finished_run
@@ -36,6 +36,7 @@ from dubito.report.run_tables import arm_tables, contender_tables, luck_table
 )
 @click.option("--out", "old_output", type=click.Path(path_type=Path), hidden=True)  # its name until now
 @click.option("--budget", metavar="usd=N,calls=N,tokens=N", help="The run's: says what is left of it.")
+@click.option("--tables", is_flag=True, help="Print every table, and not only how the run has ended.")
 @click.option("--report/--no-report", default=True, show_default=True, help="Write the run as pages too.")
 @games_path_option
 @json_option
@@ -44,6 +45,7 @@ def merge(
     output: Path | None,
     old_output: Path | None,
     budget: str | None,
+    tables: bool,
     report: bool,
     as_json: bool,
 ) -> int:
@@ -62,14 +64,14 @@ def merge(
     run = finished_run(whole, registry, folder)
     assert run is not None  # all of its games are there
     if not as_json:
-        print_summary(run, sizes=False)
+        print_summary(run, tables)
     index = written_report(folder, new=True) if report else None
     if as_json:
         print_document(MergeObject(shards=[str(shard.folder) for shard in shards], run=document_of(run, index)))
         return 0
     if index is not None:
         say(f"report: {index}")
-    say(f"run folder: {folder}")
+    say_folder(folder, tables)
     return 0
 
 

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from threading import Lock
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, Protocol
 
@@ -69,8 +70,11 @@ def show(
                 say(sentence)
 
 
+_EVERY: Final = 10.0  # seconds between two lines of progress in a log
+
+
 class GamesProgress:
-    """Games played of all: a live line on a terminal, a plain one each tenth in a log, or nothing."""
+    """Games played of all: a live line on a terminal, one at first and every ten seconds in a log, or nothing."""
 
     def __init__(
         self,
@@ -83,8 +87,10 @@ class GamesProgress:
         """`more` is what else there is to say, the most important first: of models, how their decisions go."""
         self._games, self._clock, self._more, self._unit = max(1, games), clock, more, unit
         self._start = clock()
+        self._said_at = self._start - _EVERY
         self._before: int | None = None  # games that were there already
-        self._said = 0
+        self._said = 0  # games, the last time
+        self._lock = Lock()
         self._bar: LiveLine | None = None
         self._quiet = quiet
         if not quiet and sys.stderr.isatty():
@@ -104,14 +110,15 @@ class GamesProgress:
     def __call__(self, games: int) -> None:
         """Say how many games there are so far; the first time, how many there were before."""
         if self._before is None:
-            self._before = games
-            self._said = games * 10 // self._games
+            self._before = self._said = games
         if self._bar is not None:
             self._bar.update(games)
-        elif not self._quiet and games * 10 // self._games > self._said:
-            self._said = games * 10 // self._games
-            speed = (games - self._before) / max(self._clock() - self._start, 1e-9)
-            note(", ".join(self._said_of(games, speed)))
+        elif not self._quiet:
+            with self._lock:  # games end in many threads
+                now = self._clock()
+                if now - self._said_at >= _EVERY and games > self._said:
+                    self._said_at, self._said = now, games
+                    note(", ".join(self._said_of(games, (games - self._before) / max(now - self._start, 1e-9))))
 
     def _said_of(self, games: int, speed: float) -> list[str]:
         said = [f"{games:,} of {self._games:,} {self._unit}"]

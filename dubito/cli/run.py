@@ -17,7 +17,7 @@ import click
 from dubito.cli.calls import amount, call_options, caps_of, note_unused_addresses, stop_of
 from dubito.cli.options import GameCommand, games_path_option, json_option, number, server_options, spending_options
 from dubito.cli.output import GamesProgress, note, print_document, say
-from dubito.cli.summary import document_of, exit_code, print_summary, written_report
+from dubito.cli.summary import document_of, exit_code, print_summary, say_folder, written_report
 from dubito.errors import UsageError, one_line, signal_in_words
 from dubito.experiment.config import Config, check, read_config
 from dubito.experiment.experiment import Experiment
@@ -85,6 +85,7 @@ _NUMBERS: Final = ("games", "seed", "workers", "in_flight")
 )
 @spending_options
 @click.option("--by-table-size", is_flag=True, help="Print the ranking by table size too.")
+@click.option("--tables", is_flag=True, help="Print every table, and not only how the run has ended.")
 @click.option("--report/--no-report", default=True, show_default=True, help="Write the run as pages too.")
 @click.option("--quiet", is_flag=True, help="Hide the progress line.")
 @json_option
@@ -92,6 +93,7 @@ def run(
     config: Path | None,
     shard: str | None,
     by_table_size: bool,
+    tables: bool,
     report: bool,
     quiet: bool,
     as_json: bool,
@@ -116,7 +118,7 @@ def run(
     else:
         note(f"{folder} holds this run, finished: nothing was played")
     if not as_json:
-        print_summary(result, by_table_size)
+        print_summary(result, tables or by_table_size, by_table_size)
     index = written_report(folder, new) if report and result.tally.games else None
     if as_json:
         print_document(document_of(result, index))
@@ -125,7 +127,7 @@ def run(
     if code := exit_code(result):
         return code
     if not as_json:
-        say(f"run folder: {result.folder}")
+        say_folder(result.folder, tables)
     return 0
 
 

@@ -1,18 +1,26 @@
 """What a run has to show once it has ended: its summary, its report, its object for `--json`, its exit code."""
 
+import sys
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from shlex import quote
+from shutil import which
+from textwrap import fill
 from typing import Final
 
 from dubito.cli import documents, output
 from dubito.cli.documents import RunObject
-from dubito.cli.output import note, say
+from dubito.cli.output import note, say, table
 from dubito.errors import BotError, GameError, RunStopped, UsageError, one_line, signal_in_words
 from dubito.experiment.experiment import labelled_by, stand_ins_in_words
 from dubito.experiment.replay import lies_of
 from dubito.experiment.run import Played
+from dubito.game import FALLBACK_OUTCOME
+from dubito.llm.prices import PICO
+from dubito.report.overview import comparison_in_words
 from dubito.report.run_tables import (
     bot_errors,
     bounds_table,
@@ -20,18 +28,21 @@ from dubito.report.run_tables import (
     calibration_table,
     contender_tables,
     duel_tables,
+    kind_of,
     models_table,
     ranking_table,
     sizes_table,
     turns_a_game,
 )
-from dubito.report.tables import ResultTable, Value, named, texts
+from dubito.report.tables import ResultTable, Value, cell_text, named, texts
 from dubito.stats.players import calibrations
 from dubito.stats.ranking import RankingRow, by_table_size, order_of, ranking
 
+_FIRST: Final = 5  # rows of a ranking that a run ends with
 
-def print_summary(run: Played, sizes: bool) -> None:
-    """Print everything a run has to show; nothing but a note if no game is published."""
+
+def print_summary(run: Played, tables: bool, sizes: bool = False) -> None:
+    """Print how a run has ended, or all its tables; nothing but a note if no game is published."""
     if run.tally.games == 0:
         finished = run.standing.finished if run.standing else 0
         note(
@@ -39,7 +50,68 @@ def print_summary(run: Played, sizes: bool) -> None:
             if finished
             else "no game was finished"
         )
-        return
+    elif tables:
+        print_tables(run, sizes)
+    else:
+        print_end(run)
+        _print_said(run)
+
+
+def print_end(run: Played) -> None:
+    """Who came to what, who is told apart from whom, and what models were asked and cost."""
+    results = run.game.results
+    rows, first = ranking(run.tally, run.experiment.names, results), results.measures[0]
+    order = order_of(run.tally, run.experiment.names, run.compared, results)
+    if order.paired:  # those who are compared; the others only sat there
+        rows = sorted((row for row in rows if row.name in order.names), key=lambda row: order.names.index(row.name))
+    cells = [
+        [
+            row.name,
+            run.experiment.kinds[row.name],
+            cell_text(order.rank(row.name), "count"),
+            f"{row.games:,}",
+            cell_text(row.rates[first.key], kind_of(first)),
+        ]
+        for row in rows[:_FIRST]
+    ]
+    rated = first.name if first.span else f"{first.name} %"
+    title = f"{run.tally.games:,} games"
+    title += f"; the first {_FIRST} of {len(rows)}" if len(rows) > _FIRST else ""
+    table(title, ["player", "kind", "rank", "games", f"{rated} [95 % interval]"], cells)
+    said = comparison_in_words(order, labelled_by(run.experiment.kinds))
+    say(fill(said if len(rows) <= _FIRST else f"{said.partition('; ')[0].removesuffix('.')}.", 79))
+    if run.models:
+        say(_asked_in_words(run))
+
+
+def _asked_in_words(run: Played) -> str:
+    """What models were asked, what it cost, and how often the fallback answered, by cause."""
+    logs, outcomes = run.models.values(), Counter[str]()
+    for log in logs:
+        outcomes.update(log.outcomes)
+    causes = {
+        outcome.removeprefix(FALLBACK_OUTCOME): count
+        for outcome, count in sorted(outcomes.items())
+        if outcome.startswith(FALLBACK_OUTCOME)
+    }
+    whose = f" ({', '.join(f'{cause} {count}' for cause, count in causes.items())})" if causes else ""
+    asked = f"{outcomes.total():,} decisions, {sum(log.calls for log in logs):,} calls"
+    costs = [log.picodollars for log in logs if log.picodollars is not None]
+    asked += f", ${sum(costs) / PICO:.4f}" if costs else ""
+    kinds = {run.experiment.kinds[name] for name in run.models}
+    return f"{'stand-ins' if kinds == {'stand-in'} else 'models'}: {asked}; fallbacks: {sum(causes.values())}{whose}"
+
+
+def _print_said(run: Played) -> None:
+    """What a user has to know of it, whatever else is shown."""
+    if run.first_fallback is not None:
+        say(f"first bot error: {run.first_fallback}")
+    for name, text in run.said.items():
+        say(f"{one_line(name)}: {text}")
+
+
+def print_tables(run: Played, sizes: bool) -> None:
+    """Print everything a run has to show."""
     results, show = run.game.results, partial(output.show, kinds=run.experiment.kinds)
     if stand_ins := stand_ins_in_words(run.experiment.kinds):
         say(stand_ins)
@@ -64,10 +136,7 @@ def print_summary(run: Played, sizes: bool) -> None:
         rows_by_size = by_table_size(run.tally, run.experiment.names, results)
         show(sizes_table(rows_by_size, lambda row, measure: row.rates[measure], results))
     show(*bot_errors(rows))
-    if run.first_fallback is not None:
-        say(f"first bot error: {run.first_fallback}")
-    for name, text in run.said.items():
-        say(f"{one_line(name)}: {text}")
+    _print_said(run)
     say(f"turns a game: {turns_a_game(run.tally, results)}")
     say(f"results digest: {run.results_digest}")
 
@@ -153,3 +222,18 @@ def _what_is_kept(run: Played) -> str:
         return f"{run.tally.games:,} of {run.experiment.games:,} games are kept in {run.folder}"
     free = " (none of them will be paid for again)" if run.standing.replies else ""
     return f"{run.standing}{free} in {run.folder}"
+
+
+def say_folder(folder: Path, tables: bool) -> None:
+    """Where a run lies, and what shows more of it."""
+    say(f"run folder: {folder}")
+    if not tables:
+        say(f"in a browser: {command_called()} view {quote(str(folder))}; every table here: add --tables")
+
+
+def command_called() -> str:
+    """How this command was called: README never activates the environment that it makes."""
+    path = Path(sys.argv[0])
+    if path.name != "dubito" or which("dubito") == str(path):
+        return "dubito"
+    return quote(str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path))

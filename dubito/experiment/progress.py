@@ -23,7 +23,7 @@ class Standing:
     replies: int
 
     def __str__(self) -> str:
-        return f"{self.finished:,} games finished, {self.kept:,} of them kept in order, {self.replies:,} replies kept"
+        return f"{self.finished:,} games finished, {self.kept:,} of them published, {self.replies:,} replies kept"
 
 
 def standing(log: ModelLog, games_per_deal: int, first_game: int = 0) -> Standing:

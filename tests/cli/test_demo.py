@@ -20,8 +20,8 @@ def test_what_a_visitor_sees_is_short_and_the_tables_are_a_flag_away(
     assert max(map(len, lines)) <= 80
     assert "Too few games to compare anyone: 2 deals, at least 10 are needed." in lines
     assert "Identical: both runs have the same results digest." in lines
-    (fallbacks,) = [line for line in lines if line.startswith("fallbacks: ")]
-    assert fallbacks.startswith("fallbacks: 0 of ")
+    (asked,) = [line for line in lines if line.startswith("stand-ins: ")]
+    assert asked.endswith("; fallbacks: 0")
     assert lines.count("report: runs/demo-1/live/report/index.html") == 1
     assert Path("runs/demo-1/live/report/index.html").exists()
     (cache,) = [line.removeprefix("the replies: dubito ") for line in lines if line.startswith("the replies: ")]

@@ -171,5 +171,5 @@ def test_a_run_alone_starts_no_other_process(tmp_path: Path) -> None:
     said = subprocess.run(
         [sys.executable, "-c", script, *words], cwd=tmp_path, capture_output=True, text=True, check=True
     )
-    assert "results digest: " in said.stdout
+    assert "3 games" in said.stdout
     assert said.stdout.splitlines()[-1] == "None"

@@ -102,9 +102,10 @@ def test_before_the_first_question_there_is_no_word_of_calls() -> None:
 
 
 def test_the_progress_of_models_is_whole_records_in_a_log(capsys: pytest.CaptureFixture[str]) -> None:
-    clock = iter((0.0, 10.0, 20.0))
+    """One every ten seconds, and never a smaller number after a larger one."""
+    clock = iter((0.0, 1.0, 10.0, 15.0, 20.0, 40.0))
     with GamesProgress(4, False, lambda: next(clock), lambda: ["fallback 0.0 %", "x" * 300]) as progress:
-        for games in (0, 2, 4):
+        for games in (0, 2, 3, 4, 3):
             progress(games)
     first, second = (f"{games} of 4 games, 0.2 games/s, {left} s left" for games, left in ((2, 10), (4, 0)))
     assert capsys.readouterr().err == f"{first}, fallback 0.0 %, {'x' * 300}\n{second}, fallback 0.0 %, {'x' * 300}\n"

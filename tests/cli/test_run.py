@@ -2,6 +2,7 @@
 
 import resource
 import signal
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from dubito.cli.summary import command_called
 from dubito.experiment.stored import opened_run
 from dubito.games.dubito.engine import RESULTS
 from dubito.stats.tally import unpack
@@ -231,7 +233,19 @@ def test_a_mistake_is_one_sentence_and_exit_code_2(shell: Shell, words: tuple[st
 
 
 def test_ctrl_c_stops_in_order_and_keeps_the_games_before(tmp_path: Path) -> None:
-    words = (*FIELD, "--games", "10000", "--table-sizes", "3", "--max-turns", "12", "--workers", "2", "--no-report")
+    words = (
+        *FIELD,
+        "--games",
+        "10000",
+        "--table-sizes",
+        "3",
+        "--max-turns",
+        "12",
+        "--workers",
+        "2",
+        "--no-report",
+        "--tables",
+    )
     with started(tmp_path, "run", *words, "--output", "out") as process:
         assert process.stderr is not None
         said = process.stderr.readline()  # progress: something is kept
@@ -291,3 +305,23 @@ def test_a_report_that_cannot_be_written_costs_nothing_but_itself(shell: Shell) 
     assert said.code == 0
     assert "no report: " in said.err
     assert Path("mine/report").read_text() == "mine"
+
+
+def test_a_run_ends_in_twelve_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first five and who is told apart, the report, the next command as this one was called."""
+    with started(tmp_path, "run", "--games", "200", "--workers", "1", "--quiet", "--output", "r") as process:
+        out, _ = process.communicate(timeout=60)
+    lines = out.splitlines()
+    assert len(lines) <= 12
+    assert max(map(len, lines)) <= 80
+    assert lines[0] == "200 games; the first 5 of 11"
+    assert lines[-2:] == ["run folder: r", "in a browser: dubito view r; every table here: add --tables"]
+    assert any(line.startswith("report: r/report/") for line in lines)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", [str(tmp_path / ".venv/bin/dubito")])
+    assert command_called() == ".venv/bin/dubito"
+    monkeypatch.setenv("PATH", str(tmp_path / ".venv/bin"))
+    script = tmp_path / ".venv/bin/dubito"
+    script.parent.mkdir(parents=True)
+    script.touch(0o755)
+    assert command_called() == "dubito"

@@ -193,7 +193,7 @@ def test_a_run_is_scored_as_its_store_tells_it(tmp_path: Path, capsys: pytest.Ca
     (sharp,) = calibrations(run.tally, run.experiment.names)
     assert (sharp.name, sharp.statements) == ("sharp", len(errors))
     assert sharp.brier.value == pytest.approx(sum(errors) / len(errors), abs=1e-6)
-    print_summary(run, sizes=False)
+    print_summary(run, tables=True, sizes=False)
     lines = capsys.readouterr().out.splitlines()
     start = lines.index("Stated probability that the last play is dishonest (node C), against the truth")
     assert lines[start + 2].split()[:4] == ["sharp", "stand-in", f"{len(errors)}", f"{sharp.brier.value:.3f}"]

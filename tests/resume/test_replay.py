@@ -72,7 +72,7 @@ def test_an_unchanged_run_is_identical(run: Shell) -> None:
     assert said.code == 0
     assert said.out.splitlines()[0] == f"identical: 8 games, {decisions} decisions"
     assert said.out.splitlines()[1] in run("status", "r").out
-    assert [line.split(",")[0] for line in said.err.splitlines()] == [f"{games} of 8 games" for games in range(1, 9)]
+    assert said.err.startswith("1 of 8 games, ")
 
 
 def test_two_processes_play_the_same_as_one(run: Shell) -> None:
@@ -272,7 +272,7 @@ def test_a_run_of_hand_written_bots_is_played_again_from_its_seed(shell: Shell) 
     with closing(sqlite3.connect("h/run.db")) as connection, connection:
         row = connection.execute("SELECT outcome FROM games WHERE game = 1101").fetchone()
         connection.execute("UPDATE games SET outcome = ? WHERE game = 1100", row)
-    assert re.fullmatch(r"1,000 of 1,200 games, [\d,.]+ games/s, \d+ s left\n1,200 of 1,200 .*\n", said.err)
+    assert re.fullmatch(r"1,000 of 1,200 games, [\d,.]+ games/s, \d+ s left\n", said.err)
     changed = shell("replay", "h", "--workers", "1", "--quiet")
     assert changed.err == ""
     assert (changed.code, changed.out.startswith("differs: game 1100: it does not play out as recorded")) == (1, True)

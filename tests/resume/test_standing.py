@@ -19,7 +19,7 @@ from tests.conftest import few
 from tests.llm.kit import Heard, Said, Server, Unhurried, asker, rows, says, small
 from tests.resume.kit import go, models
 
-FIGURES = r"\d+ games finished, \d+ of them kept in order, [\d,]+ replies kept"
+FIGURES = r"\d+ games finished, \d+ of them published, [\d,]+ replies kept"
 
 
 @pytest.mark.parametrize("stops", few([[15, 10, 15], [30]], 1))
@@ -37,7 +37,7 @@ def test_progress_end_and_status_say_the_same(
         assert run.standing is not None
         assert (run.standing.kept, run.standing.replies) == (run.tally.games, replies)
     end = go(models(games=6), tmp_path / "run")
-    assert str(end.standing).startswith("6 games finished, 6 of them kept in order")
+    assert str(end.standing).startswith("6 games finished, 6 of them published")
 
 
 def test_what_is_finished_is_told_from_what_is_published(
@@ -64,14 +64,14 @@ def test_what_is_finished_is_told_from_what_is_published(
     assert run.standing is not None
     finished = run.standing.finished
     assert (finished > 0, run.tally.games) == (True, 0)
-    print_summary(run, sizes=False)
+    print_summary(run, tables=True, sizes=False)
     assert exit_code(run) == 130
     first, last = capsys.readouterr().err.splitlines()
     assert first == f"no game is published: {finished} are finished, all behind a deal that is not"
-    assert f"{finished} games finished, 0 of them kept in order" in last
+    assert f"{finished} games finished, 0 of them published" in last
     nothing = sha256().hexdigest()
     status = shell("status", "run").out
-    assert f"{finished} games finished, 0 of them kept in order" in status
+    assert f"{finished} games finished, 0 of them published" in status
     assert "results digest: none, since no game is published" in status
     assert nothing not in status + shell("status", "run", "--json").out + (tmp_path / "run" / "run.log").read_text()
     assert document_of(run, None).results_digest is None
