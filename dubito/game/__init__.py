@@ -144,6 +144,7 @@ Answer = Bool | Choice | Whole | Cards | Shares | Text
 
 
 ODDS: Final = "odds"  # of a stand-in's answer
+REASON: Final = "reasoning"  # of a stand-in's answer, and what a reason is called in those of models
 STATED: Final = "p_bluff"  # what a stated probability is called in answers, tables and files
 
 
@@ -323,7 +324,7 @@ class Results:
         return [measure.key for measure in self.measures].index(key)
 
 
-# What a prompt says -> `answer`; beside it what is stated, and how probable each answer is where that is no certainty.
+# What a prompt says -> `answer`; beside it why, what is stated, and how probable an answer is that is not certain.
 HousePolicy = Callable[[str, Random], Mapping[str, Any]]
 
 

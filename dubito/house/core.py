@@ -18,7 +18,7 @@ from threading import Lock
 from typing import IO, Any, Final
 
 from dubito.errors import UsageError, nearest_first
-from dubito.game import ODDS, STATED, Game, HousePolicy
+from dubito.game import ODDS, REASON, STATED, Game, HousePolicy
 from dubito.game.find import DUBITO
 from dubito.game.words import legal_in
 from dubito.house.faults import CONTENT_FAULTS, DECISION_FAULTS, PAGE, ContentFault, Delivery, Faults
@@ -229,7 +229,8 @@ def opinion(policy: HousePolicy | None, text: str, chance: Random, schema: _Sche
         stated = [one.stated for one in each.values() if one.stated is not None]
         understood = all(one.understood for one in each.values())
         answers = {node: one.answer for node, one in each.items()}
-        return Opinion(None, understood, stated[0] if stated else None, answers)
+        reason = next((one.reason for one in each.values() if one.reason), None)
+        return Opinion(None, understood, stated[0] if stated else None, answers, reason=reason)
     drawn = by_lot(schema, text, chance)
     if policy is None:
         return drawn
@@ -238,7 +239,7 @@ def opinion(policy: HousePolicy | None, text: str, chance: Random, schema: _Sche
         answer = said["answer"]
         if _kind(schema).get("type") == "number":  # the probability of yes
             answer = float(answer)
-        return Opinion(answer, understood=True, stated=said.get(STATED), odds=said.get(ODDS))
+        return Opinion(answer, True, said.get(STATED), odds=said.get(ODDS), reason=said.get(REASON))
     except (LookupError, ValueError, ArithmeticError):
         return Opinion(drawn.answer, understood=False)
 

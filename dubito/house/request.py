@@ -180,7 +180,9 @@ _SCHEMA: Final[Mapping[str, Any]] = {
     "properties": {"answer": {"type": "boolean"}},
     "required": ["answer"],
 }
-_WORDS: Final = "The house has no reasons."
+
+
+_NO_REASON: Final = "The house has no reasons."
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,6 +194,7 @@ class Opinion:
     stated: float | None = None  # a probability; None: it states none
     answers: Mapping[str, Any] = field(default_factory=dict)  # by field, where several questions are asked at once
     odds: Mapping[Any, float] | None = None  # how probable each answer is; None: the answer is certain
+    reason: str | None = None
 
 
 def answer_text(schema: Mapping[str, Any] | None, opinion: Opinion) -> str:
@@ -259,7 +262,7 @@ def _value(part: Mapping[str, Any], opinion: Opinion, definitions: Mapping[str, 
         if "answer" in inner and not isinstance(opinion.answer, bool):
             values["answer"] = opinion.answer
         return values | {name: answer for name, answer in opinion.answers.items() if name in inner}
-    plain = {"boolean": opinion.answer, "string": _WORDS, "integer": 0, "number": 0, "array": []}
+    plain = {"boolean": opinion.answer, "string": opinion.reason or _NO_REASON, "integer": 0, "number": 0, "array": []}
     return plain.get(str(kind))
 
 

@@ -65,11 +65,10 @@ def test_a_models_reasons_are_told_before_its_move(shell: Shell) -> None:
     lines = said.out.splitlines()
     house = "Stand-ins are no language models: the embedded house answers for house:house-sharp@reasoned.\n"
     assert (said.code, said.err) == (0, house)
-    first = next(place for place, line in enumerate(lines) if "“The house has no reasons.”" in line)
+    first = next(place for place, line in enumerate(lines) if ": Doubt? " in line)
     name = "house:house-sharp@reasoned"
-    assert (
-        lines[first] == f"   2.   {name}: Doubt? No. Stated: 74 % a bluff; it was a bluff. “The house has no reasons.”"
-    )
+    why = "I hold two 3s, and put a bluff at 74 %, but getting rid of my own cards is worth more."
+    assert lines[first] == f"   2.   {name}: Doubt? No. Stated: 74 % a bluff; it was a bluff. “{why}”"
     assert lines[first - 1].startswith(f"   2. [{name} holds ")
     assert next(line for line in lines[first:] if line.startswith(f"   2. {name} ")).endswith("honest]")
     assert all(re.match(r" *\d+\. |The |\d", line) for line in lines), "a record a line"
@@ -87,7 +86,7 @@ def test_on_a_terminal_a_game_is_in_colour_and_wrapped(shell: Shell, on_a_termin
     assert max(map(len, plain.splitlines())) <= 80
     piped = shell(*GAME, "--show-hands").out
     assert plain.split() == piped.split(), "the same words"
-    assert told.index("“The house has no reasons.”") < told.index("The game is over")
+    assert plain.index("“I hold ") < plain.index("The game is over")
 
 
 def test_no_color_is_respected(shell: Shell, on_a_terminal: OnATerminal, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -211,7 +210,7 @@ def test_a_runs_models_are_told_as_they_were(shell: Shell) -> None:
     shell(*RUN, "--contenders", "house:house-sharp@reasoned", "--games", "1", "--quiet", "--cache", "c")
     said = shell("watch", "--show-hands")
     assert said.out.startswith("Game 0: ")
-    assert re.search(r"Doubt\? (Yes|No)\. Stated: \d+ % a bluff; it was (honest|a bluff)\. “The house has", said.out)
+    assert re.search(r"Doubt\? (Yes|No)\. Stated: \d+ % a bluff; it was (honest|a bluff)\. “I", said.out)
     assert said.err == "the latest run: runs/r\nThe run is finished: 1 of 1 games.\n"
 
 

@@ -172,7 +172,7 @@ def test_a_decision_has_a_link_of_its_own(stating_run: Path, chrome: Chrome) -> 
         f"turn-{turn}-C"
     ]
     said = chrome.text("#seats .thought")
-    assert said.startswith(f"Doubt? {'yes' if decision['answer'] else 'no'}The house has no reasons.")
+    assert said.startswith(f"Doubt? {'yes' if decision['answer'] else 'no'}I ")
     truth = "✓ honest" if game["turns"][turn - 2]["honest"] else "✗ a bluff"
     stated = f"{round(100 * decision['p_bluff'])} %. In truth: {truth}."
     assert f"Stated probability that the last play is a bluff: {stated}" in said

@@ -9,20 +9,21 @@ from math import exp
 from random import Random
 from typing import Any, Final
 
-from dubito.game import ODDS, STATED, HousePolicy
-from dubito.game.words import facts_in
+from dubito.game import ODDS, REASON, STATED, HousePolicy
+from dubito.game.words import counted, facts_in
 
 _RATES: Final = ("{}_doubt_rate", "{}_bluff_rate")
 _LISTS: Final = {"prev": ("{}", "{}_cards", *_RATES), "next": ("{}", "{}_cards", *_RATES), "table": _RATES}
 
 
 def _house_honest(text: str, chance: Random) -> dict[str, Any]:
-    return {"answer": honest(read_facts(text))}
+    return {"answer": honest(read_facts(text)), REASON: "I tell the truth wherever I can."}
 
 
 def _house_sharp(text: str, chance: Random) -> dict[str, Any]:
     values = read_facts(text)
-    return {"answer": sharp(values), ODDS: odds(values), STATED: stated_chance(values)}
+    answer = sharp(values)
+    return {"answer": answer, REASON: reason(values, answer), ODDS: odds(values), STATED: stated_chance(values)}
 
 
 MODELS: Final[Mapping[str, HousePolicy]] = {"house-honest": _house_honest, "house-sharp": _house_sharp}
@@ -93,6 +94,48 @@ def stated_chance(values: Mapping[str, str]) -> float | None:
         return 1.0 if values["sure_bluff"] == "yes" else round(_chance_of_bluff(values), 3)
     except (LookupError, ValueError, ArithmeticError):
         return None  # the answer itself is still good
+
+
+def reason(values: Mapping[str, str], answer: bool) -> str | None:
+    """Why `house-sharp` answers so, by what it has weighed; None without the facts."""
+    try:
+        return _reason(values, answer)
+    except (LookupError, ValueError, ArithmeticError):
+        return None  # the answer itself is still good
+
+
+def _reason(values: Mapping[str, str], answer: bool) -> str:
+    node = values["node"]
+    if int(values["own_cards"]) <= _MOST and values["win_rule"] == "immediate":
+        return "I can put down all my cards at once, and nobody doubts the last ones."
+    if node == "C":
+        return _reason_to_doubt(values, answer)
+    if node == "A":
+        return "Whoever opens may call the number, so I need no bluff."
+    if node == "D":
+        held, rate = _held(values), _rate(values["next_doubt_rate"], values["table_doubt_rate"])
+        seen = f"I hold {held}, and the next player doubts about {100 * rate:.0f} % of the time"
+        return f"{seen}: a bluff gets rid of more." if answer else f"{seen}: I play them honestly."
+    return "The more cards I put down, the sooner I am out."
+
+
+def _reason_to_doubt(values: Mapping[str, str], answer: bool) -> str:
+    if values["sure_bluff"] == "yes":
+        return f"I know where too many {values['number']}s are: these cannot be {values['last_play']} more."
+    if values["prev_about_to_win"] == "yes":
+        return "The last play wins the game unless somebody doubts it."
+    share = _chance_of_bluff(values)
+    chance = f"I hold {_held(values)}, and put a bluff at {100 * share:.0f} %"
+    if answer:
+        return f"{chance}: I doubt it."
+    if share > 1 / 2:
+        return f"{chance}, but getting rid of my own cards is worth more."
+    return f"{chance}: not enough to risk the {counted(int(values['board_cards']))} on the board."
+
+
+def _held(values: Mapping[str, str]) -> str:
+    held = int(values["held_of_number"])
+    return f"{('no', 'one', 'two', 'three', 'four')[held]} {values['number']}{'s' * (held != 1)}"
 
 
 _MOST: Final = 3  # cards in a play
