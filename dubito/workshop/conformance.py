@@ -545,18 +545,30 @@ def _unspoken(words: Any, seat: int, events: Sequence[Any]) -> str:
 
 
 def _stand_ins(subject: Subject) -> Iterator[Flaw]:
-    """Each stand-in's policy has an answer to what the prompts say."""
+    """Each stand-in's policy has an answer to what one of the prompts says: it need not read them all."""
     module = subject.game.module("stand_in", before="house")
     if module is None or not subject.prompts:
         return
-    prompt = load_prompt(subject.prompts[0], subject.here, subject.game)
+    prompts = [load_prompt(name, subject.here, subject.game) for name in subject.prompts]
+    positions = [one.position for recorded in subject.positions[:2] for one in recorded]
     file = subject.shown(str(getattr(module, "__file__", "") or subject.folder / "stand_in.py"))
     for name, policy in module.MODELS.items():
-        for position in (one.position for recorded in subject.positions[:2] for one in recorded):
-            answer = policy(str(prompt.render(position)), Random(0))
-            if not hasattr(answer, "keys") or "answer" not in answer:
-                yield Flaw(file, f"MODELS: {name} gives {one_line(repr(answer), 60)}, without an `answer`")
-                break
+        answers = _answers_of(policy, prompts, positions)
+        wrong = next((answer for answer in answers if not hasattr(answer, "keys") or "answer" not in answer), None)
+        if wrong is not None:
+            yield Flaw(file, f"MODELS: {name} gives {one_line(repr(wrong), 60)}, without an `answer`")
+
+
+def _answers_of(policy: Any, prompts: Sequence[Prompt], positions: Sequence[Any]) -> list[Any]:
+    """What a stand-in says to the first prompt that it reads; raises what it raises at the first if it reads none."""
+    unread: Exception | None = None
+    for prompt in prompts:
+        try:
+            return [policy(str(prompt.render(position)), Random(0)) for position in positions]
+        except (LookupError, ValueError, ArithmeticError) as error:  # with which it may refuse a text, as in the house
+            unread = unread or error
+    assert unread is not None
+    raise unread
 
 
 def _training(subject: Subject) -> Iterator[Flaw]:

@@ -384,6 +384,15 @@ def test_what_is_planted_is_found(shell: Shell, fault: str) -> None:
     assert "keeps to all" not in said.out or sentence.startswith(("look: ", "results: by"))
 
 
+@pytest.mark.usefixtures("stacks")
+def test_a_stand_in_need_not_read_every_prompt(shell: Shell) -> None:
+    other = shutil.copytree(Path("prompts/stacks/plain"), Path("prompts/stacks/in-other-words")) / "user.jinja"
+    assert "You hold" in other.read_text()
+    other.write_text(other.read_text().replace("You hold", "In hand"))
+    said = shell("games", "check", "stacks", "--quick")
+    assert said.code == 0, said
+
+
 @pytest.mark.parametrize(("file", "old", "new", "sentence"), LISTED.values(), ids=LISTED)
 def test_a_list_that_is_not_what_the_game_takes_is_found(
     shell: Shell, file: str, old: str, new: str, sentence: str

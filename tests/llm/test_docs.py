@@ -29,11 +29,14 @@ def name_of(source: str) -> str:
     return name
 
 
-PLAIN, DESCRIPTION, DECIDES, MIXES, ALL_THREE = blocks("yaml")
+PLAIN, DESCRIPTION, BOLD, DECIDES, MIXES, ALL_THREE = blocks("yaml")
 FILES = {
     **dict(zip(["bots/llms/sure_bot.py", "bots/llms/rateless_bot.py"], blocks("python"), strict=True)),
     "my/short/prompt.yaml": DESCRIPTION,
-    **dict(zip(["my/short/system.jinja", "my/short/user.jinja"], blocks("jinja"), strict=True)),
+    "my/bold/prompt.yaml": BOLD,
+    **dict(
+        zip(["my/short/system.jinja", "my/short/user.jinja", "my/bold/paragraph.jinja"], blocks("jinja"), strict=True)
+    ),
 }
 
 
