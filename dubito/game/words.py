@@ -80,7 +80,8 @@ class Words:
     """
 
     BOTS: Sequence[str] = ()  # good ones to begin with, against whom a person plays if they name nobody
-    HARD: Sequence[str] = ()  # those against whom it is a hard game
+    EASY: Sequence[str] = ()  # those against whom it is an easy game
+    HARD: Sequence[str] = ()  # and a hard one
     ENTER: str = ""  # what an empty line means; empty: nothing
     OPTIONS: Sequence[tuple[str, str, Sequence[tuple[Any, str]]]] = ()  # rules that a page offers: as `Option` has them
     QUESTIONS: Mapping[str, str] = {}  # what a node asks, short
@@ -219,6 +220,15 @@ def bots_of(game: Game, there: Sequence[Any]) -> list[str]:
     """Whom a person plays against if they say nothing, of those who are `there`: never nobody."""
     names = [one.name for one in there if not one.asks]
     return [name for name in words_of(game).BOTS if name in names] or names
+
+
+def strengths(game: Game, there: Sequence[Any]) -> list[tuple[str, list[str]]]:
+    """Games to begin with at once, from easy to hard, each with the bots that are `there`; none where all are alike."""
+    words, names = words_of(game), [one.name for one in there]
+    of_each = [("easy", words.EASY), ("fair", words.BOTS), ("hard", words.HARD)]
+    found = [(name, [bot for bot in bots if bot in names]) for name, bots in of_each]
+    found = [(name, bots) for name, bots in found if bots]
+    return found if len(found) > 1 else []
 
 
 def question_in_words(game: Game, node: str) -> str:

@@ -21,7 +21,7 @@ from starlette.routing import Route
 from dubito.errors import DubitoError, UsageError, one_line
 from dubito.files import fault
 from dubito.game import Game, PlayerKind
-from dubito.game.words import Option, bots_of, words_of
+from dubito.game.words import Option, bots_of, strengths, words_of
 from dubito.report.render import Renderer, Site, Viewer
 from dubito.report.share import page_of_file, shared_file, shared_page
 from dubito.show.company import Opponent, as_sentence
@@ -120,6 +120,7 @@ class _Pages:
             lead=words_of(game).LEAD,
             groups=_groups(choices),
             hard=words_of(game).HARD,
+            strengths=strengths(game, choices),
             first=[*(choice.name for choice in choices if choice.asks), *bots_of(game, choices)],
             sizes=range(least, most + 1),
             usual=min(max(4, least), most),

@@ -196,6 +196,7 @@ class Live:
             "frames": frames[since:],
             "result": result,
             "ended": ended,
+            "lies": sitting.lies_in_words() if over else "",
             "record": self.kept.record,
             "seed": self.kept.setup.seed if over else None,  # with it, anybody can deal the same cards
             "errors": sitting.errors if over else [],

@@ -68,3 +68,17 @@ def test_the_lobby_says_who_is_hard(hall: Served) -> None:
     assert '<option value="Medium" selected>Medium</option>' in defuse
     assert '<option value="Sapper">Sapper (a hard game)</option>' in defuse
     assert '<option value="Sherlock">Sherlock (a hard game)</option>' in browser("GET", "/").text
+
+
+def test_a_hard_game_begins_at_once(hall: Served, chrome: Chrome) -> None:
+    chrome.open(f"http://127.0.0.1:{hall.port}/")
+    assert chrome.run("[...document.querySelectorAll('.now button')].map(e => e.textContent)") == [
+        "an easy game",
+        "a fair game",
+        "a hard game",
+    ]
+    chrome.click(".now button:last-child")
+    chrome.until("location.pathname === '/table' && document.querySelectorAll('#seats li').length === 4")
+    assert (
+        chrome.run("[...document.querySelectorAll('#seats li')].map(e => e.textContent).join()").count("Sherlock") == 3
+    )

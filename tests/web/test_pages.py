@@ -1,6 +1,7 @@
 """The pages: what is written on them, and that foreign text stays text."""
 
 import html
+import itertools
 import json
 import re
 from pathlib import Path
@@ -61,6 +62,13 @@ def test_a_finished_game_is_listed_and_opens(server: Served, browser: Browser) -
     assert len(frames) + 1 == len(record.outputs)
     assert last["said"][-1] == told["ending"]
     assert told["story"][:-1] == [" ".join(frame["said"]) for frame in frames]
+    mine = [(before, turn) for before, turn in itertools.pairwise([{}, *told["turns"]]) if turn["seat"] == end["me"]]
+    met = [turn for before, turn in mine if before.get("honest") is False and "cards" in before]
+    met = [turn for turn in met if "cards" not in turn or turn["mistakes"]]  # else it could not be doubted
+    caught = sum("cards" not in turn for turn in met)
+    own = sum(turn.get("honest") is False for _, turn in mine)
+    assert own > 1
+    assert end["lies"] == f"You caught {caught} of {len(met)} bluffs; {own} were your own."
     shared = browser("GET", f"/games/{end['record']}/share")
     assert shared.headers["content-disposition"] == 'attachment; filename="game.html"'
     assert f"A game of dubito: {' and '.join(told['names'][seat] for seat in told['winners'])} win" in shared.text

@@ -143,6 +143,7 @@ class Teller:
 
 
 BOTS: Final = ("Medium",)
+EASY: Final = ("Simple",)
 HARD: Final = ("Sapper",)
 ENTER: Final = "draw"  # what an empty line means
 HOW: Final = (

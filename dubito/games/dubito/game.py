@@ -63,7 +63,9 @@ GAME: Final = Game(
     walk=five_questions,
     package=__package__,
     plays_as="f6ecf57d5df2ede73df6925fab95d1b2ba327c95989510beb7338ec1000372b7",
-    truth=lambda state: last_play_is_dishonest(state.board, state.n_cards_played, state.number),
+    truth=lambda state: (
+        last_play_is_dishonest(state.board, state.n_cards_played, state.number) if state.can_doubt else None
+    ),
     lie=lambda state, output: lie_told(output.cards, output.number, state.number, state.hands[state.seat].counts),
     missing=missing_nodes,
     deal_rules=("jokers",),

@@ -365,6 +365,7 @@ def _letters(cards: Iterable[int]) -> str:
 
 
 BOTS: Final = ("ClaudeBot", "AdaptyBoi", "StefaBot")
+EASY: Final = ("RandomBoi", "JustPutCards", "MrNoDoubt")
 HARD: Final = ("Sherlock",)
 HOW: Final = (
     "Type `doubt` (or `d`), or the cards you put down: `7 7 joker`, also `a k j`, `jack`, `*` for a joker. When you "

@@ -156,7 +156,7 @@ export class Flow {
     const [title, how] = this.#page.end(game);
     $("own").hidden = true;
     $("result").textContent = title;
-    $("how").textContent = how;
+    $("how").textContent = [how, game.lies].filter(Boolean).join(" ");
     $("party").hidden = true;
     const fared = Object.entries(game.against).map(([name, [won, lost]]) => `${name}: ${won} won, ${lost} lost`);
     $("against").textContent = fared.length ? `You against ${fared.join("; ")}.` : "";

@@ -57,6 +57,13 @@ for (const bot of bots) {
   bot.addEventListener("change", () => fared(bot));
   fared(bot);
 }
+for (const now of document.querySelectorAll("[data-bots]")) {
+  now.addEventListener("click", () => {
+    const names = now.dataset.bots.split(" ");
+    bots.forEach((bot, place) => { bot.value = names[place % names.length]; });
+    form.requestSubmit();
+  });
+}
 $("game")?.addEventListener("change", () => $("game").form.submit());
 $("size").addEventListener("change", fit);
 form.addEventListener("submit", deal);
