@@ -358,6 +358,7 @@ def test_a_wheel_installed_outside_the_clone_plays(tmp_path: Path) -> None:
     (wheel,) = tmp_path.glob("dubito-*.whl")
     command(tmp_path, *pip, "install", "--no-deps", "--no-compile", "--target", str(tmp_path / "site"), str(wheel))
     (tmp_path / "here" / "bots" / "manual").mkdir(parents=True)
+    assert (tmp_path / "site" / "dubito" / "experiment" / "books" / "dubito-1.yaml").exists()
     template = (tmp_path / "site" / "bots" / "manual" / "_template.py").read_text()
     (tmp_path / "here" / "bots" / "manual" / "my_bot.py").write_text(template)
     listed = command(tmp_path / "here", sys.executable, "-m", "dubito", "bots", site=tmp_path / "site")

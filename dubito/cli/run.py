@@ -107,7 +107,7 @@ def run(
     registry = find_bots(here, checked.game)
     experiment, calls = _checked_experiment(checked, shard, registry, call_options(checked, here))
     folder = Path(checked.output) if checked.output else _default_folder(config, experiment)
-    _warn(experiment, registry, calls)
+    warn_of(experiment, registry, calls)
     result = finished_run(experiment, registry, folder)
     new = result is None
     if result is None:
@@ -185,10 +185,10 @@ def _default_folder(config: Path | None, experiment: Experiment) -> Path:
     return Path("runs") / (FOLDER.format(name, shard.number, shard.of) if shard else name)
 
 
-def _warn(experiment: Experiment, registry: Registry, calls: CallOptions) -> None:
+def warn_of(experiment: Experiment, registry: Registry, calls: CallOptions) -> None:
     """Say what a user should know before the start."""
     _warn_of_unrepeatable(experiment, registry)
-    if len(experiment.players) == 1:
+    if len(experiment.players) == 1 and experiment.book is None:
         note(f"note: {one_line(experiment.players[0].name)} plays only itself: name another bot to compare it with")
     today = datetime.now(UTC).date()
     for sentence in ending_models(experiment, registry, today) if calls.preflight and not calls.offline else ():

@@ -78,6 +78,18 @@ class StopRule:
     within: Annotated[float, Interval(gt=0, le=10**6)]  # points of the first measure; its own units if it has a span
 
 
+Part = Literal["field", "exploiters"]  # of what is played by a book: who is rated, or who takes from it
+
+
+@dataclass(frozen=True, slots=True)
+class ByBook:
+    """The book that a run is played by (`book.py`)."""
+
+    name: str
+    digest: str
+    part: Part
+
+
 @dataclass(frozen=True, slots=True)
 class Experiment:
     """A checked experiment: all that can change its results, how many games to play, and how long a bot may take."""
@@ -96,6 +108,7 @@ class Experiment:
     lineup: LineupKind = "uniform"
     shard: Shard | None = None  # None: the whole run
     stop: StopRule | None = None  # None: all games are played
+    book: ByBook | None = None  # None: it is played by none
 
     @property
     def players(self) -> tuple[PlayerSpec, ...]:
@@ -158,6 +171,7 @@ class Experiment:
             "provider_errors": self.provider_errors,
             **({"bot_deadline": self.bot_deadline} if decisive else {}),
             **({"stop": asdict(self.stop)} if self.stop else {}),
+            **({"book": asdict(self.book)} if self.book else {}),
             **({"shard": asdict(self.shard)} if self.shard else {}),
         }
 

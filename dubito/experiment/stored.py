@@ -48,7 +48,7 @@ class _Manifest(BaseModel):
 
 
 _PLAYER: Final = TypeAdapter(PlayerSpec)
-_KNOWN: Final = {"game", "seed", "table_sizes", "bots", "contenders", "rules", "on_bot_error", "shard", "stop"}
+_KNOWN: Final = {"game", "seed", "table_sizes", "bots", "contenders", "rules", "on_bot_error", "shard", "stop", "book"}
 
 
 def kinds_in(manifest: Mapping[str, Any]) -> dict[str, PlayerKind]:

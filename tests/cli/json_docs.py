@@ -18,7 +18,7 @@ dubito run examples/models.yaml --json > result.json
 dubito runs --json | jq -r '.runs[] | select(.state == "stopped") | .folder'
 ```
 """
-_COMMANDS: Final = ("run", "merge", "status", "compare", "bots", "games", "runs", "estimate", "cache stats")
+_COMMANDS: Final = ("run", "merge", "status", "compare", "bots", "games", "runs", "estimate", "cache stats", "rate")
 
 
 def text() -> str:
