@@ -10,7 +10,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, get_args
+from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
 from dubito.errors import DubitoError, UsageError, one_line
 from dubito.experiment.experiment import Experiment
@@ -20,7 +20,7 @@ from dubito.experiment.stop import flaw_of_stop
 from dubito.experiment.stored import Run, read_run
 from dubito.experiment.threads import ThreadedChunks
 from dubito.experiment.workers import in_order, joined, new_stop, play_chunks, processes
-from dubito.game import Lie, Results, State
+from dubito.game import Deed, Lie, Results, State
 from dubito.game.packages import games_path, set_games_path
 from dubito.game.record import Forfeit, make_move, output_of
 from dubito.game.streams import DealStreams
@@ -63,22 +63,66 @@ class ToldLie:
     lie: Lie
 
 
+LieRate = Literal["chosen", "forced", "caught", "hits", "alarms"]
+_OF: Final[Mapping[LieRate, str]] = {  # what each is a share of
+    "chosen": "plays",
+    "forced": "plays",
+    "caught": "lies",
+    "hits": "lies met",
+    "alarms": "honest met",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ToldPlay:
+    """A move of a model player that can be a lie; players are places in `Experiment.players`."""
+
+    game: int
+    seat: int
+    move: int  # which of its seat's own, from 1
+    player: int
+    lie: Lie | None
+    cards: int
+    pile: int  # cards with it: what is at stake
+    late: bool  # in the second half of its game's moves
+    called: list[tuple[int, bool]]  # who was asked about it, and whether they called it a lie
+
+
+@dataclass(frozen=True, slots=True)
+class ToldWord:
+    """What a model player said of somebody's play, by calling it a lie or by letting it pass."""
+
+    game: int
+    seat: int
+    move: int
+    player: int
+    of: int  # whose
+    is_lie: bool
+    called: bool
+    pile: int  # what is at stake
+
+
 @dataclass(frozen=True, slots=True)
 class LieCounts:
-    """Lies over the first games of a run, by player and kind, summed deal by deal: y lies of m moves that can be."""
+    """Lies over the first games of a run, by player and rate, summed deal by deal: y of m.
+
+    Chosen and forced lies of the moves that can be; those caught of all lies; of the plays of others that were lies,
+    and of those that were honest, how many were called lies: hits and false alarms.
+    """
 
     games: int
-    sums: Mapping[tuple[int, Lie], Sums]
+    sums: Mapping[tuple[int, LieRate], Sums]
     meant: Mapping[str, int]  # by model player: how often it said that it lies, where a node asks just that
+    plays_told: Sequence[ToldPlay] = ()
+    words_told: Sequence[ToldWord] = ()
 
     def plays(self, player: int) -> int:
-        return self.sums[player, LIES[0]].m
+        return self.sums[player, "chosen"].m
 
-    def count(self, player: int, lie: Lie) -> int:
+    def count(self, player: int, lie: LieRate) -> int:
         return self.sums[player, lie].y
 
-    def share(self, player: int, lie: Lie) -> Rate:
-        """Of the moves of a player that can be lies, those that were such."""
+    def share(self, player: int, lie: LieRate) -> Rate:
         return clustered_rate(*self.sums[player, lie])
 
 
@@ -109,39 +153,79 @@ def moves_again(kept: Run, number: int) -> Iterator[tuple[Any, Any]]:
         raise UsageError(f"game {number} of {one_line(str(kept.folder))} is now played differently")
 
 
-def lies_told(kept: Run, number: int) -> list[ToldLie]:
-    """The lies of a game in their order; raises UsageError if it is not the game that the run keeps."""
-    lie_of = kept.registry.game.lie
-    assert lie_of is not None
-    told, moves = list[ToldLie](), Counter[int]()
+def _told(kept: Run, number: int) -> Iterator[tuple[int, int, Lie | None, Deed | None]]:
+    """The moves of a game: whose, which of its own from 1, what lie and what deed it is."""
+    game, moves = kept.registry.game, Counter[int]()
+    lie_of, deed_of = game.lie or (lambda state, output: None), game.deed or (lambda state, output: None)
     for state, output in moves_again(kept, number):
         moves[state.seat] += 1
-        if output is not None and not isinstance(output, Forfeit) and (lie := lie_of(state, output)):
-            told.append(ToldLie(state.seat, moves[state.seat], lie))
-    return told
+        is_move = output is not None and not isinstance(output, Forfeit)
+        told = (lie_of(state, output), deed_of(state, output)) if is_move else (None, None)
+        yield state.seat, moves[state.seat], *told
+
+
+def lies_told(kept: Run, number: int) -> list[ToldLie]:
+    """The lies of a game in their order; raises UsageError if it is not the game that the run keeps."""
+    return [ToldLie(seat, move, lie) for seat, move, lie, _ in _told(kept, number) if lie]
+
+
+class _Counting:
+    """Adds up the lies of games, deal by deal."""
+
+    def __init__(self, kept: Run) -> None:
+        self._kept = kept
+        results, names = kept.registry.game.results, kept.experiment.names
+        habit = results.habit(results.lies)
+        places = {"plays": habit.of, "lies": habit.count, "caught": results.found_out}
+        self._places = {key: results.counts.index(count) for key, count in places.items() if count}
+        self._models = {place for place, name in enumerate(names) if kept.kinds[name] in ("model", "stand-in")}
+        self.sums = {(player, rate): [0] * 6 for player in range(len(names)) for rate in _OF}
+        self.plays, self.words = list[ToldPlay](), list[ToldWord]()
+
+    def add_deal(self, games: range) -> None:
+        own = Counter[tuple[int, str]]()
+        for game in games:
+            self._add_game(game, own)
+        for (player, rate), sums in self.sums.items():
+            of_deal = cluster(own[player, _OF[rate]], own[player, rate])
+            self.sums[player, rate] = [a + b for a, b in zip(sums, of_deal, strict=True)]
+
+    def _add_game(self, game: int, own: Counter[tuple[int, str]]) -> None:
+        kept = self._kept
+        ((row,),) = kept.db.read("SELECT outcome FROM games WHERE game = ?", (game,))
+        outcome = outcome_in(row, kept.game.results, len(kept.experiment.players), kept.db.path)
+        for player, counts in zip(outcome.seats, outcome.counts, strict=True):
+            for key, place in self._places.items():
+                own[player, key] += counts[place]
+        told, asked = [*_told(kept, game)], list[tuple[int, bool]]()  # who was asked about the last play
+        for place, (seat, move, lie, deed) in enumerate(told):
+            player = outcome.seats[seat]
+            if lie:
+                own[player, lie] += 1
+            if deed and deed.of is not None:
+                asked.append((player, deed.called))
+                own[player, "lies met" if deed.is_lie else "honest met"] += 1
+                own[player, "hits" if deed.is_lie else "alarms"] += deed.called
+                if player in self._models:
+                    word = (outcome.seats[deed.of], deed.is_lie, deed.called, deed.pile)
+                    self.words.append(ToldWord(game, seat, move, player, *word))
+            if deed and deed.cards:
+                asked = []
+                if player in self._models:
+                    late, pile = 2 * place >= len(told), deed.pile + deed.cards
+                    self.plays.append(ToldPlay(game, seat, move, player, lie, deed.cards, pile, late, asked))
 
 
 def count_lies(kept: Run, most: int = LIES_COUNTED) -> LieCounts:
     """The lies of at most so many games, in whole deals; raises UsageError if a bot would now play otherwise."""
-    results, experiment = kept.registry.game.results, kept.experiment
-    habit = results.habit(results.lies)
-    plays = results.counts.index(habit.of)
+    experiment, counting = kept.experiment, _Counting(kept)
     most = min(most, kept.db.game_count())
     games = experiment.game_numbers[: most // experiment.games_per_deal * experiment.games_per_deal]
-    sums = {(player, lie): [0] * 6 for player in range(len(experiment.players)) for lie in LIES}
     for first in range(games.start, games.stop, experiment.games_per_deal):
-        own = Counter[tuple[int, str]]()
-        for game in range(first, first + experiment.games_per_deal):
-            ((row,),) = kept.db.read("SELECT outcome FROM games WHERE game = ?", (game,))
-            outcome = outcome_in(row, results, len(experiment.players), kept.db.path)
-            for seat, player in enumerate(outcome.seats):
-                own[player, habit.of] += outcome.counts[seat][plays]
-            own.update((outcome.seats[one.seat], one.lie) for one in lies_told(kept, game))
-        for player, lie in sums:
-            of_deal = cluster(own[player, habit.of], own[player, lie])
-            sums[player, lie] = [a + b for a, b in zip(sums[player, lie], of_deal, strict=True)]
-    meant = ModelLog(kept.db).yeses(results.lie_nodes, games.stop)
-    return LieCounts(len(games), {key: Sums(*values) for key, values in sums.items()}, meant)
+        counting.add_deal(range(first, first + experiment.games_per_deal))
+    sums = {key: Sums(*values) for key, values in counting.sums.items()}
+    meant = ModelLog(kept.db).yeses(kept.game.results.lie_nodes, games.stop)
+    return LieCounts(len(games), sums, meant, counting.plays, counting.words)
 
 
 def lies_of(folder: Path) -> LieCounts | None:

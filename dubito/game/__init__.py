@@ -272,6 +272,8 @@ class Results:
     lies: str = ""  # of the habits, in a game with lies: the share of moves that are (Game.lie)
     lies_in_words: str = ""  # what is a lie by choice, and what is a forced one
     lie_nodes: tuple[str, ...] = ()  # where a yes means to lie
+    lie_words: tuple[str, str] = ("lie", "accusation")  # what one lie is called, and to call a play one
+    found_out: str = ""  # of the seat's counts: the lies that were
     charted: tuple[str, ...] = ()  # the habits that are drawn, shares all of them; neighbours are ordered by the first
     rate: str = "win rate"  # what the last headline measure is called where neighbours are
     meaning: str = ""  # of the first measure, in a sentence for people
@@ -378,6 +380,16 @@ PlayerKind = Literal["model", "stand-in", "hand-written", "person"]  # what deci
 Lie = Literal["chosen", "forced"]  # by a seat that could have been honest, or that could not
 
 
+class Deed(NamedTuple):
+    """What a move is where there are lies: a play that can be one, a word on somebody's play, or both at once."""
+
+    pile: int  # cards that lie there before it
+    cards: int = 0  # that it plays; 0: it is no play
+    of: int | None = None  # the seat whose play it calls a lie or lets pass; None: nobody's
+    is_lie: bool = False  # what that play is
+    called: bool = False  # a lie
+
+
 @dataclass(frozen=True, eq=False)  # a game is itself, and nothing like it
 class Game:
     """A game as the harness has it."""
@@ -418,6 +430,8 @@ class Game:
     truth: Callable[[Any], bool | None] = lambda state: None  # of what a model may state before this move
     # Of a move before it is made: what lie it is, None if it is none; in games without lies there is nothing to ask.
     lie: Callable[[Any, Any], Lie | None] | None = None
+    # Of the same: what deed it is, None if none. With it a report tells who saw through whom.
+    deed: Callable[[Any, Any], Deed | None] | None = None
     missing: Callable[[type[Player]], list[str]] = lambda cls: []  # the nodes that a bot leaves unanswered, in words
     deal_rules: tuple[str, ...] = ()  # of the rules: those that decide how cards are dealt
     demo: dict[str, Any] = field(default_factory=dict)  # the config of `dubito demo`: two contenders on the house

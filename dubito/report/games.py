@@ -10,7 +10,7 @@ from dubito.game import FALLBACK_OUTCOME, Habit
 from dubito.report.tables import Column, Filter, GamePage, Page, Paragraph, ResultTable, Section, Value, counts, texts
 from dubito.show.company import as_sentence
 from dubito.show.run import NotShown, ReplayedGames
-from dubito.show.story import ModelDecisions, Texts, title_of, winners
+from dubito.show.story import ModelDecisions, Texts, own_moves, title_of, winners
 from dubito.stats.tally import Outcome
 from dubito.store.model_log import answer_in_words
 
@@ -91,6 +91,7 @@ class ShownGames:
     with_pages: list[int] = field(default_factory=list)  # of the games
     why_not: dict[int, str] = field(default_factory=dict)  # of those without
     written: int = 0  # characters of the pages so far
+    turns: dict[int, dict[tuple[int, int], int]] = field(default_factory=dict)  # by game: those of its seats' moves
 
     def pages(self) -> Iterator[GamePage]:
         """A page for each game that can be shown."""
@@ -110,6 +111,8 @@ class ShownGames:
             for decision in decisions:
                 self._example(game, names[decision["seat"]], decision, texts)
             self.with_pages.append(game)
+            if decisions:
+                self.turns[game] = {move: turn for move, (turn, _) in own_moves(told["turns"]).items()}
             about = f"Deal {game // self.source.planned.games_per_deal} of seed {self.source.planned.seed}."
             data = told | {"game": game, "decisions": decisions, "pieces": texts.pieces}
             seated = zip(told["names"], map(self.source.label, names), names, strict=True)

@@ -1,18 +1,21 @@
-"""The overview: who is best and how sure that is, at what cost, and what the run was.
+"""The overview: who played whom at what, who is best and how sure that is, at what cost, and what the run was.
 
 Its first words are the run's answer, computed from its figures and no surer than their intervals (`ranking.py`).
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 from itertools import combinations, starmap
 from typing import Final
 
 from dubito.errors import listed, one_line
-from dubito.experiment.experiment import stand_ins_in_words
+from dubito.experiment.experiment import PlayerSpec, stand_ins_in_words
 from dubito.experiment.stop import stop_in_words
 from dubito.experiment.stored import Run, compared
+from dubito.game import Game
 from dubito.llm.prices import PICO, dollars
+from dubito.report.deception import Stories
 from dubito.report.run_tables import (
     bot_errors,
     bounds_table,
@@ -34,6 +37,7 @@ from dubito.report.tables import (
     Paragraph,
     ResultTable,
     Section,
+    Value,
     beside_equal_share,
     cell_text,
     named,
@@ -43,7 +47,7 @@ from dubito.report.tables import (
 )
 from dubito.stats.players import fallback_share
 from dubito.stats.ranking import FEW, Order, RankingRow, by_table_size, contender_pairs, order_of, ranking
-from dubito.store.folder import to_yaml
+from dubito.store.folder import last_written, to_yaml
 from dubito.store.model_log import PlayerLog
 
 _NAMES: Final = 4  # that a sentence lists where there are more than one others
@@ -155,15 +159,11 @@ _PLAYER: Final = [
 ]
 
 
-def overview(source: Run, scanned: Scan) -> Page:
+def overview(source: Run, scanned: Scan, stories: Stories | None) -> Page:
     """The first page."""
     results = source.game.results
     rows = ranking(source.tally, source.names, results)
-    said = headline(source)
-    answer: list[Block] = [Paragraph(sentence, answer=not place) for place, sentence in enumerate(said)]
-    if stand_ins := stand_ins_in_words(source.kinds):
-        answer.insert(0, Paragraph(stand_ins, warning=True))
-    sections = [Section("In short", answer), Section("Ranking", _ranking(source, rows))]
+    sections = [Section("In short", _face(source, rows, stories)), Section("Ranking", _ranking(source, rows))]
     if source.game.is_duel:
         blocks = duels(source.tally, source.names, results, source.label)
         sections.append(Section("First against second", blocks))
@@ -171,13 +171,75 @@ def overview(source: Run, scanned: Scan) -> Page:
         sections.append(Section("Contenders", _contenders(source)))
     if source.models:
         bounds = bounds_table(rows, source.contenders, source.deals * source.planned.contender_seats, results)
-        sections.append(
-            Section("Model players", [models_table(source.models, source.names), *([bounds] if bounds else [])])
-        )
+        costs = [models_table(source.models, source.names), *([bounds] if bounds else [])]
+        sections.append(Section("What the models took", costs))
     if len(source.planned.table_sizes) > 1:
         sections.append(Section("By table size", _sizes(source, scanned)))
-    sections.append(Section("What this run was", _about(source)))
-    return Page("index.html", "Overview", sections)
+    sections.append(Section("How it was played", [NamedValues(_method(source))]))
+    sections.append(Section("Digests, versions and files", _digests(source), folded=True))
+    return Page("index.html", _title(source), sections, about=_when(source))
+
+
+_NUMBERS: Final = (
+    "No",
+    "One",
+    "Two",
+    "Three",
+    "Four",
+    "Five",
+    "Six",
+    "Seven",
+    "Eight",
+    "Nine",
+    "Ten",
+    "Eleven",
+    "Twelve",
+)
+_FEW_NAMES: Final = 3  # that a title has room for
+
+
+def _title(source: Run) -> str:
+    """Who played whom at what."""
+    shown = source.contenders or [*source.models]
+    others = [name for name in source.names if name not in shown]
+    said = [_in_title(source, those, _FEW_NAMES) for those in (shown, others) if those][:1]
+    if shown and others:
+        against = _in_title(source, others, 1)
+        said.append(against if len(others) == 1 else against.lower())
+    return f"{' against '.join(said)} at {_called(source.game)}"
+
+
+def _in_title(source: Run, names: Sequence[str], most: int) -> str:
+    """Their names; how many they are, if that is more than this."""
+    kinds = [source.kinds[name] for name in names]
+    if len(names) > most:
+        what = "bots" if {*kinds} == {"hand-written"} else "players"
+        return f"{_NUMBERS[len(names)] if len(names) < len(_NUMBERS) else len(names)} {what}"
+    few = [one_line(name, 40) for name in names]
+    if {*kinds} == {"stand-in"}:
+        return f"Stand-in{'s' * (len(names) > 1)} {listed(few)}"
+    return listed([f"{name} (stand-in)" if kind == "stand-in" else name for name, kind in zip(few, kinds, strict=True)])
+
+
+def _called(game: Game) -> str:
+    """A game's name, written as its summary begins, where that begins with it."""
+    name = game.name.rpartition(":")[2].partition("(")[0].replace("_", " ")
+    return game.summary[: len(name)] if game.summary.lower().startswith(name.lower()) else name
+
+
+def _when(source: Run) -> str:
+    written = last_written(source.folder)  # an export does not say
+    when = f"{datetime.fromtimestamp(written, UTC):%Y-%m-%d %H:%M} UTC, " if written else ""
+    return f"{when}{source.tally.games:,} games"
+
+
+def _face(source: Run, rows: Sequence[RankingRow], stories: Stories | None) -> list[Block]:
+    """The answer in words and as a drawing, and what there is to tell of each model."""
+    said = headline(source)
+    blocks: list[Block] = [Paragraph(sentence, answer=not place) for place, sentence in enumerate(said)]
+    if stand_ins := stand_ins_in_words(source.kinds):
+        blocks.insert(0, Paragraph(stand_ins, warning=True))
+    return [*blocks, _chart(rows, source), *(stories.tiles() if stories else [])]
 
 
 def _ranking(source: Run, rows: Sequence[RankingRow]) -> list[Block]:
@@ -190,17 +252,18 @@ def _ranking(source: Run, rows: Sequence[RankingRow]) -> list[Block]:
     order = order_of(source.tally, source.names, compared(source.planned, source.models), source.game.results)
     table = ranking_table(rows, order, source.game.results, twice=source.game.lineup == "uniform")
     table = replace(table, links=[f"bots/{source.names.index(row.name)}.html" for row in rows])
-    return [*blocks, _chart(rows, source), table, *bot_errors(rows)]
+    return [*blocks, table, *bot_errors(rows)]
 
 
 def _chart(rows: Sequence[RankingRow], source: Run) -> Chart:
     first = source.game.results.measures[0]
     return beside_equal_share(
-        f"{first.name} of each bot with its 95 % interval, beside its equal share",
+        f"{first.name} of each player with its 95 % interval, beside its equal share",
         first,
         [source.label(row.name) for row in rows],
         [row.rates[first.key] for row in rows],
         [row.equal_share.get(first.key) if row.games else None for row in rows],
+        [source.kinds[row.name] for row in rows],
     )
 
 
@@ -231,10 +294,9 @@ def _sizes(source: Run, scanned: Scan) -> list[Block]:
     return [sized]
 
 
-def _about(source: Run) -> list[Block]:
+def _method(source: Run) -> list[tuple[str, str]]:
     planned = source.planned
-    facts = [
-        ("results digest", source.results_digest),
+    return [
         ("games", f"{source.tally.games:,} of {planned.games:,}"),
         *((("stop", stop_in_words(planned, source.game)),) if planned.stop else ()),
         *((("shard", f"{planned.shard.number} of {planned.shard.of}"),) if planned.shard else ()),
@@ -244,11 +306,23 @@ def _about(source: Run) -> list[Block]:
         ("turns a game", turns_a_game(source.tally, source.game.results)),
         *((f"rules: {key}", f"{value}") for key, value in planned.rules.items()),
         ("on_bot_error", planned.on_bot_error),
+        *((f"player: {player.name}", _settings_of(player)) for player in planned.players if player.settings),
+    ]
+
+
+def _settings_of(player: PlayerSpec) -> str:
+    return f"{player.bot}; {'; '.join(f'{key}: {value}' for key, value in player.settings.items())}"
+
+
+def _digests(source: Run) -> list[Block]:
+    planned = source.planned
+    facts = [
+        ("results digest", source.results_digest),
         *((key, f"{value}") for key, value in source.more.items()),
         *((f"version of {key}", f"{value}") for key, value in source.versions.items()),
     ]
     roles = {"field": planned.bots, "contender": planned.contenders}
-    cells = [
+    cells: list[list[Value]] = [
         [
             player.name,
             " and ".join(role for role, those in roles.items() if player in those),

@@ -18,6 +18,7 @@ from dubito.report.tables import (
     Page,
     Paragraph,
     ResultTable,
+    Tiles,
     Verbatim,
     cell_text,
 )
@@ -28,6 +29,7 @@ _KINDS: Final[dict[type, str]] = {
     Paragraph: "words",
     NamedValues: "facts",
     Verbatim: "verbatim",
+    Tiles: "tiles",
     Chart: "chart",
     HeatMap: "map",
     ResultTable: "table",

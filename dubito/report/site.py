@@ -11,11 +11,12 @@ from dubito.errors import RunStopped, UsageError, one_line
 from dubito.experiment.replay import LieCounts
 from dubito.experiment.stored import Run, opened_run
 from dubito.report.bots import bots, neighbours, players_ranked, strategy
+from dubito.report.deception import Stories
 from dubito.report.games import ShownGames, chosen_games
 from dubito.report.overview import overview
 from dubito.report.render import NEIGHBOURS, Renderer, Site, Viewer, script_of
 from dubito.report.scan import SCANNED, Scan, scan
-from dubito.report.tables import HeatMap, Page, ResultTable
+from dubito.report.tables import Page
 from dubito.show.run import NotShown, ReplayedGames
 from dubito.show.story import ModelDecisions
 
@@ -114,7 +115,8 @@ def _write(folder: Path, source: Run, shown: ShownGames, scanned: Scan) -> None:
         lies: LieCounts | str | None = shown.games.lies()
     except NotShown as error:
         lies = str(error)
-    pages = [overview(source, scanned), strategy(source, scanned, lies), shown.listed()]
+    stories = None if lies is None or isinstance(lies, str) else Stories(source, lies, shown.turns)
+    pages = [overview(source, scanned, stories), strategy(source, scanned, lies), shown.listed()]
     if source.game.has_neighbours:
         pages.append(neighbours(source, scanned))
     for page in (*pages, *bots(source, scanned, lies, shown.example_tables())):
@@ -132,18 +134,9 @@ def _begin(folder: Path) -> None:
 def _put_page(folder: Path, page: Page, render: Renderer) -> None:
     (folder / page.path).parent.mkdir(exist_ok=True)
     _put(folder / page.path, render(page))
-    for table in _tables(page):
+    for table in page.tables:
         _put(folder / "data" / f"{table.key}.csv", table.to_csv())
         _put(folder / "data" / f"{table.key}.json", table.to_json())
-
-
-def _tables(page: Page) -> Iterator[ResultTable]:
-    blocks: Iterable[object] = (block for section in page.sections for block in section.blocks)
-    for block in blocks:
-        if isinstance(block, HeatMap):
-            yield block.table
-        elif isinstance(block, ResultTable):
-            yield block
 
 
 def _put(path: Path, text: str) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal
 
-from dubito.game import Measure
+from dubito.game import Measure, PlayerKind
 from dubito.llm.prices import PICO, dollars
 from dubito.stats.rates import Rate
 
@@ -206,6 +206,23 @@ class NamedValues:
 
 
 @dataclass(frozen=True, slots=True)
+class Tiles:
+    """Few figures of one player, large, each with what it is and its interval; and where to look further."""
+
+    title: str
+    kind: PlayerKind
+    path: str  # of the player's page
+    figures: Sequence[tuple[str, Rate, str]]  # what, how much, and of what
+    links: Sequence[tuple[str, str, str]] = ()  # what, its path, and what there is to it
+
+    def shown(self) -> Iterator[tuple[str, str, str, str]]:
+        """What, its value, its interval, and of what."""
+        for what, rate, of in self.figures:
+            value, _, interval = cell_text(rate, "rate").partition(" ")
+            yield what, value if rate.value is None else f"{value} %", interval, of
+
+
+@dataclass(frozen=True, slots=True)
 class Chart:
     """A drawing whose numbers stand in a table on the same page.
 
@@ -287,7 +304,7 @@ def ends_of(cells: Iterable[tuple[float | None, int]]) -> tuple[float, float]:
     return (min(known), max(known)) if known else (0.0, 0.0)
 
 
-Block = Paragraph | NamedValues | Verbatim | Chart | HeatMap | ResultTable
+Block = Paragraph | NamedValues | Verbatim | Tiles | Chart | HeatMap | ResultTable
 
 
 @dataclass(frozen=True, slots=True)
@@ -302,10 +319,11 @@ class Filter:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A heading and what stands under it."""
+    """A heading and what stands under it; what is `folded` opens at a click."""
 
     title: str
     blocks: Sequence[Block]
+    folded: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -317,6 +335,7 @@ class Page:
     sections: Sequence[Section]
     more: Mapping[str, Any] = field(default_factory=dict)  # for a template of its own
     template: str = "page.html"
+    about: str = ""  # a line below the title
 
     def with_kinds(self, kinds: Mapping[str, str]) -> "Page":
         """The same with the players' kinds in its tables."""
@@ -326,6 +345,18 @@ class Page:
     @property
     def has_charts(self) -> bool:
         return any(isinstance(block, Chart) for section in self.sections for block in section.blocks)
+
+    @property
+    def folds(self) -> bool:
+        """Whether files of tables are linked where it is folded, and not beside each table."""
+        return any(section.folded for section in self.sections)
+
+    @property
+    def tables(self) -> list[ResultTable]:
+        """Every table, those of maps too."""
+        blocks = (block for section in self.sections for block in section.blocks)
+        found = (block.table if isinstance(block, HeatMap) else block for block in blocks)
+        return [block for block in found if isinstance(block, ResultTable)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -366,11 +397,22 @@ def beside_equal_share(
     names: Sequence[str],
     rates: Sequence[Rate | float | None],
     shares: Sequence[float | None],
+    kinds: Sequence[PlayerKind] = (),
 ) -> Chart:
-    """A measure of each of these, beside what an equal share would be."""
+    """A measure of each of these, beside what an equal share would be; with `kinds`, those of players, by kind."""
     unit = unit_of(measure)
-    series = [points(measure.name, rates, unit), marks("equal share", shares, unit)]
-    return Chart("intervals", title, measure.named, names, series)
+    series, equal = [points(measure.name, rates, unit)], marks("equal share", shares, unit)
+    if kinds:
+        series, equal = series_by_kind([*zip(kinds, rates, strict=True)], unit), equal | {"of_kind": "none"}
+    return Chart("intervals", title, measure.named, names, [*series, equal])
+
+
+def series_by_kind(of: Sequence[tuple[PlayerKind, Rate | float | None]], unit: float = 100) -> list[dict[str, Any]]:
+    """A series for each kind of player; the page's script has a colour and a sign for each."""
+    return [
+        points(kind, [rate if own == kind else None for own, rate in of], unit) | {"of_kind": kind}
+        for kind in dict.fromkeys(kind for kind, _ in of)
+    ]
 
 
 def unit_of(measure: Measure) -> float:

@@ -219,7 +219,7 @@ class ModelDecisions:
 
         `under_way` is the turn of those for a move that is not told.
         """
-        attempts, taken, moves = self._log.attempts(game), self._log.decisions(game), _own_moves(told["turns"])
+        attempts, taken, moves = self._log.attempts(game), self._log.decisions(game), own_moves(told["turns"])
         under, decisions = asked_under(taken, attempts), []
         for one in taken.values():
             if one.seat not in range(len(told["names"])):
@@ -289,7 +289,7 @@ class ModelDecisions:
         return said | ({"odds": odds} if odds else {})
 
 
-def _own_moves(turns: Sequence[Mapping[str, Any]]) -> dict[tuple[int, int], tuple[int, int]]:
+def own_moves(turns: Sequence[Mapping[str, Any]]) -> dict[tuple[int, int], tuple[int, int]]:
     """Of each seat's own first, second, ... move, counted from 1: the turn it belongs to, and its place among all."""
     own: dict[tuple[int, int], tuple[int, int]] = {}
     taken: Counter[int] = Counter()

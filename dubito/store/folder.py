@@ -275,6 +275,7 @@ def _write_part(archive: zipfile.ZipFile, part: zipfile.ZipInfo, target: Path, l
         while left >= 0 and (data := packed.read(_AT_ONCE)):
             left -= len(data)
             file.write(data)
+    os.utime(target, (0, 0))  # an export does not say when its run was written
     return left
 
 

@@ -17,6 +17,7 @@ import pytest
 import yaml
 
 from dubito.cli.main import main
+from dubito.experiment.replay import count_lies
 from dubito.experiment.stored import opened_run
 from dubito.games.dubito.cards import Hand, TurnOutput
 from dubito.games.dubito.engine import Rules, State
@@ -80,7 +81,7 @@ class Shown:
         self.folder = folder
         (folder / "c.yaml").write_text(yaml.safe_dump(dict(config)))
         words = "run", "c.yaml", "--output", "r", "--quiet", "--workers", "1"
-        self.terminal = self.said(*words)
+        self.terminal = self.said(*words, "--tables")
         self.run = json.loads(self.said(*words, "--json"))
         self.report = folder / "r/report"
         self.page = Seen(self.report / "index.html")
@@ -293,6 +294,20 @@ def test_a_run_with_stand_ins_says_so_first(shown: Shown) -> None:
 
 def _in_short(report: Path) -> str:
     return (report / "index.html").read_text().split("In short")[1]
+
+
+def test_who_saw_through_whom_is_what_the_engine_counted(shown: Shown) -> None:
+    """Hits and false alarms are all that was called a lie; those found out are those that the run published."""
+    called = {"dubito": ("doubts", "bluff_caught"), "bs": ("accusations", "lies_accused")}
+    if shown.run["game"] in called:
+        calls, found_out = called[shown.run["game"]]
+        published = yaml.safe_load((shown.folder / "r/all_games.yaml").read_text())
+        with opened_run(shown.folder / "r") as source:
+            lies = count_lies(source)
+            for player, name in enumerate(source.names):
+                own = published[name]["total"]
+                assert lies.count(player, "hits") + lies.count(player, "alarms") == own[calls]
+                assert lies.count(player, "caught") == own[found_out]
 
 
 def test_lies_by_choice_and_forced_ones_are_all_lies(shown: Shown) -> None:

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from dubito.errors import IllegalOutput, UsageError, one_line
-from dubito.game import Bool, Cards, Game, Habit, Lie, Measure, Node, Results, house_contenders, unanswered
+from dubito.game import Bool, Cards, Deed, Game, Habit, Lie, Measure, Node, Results, house_contenders, unanswered
 from dubito.games.bs.bot import BSBot
 from dubito.games.bs.cards import COPIES, DECK, NUMBERS, Card, HandView
 from dubito.games.bs.engine import GAME_COUNTS, SEAT_COUNTS, State, deal
@@ -73,6 +73,13 @@ def _lie(state: State, output: bool | Sequence[Card]) -> Lie | None:
     return "chosen" if any(card.number == number for card in state.hands[state.seat].cards) else "forced"
 
 
+def _deed(state: State, output: bool | Sequence[Card]) -> Deed:
+    public = state.public
+    if isinstance(output, bool):
+        return Deed(public.pile, of=public.mover, is_lie=bool(state.lie), called=output)
+    return Deed(public.pile, len(output))
+
+
 RESULTS = Results(
     buckets=("wins", "losses", "unfinished"),
     endings=("won", "lost", "unfinished"),
@@ -92,6 +99,7 @@ RESULTS = Results(
     ),
     lies="lies",
     lies_in_words="A lie is by choice where the hand held a card of the number, and forced where it held none.",
+    found_out="lies_accused",
     charted=("lies", "accuses", "accuracy"),
     meaning="A bot's score is the share of its games that it won; a game that nobody wins counts for all four.",
 )
@@ -117,6 +125,7 @@ GAME = Game(
     package="dubito.games.bs",
     plays_as="419b63edcf02b1b51c37b6c38bdbf872cc7deb899861e7474816552fadd6089b",
     lie=_lie,
+    deed=_deed,
     missing=unanswered(BSBot, NODES),
     kept_rules=SimpleNamespace,
     demo={

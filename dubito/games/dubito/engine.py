@@ -522,6 +522,8 @@ RESULTS: Final = Results(
     "node A or D. It is forced where the seat did not hold the number, so that node D was never asked. A play that "
     "comes out honest, as that of a joker alone, is no bluff, whatever was meant.",
     lie_nodes=("A", "D"),
+    lie_words=("bluff", "doubt"),
+    found_out="bluff_caught",
     charted=("bluff", "doubt"),
     standing=_position,
     unfinished=Result.UNFINISHED,

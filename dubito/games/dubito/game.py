@@ -3,7 +3,7 @@
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Final
 
-from dubito.game import STATED, Bool, Game, Node, house_contenders
+from dubito.game import STATED, Bool, Deed, Game, Node, house_contenders
 from dubito.games.dubito.bot import NODES, FiveNodes, PlayerAI, five_questions, missing_nodes
 from dubito.games.dubito.cards import TurnOutput
 from dubito.games.dubito.engine import (
@@ -12,6 +12,7 @@ from dubito.games.dubito.engine import (
     MIN_PLAYERS,
     RESULTS,
     Rules,
+    State,
     WinRule,
     deal_game,
     last_play_is_dishonest,
@@ -44,6 +45,12 @@ def _rules_of_a_config() -> "type[BaseModel]":
     return DubitoRules
 
 
+def _deed(state: State, output: TurnOutput) -> Deed:
+    is_lie = last_play_is_dishonest(state.board, state.n_cards_played, state.number) is True
+    of = state.last_player if state.can_doubt else None
+    return Deed(len(state.board), len(output.cards or ()), of, is_lie, output.doubt)
+
+
 GAME: Final = Game(
     name="dubito",
     summary="Dubito (Cheat, I doubt it) for 3 to 8: play cards face down as one number, honest or not, or doubt",
@@ -67,6 +74,7 @@ GAME: Final = Game(
         last_play_is_dishonest(state.board, state.n_cards_played, state.number) if state.can_doubt else None
     ),
     lie=lambda state, output: lie_told(output.cards, output.number, state.number, state.hands[state.seat].counts),
+    deed=_deed,
     missing=missing_nodes,
     deal_rules=("jokers",),
     kept_rules=Rules,

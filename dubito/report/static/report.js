@@ -2,12 +2,16 @@
 "use strict";
 (() => {
   const dark = window.matchMedia("(prefers-color-scheme: dark)");
-  const SYMBOLS = ["circle", "diamond", "triangle", "rect"];
+  const SYMBOLS = ["circle", "diamond", "triangle", "rect", "path://M0 5L5 0L10 5L5 10ZM2 5L5 8L8 5L5 2Z"];
   const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
   const look = () => ({
     ink: css("--ink"), faint: css("--line"), paper: css("--paper"),
     colours: ["--c0", "--c1", "--c2", "--c3", "--c4", "--c5"].map(css),
   });
+
+  // Colour and symbol of a series: of a kind of players those of .kind in look.css, else by its place.
+  const OF_KIND = { model: [1, 1], "stand-in": [3, 4], "hand-written": [0, 3], person: [2, 0], none: [5, 3] };
+  const drawnAs = (one, place) => OF_KIND[one.of_kind] ?? [place % 6, place % 4];
 
   const LINES = 3; // of a name beside a chart: the rest stands in its tooltip and in the table
   const LETTER = 7.2; // pixels, in the mean
@@ -47,7 +51,7 @@
       textStyle: { color: style.ink, fontFamily: getComputedStyle(document.body).fontFamily, fontSize: 13 },
       color: style.colours,
       legend: spec.series.length > 1
-        ? { top: 0, left: 0, type: "plain", textStyle: { color: style.ink }, data: spec.series.map((s, i) => ({ name: s.name, icon: s.mark ? "rect" : SYMBOLS[i % 4] })), itemHeight: 10, itemWidth: 12 }
+        ? { top: 0, left: 0, type: "plain", textStyle: { color: style.ink }, data: spec.series.map((s, i) => ({ name: s.name, icon: s.mark ? "rect" : SYMBOLS[drawnAs(s, i)[1]] })), itemHeight: 10, itemWidth: 12 }
         : { show: false },
       tooltip: { trigger: "item", confine: true, backgroundColor: style.paper, borderColor: style.faint, textStyle: { color: style.ink } },
     };
@@ -86,17 +90,17 @@
     const series = spec.series.map((one, place) => ({
       type: "custom", name: one.name, clip: false, encode: { x: [0, 2, 3], y: 1 },
       data: one.points.map((point, row) => (point ? [point[0], row, point[1] ?? point[0], point[2] ?? point[0]] : null)).filter(Boolean),
-      itemStyle: { color: style.colours[place] }, z: one.mark ? 1 : 2,
+      itemStyle: { color: style.colours[drawnAs(one, place)[0]] }, z: one.mark ? 1 : 2,
       tooltip: { formatter: (p) => said(spec, p.value[1]) },
       renderItem: (_, api) => {
         const [x, y] = api.coord([api.value(0), api.value(1)]);
         const [from] = api.coord([api.value(2), api.value(1)]);
         const [to] = api.coord([api.value(3), api.value(1)]);
-        const colour = style.colours[place];
+        const [colour, sign] = [style.colours[drawnAs(one, place)[0]], drawnAs(one, place)[1]];
         const line = (x1, y1, x2, y2, lineWidth) => ({ type: "line", shape: { x1, y1, x2, y2 }, style: { stroke: colour, lineWidth } });
         if (one.mark) return { type: "group", children: [line(x, y - 10, x, y + 10, 3)] };
         const h = y + shift(place);
-        return { type: "group", children: [line(from, h, to, h, 2), line(from, h - 4, from, h + 4, 2), line(to, h - 4, to, h + 4, 2), symbol(place, x, h, colour)] };
+        return { type: "group", children: [line(from, h, to, h, 2), line(from, h - 4, from, h + 4, 2), line(to, h - 4, to, h + 4, 2), symbol(sign, x, h, colour, style.paper)] };
       },
     }));
     if (spec.zero) series[0].markLine = { symbol: "none", silent: true, data: [{ xAxis: 0 }], lineStyle: { color: style.ink, type: "solid" }, label: { show: false } };
@@ -104,16 +108,16 @@
     return { ...base(spec, style), ...axes(spec, style, box, { scale: lowest < 0, min: lowest < 0 ? undefined : 0 }), series };
   }
 
-  function symbol(place, x, y, colour) {
+  function symbol(place, x, y, colour, paper) {
     const r = 5;
-    const style = { fill: colour };
-    if (place % 4 === 0) return { type: "circle", shape: { cx: x, cy: y, r }, style };
+    const style = place === 4 ? { fill: paper, stroke: colour, lineWidth: 2 } : { fill: colour };
+    if (place === 0) return { type: "circle", shape: { cx: x, cy: y, r }, style };
     const points = [
       null,
       [[x, y - r - 1], [x + r + 1, y], [x, y + r + 1], [x - r - 1, y]],
       [[x, y - r], [x + r, y + r], [x - r, y + r]],
       [[x - r, y - r], [x + r, y - r], [x + r, y + r], [x - r, y + r]],
-    ][place % 4];
+    ][place === 4 ? 1 : place];
     return { type: "polygon", shape: { points }, style };
   }
 
@@ -140,7 +144,7 @@
         const [, high] = api.coord([api.value(0), api.value(3)]);
         const h = x + (place - (spec.series.length - 1) / 2) * 6;
         const colour = style.colours[place % 6];
-        return { type: "group", children: [{ type: "line", shape: { x1: h, y1: low, x2: h, y2: high }, style: { stroke: colour, lineWidth: 2 } }, symbol(place, h, y, colour)] };
+        return { type: "group", children: [{ type: "line", shape: { x1: h, y1: low, x2: h, y2: high }, style: { stroke: colour, lineWidth: 2 } }, symbol(place % 4, h, y, colour)] };
       },
     }));
     const axis = { type: "value", min: 0, max: 100, axisLabel: { color: style.ink }, splitLine: { lineStyle: { color: style.faint } } };

@@ -41,6 +41,7 @@
     const faded = () => box.classList.toggle("more", box.scrollLeft + box.clientWidth < box.scrollWidth - 2);
     box.addEventListener("scroll", faded, { passive: true });
     new ResizeObserver(faded).observe(box);
+    faded(); // of what is folded nothing is observed until it opens
   }
 
   // "NAME place 1" or "NAME (lost)" is one term: that player came so far, not anybody.
