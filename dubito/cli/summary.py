@@ -53,6 +53,8 @@ def print_summary(run: Played, tables: bool, sizes: bool = False) -> None:
     elif tables:
         print_tables(run, sizes)
     else:
+        if stand_ins := stand_ins_in_words(run.experiment.kinds):
+            say(stand_ins)
         print_end(run)
         _print_said(run)
 

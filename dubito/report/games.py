@@ -7,10 +7,12 @@ from typing import Any, Final
 from dubito.errors import UsageError, one_line
 from dubito.experiment.stored import Run
 from dubito.game import FALLBACK_OUTCOME, Habit
+from dubito.report.highlights import Highlights
 from dubito.report.tables import Column, Filter, GamePage, Page, Paragraph, ResultTable, Section, Value, counts, texts
 from dubito.show.company import as_sentence
 from dubito.show.run import NotShown, ReplayedGames
 from dubito.show.story import ModelDecisions, Texts, own_moves, title_of, winners
+from dubito.stats.ranking import ranking
 from dubito.stats.tally import Outcome
 from dubito.store.model_log import answer_in_words
 
@@ -93,6 +95,12 @@ class ShownGames:
     written: int = 0  # characters of the pages so far
     turns: dict[int, dict[tuple[int, int], int]] = field(default_factory=dict)  # by game: those of its seats' moves
 
+    def __post_init__(self) -> None:
+        results = self.source.game.results
+        rows, first = ranking(self.source.tally, self.source.names, results), results.measures[0].key
+        lies = results.habit(results.lies).name if results.lies else ""
+        self.highlights = Highlights(lies, {self.source.label(row.name): row.rates[first].value or 0.0 for row in rows})
+
     def pages(self) -> Iterator[GamePage]:
         """A page for each game that can be shown."""
         for game in self.choice.games:
@@ -108,6 +116,7 @@ class ShownGames:
             decisions = self.asked.decisions(game, told, texts) if self.source.models else []
             del told["truths"]
             names = self._names(game)
+            self.highlights.look(game, told, [self.source.label(name) for name in names], decisions)
             for decision in decisions:
                 self._example(game, names[decision["seat"]], decision, texts)
             self.with_pages.append(game)
@@ -189,7 +198,9 @@ class ShownGames:
         )
         table = ResultTable("games", "Games", columns, rows, notes, links)
         more = {"filter": "games", "filters": self._filters(columns, rows)}
-        return Page("games.html", "Games", [Section("Games", [words, table])], more)
+        found = self.highlights.table()
+        sections = [Section("Highlights", [found])] if found else []
+        return Page("games.html", "Games", [Section("Games", [words, table]), *sections], more)
 
     def _filters(self, columns: Sequence[Column], rows: Sequence[Sequence[Value]]) -> list[Filter]:
         places = {column.key: place for place, column in enumerate(columns)}

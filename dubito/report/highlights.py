@@ -1,0 +1,71 @@
+"""The moments of a report's games that are worth a look: each a sentence, and a link to the turn."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from dubito.errors import one_line
+from dubito.game import STATED
+from dubito.report.tables import ResultTable, texts
+
+
+@dataclass
+class Highlights:
+    """The greatest of each kind so far; of two that are as great, the first."""
+
+    lies: str  # what the game calls them, empty in a game without
+    strength: Mapping[str, float]  # by player: what the run ranks by
+    _found: dict[str, tuple[float, str, str]] = field(default_factory=dict)  # by kind: how great, in words, link
+
+    def look(
+        self, game: int, told: Mapping[str, Any], names: Sequence[str], decisions: Iterable[Mapping[str, Any]]
+    ) -> None:
+        """Look through a game that was told so; `names` are the players', seat by seat."""
+        if "hands" in told:
+            self._taken_up(game, told, names)
+            self._lies_in_a_row(game, told, names)
+        for one in decisions:
+            if one[STATED] is not None and one["answer"] is True and one["truth"] is False:
+                asked = f"{names[one['seat']]} answers yes to “{one['question']}”"
+                said = f"{asked} at {100 * one[STATED]:.0f} %, and is wrong"
+                self._note("the most confident mistake", one[STATED], said, f"games/{game}.html#{one['link']}")
+        won = {names[seat] for seat in told["winners"]}
+        if len(won) == 1 and len({*names}) > 1:
+            (name,) = won
+            best = max(self.strength.get(other, 0.0) for other in names if other != name)
+            ahead = best - self.strength.get(name, 0.0)
+            self._note("the greatest upset", ahead, f"{name} wins, against stronger ones", f"games/{game}.html")
+
+    def _note(self, kind: str, great: float, said: str, link: str) -> None:
+        if great > self._found.get(kind, (0.0,))[0]:
+            self._found[kind] = great, said, link
+
+    def _taken_up(self, game: int, told: Mapping[str, Any], names: Sequence[str]) -> None:
+        held = [len(hand) for hand in told["hands"]]
+        for number, turn in enumerate(told["turns"], 1):
+            for seat, hand in turn["hands"].items():
+                more = len(hand) - held[seat]
+                said = f"{names[seat]} takes up {more} cards"
+                self._note("the most cards taken up", more, said, f"games/{game}.html#turn-{number}")
+                held[seat] = len(hand)
+
+    def _lies_in_a_row(self, game: int, told: Mapping[str, Any], names: Sequence[str]) -> None:
+        row = [0] * len(names)
+        turns = told["turns"]
+        for number, turn in enumerate(turns, 1):
+            seat = turn["seat"]
+            if turn.get("honest") is not False:
+                row[seat] = row[seat] if "honest" not in turn else 0
+                continue
+            found_out = number < len(turns) and "honest" not in turns[number]
+            row[seat] = 0 if found_out else row[seat] + 1
+            said = f"{names[seat]} gets away with {row[seat]} {self.lies} in a row"
+            self._note("the longest lie", row[seat], said, f"games/{game}.html#turn-{number}")
+
+    def table(self) -> ResultTable | None:
+        """What was found; None if nothing was."""
+        if not self._found:
+            return None
+        rows = [[kind, one_line(said, 200)] for kind, (_, said, _) in self._found.items()]
+        links = [link for _, _, link in self._found.values()]
+        return ResultTable("highlights", "Highlights", texts("highlight", "what happened"), rows, links=links)

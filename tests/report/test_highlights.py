@@ -1,0 +1,61 @@
+"""What stands out in a report's games, recomputed from their pages, and the links that lead there."""
+
+from pathlib import Path
+from typing import Any
+
+from tests.report.kit import Seen, data
+
+
+def games(run: Path) -> dict[int, dict[str, Any]]:
+    pages = (run / "report" / "games").glob("*.html")
+    return {int(page.stem): Seen(page).json[0] for page in pages}
+
+
+def row_of(run: Path, kind: str) -> tuple[str, str]:
+    """What is said of a highlight, and where its link leads."""
+    page = Seen(run / "report" / "games.html")
+    cells = {row[0].strip(): row[1].strip() for row in page.tables["highlights"][1:]}
+    links = [str(attrs["href"]) for tag, attrs in page.elements if tag == "a" and "href" in attrs]
+    at = [row["highlight"] for row in data(run / "report", "highlights")].index(kind)
+    return cells[kind], [link for link in links if link.startswith("games/")][-len(cells) :][at]
+
+
+def test_the_most_cards_taken_up_and_the_longest_lie(bots_run: Path) -> None:
+    most, longest = 0, 0
+    for told in games(bots_run).values():
+        held, row = [len(hand) for hand in told["hands"]], [0] * len(told["names"])
+        for turn, after in zip(told["turns"], [*told["turns"][1:], None], strict=True):
+            for seat, hand in turn["hands"].items():
+                most, held[int(seat)] = max(most, len(hand) - held[int(seat)]), len(hand)
+            if "honest" in turn:
+                told_on = not turn["honest"] and (after is None or "honest" in after)
+                row[turn["seat"]] = row[turn["seat"]] + 1 if told_on else 0
+                longest = max(longest, row[turn["seat"]])
+    assert row_of(bots_run, "the most cards taken up")[0].endswith(f" takes up {most} cards")
+    assert row_of(bots_run, "the longest lie")[0].endswith(f" gets away with {longest} bluffs in a row")
+
+
+def test_the_most_confident_mistake_is_a_link_to_its_decision(stating_run: Path) -> None:
+    wrong = [
+        (one["p_bluff"], number, one["link"])
+        for number, told in games(stating_run).items()
+        for one in told["decisions"]
+        if one["p_bluff"] is not None and one["answer"] is True and one["truth"] is False
+    ]
+    said, link = row_of(stating_run, "the most confident mistake")
+    sure = max(share for share, _, _ in wrong)
+    assert f"at {100 * sure:.0f} %, and is wrong" in said
+    assert link in {f"games/{number}.html#{place}" for share, number, place in wrong if share == sure}
+
+
+def test_the_upset_is_a_win_against_stronger_ones(bots_run: Path) -> None:
+    said, link = row_of(bots_run, "the greatest upset")
+    (told,) = Seen(bots_run / "report" / link).json
+    ranked = [row["bot"] for row in data(bots_run / "report", "ranking")]
+    place = {
+        name: ranked.index(name.rpartition(" ")[0]) if name not in ranked else ranked.index(name)
+        for name in told["names"]
+    }
+    (winner,) = [told["names"][seat] for seat in told["winners"]]
+    assert ranked[place[winner]] in said
+    assert min(place.values()) < place[winner]
