@@ -193,11 +193,14 @@ class Run:
     @cached_property
     def mismatches(self) -> list[str]:
         """What is not as it was when the run was made, a sentence each; prompts are added as they are read."""
-        found, made_with = [], self.versions.get("dubito")
-        if made_with != __version__:
-            found.append(f"the run was made by dubito {made_with}, this is {__version__}")
-        if self.changed_game:
-            found.append(self.changed_game)
+        made_with = self.versions.get("dubito")
+        other = [f"the run was made by dubito {made_with}, this is {__version__}"] if made_with != __version__ else []
+        return [*other, *self.changed]
+
+    @property
+    def changed(self) -> list[str]:
+        """Of these, what is said of the game and the files of bots."""
+        found = [self.changed_game] if self.changed_game else []
         for spec in self.experiment.players:
             if self.registry.find(spec.bot).digest != spec.source:
                 found.append(f"the file of {spec.bot} was changed since")

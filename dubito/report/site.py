@@ -10,9 +10,11 @@ from typing import Final
 from dubito.errors import RunStopped, UsageError, one_line
 from dubito.experiment.replay import LieCounts
 from dubito.experiment.stored import Run, opened_run
+from dubito.experiment.submissions import Submissions
 from dubito.report.bots import bots, neighbours, players_ranked, strategy
 from dubito.report.deception import Stories
 from dubito.report.games import ShownGames, chosen_games
+from dubito.report.leaderboard import games_of, pages_of_leaderboard, report_of
 from dubito.report.overview import overview
 from dubito.report.render import NEIGHBOURS, Renderer, Site, Viewer, script_of
 from dubito.report.scan import SCANNED, Scan, scan
@@ -98,10 +100,29 @@ def _refuse_others(folder: Path, said: Path) -> None:
         raise UsageError(f"{one_line(str(said))} exists and is not a report: choose another --output")
 
 
-def _write(folder: Path, source: Run, shown: ShownGames, scanned: Scan) -> None:
+def write_leaderboard(folder: Path, found: Submissions, title: str) -> Path:
+    """Write what was handed in as pages, with a report of each run that was proved; returns the first.
+
+    Raises UsageError if the folder is not ours, RunStopped if it cannot be written.
+    """
+    with _draft_of(folder) as draft:
+        render = Renderer(Site("", pages=[("index.html", "Leaderboard")]))
+        for page in pages_of_leaderboard(found, title):
+            _put_page(draft, page, render)
+        for run in (proven for _, runs in found.books for proven in runs):
+            place = draft / report_of(run)
+            (place / "data").mkdir(parents=True)
+            shown = ShownGames(run.run, games_of(run), ReplayedGames(run.run), ModelDecisions(run.run.db, run.run.game))
+            _write(place, run.run, shown, scan(run.run, SCANNED), one_line(run.file), "../../static/")
+    return folder / "index.html"
+
+
+def _write(
+    folder: Path, source: Run, shown: ShownGames, scanned: Scan, name: str = "", static: str = "static/"
+) -> None:
     order = players_ranked(source)
     pages_of_bots = [(source.label(source.names[player]), f"bots/{player}.html") for player in order]
-    site = Site(source.folder.resolve().name, pages_of_bots)
+    site = Site(name or source.folder.resolve().name, pages_of_bots, static=static)
     render = Renderer(site if source.game.has_neighbours else site.without(NEIGHBOURS))
     viewer = Viewer(render, "games")
     (folder / "games").mkdir()

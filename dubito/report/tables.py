@@ -89,6 +89,7 @@ class ResultTable:
     rows: Sequence[Sequence[Value]]
     notes: Sequence[str] = ()  # what a reader must know of the values
     links: Sequence[str | None] = ()  # of the first cell of each row
+    more_links: Mapping[str, Sequence[str | None]] = field(default_factory=dict)  # of other cells, by their column
 
     def with_kinds(self, kinds: Mapping[str, str]) -> "ResultTable":
         """The same with a column behind each one of players, that says of what kind each is."""
@@ -186,7 +187,7 @@ def _number(value: float, kind: ColumnKind, more: int = 0) -> str:
 
 
 FEW_GAMES: Final = 20  # a share of fewer says too little for a colour
-ChartKind = Literal["intervals", "stacked", "calibration"]
+ChartKind = Literal["intervals", "stacked", "calibration", "scatter"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,7 +228,8 @@ class Chart:
     """A drawing whose numbers stand in a table on the same page.
 
     `intervals`: rows of names, series of points with intervals or without, `marks` beside them (as an equal share);
-    `stacked`: rows of names, series of parts of 100 %; `calibration`: points of what was stated against the truth.
+    `stacked`: rows of names, series of parts of 100 %; `calibration`: points of what was stated against the truth;
+    `scatter`: a point of each name, [x, y, low, high], in the series of its kind.
     """
 
     kind: ChartKind

@@ -151,13 +151,34 @@
     return { ...base(spec, style), grid: { left: 44, right: 20, top: spec.series.length > 1 ? 54 : 10, bottom: 28 }, xAxis: axis, yAxis: axis, series: [...series, line([[0, 0], [100, 100]], style.ink)] };
   }
 
-  const KINDS = { intervals, stacked, calibration };
+  function scatter(spec, style) {
+    const grid = { left: 52, right: 24, top: spec.series.length > 1 ? 54 : 14, bottom: 28 };
+    const series = spec.series.map((one, place) => ({
+      type: "custom", name: one.name, encode: { x: 0, y: [1, 2, 3] }, itemStyle: { color: style.colours[place] },
+      data: one.points.map((point, row) => (point ? [...point, row] : null)).filter(Boolean),
+      tooltip: { formatter: (p) => tooltip(spec.names[p.value[4]], [percent(p.value.slice(1, 4)), `${p.value[0]} ${spec.axis}`]) },
+      renderItem: (params, api) => {
+        const [x, y] = api.coord([api.value(0), api.value(1)]);
+        const [, low] = api.coord([api.value(0), api.value(2)]);
+        const [, high] = api.coord([api.value(0), api.value(3)]);
+        const colour = style.colours[place];
+        const right = x < params.coordSys.x + params.coordSys.width / 2;
+        const label = { text: inLines(spec.names[api.value(4)], 170), x: right ? x + 9 : x - 9, y: y - 6, align: right ? "left" : "right", fill: style.ink, fontSize: 12 };
+        const bar = { type: "line", shape: { x1: x, y1: low, x2: x, y2: high }, style: { stroke: colour, lineWidth: 2 } };
+        return { type: "group", children: [bar, symbol(place, x, y, colour), { type: "text", style: label, silent: true }] };
+      },
+    }));
+    const axis = { type: "value", axisLabel: { color: style.ink, hideOverlap: true }, splitLine: { lineStyle: { color: style.faint } } };
+    return { ...base(spec, style), grid, xAxis: { ...axis, min: 0 }, yAxis: { ...axis, scale: true }, series };
+  }
+
+  const KINDS = { intervals, stacked, calibration, scatter };
 
   function draw(figure) {
     const spec = JSON.parse(figure.querySelector("script").textContent);
     const box = figure.querySelector(".drawing");
     const room = spec.series.length > 1 ? 70 : 44; // for the legend and the numbers of the axis
-    box.style.height = spec.kind === "calibration" ? "340px" : `${spec.names.length * rowHeight(spec, box) + room}px`;
+    box.style.height = ["calibration", "scatter"].includes(spec.kind) ? "340px" : `${spec.names.length * rowHeight(spec, box) + room}px`;
     const there = echarts.getInstanceByDom(box);
     if (there) there.dispose();
     echarts.init(box, null, { renderer: "svg" }).setOption(KINDS[spec.kind](spec, look(), box));

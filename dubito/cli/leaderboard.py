@@ -1,0 +1,40 @@
+"""`dubito leaderboard`: exported runs as a site, each proved before it has a row."""
+
+from pathlib import Path
+
+import click
+
+from dubito.cli.options import games_path_option
+from dubito.cli.output import note, say
+from dubito.errors import UsageError, one_line
+from dubito.experiment.submissions import submissions_in
+from dubito.experiment.workers import cores
+from dubito.report.site import write_leaderboard
+
+
+@click.command()
+@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
+@click.option("--output", metavar="SITE", type=click.Path(path_type=Path), help="The site. [default: DIR-site]")
+@click.option("--title", default="Leaderboard", show_default=True, help="The title of its first page.")
+@click.option("--workers", type=click.IntRange(1), help="Processes; pages do not depend on it. [default: one per core]")
+@games_path_option
+@click.option("--quiet", is_flag=True, help="Do not name each file as it is replayed.")
+def leaderboard(folder: Path, output: Path | None, title: str, workers: int | None, quiet: bool) -> None:
+    """Make a site of the exported runs in DIR, each replayed offline before it has a row.
+
+    What cannot be proved is listed with the reason. Files in DIR itself are of one book; each folder in it is another.
+    """
+    if not folder.is_dir():
+        raise UsageError(f"there is no folder {one_line(str(folder))}: make one, and `dubito export` runs into it")
+    site = output or folder.with_name(f"{folder.resolve().name}-site")
+
+    def tell(file: str) -> None:
+        if not quiet:
+            note(f"replaying {one_line(file)}")
+
+    with submissions_in(folder, Path.cwd(), workers or cores(), tell) as found:
+        rows = sum(len(one.run.contenders) for _, proven in found.books for one in proven)
+        for one in found.refused:
+            note(f"invalid: {one_line(one.file)}: {one.reason}")
+        say(f"leaderboard: {write_leaderboard(site, found, title)}")
+        say(f"rows: {rows:,}; without a row: {len(found.refused):,}")
