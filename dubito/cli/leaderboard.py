@@ -17,9 +17,10 @@ from dubito.report.site import write_leaderboard
 @click.option("--output", metavar="SITE", type=click.Path(path_type=Path), help="The site. [default: DIR-site]")
 @click.option("--title", default="Leaderboard", show_default=True, help="The title of its first page.")
 @click.option("--workers", type=click.IntRange(1), help="Processes; pages do not depend on it. [default: one per core]")
+@click.option("--strict", is_flag=True, help="Exit code 1 if anything could not be proved.")
 @games_path_option
 @click.option("--quiet", is_flag=True, help="Do not name each file as it is replayed.")
-def leaderboard(folder: Path, output: Path | None, title: str, workers: int | None, quiet: bool) -> None:
+def leaderboard(folder: Path, output: Path | None, title: str, workers: int | None, strict: bool, quiet: bool) -> int:
     """Make a site of the exported runs in DIR, each replayed offline before it has a row.
 
     What cannot be proved is listed with the reason. Files in DIR itself are of one book; each folder in it is another.
@@ -38,3 +39,4 @@ def leaderboard(folder: Path, output: Path | None, title: str, workers: int | No
             note(f"invalid: {one_line(one.file)}: {one.reason}")
         say(f"leaderboard: {write_leaderboard(site, found, title)}")
         say(f"rows: {rows:,}; without a row: {len(found.refused):,}")
+        return int(strict and bool(found.refused))

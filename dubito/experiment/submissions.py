@@ -16,6 +16,7 @@ from typing import Any, Final, Literal
 from pydantic import Field, ValidationError
 
 from dubito.errors import DubitoError, UsageError, one_line
+from dubito.experiment.book import book_names, book_of
 from dubito.experiment.replay import check_to_replay, replay
 from dubito.experiment.stored import Run, only_read, read_run
 from dubito.files import Checked, fault, read_yaml
@@ -189,10 +190,25 @@ def _check_to_rank(run: Run) -> None:
     if not run.is_finished:
         raise UsageError(f"it is unfinished: it keeps {run.kept:,} of {run.planned.games:,} games")
     check_to_replay(run)
+    _check_book(run)
+
+
+def _check_book(run: Run) -> None:
+    """Raise UsageError where the run says a book of ours that it is not, or is the part of a rating without a rank.
+
+    A book that did not come with Dubito is not looked for: its name is anybody's.
+    """
+    if run.planned.book is None or run.planned.book.name not in book_names():
+        return
+    found = book_of(run)
+    if found is not None and found.faults:
+        raise UsageError(f"it says that it is by the book {found.name}, but {found.faults[0]}")
+    if found is not None and found.part == "exploiters":
+        raise UsageError("in it exploiters play, who are not ranked: hand in `field`, the other run of the rating")
 
 
 def _setting_of(run: Run) -> dict[str, Any]:
-    """What runs of one book have in common: all but the contenders."""
+    """What runs of one book have in common, whether or not it has a name: all but the contenders."""
     planned = run.planned
     return {
         "game": planned.game,
@@ -204,6 +220,7 @@ def _setting_of(run: Run) -> dict[str, Any]:
         "stop": planned.stop and planned.stop.within,
         "field": [asdict(player) for player in planned.bots],
         "on_bot_error": planned.on_bot_error,
+        "played by": planned.book and planned.book.digest,
     }
 
 

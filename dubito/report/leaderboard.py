@@ -63,7 +63,7 @@ _TIERS: Final = (
     ),
     (
         "challenged",
-        "It was replayed, and a maintainer doubts it, or the sample disagrees: the reason stands on its page.",
+        "It was replayed, and a maintainer questions it, or the sample disagrees: the reason stands on its page.",
     ),
     ("invalid", "It could not be proved. It has no row; it is listed with the first reason."),
 )
@@ -176,9 +176,10 @@ def _board(key: str, book: str, proven: Sequence[Proven]) -> _Board:
         rows[f"{number:06}"] = _Row(f"{number:06}", name, one, spec, place)
     contenders = [replace(each, name=id_) for each, id_ in zip(comparison.contenders, rows, strict=True)]
     results = comparison.results
+    by = proven[0].run.planned.book
     return _Board(
         key,
-        book,
+        book or (by.name if by else ""),
         rows,
         contender_ranking(comparison.tally, contenders, results),
         contender_pairs(comparison.tally, contenders, results),

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 import yaml
 
-from dubito.experiment.submissions import submissions_in
+from dubito.experiment.submissions import Review, submissions_in
 from dubito.llm.protocols import kept_reply
 from dubito.store.model_log import ModelLog
 from dubito.store.run_db import RunDb
@@ -127,7 +127,8 @@ def files_of(site: Path) -> dict[str, bytes]:
 
 def test_the_pages_are_the_same_bytes_elsewhere_and_with_two_workers(folder: Path, site: Path) -> None:
     shutil.copytree(folder / "submissions", folder / "elsewhere")
-    made(folder, "leaderboard", "elsewhere", "--output", "again", "--workers", "2")
+    with pytest.raises(AssertionError):  # it ends with exit code 1
+        made(folder, "leaderboard", "elsewhere", "--output", "again", "--workers", "2", "--strict")
     ours, again = files_of(site), files_of(folder / "again")
     assert [name for name in ours.keys() | again.keys() if ours.get(name) != again.get(name)] == []
     assert [name for name, content in ours.items() if str(folder).encode() in content] == []
@@ -262,3 +263,11 @@ def test_where_nothing_was_handed_in_is_said(shell: Shell) -> None:
     assert shell("leaderboard", "none").code == 2
     said = shell("leaderboard", "empty")
     assert (said.code, "empty holds no submission" in said.err) == (2, True)
+
+
+def test_what_the_page_tells_a_maintainer_to_write_is_read() -> None:
+    page = (REPO / "docs" / "leaderboard.md").read_text()
+    said, workflow = (yaml.safe_load(block) for block in re.findall(r"^```yaml\n(.*?)^```$", page, re.M | re.S))
+    assert len(Review.model_validate(said).asked) == 2
+    commands = [step["run"] for step in workflow["jobs"]["site"]["steps"] if "run" in step]
+    assert commands[-1] == "dubito leaderboard submissions --output site --strict"
