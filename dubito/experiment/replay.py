@@ -302,6 +302,7 @@ class ReplayResult:
     decisions: int
     results_digest: str
     mismatches: list[str]  # inputs that were changed since
+    tally: Tally  # the sums over the games that were played again
     difference: Differs | None = None
 
 
@@ -324,7 +325,7 @@ def replay(kept: Run, workers: int, progress: Callable[[int], None]) -> ReplayRe
         difference = error
     except DubitoError as error:
         difference = Differs(f"game {games} or after", "the run cannot be played again", [str(error)])
-    return ReplayResult(games, tape.decisions, db.results_digest(), kept.mismatches, difference)
+    return ReplayResult(games, tape.decisions, db.results_digest(), kept.mismatches, tally, difference)
 
 
 def _chunks_again(

@@ -17,7 +17,7 @@ from pydantic import Field, ValidationError
 
 from dubito.errors import DubitoError, UsageError, one_line
 from dubito.experiment.book import book_names, book_of
-from dubito.experiment.replay import check_to_replay, replay
+from dubito.experiment.replay import ReplayResult, check_to_replay, replay
 from dubito.experiment.stored import Run, only_read, read_run
 from dubito.files import Checked, fault, read_yaml
 from dubito.llm.prompts import Prompt
@@ -255,9 +255,20 @@ def _proof_of(one: _Opened, workers: int, refused: list[Refused]) -> Proven:
     if found.difference is not None:
         details = "; ".join(found.difference.details[:2])
         raise UsageError(f"its replay differs: {found.difference}{f' ({details})' if details else ''}")
+    _check_sums(run, found)
     answerers = {name: answerers_of(run, name) for name in run.contenders if name in run.models}
     tier, said = _tier_of(one, answerers, refused)
     return Proven(one.file, one.sha256, run, found.decisions, answerers, tier, said)
+
+
+def _check_sums(run: Run, found: ReplayResult) -> None:
+    """Raise UsageError where what pages are made of, and no game needs, is not what was found."""
+    sums = {table: rows for table, rows in run.tally.tables.items() if table != "decided"}  # the replay looks at that
+    if sums != found.tally.tables:
+        raise UsageError("its sums are not what its games add up to")
+    ((decisions,),) = run.db.read("SELECT count(*) FROM decisions WHERE game >= 0")
+    if decisions != found.decisions:
+        raise UsageError(f"it keeps {decisions:,} decisions of models, and its games have {found.decisions:,}")
 
 
 def _check_prompts(run: Run) -> None:

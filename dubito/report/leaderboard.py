@@ -268,7 +268,7 @@ def _table_of(board: _Board) -> ResultTable:
     columns = [*texts("player", "rank"), Column(first.key, first.titled, kind_of(first)), *texts("tier")]
     columns += [Column("kind", "kind", "kind"), Column("answered", "answered by", "text"), *texts("prompt")]
     columns += [*counts("calls"), Column("cost", "dollars", "dollars"), Column("fallback", "fallback %", "rate")]
-    columns += [*counts("deals"), Column("file", "submission", "text")]
+    columns += [Column("file", "submission", "text")]
     rows = [board.row(each) for each in board.ranked]
     cells: list[list[Value]] = []
     for place, (row, each) in enumerate(zip(rows, board.ranked, strict=True)):
@@ -279,7 +279,7 @@ def _table_of(board: _Board) -> ResultTable:
         answered = ", ".join(row.answerers.ids) if row.answerers else ""
         who: list[Value] = [kind_of_player(row.spec), one_line(answered, 120) or None, row.spec.prompt[:12] or None]
         known: list[Value] = [board.label(row.id), board.ranks(place), each.rates[first.key], row.of.tier]
-        cells.append([*known, *who, *asked, each.deals, one_line(row.of.file, 120)])
+        cells.append([*known, *who, *asked, one_line(row.of.file, 120)])
     links = {first.key: [row.games_path for row in rows], "file": [f"{report_of(row.of)}/index.html" for row in rows]}
     title = "The rows: a name leads to its page, a number to its games, a file to its run's report"
     return ResultTable(board.key, title, columns, cells, [_ROWS], [row.path for row in rows], links)

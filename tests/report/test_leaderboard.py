@@ -248,14 +248,46 @@ def test_a_review_is_of_one_file_and_may_challenge_it(folder: Path, tmp_path: Pa
     assert "believed" in reasons["AdaptyBoi.review.yaml"]
 
 
-def test_a_prompt_under_another_ones_digest_is_refused(folder: Path, tmp_path: Path) -> None:
-    run = Path(shutil.copytree(folder / "runs" / MODEL, tmp_path / "runs" / "renamed"))
+def _more_score(run: Path, db: sqlite3.Connection) -> None:
+    ((sums,),) = db.execute("SELECT sums FROM tally WHERE chunks = 'all'")
+    tables = json.loads(sums)
+    tables["contended"][0][-1][1] += 1
+    db.execute("UPDATE tally SET sums = ?", (json.dumps(tables),))
+
+
+def _more_decisions(run: Path, db: sqlite3.Connection) -> None:
+    rest = "turn, node, answer, outcome, p_bluff"
+    db.execute(f"INSERT INTO decisions SELECT game, seat, decision + 1000, {rest} FROM decisions")  # noqa: S608
+
+
+def _another_prompt(run: Path, db: sqlite3.Connection) -> None:
+    db.execute("UPDATE prompts SET text = text || 'Be bold.' WHERE file = 'user.jinja'")
+
+
+def _a_book(run: Path, db: sqlite3.Connection) -> None:
+    manifest = yaml.safe_load((run / "manifest.yaml").read_text())
+    manifest["identity"]["book"] = {"name": "dubito-1", "digest": "0" * 16, "part": "field"}
+    (run / "manifest.yaml").write_text(yaml.safe_dump(manifest))
+
+
+@pytest.mark.parametrize(
+    ("edit", "reason"),
+    [
+        (_more_score, "its sums are not what its games add up to"),
+        (_more_decisions, "it keeps 384 decisions of models, and its games have 192"),
+        (_another_prompt, "the prompt of house:house-sharp@plain is not the one that its digest names"),
+        (_a_book, "it says that it is by the book dubito-1, but it was played by another dubito-1"),
+    ],
+)
+def test_what_no_game_needs_is_proved_too(
+    folder: Path, tmp_path: Path, edit: Callable[[Path, sqlite3.Connection], None], reason: str
+) -> None:
+    run = Path(shutil.copytree(folder / "runs" / MODEL, tmp_path / "runs" / "edited"))
     with closing(sqlite3.connect(run / "run.db")) as db, db:
-        db.execute("UPDATE prompts SET text = text || 'Be bold.' WHERE file = 'user.jinja'")
-    exported(tmp_path, "renamed")
+        edit(run, db)
+    exported(tmp_path, "edited")
     with submissions_in(tmp_path / "submissions", folder, 1) as found:
-        (one,) = found.refused
-    assert one.reason == "the prompt of house:house-sharp@plain is not the one that its digest names"
+        assert [one.reason for one in found.refused] == [reason]
 
 
 def test_where_nothing_was_handed_in_is_said(shell: Shell) -> None:
