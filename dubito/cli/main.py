@@ -98,6 +98,7 @@ _COMMANDS: Final = {  # by module
     **dict.fromkeys(("report", "view", "status", "export"), "runs"),
     **dict.fromkeys(("games", "bots", "house"), "lists"),
     "compare": "merge",
+    "publish": "share",
     "web": "play",
 }
 

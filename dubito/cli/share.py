@@ -1,15 +1,17 @@
-"""`dubito share`: one game as one page that can be sent."""
+"""`dubito share` and `dubito publish`: a game as one page that can be sent, runs as a site for any host."""
 
+from contextlib import ExitStack
 from pathlib import Path
 
 import click
 
-from dubito.cli.options import folder_of
+from dubito.cli.options import folder_of, games_path_option
 from dubito.cli.output import say
 from dubito.errors import UsageError, one_line
 from dubito.experiment.stored import opened_run
 from dubito.files import write_whole
 from dubito.report.share import SharedGame, shared_file, shared_game, shared_page
+from dubito.report.site import write_site
 from dubito.store.folder import is_export
 
 
@@ -37,6 +39,26 @@ def share(what: Path | None, game: int | None, output: Path | None) -> None:
     text = shared_page(shared)
     write_whole(path, text)
     say(f"page: {path} ({len(text.encode()) // 1000:,} kB)")
+
+
+@click.command()
+@click.argument("runs", nargs=-1, required=True, metavar="RUN...", type=click.Path(path_type=Path))
+@click.option("--title", default="Runs of Dubito", show_default=True, help="Of the first page.")
+@click.option("--about", default="", help="What the runs are about, in a sentence or two.")
+@click.option("--output", type=click.Path(path_type=Path), default=Path("site"), show_default=True, metavar="FOLDER")
+@games_path_option
+def publish(runs: tuple[Path, ...], title: str, about: str, output: Path) -> None:
+    """Write the reports of RUN..., folders or exported files, as a site with an index, ready for any static host."""
+    with ExitStack() as stack:
+        folders: dict[str, Path] = {}
+        for run in runs:
+            name = run.resolve().name.removesuffix(".zip")
+            if name in folders:
+                raise UsageError(
+                    f"two runs are called {one_line(name)}: rename one, since each has a folder by its name"
+                )
+            folders[name] = stack.enter_context(folder_of(run))
+        say(f"site: {write_site(output, title, about, folders, Path.cwd())}")
 
 
 def _of_file(path: Path) -> SharedGame:

@@ -1,7 +1,7 @@
 """Writes a report: the pages, the files of their tables, and what every page shares."""
 
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from importlib.resources import as_file, files
 from pathlib import Path
@@ -15,10 +15,10 @@ from dubito.report.bots import bots, neighbours, players_ranked, strategy
 from dubito.report.deception import Stories
 from dubito.report.games import ShownGames, chosen_games
 from dubito.report.leaderboard import games_of, pages_of_leaderboard, report_of
-from dubito.report.overview import overview
+from dubito.report.overview import headline, overview
 from dubito.report.render import NEIGHBOURS, Renderer, Site, Viewer, script_of
 from dubito.report.scan import SCANNED, Scan, scan
-from dubito.report.tables import Page
+from dubito.report.tables import Page, Paragraph, ResultTable, Section, Value, counts, texts
 from dubito.show.run import NotShown, ReplayedGames
 from dubito.show.story import ModelDecisions
 
@@ -46,8 +46,9 @@ def write_report(
     output: Path | None = None,
     games: str | None = None,
     scanned: int = SCANNED,
+    name: str = "",
 ) -> Path:
-    """Write the report of a run and return its first page.
+    """Write the report of a run, which is called by its `name` or else its folder's, and return its first page.
 
     Games that have to be played again are looked for as by `read_run`; `games` is `all`, or numbers as in 0,5,17;
     `scanned` is how many games the widths of intervals are known from.
@@ -62,7 +63,25 @@ def write_report(
         choice = chosen_games(source, games)
         with _draft_of(folder) as draft:
             shown = ShownGames(source, choice, ReplayedGames(source), ModelDecisions(source.db, source.game))
-            _write(draft, source, shown, scan(source, scanned))
+            _write(draft, source, shown, scan(source, scanned), name)
+    return folder / "index.html"
+
+
+def write_site(folder: Path, title: str, about: str, runs: Mapping[str, Path], home: Path) -> Path:
+    """Write the reports of runs, each into a folder by its name, and an index before them, which is returned.
+
+    Raises as `write_report` does; then nothing of it is there.
+    """
+    with _draft_of(folder) as draft:
+        rows: list[list[Value]] = []
+        for name, run in runs.items():
+            write_report(run, home, output=draft / name, name=name)
+            with opened_run(run, home) as source:
+                rows.append([name, source.game.name, source.tally.games, headline(source)[0]])
+        columns = [*texts("run", "game"), *counts("games"), *texts("answer")]
+        table = ResultTable("runs", "Runs", columns, rows, links=[f"{name}/index.html" for name in runs])
+        page = Page("index.html", title, [Section("What is here", [*([Paragraph(about)] if about else []), table])])
+        _put_page(draft, page, Renderer(Site("", pages=[("index.html", title)])))
     return folder / "index.html"
 
 

@@ -98,3 +98,20 @@ def test_bad_input_is_one_sentence(bots_run: Path, shell: Shell, words: tuple[st
     said = shell(*words)
     assert (said.code, said.err.count("\n")) == (2, 1)
     assert sentence in said.err
+
+
+def test_runs_are_a_site_with_an_index(bots_run: Path, stating_run: Path, shell: Shell) -> None:
+    assert shell("export", str(stating_run), "two.zip").code == 0
+    said = shell("publish", str(bots_run), "two.zip", "--title", f"Ours {SCRIPT}", "--about", "Two.", "--output", "s")
+    assert (said.code, said.out) == (0, "site: s/index.html\n"), said.err
+    page = Seen(Path("s/index.html"))
+    assert "Two." in page.words
+    assert SCRIPT not in Path("s/index.html").read_text()
+    links = [str(attrs["href"]) for tag, attrs in page.elements if tag == "a"]
+    assert [link for link in links if link.endswith("/index.html")] == ["run/index.html", "two/index.html"]
+    for link in links:
+        assert (Path("s") / link).is_file() or link == "#main"
+    assert "two</p>" in Path("s/two/games/0.html").read_text()
+    again = shell("publish", "two.zip", "two.zip", "--output", "t")
+    assert (again.code, Path("t").exists()) == (2, False)
+    assert "two runs are called two" in again.err
