@@ -26,7 +26,8 @@ from tests.report.kit import SCRIPT, Seen, data
 __all__ = ["shell"]
 
 BOOK = ("--bots", "StefaBot,UsualBot", "--table-sizes", "3", "--max-turns", "40", "--games", "6", "--seed", "5")
-HOW = ("--no-report", "--quiet", "--workers", "1")
+HOW = ("--no-report", "--quiet", "--workers", "1", "--prices", "prices.yaml")
+PRICES = "house-sharp: {input: 1, cached_input: 1, cache_write: 1, output: 4}\n"
 MINE = '''
 from bots.base import BotBase
 class Mine(BotBase):
@@ -85,6 +86,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     bots = folder / "bots" / "manual"
     bots.mkdir(parents=True)
     (bots / "mine.py").write_text(MINE)
+    (folder / "prices.yaml").write_text(PRICES)
     for player in PLAYERS:
         handed_in(folder, player.replace(":", "-"), *BOOK, "--contenders", player)
     config = {"contenders": [{"bot": "UsualBot", "name": SCRIPT}]}
@@ -119,6 +121,10 @@ def test_of_ten_submissions_six_have_rows_and_four_a_reason(site: Path) -> None:
     (model,) = [row for row in rows if row["calls"] is not None]
     assert (model["answered"], model["tier"], model["kind"]) == ("house-sharp", "replayed", "stand-in")
     assert model["calls"] > 0
+    (dollars,) = [chart for chart in Seen(site / "index.html").json if chart["kind"] == "scatter"]
+    drawn = {one["name"]: [point[0] for point in one["points"] if point] for one in dollars["series"]}
+    assert drawn == {"hand-written": [0.0] * 5, "stand-in": [pytest.approx(model["cost"], abs=1e-4)]}
+    assert model["cost"] > 0.01
 
 
 def files_of(site: Path) -> dict[str, bytes]:
