@@ -17,7 +17,17 @@ from dubito.errors import listed, one_line
 from dubito.experiment.book import NamedBook, check_book, config_of, read_book
 from dubito.experiment.config import check
 from dubito.experiment.experiment import ByBook, Experiment, Part, PlayerSpec, stand_ins_in_words
-from dubito.experiment.rating import BesideWorst, RatingUse, Taken, beside_worst, mean_rate, rated_games, taken, use_of
+from dubito.experiment.rating import (
+    BesideWorst,
+    RatingUse,
+    Taken,
+    beside_worst,
+    exploiter_entries,
+    mean_rate,
+    rated_games,
+    taken,
+    use_of,
+)
 from dubito.experiment.resolve import CallOptions, check_cache, checked_models, player, resolve
 from dubito.experiment.run import Played, finished_run
 from dubito.experiment.stored import opened_run
@@ -63,8 +73,8 @@ def rate(rated: str, book: str, output: Path | None, quiet: bool, as_json: bool,
         return code
     with opened_run(folder / "field") as run:
         beside = beside_worst([*rated_games(run)], run.names, run.game.results.measures[0])
-        spent = run.spent
-    exploiters = by.played("exploiters", folder, quiet, spent)
+        spent, entries = run.spent, exploiter_entries(run, by.named.book.exploiters)
+    exploiters = by.played("exploiters", folder, quiet, entries, spent)
     if code := exit_code(exploiters):
         return code
     found = _Found(
@@ -94,18 +104,25 @@ class _ByBook:
     player: PlayerSpec
     flags: Mapping[str, Any]  # as a config has them
 
-    def experiment(self, part: Part) -> tuple[Experiment, CallOptions]:
+    def experiment(self, part: Part, exploiters: Sequence[Mapping[str, Any]] = ()) -> tuple[Experiment, CallOptions]:
         """What is played, all of it checked; raises UsageError."""
         book, here = self.named.book, self.registry.working_directory
-        content = config_of(book, part, self.player, [{"bot": name} for name in book.exploiters], self.registry.game)
+        content = config_of(book, part, self.player, exploiters, self.registry.game)
         config = check(content, self.named.name, self.flags)
         calls = call_options(config, here)
         experiment = checked_models(resolve(config, self.registry), self.registry, calls)
         return replace(experiment, book=ByBook(self.named.name, book.digest, part)), calls
 
-    def played(self, part: Part, folder: Path, quiet: bool, spent: Spend | None = None) -> Played:
+    def played(
+        self,
+        part: Part,
+        folder: Path,
+        quiet: bool,
+        exploiters: Sequence[Mapping[str, Any]] = (),
+        spent: Spend | None = None,
+    ) -> Played:
         """The part, played to its end unless something stops it; `spent` is of the budget already."""
-        experiment, calls = self.experiment(part)
+        experiment, calls = self.experiment(part, exploiters)
         into = folder / part
         if kept := finished_run(experiment, self.registry, into):
             note(f"{into} holds this run, finished: nothing was played")

@@ -4,6 +4,7 @@ of their files; `dubito rate` plays two runs by it, one in each `Part`, and each
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
@@ -38,8 +39,8 @@ class Book(Checked):
 
     @cached_property
     def digest(self) -> str:
-        """Of what it says, 16 hex digits; comments and the order of keys are nothing."""
-        text = json.dumps(self.model_dump(), sort_keys=True, ensure_ascii=True, separators=(",", ":"))
+        """Of what it says, 16 hex digits; the order of bots is of it, since it decides who is drawn."""
+        text = json.dumps(self.model_dump(), ensure_ascii=True, separators=(",", ":"))
         return sha256(text.encode()).hexdigest()[:16]
 
 
@@ -97,13 +98,18 @@ def config_of(book: Book, part: Part, player: PlayerSpec, exploiters: Sequence[M
     """A part as a config has it; `exploiters` are entries of a config."""
     table, entry = book.table_sizes, {"bot": player.bot, "name": player.name, **player.settings}
     seats = 2 if table == [2] else 1
-    common = {"game": book.game, "rules": book.rules, "seed": book.seed, "table_sizes": table}
+    common = {"game": book.game, "rules": book.rules, "seed": seed_of(book, part), "table_sizes": table}
     if part == "field":
         return {**common, "games": book.deals * seats, "bots": [*book.bots], "contenders": [entry]}
     copies = max(table) if game.lineup == "distinct" else 1
     field = [entry | ({"name": f"{player.name} {n}"} if n > 1 else {}) for n in range(1, copies + 1)]
     games = book.exploiter_deals * seats * len(exploiters)
     return {**common, "games": games, "bots": field, "contenders": [*exploiters]}
+
+
+def seed_of(book: Book, part: Part) -> int:
+    """Exploiters are fitted to the games over the field, so they play on other cards."""
+    return book.seed + (part == "exploiters")
 
 
 class FoundBook(NamedTuple):
@@ -137,15 +143,15 @@ def _departures(book: Book, part: Part, run: Experiment) -> list[str]:
     deals, bots, others = (
         (book.deals, book.bots, field) if part == "field" else (book.exploiter_deals, book.exploiters, compared)
     )
-    one = {(player.bot, player.source) for player in (run.contenders if part == "field" else run.bots)}
+    one = [replace(player, name="") for player in (run.contenders if part == "field" else run.bots)]
     held = {
         "game": run.game == book.game,
         "rules": all(run.rules.get(rule) == value for rule, value in book.rules.items()),
-        "seed": run.seed == book.seed,
+        "seed": run.seed == seed_of(book, part),
         "table sizes": [*run.table_sizes] == sorted(book.table_sizes),
         "deals": many > 0 and run.games == deals * many and not run.stop and not run.shard,
-        "bots": others == bots and (part != "field" or not any(bot.settings for bot in run.bots)),
-        "player": len(one) == 1 and (part != "field" or len(run.contenders) == 1),
+        "bots": [*others.items()] == [*bots.items()] and (part != "field" or not any(bot.settings for bot in run.bots)),
+        "player": all(each == one[0] for each in one) and (part != "field" or len(one) == 1),
         "what follows a bot's error": run.on_bot_error == "stop" and run.provider_errors == "fallback",
     }
     return [f"not the book's: {what}" for what, same in held.items() if not same]

@@ -1,11 +1,12 @@
 """What a player is rated by: over a book's field, beside its worst neighbours, and what exploiters take."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Final, NamedTuple
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final, NamedTuple
 
 from dubito.experiment.experiment import Experiment
+from dubito.experiment.replay import moves_again
 from dubito.experiment.stored import Run, compared
 from dubito.game import FALLBACK_OUTCOME, Measure, Results
 from dubito.llm.prices import PICO
@@ -89,6 +90,38 @@ def rated_games(run: Run) -> Iterator[RatedGame]:
         outcome = run.outcome(row)
         seat = outcome.contender_seat or 0
         yield RatedGame(number // planned.games_per_deal, _beside(outcome, seat), outcome.measured(results)[seat][0])
+
+
+def exploiter_entries(run: Run, names: Iterable[str]) -> list[dict[str, Any]]:
+    """The exploiters as a config has them; those who can are fitted to the player's games over the field.
+
+    A bot can whose class has `fitted`: given the player's moves, each with the state before it, it says its settings.
+    """
+    entries = []
+    for name in names:
+        fit = getattr(run.registry.find(name).cls, "fitted", None)
+        entries.append({"bot": name, **(fit(_own_moves(run)) if fit else {})})
+    return entries
+
+
+def why_not_one_rating(field: Run, exploiters: Run) -> str | None:
+    """Why two runs by a book are not one player's, or the exploiters not fitted to it; None if all is well."""
+    players = [replace(player, name="") for player in (*field.planned.contenders, *exploiters.planned.bots)]
+    if any(player != players[0] for player in players):
+        return "another player sits among the exploiters than plays over the field"
+    sat = [{"bot": one.bot, **one.settings} for one in exploiters.planned.contenders]
+    if sat != exploiter_entries(field, [one.bot for one in exploiters.planned.contenders]):
+        return "the exploiters are not fitted to the games over the field"
+    return None
+
+
+def _own_moves(run: Run) -> Iterator[tuple[Any, Any]]:
+    """The player's own, over the field."""
+    for number, row in zip(run.planned.game_numbers, run.db.outcomes(), strict=False):
+        seat = run.outcome(row).contender_seat
+        yield from (
+            (state, move) for state, move in moves_again(run, number) if state.seat == seat and move is not None
+        )
 
 
 def _beside(outcome: Outcome, seat: int) -> list[_Place]:

@@ -2,34 +2,37 @@
 
 import json
 from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
+from bots.manual.counter_bot import situation
 from dubito.cli.documents import RatingObject
 from dubito.experiment.book import book_names, book_of, check_book, read_book
-from dubito.experiment.rating import RatedGame, beside_worst
+from dubito.experiment.rating import RatedGame, beside_worst, why_not_one_rating
 from dubito.experiment.stored import opened_run
 from dubito.game.find import find_bots
 from dubito.games.dubito.game import GAME
 from tests.cli.kit import Shell
 
 BOOKS = {
-    "bs-1": "07850533e5919828",
-    "defuse-1": "c252636c49a78f1a",
-    "dubito-1": "69bdc3d596804f33",
-    "dubito-sizes-1": "bc7b4dabf43fb550",
-    "kuhn-1": "7d1a5e80a3e490e4",
-    "leduc-1": "4ff351300f3ac690",
+    "bs-1": "df7659d3162a9918",
+    "defuse-1": "bdecf06a60ac327b",
+    "dubito-1": "7b1c0e1e0a8ad764",
+    "dubito-sizes-1": "e2deb87187c22906",
+    "kuhn-1": "ad9af4593ad925fe",
+    "leduc-1": "b794bf476c370ea8",
 }
 
 
 def cut(name: str, folder: Path, **other: Any) -> str:
     """A file of a book with few games, and whatever else is other."""
-    book = read_book(name).book.model_dump() | {"deals": 12, "exploiter_deals": 12} | other
-    folder.joinpath("small.yaml").write_text(yaml.safe_dump(book))
+    book = read_book(name).book.model_dump() | {"deals": 12, "exploiter_deals": 4} | other
+    folder.joinpath("small.yaml").write_text(yaml.safe_dump(book, sort_keys=False))
     return "./small.yaml"
 
 
@@ -56,7 +59,7 @@ def test_any_number_of_workers_rates_alike(
     assert one.model_copy(update={"folders": []}) == two.model_copy(update={"folders": []})
     assert one == rated(*words, "--output", "one"), "printed again"
     for part in ("field", "exploiters"):
-        assert shell("replay", f"one/{part}").code == 0
+        assert shell("replay", f"one/{part}", "--workers", "1").code == 0
         with opened_run(shell.folder / "one" / part) as run:
             found = book_of(run, "small.yaml")
             assert found is not None
@@ -67,7 +70,8 @@ def test_a_small_game_is_told_exactly(shell: Shell, rated: Callable[..., RatingO
     pytest.importorskip("pyspiel")
     found = rated("FirstLegal", "--book", cut("kuhn-1", shell.folder))
     assert found.exact == pytest.approx(1.0)  # it always passes: whoever bets wins the pot
-    assert [one.name for one in found.taken] == ["Solved"]
+    assert [one.name for one in found.taken] == ["Solved", "CounterBot"]
+    assert found.taken[1].rate.value == pytest.approx(1.0)  # which it has seen
 
 
 def test_what_is_beside_the_book_is_named(shell: Shell, rated: Callable[..., RatingObject]) -> None:
@@ -84,6 +88,28 @@ def test_what_is_beside_the_book_is_named(shell: Shell, rated: Callable[..., Rat
     assert shell("run", "--bots", "StefaBot,SusBoi", "--games", "2", "--output", "other").code == 0
     with opened_run(shell.folder / "other") as run:
         assert book_of(run) is None
+
+
+def test_the_counter_bot_is_fitted_to_the_player(shell: Shell, rated: Callable[..., RatingObject]) -> None:
+    """AlwaysTruthful never bluffs where it need not, and doubts exactly where it has not the number."""
+    book = cut("dubito-1", shell.folder)
+    for name in ("AlwaysTruthful", "MrDoubt"):
+        rated(name, "--book", book, "--output", name)
+    with ExitStack() as stack:
+        honest, answer, other = (
+            stack.enter_context(opened_run(shell.folder / part))
+            for part in ("AlwaysTruthful/field", "AlwaysTruthful/exploiters", "MrDoubt/exploiters")
+        )
+        sherlock, counter = answer.planned.contenders
+        assert sherlock.settings == {}
+        fit = counter.settings
+        assert max(fit["opens"], fit["answers"], fit["loose"]) < 0.1
+        assert fit["doubts"][situation(3, False, True, 3)] > 0.7 > 0.3 > fit["doubts"][situation(3, True, True, 3)]
+        assert why_not_one_rating(honest, answer) is None
+        assert why_not_one_rating(honest, other) == "another player sits among the exploiters than plays over the field"
+        weak = replace(counter, settings={**fit, "opens": 0.9})
+        edited = replace(answer, planned=replace(answer.planned, contenders=(sherlock, weak)))
+        assert why_not_one_rating(honest, edited) == "the exploiters are not fitted to the games over the field"
 
 
 def test_a_changed_bot_or_rule_is_a_new_book(shell: Shell) -> None:
