@@ -104,7 +104,7 @@ class _ByBook:
     player: PlayerSpec
     flags: Mapping[str, Any]  # as a config has them
 
-    def experiment(self, part: Part, exploiters: Sequence[Mapping[str, Any]] = ()) -> tuple[Experiment, CallOptions]:
+    def experiment(self, part: Part, exploiters: Sequence[dict[str, Any]] = ()) -> tuple[Experiment, CallOptions]:
         """What is played, all of it checked; raises UsageError."""
         book, here = self.named.book, self.registry.working_directory
         content = config_of(book, part, self.player, exploiters, self.registry.game)
@@ -118,7 +118,7 @@ class _ByBook:
         part: Part,
         folder: Path,
         quiet: bool,
-        exploiters: Sequence[Mapping[str, Any]] = (),
+        exploiters: Sequence[dict[str, Any]] = (),
         spent: Spend | None = None,
     ) -> Played:
         """The part, played to its end unless something stops it; `spent` is of the budget already."""

@@ -3,7 +3,7 @@ of their files; `dubito rate` plays two runs by it, one in each `Part`, and each
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
 from hashlib import sha256
@@ -94,7 +94,7 @@ def _plays_as(registry: Registry) -> str:
     return registry.game.plays_as or source_of(registry.game, registry.working_directory)
 
 
-def config_of(book: Book, part: Part, player: PlayerSpec, exploiters: Sequence[Mapping[str, Any]], game: Game) -> Any:
+def config_of(book: Book, part: Part, player: PlayerSpec, exploiters: Sequence[dict[str, Any]], game: Game) -> Any:
     """A part as a config has it; `exploiters` are entries of a config."""
     table, entry = book.table_sizes, {"bot": player.bot, "name": player.name, **player.settings}
     seats = 2 if table == [2] else 1
@@ -104,7 +104,10 @@ def config_of(book: Book, part: Part, player: PlayerSpec, exploiters: Sequence[M
     copies = max(table) if game.lineup == "distinct" else 1
     field = [entry | ({"name": f"{player.name} {n}"} if n > 1 else {}) for n in range(1, copies + 1)]
     games = book.exploiter_deals * seats * len(exploiters)
-    return {**common, "games": games, "bots": field, "contenders": [*exploiters]}
+    others = [
+        one | ({"name": f"{player.name} 2"} if len(one) > 1 and one["bot"] == player.name else {}) for one in exploiters
+    ]
+    return {**common, "games": games, "bots": field, "contenders": others}
 
 
 def seed_of(book: Book, part: Part) -> int:

@@ -95,6 +95,8 @@ def test_the_counter_bot_is_fitted_to_the_player(shell: Shell, rated: Callable[.
     book = cut("dubito-1", shell.folder)
     for name in ("AlwaysTruthful", "MrDoubt"):
         rated(name, "--book", book, "--output", name)
+    taken = rated("CounterBot", "--book", book).taken
+    assert [one.name for one in taken] == ["Sherlock", "CounterBot 2"], "fitted to the other one"
     with ExitStack() as stack:
         honest, answer, other = (
             stack.enter_context(opened_run(shell.folder / part))
