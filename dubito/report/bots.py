@@ -11,6 +11,7 @@ from typing import Final
 from dubito.experiment.replay import LIES, LieCounts
 from dubito.experiment.stored import Run
 from dubito.game import Lie, Measure, Results
+from dubito.report.deception import Stories
 from dubito.report.run_tables import (
     attempts_table,
     calibration_bins,
@@ -321,14 +322,24 @@ def neighbour_table(
     return ResultTable(key, f"{measure.name} by {name} player", columns, lines, scanned.widths)
 
 
-def bots(source: Run, scanned: Scan, lies: LieCounts | str | None, examples: dict[str, ResultTable]) -> list[Page]:
+def bots(
+    source: Run,
+    scanned: Scan,
+    lies: LieCounts | str | None,
+    examples: dict[str, ResultTable],
+    stories: Stories | None,
+) -> list[Page]:
     """The pages of all players, in the order of the ranking; `examples` are decisions of model players to be shown."""
     rows = ranking(source.tally, source.names, source.game.results)
     sizes = by_table_size(source.tally, source.names, source.game.results)
-    return [
-        _bot(source, scanned, lies, row, [one for one in sizes if one.name == row.name], examples.get(row.name))
-        for row in rows
-    ]
+    pages = []
+    for row in rows:
+        page = _bot(source, scanned, lies, row, [one for one in sizes if one.name == row.name], examples.get(row.name))
+        if stories and row.name in source.models:
+            told = stories.section(source.names.index(row.name), players_ranked(source))
+            page = replace(page, sections=[*told, *page.sections])
+        pages.append(page)
+    return pages
 
 
 def _bot(

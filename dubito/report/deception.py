@@ -1,14 +1,48 @@
-"""How model players lie, and see through the lies of others."""
+"""How model players lie, and see through the lies of others: three figures, a paragraph, a section of their pages.
 
-from collections.abc import Mapping, Sequence
+Words are no surer than the figures: a rate is said to be more than another one only if their 95 % intervals are apart.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Final, TypeVar
 
-from dubito.experiment.replay import LieCounts, ToldPlay
+from dubito.experiment.replay import LieCounts, LieRate, ToldPlay, ToldWord
 from dubito.experiment.stored import Run
-from dubito.report.tables import Tiles
+from dubito.game import STATED
+from dubito.report.tables import (
+    Block,
+    Chart,
+    Column,
+    Paragraph,
+    ResultTable,
+    Section,
+    Tiles,
+    Value,
+    cell_text,
+    counts,
+    named,
+    series_by_kind,
+    texts,
+)
+from dubito.stats.players import Calibration, calibrations, cluster
+from dubito.stats.rates import Rate, clustered_rate
+
+_BEST: Final = 5  # lies that are shown, and mistakes
+_MANY: Final = 4  # cards of a play, which are told together with more
+_RULE: Final = (
+    "Only games with a page. The best: {lies} by choice that somebody was asked about and nobody called one, the most "
+    "cards at stake first, which the liar would have taken back. The worst: a false {call} of an honest play, or one "
+    "of the {lies} let pass that it had itself stated to be more likely than not, the most cards at stake first."
+)
 
 
-@dataclass(frozen=True, slots=True)
+Told = TypeVar("Told", ToldPlay, ToldWord)
+
+
+@dataclass(frozen=True)
 class Stories:
     """Of the model players of a run; `turns` are, by game that has a page, those of its seats' moves."""
 
@@ -16,40 +50,255 @@ class Stories:
     lies: LieCounts
     turns: Mapping[int, Mapping[tuple[int, int], int]]
 
-    def tiles(self) -> list[Tiles]:
-        """Three figures of each player, and where it lied most boldly."""
+    @property
+    def _words(self) -> tuple[str, str, str]:
+        """One lie, several, and to call a play one."""
         results = self.source.game.results
-        lie, lies = results.lie_words[0], results.habit(results.lies).name
+        return results.lie_words[0], results.habit(results.lies).name, results.lie_words[1]
+
+    def tiles(self) -> list[Tiles]:
+        """A card of each player: three figures, how it plays, where it lied most boldly and erred most."""
+        lie, lies, _ = self._words
         found = []
         for name in self.source.models:
             player = self.source.names.index(name)
             figures = [(f"{lies} by choice", self.lies.share(player, "chosen"), "of its plays")]
-            if results.found_out:
+            if self.source.game.results.found_out:
                 figures.append(("caught", self.lies.share(player, "caught"), f"of its {lies}"))
             if self.source.game.deed:
                 figures.append(
                     (f"catches {lies}", self.lies.share(player, "hits"), f"of the {lies} it was asked about")
                 )
-            links = [(f"Its boldest {lie}", *self.place(one)) for one in self.boldest(player)[:1]]
-            path = f"bots/{player}.html"
-            found.append(Tiles(name, self.source.kinds[name], path, figures, links))
+            links = [(f"Its boldest {lie}", *self._at(one)) for one in self.boldest(player)[:1]]
+            links += [("Its worst mistake", *self._at(one)) for one in self.mistakes(player)[:1]]
+            text = " ".join(self._in_words(player)) if self.source.game.deed else ""
+            found.append(Tiles(name, self.source.kinds[name], f"bots/{player}.html", figures, text, links))
         return found
 
-    def boldest(self, player: int) -> Sequence[ToldPlay]:
-        """Its lies by choice that nobody called one, in games with pages: where most was at stake first."""
-        passed = [
-            one
-            for one in self.lies.plays_told
-            if one.player == player
-            and one.lie == "chosen"
-            and one.called
-            and not any(called for _, called in one.called)
-            and one.game in self.turns
+    def section(self, player: int, order: Sequence[int]) -> list[Section]:
+        """What its page tells; `order` are all players, the best first. Nothing where only the lies are known."""
+        if not self.source.game.deed:
+            return []
+        _, lies, call = self._words
+        key = f"bot-{player}"
+        blocks: list[Block] = [
+            Paragraph(" ".join(self._in_words(player))),
+            *([self._chart(order)] if self.source.game.results.found_out else []),
+            self._everybody(player, order, key),
+            self._parts(player, key),
+            self._against(player, order, key),
         ]
-        return sorted(passed, key=lambda one: (-one.pile, one.game, one.move))
+        if links := self._best_and_worst(player, key):
+            blocks.append(links)
+        return [Section(f"{lies.capitalize()} and {call}s", blocks)]
 
-    def place(self, one: ToldPlay) -> tuple[str, str]:
+    def boldest(self, player: int) -> list[ToldPlay]:
+        """Its lies by choice that somebody was asked about and nobody called one, most at stake first."""
+        told = (one for one in self.lies.plays_told if one.player == player and one.lie == "chosen")
+        passed = [one for one in told if one.called and not any(called for _, called in one.called)]
+        return self._shown(passed)
+
+    def mistakes(self, player: int) -> list[ToldWord]:
+        """Honest plays that it called lies, and lies let pass that it stated to be more likely than not."""
+        words = [one for one in self.lies.words_told if one.player == player]
+        return self._shown([one for one in words if (one.called if not one.is_lie else self._let_pass(one))])
+
+    def _let_pass(self, one: ToldWord) -> bool:
+        return not one.called and self._stated.get((one.game, one.seat, one.move), 0.0) > 0.5
+
+    def _shown(self, found: Iterable[Told]) -> list[Told]:
+        """Those of games with pages, most at stake first, then as they were played."""
+        return sorted((one for one in found if one.game in self.turns), key=lambda one: (-one.pile, one.game, one.move))
+
+    @cached_property
+    def _stated(self) -> dict[tuple[int, int, int], float]:
+        """The probability that a seat stated at a move of its own."""
+        query = f"SELECT game, seat, turn, {STATED} FROM decisions WHERE {STATED} IS NOT NULL"  # noqa: S608, a name of ours
+        return {(game, seat, turn): stated for game, seat, turn, stated in self.source.db.read(query)}
+
+    def _at(self, one: ToldPlay | ToldWord) -> tuple[str, str]:
         """The address of its turn, and what was played there."""
         turn = self.turns[one.game][one.seat, one.move]
-        cards = f"{one.cards} card{'s' * (one.cards != 1)}, {one.pile} at stake"
-        return f"games/{one.game}.html#turn-{turn}", f"game {one.game}, turn {turn}: {cards}"
+        what = f"{one.cards} card{'s' * (one.cards != 1)}" if isinstance(one, ToldPlay) else self._mistake(one)
+        return f"games/{one.game}.html#turn-{turn}", f"game {one.game}, turn {turn}: {what}, {one.pile} at stake"
+
+    def _mistake(self, one: ToldWord) -> str:
+        lie, _, call = self._words
+        return f"let a {lie} pass" if one.is_lie else f"false {call}"
+
+    def _rate(self, told: Iterable[tuple[int, bool]]) -> Rate:
+        """How often it is so, of so many games' moves, clustered by deal."""
+        seen, so = Counter[int](), Counter[int]()
+        for game, is_so in told:
+            deal = game // self.source.planned.games_per_deal
+            seen[deal] += 1
+            so[deal] += is_so
+        sums = [sum(column) for column in zip(*(cluster(m, so[deal]) for deal, m in seen.items()), strict=True)]
+        return clustered_rate(*sums) if sums else Rate(None)
+
+    def _in_words(self, player: int) -> Iterator[str]:
+        """How it plays; what may be chance is not said to be so."""
+        lies, call = self._words[1:]
+        rates: tuple[LieRate, ...] = ("chosen", "forced", "caught", "hits", "alarms")
+        shares = {rate: self.lies.share(player, rate) for rate in rates}
+        said = {rate: cell_text(share, "rate").replace(" [", " % [") for rate, share in shares.items()}
+        if shares["chosen"].value is not None:
+            than = self._than_others(player)
+            yield f"Of its plays {said['chosen']} are {lies} by choice{than}; {said['forced']} are forced."
+            yield from self._when(player)
+        if shares["caught"].value is not None and self.source.game.results.found_out:
+            yield f"Of its {lies} {said['caught']} are caught."
+        if shares["hits"].value is not None and shares["alarms"].value is not None:
+            verdicts = (
+                "It tells them apart.",
+                f"They draw more than {lies} do.",
+                "That it tells them apart is not shown.",
+            )
+            yield f"Of the {lies} that it is asked about it catches {said['hits']}."
+            yield f"Of the honest plays {said['alarms']} draw a false {call}."
+            yield _compared(shares["hits"], shares["alarms"], *verdicts)
+        yield from (_calibrated(one) for one in self._calibrations if one.name == self.source.names[player])
+
+    @cached_property
+    def _calibrations(self) -> list[Calibration]:
+        return [one for one in calibrations(self.source.tally, self.source.names) if one.statements]
+
+    def _than_others(self, player: int) -> str:
+        """Whether it lies by choice more than every other player, or less."""
+        own, names = self.lies.share(player, "chosen"), range(len(self.source.names))
+        others = [self.lies.share(other, "chosen") for other in names if other != player]
+        said = {_compared(own, other, "more", "less") for other in others if other.value is not None}
+        return f", {said.pop()} than of any other player" if len(said) == 1 and "" not in said else ""
+
+    def _when(self, player: int) -> Iterator[str]:
+        """Whether it lies more in the first or in the second half of a game."""
+        plays = [one for one in self.lies.plays_told if one.player == player]
+        early, late = (self._chosen(one for one in plays if one.late is half) for half in (False, True))
+        if when := _compared(early, late, "first", "second"):
+            yield f"It chooses to more often in the {when} half of a game."
+
+    def _chosen(self, plays: Iterable[ToldPlay]) -> Rate:
+        return self._rate((one.game, one.lie == "chosen") for one in plays)
+
+    def _chart(self, order: Sequence[int]) -> Chart:
+        """Lies by choice against those that are caught, a point a player."""
+        lies, names = self._words[1], [self.source.names[player] for player in order]
+        places: list[list[float] | None] = []
+        for player in order:
+            chosen, caught = (self.lies.share(player, rate) for rate in ("chosen", "caught"))
+            there = chosen.value is not None and caught.value is not None
+            shares = (chosen.value, caught.value, caught.low, caught.high)
+            places.append([round(100 * (share or 0.0), 3) for share in shares] if there else None)
+        labels = [*map(self.source.label, names)]
+        series = series_by_kind([self.source.kinds[name] for name in names], places)
+        title = f"{lies.capitalize()} by choice, and how many of all {lies} are caught"
+        return Chart("scatter", title, f"{lies} by choice, % of plays", labels, series, vertical=f"caught, % of {lies}")
+
+    def _everybody(self, player: int, order: Sequence[int], key: str) -> ResultTable:
+        lies, call = self._words[1:]
+        titles: dict[LieRate, str] = {"chosen": f"{lies} by choice, % of plays", "forced": f"forced {lies}, % of plays"}
+        titles |= {"caught": f"caught, % of {lies}"} if self.source.game.results.found_out else {}
+        titles |= {"hits": f"{lies} that it called, % of those it was asked about"}
+        titles |= {"alarms": f"false {call}s, % of honest plays it was asked about"}
+        columns = [*named("bot"), *(Column(rate, title, "rate") for rate, title in titles.items())]
+        rows: list[list[Value]] = [
+            [self.source.names[one], *(self.lies.share(one, rate) for rate in titles)]
+            for one in [player, *(other for other in order if other != player)]
+        ]
+        title = f"{lies.capitalize()} and {call}s beside those of the others, with 95 % intervals"
+        every = self.lies.games == self.source.tally.games
+        over = "all" if every else f"the first {self.lies.games:,}"
+        return ResultTable(
+            f"{key}-lies-beside", title, columns, rows, [f"Counted over {over} games, as all of this section."]
+        )
+
+    def _parts(self, player: int, key: str) -> ResultTable:
+        """Its lies by how many cards they are of, and when."""
+        lies = self._words[1]
+        plays = [one for one in self.lies.plays_told if one.player == player]
+        parts: dict[str, list[ToldPlay]] = {}
+        for one in sorted(plays, key=lambda one: one.cards):
+            many = f"{_MANY} cards or more" if one.cards >= _MANY else f"{one.cards} card{'s' * (one.cards != 1)}"
+            parts.setdefault(many, []).append(one)
+        halves = {"first half of the game": False, "second half": True}
+        parts |= {title: [one for one in plays if one.late is half] for title, half in halves.items()}
+        columns = [*texts("part"), *counts("plays"), Column("chosen", "by choice, % of plays", "rate")]
+        columns += [
+            Column("forced", "forced, % of plays", "rate"),
+            Column("called", f"called, % of {lies} somebody was asked about", "rate"),
+        ]
+        rows: list[list[Value]] = []
+        for title, own in parts.items():
+            forced = self._rate((one.game, one.lie == "forced") for one in own)
+            called = self._rate((one.game, any(so for _, so in one.called)) for one in own if one.lie and one.called)
+            rows.append([title, len(own), self._chosen(own), forced, called])
+        return ResultTable(f"{key}-lies-parts", f"Its {lies} by how many cards, and when", columns, rows)
+
+    def _against(self, player: int, order: Sequence[int], key: str) -> ResultTable:
+        """Whom it deceives, and who deceives it."""
+        lies, call = self._words[1:]
+        asked = [
+            (who, one.game, so)
+            for one in self.lies.plays_told
+            if one.player == player and one.lie
+            for who, so in one.called
+        ]
+        words = [one for one in self.lies.words_told if one.player == player]
+        columns = [
+            Column("other", "against", "player"),
+            Column("asked", f"asked about its {lies}"),
+            Column("called", "of them called, %", "rate"),
+        ]
+        columns += [Column("met", f"{lies} it was asked about"), Column("hits", "of them it called, %", "rate")]
+        columns += [Column("honest", "honest plays"), Column("alarms", f"false {call}s, %", "rate")]
+        rows: list[list[Value]] = []
+        for other in order:
+            theirs = [(game, so) for who, game, so in asked if who == other]
+            met = [(one.game, one.called) for one in words if one.of == other and one.is_lie]
+            honest = [(one.game, one.called) for one in words if one.of == other and not one.is_lie]
+            if theirs or met or honest:
+                rated = (value for told in (theirs, met, honest) for value in (len(told), self._rate(told)))
+                rows.append([self.source.names[other], *rated])
+        return ResultTable(f"{key}-lies-against", f"Against whom: its {lies}, and theirs", columns, rows)
+
+    def _best_and_worst(self, player: int, key: str) -> ResultTable | None:
+        """Links to its best lies and its worst mistakes."""
+        lie, lies, call = self._words
+        best, worst = self.boldest(player)[:_BEST], self.mistakes(player)[:_BEST]
+        whom = [[who for who, _ in one.called] for one in best] + [[one.of] for one in worst]
+        stated = [None for _ in best] + [self._stated.get((one.game, one.seat, one.move)) for one in worst]
+        which = [f"{lie} that passed" for _ in best] + ["mistake" for _ in worst]
+        shown: list[ToldPlay | ToldWord] = [*best, *worst]
+        found = [(one, *self._at(one)) for one in shown]
+        rows: list[list[Value]] = []
+        for (one, _, said), seats, probability, kind in zip(found, whom, stated, which, strict=True):
+            (where, what), names = said.rpartition(", ")[0].split(": "), [self.source.names[who] for who in seats]
+            rows.append([where, kind, what, one.pile, ", ".join(map(self.source.label, names)), probability])
+        if not rows:
+            return None
+        columns = [
+            *texts("where", "which", "what"),
+            Column("pile", "cards at stake"),
+            Column("whom", "against", "text"),
+        ]
+        columns.append(Column("stated", "stated probability", "decimal"))
+        notes, links = [_RULE.format(lies=lies, call=call)], [path for _, path, _ in found]
+        title = f"Its best {lies} and its worst mistakes"
+        return ResultTable(f"{key}-lies-moments", title, columns, rows, notes, links)
+
+
+def _compared(one: Rate, other: Rate, more: str, less: str, neither: str = "") -> str:
+    """What to say of two rates, by whether their intervals are apart."""
+    if one.value is None or other.value is None:
+        return neither
+    return more if one.low > other.high else less if one.high < other.low else neither
+
+
+def _calibrated(one: Calibration) -> str:
+    """Whether what it states is better than to state the base rate always."""
+    base = one.base_brier or 0.0
+    than = "better than" if one.brier.high < base else "worse than" if one.brier.low > base else "not told apart from"
+    score = cell_text(one.brier, "decimal")
+    return (
+        f"The probabilities that it states (Brier score {score}) are {than} always stating the base rate ({base:.3f})."
+    )

@@ -159,7 +159,7 @@ def _write(
     pages = [overview(source, scanned, stories), strategy(source, scanned, lies), shown.listed()]
     if source.game.has_neighbours:
         pages.append(neighbours(source, scanned))
-    for page in (*pages, *bots(source, scanned, lies, shown.example_tables())):
+    for page in (*pages, *bots(source, scanned, lies, shown.example_tables(), stories)):
         _put_page(folder, page.with_kinds(source.kinds), render)
 
 

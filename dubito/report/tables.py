@@ -214,6 +214,7 @@ class Tiles:
     kind: PlayerKind
     path: str  # of the player's page
     figures: Sequence[tuple[str, Rate, str]]  # what, how much, and of what
+    text: str = ""
     links: Sequence[tuple[str, str, str]] = ()  # what, its path, and what there is to it
 
     def shown(self) -> Iterator[tuple[str, str, str, str]]:
@@ -405,15 +406,19 @@ def beside_equal_share(
     unit = unit_of(measure)
     series, equal = [points(measure.name, rates, unit)], marks("equal share", shares, unit)
     if kinds:
-        series, equal = series_by_kind([*zip(kinds, rates, strict=True)], unit), equal | {"of_kind": "none"}
+        series, equal = series_by_kind(kinds, series[0]["points"]), equal | {"of_kind": "none"}
     return Chart("intervals", title, measure.named, names, [*series, equal])
 
 
-def series_by_kind(of: Sequence[tuple[PlayerKind, Rate | float | None]], unit: float = 100) -> list[dict[str, Any]]:
+def series_by_kind(kinds: Sequence[PlayerKind], drawn: Sequence[list[float] | None]) -> list[dict[str, Any]]:
     """A series for each kind of player; the page's script has a colour and a sign for each."""
     return [
-        points(kind, [rate if own == kind else None for own, rate in of], unit) | {"of_kind": kind}
-        for kind in dict.fromkeys(kind for kind, _ in of)
+        {
+            "name": kind,
+            "points": [at if own == kind else None for own, at in zip(kinds, drawn, strict=True)],
+            "of_kind": kind,
+        }
+        for kind in dict.fromkeys(kinds)
     ]
 
 

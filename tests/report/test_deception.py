@@ -1,13 +1,16 @@
 """What is told of lies and who tells them: links lead to the turns that they name."""
 
+import json
 import re
 from html import unescape
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from dubito.report.site import write_report
 from dubito.store.folder import pack, unpacked
-from tests.report.kit import SCRIPT, Seen
+from tests.report.kit import SCRIPT, Seen, data
 
 
 def linked(report: Path, address: str) -> tuple[Any, Any]:
@@ -26,6 +29,56 @@ def test_the_boldest_lie_is_there_and_passed(models_run: Path) -> None:
         turn, after = linked(report, address)
         assert (turn["marks"], len(turn["cards"])) == (["bluff"], int(cards))
         assert after["cards"], "it was let pass"
+
+
+@pytest.mark.parametrize("which", ["models_run", "stating_run"])
+def test_the_best_lies_and_the_worst_mistakes_are_what_they_are_called(
+    which: str, request: pytest.FixtureRequest
+) -> None:
+    """The viewer judges the same turns by itself; a lie let pass is a mistake only of who had stated it."""
+    report = request.getfixturevalue(which) / "report"
+    mistakes = {"let a bluff pass": "let a bluff pass", "false doubt": "doubted an honest play"}
+    seen = set()
+    for path in sorted(report.glob("data/bot-*-lies-moments.json")):
+        rows = json.loads(path.read_text())["rows"]
+        links = re.findall(r'<a href="../(games/\d+.html#turn-\d+)">game', bot_page(path).read_text())
+        assert len(rows) == len(links)
+        for row, address in zip(rows, links, strict=True):
+            turn, after = linked(report, address)
+            if row["which"] == "mistake":
+                assert mistakes[row["what"]] in turn["mistakes"].values()
+                assert row["what"] == "false doubt" or row["stated"] > 0.5
+            else:
+                assert turn["marks"] == ["bluff"]
+                assert after["cards"]
+            seen.add(row["what"])
+    assert "false doubt" in seen
+    assert which == "models_run" or "let a bluff pass" in seen
+
+
+def bot_page(path: Path) -> Path:
+    """The page of the bot whose file this is."""
+    return path.parents[1] / "bots" / f"{path.name.split('-')[1]}.html"
+
+
+def test_the_parts_of_a_story_are_the_whole_and_its_words_true_to_it(stating_run: Path) -> None:
+    report = stating_run / "report"
+    found = sorted(report.glob("data/bot-*-lies-parts.csv"))
+    assert found
+    for path in found:
+        key = path.name.removesuffix("-lies-parts.csv")
+        rows, whole = data(report, f"{key}-lies-parts"), data(report, f"{key}-lies")[0]
+        own = data(report, f"{key}-lies-beside")[0]
+        assert [sum(row["plays"] for row in part) for part in (rows[:-2], rows[-2:])] == [whole["plays"]] * 2
+        against = data(report, f"{key}-lies-against")
+        assert sum(row["hits"] * row["met"] for row in against if row["met"]) == pytest.approx(
+            own["hits"] * sum(row["met"] for row in against)
+        )
+        text = bot_page(path).read_text()
+        for rate in ("chosen", "forced", "caught", "hits", "alarms"):
+            value, low, high = (f"{100 * own[f'{rate}{end}']:.1f}" for end in ("", "_low", "_high"))
+            assert f"{value} % [{low}, {high}]" in text
+        assert ("It tells them apart" in text) == (own["hits_low"] > own["alarms_high"])
 
 
 def test_the_title_says_who_played_whom_at_what(bots_run: Path, models_run: Path) -> None:

@@ -161,7 +161,7 @@
     const short = (name) => (name.length > 30 ? `${[...name].slice(0, 29).join("")}…` : name);
     const grid = { left: 52, right: 24, top: spec.series.length > 1 ? 54 : 14, bottom: 28 };
     const series = spec.series.map((one, place) => ({
-      type: "custom", name: one.name, encode: { x: 0, y: [1, 2, 3] }, itemStyle: { color: style.colours[place] },
+      type: "custom", name: one.name, encode: { x: 0, y: [1, 2, 3] }, itemStyle: { color: style.colours[drawnAs(one, place)[0]] },
       data: one.points.map((point, row) => (point ? [...point, row] : null)).filter(Boolean),
       tooltip: { formatter: (p) => tooltip(spec.names[p.value[4]], [percent(p.value.slice(1, 4)), `${p.value[0]} ${spec.axis}`]) },
       renderItem: (params, api) => {
@@ -169,11 +169,11 @@
         const [x, y] = api.coord([api.value(0), api.value(1)]);
         const [, low] = api.coord([api.value(0), api.value(2)]);
         const [, high] = api.coord([api.value(0), api.value(3)]);
-        const colour = style.colours[place];
+        const [colour, sign] = [style.colours[drawnAs(one, place)[0]], drawnAs(one, place)[1]];
         const right = x < params.coordSys.x + params.coordSys.width / 2;
         const label = { text: short(spec.names[api.value(4)]), x: right ? x + 9 : x - 9, y: free(x, y - 6, right), align: right ? "left" : "right", fill: style.ink, fontSize: 12 };
         const bar = { type: "line", shape: { x1: x, y1: low, x2: x, y2: high }, style: { stroke: colour, lineWidth: 2 } };
-        return { type: "group", children: [bar, symbol(place, x, y, colour), { type: "text", style: label, silent: true }] };
+        return { type: "group", children: [bar, symbol(sign, x, y, colour, style.paper), { type: "text", style: label, silent: true }] };
       },
     }));
     const axis = { type: "value", axisLabel: { color: style.ink, hideOverlap: true }, splitLine: { lineStyle: { color: style.faint } } };
