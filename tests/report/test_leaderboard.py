@@ -309,3 +309,10 @@ def test_what_the_page_tells_a_maintainer_to_write_is_read() -> None:
     assert len(Review.model_validate(said).asked) == 2
     commands = [step["run"] for step in workflow["jobs"]["site"]["steps"] if "run" in step]
     assert commands[-1] == "dubito leaderboard submissions --output site --strict"
+
+
+def test_the_example_is_proved() -> None:
+    with submissions_in(REPO / "examples" / "leaderboard" / "submissions" / "dubito", REPO, 1) as found:
+        assert [one.file for one in found.refused] == []
+        ((_, proven),) = found.books
+        assert len(proven) == 5
