@@ -399,6 +399,9 @@ class RatingObject(Document):
     beside_worst: RatingWorst
     taken: list[RatingTaken]
     exact: float | None = Field(description="what a best response takes; null: the game is not small, or a model plays")
+    exact_draws: int | None = Field(
+        description="how often the bot was seen to act in each situation; null: it says how it plays"
+    )
     use: RatingUsed
     folders: list[str] = Field(description="the runs: over the field, and of the exploiters")
     results_digests: list[str] = Field(description="theirs")

@@ -85,7 +85,7 @@ def rate(rated: str, book: str, output: Path | None, quiet: bool, as_json: bool,
         mean_rate(field.tally, field.compared, field.game.results),
         beside,
         taken(exploiters.tally, exploiters.experiment, exploiters.game.results),
-        _exact(by),
+        *_exact(by),
         use_of([*field.models.values(), *exploiters.models.values()]),
     )
     if as_json:
@@ -142,15 +142,16 @@ def _by_book(named: NamedBook, rated: str, given: Mapping[str, Any]) -> _ByBook:
     return _ByBook(named, registry, player(rated, registry, config), given)
 
 
-def _exact(by: _ByBook) -> float | None:
-    """What a best response wins of a hand-written bot on average over the seats of a small game; None elsewhere."""
+def _exact(by: _ByBook) -> tuple[float | None, int | None]:
+    """What a best response wins of a hand-written bot on average over the seats of a small game, None elsewhere; how
+    often the bot was seen to act in each situation, None where it says itself how it plays."""
     game, cls = by.registry.game, by.registry.find(by.player.bot).cls
     engine = getattr(game.module("workshop"), "engine", None)
     if engine is None or cls.is_model:
-        return None
+        return None, None
     tree = Tree(engine)
     stated = of_bot(Entrant(by.player.name, cls, by.player.settings), game, tree.states, _DRAWS, 0)
-    return nash_conv(tree, stated.rows) / tree.players
+    return nash_conv(tree, stated.rows) / tree.players, stated.draws
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,6 +166,7 @@ class _Found:
     beside: BesideWorst
     taken: Sequence[Taken]
     exact: float | None
+    draws: int | None
     use: RatingUse
 
     @property
@@ -189,7 +191,8 @@ def _print(found: _Found) -> None:
     for side, who in found.beside.who.items():
         say(f"worst {side}: {listed([one_line(each) for each in who])}")
     if found.exact is not None:
-        say(f"a best response takes {found.exact:+.3f}, exactly")
+        seen = f"as it acts in {found.draws} draws of each situation" if found.draws else "exactly"
+        say(f"a best response takes {found.exact:+.3f}, {seen}")
     elif hasattr(found.field.game.module("workshop"), "engine"):
         say(f"what a best response takes, exactly: dubito policy {name} --game {found.field.game.name}")
     use = found.use
@@ -217,6 +220,7 @@ def _document(found: _Found) -> RatingObject:
         beside_worst=RatingWorst.model_validate(found.beside),
         taken=[RatingTaken.model_validate(one) for one in found.taken],
         exact=found.exact,
+        exact_draws=found.draws,
         use=RatingUsed.model_validate(found.use),
         folders=[str(found.folder / part) for part in ("field", "exploiters")],
         results_digests=[found.field.results_digest, found.exploiters.results_digest],
