@@ -316,3 +316,9 @@ def test_the_example_is_proved() -> None:
         assert [one.file for one in found.refused] == []
         ((_, proven),) = found.books
         assert len(proven) == 5
+
+
+def test_a_run_of_a_version_before_is_proved(tmp_path: Path) -> None:
+    shutil.copy(REPO / "tests" / "freeze" / "finished.zip", tmp_path)
+    with submissions_in(tmp_path, REPO, 1) as found:
+        assert [one.reason for one in found.refused] == []
