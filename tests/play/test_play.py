@@ -155,8 +155,7 @@ def test_a_pipe_is_as_good_as_a_terminal(tmp_path: Path, leaves: str) -> None:
         game.stdin.write("2 2\n")
         game.stdin.flush()
         assert game.stdout.readline() == ">    2. You put down 2 cards as aces.\n"
-        while not game.stdout.readline().startswith("Your turn"):
-            pass
+        assert next(line for line in game.stdout if line.startswith("Your turn"))
         if leaves == "Ctrl-C":
             game.send_signal(signal.SIGINT)
         out, err = game.communicate()
