@@ -70,7 +70,10 @@ RUNS: dict[str, dict[str, Any]] = {
     },
 }
 AT_LENGTH = {f"contenders, some of them of the field, seed {seed}" for seed in (3, 11, 29)} | {
-    "near twins, another seed"
+    "near twins, another seed",
+    "a field alone",
+    "one contender",
+    "who never bluffs by choice",
 }
 
 
