@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 from dubito.errors import one_line
@@ -41,13 +42,10 @@ class Highlights:
             self._found[kind] = great, said, link
 
     def _taken_up(self, game: int, told: Mapping[str, Any], names: Sequence[str]) -> None:
-        held = [len(hand) for hand in told["hands"]]
-        for number, turn in enumerate(told["turns"], 1):
-            for seat, hand in turn["hands"].items():
-                more = len(hand) - held[seat]
-                said = f"{names[seat]} takes up {more} cards"
-                self._note("the most cards taken up", more, said, f"games/{game}.html#turn-{number}")
-                held[seat] = len(hand)
+        for number, (before, after) in enumerate(pairwise(cards_held(told)), 1):
+            for name, had, has in zip(names, before, after, strict=True):
+                said = f"{name} takes up {has - had} cards"
+                self._note("the most cards taken up", has - had, said, f"games/{game}.html#turn-{number}")
 
     def _lies_in_a_row(self, game: int, told: Mapping[str, Any], names: Sequence[str]) -> None:
         row = [0] * len(names)
@@ -69,3 +67,13 @@ class Highlights:
         rows = [[kind, one_line(said, 200)] for kind, (_, said, _) in self._found.items()]
         links = [link for _, _, link in self._found.values()]
         return ResultTable("highlights", "Highlights", texts("highlight", "what happened"), rows, links=links)
+
+
+def cards_held(told: Mapping[str, Any]) -> list[list[int]]:
+    """How many cards each seat holds at the deal and after each turn; nothing of a game that is told in words."""
+    if "hands" not in told:
+        return []
+    held = [[len(hand) for hand in told["hands"]]]
+    for turn in told["turns"]:
+        held.append([len(turn["hands"][seat]) if seat in turn["hands"] else n for seat, n in enumerate(held[-1])])
+    return held

@@ -17,6 +17,7 @@ from dubito.game.find import DUBITO, find_game
 from dubito.game.record import game_named, records_of
 from dubito.game.words import words_of
 from dubito.report.games import GameChoice, ShownGames
+from dubito.report.highlights import cards_held
 from dubito.report.render import Renderer, Site, embedded
 from dubito.report.tables import GamePage, Page
 from dubito.show.company import as_sentence
@@ -182,7 +183,7 @@ def _as_address(kind: str, text: str) -> str:
 def _picture(page: GamePage) -> Page:
     """Who won, and how many cards each seat held from turn to turn, where the game is told with hands."""
     told, turns = page.told, len(page.told["turns"])
-    held = _cards_held(told)
+    held = cards_held(told)
     most = max((cards for row in held for cards in row), default=0)
     step, high = 640 / max(1, turns), 320 / max(1, most)
     lines = [
@@ -197,13 +198,3 @@ def _picture(page: GamePage) -> Page:
     scale = f"Cards held over {turns:,} turns, at most {most}" if most else f"{turns:,} turns"
     more = {"lines": lines, "about": one_line(page.about, 80), "scale": scale}
     return Page("picture.svg", one_line(page.title, 40), [], more, "picture.svg")
-
-
-def _cards_held(told: Mapping[str, Any]) -> list[list[int]]:
-    """How many cards each seat holds at the deal and after each turn; nothing of a game that is told in words."""
-    if "hands" not in told:
-        return []
-    held = [[len(hand) for hand in told["hands"]]]
-    for turn in told["turns"]:
-        held.append([len(turn["hands"][seat]) if seat in turn["hands"] else n for seat, n in enumerate(held[-1])])
-    return held

@@ -112,7 +112,7 @@ class Sitting(Session):
         super().__init__(game, state, label, moves_at(table), table=table, rules=setup.rules)
         self.thinks = lambda seat: seats[seat].bot.is_model
         self.said: list[tuple[int, str]] = []  # what the person was told so far, with the turn
-        self._met = self._own = 0  # lies that lay before them on their moves, and their own
+        self._met = 0  # lies that lay before them on their moves
 
     @property
     def asked(self) -> bool:
@@ -147,7 +147,6 @@ class Sitting(Session):
             assert isinstance(me, Guest)
             me.given = output
             self._met += self.game.truth(state) is True
-            self._own += self.game.lie is not None and self.game.lie(state, output) is not None
         elif state.over or output is not None:
             raise IllegalOutput("the game is over" if state.over else "it is not your turn")
         moment = next(self)
@@ -188,9 +187,11 @@ class Sitting(Session):
         found = next((habit for habit in results.habits if habit.key == "accuracy"), None)
         if not results.lies or found is None:
             return ""
-        caught = self.state.ending().counts[self.me][results.counts.index(found.count)]
-        own = f"{self._own} {'was' if self._own == 1 else 'were'}" if self._own else "none was"
-        return f"You caught {caught} of {self._met} {results.habit(results.lies).name}; {own} your own."
+        lies = results.habit(results.lies)
+        counts = dict(zip(results.seat_counts, self.state.ending().counts[self.me], strict=True))
+        own = counts[lies.count]
+        told = f"{own} {'was' if own == 1 else 'were'}" if own else "none was"
+        return f"You caught {counts[found.count]} of {self._met} {lies.name}; {told} your own."
 
     def finished(self) -> Any:
         setup, number = self.setup, self.number if self.asks_models else None
