@@ -90,7 +90,33 @@ class Said:
     lost: int | None = 0
 
 
-class Server:
+class Loopback:
+    """A server on loopback, up as long as its context lasts."""
+
+    def __init__(self, handler: type[BaseHTTPRequestHandler]) -> None:
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01})
+
+    def __enter__(self) -> typing.Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._server.shutdown()
+        self._thread.join()
+        self._server.server_close()
+
+    @property
+    def address(self) -> str:
+        """Where it listens."""
+        return f"http://127.0.0.1:{self._server.server_port}"
+
+    def base_url(self, protocol: Api) -> str:
+        """The base URL for that protocol's SDK."""
+        return self.address if protocol == "messages" else f"{self.address}/v1"
+
+
+class Server(Loopback):
     """A loopback server that answers as a function says; a context manager that keeps what it heard."""
 
     def __init__(self, answer: Callable[[Heard], Said]) -> None:
@@ -123,26 +149,7 @@ class Server:
             def log_message(self, *_: object) -> None:
                 """Say nothing."""
 
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01})
-
-    def __enter__(self) -> "Server":
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._server.shutdown()
-        self._thread.join()
-        self._server.server_close()
-
-    @property
-    def address(self) -> str:
-        """Where it listens."""
-        return f"http://127.0.0.1:{self._server.server_port}"
-
-    def base_url(self, protocol: Api) -> str:
-        """The base URL for that protocol's SDK."""
-        return self.address if protocol == "messages" else f"{self.address}/v1"
+        super().__init__(Handler)
 
 
 def reply_body(protocol: Api, text: str | None = YES, finish: str = "stop", **changes: Any) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from copy import deepcopy
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from hashlib import sha256
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from multiprocessing import get_context
 from pathlib import Path
 from time import time
@@ -20,7 +20,7 @@ from urllib.parse import parse_qs, urlsplit
 from dubito.experiment.experiment import Experiment
 from dubito.experiment.run import Played
 from dubito.llm.request import Api
-from tests.llm.kit import BOT_OF, PATH_OF, contender, reply_body, small
+from tests.llm.kit import BOT_OF, PATH_OF, Loopback, contender, reply_body, small
 from tests.resume.kit import go
 
 SERVER: Final = get_context("forkserver")
@@ -42,7 +42,7 @@ class Batch:
     looks: int = 0
 
 
-class Provider:
+class Provider(Loopback):
     """OpenAI and Anthropic, as far as batches and background responses go; live requests are answered as in a batch.
 
     `befalls` is told what is asked (`file`, `batch`, `batched`, `response`, `responded`, `look`, `content`) before it
@@ -64,22 +64,7 @@ class Provider:
         self._events: Counter[str] = Counter()
         self._files: dict[str, list[Entry]] = {}
         self._lock = threading.Lock()
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
-        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01})
-
-    def __enter__(self) -> "Provider":
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._server.shutdown()
-        self._thread.join()
-        self._server.server_close()
-
-    def base_url(self, protocol: Api) -> str:
-        """For that protocol's SDK."""
-        address = f"http://127.0.0.1:{self._server.server_port}"
-        return address if protocol == "messages" else f"{address}/v1"
+        super().__init__(self._handler())
 
     def _handler(self) -> type[BaseHTTPRequestHandler]:
         provider = self
