@@ -95,8 +95,8 @@ def worth_table(found: Findings) -> ResultTable:
         )
     notes = [
         "nash_conv is what best responses win more than this strategy, over all seats: 0 cannot be beaten. With two "
-        "seats half of it is the exploitability. All values are exact, in the game's own return; of who was counted, "
-        "they are exact for the frequencies counted.",
+        "seats half of it is the exploitability. All values are exact, in the game's own return. A player that was "
+        "drawn from is valued by how often it chose each action, not by its true probabilities.",
         f"{SOLVED}: {found.solution.algorithm}, {found.solution.iterations:,} iterations.",
     ]
     return ResultTable("worth", f"Ways to play {found.game.name}", columns, cells, notes)

@@ -1,16 +1,14 @@
 """The ranking of a run: every rate with its interval, beside what an equal share would be; and ranks with ties.
 
-Two contenders are *told apart* if the 95 % interval of their paired difference does not hold 0; of several pairs if
-Holm's test says so, for which the intervals of the clearest are taken wider, that not one in twenty such comparisons
-finds a difference between any who do not differ. Where a run stopped
-when they were decided, by the first measure if its test has said so (`stopping.py`), by others if the interval that
-holds at any time does not. Two players of a field
-have no paired difference: they are told apart if their own 95 % intervals do not overlap, which holds however much
-they shared the same tables, and their difference is given as wide as both intervals together. Of fewer than `FEW`
-deals nobody is told apart from anybody.
+Two contenders are *told apart* if the 95 % interval of their paired difference does not hold 0. Of several pairs Holm's
+test decides: it takes the intervals of the clearest wider, so that not one in twenty such comparisons finds a
+difference between any who do not differ. Where a run stopped when they were decided, the first measure goes by its test
+(`stopping.py`), the others by the interval that holds at any time. Two players of a field have no paired difference:
+they are told apart if their own 95 % intervals do not overlap, even if they shared tables, and the interval of their
+difference is as wide as the two added. Of fewer than `FEW` deals nobody is told apart from anybody.
 
-The *rank* of a player is one more than the number of those who are told apart from it as better. Where contenders are
-compared, they are who is ranked: the field has no place among them.
+The *rank* of a player is 1 plus the number of players that are told apart from it as better. Where contenders are
+compared, only they have ranks.
 
 Contenders compared: each in the contenders' seat, and every pair by differences on the same deals (R33).
 

@@ -8,10 +8,10 @@ from tests.cli.kit import REPO
 FILE: Final = REPO / "docs" / "json.md"
 _HEAD: Final = """# `--json`
 
-With `--json` these commands print one object, and nothing else, to standard output; notes, warnings and progress go to
-standard error, and the exit codes are the usual ones. An error before anything started prints no object. The keys stay
-as they are: new ones may join, and a change that could break a reader raises the number in `format`. A rate is a share
-from 0 to 1, or on the game's own scale where its measure has one; money is in dollars.
+With `--json` these commands print one object, and nothing else, to standard output; all else goes to standard error,
+and the exit codes are the usual ones. An error before anything started prints no object. Keys stay as they are; new
+ones may join, and a change that could break a reader raises the number in `format`. A rate is a share from 0 to 1, or
+on the game's own scale where its measure has one; money is in dollars.
 
 ```sh
 dubito run examples/models.yaml --json > result.json
@@ -28,15 +28,15 @@ def text() -> str:
     for command, document in zip(_COMMANDS, Document.__subclasses__(), strict=True):
         schema = document.model_json_schema()
         named |= schema.get("$defs", {})
-        parts.append(f"## `dubito {command} --json`\n\n{_table(schema)}")
+        parts.append(f"## `dubito {command} --json`\n\n{_list(schema)}")
     parts.append("## Their parts\n")
-    parts += [f"### {name}\n\n{part['description']}\n\n{_table(part)}" for name, part in sorted(named.items())]
+    parts += [f"### {name}\n\n{part['description']}\n\n{_list(part)}" for name, part in sorted(named.items())]
     return "\n".join(parts)
 
 
-def _table(schema: dict[str, Any]) -> str:
-    rows = [f"| `{key}` | {_type(of)} | {of.get('description', '')} |" for key, of in schema["properties"].items()]
-    return "\n".join(["| key | type | |", "| --- | --- | --- |", *rows, ""])
+def _list(schema: dict[str, Any]) -> str:
+    rows = [(f"- `{key}`: {_type(of)}", of.get("description")) for key, of in schema["properties"].items()]
+    return "".join(f"{row}{f'; {meaning}' if meaning else ''}\n" for row, meaning in rows)
 
 
 def _type(of: dict[str, Any]) -> str:
