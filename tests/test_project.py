@@ -18,6 +18,7 @@ from dubito.moved import MOVED
 
 REPO = Path(__file__).resolve().parent.parent
 RULINGS = re.findall(r"^- \*\*R(\d+) ", (REPO / "docs" / "rules.md").read_text(), re.MULTILINE)
+FENCED = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 RULING = re.compile(r"\bR\d+\b")
 
 
@@ -46,14 +47,45 @@ def test_the_gate_runs_exactly_the_test_command_of_the_readme() -> None:
 
 
 def test_links_of_the_pages_lead_somewhere() -> None:
-    pages = [REPO / "README.md", *REPO.glob("docs/**/*.md")]
-    assert len(pages) > 40
-    links = [(page, link) for page in pages for link in re.findall(r"\]\(([^)#]+)\)", page.read_text())]
+    pages = [*REPO.glob("*.md"), *REPO.glob("docs/**/*.md"), *REPO.glob("examples/**/*.md")]
+    assert len(pages) > 60
     assert [
         f"{page}: {link}"
-        for page, link in links
-        if not link.startswith("https://") and not (page.parent / link).exists()
+        for page in pages
+        for link in re.findall(r"\]\(([^)\s]+)\)", FENCED.sub("", page.read_text()))
+        if not link.startswith("https://") and not is_there(page, *link.partition("#")[::2])
     ] == []
+
+
+def is_there(page: Path, file: str, anchor: str) -> bool:
+    """Whether a link's file is there, and its anchor among the headings of that page."""
+    there = page.parent / file if file else page
+    return there.exists() and (not anchor or anchor in anchors(there.resolve()))
+
+
+@functools.cache
+def anchors(page: Path) -> set[str]:
+    """What a page's headings are called in links."""
+    headings = re.findall(r"^#+ (.*)$", FENCED.sub("", page.read_text()), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def test_every_page_has_its_place_on_the_site() -> None:
+    """`docs/conf.py` lists them; decisions it finds by itself."""
+    listed = re.findall(r'"([a-z-]+)"', (REPO / "docs" / "conf.py").read_text().partition("SECTIONS = ")[2])
+    assert {page.stem for page in REPO.glob("docs/*.md")} - set(listed) == set()
+
+
+@pytest.mark.at_length
+def test_the_pages_build_into_a_site_that_can_be_searched(tmp_path: Path) -> None:
+    """A dead link, in the prose or to a heading, stops it."""
+    pytest.importorskip("sphinx", reason="sphinx is not installed, so the site was not built: '.[docs]'")
+    flags = ("--quiet", "--fail-on-warning", "-c", "docs", "-d", f"{tmp_path / 'read'}", ".", f"{tmp_path / 'site'}")
+    done = subprocess.run(
+        [sys.executable, "-m", "sphinx", *flags], cwd=REPO, text=True, capture_output=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert "docs/money" in (tmp_path / "site" / "searchindex.js").read_text()
 
 
 def test_every_ruling_that_the_code_names_is_in_the_rulebook_once() -> None:
