@@ -159,8 +159,9 @@ class Chrome:
         self.drawn()
 
     def screenshot(self, file: Path) -> None:
-        """What is on the screen, as PNG."""
-        file.write_bytes(base64.b64decode(self("Page.captureScreenshot")["data"]))
+        """What is on the screen, in the format that the file's name says: png or webp."""
+        kind: dict[str, Any] = {"format": file.suffix[1:], "quality": 80} if file.suffix != ".png" else {}
+        file.write_bytes(base64.b64decode(self("Page.captureScreenshot", **kind)["data"]))
 
     def _next(self) -> dict[str, Any]:
         while b"\0" not in self._read:

@@ -1,4 +1,7 @@
-"""The README's pictures, made anew: `python -m tests.pictures`. The house plays the models: no key is needed."""
+"""The pictures of the README and the pages, made anew: `python -m tests.pictures`, a minute of CPU.
+
+The house plays the models: no key is needed.
+"""
 
 import os
 import subprocess
@@ -27,7 +30,7 @@ DEAL = """
 
 
 def pictures(into: Path) -> None:
-    """The overview of a report, and the table in mid-game; the working directory takes what is played for them."""
+    """A report, its viewer, and the table in mid-game; the working directory takes what is played for them."""
     flags = ["--games", "240", "--budget", "calls=50000", "--output", "models", "--quiet"]
     subprocess.run([sys.executable, "-m", "dubito", "run", CONFIG, *flags], check=True)
     games = Path("games")
@@ -38,12 +41,19 @@ def pictures(into: Path) -> None:
     ):
         chrome.screen(1100, 900)
         chrome.open(Path("models/report/index.html"))
-        chrome.screenshot(into / "report.png")
+        chrome.screenshot(into / "report.webp")
+        chrome.screen(1440, 900)
+        boldest = chrome.run(
+            "[...document.links].find(one => one.textContent.includes('boldest')).getAttribute('href')"
+        )
+        file, _, turn = boldest.partition("#")
+        chrome.open(Path("models/report") / file, f"#{turn}")
+        chrome.screenshot(into / "viewer.webp")
         chrome.screen(1440, 740)
         chrome.open(f"http://127.0.0.1:{server.port}/")
         chrome.run(DEAL)
         chrome.until("document.querySelector('#own.asked .card') !== null")
-        chrome.screenshot(into / "table.png")
+        chrome.screenshot(into / "table.webp")
 
 
 if __name__ == "__main__":
