@@ -154,10 +154,10 @@ class PlainVoice:
         pass
 
 
-def voice_for(names: Sequence[str]) -> Voice:
-    """How a game among players that are called so is told here."""
+def voice_for(names: Sequence[str], lie: str) -> Voice:
+    """How a game among players that are called so is told here, in which a lie is called so."""
     if not sys.stdout.isatty():
         return PlainVoice()
     from dubito.cli.terminal import TerminalVoice  # late: what draws is loaded where there is a terminal
 
-    return TerminalVoice(names)
+    return TerminalVoice(names, lie)

@@ -87,7 +87,7 @@ def play(
 def _to_the_end(company: Opponents, sitting: Sitting, config: Path | None, pace: float | None) -> Sitting | None:
     """The game, played to its end; None if the person left."""
     others = [sitting.label(seat) for seat in range(len(sitting.setup.players)) if seat != sitting.me]
-    voice, wait = voice_for(others), waits(pace)
+    voice, wait = voice_for(others, company.game.results.lie_words[0]), waits(pace)
     _welcome(sitting, voice)
     try:
         while not sitting.state.over:

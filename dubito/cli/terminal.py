@@ -16,7 +16,6 @@ _BAR: Final = 16  # columns of the bar of a progress
 _SEATS: Final = ("cyan", "magenta", "yellow", "blue", "bright_cyan", "bright_magenta", "bright_yellow", "bright_blue")
 _WORDS: Final = {  # what a reader looks for in any game's sentences
     r"“.*”": "italic",
-    r"\b(a bluff|a lie)\b(?!\?)": "bold red",
     r"\bhonest\b": "green",
     r"\b(doubts?|says BS)\b": "bold",
     r"\b(wins?|a hard win|a soft win)\b": "bold green",
@@ -89,10 +88,11 @@ class LiveLine:
 class TerminalVoice:
     """Says the lines of a game as a terminal has them."""
 
-    def __init__(self, names: Sequence[str], console: Console | None = None) -> None:
+    def __init__(self, names: Sequence[str], lie: str, console: Console | None = None) -> None:
         self._console = console or Console(highlight=False)
         self._plain = self._console.no_color or self._console.color_system is None
         self._names = list(dict.fromkeys(names))
+        self._words = {**_WORDS, rf"\ban? {re.escape(lie)}\b(?!\?)": "bold red"}
         self._waits = False  # the line stands that says who thinks
 
     def __call__(self, line: str = "") -> None:
@@ -124,7 +124,7 @@ class TerminalVoice:
     def _painted(self, line: str) -> Text:
         text = Text(line)
         if not self._plain:
-            for pattern, style in _WORDS.items():
+            for pattern, style in self._words.items():
                 text.highlight_regex(pattern, style)
             for place, name in enumerate(self._names):
                 text.highlight_regex(rf"(?<!\w){re.escape(name)}(?!\w)", f"bold {_SEATS[place % len(_SEATS)]}")

@@ -98,7 +98,7 @@ def _tell(watched: BotsGame, pace: float | None, show_hands: bool, save: Path | 
     """Play the game and tell it; raises RunStopped, one sentence, where a model cannot be asked."""
     if stand_ins := stand_ins_in_words(dict(zip(watched.names, watched.kinds, strict=True))):
         note(stand_ins)
-    voice = voice_for([watched.label(seat) for seat in range(len(watched.names))])
+    voice = voice_for([watched.label(seat) for seat in range(len(watched.names))], watched.game.results.lie_words[0])
     narrator = Narrator(show_hands, voice, waits(pace))
     session = watched.begin(narrator.thought)
     try:
@@ -143,7 +143,7 @@ def tell_newest(
 def _tell_followed(followed: FollowedRun, game: int, wait: Callable[[], None], show_hands: bool) -> None:
     told = followed.games.play(game)  # refuses one that is not as it was
     thoughts = _by_move(followed.questions(game, told)["decisions"])
-    voice = voice_for(told["names"])
+    voice = voice_for(told["names"], told["lie"])
     voice(f"Game {game}: {', '.join(told['names'])}.")
     narrator, session = Narrator(show_hands, voice, wait), followed.games.again(game)[0]
     moves = session.move

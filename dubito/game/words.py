@@ -3,11 +3,10 @@
 `words_of(game)` has every part of `Words`: those that the module says, the others as they stand here.
 """
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from functools import cache
-from typing import Any, Final, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 from dubito.errors import UsageError, one_line
 from dubito.game import Bool, Cards, Choice, Game, GameEvent, Node, State, Text
@@ -17,6 +16,14 @@ from dubito.game.streams import DealStreams
 Label = Callable[[int], str]  # names a seat in a sentence
 _LEGAL: Final = "legal:"
 ME: Final = "\0"  # the label of the seat that a sentence is for, until `to_me` speaks to it; no name contains it
+HAND: Final = "Your hand: "  # begins the line of `sees` that a page leaves out where it draws the hand
+
+
+class Face(NamedTuple):
+    """How a page draws a card, a die or a tool; its name in `FACES` is what a listener hears."""
+
+    sign: str = ""  # printed on it: K, 10; a longer word stands beside its icon
+    icon: str = ""  # one of report/static/cards.js, or the path of an own one, as SVG has it in a box of 24 by 24
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +32,7 @@ class Line:
 
     said: str  # empty: the table observes nothing
     truth: str = ""
+    cards: Sequence[str] = ()  # that the truth speaks of, by name, to be drawn beside it
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +43,9 @@ class Panel:
     public: str
     truth: str = ""
     seat: int | None = None  # whose it is; None: the board's
+    # By name, what a page draws in the place of the words behind the first colon of `truth`, or of all of it where it
+    # has none; of `public` where there is no truth.
+    cards: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +96,7 @@ class Words:
     ENTER: str = ""  # what an empty line means; empty: nothing
     OPTIONS: Sequence[tuple[str, str, Sequence[tuple[Any, str]]]] = ()  # rules that a page offers: as `Option` has them
     QUESTIONS: Mapping[str, str] = {}  # what a node asks, short
+    FACES: Mapping[str, Face] = {}  # how cards are drawn, by name; one that is not here is drawn as its name
     TO_ME: Mapping[str, str] = {ME: "you"}  # phrases of a sentence, in turn: what is said to the person
     drawn: Callable[..., dict[str, Any]] | None = None  # the game for a viewer of its own, without panels
     fits: Callable[..., bool] | None = None  # whether a model can have been asked this at its turn, of a game `drawn`
@@ -125,6 +137,10 @@ class Words:
         lines = [f"{name}: {_as_text(value)}" for name, value in _attributes(view).items() if name != "node"]
         held = _as_text(state.cards(seat, DealStreams(0, 0).seat(seat)))
         return [*lines, f"Your cards: {held}", f"{view.node}? {self._wanted(state)}"]
+
+    def hand(self, state: Any, seat: int) -> Sequence[str]:
+        """What the seat holds and may look at, by name, to be drawn; nothing where it is told in words alone."""
+        return ()
 
     def keys(self, state: Any) -> str:
         """What may be typed at the question of now, in short; empty where `HOW` has said it."""
@@ -242,6 +258,11 @@ def marks_of(teller: Teller) -> Marks:
     return marks() if marks else Marks()
 
 
+def faces_of(words: Words, names: Sequence[str]) -> list[list[str]]:
+    """What a page draws: name, sign and icon of each."""
+    return [[name, *words.FACES.get(name, Face(name))] for name in names]
+
+
 def to_person(text: str, to_me: Mapping[str, str]) -> str:
     """The sentence spoken to the person whose label is `ME`, by these phrases, one after the other."""
     for phrase, said in to_me.items():
@@ -311,13 +332,13 @@ def forfeit_in_words(seat: int, label: Label, game: Game) -> str:
 class _PlainTeller:
     def __init__(self, words: Words, game: Game, state: State, label: Label) -> None:
         self._words, self._game, self._state, self._label = words, game, state, label
-        self._dealt = json.dumps(game.deal_to_json(state), ensure_ascii=False)
+        self._dealt = _plainly(game.deal_to_json(state))
 
     def holds(self, seat: int) -> str:
         return ""
 
     def moved(self, seat: int, output: Any, events: Sequence[Any]) -> list[Line]:
-        given = json.dumps(self._game.output_to_json(output), ensure_ascii=False)
+        given = _plainly(self._game.output_to_json(output))
         said = [self._words.sentence(event, self._label) for event in events if event.only is None]
         return [Line(" ".join(said), f"{self._label(seat)} gives {given}")]
 
@@ -329,6 +350,23 @@ class _PlainTeller:
         ended = [results.ended_in_words(mark, ending.capped) for mark in ending.marks]
         seats = ", ".join(f"{self._label(seat)}: {how}" for seat, how in enumerate(ended))
         return [f"The game is over. {seats}."]
+
+
+def _plainly(value: Any) -> str:
+    """Plain data as somebody reads it who writes no programs."""
+    match value:
+        case bool():
+            return "yes" if value else "no"
+        case None:
+            return "none"
+        case dict():
+            return "; ".join(f"{str(key).replace('_', ' ')}: {_plainly(each)}" for key, each in value.items())
+        case list() | tuple():
+            inner = [
+                f"({_plainly(each)})" if isinstance(each, dict | list | tuple) else _plainly(each) for each in value
+            ]
+            return ", ".join(inner) or "none"
+    return str(value)
 
 
 _YES: Final = {"yes": True, "y": True, "no": False, "n": False}

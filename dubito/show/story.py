@@ -17,6 +17,7 @@ from dubito.game.words import (
     Line,
     Marks,
     Panel,
+    faces_of,
     forfeit_in_words,
     labels,
     marks_of,
@@ -49,7 +50,8 @@ def story_of_game(session: Session, names: Sequence[str], spoken: Callable[[str]
         whole: dict[str, Any] = drawn(state, moves, names, session.label, spoken)
     else:
         whole = _Words(session, spoken).told(moments, names)
-    return whole | {"truths": truths} | ({} if state.over else {"ending": ""})
+    lie, _ = session.game.results.lie_words
+    return whole | {"truths": truths, "lie": lie} | ({} if state.over else {"ending": ""})
 
 
 def _judged(session: Session, truths: list[bool | None]) -> Iterator[Moment]:
@@ -108,6 +110,7 @@ class _Words:
 
     def __init__(self, session: Session, spoken: Callable[[str], str]) -> None:
         self._session, self._spoken = session, spoken
+        self._faces: dict[str, int] = {}  # what is drawn somewhere, by name: its place among all
 
     def told(self, moments: Iterable[Moment], names: Sequence[str]) -> dict[str, Any]:
         """The moves of one turn are one step of the viewer."""
@@ -134,6 +137,7 @@ class _Words:
         return {
             "names": list(names),
             "start": start,
+            "faces": faces_of(words, [*self._faces]),
             "panels": dealt,
             "turns": turns,
             "story": story,
@@ -144,12 +148,18 @@ class _Words:
         now = self._panel_rows(panels)
         changed = {place: panel for place, panel in enumerate(now) if panel != self._panels[place]}
         self._panels = now
-        truth = [self._spoken(line.truth) for line in lines if line.truth]
+        truth = [[self._spoken(line.truth), self._drawn(line.cards)] for line in lines if line.truth]
         return {"seat": movers[0], "movers": movers, "panels": changed, "truth": truth}
 
     def _panel_rows(self, panels: list[Panel]) -> list[list[Any]]:
-        texts = [[panel.title, panel.public, panel.truth] for panel in panels]
-        return [[*map(self._spoken, text), panel.seat] for text, panel in zip(texts, panels, strict=True)]
+        return [
+            [*map(self._spoken, (each.title, each.public, each.truth)), each.seat, self._drawn(each.cards)]
+            for each in panels
+        ]
+
+    def _drawn(self, cards: Sequence[str]) -> list[int]:
+        """By their places among all that is drawn."""
+        return [self._faces.setdefault(card, len(self._faces)) for card in cards]
 
 
 def _marked(movers: Sequence[int], marks: Sequence[Marks]) -> dict[str, Any]:

@@ -25,7 +25,7 @@ from dubito.files import fault, write_whole
 from dubito.game import Bool, Cards, Choice, Game, PlayerKind, Text
 from dubito.game.find import DUBITO
 from dubito.game.record import Strict, records_of
-from dubito.game.words import Option, Panel, names_to, options_of, wanted
+from dubito.game.words import HAND, Option, Panel, faces_of, names_to, options_of, wanted
 from dubito.show.company import Opponent, Opponents, as_sentence, trouble
 from dubito.show.person import SEEDS, Setup, Sitting, seat_person, set_up
 from dubito.show.session import Moment
@@ -45,6 +45,9 @@ class Question:
     bounds: tuple[int, int] | None = None  # of numbers that are too many for buttons: the least and the greatest
 
 
+Shown = tuple[str, list[list[str]]]  # words, and what is drawn in the place of those behind their colon
+
+
 @dataclass(frozen=True, slots=True)
 class Frame:
     """The table between two moves."""
@@ -53,9 +56,10 @@ class Frame:
     turn: int  # that the last move belongs to
     mover: int | None  # whose move it was
     said: list[str]
-    seats: list[str]  # what everybody may know of each
-    boards: list[tuple[str, str]]  # the rest of the table, with titles
-    truth: list[str]  # of each seat, in a game that is over
+    seats: list[Shown]  # what everybody may know of each
+    boards: list[tuple[str, Shown]]  # the rest of the table, with titles; once the game is over it is turned over
+    truth: list[Shown]  # of each seat, in a game that is over
+    hand: list[list[str]]  # the person's, as it is drawn; empty where it is told in words
     sees: list[str]  # what the person sees and is asked, where it is their move
     to_move: int | None
     question: Question | None
@@ -63,21 +67,35 @@ class Frame:
 
 def frame_in_words(sitting: Sitting, move: int, moment: Moment | None, said: list[str]) -> Frame:
     """The table as the person sees it now, after so many moves, of which that was the last."""
-    game, panels = sitting.state, sitting.teller.panels()
+    state, words, panels = sitting.state, sitting.words, sitting.teller.panels()
+    hand = faces_of(words, words.hand(state, sitting.me))
+    sees = words.sees(state, sitting.me, sitting.label) if sitting.asked else []
     seats = {panel.seat: panel for panel in panels if panel.seat is not None}
     known = [seats.get(seat, Panel("", "", "", seat)) for seat in range(len(sitting.setup.players))]
+
+    def public(panel: Panel) -> Shown:
+        return sitting.to_me(panel.public), [] if panel.truth else faces_of(words, panel.cards)
+
+    def truth(panel: Panel) -> Shown:
+        return sitting.to_me(panel.truth), faces_of(words, panel.cards) if panel.truth else []
+
     return Frame(
         move=move,
         turn=moment.turn if moment else 0,
         mover=moment.seat if moment else None,
         said=said,
-        seats=[sitting.to_me(panel.public) for panel in known],
+        seats=[*map(public, known)],
         boards=[
-            (sitting.to_me(one.title), sitting.to_me(one.public)) for one in panels if one.seat is None and one.public
+            (sitting.to_me(one.title), shown)
+            for one in panels
+            if one.seat is None
+            for shown in (public(one), *([truth(one)] if state.over else []))
+            if shown[0]
         ],
-        truth=[sitting.to_me(panel.truth) for panel in known] if game.over else [],
-        sees=sitting.words.sees(game, sitting.me, sitting.label) if sitting.asked else [],
-        to_move=None if game.over else game.seat,
+        truth=[*map(truth, known)] if state.over else [],
+        hand=hand,
+        sees=[line for line in sees if not (hand and line.startswith(HAND))],
+        to_move=None if state.over else state.seat,
         question=_question(sitting) if sitting.asked else None,
     )
 

@@ -518,12 +518,12 @@ def _words(subject: Subject) -> Iterator[Flaw]:
         teller = words.Teller(state, str)
         for output in subject.outputs[deal, seats]:
             seat = state.seat
-            said += [teller.holds(seat), *words.sees(state, seat, str), words.keys(state)]
+            said += [teller.holds(seat), *words.sees(state, seat, str), words.keys(state), *words.hand(state, seat)]
             events = state.apply(output)
             said += [words.to_me(words.sentence(event, str)) for event in events]
             unspoken = unspoken or _unspoken(words, seat, events)
             said += [line.said for line in teller.moved(seat, output, events)]
-            said += [panel.title for panel in teller.panels()]
+            said += [text for panel in teller.panels() for text in (panel.title, *panel.cards)]
         ending = teller.ending()
         if not ending:
             yield Flaw(file, "Teller.ending() is empty: begin with how the game ended, in a sentence")

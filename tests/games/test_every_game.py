@@ -15,6 +15,8 @@ from dubito.experiment.resolve import resolve
 from dubito.experiment.run import RunOptions, play
 from dubito.game import Bool, Cards, Choice, Game, Whole
 from dubito.game.find import Registry
+from dubito.game.table import step
+from dubito.game.words import seat_label, words_of
 from dubito.stats.tally import outcome_of, unpack
 from dubito.workshop.recordings import read_recorded, sample_games
 from tests.cli.kit import REPO, Shell
@@ -151,6 +153,21 @@ def test_nothing_is_told_where_nobody_asks(registry: Registry, game: Game) -> No
             told += len(state.apply(output, announce))
         assert bool(told) is announce
         assert (output_count, state.over) == (int(announce), True)
+
+
+def test_all_that_is_drawn_has_a_face_and_an_icon_of_ours(registry: Registry, game: Game) -> None:
+    words, ours = words_of(game), (REPO / "dubito" / "report" / "static" / "cards.js").read_text()
+    table = table_of(registry, 0, game.seats[0])
+    teller, drawn = words.Teller(table.state, seat_label), set[str]()
+    while not table.state.over:
+        seat = table.state.seat
+        drawn.update(words.hand(table.state, seat))
+        drawn.update(card for line in teller.moved(seat, *step(table, announce=True)) for card in line.cards)
+        drawn.update(card for panel in teller.panels() for card in panel.cards)
+    assert drawn <= {*words.FACES}
+    assert drawn or not words.FACES
+    for face in words.FACES.values():
+        assert re.search(rf'^ +.*"?{face.icon}"?: ("M|die\()', ours, re.MULTILINE), face
 
 
 def test_a_run_does_not_depend_on_its_workers(registry: Registry, game: Game, tmp_path: Path, at_length: bool) -> None:

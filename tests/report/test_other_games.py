@@ -44,6 +44,10 @@ def states(game: Any) -> list[list[Any]]:
     return found
 
 
+def accusers(game: Any, turn: Any) -> set[str]:
+    return {f"{name} says BS" for name in game["names"]} & {line for line, _ in turn["truth"]}
+
+
 @pytest.mark.usefixtures("bs_report")
 def test_a_game_of_bs_is_told_with_all_its_cards() -> None:
     listed = data(Path("r/report"), "games")
@@ -51,19 +55,22 @@ def test_a_game_of_bs_is_told_with_all_its_cards() -> None:
     for row in listed:
         game = game_of(int(row["game"]))
         assert len(game["turns"]) == len(game["story"]) == row["turns"]
-        for *hands, (_, pile, lies, _) in states(game):
-            cards = [card for _, _, truth, _ in hands for card in truth.split() if card != "nothing"]
+        for *hands, (_, pile, lies, _, lying) in states(game):
+            cards = [card for _, _, truth, _, _ in hands for card in truth.split() if card != "nothing"]
             cards += lies.removeprefix("from the bottom: ").split()
+            assert [game["faces"][each][1] for *_, drawn in hands for each in drawn] + [
+                game["faces"][each][1] for each in lying
+            ] == cards
             assert sorted(map(int, cards)) == sorted([*range(13)] * 4)
-            assert [seat for *_, seat in hands] == [0, 1, 2, 3]
+            assert [seat for *_, seat, _ in hands] == [0, 1, 2, 3]
             assert pile.startswith("Empty." if not lies else f"{len(lies.split()) - 3} card")
         for number, turn in enumerate(game["turns"]):
             assert turn["movers"] == [number % 4, *(seat for seat in range(4) if seat != number % 4)]
         for turn in game["turns"]:
-            lie, accused = "a lie" in turn["truth"][0], {f"{name} says BS" for name in game["names"]} & {*turn["truth"]}
-            assert turn["marks"] == ["bluff"] * lie + ["doubt"] * bool(accused)
+            lie, accused = "a lie" in turn["truth"][0][0], accusers(game, turn)
+            assert turn["marks"] == ["lie"] * lie + ["doubt"] * bool(accused)
             wrong = 3 - len(accused) if lie else len(accused)
-            assert [*turn["mistakes"].values()] == ["let a bluff pass" if lie else "doubted an honest play"] * wrong
+            assert [*turn["mistakes"].values()] == ["let a lie pass" if lie else "doubted an honest play"] * wrong
         winner = game["ending"].removeprefix("The game is over: ").removesuffix(" wins.")
         assert f"{winner} (won)" in row["seats"]
 
@@ -72,7 +79,7 @@ def test_a_game_of_bs_is_told_with_all_its_cards() -> None:
 def test_the_story_of_bs_holds_only_what_was_public() -> None:
     told = game_of(0)
     public = " ".join(told["story"])
-    truth = " ".join(line for turn in told["turns"] for line in turn["truth"])
+    truth = " ".join(line for turn in told["turns"] for line, _ in turn["truth"])
     for word in ("really", "a lie", "honest", "BS"):
         assert word in truth
         assert word not in public
@@ -120,8 +127,8 @@ def test_a_game_without_words_is_shown_as_plain_data(shell: Shell, chrome: Chrom
     assert shell("run", "--game", "kuhn", *flags).code == 0
     game = game_of(0)
     assert game["story"][0].startswith("ActEvent: seat 0, act ")
-    assert game["panels"] == [["The deal", "", game["panels"][0][2], None]]
-    assert game["panels"][0][2].startswith('{"cards": [')
+    assert game["panels"] == [["The deal", "", game["panels"][0][2], None, []]]
+    assert game["panels"][0][2].startswith("cards: ")
     chrome.open(Path("r/report/games/0.html"), "#turn=1")
     assert chrome.errors == []
     assert chrome.text("#said") == game["story"][0]
@@ -144,14 +151,25 @@ def test_the_viewer_of_bs_steps_and_hides_what_was_hidden(chrome: Chrome, width:
         chrome.key(key)
         assert chrome.run("location.hash") == f"#turn-{turn}"
         assert chrome.run("document.querySelector('#said p').textContent") == game["story"][turn - 1]
-        assert game["turns"][turn - 1]["truth"][0] in chrome.text("#pile")
-    name, size, hand, _ = max(states(game)[-1][:4], key=lambda panel: len(panel[2]))
+        assert game["turns"][turn - 1]["truth"][0][0] in chrome.text("#pile")
+    name, size, hand, *_ = max(states(game)[-1][:4], key=lambda panel: len(panel[2]))
+    hand = "".join(hand.split())
     assert hand in chrome.text("#seats")
     assert game["ending"] in chrome.text("#said")
+    last = states(game)[-1]
+    assert chrome.run("document.querySelectorAll('#seats [role=img]').length") == sum(
+        len(panel[4]) for panel in last[:4]
+    )
+    faces = [game["faces"][each] for each in last[0][4]]
+    drawn = "[...document.querySelectorAll('#seats li:first-child [role=img]')].map(one => one.ariaLabel)"
+    assert chrome.run(drawn) == [name for name, *_ in faces]
     chrome.key("h")
     assert hand not in chrome.text("#seats")
+    assert "really" in chrome.text("#pile")  # turned over at the end
+    size_then = f"{name} hand-written{size}"
+    assert size_then in chrome.text("#seats").replace(" moved", "").replace("moved", "")
+    chrome.key("ArrowLeft")
     assert "really" not in chrome.text("#pile")
-    assert f"{name} hand-written{size}" in chrome.text("#seats").replace(" moved", "").replace("moved", "")
     assert chrome.run("document.documentElement.scrollWidth") <= width
     assert chrome.errors == []
 

@@ -33,6 +33,11 @@ def test_a_game_is_played_to_its_end(hall: Served, chrome: Chrome, game: str, wi
         legal = chrome.run("[...document.querySelectorAll('#answer button')].map(button => button.disabled)")
         assert legal
         assert not any(legal)
+        held = chrome.run(
+            "[...document.querySelectorAll('#held [role=img]')].map(card => card.getAttribute('aria-label'))"
+        )
+        assert (game == GAMES[1]) == (held == [])
+        assert not held or f"You hold the {held[0]}." in chrome.text("#sees")
         chrome.run("document.querySelector('#answer button').click()")
         chrome.until(f"{ASKED} || {OVER}")
         assert chrome.run("document.documentElement.scrollWidth") <= width

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from dubito.game import GameEvent
-from dubito.game.words import ME, Label, Line, Marks, Panel, counted, to_person
+from dubito.game.words import HAND, ME, Face, Label, Line, Marks, Panel, counted, to_person
 from dubito.games.bs.cards import COPIES, DECK, NUMBERS, Card, DealEvent, PlayEvent, RoundEvent, TurnEvent, WinEvent
 from dubito.games.bs.engine import State
 from dubito.games.bs.table import SEATS
@@ -57,6 +57,9 @@ TO_ME: Final = {
 
 
 QUESTIONS: Final = {"cards": "Which cards?", "bs": "Say BS?"}
+_SUITS: Final = ("spades", "hearts", "clubs", "diamonds")  # by copy; they count for nothing
+_NAMES: Final = {card: f"{card.number} of {_SUITS[card.copy]}" for card in DECK}
+FACES: Final = {_NAMES[card]: Face(str(card.number), _SUITS[card.copy]) for card in DECK}
 
 
 def rules(rules: Any, seats: int) -> list[str]:
@@ -89,6 +92,14 @@ def numbers(cards: Iterable[Card]) -> str:
     return " ".join(str(card.number) for card in sorted(cards)) or "nothing"
 
 
+def drawn_as(cards: Iterable[Card]) -> list[str]:
+    return [_NAMES[card] for card in cards]
+
+
+def hand(state: State, seat: int) -> list[str]:
+    return drawn_as(sorted(state.hands[seat].cards))
+
+
 class Teller:
     """Tells one game with what nobody at its table knows."""
 
@@ -111,9 +122,10 @@ class Teller:
     def moved(self, seat: int, output: bool | Sequence[Card], events: Sequence[GameEvent]) -> list[Line]:
         if not isinstance(output, bool):
             self._play, self._accusers, self._asked = output, [], self._number
-            self._marks = Marks(("bluff",) if self._lie else ())
-            return [self._line(events[0], f"really {numbers(output)}: {'a lie' if self._lie else 'honest'}")]
-        wrong = "doubted an honest play" if output and not self._lie else "let a bluff pass"
+            self._marks = Marks(("lie",) if self._lie else ())
+            truth = f"really {numbers(output)}: {'a lie' if self._lie else 'honest'}"
+            return [Line(sentence(events[0], self._label), truth, drawn_as(sorted(output)))]
+        wrong = "doubted an honest play" if output and not self._lie else "let a lie pass"
         self._marks = Marks(("doubt",) if output else (), wrong if output != self._lie else "")
         lines = []
         if output:
@@ -153,14 +165,17 @@ class Teller:
     def panels(self) -> list[Panel]:
         state = self._state
         hands = [
-            Panel(self._label(seat), counted(len(state.hands[seat].cards)), self.holds(seat), seat) for seat in SEATS
+            Panel(self._label(seat), counted(len(held)), self.holds(seat), seat, held)
+            for seat in SEATS
+            for held in [hand(state, seat)]
         ]
         public = state.public
         pile = f"{counted(len(state.pile.cards))}, face down." if state.pile.cards else "Empty."
         if not state.over:
             pile += f" Round {public.round}, number {public.number}."
         lies = " ".join(str(card.number) for card in state.pile.cards)
-        return [*hands, Panel("The pile", pile, f"from the bottom: {lies}" if lies else "")]
+        turned = drawn_as(state.pile.cards)
+        return [*hands, Panel("The pile", pile, f"from the bottom: {lies}" if lies else "", cards=turned)]
 
     def ending(self) -> list[str]:
         state = self._state
@@ -186,7 +201,7 @@ def sees(state: State, seat: int, label: Label) -> list[str]:
     """The sizes of all hands, the pile, the own cards, and the question."""
     public = state.public
     held = ", ".join(f"{to_person(label(other), TO_ME)} {n}" for other, n in enumerate(public.hands))
-    lines = [f"Cards held: {held}. On the pile: {public.pile}.", f"Your hand: {numbers(state.hands[seat].cards)}"]
+    lines = [f"Cards held: {held}. On the pile: {public.pile}.", f"{HAND}{numbers(state.hands[seat].cards)}"]
     if public.node == "cards":
         return [*lines, f"Your turn: play cards as {public.number}."]
     played = f"{counted(public.n_cards)} as {public.number}"

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from dubito.errors import UsageError, one_line
 from dubito.game import GameEvent
-from dubito.game.words import ME, Label, Line, Marks, Panel, counted
+from dubito.game.words import HAND, ME, Face, Label, Line, Marks, Panel, counted
 from dubito.games.defuse.engine import (
     ACTS,
     ALL_CARDS,
@@ -64,6 +64,8 @@ TO_ME: Final = {
 }
 
 
+_ICONS: Final = {DEFUSE: "shield", "see": "eye", "nothing": "blank"}  # of the cards that have none by their own name
+FACES: Final = {card: Face(card, _ICONS.get(card, card)) for card in ALL_CARDS}
 QUESTIONS: Final = {"turn": "What now?", "place": "Where to hide the bomb?"}
 
 
@@ -98,6 +100,20 @@ def sentence(event: GameEvent, label: Label) -> str:
     return ""
 
 
+def drawn_as(event: GameEvent) -> Sequence[str]:
+    """The cards that only its seat sees of it."""
+    match event:
+        case LookEvent():
+            return event.cards
+        case TakeEvent():
+            return (event.card,)
+    return ()
+
+
+def hand(state: State, seat: int) -> list[str]:
+    return [*HandView(state.hands[seat])]
+
+
 class Teller:
     """Tells one game with what nobody at its table knows."""
 
@@ -117,7 +133,7 @@ class Teller:
             if event.only is None:
                 lines.append(Line(told))
             else:
-                lines[-1] = Line(lines[-1].said, told)
+                lines[-1] = Line(lines[-1].said, told, drawn_as(event))
         return lines
 
     def marks(self) -> Marks:
@@ -128,11 +144,16 @@ class Teller:
     def panels(self) -> list[Panel]:
         state = self._state
         hands = [
-            Panel(self._label(seat), counted(sum(state.hands[seat].values())), self.holds(seat), seat)
+            Panel(self._label(seat), counted(len(held)), self.holds(seat), seat, held)
             for seat in (0, 1)
+            for held in [hand(state, seat)]
         ]
-        pile = Panel("The pile", f"{counted(len(state.pile))}.", f"from the top: {' '.join(reversed(state.pile))}")
-        return [*hands, pile, Panel("Played, the last one last", " ".join(state.discard) or "Nothing.")]
+        down = state.pile[::-1]
+        pile = Panel(
+            "The pile", f"{counted(len(down))}.", f"from the top: {' '.join(down)}" if down else "", cards=down
+        )
+        played = Panel("Played, the last one last", " ".join(state.discard) or "Nothing.", cards=[*state.discard])
+        return [*hands, pile, played]
 
     def ending(self) -> list[str]:
         state, label = self._state, self._label
@@ -161,7 +182,7 @@ def sees(state: State, seat: int, label: Label) -> list[str]:
     lines = [
         f"In the pile: {pile}. {label(1 - seat)} holds {theirs}.",
         f"Played so far, the last one first: {played}.",
-        f"Your hand: {HandView(state.hands[seat])}.",
+        f"{HAND}{HandView(state.hands[seat])}.",
     ]
     if state.node == "place":
         last = len(state.pile)

@@ -9,7 +9,7 @@ from typing import Final
 
 from dubito.game.words import Label, to_person
 from dubito.games.dubito.cards import NUMBERS, TurnOutput
-from dubito.games.dubito.engine import State, is_honest
+from dubito.games.dubito.engine import RESULTS, State, is_honest
 from dubito.games.dubito.events import DoubtResolvedEvent, Event, PlayerWonEvent
 from dubito.games.dubito.record import card_name, in_order, narrated
 from dubito.games.dubito.words import TO_ME
@@ -17,6 +17,7 @@ from dubito.games.dubito.words import TO_ME
 WORDS: Final = {
     "one": [card_name(card) for card in (0, *NUMBERS)],
     "many": [card_name(card, plural=True) for card in (0, *NUMBERS)],
+    "lie": RESULTS.lie_words[0],
 }
 
 
@@ -52,7 +53,8 @@ class Frame:
     shown: ShownDoubt | None
     hand: list[int]  # the person's own
     hands: list[list[int]]  # everybody's, once the game is over; none before
-    really: list[int] | None  # the cards of this turn's play, if it was the person's
+    turned: list[int]  # the cards on the board, the last one on top, once the game is over; none before
+    really: list[int] | None  # the cards of this turn's play, if it was the person's, or the game is over
     honest: bool | None
 
 
@@ -63,7 +65,8 @@ def dealt(state: State, label: Label, me: int) -> Frame:
 def after(
     state: State, mover: int | None, output: TurnOutput | None, events: Sequence[Event], said: list[str], me: int
 ) -> Frame:
-    really = in_order(output.cards) if output and mover == me and output.cards is not None else None
+    shown = output.cards if output and (mover == me or state.over) else None
+    really = None if shown is None else in_order(shown)
     return Frame(
         turn=state.turns_played,
         mover=mover,
@@ -81,6 +84,7 @@ def after(
         shown=next((_doubt_shown(event) for event in events if isinstance(event, DoubtResolvedEvent)), None),
         hand=in_order(state.hands[me].cards),
         hands=[in_order(hand.cards) for hand in state.hands] if state.over else [],
+        turned=list(state.board) if state.over else [],
         really=really,
         honest=None if really is None else is_honest(really, state.number),
     )

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Any, ClassVar, Final, Protocol
 
-from dubito.game.words import counted
+from dubito.game.words import Face, Label, Panel, counted
 
 Line = tuple[int | None, str]  # whose act it was, None for chance; and the sentence
 
@@ -39,6 +39,20 @@ def pot(put: Sequence[int], seat: int) -> str:
     return f"pot {counted(sum(put), 'chip')}: {', '.join(shares)}"
 
 
+_SIGNS: Final = {rank: rank[0].upper() for rank in ("jack", "queen", "king")}
+
+
+def sign_of(rank: str) -> str:
+    """What is printed on a card of a rank."""
+    return _SIGNS.get(rank) or str(_RANKS.index(rank) + 2)
+
+
+def bets(put: Sequence[int], label: Label) -> list[Panel]:
+    """Who has put how much into the pot, for everybody."""
+    seats = [Panel(label(seat), f"{counted(count, 'chip')} in the pot", seat=seat) for seat, count in enumerate(put)]
+    return [*seats, Panel("The pot", counted(sum(put), "chip"))]
+
+
 def did(player: int, seat: int, verb: str, rest: str = "") -> Line:
     """What a player did, told to a seat: `You pass.`, `seat 1 passes.`"""
     if player == seat:
@@ -49,6 +63,13 @@ def did(player: int, seat: int, verb: str, rest: str = "") -> Line:
 _GIN_RANKS: Final = "A23456789TJQK"
 _GIN_SUITS: Final = "scdh"
 _CARDS: Final = tuple(rank + suit for suit in _GIN_SUITS for rank in _GIN_RANKS)  # by number
+_GIN_NAMES: Final = tuple(
+    f"{rank} of {suit}" for suit in ("spades", "clubs", "diamonds", "hearts") for rank in ("ace", *_RANKS)
+)  # the same to a listener
+_GIN_FACES: Final = {
+    name: Face(card[0].replace("T", "10"), name.rpartition(" ")[2])
+    for name, card in zip(_GIN_NAMES, _CARDS, strict=True)
+}
 _GIN_KNOWN: Final = {
     "oklahoma",
     "knock_card",
@@ -124,6 +145,25 @@ class GinRummy:
     @property
     def names(self) -> tuple[str, ...]:
         return _NAMES
+
+    faces: ClassVar[Mapping[str, Face]] = _GIN_FACES
+
+    def cards(self, state: Any, seat: int) -> list[str]:
+        return _called(sorted(state.hands()[seat]))
+
+    def panels(self, state: Any, label: Label) -> list[Panel]:
+        upcard, discarded = [] if state.upcard() is None else [state.upcard()], state.discard_pile()
+        seats = [Panel(label(seat), counted(len(state.hands()[seat])), seat=seat) for seat in (0, 1)]
+        melds = [
+            Panel(f"Melds of {label(seat)}", self._melds(state, seat)) for seat in (0, 1) if state.layed_melds()[seat]
+        ]
+        return [
+            *seats,
+            Panel("Upcard", _listed(upcard), cards=_called(upcard)),
+            Panel("Stock", f"{counted(state.stock_size())}, face down"),
+            Panel("Discard pile, the last one last", _listed(discarded), cards=_called(discarded)),
+            *melds,
+        ]
 
     def holds(self, state: Any, seat: int) -> str:
         hand = sorted(state.hands()[seat])
@@ -211,6 +251,10 @@ def _cards(numbers: Iterable[int]) -> list[str]:
     return [_CARDS[number] for number in numbers]
 
 
+def _called(numbers: Iterable[int]) -> list[str]:
+    return [_GIN_NAMES[number] for number in numbers]
+
+
 def _listed(numbers: Iterable[int]) -> str:
     return " ".join(_cards(numbers)) or "none"
 
@@ -252,12 +296,25 @@ class Kuhn:
             "takes out of the pot less those that it has put in.",
         )
 
+    @property
+    def faces(self) -> Mapping[str, Face]:
+        return {rank: Face(sign_of(rank), "spades") for rank in ranks(self.players + 1)}
+
+    def cards(self, state: Any, seat: int) -> list[str]:
+        return [ranks(self.players + 1)[card] for card in state.history()[seat : seat + 1]]
+
+    def panels(self, state: Any, label: Label) -> list[Panel]:
+        return bets(self._put(state), label)
+
     def holds(self, state: Any, seat: int) -> str:
         done = state.history()
+        return f"{self._card(done[seat]) if seat < len(done) else 'no card yet'}; {pot(self._put(state), seat)}"
+
+    def _put(self, state: Any) -> list[int]:
         put = [1] * self.players
         for entry in state.full_history()[self.players :]:
             put[entry.player] += entry.action == _BET
-        return f"{self._card(done[seat]) if seat < len(done) else 'no card yet'}; {pot(put, seat)}"
+        return put
 
     def history(self, state: Any, seat: int) -> list[Line]:
         entries = state.full_history()
@@ -325,6 +382,24 @@ class Leduc:
             "rank share the pot. The result of a player is the chips that it takes out of the pot less those that it "
             "has put in.",
         )
+
+    @property
+    def faces(self) -> Mapping[str, Face]:
+        return {
+            f"{rank} of {suit}": Face(sign_of(rank), suit) for rank in ranks(self.players + 1) for suit in _LEDUC_SUITS
+        }
+
+    def cards(self, state: Any, seat: int) -> list[str]:
+        return self._dealt(state)[: self.players][seat : seat + 1]
+
+    def panels(self, state: Any, label: Label) -> list[Panel]:
+        shown = self._dealt(state)[self.players :]
+        return [*bets(_put(state), label), Panel("Community card", " ".join(shown) or "none yet", cards=shown)]
+
+    def _dealt(self, state: Any) -> list[str]:
+        """One card for each seat, then the community card."""
+        names = [*self.faces]
+        return [names[entry.action] for entry in state.full_history() if entry.player < 0]
 
     def holds(self, state: Any, seat: int) -> str:
         dealt = [entry.action for entry in state.full_history() if entry.player < 0]
@@ -422,6 +497,22 @@ class LiarsDice:
             bids = [_bid(number, face) for face in range(1, self.sides + 1) for number in range(1, most + 1)]
         return (*bids, _LIAR)
 
+    @property
+    def faces(self) -> Mapping[str, Face]:
+        return {
+            str(face): Face("" if face <= 6 else str(face), f"die-{face}" if face <= 6 else "die")
+            for face in range(1, self.sides + 1)
+        }
+
+    def cards(self, state: Any, seat: int) -> list[str]:
+        return [*map(str, self._dice(state, seat))]
+
+    def panels(self, state: Any, label: Label) -> list[Panel]:
+        seats = [Panel(label(seat), f"{self.dice} {'die' if self.dice == 1 else 'dice'}", seat=seat) for seat in (0, 1)]
+        bids = [entry for entry in state.full_history()[2 * self.dice :] if self.names[entry.action] != _LIAR]
+        last = f"{self.names[bids[-1].action]}, by {label(bids[-1].player)}" if bids else "none yet"
+        return [*seats, Panel("The last bid", last)]
+
     def holds(self, state: Any, seat: int) -> str:
         bids = [entry for entry in state.full_history() if entry.player >= 0]
         bids = [entry for entry in bids if self.names[entry.action] != _LIAR]
@@ -475,6 +566,16 @@ class OwnWords(Protocol):
     @property
     def names(self) -> tuple[str, ...]:
         """By action id: what the act is called, by whichever seat; no two alike."""
+
+    @property
+    def faces(self) -> Mapping[str, Face]:
+        """How pages draw its cards or dice, by name."""
+
+    def cards(self, state: Any, seat: int) -> list[str]:
+        """What the seat holds, by name."""
+
+    def panels(self, state: Any, label: Label) -> list[Panel]:
+        """What everybody may know: of each seat, then of the board."""
 
     def holds(self, state: Any, seat: int) -> str:
         """What the seat has, and what lies open, in one line without a full stop."""

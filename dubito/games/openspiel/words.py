@@ -1,6 +1,7 @@
 """OpenSpiel's games in words for people: each seat reads what it has observed, who sees everything reads all."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 from dubito.errors import UsageError, one_line
@@ -19,6 +20,7 @@ class OpenSpielWords(Words):
     def __init__(self, game: Game) -> None:
         super().__init__(game)
         self.Teller = Teller
+        self.FACES = own.faces if (own := own_words(engine_of(game))) else {}
         self.HOW = (
             "Type the name of an action, or its number in the list. `rules` tells the rules, `hand` what you see, "
             "`log` what happened; Ctrl-D leaves the table."
@@ -42,8 +44,17 @@ class OpenSpielWords(Words):
         return ""
 
     def sees(self, state: State, seat: int, label: Label) -> list[str]:
-        told = (state.hand(seat) or state.sees(seat)).strip("\n").splitlines()
-        return [*told, "What do you do? " + ", ".join(f"{n} {name}" for n, name in enumerate(self.choices(state), 1))]
+        if (told := state.hand(seat)) is not None:
+            lines = [f"You hold {_held(state, seat)}.", *(each[:1].upper() + each[1:] for each in told.split("; ")[1:])]
+        else:
+            lines = state.sees(seat).strip("\n").splitlines()
+        return [*lines, "What do you do?"]
+
+    def keys(self, state: State) -> str:
+        return ", ".join(f"{n} {name}" for n, name in enumerate(self.choices(state), 1))
+
+    def hand(self, state: State, seat: int) -> list[str]:
+        return own.cards(state.state, seat) if (own := own_words(state.engine)) else []
 
     def read(self, line: str, state: State, seat: int) -> str:
         """The action that was typed: its name first, since a name may be a number too."""
@@ -76,8 +87,10 @@ class Teller:
         self._state, self._label = state, label
 
     def holds(self, seat: int) -> str:
-        """What a seat sees, in our words; none where we have none, since the engine's string tells more than that."""
-        return self._state.hand(seat) or ""
+        """And what lies open; nothing where we have no words, since the engine's string tells more than that."""
+        own, label = own_words(self._state.engine), self._label
+        boards = [one for one in own.panels(self._state.state, label) if one.seat is None] if own else []
+        return "; ".join([_held(self._state, seat), *(f"{one.title.lower()}: {one.public}" for one in boards)])
 
     def moved(self, seat: int, output: object, events: Sequence[GameEvent]) -> list[Line]:
         """The action, which is public in the games that we have words for; of the others, nobody says."""
@@ -86,15 +99,26 @@ class Teller:
         return [Line(f"{self._label(seat)} moves.", str(output))]
 
     def panels(self) -> list[Panel]:
-        state = self._state
-        seen = [
-            Panel(self._label(seat), "", state.hand(seat) or state.sees(seat), seat) for seat in range(len(state.moves))
-        ]
-        return [*seen, Panel("The whole state", "", str(state.state))]
+        state, label = self._state, self._label
+        if own := own_words(state.engine):
+            return [
+                each
+                if (seat := each.seat) is None
+                else replace(each, truth=_held(state, seat), cards=own.cards(state.state, seat))
+                for each in own.panels(state.state, label)
+            ]
+        seen = [Panel(label(seat), "", state.sees(seat), seat) for seat in range(len(state.moves))]
+        return [*seen, Panel("The whole state, as OpenSpiel writes it", "", str(state.state))]
 
     def ending(self) -> list[str]:
         gains = ", ".join(f"{self._label(seat)} {gain:g}" for seat, gain in enumerate(self._state.state.returns()))
         return [f"The game is over. Returns: {gains}.", f"{self._state.turns_played} moves"]
+
+
+def _held(state: State, seat: int) -> str:
+    """What a seat holds, in a game that we have words for: what is to be said of it, a colon, and the cards."""
+    cards, _, about = (state.hand(seat) or "").partition("; ")[0].partition(" (")
+    return f"{about.rstrip(')').rpartition(', ')[2]}: {cards}" if about else cards
 
 
 def _sentence(text: str) -> str:

@@ -165,7 +165,7 @@
   function seats(state, turn) {
     $("seats").replaceChildren(...game.names.map((name, seat) => {
       const place = state.places[seat];
-      const ended = at === last && isOver() && !place ? "did not win" : place ? `place ${place}` : "";
+      const ended = isEnd() && !place ? "did not win" : place ? `place ${place}` : "";
       const hand = state.hands[seat];
       return player(seat, turn, turn?.cards ? "played" : "doubted", ended, make("p", "hand", hand.length ? cards(hand, open) : "no cards"));
     }));
@@ -174,12 +174,12 @@
   function pile(turn) {
     const doubt = turn && !turn.cards; // what was doubted is shown once more
     const plays = doubt ? game.turns.slice(game.turns[at - 2].pile, at - 1) : turn ? game.turns.slice(turn.pile, at) : [];
-    $("board").textContent = doubt ? "The board that was doubted" : "Board";
+    $("board").textContent = doubt ? "The board that was doubted" : isEnd() && plays.length ? "The board, turned over" : "Board";
     $("pile").replaceChildren(...plays.map((play) => {
       const claim = `${game.names[play.seat]}: ${count(play.cards.length, "card")} as ${play.claimed}`;
       const item = make("li", "", make("p", "claim", claim));
-      if (open) {
-        const truth = make("span", play.honest ? "honest" : "bluff", play.honest ? "✓ honest" : "✗ a bluff");
+      if (open || isEnd()) {
+        const truth = make("span", play.honest ? "honest" : "bluff", play.honest ? "✓ honest" : `✗ a ${game.lie}`);
         item.append(make("p", "", "really ", cards(play.played, true), " ", truth));
       }
       return item;
@@ -187,9 +187,19 @@
     if (!plays.length) $("pile").append(make("li", "empty", "The board is empty."));
   }
 
-  function words(panel) {
-    const [, known, truth] = panel;
-    return [known, open ? truth : ""].filter(Boolean).map((said) => make("p", said.includes("\n") ? "hand drawn" : "hand", said));
+  // Once the game is over, what lay there is turned over, whether hands are shown or not.
+  const isEnd = () => at === last && isOver();
+  const faces = (places) => (places ?? []).map((place) => game.faces[place]);
+
+  function words([, known, truth, seat, drawn]) {
+    const shown = open || (seat === null && isEnd()) ? truth : "";
+    const line = (said, cards) => make("p", said.includes("\n") ? "hand drawn" : "hand", ...dubitoCards.drawnIn(said, cards));
+    return [...(known ? [line(known, truth ? [] : faces(drawn))] : []), ...(shown ? [line(shown, faces(drawn))] : [])];
+  }
+
+  function truly([said, drawn]) {
+    const list = make("span", "cards", ...faces(drawn).map((one) => dubitoCards.face(one)));
+    return make("p", "", ...(drawn.length ? [list, " "] : []), said);
   }
 
   // A game without cards to draw: each seat and the board in words, the truth with the hands.
@@ -199,12 +209,12 @@
       return player(seat, turn, "moved", "", ...(panel ? words(panel) : []));
     }));
     const boards = state.filter((panel) => panel[3] === null);
-    const really = turn && open ? turn.truth : [];
+    const really = turn && (open || isEnd()) ? turn.truth : [];
     $("board").parentElement.hidden = !boards.length && !really.length;
     $("board").textContent = boards.length ? boards[0][0] : "What happened";
     $("pile").replaceChildren(
       ...boards.map((panel, place) => make("li", "", ...(place ? [make("p", "claim", panel[0])] : []), ...words(panel))),
-      ...(really.length ? [make("li", "", make("p", "claim", "What really happened"), ...really.map((said) => make("p", "", said)))] : []),
+      ...(really.length ? [make("li", "", make("p", "claim", "What really happened"), ...really.map(truly))] : []),
     );
   }
 
@@ -216,7 +226,7 @@
     return element;
   }
 
-  // How many cards each seat held; below, where a bluff was played, and longer where it was caught. A click goes to the turn.
+  // How many cards each seat held; below, where a lie was told, and longer where it was caught. A click goes to the turn.
   function strip() {
     $("strip")?.remove();
     if (game.panels || !last) return;
@@ -235,7 +245,7 @@
     drawn.addEventListener("click", (event) => goTo(Math.round((event.offsetX / drawn.clientWidth) * last)));
     const sample = (kind) => { const one = shape("svg", { viewBox: "0 0 20 8", class: "sample" }); one.append(shape("line", { x1: 0, x2: 20, y1: 4, y2: 4, class: kind })); return one; };
     const legend = make("p", "note", "Cards held: ", ...game.names.flatMap((name, seat) => [sample(`line of-${seat}`), ` ${name}  `]));
-    if (finds.has("bluff")) legend.append(make("span", "truth", "Below: short, a bluff; long, one that was caught."));
+    if (finds.has(game.lie)) legend.append(make("span", "truth", `Below: short, a ${game.lie}; long, one that was caught.`));
     const box = make("div", "", drawn, legend);
     box.id = "strip";
     document.querySelector(".finds").before(box);

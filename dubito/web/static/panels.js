@@ -27,17 +27,23 @@ function show(frame) {
   const me = flow.game.me;
   for (const [seat, item] of seats.entries()) {
     const [, held, badge, truth] = item.children;
-    held.textContent = frame.seats[seat] || "";
-    truth.textContent = frame.truth[seat] || "";
+    held.replaceChildren(...drawn(frame.seats[seat]));
+    truth.replaceChildren(...drawn(frame.truth[seat]));
     const next = seat === frame.to_move;
     badge.textContent = !next ? "" : seat === me ? "▶ your turn" : "▶ to move";
     item.classList.toggle("mover", seat === frame.mover);
     item.classList.toggle("next", next);
   }
   $("boards").hidden = !frame.boards.length;
-  $("boards").replaceChildren(...frame.boards.flatMap(([title, text]) => [make("p", "claim", title), make("p", "", text)]));
+  $("boards").replaceChildren(...frame.boards.flatMap(([title, shown], place) => {
+    const text = make("p");
+    text.append(...drawn(shown));
+    return title === frame.boards[place - 1]?.[0] ? [text] : [make("p", "claim", title), text]; // turned over: known, then the truth
+  }));
   $("own").hidden = false;
 }
+
+const drawn = (shown) => (shown ? window.dubitoCards.drawnIn(...shown) : []);
 
 let asked; // the frame whose question stands there
 
@@ -45,6 +51,8 @@ function controls() {
   const { frame, mine } = flow;
   const question = mine ? frame.question : null;
   $("prompt").textContent = question ? frame.sees.at(-1) || "Your turn." : "The others move.";
+  const inQuestion = question?.kind === "cards" && question.options.length === frame.hand.length; // its boxes are the hand
+  $("held").replaceChildren(...(inQuestion ? [] : frame.hand.map((one) => window.dubitoCards.face(one))));
   $("sees").replaceChildren(...(question ? frame.sees.slice(0, -1) : []).map((line) => make("p", "", line)));
   if (asked === (question && frame)) return;
   asked = question && frame;
@@ -66,9 +74,11 @@ const KINDS = {
   choice: ({ options }) => options.map((name) => button(name, () => name)),
   cards: ({ options }) => {
     const screen = new window.dubitoCards.Screen();
-    const boxes = options.map((value) => {
+    const { hand } = flow.frame;
+    const boxes = options.map((value, place) => {
       const box = Object.assign(make("input"), { type: "checkbox", value });
-      const label = window.dubitoCards.draw(`${value}`, screen.suit(value), "", "label");
+      const isHand = hand.length === options.length;
+      const label = isHand ? window.dubitoCards.face(hand[place], "label") : window.dubitoCards.draw(`${value}`, screen.suit(value), "", "label");
       label.classList.add("tick");
       label.removeAttribute("aria-label");
       label.prepend(box);

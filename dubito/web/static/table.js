@@ -48,7 +48,7 @@ function suits(frame, me) {
     const place = taken.findLastIndex((card) => card[0] === value);
     return place < 0 ? screen.suit(value) : taken.splice(place, 1)[0][1];
   });
-  return { hands, shown };
+  return { hands, shown, turned: frame.turned.map((value) => screen.suit(value)) };
 }
 
 function place(n) {
@@ -102,7 +102,7 @@ export class Table {
     const { words, names } = this.game;
     const cards = frame.shown ? frame.shown.cards.map((value, index) => this.card(value, this.suits.shown[index])) : this.#pile(frame);
     $("pile").replaceChildren(...cards);
-    $("pile").classList.toggle("revealed", frame.shown !== null);
+    $("pile").classList.toggle("revealed", frame.shown !== null || frame.turned.length > 0);
     const claim = frame.board
       ? `${count(frame.board, "card")} on the board. The last ${frame.last === 1 ? "one" : frame.last} ` +
         `by ${frame.last_player === this.game.me ? "you" : names[frame.last_player]}, as ${words.many[frame.number]}` +
@@ -113,17 +113,18 @@ export class Table {
     verdict.className = "verdict";
     verdict.textContent = "";
     if (frame.shown) {
-      verdict.textContent = frame.shown.correct ? "✗ A bluff, caught!" : "✓ Honest: a wrong doubt";
+      verdict.textContent = frame.shown.correct ? `✗ A ${words.lie}, caught!` : "✓ Honest: a wrong doubt";
       verdict.classList.add(frame.shown.correct ? "bluff" : "honest");
     } else if (frame.really) {
       verdict.textContent = `Really ${frame.really.map((value) => words.one[value]).join(", ")}: ` +
-        (frame.honest ? "✓ honest" : "✗ a bluff");
+        (frame.honest ? "✓ honest" : `✗ a ${words.lie}`);
     }
     $("gone").textContent = frame.gone.length
       ? `Out of the game: ${frame.gone.map((value) => words.many[value]).join(", ")}.` : "";
   }
 
   #pile(frame) {
+    if (frame.turned.length) return frame.turned.map((value, index) => this.card(value, this.suits.turned[index]));
     const shown = Math.min(frame.board, SHOWN_BACKS);
     return Array.from({ length: shown }, (_, index) => {
       const back = make("span", "back");

@@ -6,7 +6,7 @@ from random import Random
 from dubito.game.words import ME, Line, seat_label, words_of
 from dubito.games.bs.game import GAME
 from dubito.games.bs.witness import BSRules
-from dubito.games.bs.words import OBJECTIVE, Teller, holding, in_short, rule_sentences, rules, sees, sentence
+from dubito.games.bs.words import FACES, OBJECTIVE, Teller, holding, in_short, rule_sentences, rules, sees, sentence
 from tests.games.bs.kit import dealt, held, with_hands
 
 HELD = re.compile(r"In hand: seat 0 (\d+), seat 1 (\d+), seat 2 (\d+), seat 3 (\d+)\.")
@@ -20,7 +20,7 @@ def test_a_turn_is_told_with_what_nobody_at_the_table_knows() -> None:
     for seat, output in ((1, True), (2, False), (3, False)):
         lines.append(teller.moved(seat, output, game.apply(output)))
     assert lines == [
-        [Line("seat 0 puts down 2 cards as 0.", "really 1 2: a lie")],
+        [Line("seat 0 puts down 2 cards as 0.", "really 1 2: a lie", ["1 of spades", "2 of spades"])],
         [Line("", "seat 1 says BS")],
         [],
         [
@@ -64,6 +64,9 @@ def test_sizes_and_truth_are_the_games_at_every_turn() -> None:
             for seat, panel in enumerate(hands):
                 assert (panel.seat, panel.truth) == (seat, " ".join(map(str, sorted(held(game, seat)))) or "nothing")
                 assert int(panel.public.split()[0]) == len(held(game, seat))
+                assert [FACES[name].sign for name in panel.cards] == [
+                    card for card in panel.truth.split() if card != "nothing"
+                ]
             assert pile.public.startswith(f"{len(game.pile.cards)} card" if game.pile.cards else "Empty.")
             assert len(pile.truth.removeprefix("from the bottom:").split()) == len(game.pile.cards)
         assert (game.winner is not None) == teller.ending()[0].endswith(" wins.")
