@@ -1,8 +1,9 @@
 """Writes docs/json.md from the objects themselves: `python -m tests.cli.json_docs`."""
 
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 from dubito.cli.documents import Document
+from dubito.game import PlayerKind
 from tests.cli.kit import REPO
 
 FILE: Final = REPO / "docs" / "json.md"
@@ -11,7 +12,8 @@ _HEAD: Final = """# `--json`
 With `--json` these commands print one object, and nothing else, to standard output; all else goes to standard error,
 and the exit codes are the usual ones. An error before anything started prints no object. Keys stay as they are; new
 ones may join, and a change that could break a reader raises the number in `format`. A rate is a share from 0 to 1, or
-on the game's own scale where its measure has one; money is in dollars.
+on the game's own scale where its measure has one; money is in dollars. `?` is what may be null; a *kind* is "model",
+"stand-in", "hand-written" or "person".
 
 ```sh
 dubito run examples/models.yaml --json > result.json
@@ -40,18 +42,20 @@ def _list(schema: dict[str, Any]) -> str:
 
 
 def _type(of: dict[str, Any]) -> str:
-    """A schema's type in words."""
+    """A schema's type in words: `?` where it may be null, brackets around what a list has."""
     if "$ref" in of:
         name = of["$ref"].rsplit("/", 1)[-1]
         return f"[{name}](#{name.lower()})"
     if "const" in of:
         return f'"{of["const"]}"'
     if "enum" in of:
-        return " or ".join(f'"{value}"' for value in of["enum"])
+        return ", ".join(f'"{value}"' for value in of["enum"]) if tuple(of["enum"]) != get_args(PlayerKind) else "kind"
     if "anyOf" in of:
-        return " or ".join(map(_type, of["anyOf"]))
+        return " or ".join(_type(one) for one in of["anyOf"] if one != {"type": "null"}) + "?" * (
+            {"type": "null"} in of["anyOf"]
+        )
     if "prefixItems" in of:
-        return "pair of " + _type(of["prefixItems"][0])
+        return f"({', '.join(map(_type, of['prefixItems']))})"
     if of.get("type") == "array":
         return f"list of {_type(of['items'])}"
     if of.get("type") == "object":
