@@ -62,8 +62,9 @@ def play(
     A BOT is a class name, a player of --config, or a model as in openai:MODEL@PROMPT or house:MODEL.
     For a hard game: `dubito play Sherlock Sherlock`, `dubito play --game defuse Sapper`.
     """
-    against = bots or words_of(game).BOTS or _anybody(game)
-    setup = set_up(game, against, rules_from(rules, game), seat, seed, deal)
+    checked = rules_from(rules, game)
+    against = bots or (words_of(game).BOTS or _anybody(game))[: game.seats_by(checked)[1] - 1]
+    setup = set_up(game, against, checked, seat, seed, deal)
     check_save(save)
     if isinstance(sys.stdin, io.TextIOWrapper):
         sys.stdin.reconfigure(errors="replace")
@@ -182,9 +183,11 @@ def _again(sitting: Sitting, config: Path | None) -> str:
     setup, game = sitting.setup, sitting.game
     flags = "" if game.name == DUBITO else f" --game {game.name}"
     usual, said = game.rules().model_dump(), setup.rules
-    flags += "".join(
-        f" --{key.replace('_', '-')} {shlex.quote(str(said[key]))}" for key in usual if said[key] != usual[key]
-    )
+    for key, value in said.items():
+        if value != usual.get(key):
+            flag = key.replace("_", "-")
+            of_yes = f" --{'' if value else 'no-'}{flag}"
+            flags += of_yes if isinstance(value, bool) else f" --{flag} {shlex.quote(str(value))}"
     if config is not None:
         flags += f" --config {shlex.quote(str(config))}"
     return f"dubito play {shlex.join(setup.bots)} --seed {setup.seed} --deal {setup.deal} --seat {setup.seat}{flags}"

@@ -3,7 +3,7 @@ of their files; `dubito rate` plays two runs by it, one in each `Part`, and each
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from hashlib import sha256
@@ -136,11 +136,12 @@ def book_of(run: Run, named: str | None = None) -> FoundBook | None:
     except UsageError as error:
         return FoundBook(by.name, by.part, [str(error)])
     faults = [] if here.book.digest == by.digest else [f"it was played by another {here.name}"]
-    return FoundBook(by.name, by.part, faults + _departures(here.book, by.part, run.planned))
+    usual = run.game.rules().model_dump()
+    return FoundBook(by.name, by.part, faults + _departures(here.book, by.part, run.planned, usual))
 
 
-def _departures(book: Book, part: Part, run: Experiment) -> list[str]:
-    """Where a run is not what the book says, whatever it calls itself."""
+def _departures(book: Book, part: Part, run: Experiment, usual: Mapping[str, Any]) -> list[str]:
+    """Where a run is not what the book says, whatever it calls itself; `usual` are the rules where nothing is said."""
     field, compared = {bot.name: bot.source for bot in run.bots}, {one.bot: one.source for one in run.contenders}
     many = len(run.contenders) * run.contender_seats
     deals, bots, others = (
@@ -149,7 +150,8 @@ def _departures(book: Book, part: Part, run: Experiment) -> list[str]:
     one = [replace(player, name="") for player in (run.contenders if part == "field" else run.bots)]
     held = {
         "game": run.game == book.game,
-        "rules": all(run.rules.get(rule) == value for rule, value in book.rules.items()),
+        "rules": all(run.rules.get(rule) == value for rule, value in book.rules.items())
+        and run.rules.keys() <= usual.keys(),
         "seed": run.seed == seed_of(book, part),
         "table sizes": [*run.table_sizes] == sorted(book.table_sizes),
         "deals": many > 0 and run.games == deals * many and not run.stop and not run.shard,

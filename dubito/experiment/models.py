@@ -60,6 +60,7 @@ def serving(
         for spec in model_specs(experiment, registry):
             settings = settings_of(spec, registry)
             prompt = load_prompt(settings.prompt, registry.working_directory, registry.game)
+            prompt.check_rules(registry.game.rules_of_run(experiment.rules))
             log.keep_prompt(prompt.digest, prompt.sources)
             ask = pipeline.asker(spec.name, settings, price_of_model(settings, options))
             player = decider_of(spec, experiment, registry, prompt, ask, log, watch.count)

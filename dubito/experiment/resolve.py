@@ -34,7 +34,8 @@ PROVIDERS: Final[Mapping[str, Mapping[str, str]]] = {  # of short forms, with th
 def resolve(config: Config, registry: Registry, fills_tables: bool = True) -> Experiment:
     """Find the bots of a config, enough of its game's for a table if it `fills_tables`; raises UsageError."""
     game = registry.game
-    rules, sizes = rules_of(config, game), _table_sizes(config, game)
+    rules = rules_of(config, game)
+    sizes = _table_sizes(config, *game.seats_by(rules))
     if config.on_bot_error == "forfeit" and not game.forfeits:
         raise UsageError(f"{config.said.where('on_bot_error')}: {game.name} has no forfeit: say stop or fallback")
     if config.bots is None:
@@ -132,8 +133,7 @@ def _known_rules(key: str, game: Game) -> str:
     return f"{game.name} has no such rule: {suggestion(key, known)}"
 
 
-def _table_sizes(config: Config, game: Game) -> tuple[int, ...]:
-    least, most = game.seats
+def _table_sizes(config: Config, least: int, most: int) -> tuple[int, ...]:
     if config.table_sizes is None:
         return tuple(range(least, most + 1))
     for place, size in enumerate(config.table_sizes):

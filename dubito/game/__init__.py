@@ -399,7 +399,7 @@ class Game:
     # The config's `rules` by keyword: a class of pydantic's, or what makes one of it; strict, frozen, no other keys,
     # every one with a default.
     rules: "Callable[..., BaseModel]"
-    seats: tuple[int, int]  # at least and at most
+    seats: tuple[int, int]  # at least and at most, by its usual rules
     lineup: LineupKind  # how bots are drawn for a deal: with replacement, without, or each against each
     base: type[Player]
     base_path: str  # what a bot writer imports: bots.base.BotBase
@@ -439,6 +439,9 @@ class Game:
     answers_nodes: Callable[[type[Player]], bool] = lambda cls: True
     # The same as `rules` for a run, which had them checked when it began: as `deal` takes them, where that loads less.
     kept_rules: Callable[..., Any] | None = None
+    seats_of: Callable[[Any], tuple[int, int]] | None = None  # by these rules, where a variant is for others
+    # Facts that a prompt has to tell by these rules: what it says in words of its own is of the usual ones.
+    must_tell: Callable[[Any], Sequence[str]] = lambda rules: ()
     forfeits: bool = False  # whether its states have `forfeit()`: who fails ends the game
     forfeit_means: str = "nobody wins"  # then, in words
 
@@ -457,9 +460,13 @@ class Game:
         """Whether two play it, so that who plays whom in which seat is all of a table."""
         return self.seats[1] == 2
 
+    def seats_by(self, rules: Any) -> tuple[int, int]:
+        """At least and at most by these rules."""
+        return self.seats_of(rules) if self.seats_of else self.seats
+
     def dealt(self, rules: Any, seats: int, chance: Random) -> Any:
         """A game just dealt to so many; raises UsageError, in its own words if it has any, where it cannot be."""
-        least, most = self.seats
+        least, most = self.seats_by(rules)
         if least <= seats <= most:
             return self.deal(rules, seats, chance)
         with suppress(ArithmeticError, LookupError, TypeError, ValueError):  # what code may raise that counts on it

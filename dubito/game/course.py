@@ -158,7 +158,7 @@ class Course:
     game: ClassVar[Game]
     short_name: ClassVar[str] = ""  # as pyspiel calls it; empty: as the harness does
     long_name: ClassVar[str] = ""  # empty: the game's summary
-    zero_sum: ClassVar[bool] = False  # whether each seat is paid what it has more than the others
+    zero_sum: bool = False  # whether each seat is paid what it has more than the others; a variant may say otherwise
     kinds: ClassVar[Sequence[Any]]  # of cards that hands hold
     drawn: ClassVar[Sequence[Any]]  # outcomes of chance
     done: ClassVar[Sequence[Any]]  # actions of seats: outputs, or words for them

@@ -72,12 +72,14 @@ def as_lines(content: Mapping[str, Any], lists: Collection[str]) -> str:
 def _json(value: Any) -> str:
     if isinstance(value, BaseModel):
         return value.model_dump_json()
+    if hasattr(value, "said"):  # rules that say themselves how they are kept
+        value = value.said()
     return json.dumps(asdict(value) if is_dataclass(value) else value, ensure_ascii=False)  # type: ignore[arg-type]
 
 
 def record_as_lines(record: Any, lists: Collection[str]) -> str:
     """A record of whichever form as JSON, these keys last; one without models looks as it always did."""
-    content = asdict(record)
+    content = {each.name: getattr(record, each.name) for each in fields(record)}
     if record.number is None:
         del content["number"]
     return as_lines(dict(sorted(content.items(), key=lambda item: (item[0] in lists, item[0]))), lists)

@@ -164,6 +164,7 @@ class Prompt:
         self._history = environment.get_template(HISTORY) if history else None
         told = {name for tree in system.values() for name in find_undeclared_variables(tree)}
         self._system_is_steady = told <= self._steady
+        self._told = told | {name for tree in user.values() for name in find_undeclared_variables(tree)}
         self._answer_format = answers.answer_format(self.fields, [*self._nodes.values()], turn=self.asks_turn)
         self._system, self._user = map(environment.get_template, TEMPLATES)
         self._for_decisions, self._example_positions = False, examples
@@ -192,6 +193,15 @@ class Prompt:
             raise UsageError(
                 f"{self.folder / DESCRIPTION}: answer: {self.game.name} has nothing to state as {STATED}: remove it"
             )
+
+    def check_rules(self, rules: Any) -> None:
+        """Refuse a prompt that is not true by these rules, since it tells the usual ones in words of its own."""
+        for fact in self.game.must_tell(rules):
+            if fact not in self._told:
+                raise UsageError(
+                    f"prompt {one_line(self.name)} tells the usual rules of {self.game.name} in words of its own, and "
+                    f"others are in force: choose one that renders the fact {fact}, such as plain"
+                )
 
     @property
     def is_current(self) -> bool:

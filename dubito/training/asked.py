@@ -126,6 +126,7 @@ def asked_seat(
     entrants = [Entrant(bot.name, bot.fastest) for bot in found]
     entrants.insert(seat, Entrant(_MODEL, player, said))
     prompt = load_prompt(settings.prompt, registry.working_directory, registry.game)
+    prompt.check_rules(checked)
     return AskedSeat(registry, entrants, seat, settings, prompt, checked, seed)
 
 

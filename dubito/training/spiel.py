@@ -32,7 +32,7 @@ class GameKind:
         self.game, self._courses, self.zero_sum = game, courses, first.zero_sum
         self.short_name, self._long_name = first.short_name or game.name, first.long_name or game.summary
         least, most = game.seats
-        rules = {key: value for key, value in game.rules().model_dump().items() if type(value) in _PARAMETERS}
+        rules = {key: value for key, value in dict(game.rules()).items() if type(value) in _PARAMETERS}
         self.parameters: Mapping[str, Any] = {  # with their defaults
             **({"players": least} if least < most else {}),
             **rules,
@@ -46,7 +46,7 @@ class GameKind:
         if moves not in self._courses:
             raise UsageError(f"moves: {moves!r} is neither {' nor '.join(map(repr, self._courses))}")
         rules = checked_rules(self.game, said)
-        least, most = self.game.seats
+        least, most = self.game.seats_by(rules)
         if not least <= players <= most:
             self.game.dealt(rules, players, Random(0))  # which says so
         return self._courses[moves](players, rules)
@@ -54,6 +54,10 @@ class GameKind:
     @property
     def type(self) -> Any:
         """As pyspiel registers it."""
+        return self.type_of(self.zero_sum, self.game.seats[0])
+
+    def type_of(self, zero_sum: bool, players: int) -> Any:
+        """The same of a game that may be a variant."""
         of: Any = pyspiel.GameType
         return of(
             short_name=self.short_name,
@@ -61,9 +65,9 @@ class GameKind:
             dynamics=of.Dynamics.SEQUENTIAL,
             chance_mode=of.ChanceMode.EXPLICIT_STOCHASTIC,
             information=of.Information.IMPERFECT_INFORMATION,
-            utility=of.Utility.ZERO_SUM if self.zero_sum else of.Utility.GENERAL_SUM,
+            utility=of.Utility.ZERO_SUM if zero_sum else of.Utility.GENERAL_SUM,
             reward_model=of.RewardModel.TERMINAL,
-            min_num_players=self.game.seats[0],
+            min_num_players=min(self.game.seats[0], players),
             max_num_players=self.game.seats[1],
             provides_information_state_string=True,
             provides_information_state_tensor=True,
@@ -86,12 +90,12 @@ class HarnessGame(pyspiel.Game):  # type: ignore[misc]  # pyspiel has no types
             num_distinct_actions=len(course.done),
             max_chance_outcomes=len(course.drawn),
             num_players=course.players,
-            min_utility=-1.0 if kind.zero_sum else 0.0,
+            min_utility=-1.0 if course.zero_sum else 0.0,
             max_utility=1.0,
-            utility_sum=0.0 if kind.zero_sum else None,
+            utility_sum=0.0 if course.zero_sum else None,
             max_game_length=course.longest,
         )
-        super().__init__(kind.type, info, dict(params or {}))
+        super().__init__(kind.type_of(course.zero_sum, course.players), info, dict(params or {}))
 
     def new_course(self) -> Course:
         """A game before its deal, without pyspiel."""

@@ -112,7 +112,7 @@ class _Pages:
 
     def lobby(self, request: Request) -> Response:
         secret, game = self._secret(request), self._game(request)
-        choices, (least, most) = self.tables.choices(game.name), game.seats
+        choices, (least, most) = self.tables.choices(game.name), game.seats_by(self.tables.rules(game, {}))
         return _page(
             "lobby",
             games=self.tables.games,
@@ -136,7 +136,7 @@ class _Pages:
 
     def rules(self, request: Request) -> Response:
         game = self._game(request)
-        (least, most), options = game.seats, self.tables.options(game)
+        (least, most), options = game.seats_by(self.tables.rules(game, {})), self.tables.options(game)
         players = _number(request, "players", min(max(4, least), most))
         if not least <= players <= most:
             raise UsageError(f"players: {game.name} is played by {least} to {most}, not {players}")

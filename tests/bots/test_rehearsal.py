@@ -90,7 +90,7 @@ def test_the_bots_of_the_project_answer_there() -> None:
         ([[0], [0], [0]], [], "card 0 is dealt 3 times: the deck has 2"),
         ([[1], [2], [3, 3, 3, 3]], [], "seat 2 holds nothing, or 4 cards of one number: no deal gives that"),
         ([[1], [], [2]], [], "seat 1 holds nothing, or 4 cards of one number: no deal gives that"),
-        ([[1], [2]], [], "Dubito needs 3 to 8 players, not 2"),
+        ([[1], [2]], [], "Dubito needs 3 to 8 players, not 2: two play the variant `duel`"),
         (HANDS, [TWO_SEVENS, TWO_SEVENS], "moves[1], of seat 1: the hand holds 0 of card 7, not 2"),
         (HANDS, [DOUBT], "moves[0], of seat 0: there is no doubting on an empty board"),
         ([[1], [2], [3]], [TurnOutput(False, 1, [1])], "the game is over after these moves: nobody has a turn"),

@@ -30,10 +30,12 @@ def cards(text: str) -> list[int]:
     return [LETTERS.index(letter) for letter in text]
 
 
-def position(hands: str, win_rule: WinRule = "immediate", max_turns: int = 1000) -> State:
-    """A game that seat 0 opens, each seat with its letters."""
-    rules = Rules(win_rule=win_rule, max_turns=max_turns)
-    return State(rules, [Hand(cards(hand)) for hand in hands.split("/")])
+def position(
+    hands: str, win_rule: WinRule = "immediate", max_turns: int = 1000, ranks: int = 13, copies: int = 4
+) -> State:
+    """A game that seat 0 opens, each seat with its letters; of two seats, a duel."""
+    rules = Rules(win_rule=win_rule, max_turns=max_turns, ranks=ranks, copies=copies, duel=hands.count("/") == 1)
+    return State(rules, [Hand(cards(hand), copies) for hand in hands.split("/")])
 
 
 def output(move: str) -> TurnOutput:
@@ -79,17 +81,19 @@ def twins(one: Any, many: int) -> Iterator[Any]:
 def legal_outputs(game: State) -> Sequence[TurnOutput]:
     """Every distinct legal output once."""
     held = game.hands[game.seat]
-    return _legal_outputs(tuple(sorted(held.cards)), tuple(held.counts), game.number, game.can_doubt)
+    return _legal_outputs(tuple(sorted(held.cards)), tuple(held.counts), game.number, game.can_doubt, game.rules.ranks)
 
 
 @cache
-def _legal_outputs(held: tuple[int, ...], counts: tuple[int, ...], number: int, can_doubt: bool) -> list[TurnOutput]:
+def _legal_outputs(
+    held: tuple[int, ...], counts: tuple[int, ...], number: int, can_doubt: bool, ranks: int
+) -> list[TurnOutput]:
     """All candidates, filtered by the one rule."""
     groups = sorted({group for n in range(5) for group in combinations(held, n)})
     numbers = (None,) if number else (None, *range(15))
     plays = [TurnOutput(False, declared, group) for group in groups for declared in numbers]
     candidates = [TurnOutput(True), TurnOutput(True, None, (JOKER,)), *plays]
-    return [one for one in candidates if why_illegal(one, list(counts), number, can_doubt) is None]
+    return [one for one in candidates if why_illegal(one, list(counts), number, can_doubt, ranks) is None]
 
 
 @dataclass(frozen=True)

@@ -47,6 +47,8 @@ class World(NamedTuple):
     pending: int | None = None
     log: tuple[Turn, ...] = ()
     end: str = ""  # "over" with two left, "capped" when the turns are used up
+    ranks: int = 13
+    copies: int = 4
 
 
 def seated(world: World) -> list[int]:
@@ -71,7 +73,7 @@ def moves(world: World) -> list[Move]:
         return []
     held = sorted(world.hands[world.mover])
     groups = {group for size in (1, 2, 3) for group in combinations(held, size)}
-    claims: list[int | None] = [None] if world.pile else list(range(1, 14))
+    claims: list[int | None] = [None] if world.pile else list(range(1, world.ranks + 1))
     found: list[Move] = [(group, claim) for group in groups for claim in claims]
     return [*found, None] if may_doubt(world) else found
 
@@ -117,13 +119,18 @@ def drop_sets(world: World) -> tuple[World, list[Told]]:
     """R8, for every hand, although only one can have grown."""
     told: list[Told] = []
     for seat in range(len(world.hands)):
-        for number in range(1, 14):
+        for number in range(1, world.ranks + 1):
             held = world.hands[seat]
-            if held.count(number) == 4:
+            if held.count(number) == world.copies:
                 told.append(("discarded", seat, number))
                 world = changed(world, seat, tuple(card for card in held if card != number))
-                world = world._replace(gone=world.gone + (number,) * 4, sets=(*world.sets, number))
+                world = world._replace(gone=world.gone + (number,) * world.copies, sets=(*world.sets, number))
     return world, told
+
+
+def left_over(world: World) -> int:
+    """With how many left the game ends: two (R10), or one of the two of a duel."""
+    return min(2, len(world.hands) - 1)
 
 
 def leave(world: World) -> tuple[World, list[Told]]:
@@ -134,7 +141,7 @@ def leave(world: World) -> tuple[World, list[Told]]:
     world = world._replace(pending=None)
     told: list[Told] = []
     for seat in empty:
-        if len(seated(world)) == 2:
+        if len(seated(world)) == left_over(world):
             break
         if world.contested and last.laid and last.seat == seat:
             world = world._replace(pending=seat)
@@ -147,7 +154,7 @@ def leave(world: World) -> tuple[World, list[Told]]:
 def hand_on(world: World) -> World:
     """The turn goes round, unless it is a free one (R7), the last (R10), or the cap is reached (R12)."""
     last = world.log[-1]
-    if len(seated(world)) == 2:
+    if len(seated(world)) == left_over(world):
         return world._replace(end="over")
     if last.target is not None and not last.honest:
         return world._replace(free=True)

@@ -2,16 +2,18 @@
 
 from collections import Counter
 from collections.abc import MutableSequence
+from dataclasses import replace
 from random import Random
 from typing import Any
 
 import pytest
 
 from dubito.errors import UsageError
-from dubito.games.dubito.cards import COPIES, JOKER, NUMBERS, Hand
-from dubito.games.dubito.engine import Rules, State, check_players, deal_hands
+from dubito.games.dubito.cards import COPIES, JOKER, NUMBERS, Hand, TurnOutput
+from dubito.games.dubito.engine import Result, Rules, State, check_players, deal_hands
+from dubito.games.dubito.rehearsal import at_turn
 from tests.conftest import cases
-from tests.engine.helpers import hand, position
+from tests.engine.helpers import hand, position, run
 
 DECK = [*NUMBERS] * COPIES
 
@@ -66,7 +68,8 @@ def test_r1_two_jokers_are_the_default() -> None:
 @cases("players", [0, 1, 2, 9, 30])
 def test_r1_other_tables_are_refused(players: int) -> None:
     """R1: three to eight players, else a clear error, wherever one comes in."""
-    message = f"^Dubito needs 3 to 8 players, not {players}$"
+    variant = ": two play the variant `duel`" if players == 2 else ""
+    message = f"^Dubito needs 3 to 8 players, not {players}{variant}$"
     with pytest.raises(UsageError, match=message):
         check_players(players)
     with pytest.raises(UsageError, match=message):
@@ -149,3 +152,49 @@ def test_r2_the_first_seat_opens() -> None:
     assert (game.seat, game.board, game.number) == (0, [], 0)
     assert (game.turns, game.free_turns, game.over, game.capped) == (0, 0, False, False)
     assert hand(game, 0) == "AA"
+
+
+def test_a_small_deck_is_dealt_whole_and_without_a_set() -> None:
+    """The variants: fewer numbers, fewer cards of each, a duel."""
+    for rules in (Rules(ranks=3, copies=3, jokers=1), Rules(ranks=2, copies=2, jokers=0), Rules(ranks=6, copies=2)):
+        for seats in (2, 3):
+            for seed in range(20):
+                hands = deal_hands(Random(seed), seats, replace(rules, duel=seats == 2))
+                assert Counter(card for held in hands for card in held.cards) == Counter(rules.deck)
+                assert all(held.cards.count(number) < rules.copies for held in hands for number in NUMBERS)
+                assert not any(held.has_set for held in hands)
+
+
+@cases(
+    ("rules", "players", "message"),
+    [
+        ({"duel": True}, 3, "a duel is played by 2, not 3: seat 2, or leave out `duel`"),
+        ({"ranks": 2, "copies": 2, "jokers": 1}, 6, "the deck has 5 cards, too few for 6 players: set more `ranks`"),
+        ({"ranks": 1}, 3, "ranks: 1 is not between 2 and 13"),
+        ({"ranks": 14}, 3, "ranks: 14 is not between 2 and 13"),
+        ({"copies": 1}, 3, "copies: 1 is not between 2 and 4"),
+        ({"copies": 5}, 3, "copies: 5 is not between 2 and 4"),
+    ],
+)
+def test_variants_that_cannot_be_are_refused(rules: dict[str, Any], players: int, message: str) -> None:
+    with pytest.raises(UsageError, match=f"^{message}$"):
+        deal_hands(Random(0), players, Rules(**rules))
+
+
+def test_a_number_is_there_when_only_jokers_are_left() -> None:
+    """R25: no number is in play, and whoever opens declares the ace."""
+    bot, p = at_turn("MrNoDoubt", [[0], [0]], rules=Rules(ranks=2, copies=2, duel=True))
+    p.playing_cards = ()
+    assert bot.play(p) == TurnOutput(False, 1, [0])
+
+
+def test_the_first_out_wins_a_duel() -> None:
+    """R8-R10: a bluff with the last card that is doubted, then an honest one that is not."""
+    game = position("A2/A2", "contested", ranks=2, copies=2)
+    run(game, "A as A", "A", "2")
+    assert (game.over, game.places) == (False, [None, None])
+    run(game, "doubt")
+    assert (game.over, hand(game, 0), game.playing_cards) == (False, "2", (2,))
+    run(game, "2 as 2", "2")
+    assert (game.over, game.places) == (True, [None, 1])
+    assert [game.result(seat) for seat in (0, 1)] == [Result.LOSS, Result.HARD_WIN]

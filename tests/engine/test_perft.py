@@ -24,13 +24,20 @@ class Line(NamedTuple):
     win_rule: WinRule
     hands: str
     ways: tuple[int, ...]  # at depth 1, 2, ...
+    ranks: int = 13
+    copies: int = 4
 
 
 def read_lines() -> list[Line]:
     """The file without its comments."""
     rows = [line.split() for line in FILE.read_text().splitlines() if line and not line.startswith("#")]
     rules = {name: name for name in WIN_RULES}
-    return [Line(rules[rule], hands, tuple(map(int, ways))) for rule, hands, *ways in rows]  # type: ignore[index]
+    found = []
+    for said, hands, *ways in rows:
+        rule, _, deck = said.partition(":")
+        ranks, copies = map(int, (deck or "13x4").split("x"))
+        found.append(Line(rules[rule], hands, tuple(map(int, ways)), ranks, copies))  # type: ignore[index]
+    return found
 
 
 def count(game: State, ways: list[int], depth: int = 0) -> list[int]:
@@ -75,13 +82,13 @@ def ways(line: Line, at_length: bool) -> list[int]:
 
 
 LINES = read_lines()
-IDS = [f"{line.win_rule} {line.hands}" for line in LINES]
+IDS = [f"{line.win_rule} {line.ranks}x{line.copies} {line.hands}" for line in LINES]
 
 
 @pytest.mark.parametrize("line", LINES, ids=IDS)
 def test_perft(line: Line, ways: list[int]) -> None:
     """R3, R4, R6-R11: the legal outputs and where they lead, counted exactly."""
-    game = position(line.hands, line.win_rule)
+    game = position(line.hands, line.win_rule, ranks=line.ranks, copies=line.copies)
     found = count(game, [0] * len(ways))
     for depth, expected in enumerate(ways, start=1):
         assert found[depth - 1] == expected, f"depth {depth}\n{divide(game, depth)}"
@@ -91,7 +98,7 @@ def test_perft(line: Line, ways: list[int]) -> None:
 def test_perft_of_the_reference(line: Line, ways: list[int]) -> None:
     """The numbers of the file are not the engine's alone."""
     hands = tuple(tuple(cards(held)) for held in line.hands.split("/"))
-    world = World(line.win_rule == "contested", 1000, hands)
+    world = World(line.win_rule == "contested", 1000, hands, ranks=line.ranks, copies=line.copies)
     assert count_in_reference(world, [0] * len(ways)) == ways
 
 
@@ -139,3 +146,14 @@ def test_perft_by_hand_of_a_joker_and_a_set() -> None:
     # the game; seat 1 picks up nothing; seat 2 opens: 3 * 13.
     joker = 13 * 6 * (3 + 1) + 13 * 3 * 13
     assert in_file("immediate", "*A/AAA2/34", 3) == (opening, second, ace + joker)
+
+
+def test_perft_by_hand_of_a_duel() -> None:
+    """R3, R6-R8, with two numbers of two cards each: the first out wins."""
+    opening = 2 * 3  # the ace, the two or both, under two numbers
+    second = (2 * 2) * (3 + 1)  # both: won, over; else the same three groups of seat 1 and the doubt
+    # Seat 1 played both: won. One card (4 * 2): seat 0 puts down its last card or doubts. Doubted, a bluff (2): it
+    # takes its card back, and seat 1 opens in six ways; honest (2): seat 1 takes the card and discards a pair, has one
+    # card left, and seat 0 opens with its last in two ways.
+    third = (4 * 2) * 2 + 2 * 6 + 2 * 2
+    assert in_file("immediate", "A2/A2", 3) == (opening, second, third)

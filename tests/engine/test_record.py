@@ -199,7 +199,7 @@ MALFORMED: list[tuple[dict[str, Any], str]] = [
     ({"players": None}, "players"),
     ({"players": ["Bo", "Cy"]}, "the record names 2 players but holds 3 hands"),
     ({"players": ["Bo", "Cy", 3]}, "players.2"),
-    ({"hands": [[1], [2]]}, "Dubito needs 3 to 8 players, not 2"),
+    ({"hands": [[1], [2]]}, "Dubito needs 3 to 8 players, not 2: two play the variant `duel`"),
     ({"hands": [[1]] * 9, "players": ["Bo"] * 9}, "Dubito needs 3 to 8 players, not 9"),
     ({"hands": [[14], [2], [3]]}, "hands.0.0"),
     ({"hands": [[1], [-1], [3]]}, "hands.1.0"),

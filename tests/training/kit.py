@@ -8,10 +8,12 @@ import pyspiel
 
 import dubito.training  # noqa: F401, registers them
 
+DUEL: Final = "dubito(players=2,duel=true,ranks=3,copies=3,jokers=1,win_rule=contested,max_turns=8)"
 SHORT: Final = (  # of each game, with caps that keep it short
     *(f"dubito(players={players},max_turns=8)" for players in range(3, 9)),
     "dubito(players=4,jokers=0,win_rule=contested,max_turns=20)",
     "dubito(moves=cards,max_turns=8)",
+    DUEL,
     "dubito_bs(max_rounds=2)",
     "dubito_defuse",
 )
@@ -19,6 +21,7 @@ WHOLE: Final = (
     "dubito(max_turns=200)",
     "dubito(players=5,win_rule=contested,max_turns=60)",
     "dubito(players=4,moves=cards,max_turns=60)",
+    "dubito(players=2,duel=true,ranks=9,copies=3,win_rule=contested,max_turns=60)",
     "dubito_bs(max_rounds=12)",
     "dubito_defuse",
 )

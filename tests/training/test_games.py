@@ -54,7 +54,9 @@ def test_returns_are_what_the_engine_says(name: str) -> None:
         engine = state.course.engine
         if name.startswith("dubito("):
             worth = {Result.HARD_WIN: 1.0, Result.SOFT_WIN: 0.5}
-            assert state.returns() == [worth.get(engine.result(seat), 0.0) for seat in range(state.num_players())]
+            scores = [worth.get(engine.result(seat), 0.0) for seat in range(state.num_players())]
+            more = [scores[0] - scores[1], scores[1] - scores[0]]
+            assert state.returns() == (more if len(scores) == 2 else scores)
         else:
             others = -1.0 if name == "dubito_defuse" else 0.0
             assert state.returns() == [1.0 if seat == engine.winner else others for seat in range(state.num_players())]
@@ -208,6 +210,9 @@ def test_a_clone_goes_its_own_way(name: str) -> None:
     ("name", "says"),
     [
         ("dubito(players=9)", "Dubito needs 3 to 8 players, not 9"),
+        ("dubito(players=2)", "Dubito needs 3 to 8 players, not 2: two play the variant `duel`"),
+        ("dubito(duel=true)", "a duel is played by 2, not 3: seat 2, or leave out `duel`"),
+        ("dubito(players=6,ranks=2,copies=2,jokers=1)", "the deck has 5 cards, too few for 6 players"),
         ("dubito(win_rule=late)", "win_rule: 'late' is neither 'immediate' nor 'contested'"),
         ("dubito(moves=any)", "moves: 'any' is neither 'nodes' nor 'cards'"),
         ("dubito(max_turns=0)", "max_turns: 0 is not at least 1"),

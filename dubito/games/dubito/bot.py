@@ -6,7 +6,7 @@ from typing import ClassVar, Final
 from dubito.errors import IllegalOutput
 from dubito.game import Player
 from dubito.game.native import Loose, mypyc_attr
-from dubito.games.dubito.cards import JOKER, MOST, HandView, TurnData, TurnOutput
+from dubito.games.dubito.cards import JOKER, MOST, NUMBERS, HandView, TurnData, TurnOutput
 from dubito.games.dubito.engine import Rules
 from dubito.games.dubito.events import Event
 
@@ -82,7 +82,8 @@ class PlayerAI(Player[Loose[HandView]]):
         return 1 + int(self._seating.streams.framework.random() * most)
 
     def _draw_number(self, p: TurnData) -> int:
-        return p.playing_cards[self._draw(len(p.playing_cards)) - 1]
+        numbers = p.playing_cards or NUMBERS[:1]  # only jokers are left, which are honest under any
+        return numbers[self._draw(len(numbers)) - 1]
 
 
 NODES: Final = {

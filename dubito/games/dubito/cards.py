@@ -15,7 +15,7 @@ from dubito.game.streams import SeatStreams
 
 JOKER: Final = 0
 NUMBERS: Final = tuple(range(1, 14))
-COPIES: Final = 4  # of each number; four in one hand are a set and leave the game (R8)
+COPIES: Final = 4  # of each number, unless the rules say less; all in one hand are a set and leave the game (R8)
 MOST: Final = 3  # cards in one play (R3)
 
 
@@ -126,21 +126,23 @@ for _words in (PlayerData, TurnData, TurnOutput):  # compiled, they have none, a
 class Hand:
     """Cards, and how many of each value 0-13; both lists stay the same objects for the whole game."""
 
-    __slots__ = ("cards", "counts", "has_set")
+    __slots__ = ("cards", "copies", "counts", "has_set")
 
-    def __init__(self, cards: Sequence[int]) -> None:
+    def __init__(self, cards: Sequence[int], copies: int = COPIES) -> None:
+        """`copies` of a number are all there are, and a set."""
         self.cards: list[int] = []
         self.counts = [0] * (len(NUMBERS) + 1)
-        self.has_set = False  # four of a number; only a hand that grows can come to hold them (R8)
+        self.copies = copies
+        self.has_set = False  # all of a number; only a hand that grows can come to hold them (R8)
         self.add(cards)
 
     def add(self, cards: Sequence[int]) -> None:
-        counts = self.counts
+        counts, copies = self.counts, self.copies
         self.cards += cards
         for card in cards:
             held = counts[card] + 1
             counts[card] = held
-            if held == COPIES:
+            if held == copies:
                 self.has_set = True
 
     def remove(self, cards: list[int]) -> None:
@@ -150,13 +152,13 @@ class Hand:
             counts[card] -= 1
 
     def discard_sets(self) -> list[int]:
-        """Drop every four of a number (R8) and return those numbers, ascending."""
+        """Drop every set of a number (R8) and return those numbers, ascending."""
         if not self.has_set:
             return []
         self.has_set = False
-        counts = self.counts
-        sets = [number for number in NUMBERS if counts[number] == COPIES]
-        self.cards[:] = [card for card in self.cards if card == JOKER or counts[card] < COPIES]
+        counts, copies = self.counts, self.copies
+        sets = [number for number in NUMBERS if counts[number] == copies]
+        self.cards[:] = [card for card in self.cards if card == JOKER or counts[card] < copies]
         for number in sets:
             counts[number] = 0
         return sets

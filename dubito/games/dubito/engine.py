@@ -29,13 +29,16 @@ WinRule = Literal["immediate", "contested"]
 
 MIN_PLAYERS: Final = 3
 MAX_PLAYERS: Final = 8
+DUEL: Final = 2  # seats of the variant
 MAX_JOKERS: Final = 2
+LEAST_RANKS: Final = 2  # with one number there is no bluff
+LEAST_COPIES: Final = 2  # with one of each number every card would be a set
 
 
 @mypyc_attr(native_class=False)
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """The rules in force: R1 (jokers), R9 (when an empty hand wins), R12 (cap on turns)."""
+    """The rules in force: R1 (jokers), R9 (when an empty hand wins), R12 (cap on turns); and what makes a variant."""
 
     # Where records are read. Its type is quoted, as below: the compiler keeps only those as they are written.
     __pydantic_config__: "ClassVar[dict[str, object]]" = {"extra": "forbid", "strict": True}  # noqa: RUF008
@@ -43,11 +46,40 @@ class Rules:
     jokers: int = 2
     win_rule: "WinRule" = "immediate"
     max_turns: int = 1000
+    ranks: int = 13  # numbers in the deck, from the ace
+    copies: int = 4  # of each number
+    duel: bool = False  # two seats: the first out wins, the other loses
 
     @property
     def in_force(self) -> "Rules":
         """These, as those that a config says have it too."""
         return self
+
+    @property
+    def deck(self) -> list[int]:
+        return [*NUMBERS[: self.ranks]] * self.copies + [JOKER] * self.jokers
+
+    @property
+    def seats(self) -> tuple[int, int]:
+        """At least and at most."""
+        return (DUEL, DUEL) if self.duel else (MIN_PLAYERS, min(MAX_PLAYERS, len(self.deck)))
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the deck has all numbers, four times each."""
+        return self.ranks == len(NUMBERS) and self.copies == COPIES
+
+    @property
+    def is_usual(self) -> bool:
+        """Whether they are no variant."""
+        return self.is_whole and not self.duel
+
+    def said(self) -> dict[str, Any]:
+        """As runs, records and prompts have them: of what makes a variant, only what is not as usual."""
+        usual = {"ranks": len(NUMBERS), "copies": COPIES, "duel": False}
+        variant = {key: getattr(self, key) for key in usual}
+        own = {key: value for key, value in variant.items() if value != usual[key]}
+        return {"jokers": self.jokers, "win_rule": self.win_rule, "max_turns": self.max_turns, **own}
 
     def __post_init__(self) -> None:
         if not 0 <= self.jokers <= MAX_JOKERS:
@@ -56,21 +88,38 @@ class Rules:
             raise UsageError(f"win_rule: {self.win_rule!r} is neither 'immediate' nor 'contested'")
         if self.max_turns < 1:
             raise UsageError(f"max_turns: {self.max_turns} is not at least 1")
+        if not LEAST_RANKS <= self.ranks <= len(NUMBERS):
+            raise UsageError(f"ranks: {self.ranks} is not between {LEAST_RANKS} and {len(NUMBERS)}")
+        if not LEAST_COPIES <= self.copies <= COPIES:
+            raise UsageError(f"copies: {self.copies} is not between {LEAST_COPIES} and {COPIES}")
 
 
-def check_players(n: int) -> None:
-    """Refuse a table that Dubito cannot be played at (R1)."""
-    if not MIN_PLAYERS <= n <= MAX_PLAYERS:
-        raise UsageError(f"Dubito needs {MIN_PLAYERS} to {MAX_PLAYERS} players, not {n}")
+_USUAL: Final = Rules()
+
+
+def check_players(n: int, rules: Rules = _USUAL) -> None:
+    """Refuse a table that Dubito cannot be played at by these rules (R1)."""
+    if rules.duel and n != DUEL:
+        raise UsageError(f"a duel is played by {DUEL}, not {n}: seat {DUEL}, or leave out `duel`")
+    if not rules.duel and not MIN_PLAYERS <= n <= MAX_PLAYERS:
+        variant = ": two play the variant `duel`" if n == DUEL else ""
+        raise UsageError(f"Dubito needs {MIN_PLAYERS} to {MAX_PLAYERS} players, not {n}{variant}")
+
+
+def _check_deck(n: int, rules: Rules) -> None:
+    """Refuse a deck that leaves somebody without a card."""
+    if len(rules.deck) < n:
+        raise UsageError(f"the deck has {len(rules.deck)} cards, too few for {n} players: set more `ranks`")
 
 
 def deal_hands(rng: Random, n_players: int, rules: Rules) -> list[Hand]:
     """Shuffle and deal card by card from seat 0, again and again until no hand holds a set (R1, R2)."""
-    check_players(n_players)
-    deck = [*NUMBERS] * COPIES + [JOKER] * rules.jokers
+    check_players(n_players, rules)
+    _check_deck(n_players, rules)
+    deck = rules.deck
     while True:
         _shuffle(deck, rng)
-        hands = [Hand(deck[seat::n_players]) for seat in range(n_players)]
+        hands = [Hand(deck[seat::n_players], rules.copies) for seat in range(n_players)]
         if not any(hand.has_set for hand in hands):
             return hands
 
@@ -112,11 +161,11 @@ def lie_told(cards: Sequence[int] | None, declared: int | None, number: int, hel
     return "chosen" if not number or held[number] else "forced"
 
 
-def why_illegal(output: object, held: list[int], number: int, can_doubt: bool) -> str | None:
+def why_illegal(output: object, held: list[int], number: int, can_doubt: bool, ranks: int = NUMBERS[-1]) -> str | None:
     """Why the seat to move may not do this, or None if it may (R3, R4, R13).
 
-    `held` counts the seat's own cards by value, `number` is the round's (0 on an empty board). Runs no
-    code of the bot's: types are compared exactly, and only their names are quoted.
+    `held` counts the seat's own cards by value, `number` is the round's (0 on an empty board), and numbers go up to
+    `ranks`. Runs no code of the bot's: types are compared exactly, and only their names are quoted.
     """
     if type(output) is not TurnOutput:
         return f"the output is {_kind(output)}, not a TurnOutput"
@@ -125,7 +174,7 @@ def why_illegal(output: object, held: list[int], number: int, can_doubt: bool) -
         if cards is not None and not _is_empty(cards):
             return "a doubt comes without cards"
         if can_doubt:
-            return _why_number_illegal(output.number, number)
+            return _why_number_illegal(output.number, number, ranks)
         return "there is no doubting on an empty board" if number == 0 else "the player to doubt has left the game"
     if output.doubt is not False:
         return f"doubt is {_kind(output.doubt)}, not True or False"
@@ -141,14 +190,14 @@ def why_illegal(output: object, held: list[int], number: int, can_doubt: bool) -
     for card in cards:
         if held[card] < n and held[card] < cards.count(card):
             return f"the hand holds {held[card]} of card {card}, not {cards.count(card)}"
-    return None if output.number is None and number else _why_number_illegal(output.number, number)
+    return None if output.number is None and number else _why_number_illegal(output.number, number, ranks)
 
 
-def _why_number_illegal(declared: object, number: int) -> str | None:
+def _why_number_illegal(declared: object, number: int, ranks: int) -> str | None:
     if number == 0:
-        if type(declared) is int and 1 <= declared <= NUMBERS[-1]:
+        if type(declared) is int and 1 <= declared <= ranks:
             return None
-        return f"an opening declares a number from 1 to {NUMBERS[-1]}, not {_shown(declared)}"
+        return f"an opening declares a number from 1 to {ranks}, not {_shown(declared)}"
     if declared is None or (type(declared) is int and declared == number):
         return None
     return f"the number of this round is {number}; declare it or None"
@@ -217,7 +266,7 @@ class State:
     def __init__(self, rules: Rules, hands: list[Hand]) -> None:
         """A game that seat 0 opens; the hands become the game's own, and none may hold a set (R2)."""
         n = len(hands)
-        check_players(n)
+        check_players(n, rules)
         self.rules = rules
         self.hands = hands
         self.counts = [SeatCounts(seat, len(hand.cards)) for seat, hand in enumerate(hands)]
@@ -230,7 +279,7 @@ class State:
         self.last_player: int | None = None
         self.streak = 0
         self.can_doubt = False
-        self.playing_cards = NUMBERS
+        self.playing_cards = NUMBERS[: rules.ranks]
         self.turns = 0  # finished ones, free turns not counted (R12, R32)
         self.free_turns = 0
         self.over = False
@@ -317,7 +366,7 @@ class State:
         if self.over:
             raise IllegalOutput("the game is over")
         seat = self.seat
-        reason = why_illegal(output, self.hands[seat].counts, self.number, self.can_doubt)
+        reason = why_illegal(output, self.hands[seat].counts, self.number, self.can_doubt, self.rules.ranks)
         if reason is not None:
             raise IllegalOutput(reason)
         events: list[Event] = []
@@ -415,7 +464,7 @@ class State:
         if sets:
             self.playing_cards = tuple(number for number in self.playing_cards if number not in sets)
             if self._events is not None:
-                self._events.extend(DiscardEvent(seat, number) for number in sets)
+                self._events.extend(DiscardEvent(seat, number, hand.copies) for number in sets)
 
     def _place_pending(self) -> None:
         """A pending winner whom nobody caught has won, before anybody else is placed (R9)."""
@@ -424,7 +473,7 @@ class State:
         self._pending = None
 
     def _win(self, seat: int) -> None:
-        """Give the next place; with two players left the game is over (R10)."""
+        """Give the next place; with two players left, or in a duel one, the game is over (R10)."""
         place = len(self.places) - self.n_players + 1
         self.places[seat] = place
         self.n_players -= 1
@@ -433,7 +482,7 @@ class State:
         self._before[after] = before
         if self._events is not None:
             self._events.append(PlayerWonEvent(seat, place))
-        if self.n_players == 2:
+        if self.n_players <= 2:
             self.over = True
 
 
@@ -471,11 +520,13 @@ def _position(place: int, seats: int, capped: bool) -> int:
     """Twice the number of players behind this one, tied losers 1 (R31)."""
     if place:
         return 2 * (seats - place)
-    return 0 if capped else 1
+    return 0 if capped or seats == DUEL else 1
 
 
 def equal_share(seats: int) -> Mapping[str, float]:
     """What every seat of a table gets if all are equal: one hard win, n - 3 soft wins, two losses (R10)."""
+    if seats == DUEL:
+        return {"score": 1 / 2, "hard_wins": 1 / 2, "soft_wins": 0.0, "losses": 1 / 2, "unfinished": 0.0}
     return {
         "score": (seats - 1) / (2 * seats),
         "hard_wins": 1 / seats,

@@ -41,10 +41,11 @@ class DoubtResolvedEvent(GameEvent):
 
 @dataclass(frozen=True, slots=True)
 class DiscardEvent(GameEvent):
-    """Four cards of one number left the game from one hand (R8)."""
+    """All cards of one number left the game from one hand (R8)."""
 
     player_id: int
     card_number: int
+    n_cards: int = 4  # fewer in a variant
 
 
 @dataclass(frozen=True, slots=True)

@@ -116,14 +116,16 @@ def _fault(position: Position) -> str | None:
     if not isinstance(start, GameStartEvent) or sum(isinstance(event, GameStartEvent) for event in position.events) > 1:
         return "events: the first one, and no other, is the start of the game"
     n = len(start.player_ids)
-    if not MIN_PLAYERS <= n <= MAX_PLAYERS or start.player_ids != tuple(range(n)) or position.seat not in range(n):
-        return f"events.0: player_ids are the seats from 0 to at most {MAX_PLAYERS - 1}, the own one among them"
+    least, most = position.rules.seats
+    if not least <= n <= most or start.player_ids != tuple(range(n)) or position.seat not in range(n):
+        return f"events.0: player_ids are the seats from 0 to at most {most - 1}, the own one among them"
     if len(start.initial_card_counts) != n:
         return "events.0: initial_card_counts has another length than player_ids"
-    if not all(JOKER <= card <= NUMBERS[-1] for card in _cards(position)):
-        return f"a card is not between {JOKER} and {NUMBERS[-1]}"
-    if not all(number in NUMBERS for number in _numbers(position)):
-        return f"a number is not between {NUMBERS[0]} and {NUMBERS[-1]}"
+    highest = position.rules.ranks
+    if not all(JOKER <= card <= highest for card in _cards(position)):
+        return f"a card is not between {JOKER} and {highest}"
+    if not all(NUMBERS[0] <= number <= highest for number in _numbers(position)):
+        return f"a number is not between {NUMBERS[0]} and {highest}"
     played = [
         event.n_cards
         for event in position.events
@@ -152,11 +154,11 @@ def _contradiction(position: Position, before: int, after: int) -> str | None:
     """Where the events contradict the turn data."""
     turn, seat = position.turn, position.seat
     try:
-        witness = Memory.of(seat, position.events, position.own_plays).witness
+        witness = Memory.of(seat, position.events, position.own_plays, position.rules.copies).witness
     except LookupError:
         return "events: a player is none of the table"
     around = witness.active()
-    if seat not in around or len(around) < MIN_PLAYERS or (around[-1], around[1]) != (before, after):
+    if seat not in around or len(around) < position.rules.seats[0] or (around[-1], around[1]) != (before, after):
         return "turn: prev and next are not the neighbours that the events leave"
     neighbours = [witness.players[other] for other in (seat, before, after)]
     if neighbours != [turn.me, turn.prev, turn.next] or not len(position.hand) == turn.my_n_cards == turn.me.n_cards:
@@ -191,7 +193,7 @@ def _numbers(position: Position) -> Iterator[int]:
             yield event.card_number
 
 
-_FILE: Final = PositionFile(Position, "dubito position 1", _fault)
+_FILE: Final = PositionFile(Position, "dubito position 1", _fault, usual=False)
 to_json, from_json = _FILE.to_json, _FILE.from_json
 
 

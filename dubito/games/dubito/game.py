@@ -1,12 +1,14 @@
 """Dubito, as the harness has it."""
 
 from functools import cache, cached_property
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from dubito.game import STATED, Bool, Deed, Game, Node, house_contenders
 from dubito.games.dubito.bot import NODES, FiveNodes, PlayerAI, five_questions, missing_nodes
-from dubito.games.dubito.cards import TurnOutput
+from dubito.games.dubito.cards import COPIES, TurnOutput
 from dubito.games.dubito.engine import (
+    LEAST_COPIES,
+    LEAST_RANKS,
     MAX_JOKERS,
     MAX_PLAYERS,
     MIN_PLAYERS,
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
 @cache
 def _rules_of_a_config() -> "type[BaseModel]":
     """`rules` of a config; their defaults are those of `Rules`."""
-    from pydantic import Field  # late, as what follows: whoever lists bots or games needs no pydantic
+    from pydantic import Field, model_serializer  # late, as what follows: whoever lists bots or games needs no pydantic
 
     from dubito.files import Checked
 
@@ -36,11 +38,23 @@ def _rules_of_a_config() -> "type[BaseModel]":
         jokers: int = Field(default=usual.jokers, ge=0, le=MAX_JOKERS, description="Jokers in the deck, 0 to 2.")
         win_rule: WinRule = Field(default=usual.win_rule, description="When the last card wins: at once, or undoubted.")
         max_turns: int = Field(default=usual.max_turns, ge=1, description="Turns after which a game stops.")
+        ranks: int = Field(
+            default=usual.ranks, ge=LEAST_RANKS, le=usual.ranks, description="A variant: numbers in the deck, 2 to 13."
+        )
+        copies: int = Field(
+            default=usual.copies, ge=LEAST_COPIES, le=COPIES, description="A variant: cards of each number, 2 to 4."
+        )
+        duel: bool = Field(default=usual.duel, description="A variant: two seats, and the first out wins.")
+
+        @model_serializer
+        def said(self) -> dict[str, Any]:
+            """As runs keep them."""
+            return self.in_force.said()
 
         @cached_property
         def in_force(self) -> Rules:
             """As the engine has them; made once, since every game asks."""
-            return Rules(**self.model_dump())
+            return Rules(**dict(self))
 
     return DubitoRules
 
@@ -56,6 +70,7 @@ GAME: Final = Game(
     summary="Dubito (Cheat, I doubt it) for 3 to 8: play cards face down as one number, honest or not, or doubt",
     rules=lambda **said: _rules_of_a_config()(**said),
     seats=(MIN_PLAYERS, MAX_PLAYERS),
+    seats_of=lambda rules: rules.in_force.seats,
     lineup="uniform",
     base=PlayerAI,
     base_path="bots.base.BotBase",
@@ -76,7 +91,8 @@ GAME: Final = Game(
     lie=lambda state, output: lie_told(output.cards, output.number, state.number, state.hands[state.seat].counts),
     deed=_deed,
     missing=missing_nodes,
-    deal_rules=("jokers",),
+    must_tell=lambda rules: () if rules.in_force.is_usual else ("rule_text",),
+    deal_rules=("jokers", "ranks", "copies"),
     kept_rules=Rules,
     demo={
         "games": 80,

@@ -5,14 +5,14 @@ Everything that a hand-written bot can see or derive is in it, and nothing else.
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Final
 
 from pydantic import BaseModel
 
 from dubito.games.dubito.bot import NODES, Listener
-from dubito.games.dubito.cards import COPIES, JOKER, NUMBERS, PlayerData, TurnData
+from dubito.games.dubito.cards import JOKER, NUMBERS, PlayerData, TurnData
 from dubito.games.dubito.engine import Rules
 from dubito.games.dubito.events import CardsPlayedEvent, Event
 from dubito.games.dubito.record import card_name
@@ -104,7 +104,7 @@ def facts(position: Position, memory: Memory | None = None) -> dict[str, Any]:
     what the position's events come to, where it was kept.
     """
     turn, seat = position.turn, position.seat
-    memory = memory or Memory.of(seat, position.events, position.own_plays)
+    memory = memory or Memory.of(seat, position.events, position.own_plays, position.rules.copies)
     witness = memory.witness
     active = witness.active()
     question, if_true, if_false = effects(position.node, position.hand, turn, position.answers, position.rules.win_rule)
@@ -140,7 +140,7 @@ def steady_facts() -> frozenset[str]:
 @lru_cache(maxsize=64)
 def _rules_in_words(rules: Rules, seats: int) -> dict[str, Any]:
     return {
-        "rules": asdict(rules),
+        "rules": rules.said(),
         "win_rule": rules.win_rule,
         "rule_text": rule_sentences(rules, seats),
         "objective": objective(seats),
@@ -178,7 +178,7 @@ def _board(position: Position, witness: Witness) -> dict[str, Any]:
         "number_elsewhere": None if empty else elsewhere,
         "last_player": turn.last_player_id,
         "last_play": None if empty else turn.n_cards_played,
-        "sure_bluff": None if empty else turn.n_cards_played > COPIES - elsewhere + jokers,
+        "sure_bluff": None if empty else turn.n_cards_played > position.rules.copies - elsewhere + jokers,
     }
 
 
@@ -240,10 +240,10 @@ class Notebook(Listener):
         """`rules` as the engine has them, or as a config says them."""
         self.events: list[Event] = []
         self.own_plays: list[OwnPlay] = []
-        self._memory = Memory(seat)
+        self._rules = rules if isinstance(rules, Rules) else Rules(**rules.model_dump())
+        self._memory = Memory(seat, self._rules.copies)
         self._last: Position | None = None  # the one that the memory is of
         self._seat = seat
-        self._rules = rules if isinstance(rules, Rules) else Rules(**rules.model_dump())
         self._answers: dict[str, bool] = {}
         self._held = Counter[int]()  # the hand as the turn began
 

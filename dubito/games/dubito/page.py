@@ -78,7 +78,7 @@ def after(
         last=state.n_cards_played,
         last_player=state.last_player,
         can_doubt=state.can_doubt,
-        gone=[number for number in NUMBERS if number not in state.playing_cards],
+        gone=[number for number in NUMBERS[: state.rules.ranks] if number not in state.playing_cards],
         to_move=None if state.over else state.seat,
         won=[event.player_id for event in events if isinstance(event, PlayerWonEvent)],
         shown=next((_doubt_shown(event) for event in events if isinstance(event, DoubtResolvedEvent)), None),

@@ -16,7 +16,7 @@ from dubito.errors import IllegalOutput, UsageError
 from dubito.files import fault
 from dubito.game.record import Strict, record_as_lines, seal
 from dubito.game.words import Label, counted, seat_label
-from dubito.games.dubito.cards import COPIES, JOKER, NUMBERS, Hand, TurnOutput
+from dubito.games.dubito.cards import JOKER, NUMBERS, Hand, TurnOutput
 from dubito.games.dubito.engine import Rules, State, check_players
 from dubito.games.dubito.events import (
     CardsPlayedEvent,
@@ -55,6 +55,11 @@ class GameRecord(Strict):
     format: Literal["dubito game 1"] = "dubito game 1"
 
 
+def number_word(n: int) -> str:
+    """Of so many cards of a number, as there can be."""
+    return ("no", "one", "two", "three", "four")[n]
+
+
 def card_name(card: int, plural: bool = False) -> str:
     """What a card player calls it: ace, 2, ..., king, joker; several of it: aces, 2s, ..., kings, jokers."""
     return f"{_NAMES[card]}s" if plural else _NAMES[card]
@@ -90,7 +95,7 @@ def sentence(event: Event, label: Label = seat_label, several: Callable[[int], s
         case DoubtResolvedEvent():
             return _doubt_in_words(event, label)
         case DiscardEvent():
-            return f"{label(event.player_id)} discards the four {several(event.card_number)}."
+            return f"{label(event.player_id)} discards the {number_word(event.n_cards)} {several(event.card_number)}."
         case PlayerWonEvent():
             kind = "a hard win" if event.position == 1 else "a soft win"
             return f"{label(event.player_id)} is out of cards: place {event.position}, {kind}."
@@ -111,7 +116,7 @@ def ending(state: State, label: Label = seat_label) -> str:
     left = " and ".join(label(seat) for seat, place in enumerate(state.places) if place is None)
     if state.capped:
         return f"The game stops after {state.turns} turns, unfinished for {left}."
-    return f"The game is over; {left} lose."
+    return f"The game is over; {left} {'loses' if state.rules.duel else 'lose'}."
 
 
 def _seal(hands: list[list[int]], outputs: list[RecordedOutput]) -> str:
@@ -134,14 +139,16 @@ def load(text: str) -> GameRecord:
         record = _format().validate_json(text)
     except ValidationError as error:
         raise UsageError(f"this is no game record: {fault(error)}") from None
-    check_players(len(record.hands))
+    check_players(len(record.hands), record.rules)
     if len(record.players) != len(record.hands):
         raise UsageError(f"the record names {len(record.players)} players but holds {len(record.hands)} hands")
     dealt = Counter(card for hand in record.hands for card in hand)
-    if any(dealt[number] > COPIES for number in NUMBERS) or dealt[JOKER] > record.rules.jokers:
+    rules, deck = record.rules, Counter(record.rules.deck)
+    if any(n > deck[card] for card, n in dealt.items()):
         raise UsageError("the record deals more cards of a value than a deck has")
-    if any(not hand or COPIES in Counter(hand).values() for hand in record.hands):
-        raise UsageError("the record deals a hand that no game begins with: without cards, or with four of a number")
+    if any(not hand or rules.copies in Counter(hand).values() for hand in record.hands):
+        four = number_word(rules.copies)
+        raise UsageError(f"the record deals a hand that no game begins with: without cards, or with {four} of a number")
     return record
 
 
@@ -189,7 +196,7 @@ def recorder(state: State, rules: Mapping[str, Any]) -> Recorder:
 
 def opened(record: GameRecord) -> tuple[State, Iterator[TurnOutput]]:
     outputs = (TurnOutput(output.doubt, output.number, output.cards) for output in record.outputs)
-    return State(record.rules, [Hand(cards) for cards in record.hands]), outputs
+    return State(record.rules, [Hand(cards, record.rules.copies) for cards in record.hands]), outputs
 
 
 def _lines(turn: int, events: Sequence[Event]) -> list[str]:

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -9,7 +10,7 @@ from dubito.errors import UsageError
 from dubito.game.find import find_bots
 from dubito.game.rehearsal import at_its_turn
 from dubito.games.dubito.bot import PlayerAI
-from dubito.games.dubito.cards import COPIES, JOKER, NUMBERS, Hand, TurnData, TurnOutput
+from dubito.games.dubito.cards import JOKER, NUMBERS, Hand, TurnData, TurnOutput
 from dubito.games.dubito.engine import MAX_JOKERS, Rules, State
 
 _RULES: Final = Rules()
@@ -30,17 +31,22 @@ def at_turn(
     a name that `dubito bots` lists. Raises UsageError for hands and moves that no game has.
     """
     cls = find_bots(Path.cwd()).find(bot).cls if isinstance(bot, str) else bot
-    _refuse_impossible(hands)
-    return at_its_turn(cls, moves, lambda: State(rules, [Hand(hand) for hand in hands]), len(hands), settings)
+    _refuse_impossible(hands, rules)
+    state = partial(_dealt, hands, rules)
+    return at_its_turn(cls, moves, state, len(hands), settings)
 
 
-def _refuse_impossible(hands: Sequence[Sequence[int]]) -> None:
+def _dealt(hands: Sequence[Sequence[int]], rules: Rules) -> State:
+    return State(rules, [Hand(hand, rules.copies) for hand in hands])
+
+
+def _refuse_impossible(hands: Sequence[Sequence[int]], rules: Rules) -> None:
     dealt = Counter(card for hand in hands for card in hand)
     for card, n in dealt.items():
-        if card not in (JOKER, *NUMBERS):
-            raise UsageError(f"there is no card {card!r}: 0 is a joker, 1 to {NUMBERS[-1]} are the numbers")
-        if n > (most := MAX_JOKERS if card == JOKER else COPIES):
+        if card not in (JOKER, *NUMBERS[: rules.ranks]):
+            raise UsageError(f"there is no card {card!r}: 0 is a joker, 1 to {rules.ranks} are the numbers")
+        if n > (most := MAX_JOKERS if card == JOKER else rules.copies):
             raise UsageError(f"card {card} is dealt {n} times: the deck has {most}")
     for seat, hand in enumerate(hands):
-        if not hand or COPIES in Counter(hand).values():
-            raise UsageError(f"seat {seat} holds nothing, or {COPIES} cards of one number: no deal gives that")
+        if not hand or rules.copies in Counter(hand).values():
+            raise UsageError(f"seat {seat} holds nothing, or {rules.copies} cards of one number: no deal gives that")

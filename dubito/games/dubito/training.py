@@ -11,11 +11,13 @@ dealt so far and this one. They are counted by inclusion and exclusion over who 
 Dubito as a path whose decisions are the cards themselves: whatever the rules allow, a seat can do.
 """
 
+import pickle
 from collections import Counter, deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import replace
-from functools import cache, lru_cache
-from itertools import product
+from functools import cache, lru_cache, partial
+from itertools import combinations, product, zip_longest
 from math import comb, factorial, perm, prod
 from operator import attrgetter
 from random import Random
@@ -41,7 +43,7 @@ from dubito.game.course import (
 from dubito.game.streams import SeatStreams
 from dubito.games.dubito.bot import FiveNodes, Listener, five_questions
 from dubito.games.dubito.cards import COPIES, JOKER, MOST, NUMBERS, Hand, HandView, TurnData, TurnOutput
-from dubito.games.dubito.engine import Rules, State, check_players, deal_hands, why_illegal
+from dubito.games.dubito.engine import DUEL, Rules, State, check_players, deal_hands, why_illegal
 from dubito.games.dubito.events import (
     CardsPlayedEvent,
     DiscardEvent,
@@ -66,10 +68,11 @@ Seat = tuple[int, tuple[int, ...]]  # cards it still gets; how many sets it lack
 class Deal:
     """A deal card by card round the table, from the first seat."""
 
-    def __init__(self, players: int, jokers: int) -> None:
-        size = len(NUMBERS) * COPIES + jokers
+    def __init__(self, players: int, rules: Rules) -> None:
+        size = len(rules.deck)
         self.cards: list[int] = []  # dealt so far, in order
-        self.left = Counter(dict.fromkeys(NUMBERS, COPIES) | {JOKER: jokers})
+        self.left = Counter(rules.deck)
+        self._ranks, self._copies = rules.ranks, rules.copies
         self._holders: dict[int, int] = {}  # of a number that was dealt: the only seat that has some, or SHARED
         self._slots = [len(range(seat, size, players)) for seat in range(players)]  # cards that each still gets
 
@@ -108,39 +111,89 @@ class Deal:
         for number, holder in {**holders, card: given}.items():
             if holder != SHARED:
                 lacking[holder][self.left[number] - 1 - (number == card)] += 1
-        undealt = len(NUMBERS) - len({*holders, card} - {JOKER})
+        undealt = self._ranks - len({*holders, card} - {JOKER})
         seats = [(n - (place == seat), tuple(lacking[place])) for place, n in enumerate(self._slots)]
-        return _kept(undealt, tuple(sorted(seats)))
+        return _kept(undealt, tuple(sorted(seats)), self._copies)
 
 
 @lru_cache(maxsize=2**15)
-def _kept(undealt: int, seats: tuple[Seat, ...]) -> int:
-    """The orders of the rest of the deck in which nobody comes to hold a set; `undealt` numbers are all in there."""
+def _kept(undealt: int, seats: tuple[Seat, ...], copies: int = COPIES) -> int:
+    """The orders of the rest of the deck in which nobody comes to hold a set, so many copies of a number.
+
+    `undealt` numbers are all in there.
+    """
     left = sum(slots for slots, _ in seats)
     terms: Terms = {0: 1}
     for seat in seats:
         joined: Terms = {}
         for key, ways in terms.items():
-            for more, factor in _with_sets(undealt, *seat).items():
+            for more, factor in _with_sets(undealt, *seat, copies).items():
                 joined[key + more] = joined.get(key + more, 0) + ways * factor
         terms = joined
     return sum(perm(undealt, key // _FACTOR) * factorial(left - key % _FACTOR) * ways for key, ways in terms.items())
 
 
 @cache
-def _with_sets(undealt: int, slots: int, lacking: tuple[int, ...]) -> Terms:
+def _with_sets(undealt: int, slots: int, lacking: tuple[int, ...], copies: int) -> Terms:
     """The ways to complete some sets of one seat, with a minus where their number is odd.
 
     Of those of undealt numbers, only by how many they are: `_kept` says which.
     """
     terms: Terms = Counter()
-    for sets in range(min(undealt, slots // COPIES) + 1):
+    for sets in range(min(undealt, slots // copies) + 1):
         for chosen in product(*(range(n + 1) for n in lacking)):
-            cards = COPIES * sets + sum(lack * n for lack, n in enumerate(chosen, 1))
+            cards = copies * sets + sum(lack * n for lack, n in enumerate(chosen, 1))
             if cards <= slots:
                 ways = prod(map(comb, lacking, chosen)) * perm(slots, cards) // factorial(sets)
                 terms[_FACTOR * sets + cards] += ways * (-1) ** (sets + sum(chosen))
     return terms
+
+
+def _hand_of_a_duel(rules: Rules) -> Generator[Fork, int, list[int]]:
+    """The first seat's hand, ascending, so that each is one history; the rest of the deck is the other's."""
+    hand = list[int]()
+    while len(hand) < _first_hand(rules):
+        hand.append((yield Fork("deal", (), partial(_next_of_a_hand, rules, tuple(hand)))))
+    return hand
+
+
+@lru_cache(maxsize=2**12)
+def _next_of_a_hand(rules: Rules, hand: tuple[int, ...]) -> list[tuple[int, float]]:
+    cards = range(hand[-1] if hand else JOKER, rules.ranks + 1)
+    return _shares({card: _ways(rules, (*hand, card)) for card in cards})
+
+
+def _first_hand(rules: Rules) -> int:
+    return -(-len(rules.deck) // DUEL)
+
+
+def _ways(rules: Rules, begun: Sequence[int]) -> int:
+    """To draw a hand that begins so, ascending, where neither hand has a set."""
+    counts, last = Counter(begun), begun[-1]
+
+    @cache
+    def of_the_rest(card: int, left: int) -> int:
+        if card > rules.ranks:
+            return left == 0
+        n, least, most = (rules.copies, 1, rules.copies - 1) if card else (rules.jokers, 0, rules.jokers)
+        top = counts[card] if card < last else most
+        held = range(max(least, counts[card]), min(top, left) + 1)
+        return sum(comb(n, k) * of_the_rest(card + 1, left - k) for k in held)
+
+    return of_the_rest(JOKER, _first_hand(rules))
+
+
+@lru_cache(maxsize=2**12)
+def _picks(pool: tuple[int, ...], picked: tuple[int, ...], n: int) -> list[tuple[int, float]]:
+    """What comes next of `n` cards that are drawn at once, ascending."""
+    begun = len(picked)
+    return _shares(Counter(cards[begun] for cards in combinations(pool, n) if cards[:begun] == picked))
+
+
+def _shares(ways: Mapping[int, int]) -> list[tuple[int, float]]:
+    """Outcomes, each as probable as it has ways."""
+    total = sum(ways.values())
+    return [(outcome, n / total) for outcome, n in sorted(ways.items()) if n]
 
 
 class DubitoRecall(Recall):
@@ -189,9 +242,11 @@ class _Missing(Exception):
 class _Walker(FiveNodes):
     """Goes through a turn by what was answered and drawn on it, in order."""
 
-    def __init__(self, seat: int, hand: Hand, given: Sequence[int]) -> None:
+    def __init__(self, seat: int, hand: Hand, given: Sequence[int], at_once: bool) -> None:
+        """Cards that are picked `at_once` are drawn ascending, and no number of them that comes to another's."""
         super().__init__(seat)
         self.cards = _Hand(hand, self)
+        self.at_once = at_once
         self._given = iter(given)
 
     def next(self, fork: Fork) -> int:
@@ -201,10 +256,12 @@ class _Walker(FiveNodes):
         raise _Missing(fork)
 
     def _draw(self, most: int) -> int:
-        return self.next(draw("n", range(1, most + 1)))
+        numbers = range(1, most + 1)
+        held = len(self.cards)
+        return self.next(draw("n", [min(n, held) for n in numbers] if self.at_once else numbers))
 
     def _draw_number(self, p: TurnData) -> int:
-        return self.next(draw("number", p.playing_cards))
+        return self.next(draw("number", p.playing_cards or NUMBERS[:1]))
 
 
 class _Hand(HandView):
@@ -220,7 +277,12 @@ class _Hand(HandView):
         pool = list(self)
         if n >= len(pool):
             return pool
-        picked = []
+        picked = list[int]()
+        if self._walker.at_once:
+            pool.sort()
+            while len(picked) < n:
+                picked.append(self._walker.next(Fork("card", (), partial(_picks, tuple(pool), tuple(picked), n))))
+            return picked
         for _ in range(n):
             picked.append(self._walker.next(draw("card", pool)))
             pool.remove(picked[-1])
@@ -298,19 +360,33 @@ class DubitoCourse(Course):
     engine: State
 
     def __init__(self, players: int, rules: Rules) -> None:
-        check_players(players)
+        check_players(players, rules)
+        self.zero_sum = rules.duel
         self.most_rows = 2 * rules.max_turns  # each may earn a free one
-        self.longest = 8 * self.most_rows + COPIES * len(NUMBERS) + rules.jokers
+        self.longest = 8 * self.most_rows + len(rules.deck)
         super().__init__(players, rules)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        """Several times faster than value by value: whoever writes a tree out copies each state."""
+        twin = copy(self)
+        twin.log, twin.history, twin.script = self.log[:], self.history[:], self.script[:]
+        twin.engine = pickle.loads(pickle.dumps(self.engine))  # noqa: S301, our own
+        return twin
 
     def hand(self, seat: int) -> Sequence[int]:
         return sorted(self.engine.hands[seat].cards)
 
     def deal(self) -> Stage:
-        deal = Deal(self.players, self.rules.jokers)
-        while deal.left.total():
-            deal.give((yield Fork("deal", (), deal.outcomes)))
-        hands = deal_hands(cast(Random, ChanceDraws(deal.cards)), self.players, self.rules)
+        if self.rules.duel:
+            first = yield from _hand_of_a_duel(self.rules)
+            other = [*(Counter(self.rules.deck) - Counter(first)).elements()]
+            cards = [card for pair in zip_longest(first, other) for card in pair if card is not None]
+        else:
+            deal = Deal(self.players, self.rules)
+            while deal.left.total():
+                deal.give((yield Fork("deal", (), deal.outcomes)))
+            cards = deal.cards
+        hands = deal_hands(cast(Random, ChanceDraws(cards)), self.players, self.rules)
         self.dealt(State(self.rules, hands))
 
     def turn(self) -> Stage:
@@ -325,7 +401,7 @@ class DubitoCourse(Course):
     def _output(self, given: Sequence[int]) -> TurnOutput | Fork:
         """What a turn has come to, or what is decided next."""
         game = self.engine
-        walker = _Walker(game.seat, game.hands[game.seat], given)
+        walker = _Walker(game.seat, game.hands[game.seat], given, self.rules.duel)
         walk = five_questions(walker, game.turn_data())
         try:
             node = next(walk)
@@ -376,7 +452,7 @@ class DubitoCourse(Course):
 
     def make(self, move: TurnOutput) -> None:
         """Make a turn that comes to this: a play as a bluff, which may put down any cards."""
-        cards, turns = deque(move.cards or ()), self.engine.turns_played
+        cards, turns = deque(self._in_order(move.cards or ())), self.engine.turns_played
         steps = {"A": 1, "B": 0, "C": int(move.doubt), "D": 1, "E": 0, "n": len(cards), "number": move.number}
         while self.engine.turns_played == turns:
             self.apply(cards.popleft() if self.node == "card" else steps[self.node] or 0)
@@ -387,8 +463,8 @@ class DubitoCourse(Course):
         if self.engine is None:
             return world  # nobody has seen anything
         other = another(self.position(seat), chance)
-        for place in range(sum(map(len, other.hands))):
-            world.apply(other.hands[place % self.players][place // self.players])
+        for card in self._deal_steps(other.hands):
+            world.apply(card)
         own = deque(self._own_steps(seat))
         for move in other.moves:
             turns = world.engine.turns_played
@@ -400,6 +476,16 @@ class DubitoCourse(Course):
             world.apply(step)
         assert world.information(seat) == self.information(seat), "the seat can tell this world from its own"
         return world
+
+    def _deal_steps(self, hands: Sequence[Sequence[int]]) -> list[int]:
+        """The outcomes that deal these hands."""
+        if self.rules.duel:
+            return sorted(hands[0])
+        return [card for cards in zip_longest(*hands) for card in cards if card is not None]
+
+    def _in_order(self, cards: Sequence[int]) -> Sequence[int]:
+        """Cards of a play as they are drawn."""
+        return sorted(cards) if self.rules.duel else cards
 
     def position(self, seat: int) -> Position:
         """What this seat has seen; its own cards, too, that it put down last and won by."""
@@ -461,7 +547,7 @@ class CardsCourse(DubitoCourse):
         if DONE in given or len(picks) == MOST:
             return TurnOutput(False, None if game.number else given[0] - DECLARE, picks)
         if not game.number and not given:
-            return Fork("declare", _DECLARED)
+            return Fork("declare", _DECLARED[: self.rules.ranks])
         left, least = Counter(game.hands[game.seat].cards), max(picks, default=0)
         left.subtract(picks)
         cards = [card for card in range(least, VALUES) if left[card] > 0]
@@ -473,7 +559,7 @@ class CardsCourse(DubitoCourse):
 
     def why_illegal(self, output: Any) -> str | None:
         game = self.engine
-        return why_illegal(output, game.hands[game.seat].counts, game.number, game.can_doubt)
+        return why_illegal(output, game.hands[game.seat].counts, game.number, game.can_doubt, self.rules.ranks)
 
     def actions_of(self, output: TurnOutput) -> list[int]:
         """The doubt; or the number where it opens, and its cards."""

@@ -27,8 +27,8 @@ _VALUES: Final = NUMBERS[-1] + 1
 class Witness:
     """The public state of a game, and what is certain to one seat, after a sequence of events."""
 
-    def __init__(self, seat: int) -> None:
-        self.seat = seat
+    def __init__(self, seat: int, copies: int = COPIES) -> None:
+        self.seat, self.copies = seat, copies
         self.players: dict[int, PlayerData] = {}  # by seat, winners included
         self.places: dict[int, int] = {}  # by seat, of those who have won
         self.board_cards = 0
@@ -60,7 +60,7 @@ class Witness:
 
         The cards in the own hand are left to the caller, who sees them.
         """
-        gone = self.jokers_gone if value == JOKER else COPIES * (value in self.sets_gone)
+        gone = self.jokers_gone if value == JOKER else self.copies * (value in self.sets_gone)
         in_hands = 0
         for seat, held in self._certain.items():
             if held[value] and seat not in self.places:
@@ -78,7 +78,7 @@ class Witness:
             case DoubtResolvedEvent():
                 self._watch_doubt(event)
             case DiscardEvent(player_id=seat, card_number=number):
-                self.players[seat].n_cards -= COPIES
+                self.players[seat].n_cards -= self.copies
                 self._certain[seat][number] = 0
                 self.sets_gone.append(number)
             case PlayerWonEvent(player_id=seat, position=place):
@@ -161,19 +161,19 @@ class OwnPlay:
 class Memory:
     """The public state, what is certain to the seat, and the history in words."""
 
-    def __init__(self, seat: int) -> None:
-        self.witness = Witness(seat)
+    def __init__(self, seat: int, copies: int = COPIES) -> None:
+        self.witness = Witness(seat, copies)
         self.history: list[str] = []  # what the table saw, an event a line, the seat's own cards beside its own plays
         self.own_moves: list[int] = []  # places in it of the seat's own moves
         self.own_plays: list[dict[str, Any]] = []  # in words
 
     @classmethod
-    def of(cls, seat: int, events: Iterable[Event], own_plays: Iterable[OwnPlay]) -> Self:
+    def of(cls, seat: int, events: Iterable[Event], own_plays: Iterable[OwnPlay], copies: int = COPIES) -> Self:
         """Of all these events, GameStartEvent first, and of the seat's own plays among them, in their order.
 
         Raises LookupError for events that no game can produce: of an unknown player, or a play too many.
         """
-        memory, own = cls(seat), iter(own_plays)
+        memory, own = cls(seat, copies), iter(own_plays)
         for event in events:
             play = next(own, None) if isinstance(event, CardsPlayedEvent) and event.player_id == seat else None
             memory.watch(event, play)

@@ -15,11 +15,11 @@ from dubito.errors import UsageError, one_line
 from dubito.files import fault
 from dubito.game.record import Strict
 from dubito.game.words import ME, Label, Line, Panel, counted, to_person
-from dubito.games.dubito.cards import COPIES, JOKER, MOST, NUMBERS, TurnData, TurnOutput
-from dubito.games.dubito.engine import Result, Rules, State, WinRule, is_honest
+from dubito.games.dubito.cards import JOKER, MOST, NUMBERS, TurnData, TurnOutput
+from dubito.games.dubito.engine import DUEL, Result, Rules, State, WinRule, is_honest
 from dubito.games.dubito.engine import why_illegal as refused
 from dubito.games.dubito.events import Event, PlayerWonEvent
-from dubito.games.dubito.record import card_name, cards_in_words, ending, in_order, kept_plural, narrated
+from dubito.games.dubito.record import card_name, cards_in_words, ending, in_order, kept_plural, narrated, number_word
 
 WALK: Final = (
     "On your turn you are asked up to five yes-or-no questions, one a request, and the table picks the cards by your "
@@ -29,7 +29,7 @@ WALK: Final = (
 WALK_AT_ONCE: Final = WALK.replace(", one a request, and", ", all in one request, and")
 
 _DRAWN: Final = "a number drawn from those still in play"
-_LAST_TABLE: Final = 3  # players: the next win ends the game (R10)
+_LAST_TABLE: Final = 3  # players, or the two of a duel: the next win ends the game (R10)
 
 # What each node asks, whenever it is asked (R24, R25); what an answer does on a given turn is told by `effects`.
 NODE_TEXTS: Final = {
@@ -55,6 +55,21 @@ _WINNING: Final = {
 }
 
 
+_WINNING_A_DUEL: Final = {
+    "immediate": "A player without cards at the end of a turn, after discards, has won: nobody may doubt his last "
+    "cards.",
+    "contested": "A player who puts down his last card has not won before the end of the other's next turn: if the "
+    "other doubts and the play was a bluff, he takes the board and plays on; in any other case he has won. A hand that "
+    "a discard empties has won at once.",
+}
+_END: Final = "The game ends when two players are left: both lose, whatever they hold."
+_END_OF_A_DUEL: Final = "The game ends when one player has won: the other loses."
+
+_EXAMPLE_OF_A_PLAY: Final = ": as 7s, two 7s and a joker are honest, a 7, an 8 and a joker are a bluff"
+_EXAMPLE_OF_A_DOUBT: Final = (
+    "Say the board has nine cards and the last play was a 7 and a joker, as 7s: a doubt of it is wrong, the joker is "
+    "gone, and the doubter takes eight cards. "
+)
 _EXAMPLE: Final = (
     "An example of a round: seat 0 opens with two cards as 7s, and they are two 7s. Seat 1 holds no 7 and has to "
     "bluff: it puts down a king as 7s. Seat 2 holds two 7s. With the three cards on the board that makes five, and "
@@ -67,34 +82,38 @@ _EXAMPLE: Final = (
 
 def rule_sentences(rules: Rules, n_players: int) -> list[str]:
     """The rules of this game, a paragraph each, for a table of that many players."""
-    figures = ", ".join(f"{n} is the {card_name(n)}" for n in NUMBERS if card_name(n) != str(n))
+    figures = ", ".join(f"{n} is the {card_name(n)}" for n in NUMBERS[: rules.ranks] if card_name(n) != str(n))
     jokers = ["no joker", "one joker", "two jokers"][rules.jokers]
+    copies = rules.copies if rules.is_whole else number_word(rules.copies)
+    four, numbers = number_word(rules.copies), f"{NUMBERS[0]} to {rules.ranks}"
+    example, pick_up = (_EXAMPLE_OF_A_PLAY, _EXAMPLE_OF_A_DOUBT) if rules.is_whole else ("", "")
     return [
-        f"The deck has {COPIES} cards of each number from {NUMBERS[0]} to {NUMBERS[-1]} ({figures}) and {jokers}. All "
-        f"of it is dealt to {n_players} players, and nobody is dealt four of one number.",
+        f"The deck has {copies} cards of each number from {numbers} ({figures}) and {jokers}. All "
+        f"of it is dealt to {n_players} players, and nobody is dealt {four} of one number.",
         f"On your turn you put down 1 to {MOST} cards of your hand face down, or you doubt the last play. Who finds "
         "the board empty opens a round: he has to play, and declares a number. Whoever plays after him in that round "
         "claims the same number, until somebody doubts.",
         "A play is honest when each of its cards is the declared number or a joker. Any other play is a bluff, also "
-        "one with a joker among its cards: as 7s, two 7s and a joker are honest, a 7, an 8 and a joker are a bluff. A "
-        "number whose four cards have left the game may be declared; then only jokers are honest.",
+        f"one with a joker among its cards{example}. A "
+        f"number whose {four} cards have left the game may be declared; then only jokers are honest.",
         "A doubt turns over the last play, and only that play is judged: older bluffs on the board are safe. If it was "
         "a bluff, whoever put it down takes the whole board into his hand, and the doubter plays at once on the empty "
         "board: a free turn. If it was honest, its jokers leave the game, the doubter takes all other cards of the "
-        "board, and the next player opens a round. Say the board has nine cards and the last play was a 7 and a joker, "
-        "as 7s: a doubt of it is wrong, the joker is gone, and the doubter takes eight cards. Everybody sees which "
+        f"board, and the next player opens a round. {pick_up}Everybody sees which "
         "cards are taken up.",
-        "At the end of a turn a hand with four cards of one number discards them: they leave the game. This is the "
+        f"At the end of a turn a hand with {four} cards of one number discards them: they leave the game. This is the "
         "way in which taking cards up can help. Jokers never make a set.",
-        _WINNING[rules.win_rule],
-        "The game ends when two players are left: both lose, whatever they hold. After "
+        (_WINNING_A_DUEL if rules.duel else _WINNING)[rules.win_rule],
+        f"{_END_OF_A_DUEL if rules.duel else _END} After "
         f"{rules.max_turns} turns (free ones not counted) it stops unfinished for all who are still in it.",
-        _EXAMPLE,
+        *([_EXAMPLE] if rules.is_usual else []),
     ]
 
 
 def objective(n_players: int) -> str:
     """What to play for, in a sentence."""
+    if n_players == DUEL:
+        return "Be the first to have no cards: that is a hard win. The other player loses."
     soft = {3: "", 4: " Place 2 is a soft win."}.get(n_players, f" Places 2 to {n_players - 2} are soft wins.")
     return f"Be the first to have no cards: place 1 is a hard win.{soft} The last two players lose."
 
@@ -188,7 +207,7 @@ def _after_the_last(turn: TurnData, win_rule: WinRule) -> str:
     """What follows when the hand is empty after the play (R9)."""
     if win_rule == "immediate":
         return " No card is left to you: you have won."
-    if _is_pending(turn) and turn.n_players == _LAST_TABLE:
+    if _is_pending(turn) and turn.n_players <= _LAST_TABLE:
         return f" No card is left to you, but {_prev_has_won(turn)}"
     return f" No card is left to you: you have won unless seat {turn.next.id} doubts and it was a bluff."
 
@@ -199,7 +218,7 @@ def _is_pending(turn: TurnData) -> bool:
 
 
 def _prev_has_won(turn: TurnData) -> str:
-    end = " and the game is over: you lose." if turn.n_players == _LAST_TABLE else "."
+    end = " and the game is over: you lose." if turn.n_players <= _LAST_TABLE else "."
     return f"seat {turn.prev.id} has won{end}"
 
 
@@ -251,13 +270,15 @@ sentence = narrated
 
 
 def rules(rules: Any, seats: int) -> list[str]:
-    told = rule_sentences(Rules(rules.jokers, rules.win_rule, rules.max_turns), seats)
+    told = rule_sentences(rules.in_force, seats)
     of_a_player = [re.sub(r"\b([Hh]is|him|he)\b", lambda found: _PRONOUNS[found[0]], text) for text in told]
     return [objective(seats), *of_a_player, scoring()]
 
 
 def in_short(rules: Any) -> str:
-    return f"{_JOKERS[rules.jokers]}, the last card {_LAST_CARD[rules.win_rule]}"
+    deck = "" if rules.in_force.is_whole else f"{rules.ranks} numbers with {rules.copies} cards each, "
+    told = f"{_JOKERS[rules.jokers]}, the last card {_LAST_CARD[rules.win_rule]}"
+    return f"{'A duel: ' if rules.duel else ''}{deck}{told}" if rules.duel or deck else told
 
 
 class Teller:
@@ -456,7 +477,7 @@ def answered(answer: object, state: State, seat: int) -> TurnOutput:
 
 
 def why_illegal(state: State, output: object) -> str | None:
-    return refused(output, state.hands[state.seat].counts, state.number, state.can_doubt)
+    return refused(output, state.hands[state.seat].counts, state.number, state.can_doubt, state.rules.ranks)
 
 
 def cheer(state: State, seat: int) -> str:

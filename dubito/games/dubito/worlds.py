@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from random import Random
 from typing import Final
 
-from dubito.games.dubito.cards import COPIES, JOKER, NUMBERS, Hand, TurnOutput
+from dubito.games.dubito.cards import JOKER, NUMBERS, Hand, TurnOutput
 from dubito.games.dubito.engine import Rules, State
 from dubito.games.dubito.events import CardsPlayedEvent, DiscardEvent, DoubtResolvedEvent, Event, GameStartEvent
 from dubito.games.dubito.knowledge import Notebook, Position
@@ -30,7 +30,7 @@ class World:
 
     def seen(self, position: Position) -> Position:
         """The position as the engine has it in this world; raises IllegalOutput for a move that cannot be made."""
-        state = State(self.rules, [Hand(list(hand)) for hand in self.hands])
+        state = State(self.rules, [Hand(list(hand), self.rules.copies) for hand in self.hands])
         book, hand = Notebook(position.seat, self.rules), state.hands[position.seat].cards
         book.observe(state.start, hand)
         for move in self.moves:
@@ -45,8 +45,8 @@ def another(position: Position, chance: Random) -> World:
     """One of the worlds in which this seat holds these cards and has seen these events, drawn at random."""
     seat, plays = position.seat, iter(position.own_plays)
     bounds = _Bounds(position)
-    hands = bounds.deal(position.rules.jokers, chance)
-    state, moves = State(position.rules, [Hand(hand) for hand in hands]), list[TurnOutput]()
+    hands, rules = bounds.deal(chance), position.rules
+    state, moves = State(rules, [Hand(hand, rules.copies) for hand in hands]), list[TurnOutput]()
     for place, event in enumerate(position.events):
         match event:
             case CardsPlayedEvent(mover, number, n):
@@ -60,7 +60,7 @@ def another(position: Position, chance: Random) -> World:
             case _:
                 continue
         state.apply(moves[-1], announce=False)
-    return World(position.rules, tuple(map(tuple, hands)), tuple(moves))
+    return World(rules, tuple(map(tuple, hands)), tuple(moves))
 
 
 def turned_over(event: DoubtResolvedEvent, sizes: Sequence[int]) -> Iterator[tuple[int, ...]]:
@@ -75,7 +75,7 @@ class _Bounds:
     """What the other seats must have been dealt, at least and at most, and what they have shown since."""
 
     def __init__(self, position: Position) -> None:
-        self.seat = position.seat
+        self.seat, self.rules = position.seat, position.rules
         self.shown: dict[int, tuple[int, ...]] = {}  # by the place of the play among the events
         self._sizes: Sequence[int] = ()
         self._grown: int | None = None  # who has just picked up, and perhaps discards
@@ -97,7 +97,8 @@ class _Bounds:
             case GameStartEvent():
                 self._sizes = event.initial_card_counts
                 self.least = [Counter[int]() for _ in self._sizes]
-                self.most = [Counter(dict.fromkeys(NUMBERS, COPIES - 1) | {JOKER: 2}) for _ in self._sizes]
+                most = dict.fromkeys(NUMBERS, self.rules.copies - 1) | {JOKER: 2}
+                self.most = [Counter(most) for _ in self._sizes]
                 self._net = [Counter[int]() for _ in self._sizes]  # picked up less put down and discarded
             case CardsPlayedEvent(seat, _, n):
                 self._round.append((place, seat, n))
@@ -109,9 +110,9 @@ class _Bounds:
                 self._net[event.loser_id].update(event.board_cards)
                 self._grown = event.loser_id
             case DiscardEvent(seat, number):
-                dealt = COPIES - self._net[seat][number]
+                dealt = self.rules.copies - self._net[seat][number]
                 self.least[seat][number] = self.most[seat][number] = dealt
-                self._net[seat][number] -= COPIES
+                self._net[seat][number] -= self.rules.copies
 
     def _put_down(self, place: int, seat: int, cards: tuple[int, ...]) -> None:
         self.shown[place] = cards
@@ -124,12 +125,12 @@ class _Bounds:
         if self._grown is not None:
             most, net = self.most[self._grown], self._net[self._grown]
             for number in NUMBERS:
-                most[number] = min(most[number], COPIES - 1 - net[number])
+                most[number] = min(most[number], self.rules.copies - 1 - net[number])
             self._grown = None
 
-    def deal(self, jokers: int, chance: Random) -> list[list[int]]:
+    def deal(self, chance: Random) -> list[list[int]]:
         """First hands that fit, drawn at random."""
-        left = Counter(dict.fromkeys(NUMBERS, COPIES) | {JOKER: jokers})
+        left = Counter(self.rules.deck)
         left.subtract(self.own)
         for least in self.least[: self.seat] + self.least[self.seat + 1 :]:
             left.subtract(least)
@@ -150,6 +151,8 @@ class _Bounds:
         counts = [Counter(hand) for hand in hands]
         others = [seat for seat in range(len(hands)) if seat != self.seat]
         wrong = sum(self._wrong(seat, card, counts) for seat in others for card in (JOKER, *NUMBERS))
+        if len(others) == 1:
+            return not wrong
         for step in range(_STUCK):
             if step >= _MIXED and not wrong:
                 return True

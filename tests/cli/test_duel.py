@@ -1,0 +1,73 @@
+"""A variant of Dubito in runs: named where it differs, told truly, played again."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from dubito.games.dubito.engine import Rules
+from dubito.games.dubito.game import GAME
+from dubito.games.dubito.words import rule_sentences
+from tests.cli.kit import Shell
+from tests.conftest import cases
+
+SMALL = ("--duel", "--ranks", "3", "--copies", "3", "--jokers", "0", "--win-rule", "contested", "--max-turns", "20")
+RUN = ("run", "--bots", "StefaBot,ClaudeBot", "--games", "12", "--quiet", "--output", "r", *SMALL)
+
+
+def test_a_run_names_the_variant_and_is_played_again(shell: Shell) -> None:
+    said = shell(*RUN, "--contenders", "house:house-sharp@plain,UsualBot")
+    assert said.code == 0, said.err
+    kept = yaml.safe_load(Path("r/manifest.yaml").read_text())["identity"]
+    assert kept["table_sizes"] == [2]
+    usual = {"jokers": 0, "win_rule": "contested", "max_turns": 20}
+    assert kept["rules"] == usual | {"ranks": 3, "copies": 3, "duel": True}
+    assert "identical: 12 games" in shell("replay", "r").out
+
+
+def test_a_prompt_with_rules_of_its_own_is_refused(shell: Shell) -> None:
+    said = shell(*RUN, "--contenders", "house:house-sharp@plan,UsualBot")
+    assert said.code == 2
+    assert said.err.strip() == (
+        "dubito: prompt plan tells the usual rules of dubito in words of its own, and others are in force: choose one "
+        "that renders the fact rule_text, such as plain"
+    )
+
+
+@cases(
+    ("flags", "sentence"),
+    [
+        (("--duel", "--table-sizes", "3"), "dubito: --table-sizes: must be at most 2, not 3"),
+        (("--table-sizes", "2"), "dubito: --table-sizes: must be at least 3, not 2"),
+        (
+            ("--ranks", "2", "--copies", "2", "--jokers", "0", "--table-sizes", "5"),
+            "dubito: --table-sizes: must be at most 4, not 5",
+        ),
+        (("--copies", "1"), "dubito: --copies: must be at least 2, not 1"),
+    ],
+)
+def test_values_that_do_not_fit_are_one_sentence(shell: Shell, flags: tuple[str, ...], sentence: str) -> None:
+    said = shell("run", "--bots", "StefaBot", "--games", "2", *flags)
+    assert (said.code, said.err.strip()) == (2, sentence)
+
+
+def test_what_is_said_of_a_variant_is_true_of_it() -> None:
+    rules = Rules(jokers=0, win_rule="contested", max_turns=8, ranks=2, copies=3, duel=True)
+    told = " ".join(rule_sentences(rules, 2))
+    for words in (
+        "three cards of each number from 1 to 2 (1 is the ace) and no joker",
+        "the other loses",
+        "After 8 turns",
+    ):
+        assert words in told
+    for wrong in ("four", "13", "7s", "both lose", "two players are left", "seat 2"):
+        assert wrong not in told
+
+
+@pytest.mark.parametrize("said", [{}, {"duel": True}, {"ranks": 5}, {"copies": 2, "ranks": 13}])
+def test_rules_are_kept_as_far_as_they_differ(said: dict[str, Any]) -> None:
+    kept = GAME.rules(**said).model_dump()
+    differs = {key: value for key, value in said.items() if (key, value) != ("ranks", 13)}
+    assert kept == {"jokers": 2, "win_rule": "immediate", "max_turns": 1000, **differs}
+    assert GAME.rules_of_run(kept) == Rules(**said)
