@@ -191,10 +191,11 @@ class ShownGames:
             rows.append(self._line(game, self.source.outcome(row), asked))
             links.append(f"games/{game}.html" if game in there else None)
         notes = [self.choice.why, *_reasons(self.why_not)]
+        seats = [column.key for column in columns].index("seats")
+        example = f", as in “{str(rows[0][seats]).partition(', ')[0]}”" if rows else ""
         words = Paragraph(
-            "Each game that is a link opens turn by turn. The list shows the games that contain every word you type; "
-            "to find games that a player won or lost, type its name and the result as the list has them, such as "
-            "“ClaudeBot (place 1)”."
+            "A game that is a link opens turn by turn. The search finds the games that contain every word, also who "
+            f"came to what{example}."
         )
         table = ResultTable("games", "Games", columns, rows, notes, links)
         more = {"filter": "games", "filters": self._filters(columns, rows)}

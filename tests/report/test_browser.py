@@ -268,6 +268,37 @@ def test_the_list_of_games_is_searched(bots_run: Path, chrome: Chrome) -> None:
     assert chrome.text("#found") == f"{len(left)} of 60 games shown"
 
 
+def test_on_a_phone_filters_fold_and_a_game_is_a_card(models_run: Path, chrome: Chrome) -> None:
+    wide, turns = (
+        "document.documentElement.scrollWidth",
+        "[...document.querySelectorAll('#games tbody tr')].map(r => r.cells[{}].textContent)",
+    )
+    for width, folds in ((390, True), (1440, False)):
+        chrome.screen(width)
+        chrome.open(models_run / "report" / "games.html")
+        seen = "document.querySelector('[data-passes]').checkVisibility()"
+        assert (
+            chrome.run("document.querySelector('.filters summary').checkVisibility()")
+            is chrome.run("!" + seen)
+            is folds
+        )
+        assert chrome.run(f"{wide} <= {width}")
+    chrome.screen(390)
+    chrome.open(models_run / "report" / "games.html")
+    box = "(box => box.scrollWidth <= box.clientWidth)(document.querySelector('#games .scroll'))"
+    assert chrome.run(box)  # all of a row is in view
+    titles = chrome.run("[...document.querySelectorAll('#games thead th')].map(one => one.textContent)")
+    assert chrome.run("[...document.querySelector('#games tbody tr').cells].map(one => one.dataset.title)") == titles
+    chrome.click(".filters summary")
+    assert chrome.run(seen)
+    place = titles.index("turns")
+    order = "document.querySelector('.order select')"
+    chrome.run(f"(s => {{ s.value = {place}; s.dispatchEvent(new Event('change')); }})({order})")
+    found = [int(cell) for cell in chrome.run(turns.format(place))]
+    assert found == sorted(found, reverse=True)
+    assert chrome.errors == []
+
+
 def test_games_are_chosen_by_winner_and_what_happened(models_run: Path, chrome: Chrome) -> None:
     listed = data(models_run / "report", "games")
     chrome.open(models_run / "report" / "games.html")

@@ -61,6 +61,27 @@
     some: (cell) => parseFloat(cell.replace(/,/g, "")) > 0,
   };
 
+  const NARROW = matchMedia("(max-width: 40rem)"); // as report.css has it
+
+  // On a phone the filters fold, and a game's row is a card: its cells say what they are, and its order is chosen here.
+  function folding(form) {
+    const box = form.querySelector(".filters");
+    const fold = () => { box.open = !NARROW.matches; };
+    NARROW.addEventListener("change", fold);
+    fold();
+    const table = document.querySelector(`#${form.dataset.filters} table`);
+    const headers = [...table.tHead.rows[0].cells];
+    for (const row of table.tBodies[0].rows) headers.forEach((header, place) => { row.cells[place].dataset.title = header.textContent; });
+    table.classList.add("listed");
+    const order = document.createElement("select");
+    order.append(...headers.map((header, place) => new Option(header.textContent, place)));
+    order.addEventListener("change", () => sort(table, Number(order.value), headers[order.value]));
+    const label = document.createElement("label");
+    label.className = "order";
+    label.append("Order by ", order);
+    box.append(label);
+  }
+
   function filtered(form) {
     const rows = [...document.querySelectorAll(`#${form.dataset.filters} tbody tr`)].map((row) => {
       const cells = [...row.cells].map((cell) => cell.textContent);
@@ -77,6 +98,7 @@
         row.hidden = !passes || !words.every((word) => content.includes(word));
         left += row.hidden ? 0 : 1;
       }
+      document.getElementById("set").textContent = set.length ? ` (${set.length} set)` : "";
       form.elements.found.textContent = `${left} of ${rows.length} games shown`;
     };
     form.addEventListener("input", search);
@@ -86,5 +108,5 @@
 
   document.querySelectorAll(".block table:not(.map)").forEach(sortable);
   document.querySelectorAll(".scroll").forEach(edges);
-  document.querySelectorAll("form[data-filters]").forEach(filtered);
+  document.querySelectorAll("form[data-filters]").forEach((form) => { folding(form); filtered(form); });
 })();
