@@ -65,7 +65,7 @@ class PlayerResult(_Part):
     """A player of a run in all its seats."""
 
     name: str
-    kind: PlayerKind = Field(description="model; stand-in: the house in a model's place; or hand-written")
+    kind: PlayerKind
     rank: int | None = Field(description="1 plus the number of those told apart as better; null: it is not ranked")
     games: int = Field(description="seats that it played; a bot seated twice counts twice")
     buckets: dict[str, int] = Field(description="how many of these ended in each way that the game counts")
@@ -79,7 +79,7 @@ class ContenderResult(_Part):
     """How a contender did in the seat that all contenders take."""
 
     name: str
-    kind: PlayerKind = Field(description="model; stand-in: the house in a model's place; or hand-written")
+    kind: PlayerKind
     rank: int | None = Field(description="as in the ranking of the run; null: nobody to be compared with")
     run: str = Field(description="the run folder")
     deals: int
@@ -146,7 +146,7 @@ class ModelUse(_Part):
     """What a model player's decisions took."""
 
     name: str
-    kind: PlayerKind = Field(description="model; stand-in: the house in a model's place; or hand-written")
+    kind: PlayerKind
     decisions: int
     games: int
     outcomes: dict[str, int] = Field(description="model, model_after_reask, fallback:CAUSE")
@@ -301,7 +301,7 @@ class ListedRun(_Part):
     games: int | None = None
     kept: int | None = None
     models: list[str] = []
-    kinds: dict[str, PlayerKind] = Field(default={}, description="of the models, by name: model, or stand-in")
+    kinds: dict[str, PlayerKind] = Field(default={}, description="of the models, by name")
     usd: float | None = Field(
         default=None, description="what its models cost; null: nothing that has a price was asked"
     )
@@ -320,7 +320,7 @@ class PlayerEstimate(_Part):
     """What a model player will take; each pair a range that should hold 95 times in 100."""
 
     name: str
-    kind: PlayerKind = Field(description="model; or stand-in: the house in a model's place")
+    kind: PlayerKind
     calls: tuple[float, float]
     tokens_in: tuple[float, float]
     tokens_out: tuple[float, float]
