@@ -1,5 +1,6 @@
 """A whole game in a real browser, by keyboard and by mouse."""
 
+import math
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -174,6 +175,60 @@ def test_the_end_shows_all_hands_and_offers_a_rematch(chrome: Chrome, table: Ser
     assert chrome.run("document.querySelectorAll('#seats .card').length") == 0
     assert chrome.run("document.querySelector('#log li:last-child').textContent").startswith("The cards are dealt")
     assert chrome.run("document.activeElement.closest('#hand') !== null")
+
+
+MIDDLES = """
+[...document.querySelectorAll('.seat, .felt')].map(one => one.getBoundingClientRect())
+  .map(box => [box.x + box.width / 2, box.y + box.height / 2])
+"""
+
+
+@pytest.mark.parametrize("size", [3, 4, 8])
+def test_the_others_sit_around_the_board(chrome: Chrome, table: Served, size: int) -> None:
+    """Clockwise in playing order, the person before it."""
+    chrome.screen(1440)
+    _deal(chrome, table, size=size, seat=1)
+    *seats, (x, y) = chrome.run(MIDDLES)
+    angles = [math.atan2(at_y - y, at_x - x) for at_x, at_y in [*seats[1:], seats[0]]]  # clockwise, from the right
+    assert angles[0] == pytest.approx(math.pi / 2, abs=0.01)  # below the board
+    turned = [(angle - angles[0]) % math.tau for angle in angles]
+    assert turned == sorted(turned)
+
+
+def test_a_phone_with_eight_seats_keeps_the_hand_and_the_questions_in_view(chrome: Chrome, table: Served) -> None:
+    chrome.screen(390, 844)
+    _deal(chrome, table, size=8, seat=1)
+    inside = (
+        "[...document.querySelectorAll('#prompt, #hand .card, #put, #doubt')].map(one => one.getBoundingClientRect())"
+        ".every(box => box.top >= 0 && box.bottom <= innerHeight)"
+    )
+    for _ in range(4):
+        chrome.run("scrollTo(0, 0)")
+        assert chrome.run(inside)
+        chrome.run(A_MOVE)
+        chrome.until(f"{ASKED} || {OVER}")
+
+
+def test_a_doubt_is_seen_card_by_card_unless_motion_is_unwelcome(chrome: Chrome, table: Served) -> None:
+    for calm in (False, True):
+        chrome.screen(1440)
+        _deal(chrome, table, seat=1, seed=11)
+        motion = {"name": "prefers-reduced-motion", "value": "reduce" if calm else "no-preference"}
+        chrome("Emulation.setEmulatedMedia", features=[motion])
+        chrome.run("document.querySelector('#speed').value = '1100'")
+        chrome.run("document.querySelector('#doubt').click()")
+        chrome.until("document.querySelector('#pile').classList.contains('revealed')")
+        moving = (
+            "document.getAnimations().map(one => one.effect).filter(one => one.target.matches('{}'))"
+            ".map(one => one.getComputedTiming().endTime)"
+        )
+        cards, verdict = (chrome.run(moving.format(what)) for what in ("#pile .card", "#verdict"))
+        if calm:
+            assert (cards, verdict) == ([], [])
+        else:
+            assert cards == sorted({*cards})  # one after the other
+            assert len(cards) == chrome.run("document.querySelectorAll('#pile .card').length")
+            assert cards[-1] < verdict[0] < 2200  # the time that the frame stands
 
 
 def test_many_others_are_fast_together(chrome: Chrome, table: Served) -> None:

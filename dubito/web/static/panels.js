@@ -1,6 +1,6 @@
 // The page of a person's game in words: what they see, and an answer of the kind that is asked.
 
-import { $, count, kindOf, make } from "./table.js";
+import { $, count, kindOf, make, seatAround } from "./table.js";
 import { Flow } from "./flow.js";
 
 let seats = [];
@@ -19,6 +19,7 @@ function begin(game) {
     item.append(shown, make("span", "held"), make("span", "badge"), make("span", "held"));
     return item;
   });
+  seatAround(seats, game.me);
   $("seats").replaceChildren(...seats);
 }
 

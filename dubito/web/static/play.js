@@ -30,6 +30,7 @@ function begin(game) {
 
 function show(frame) {
   table.show(frame);
+  table.reveal(frame, Number($("speed").value));
   if (frame.won.includes(flow.game.me)) celebrate(frame);
   $("skip").textContent = frame.places[flow.game.me] === null ? "Skip to my turn" : "Skip to the end";
   chosen = new Set();

@@ -2,6 +2,8 @@
 
 const FACES = ["★", "A", "2", "3", "4", "5", "6", "7", "8", "9", "10", "J", "Q", "K"];
 const SHOWN_BACKS = 12;
+const MOST_AROUND = 9; // others: more have no room around the board
+const LONGEST_BEAT = 600; // milliseconds of a reveal: a pause, then each card, then the verdict
 
 export const $ = (id) => document.getElementById(id);
 
@@ -19,6 +21,25 @@ export function kindOf(game, seat) {
 
 export function count(n, noun) {
   return n === 1 ? `1 ${noun}` : `${n} ${noun}s`;
+}
+
+// Seats the others around the board, where the window is wide enough: clockwise from the person, who sits before it.
+export function seatAround(items, me) {
+  const others = items.length - 1;
+  const side = others < 2 ? 0 : others < 6 ? 1 : Math.floor(others / 3);
+  const top = others - 2 * side;
+  $("around").classList.toggle("round", others <= MOST_AROUND);
+  $("around").style.setProperty("--top", Math.max(1, top));
+  $("around").style.setProperty("--side", Math.max(1, side));
+  items.forEach((item, seat) => {
+    const place = (seat - me + items.length) % items.length; // 0 is the person
+    const [row, column] = !place ? [2 + Math.max(1, side), "2 / -2"]
+      : place <= side ? [2 + side - place, 1]
+      : place <= side + top ? [1, top > 1 ? 1 + place - side : "2 / -2"]
+      : [1 + place - side - top, "-2 / -1"];
+    item.style.setProperty("--row", row);
+    item.style.setProperty("--column", column);
+  });
 }
 
 export async function ask(path, body) {
@@ -58,7 +79,9 @@ function place(n) {
 export class Table {
   constructor(game) {
     this.game = game;
-    $("seats").replaceChildren(...game.names.map((name, seat) => this.#seat(name, seat)));
+    const seats = game.names.map((name, seat) => this.#seat(name, seat));
+    seatAround(seats, game.me);
+    $("seats").replaceChildren(...seats);
   }
 
   #seat(name, seat) {
@@ -69,6 +92,25 @@ export class Table {
     item.append(shown, make("span", "held"), make("span", "badge"), make("span", "cards"));
     return item;
   }
+
+  // What a doubt has turned over is seen card by card, then what it was; until then nothing on the page says so.
+  reveal(frame, speed) {
+    for (const motion of this.#motions) motion.cancel();
+    this.#motions = [];
+    const beat = Math.min(LONGEST_BEAT, 0.4 * speed);
+    if (!frame.shown || !beat || matchMedia("(prefers-reduced-motion: reduce)").matches) return;
+    const cards = [...$("pile").children];
+    const back = { backgroundColor: "var(--back)", color: "transparent" };
+    const end = beat * (cards.length + 1);
+    const move = (element, frames, delay, duration) => this.#motions.push(element.animate(frames, { delay, duration, fill: "backwards" }));
+    cards.forEach((card, place) => move(card, [{ ...back, rotate: "y 0deg" }, { ...back, rotate: "y 90deg", offset: 0.5 }, { rotate: "y 90deg", offset: 0.5 }, { rotate: "y 0deg" }], beat * (place + 1), 0.9 * beat));
+    move($("verdict"), [{ opacity: 0, scale: 1.6 }, { opacity: 1, scale: 1 }], end, 0.5 * beat);
+    const told = [$("now"), $("log").firstElementChild, ...[...$("seats").children].flatMap((item) => [...item.children].slice(1))];
+    if (frame.shown.loser === this.game.me) told.push($("hand"));
+    for (const element of told.filter(Boolean)) move(element, [{ opacity: 0 }, { opacity: 1 }], end, 0.5 * beat);
+  }
+
+  #motions = [];
 
   show(frame) {
     const over = frame.to_move === null;
