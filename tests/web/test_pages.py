@@ -86,9 +86,10 @@ def test_a_bots_own_words_are_escaped(tmp_path: Path) -> None:
 
 
 def test_every_colour_stands_in_one_sheet() -> None:
-    """Those of the report and of the table name them only, and each name is there."""
+    """Those of the report and of the table name them only, and each name is there; a script sets the others."""
     report, web = Path(dubito.report.__file__).parent / "static", Path(dubito.web.__file__).parent / "static"
     names = {*re.findall(r"(--[\w-]+):", (report / "look.css").read_text())}
+    names |= {*re.findall(r'setProperty\("(--[\w-]+)"', (web / "table.js").read_text())}
     for sheet in (report / "report.css", web / "style.css"):
         text = sheet.read_text()
         assert not re.search(r":[^;{}]*(#[0-9a-fA-F]{3,8}\b|\b(rgb|hsl))", text), sheet

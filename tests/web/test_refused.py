@@ -178,7 +178,7 @@ def test_a_stranger_has_no_game(server: Served, browser: Browser) -> None:
 @pytest.mark.parametrize(
     ("asked", "sentence"),
     [
-        ({"bots": ["ClaudeBot"]}, "Dubito needs 3 to 8 players, not 2."),
+        ({"bots": ["ClaudeBot"]}, "Dubito needs 3 to 8 players, not 2: two play the variant `duel`."),
         ({"bots": ["ClaudeBot"] * 8}, "Dubito needs 3 to 8 players, not 9."),
         ({"bots": ["ClaudeBot"] * 32}, "This request cannot be read: bots: "),
         ({"bots": []}, "This request cannot be read: bots: "),
