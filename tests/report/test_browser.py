@@ -169,8 +169,33 @@ def test_a_decision_has_a_link_of_its_own(stating_run: Path, chrome: Chrome) -> 
     decision = game["decisions"][place]
     chrome.open(page, f"#turn-{turn}-C")
     assert chrome.run("[...document.querySelectorAll('.asked[open]')].map(e => e.parentElement.id)") == [
-        f"turn-{turn}-C"
+        f"asked-turn-{turn}-C"
     ]
+    for width, height in ((1440, 900), (390, 844)):
+        chrome.screen(width, height)
+        chrome.open(page, f"#turn-{turn}-C")
+        boxes = (
+            "[...document.querySelectorAll('{}')].map(one => one.getBoundingClientRect()).map(b => [b.top, b.bottom])"
+        )
+        (said,), (heading,), *others = (
+            chrome.run(boxes.format(one)) for one in ("#said", ".linked h3", ".linked [role=tab]", ".who")
+        )
+        tabs, players = others
+        assert 0 < said[0] < said[1] < heading[0]
+        assert [bottom <= height for _, bottom in tabs] == [True] * 5
+        assert any(said[1] <= top and bottom <= heading[0] for top, bottom in players)
+    chrome.screen(1440)
+    tabs = "[...document.querySelectorAll('.linked [role=tab]')].map(one => [one.textContent, one.ariaSelected])"
+    chosen = [title for title, chosen in chrome.run(tabs) if chosen == "true"]
+    seen = (
+        "[...document.querySelectorAll('.linked pre')].filter(one => one.checkVisibility()).map(one => one.textContent)"
+    )
+    assert (chosen, len(chrome.run(seen))) == (["Reply"], 1)
+    assert '"answer"' in chrome.run(seen)[0]
+    chrome.run("document.querySelector('.linked [role=tab]').focus()")
+    chrome.key("ArrowRight")  # stays on this turn
+    assert "Do you doubt?" in chrome.run(seen)[0]
+    assert chrome.run("location.hash") == f"#turn-{turn}-C"
     said = chrome.text("#seats .thought")
     assert said.startswith(f"Doubt? {'yes' if decision['answer'] else 'no'}I ")
     truth = "✓ honest" if game["turns"][turn - 2]["honest"] else "✗ a bluff"

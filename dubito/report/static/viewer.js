@@ -6,6 +6,7 @@
   const $ = (id) => document.getElementById(id);
   const NAMES = { "*": "joker", A: "ace", T: "10", J: "jack", Q: "queen", K: "king" };
   const FACES = { "*": "★", T: "10" };
+  const LEAST_TABLE = 0.4; // of the window's height is left to the table above a decision that was linked to
   const MISTAKE = "mistake of a model";
   const ORIGINS = { live: "answered live", cache: "from the cache", tape: "from the tape (asked before the run was resumed)" };
   const story = []; // the lines of the game in words
@@ -253,12 +254,53 @@
 
   // --- What models were asked ---
 
-  function text(title, content, isOpen) {
+  let numbered = 0; // panels of tabs, so far
+
+  // Texts of which one is seen at a time: [title, texts] each. Arrow keys go from tab to tab.
+  function tabs(name, parts) {
+    const list = make("div", "tabs");
+    list.role = "tablist";
+    list.setAttribute("aria-label", name);
+    const panels = parts.map(([title, texts]) => {
+      const panel = make("div", "", ...texts.map((content) => (typeof content === "string" ? verbatim(title, content) : content)));
+      Object.assign(panel, { id: `tab-${numbered++}`, role: "tabpanel" });
+      panel.setAttribute("aria-label", title);
+      return panel;
+    });
+    const buttons = parts.map(([title], place) => {
+      const button = make("button", "", title);
+      Object.assign(button, { type: "button", role: "tab" });
+      button.setAttribute("aria-controls", panels[place].id);
+      button.addEventListener("click", () => choose(place));
+      return button;
+    });
+    function choose(chosen) {
+      buttons.forEach((button, place) => {
+        button.setAttribute("aria-selected", place === chosen);
+        button.tabIndex = place === chosen ? 0 : -1;
+        panels[place].hidden = place !== chosen;
+      });
+      toEnds(panels[chosen]);
+    }
+    list.addEventListener("keydown", (event) => {
+      const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
+      if (!step) return;
+      event.preventDefault();
+      const to = (buttons.indexOf(document.activeElement) + step + buttons.length) % buttons.length;
+      choose(to);
+      buttons[to].focus();
+    });
+    list.append(...buttons);
+    choose(0);
+    return [list, ...panels];
+  }
+
+  function verbatim(title, content) {
     const body = make("pre", "", content);
     body.tabIndex = 0;
-    const details = make("details", "", make("summary", "", title), body);
-    details.open = isOpen;
-    return details;
+    body.role = "region";
+    body.setAttribute("aria-label", title);
+    return body;
   }
 
   function cost(attempt) {
@@ -275,14 +317,18 @@
     const box = make("div", "attempt");
     if (of > 1) box.append(make("h4", "", number ? `Asked again (${number})` : "First asked"));
     box.append(make("p", "cost", cost(one)));
-    for (const system of one.system) box.append(text("Prompt: system", read(system, shared), false));
-    one.said.forEach(([role, runs], place) => {
-      box.append(text(`Prompt: ${role}`, read(runs, game.pieces), place === one.said.length - 1));
-    });
-    if (one.reply !== null) box.append(text("Raw reply", read(one.reply, game.pieces), true));
-    else box.append(make("p", "none", one.cause ? `No reply: ${one.cause}` : "A reply without text"));
-    if (one.raw !== null) box.append(text("The whole body received", read(one.raw, game.pieces), false));
-    box.append(text("Parameters sent", JSON.stringify(JSON.parse(read(one.rest, shared)), null, 1), false));
+    const said = one.said.map(([role, runs]) => [role, read(runs, game.pieces)]);
+    const alone = said.length === 1; // else who says what stands over each
+    const prompt = said.flatMap(([role, words]) => (alone ? [words] : [make("p", "note", `${role}:`), words]));
+    const reply = one.reply !== null ? read(one.reply, game.pieces) : make("p", "none", one.cause ? `No reply: ${one.cause}` : "A reply without text");
+    const system = one.system.map((runs) => read(runs, shared));
+    box.append(...tabs("What was asked and answered", [
+      ["Reply", [reply]],
+      ...(prompt.length ? [["Prompt", prompt]] : []),
+      ...(system.length ? [["System text", system]] : []),
+      ...(one.raw !== null ? [["Body received", [read(one.raw, game.pieces)]]] : []),
+      ["Parameters", [JSON.stringify(JSON.parse(read(one.rest, shared)), null, 1)]],
+    ]));
     return box;
   }
 
@@ -308,7 +354,8 @@
     asked.open = opened === one.link;
     asked.addEventListener("toggle", () => toEnds(asked));
     const box = make("article", "decision", heading, make("p", "note", `Decision ${one.number}, asked of seat ${one.seat} at node ${one.node} (${one.method}).`), asked);
-    box.id = one.link;
+    box.id = `asked-${one.link}`; // not the address itself: the browser would scroll past the table
+    box.classList.toggle("linked", opened === one.link);
     const told = one.outcome.startsWith("fallback") ? null : odds(one, first.attempts);
     if (told) heading.after(told);
     if (one.p_bluff !== null && open) heading.after(stated(one));
@@ -316,7 +363,7 @@
   }
 
   // The end of a prompt is what differs from the one before.
-  const toEnds = (element) => element.querySelectorAll("details[open] pre").forEach((body) => { body.scrollTop = body.scrollHeight; });
+  const toEnds = (element) => element.querySelectorAll("pre").forEach((body) => { body.scrollTop = body.scrollHeight; });
 
   // --- Turn by turn ---
 
@@ -352,7 +399,9 @@
       seats(states[at], turn);
       pile(turn);
     }
-    $("decisions").replaceChildren(...decisionsHere().map((one) => decision(one, opened)));
+    $("decisions").classList.remove("sheet");
+    const asked = decisionsHere().sort((one, other) => (other.link === opened) - (one.link === opened)); // what was linked to comes first
+    $("decisions").replaceChildren(...asked.map((one) => decision(one, opened)));
     toEnds($("decisions"));
     story.forEach((item, place) => item.classList.toggle("here", place === at - 1));
     const [list, item] = [$("story").querySelector("ol"), story[at - 1]];
@@ -411,18 +460,33 @@
     }
   }
 
+  // A decision that was linked to is seen with the table: below it, and on a phone in a sheet over its lower half.
+  function bringUp(box) {
+    const sheet = $("decisions");
+    const close = make("button", "close", "Close");
+    close.type = "button";
+    close.addEventListener("click", () => { sheet.classList.remove("sheet"); box.scrollIntoView(); });
+    sheet.classList.add("sheet");
+    sheet.prepend(close);
+    const top = (element) => element.getBoundingClientRect().top;
+    if (getComputedStyle(sheet).position === "sticky") scrollBy(0, top($("said")) - document.querySelector(".controls").offsetHeight);
+    else scrollBy(0, Math.max(0, Math.min(top(box) + box.offsetHeight - innerHeight, top(box) - LEAST_TABLE * innerHeight)));
+  }
+
   // #turn-7, #turn-7-C for a decision, and #turn=7 as it once was.
   function fromAddress() {
     const named = /^#turn[-=](\d+)(-.+)?$/.exec(decoded(location.hash));
     pause();
     show(named ? Number(named[1]) : isOver() ? 0 : last, named?.[2] ? `turn-${named[1]}${named[2]}` : "");
-    if (named) ((named[2] && $(`turn-${named[1]}${named[2]}`)) || $("viewer")).scrollIntoView();
+    if (named) $("viewer").scrollIntoView();
+    const linked = named?.[2] && $(`asked-turn-${named[1]}${named[2]}`);
+    if (linked) bringUp(linked);
     if (location.hash === "#play") play();
   }
 
   function pressed(event) {
     const letter = event.key.toLowerCase();
-    if (event.ctrlKey || event.altKey || event.metaKey || event.target.closest("pre, select, .scroll")) return;
+    if (event.ctrlKey || event.altKey || event.metaKey || event.target.closest("pre, select, .scroll, .tabs")) return;
     if (event.key === " ") {
       if (event.target.closest("button, a, input, summary")) return;
       event.preventDefault();
