@@ -12,12 +12,13 @@
 import time
 import webbrowser
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import click
@@ -30,6 +31,7 @@ from dubito.errors import DubitoError, UsageError, one_line
 from dubito.experiment.experiment import stand_ins_in_words
 from dubito.experiment.stop import PairStanding, in_words, standings_of, stop_in_words
 from dubito.experiment.stored import Run, kinds_in, only_read, opened_run
+from dubito.files import write_whole
 from dubito.game import PlayerKind
 from dubito.llm.prices import PICO, dollars
 from dubito.store import folder as run_folder
@@ -152,14 +154,37 @@ def _export_dataset(run: Path, parquet: Path, quiet: bool) -> None:
     "--games", metavar="N,N,...", help="Games to be opened turn by turn, or `all`. [default: the first and the longest]"
 )
 def report(run: Path | None, output: Path | None, games: str | None) -> None:
-    """Write RUN, by default the latest, as pages to be opened in a browser, with no network."""
+    """Write RUN, by default the latest, as pages to be opened in a browser, with no network.
+
+    The file of a saved game, of `dubito web` or with --save, is one page.
+    """
+    from dubito.cli.share import is_saved_game  # late: most commands write no page
     from dubito.report.site import write_report
 
+    if is_saved_game(run):
+        if games is not None:
+            raise UsageError("--games chooses among a run's games, and this is one saved game: leave it out")
+        say(f"report: {_page_of_game(run, output or run.with_name(f'{run.name}-report'))}")
+        return
     with folder_of(run) as folder:
         if run is not None and run.is_file() and output is None:
             output = run.with_name(f"{run.name}-report")
         _note_changed_game(folder)
         say(f"report: {write_report(folder, output=output, games=games)}")
+
+
+def _page_of_game(game: Path, folder: Path) -> Path:
+    """Write a saved game as the one page of that folder, and return it."""
+    from dubito.cli.share import game_of_file
+    from dubito.report.share import shared_page
+
+    text = shared_page(game_of_file(game))
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"cannot write a report at {one_line(str(folder))}: {error.strerror}") from None
+    write_whole(folder / "index.html", text)
+    return folder / "index.html"
 
 
 def _note_changed_game(folder: Path) -> None:
@@ -356,10 +381,10 @@ def _say_models(log: ModelLog, kinds: Mapping[str, PlayerKind], places: str) -> 
 def view(run: Path | None, port: int | None, browser: bool) -> None:
     """Open the report of RUN, by default the latest, in the browser.
 
-    It is written first where there is none, or where the run has gone on since. An exported file is served.
+    It is written first where there is none, or where the run has gone on since. An exported file is served, and so is
+    the file of a saved game.
     """
-    with folder_of(run) as folder:
-        index = _current_report(folder)
+    with _first_page(run) as index:
         copied = run is not None and run.is_file()
         if port is None and not copied:
             say(f"report: {index}")
@@ -370,6 +395,19 @@ def view(run: Path | None, port: int | None, browser: bool) -> None:
             say(f"report: {address} (Ctrl-C ends)")
             _open(address, browser)
             server.serve_forever()
+
+
+@contextmanager
+def _first_page(run: Path | None) -> Iterator[Path]:
+    """That of a run's report, or a saved game as a page, for as long as it is shown."""
+    from dubito.cli.share import is_saved_game
+
+    if is_saved_game(run):
+        with TemporaryDirectory(prefix="dubito-") as folder:
+            yield _page_of_game(run, Path(folder))
+    else:
+        with folder_of(run) as folder:
+            yield _current_report(folder)
 
 
 def _current_report(folder: Path) -> Path:

@@ -1,7 +1,9 @@
 """`dubito share` and `dubito publish`: a game as one page that can be sent, runs as a site for any host."""
 
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import TypeGuard
 
 import click
 
@@ -25,10 +27,10 @@ def share(what: Path | None, game: int | None, output: Path | None) -> None:
     GAME is the file of a saved game; RUN is a run (by default the latest) or an exported one. Everybody's cards are
     on the page, and what models were asked and answered.
     """
-    if what is not None and what.is_file() and not is_export(what):
+    if is_saved_game(what):
         if game is not None:
             raise UsageError("--game belongs to a run, and this is one saved game: leave it out")
-        shared, path = _of_file(what), output or Path("game.html")
+        shared, path = game_of_file(what), output or Path("game.html")
     else:
         if game is None:
             raise UsageError("a run has many games: say which with --game, as in: dubito share RUN --game 0")
@@ -61,8 +63,20 @@ def publish(runs: tuple[Path, ...], title: str, about: str, output: Path) -> Non
         say(f"site: {write_site(output, title, about, folders, Path.cwd())}")
 
 
-def _of_file(path: Path) -> SharedGame:
-    try:
+def is_saved_game(what: Path | None) -> TypeGuard[Path]:
+    """Whether this is a file of one game, and not a run or an exported one."""
+    return what is not None and what.is_file() and not is_export(what)
+
+
+def game_of_file(path: Path) -> SharedGame:
+    with faults_named(path):
         return shared_file(path)
+
+
+@contextmanager
+def faults_named(path: Path) -> Iterator[None]:
+    """Within, what is wrong with a file is said with its name."""
+    try:
+        yield
     except UsageError as error:
         raise UsageError(f"{one_line(str(path))}: {error}") from None

@@ -15,18 +15,22 @@ from dubito.cli.company import TableOrder, seated
 from dubito.cli.narrator import PACES, Narrator, pace_option, save_record, waits
 from dubito.cli.options import GameCommand, company_options, folder_of, game_option, server_options
 from dubito.cli.output import note, say, voice_for
+from dubito.cli.share import faults_named, is_saved_game
 from dubito.errors import DubitoError, RunStopped, UsageError, one_line
 from dubito.experiment.experiment import stand_ins_in_words
+from dubito.game.record import whole_game
+from dubito.game.words import labels
 from dubito.llm.request import Suspended
+from dubito.report.share import page_of_file, saved_record
 from dubito.serve import listen, serve
 from dubito.show.company import Thought, as_sentence, trouble
 from dubito.show.run import FollowedRun
-from dubito.show.session import BotsGame
+from dubito.show.session import BotsGame, Session, of_record
 from dubito.store.folder import DATABASE
 from dubito.store.run_db import RunDb
 from dubito.web.guard import is_loopback
 from dubito.web.tables import BROKEN
-from dubito.web.watching import GameSource, LiveGame, RunGames, watching_app
+from dubito.web.watching import GameSource, LiveGame, RunGames, SavedGame, watching_app
 
 _OF_BOTS: Final = (  # flags that say how bots play a game, which those of a run were played without
     "game", "seed", "deal", "on_bot_error", "bot_deadline", "save", "config", "games", "base_url",
@@ -35,7 +39,7 @@ _OF_BOTS: Final = (  # flags that say how bots play a game, which those of a run
 
 
 @click.command(cls=GameCommand)
-@click.argument("what", nargs=-1, metavar="[RUN | BOT BOT ...]")
+@click.argument("what", nargs=-1, metavar="[RUN | GAME | BOT BOT ...]")
 @game_option
 @click.option("--seed", default=0, show_default=True, help="Seed; with --deal it fixes the cards.")
 @click.option("--deal", default=0, show_default=True, help="Number of the deal: fixes deck and chance.")
@@ -59,14 +63,17 @@ def watch(
     A BOT is a class name, a player of --config, or a model as in openai:MODEL@PROMPT or house:MODEL. Models' answers
     and reasons are told as they come. A single name that is the path of a run, or of a file that `dubito export`
     made, is a RUN; with no name it is the latest run: its last finished game is told, then each newest one, until the
-    run ends.
+    run ends. The path of a saved game is a GAME, which is told again.
     """
     of_run = not what or (len(what) == 1 and _means_a_run(what[0]))
     _refuse((*_OF_BOTS, *flags["rules"]) if of_run else (), "is for a game between bots: name them, or leave it out")
     _refuse(() if web else ("port", "host"), "goes with --web")
     _refuse(("pace",) if web and of_run else (), "is chosen on the page: leave it out")
     run = Path(what[0]) if what else None
-    if of_run and web:
+    if of_run and is_saved_game(run):
+        with faults_named(run):
+            again(run, waits(pace), show_hands, (host, port) if web else None)
+    elif of_run and web:
         serve_run(run, host, port)
     elif of_run:
         follow(run, waits(pace), show_hands)
@@ -145,7 +152,27 @@ def _tell_followed(followed: FollowedRun, game: int, wait: Callable[[], None], s
     thoughts = _by_move(followed.questions(game, told)["decisions"])
     voice = voice_for(told["names"], told["lie"])
     voice(f"Game {game}: {', '.join(told['names'])}.")
-    narrator, session = Narrator(show_hands, voice, wait), followed.games.again(game)[0]
+    _tell_again(followed.games.again(game)[0], thoughts, Narrator(show_hands, voice, wait))
+
+
+def again(path: Path, wait: Callable[[], None], show_hands: bool, at: tuple[str, int] | None) -> None:
+    """Tell a saved game, with what models said where that lies beside it; or show it in the browser `at` a port."""
+    if at is not None:
+        _serve(SavedGame(path), *at)
+        say("ended")
+        return
+    page, (game, record) = page_of_file(path, path.name, path.name), saved_record(path)
+    for warning in page.warnings:
+        note(warning)
+    label = labels(record.players, None)
+    voice = voice_for([label(seat) for seat in range(len(record.players))], game.results.lie_words[0])
+    thoughts = _by_move(page.told["decisions"])
+    session = of_record(game, record, label)
+    with whole_game(session.state):
+        _tell_again(session, thoughts, Narrator(show_hands, voice, wait))
+
+
+def _tell_again(session: Session, thoughts: dict[tuple[int, int], list[Thought]], narrator: Narrator) -> None:
     moves = session.move
 
     def move() -> Any:

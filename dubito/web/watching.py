@@ -6,6 +6,7 @@ Pages are those of a saved game, and ask what is new: moves, what models were as
 import secrets
 import threading
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any, Final
 
 from starlette.applications import Starlette
@@ -17,6 +18,7 @@ from starlette.routing import Route
 from dubito.errors import DubitoError, UsageError
 from dubito.game.record import output_of
 from dubito.report.render import Renderer, Site, Viewer
+from dubito.report.share import page_of_file
 from dubito.report.tables import GamePage
 from dubito.show.company import as_sentence
 from dubito.show.run import FollowedRun
@@ -125,6 +127,20 @@ class RunGames(GameSource):
         final = title_of(f"Game {game}", whole["names"], whole["winners"])
         about = f"Game {game} of the run {self._followed.source.folder.name}."
         return whole | asked | _framed(whole["names"], final, about, True, [])
+
+
+class SavedGame(GameSource):
+    """A game that somebody has saved."""
+
+    opens = "#play"
+
+    def __init__(self, path: Path) -> None:
+        """Raises UsageError where it cannot be shown."""
+        self._page = page_of_file(path, "/games/", path.name)
+
+    def data(self, game: int) -> dict[str, Any]:
+        page = self._page
+        return {**page.told, "truths": []} | _framed(page.told["names"], page.title, page.about, True, page.warnings)
 
 
 def _framed(names: Sequence[str], final: str | None, about: str, over: bool, warnings: Sequence[str]) -> dict[str, Any]:

@@ -76,6 +76,18 @@ def test_a_models_reasons_are_told_before_its_move(shell: Shell) -> None:
     assert (Path("games") / "run.db").exists()
 
 
+def test_a_saved_game_is_told_as_it_was(shell: Shell) -> None:
+    """With what its model said, which lies beside it; elsewhere without, and a note says so."""
+    Path("games").mkdir()
+    then = shell(*GAME, "--show-hands", "--save", "games/g.json").out
+    assert "“I hold two 3s" in then
+    assert shell("watch", "games/g.json", "--show-hands").out == then.replace("record: games/g.json\n", "")
+    Path("games/g.json").rename("g.json")
+    alone = shell("watch", "g.json", "--show-hands")
+    assert alone.out.splitlines() == [line for line in then.splitlines() if not re.match(r" *\d+\.   |record", line)]
+    assert alone.err == "What models were asked in this game is not shown: there is no run.db beside its file.\n"
+
+
 def test_on_a_terminal_a_game_is_in_colour_and_wrapped(shell: Shell, on_a_terminal: OnATerminal) -> None:
     told = on_a_terminal(lambda: shell(*GAME, "--pace", "at-once", "--show-hands"))
     assert f"{ESCAPE}1;31ma bluff{ESCAPE}0m" in told
@@ -224,10 +236,12 @@ def test_a_runs_models_are_told_as_they_were(shell: Shell) -> None:
         ((".",), ". is not a run folder: it has no manifest.yaml"),
         (("StefaBot", "ClaudeBot", "--web", "--port", "0"), "Dubito needs 3 to 8 players, not 2"),
         (("--web", "--pace", "3"), "--pace is chosen on the page: leave it out"),
+        (("notes.txt",), "notes.txt: this is no game record: "),
         (("StefaBot", "ClaudBot"), "no bot is named 'ClaudBot': did you mean 'ClaudeBot'?"),
     ],
 )
 def test_what_cannot_be_watched_is_one_sentence(shell: Shell, words: tuple[str, ...], sentence: str) -> None:
+    Path("notes.txt").write_text("notes")
     said = shell("watch", *words)
     assert (said.code, said.out, said.err.count("\n")) == (2, "", 1)
     assert said.err.startswith(f"dubito: {sentence}")

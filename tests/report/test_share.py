@@ -3,13 +3,14 @@
 import base64
 import re
 from pathlib import Path
+from urllib.request import urlopen
 
 import pytest
 
 from dubito.report import share
 from tests.chromium import Chrome
 from tests.cli.conftest import shell as shell
-from tests.cli.kit import Shell
+from tests.cli.kit import Shell, started
 from tests.report.kit import SCRIPT, Seen
 
 
@@ -49,6 +50,22 @@ def test_a_saved_game_is_shared_with_the_record_it_has(shell: Shell) -> None:
     drawn = base64.b64decode(picture[1]).decode()
     assert drawn.count("<polyline") == 3
     assert "StefaBot" in drawn
+
+
+def test_the_report_of_a_saved_game_is_its_one_page(shell: Shell) -> None:
+    assert shell("watch", "Player1", "Player2", "Player3", "Player4", "--game", "bs", "--save", "g.json").code == 0
+    assert shell("report", "g.json").out == "report: g.json-report/index.html\n"
+    shell("share", "g.json")
+    page = Path("g.json-report/index.html")
+    assert page.read_bytes() == Path("game.html").read_bytes()
+    assert shell("report", "g.json", "--output", "there").out == "report: there/index.html\n"
+    refused = shell("report", "g.json", "--games", "0")
+    assert refused.err == "dubito: --games chooses among a run's games, and this is one saved game: leave it out\n"
+    with started(shell.folder, "view", "g.json", "--no-browser") as process:
+        assert process.stdout is not None
+        address = process.stdout.readline().removeprefix("report: ").partition(" ")[0]
+        with urlopen(address, timeout=20) as served:  # noqa: S310, our own address
+            assert served.read() == page.read_bytes()
 
 
 def test_a_name_ends_no_element_of_the_picture(bots_run: Path, shell: Shell) -> None:

@@ -17,7 +17,7 @@ from dubito.cli.watch import playing
 from dubito.serve import listen, make_server
 from dubito.show.company import Thought
 from dubito.show.run import FollowedRun
-from dubito.web.watching import GameSource, RunGames, watching_app
+from dubito.web.watching import GameSource, RunGames, SavedGame, watching_app
 from tests.chromium import Chrome
 from tests.cli.kit import made, started
 from tests.llm.kit import Heard, Said, Server, says
@@ -203,6 +203,18 @@ def test_a_runs_newest_game_is_shown_and_only_asked_for_from_here(home: Path) ->
         assert browser("GET", "/games/1").text.startswith("runs/r is not a run folder")
         Path("runs/s").rename("runs/r")
         assert browser("GET", "/games/1").text == page
+
+
+def test_a_saved_game_is_shown_from_its_deal_on(chrome: Chrome, home: Path) -> None:
+    made(home, "watch", "Medium", "Scared", "--game", "defuse", "--save", "g.json")
+    saved = SavedGame(Path("g.json"))
+    with served(saved) as port:
+        chrome.open(f"http://127.0.0.1:{port}/")
+        turns = len(saved.data(0)["turns"])
+        assert chrome.run("location.hash").startswith(("#play", "#turn-"))
+        chrome.key("End")
+        assert chrome.text("#turn") == f"turn {turns} of {turns}"
+        assert chrome.errors == []
 
 
 def test_a_game_begins_with_a_page_of_its_own(home: Path) -> None:
