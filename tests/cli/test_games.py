@@ -65,7 +65,10 @@ def test_a_saved_game_replays_identically(shell: Shell) -> None:
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (("play-game", "StefaBot", "ClaudeBot"), "dubito: Dubito needs 3 to 8 players, not 2\n"),
+        (
+            ("play-game", "StefaBot", "ClaudeBot"),
+            "dubito: Dubito needs 3 to 8 players, not 2: two play the variant `duel`\n",
+        ),
         (("play-game", *["StefaBot"] * 9), "dubito: Dubito needs 3 to 8 players, not 9\n"),
         (("play-game", "StefaBot", "ClaudBot", "MrDoubt"), "dubito: no bot is named 'ClaudBot': did you mean "),
         ((*GAME, "OpenAIBot"), "dubito: OpenAIBot: model: is needed"),

@@ -169,7 +169,7 @@ def test_a_pipe_is_as_good_as_a_terminal(tmp_path: Path, leaves: str) -> None:
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (("ClaudeBot",), "dubito: Dubito needs 3 to 8 players, not 2\n"),
+        (("ClaudeBot",), "dubito: Dubito needs 3 to 8 players, not 2: two play the variant `duel`\n"),
         (("ClaudeBot",) * 8, "dubito: Dubito needs 3 to 8 players, not 9\n"),
         (("ClaudeBot", "ClaudBot"), "dubito: nobody is named 'ClaudBot': did you mean 'ClaudeBot'?\n"),
         (("ClaudeBot", "OpenAIBot"), "dubito: OpenAIBot: model: is needed"),
