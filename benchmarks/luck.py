@@ -15,6 +15,7 @@ from dubito.cli.asking import calls_of
 from dubito.cli.policy import asked_player
 from dubito.game.find import find_game
 from dubito.policy.luck import LuckyGame, OwnDecision, corrected_returns
+from dubito.policy.small import small_game
 from dubito.policy.solver import solve
 from dubito.policy.tree import PolicyTable, Tree, seat_tables, uniform
 from dubito.policy.values import expected_values
@@ -31,7 +32,7 @@ def players(name: str, tree: Tree, solved: PolicyTable) -> dict[str, PolicyTable
     half = {string: {a: (row[a] + solved[string][a]) / 2 for a in row} for string, row in lots.items()}
     with TemporaryDirectory() as folder:
         calls = calls_of({"cache": f"{folder}/cache"})
-        house = asked_player("house:house-random", {}, game, tree.states, None, calls)
+        house = asked_player("house:house-random", {}, small_game(game, game.rules()), tree.states, None, calls)
         stated = house.state(tree.states, None, 0, Path(folder, "asked"), calls, True)
     return {"FirstLegal": first, "UniformRandom": lots, "half Solved": half, "Solved": solved, "house": stated.rows}
 

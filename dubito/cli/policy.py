@@ -10,7 +10,7 @@ import click
 
 from dubito import __version__
 from dubito.cli.asking import asking_options, calls_of, progress_of, resumable, settings_of_model, watch_of
-from dubito.cli.options import GAME
+from dubito.cli.options import GAME, GameCommand, rules_from
 from dubito.cli.output import note, say, show
 from dubito.errors import UsageError, one_line
 from dubito.experiment.experiment import PlayerSpec, kind_of_player, stand_ins_in_words
@@ -22,6 +22,7 @@ from dubito.game.table import Entrant
 from dubito.llm.cache import SOLVED
 from dubito.llm.prompts import Prompt, load_prompt
 from dubito.llm.settings import ModelSettings
+from dubito.policy.small import SmallGame, small_game
 from dubito.policy.solver import ITERATIONS, solution_in
 from dubito.policy.stated import StatedPolicy, of_bot, of_model
 from dubito.policy.tree import InfoState, Tree
@@ -37,7 +38,7 @@ _ACT = "plain"  # the prompt of players that only act
 _SHOWN = 12  # states on a terminal
 
 
-@click.command()
+@click.command(cls=GameCommand)
 @click.argument("players", nargs=-1, required=True, metavar="PLAYER...")
 @click.option("--game", type=GAME, required=True, metavar="NAME", help="A small game, as openspiel:kuhn_poker.")
 @click.option("--draws", type=click.IntRange(1), metavar="K", help="Let players act K times in each state, and count.")
@@ -59,6 +60,7 @@ def policy(
     iterations: int,
     output: Path | None,
     quiet: bool,
+    rules: dict[str, Any],
     **flags: Any,
 ) -> None:
     """Say how exploitable each PLAYER's complete strategy for a small game is, exactly.
@@ -67,33 +69,23 @@ def policy(
     situation how probable each of its actions is, or with --draws what it does. The same command again costs nothing.
     """
     given = {key: value for key, value in flags.items() if value is not None}
-    calls, engine = calls_of(given), _engine(game)
+    calls, small = calls_of(given), small_game(game, rules_from(rules, game))
     if len({*players}) < len(players):
         raise UsageError("a player is named twice: name each once")
-    tree = Tree(engine)
-    asked = [asked_player(name, given, game, tree.states, draws, calls) for name in players]
-    identity = {"policy": game.name, "iterations": iterations, "draws": draws, "seed": seed}
-    folder = output or _default_folder(f"{game.name} {iterations} {draws} {seed}", asked)
+    tree = Tree(small.engine)
+    asked = [asked_player(name, given, small, tree.states, draws, calls) for name in players]
+    identity = {"policy": small.name, "iterations": iterations, "draws": draws, "seed": seed}
+    folder = output or _default_folder(f"{small.name} {iterations} {draws} {seed}", asked)
     _begin(folder, {**identity, "players": [{"name": one.name, "digest": _digest(one.identity)} for one in asked]})
     if not quiet:
-        note(f"{game.name}: {len(tree.states):,} information states")
+        note(f"{small.name}: {len(tree.states):,} information states")
     with resumable(folder):
         statements = [one.state(tree.states, draws, seed, folder / f"{n}", calls, quiet) for n, one in enumerate(asked)]
-        solution = solution_in(calls.cache / SOLVED, engine, iterations=iterations)
+        solution = solution_in(calls.cache / SOLVED, small.engine, iterations=iterations)
     if solution.note:
         note(solution.note)
-    _print(found := Findings(game, tree, statements, solution, {one.name: one.kind for one in asked}))
+    _print(found := Findings(small, tree, statements, solution, {one.name: one.kind for one in asked}))
     _write_report(found, asked, folder)
-
-
-def _engine(game: Game) -> Any:
-    """OpenSpiel's own game; raises UsageError where there is none."""
-    engine = getattr(game.module("workshop"), "engine", None)
-    if engine is None:
-        raise UsageError(
-            f"{game.name} is not one of OpenSpiel's games, and only these have a policy: say openspiel:kuhn_poker"
-        )
-    return engine
 
 
 class _Player:
@@ -102,7 +94,7 @@ class _Player:
     def __init__(
         self,
         name: str,
-        game: Game,
+        game: SmallGame,
         entrant: Entrant | None,
         prompt: Prompt | None,
         settings: ModelSettings | None,
@@ -129,33 +121,41 @@ class _Player:
         if self._prompt is None or self._settings is None:
             assert self._entrant is not None
             return of_bot(self._entrant, self._game, states, draws or 100, seed)
+        draws = self._game.asked(states, draws)[1]
         means = TrialMeans(calls, watch_of(quiet), progress_of(len(states) * (draws or 1), quiet))
-        return of_model(self.name, self._prompt, self._settings, states, draws, folder, means)
+        return of_model(self.name, self._game, self._prompt, self._settings, states, draws, folder, means)
 
     def prompted(self, state: InfoState) -> str | None:
         """What it is asked in a state."""
         if self._prompt is None:
             return None
-        node = self._prompt.game.nodes[0].name
-        texts = self._prompt.render(self._game.module("workshop").position_at(state.history, node))
+        texts = self._prompt.render(self._game.position(self._prompt.game, state))
         return "\n\n".join(filter(None, (texts.system, *texts.history, texts.user)))
 
 
 def asked_player(
-    name: str, given: dict[str, Any], game: Game, states: Sequence[InfoState], draws: int | None, calls: CallOptions
+    name: str,
+    given: dict[str, Any],
+    small: SmallGame,
+    states: Sequence[InfoState],
+    draws: int | None,
+    calls: CallOptions,
 ) -> _Player:
     """The player of that name; raises UsageError."""
+    game = small.game
     provider, colon, model = name.partition(":")
     if not colon or provider not in PROVIDERS:
         bot = find_bots(Path.cwd(), game.name).find(name)
         if bot.cls.is_model:
             raise UsageError(f"{one_line(name)} asks a model: say which, as in openai:MODEL or house:MODEL")
-        return _Player(name, game, Entrant(name, bot.cls), None, None, bot.digest)
-    model, _, prompt = model.partition("@")
+        return _Player(name, small, Entrant(name, bot.cls), None, None, bot.digest)
+    model, _, named = model.partition("@")
     settings = settings_of_model(f"{provider}:{model}", given, game)
     check_asking(f"{provider}:{model}", settings, game, calls)
-    of = game if draws else game.module("workshop").of_policies([state.history for state in states])
-    return _Player(name, game, None, load_prompt(prompt or (_ACT if draws else _POLICY), Path.cwd(), of), settings)
+    of, acts = small.asked(states, draws)
+    prompt = load_prompt(named or (_ACT if acts else _POLICY), Path.cwd(), of)
+    prompt.check_rules(small.rules)
+    return _Player(name, small, None, prompt, settings)
 
 
 def _begin(folder: Path, identity: dict[str, Any]) -> None:

@@ -34,6 +34,7 @@ from dubito.experiment.stored import opened_run
 from dubito.game import Measure
 from dubito.game.find import Registry, find_bots
 from dubito.game.table import Entrant
+from dubito.policy.small import small_game
 from dubito.policy.stated import of_bot
 from dubito.policy.tree import Tree
 from dubito.policy.values import nash_conv
@@ -150,7 +151,8 @@ def _exact(by: _ByBook) -> tuple[float | None, int | None]:
     if engine is None or cls.is_model:
         return None, None
     tree = Tree(engine)
-    stated = of_bot(Entrant(by.player.name, cls, by.player.settings), game, tree.states, _DRAWS, 0)
+    small = small_game(game, game.rules())
+    stated = of_bot(Entrant(by.player.name, cls, by.player.settings), small, tree.states, _DRAWS, 0)
     return nash_conv(tree, stated.rows) / tree.players, stated.draws
 
 

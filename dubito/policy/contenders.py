@@ -16,6 +16,7 @@ from dubito.experiment.replay import moves_again
 from dubito.experiment.stored import Run
 from dubito.game.table import Entrant
 from dubito.policy.luck import LuckyGame, OwnDecision, corrected_returns
+from dubito.policy.small import small_game
 from dubito.policy.stated import of_bot
 from dubito.policy.tree import PolicyTable, Tree, uniform
 from dubito.stats.rates import Rate, student
@@ -58,12 +59,12 @@ class _Known:
 
     def __init__(self, run: Run, tree: Tree) -> None:
         self._run, self._tree = run, tree
-        states, game = tree.states, run.game
+        states, small = tree.states, small_game(run.game, run.game.rules())
         self._tables: dict[int, PolicyTable] = {}
         for number, player in enumerate(run.experiment.players):
             cls = run.registry.find(player.bot).cls
             if callable(getattr(cls, "chances", None)):
-                self._tables[number] = of_bot(Entrant(player.name, cls, player.settings), game, states, 1, 0).rows
+                self._tables[number] = of_bot(Entrant(player.name, cls, player.settings), small, states, 1, 0).rows
 
     @classmethod
     def of(cls, run: Run) -> "_Known | None":

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from dubito.errors import RunStopped, UsageError, one_line, suggestion
 from dubito.files import write_whole
-from dubito.policy.tree import LIMIT, PolicyTable, Tree, why_incomplete
+from dubito.policy.tree import LIMIT, PolicyTable, Tree, is_compiled, why_incomplete
 from dubito.policy.values import nash_conv
 
 ITERATIONS: Final = 1_000  # Kuhn and Leduc poker and small liar's dice are below a nash_conv of 0.001 with it
@@ -38,8 +38,9 @@ class Solution:
 def solve(game: Any, algorithm: str = "cfr+", iterations: int = ITERATIONS, limit: int = LIMIT) -> Solution:
     """The average table after so many iterations, the same every time.
 
-    `cfr+` is OpenSpiel's in C++; `linear cfr` its linear CFR in Python, some forty times slower. Both come near an
-    equilibrium in two-player zero-sum games; in others nothing is promised, but the nash_conv is stated all the same.
+    `cfr+` is OpenSpiel's in C++, of a game that is written in Python ours (`regret.py`); `linear cfr` is its linear CFR
+    in Python, some forty times slower. Both come near an equilibrium in two-player zero-sum games; in others nothing
+    is promised, but the nash_conv is stated all the same.
     Raises UsageError for an unknown algorithm, and for games that have no tree.
     """
     make = _algorithm(algorithm)
@@ -89,6 +90,15 @@ def _algorithm(name: str) -> Callable[[Any, Tree, int], PolicyTable]:
 
 
 def _cfr_plus(game: Any, tree: Tree, iterations: int) -> PolicyTable:
+    if not is_compiled(game):
+        try:
+            from dubito.policy.regret import cfr_plus  # late: numpy comes with OpenSpiel
+        except ModuleNotFoundError:
+            raise UsageError(
+                "numpy solves small games, and is not installed: pip install 'dubito[openspiel]'"
+            ) from None
+
+        return cfr_plus(tree, iterations)
     import pyspiel
 
     solver = pyspiel.CFRPlusSolver(game)
@@ -116,7 +126,10 @@ _ALGORITHMS: Final[Mapping[str, Callable[[Any, Tree, int], PolicyTable]]] = {
 
 
 def _version() -> str:
-    return metadata.version("open_spiel")
+    try:
+        return metadata.version("open_spiel")
+    except metadata.PackageNotFoundError:
+        return "none"
 
 
 def _file_name(game: str, algorithm: str, iterations: int) -> str:

@@ -12,6 +12,7 @@ from dubito.errors import UsageError, one_line
 
 LIMIT: Final = 2_000  # information states: a player is asked about each
 HISTORIES: Final = 300_000  # what is written out in seconds
+_OF_PYTHON: Final = 50_000  # the same of a game that is written in Python
 _DEEPEST: Final = 100  # acts and outcomes in a history: what is small is not deep
 
 
@@ -49,8 +50,10 @@ class Tree:
     seat 1 and so on, each seat's in the order in which they are met depth first, lowest action first.
     """
 
-    def __init__(self, game: Any, limit: int = LIMIT, histories: int = HISTORIES) -> None:
+    def __init__(self, game: Any, limit: int = LIMIT, histories: int | None = None) -> None:
         _check_game(game)
+        if histories is None:
+            histories = HISTORIES if is_compiled(game) else _OF_PYTHON
         self.name: str = game.get_type().short_name
         self.players: int = game.num_players()
         self.constant_sum: float | None = game.utility_sum()
@@ -111,6 +114,11 @@ class Tree:
             )
         place.nodes.append(number)
         return known
+
+
+def is_compiled(game: Any) -> bool:
+    """Whether a game of OpenSpiel's is none that is written in Python."""
+    return type(game).__module__.startswith("pyspiel")
 
 
 def _check_game(game: Any) -> None:

@@ -6,9 +6,11 @@ from functools import cached_property
 from typing import Final
 
 from dubito.experiment.experiment import labelled_by, stand_ins_in_words
-from dubito.game import Game, PlayerKind
+from dubito.game import PlayerKind
+from dubito.game.words import counted
+from dubito.policy.small import SmallGame
 from dubito.policy.solver import Solution
-from dubito.policy.stated import StatedPolicy, names_of
+from dubito.policy.stated import StatedPolicy
 from dubito.policy.tree import InfoState, PolicyTable, Row, Tree, uniform
 from dubito.policy.values import Loss, expected_values, losses, nash_conv, nash_conv_bounds, value_bounds
 from dubito.report.render import Site
@@ -37,7 +39,7 @@ Prompted = Callable[[StatedPolicy, InfoState], str | None]  # what a player was 
 class Findings:
     """Some players' tables of one game, with a solved and the uniform one beside them."""
 
-    game: Game
+    game: SmallGame
     tree: Tree
     statements: Sequence[StatedPolicy]
     solution: Solution
@@ -59,7 +61,7 @@ class Findings:
 
     def names(self, state: InfoState) -> Mapping[int, str]:
         if state.string not in self._names:
-            self._names[state.string] = names_of(self.game, state)
+            self._names[state.string] = self.game.names(state)
         return self._names[state.string]
 
     def row(self, state: InfoState, row: Row) -> str:
@@ -105,7 +107,7 @@ def worth_table(found: Findings) -> ResultTable:
 def _how_asked(statement: StatedPolicy | None) -> str:
     if statement is None:
         return "-"
-    return "for its probabilities" if statement.draws is None else f"{statement.draws} times to act"
+    return "for its probabilities" if statement.draws is None else counted(statement.draws, "time") + " to act"
 
 
 def fallbacks(found: Findings) -> list[ResultTable | Paragraph]:
@@ -165,7 +167,7 @@ def largest_losses(found: Findings, statement: StatedPolicy, most: int | None = 
         state = loss.state
         told = [found.row(state, table[state.string]) for table in (statement.rows, found.solution.table)]
         cause = [statement.failures.get(state.string, "")] if statement.failures else []
-        seen = found.game.module("workshop").view_at(state.history).hand
+        seen = found.game.seen(state).hand or None
         cells.append(
             [state.string, seen, state.seat, loss.loss, loss.reach, *told, found.names(state)[loss.best], *cause]
         )
@@ -200,18 +202,18 @@ def pages(found: Findings, prompted: Prompted) -> Iterator[Page]:
 
 
 def _page_of_state(found: Findings, one: StatedPolicy, state: InfoState, path: str, prompt: str | None) -> Page:
-    position = found.game.module("workshop").position_at(state.history, "act")
+    seen = found.game.seen(state)
     facts = [
         ("player", f"{one.name} ({found.kinds[one.name]})"),
         ("seat", f"{state.seat}"),
         ("state, as OpenSpiel has it", state.string),
     ]
-    facts += [("what the seat sees", position.hand)] if position.hand else []
+    facts += [("what the seat sees", seen.hand)] if seen.hand else []
     facts += [("its way", found.row(state, one.rows[state.string]))]
     facts += [("solved", found.row(state, found.solution.table[state.string]))]
     if cause := one.failures.get(state.string):
         facts.append(("no answer came", cause))
-    history = "\n".join(entry.text for entry in position.history) or "Nothing yet."
+    history = "\n".join(seen.history) or "Nothing yet."
     blocks: list[Block] = [NamedValues(facts), Verbatim("What the seat saw happen", history)]
     if prompt is not None:
         blocks.append(Verbatim("What it was asked", prompt))

@@ -26,6 +26,17 @@ def test_a_run_names_the_variant_and_is_played_again(shell: Shell) -> None:
     assert "identical: 12 games" in shell("replay", "r").out
 
 
+def test_a_solved_opponent_sits_at_the_table(shell: Shell) -> None:
+    small = ("--duel", "--ranks", "2", "--copies", "2", "--jokers", "0", "--win-rule", "contested", "--max-turns", "3")
+    run = ("run", "--bots", "Solved", "--contenders", "StefaBot,MrNoDoubt", "--games", "60", "--quiet")
+    said = shell(*run, "--workers", "1", "--output", "r", *small)
+    assert said.code == 0, said.err
+    assert "identical: 60 games" in shell("replay", "r").out
+    said = shell(*run, "--output", "q")
+    assert said.code == 3
+    assert "Solved plays duels alone: set `duel`, and `ranks`, `copies` and `max_turns` small enough" in said.err
+
+
 def test_a_prompt_with_rules_of_its_own_is_refused(shell: Shell) -> None:
     said = shell(*RUN, "--contenders", "house:house-sharp@plan,UsualBot")
     assert said.code == 2

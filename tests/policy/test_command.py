@@ -315,7 +315,7 @@ def test_policies_are_listed_and_read_as_what_they_are(shell: Shell) -> None:
     [
         (("UniformRandom", "--game", "openspiel:kuhn_poker", "--output", "/dev/null"), "choose another --output"),
         (("Nobody", "--game", "openspiel:kuhn_poker"), "no bot is named 'Nobody'"),
-        (("UniformRandom", "--game", "dubito"), "not one of OpenSpiel's games"),
+        (("UniformRandom", "--game", "dubito"), "more than 100 moves in a game"),
         (("UniformRandom", "--game", "openspiel:tic_tac_toe"), "perfect information"),
         (("UniformRandom", "--game", "openspiel:liars_dice"), "more than 2,000 information states"),
         (("UniformRandom", "--game", "openspiel:gin_rummy"), "does not say what a seat knows"),

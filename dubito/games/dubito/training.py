@@ -13,18 +13,18 @@ Dubito as a path whose decisions are the cards themselves: whatever the rules al
 
 import pickle
 from collections import Counter, deque
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from functools import cache, lru_cache, partial
-from itertools import combinations, product, zip_longest
+from itertools import chain, combinations, product, zip_longest
 from math import comb, factorial, perm, prod
 from operator import attrgetter
 from random import Random
 from typing import Any, ClassVar, Final, Self, cast
 
 from dubito.errors import UsageError
-from dubito.game import Player
+from dubito.game import GameEvent, Player
 from dubito.game.course import (
     CHANCE,
     ChanceDraws,
@@ -41,7 +41,7 @@ from dubito.game.course import (
     spaced,
 )
 from dubito.game.streams import SeatStreams
-from dubito.games.dubito.bot import FiveNodes, Listener, five_questions
+from dubito.games.dubito.bot import NODES, FiveNodes, Listener, five_questions
 from dubito.games.dubito.cards import COPIES, JOKER, MOST, NUMBERS, Hand, HandView, TurnData, TurnOutput
 from dubito.games.dubito.engine import DUEL, Rules, State, check_players, deal_hands, why_illegal
 from dubito.games.dubito.events import (
@@ -54,6 +54,7 @@ from dubito.games.dubito.events import (
 )
 from dubito.games.dubito.facts import OwnPlay, Position
 from dubito.games.dubito.game import GAME
+from dubito.games.dubito.knowledge import Notebook
 from dubito.games.dubito.worlds import another, turned_over
 
 VALUES: Final = len(NUMBERS) + 1  # of cards, the joker 0 among them
@@ -343,6 +344,80 @@ _ASKED: Final = asked("ABCDE")
 _SETS: Final = Feature("sets", VALUES, lambda course, seat: course.remembered(seat).sets)
 
 
+def _in_words(event: Event) -> str:
+    match event:
+        case GameStartEvent():
+            return f"{len(event.player_ids)} seats hold {spaced(event.initial_card_counts)}"
+        case CardsPlayedEvent(seat, number, n):
+            return f"seat {seat} plays {n} as {number}"
+        case DoubtResolvedEvent():
+            truth = "a bluff" if event.correct else "honest"
+            latest, taken = spaced(event.latest_cards), spaced(event.board_cards)
+            return f"seat {event.doubter_id} doubts {event.target_id}: {latest}, {truth}, takes {taken}".rstrip()
+        case DiscardEvent(seat, number):
+            return f"seat {seat} discards the set of {number}"
+        case PlayerWonEvent(seat, place):
+            return f"seat {seat} wins place {place}"
+
+
+class Diary:
+    """The information state of a seat, as `DubitoCourse.information` has it, kept by its player.
+
+    Events may be told late, but all before the next question. What the seat put down follows from its hand then: since
+    its last question it has played once at most, and what it took up and discarded is known.
+    """
+
+    def __init__(self, seat: int) -> None:
+        self._seat, self._texts = seat, list[str]()
+        self._held = Counter[int]()  # at the last question, and what came and went since, but for the own play
+        self._unknown: int | None = None  # the text that is to tell the own play
+        self._turn_lasts = False  # the own one, whose events are not all told
+        self._sizes: list[int] = []  # of the plays of the round
+
+    def observe(self, event: Event, hand: Iterable[int]) -> None:
+        """The next event; `hand` matters where the game starts."""
+        if isinstance(event, CardsPlayedEvent | DoubtResolvedEvent):
+            self._end_turn()
+        self._texts.append(_in_words(self._sorted(event)))
+        match event:
+            case GameStartEvent():
+                self._held = Counter(hand)
+                self._texts.append(f"hand {spaced(sorted(self._held.elements()))}")
+            case CardsPlayedEvent(seat, _, n):
+                self._turn_lasts = seat == self._seat
+                self._sizes.append(n)
+            case DoubtResolvedEvent():
+                self._sizes = []
+                self._held.update(event.board_cards if event.loser_id == self._seat else ())
+            case DiscardEvent(seat, number, n) if seat == self._seat:
+                self._held[number] -= n
+
+    def _sorted(self, event: Event) -> Event:
+        """The same with each play turned over ascending, as a course has them."""
+        if not isinstance(event, DoubtResolvedEvent):
+            return event
+        *older, latest = (sorted(cards) for cards in turned_over(event, self._sizes))
+        left = latest if event.correct else [card for card in latest if card != JOKER]
+        return replace(event, latest_cards=tuple(latest), board_cards=(*chain(*older), *left))
+
+    def _end_turn(self) -> None:
+        if self._turn_lasts:
+            self._unknown, self._turn_lasts = len(self._texts), False
+            self._texts.append("")
+
+    def known(self, hand: Iterable[int]) -> str:
+        """The information state at a question, by what the seat holds."""
+        self._end_turn()
+        if self._unknown is not None:
+            put_down = self._held - Counter(hand)
+            self._texts[self._unknown] = f"with {spaced(sorted(put_down.elements()))}"
+            self._held, self._unknown = Counter(hand), None
+        return "; ".join(self._texts)
+
+    def answered(self, node: str, answer: bool) -> None:
+        self._texts.append(f"{node} {DubitoCourse.done[answer]}")
+
+
 class DubitoCourse(Course):
     """A game of Dubito: 0 is no and 1 is yes; an outcome is a card, a number, or how many cards."""
 
@@ -415,19 +490,7 @@ class DubitoCourse(Course):
             return fork
 
     def in_words(self, event: Event) -> str:
-        match event:
-            case GameStartEvent():
-                return f"{len(event.player_ids)} seats hold {spaced(event.initial_card_counts)}"
-            case CardsPlayedEvent(seat, number, n):
-                return f"seat {seat} plays {n} as {number}"
-            case DoubtResolvedEvent():
-                truth = "a bluff" if event.correct else "honest"
-                latest, taken = spaced(event.latest_cards), spaced(event.board_cards)
-                return f"seat {event.doubter_id} doubts {event.target_id}: {latest}, {truth}, takes {taken}".rstrip()
-            case DiscardEvent(seat, number):
-                return f"seat {seat} discards the set of {number}"
-            case PlayerWonEvent(seat, place):
-                return f"seat {seat} wins place {place}"
+        return _in_words(event)
 
     def steps(self, player: Player) -> list[int]:
         """The bot's answers on its walk; what it draws itself is dropped, for chance draws here."""
@@ -486,6 +549,29 @@ class DubitoCourse(Course):
     def _in_order(self, cards: Sequence[int]) -> Sequence[int]:
         """Cards of a play as they are drawn."""
         return sorted(cards) if self.rules.duel else cards
+
+    def question(self) -> Position:
+        """What the seat to move is asked, as prompts have it."""
+        seat = self.player
+        book, hand = Notebook(seat, self.rules), self.hand(seat)
+        said = [entry.what for entry in self.seen(seat)]
+        plays = iter([what[1] for what in said if isinstance(what, tuple) and what[0] == "cards"])
+        for what in said:
+            match what:
+                case ("did", node, answer):
+                    book.answered(node, bool(answer))
+                case CardsPlayedEvent(mover, _, _) if mover == seat:
+                    book.observe(what, hand, next(plays))
+                    book.turn_begins(())
+                case GameEvent():
+                    book.observe(cast(Event, what), hand)
+                    if isinstance(what, DoubtResolvedEvent):
+                        book.turn_begins(())
+        return book.position(self.node, self.engine.view(), hand)
+
+    def answer_of(self, player: Player) -> object:
+        """What a bot answers to the question; it has observed what its seat has seen."""
+        return getattr(player, NODES[self.node])(self.engine.view())
 
     def position(self, seat: int) -> Position:
         """What this seat has seen; its own cards, too, that it put down last and won by."""
