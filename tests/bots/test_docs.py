@@ -133,6 +133,7 @@ def test_the_ten_minutes_work_line_by_line(workshop: Shell) -> None:
     assert re.search(r"^MyBot ", ranking, re.MULTILINE)
 
 
+@pytest.mark.at_length
 def test_two_versions_compare_as_the_guide_shows(workshop: Shell) -> None:
     line_of_shell("cp bots/manual/_template.py bots/manual/my_bot.py", workshop)
     _, first, second, _ = blocks("sh")

@@ -17,6 +17,7 @@ from dubito.experiment.stored import opened_run
 from dubito.game.find import find_bots
 from dubito.games.dubito.game import GAME
 from tests.cli.kit import REPO, Shell
+from tests.conftest import few
 
 BOOKS = {
     "bs-1": "df7659d3162a9918",
@@ -60,7 +61,8 @@ def rated(shell: Shell) -> Callable[..., RatingObject]:
 
 
 @pytest.mark.parametrize(
-    ("book", "player"), [("dubito-sizes-1", "ClaudeBot"), ("bs-1", "Player3"), ("defuse-1", "Sapper")]
+    ("book", "player"),
+    few([("dubito-sizes-1", "ClaudeBot"), ("bs-1", "Player3"), ("defuse-1", "Sapper")], 1),
 )
 def test_any_number_of_workers_rates_alike(
     shell: Shell, rated: Callable[..., RatingObject], book: str, player: str

@@ -49,6 +49,7 @@ def test_what_is_there_is_found_without_chance() -> None:
     assert all(one.beyond.low > 0 for one in found)
 
 
+@pytest.mark.at_length
 def test_a_side_is_named_where_it_matters_and_rarely_by_chance() -> None:
     rng = Random(4)
     named = {"alike": 0, "both": 0, "one": 0}

@@ -43,7 +43,7 @@ def unlimited(tmp_path_factory: pytest.TempPathFactory) -> str:
     ("limits", "in_flight"),
     few(
         [("small bursts", 1), ("nothing told", 1), *((limits, many) for many in (32, 128) for limits in LIMITED)],
-        [("small bursts", 1), ("nothing told", 128), ("moments", 32), ("tokens", 32), ("a fixed minute", 32)],
+        [("nothing told", 128), ("moments", 32), ("a fixed minute", 32)],
     ),
 )
 def test_a_rate_limit_changes_nothing(tmp_path: Path, unlimited: str, limits: str, in_flight: int) -> None:

@@ -30,7 +30,17 @@ HERE: Final = Path(__file__).parent
 SCENES: Final[dict[str, list[str]]] = yaml.safe_load((HERE / "scenes.yaml").read_text(encoding="utf-8"))
 OF_OPENSPIEL: Final = "openspiel|tournament|kuhn_poker|leduc|liars|gin_rummy|policy"
 AT_LENGTH: Final = frozenset(
-    {"bs", "gin_rummy", "gin_rummy-models", "gin_rummy-opens", "liars_dice", "shards", "tournament", "user-models"}
+    {
+        "bs",
+        "bs-models",
+        "gin_rummy",
+        "gin_rummy-models",
+        "gin_rummy-opens",
+        "liars_dice",
+        "shards",
+        "tournament",
+        "user-models",
+    }
 )
 CHANGED: Final = "manifest mismatch: the file of "  # said of a bot whose file was edited, as it may be
 _MASKS: Final = (

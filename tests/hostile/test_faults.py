@@ -12,7 +12,7 @@ import pytest
 from dubito.house.faults import CONTENT_FAULTS, PROBE, SLOW, TRANSPORT_FAULTS, Faults
 from dubito.house.server import House
 from dubito.llm.request import AccountFault, Api
-from tests.conftest import in_turn
+from tests.conftest import few, in_turn
 from tests.hostile.kit import Decided, Desk
 from tests.llm.kit import PROTOCOLS
 
@@ -170,7 +170,7 @@ def asked(house: House) -> int:
     return sum(call.draw != PROBE for call in house.calls)
 
 
-@pytest.mark.parametrize("fault", sorted(set(TRANSPORT_FAULTS) - SLOW))
+@pytest.mark.parametrize("fault", few(sorted(set(TRANSPORT_FAULTS) - SLOW), 6))
 def test_a_transport_fault_that_passes_is_tried_again(
     fault: str, tmp_path: Path, calm: dict[Api, list[bool | None]]
 ) -> None:

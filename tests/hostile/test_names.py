@@ -73,7 +73,7 @@ def check(ended: Ended) -> None:
     assert [char for char in ended.out + ended.err if not char.isprintable() and char != "\n"] == []
 
 
-@pytest.mark.parametrize("protocol", few(PROTOCOLS, ["chat", "messages"]))  # an SDK each
+@pytest.mark.parametrize("protocol", few(PROTOCOLS, ["messages"]))  # an SDK each
 def test_nothing_that_a_server_says_reaches_the_terminal_as_it_is(shell: Shell, protocol: Api) -> None:
     with Server(hostile) as server:
         bots = [{"bot": "StefaBot", "name": NAMES[3]}, "UsualBot"]

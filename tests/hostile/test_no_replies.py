@@ -12,7 +12,7 @@ import pytest
 from dubito.llm.cache import ReplyCache
 from dubito.llm.request import Api, RawReply, Request
 from tests.cli.kit import Shell
-from tests.conftest import in_turn
+from tests.conftest import few, in_turn
 from tests.hostile.test_scripted import Scene, first
 from tests.llm.kit import (
     PROBE,
@@ -142,7 +142,7 @@ KINDS: Final = {
 }
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", few(KINDS, 2))
 def test_what_an_older_cache_took_for_a_reply_is_not_served(shell: Shell, kind: str) -> None:
     with Server(lambda heard: says(heard.protocol)) as server:
         who = asker(server, "chat", base_url=server.base_url("chat"))

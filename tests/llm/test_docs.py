@@ -13,6 +13,7 @@ from dubito.llm.settings import ModelSettings
 from dubito.store.model_log import ModelLog
 from dubito.store.run_db import RunDb
 from tests.cli.kit import REPO, Shell
+from tests.conftest import few
 from tests.llm.kit import config_file, contender, played, rows
 
 PAGE = (REPO / "docs" / "writing-a-model-bot.md").read_text()
@@ -120,7 +121,7 @@ def test_the_commands_run(written: Shell) -> None:
         assert "Do you doubt?" in said.out
 
 
-@pytest.mark.parametrize("config", [DECIDES, MIXES])
+@pytest.mark.parametrize("config", few([DECIDES, MIXES], 1))
 def test_the_configs_of_decision_models_play(shell: Shell, config: str) -> None:
     games = "games: 2\ntable_sizes: [3]\nbots: [StefaBot, UsualBot]\n"
     Path("c.yaml").write_text(games + config.replace("openai:gpt-6-luna", "house:house-sharp"))

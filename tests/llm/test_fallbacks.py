@@ -220,7 +220,7 @@ def test_an_outage_stops_the_run_and_puts_its_games_back(tmp_path: Path) -> None
     assert open_again == [(run.tally.games,)], "the game that met the outage is not among the kept"
 
 
-@pytest.mark.parametrize("good", [pytest.param(0), pytest.param(6)])
+@pytest.mark.parametrize("good", few([0, 6], [6]))
 def test_the_fallback_plays_for_failures_that_are_no_outage(tmp_path: Path, good: int) -> None:
     """Questions of the game fail to its end; a probe is answered."""
 

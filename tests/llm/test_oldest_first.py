@@ -157,6 +157,7 @@ def test_ctrl_c_ends_those_that_wait_too(tmp_path: Path, left: int) -> None:
     assert run.interrupted or "the budget is used up" in str(run.failure)
 
 
+@pytest.mark.at_length
 def test_twins_near_the_cap_do_not_wait_for_each_other(tmp_path: Path) -> None:
     """Two players who ask the same in one deal share a reply: one of their games waits for the other's call."""
     twins = [contender("one", "house-sharp"), contender("two", "house-sharp")]

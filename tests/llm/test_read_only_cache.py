@@ -17,6 +17,7 @@ from dubito.errors import RunStopped
 from dubito.llm.cache import ReplyCache
 from tests.cli.conftest import shell
 from tests.cli.kit import Shell, made
+from tests.conftest import few
 from tests.llm.conftest import unhurried
 from tests.llm.test_cache import GOOD, PARTS, change, says
 
@@ -63,7 +64,7 @@ def played(home: Path, shell: Shell, unhurried: None) -> Shell:
     return shell
 
 
-@pytest.mark.parametrize("damage", DAMAGES)
+@pytest.mark.parametrize("damage", few(DAMAGES, 3))
 def test_a_damaged_entry_is_named_and_can_be_dropped(played: Shell, damage: str) -> None:
     Path("mine.txt").write_text("mine")
     bad, other, *_ = found = keys(Path("cache"))

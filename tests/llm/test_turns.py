@@ -149,6 +149,7 @@ def test_a_reply_that_is_none_is_asked_again_whole_and_then_left_to_the_fallback
     assert len(run.models["asker"].outcomes) == 1
 
 
+@pytest.mark.at_length
 def test_stand_ins_decide_alike_however_they_are_asked(shell: Shell) -> None:
     """The same decisions and results; fewer calls; the same with many in flight, from the cache, and played again."""
     taken, games = {}, []

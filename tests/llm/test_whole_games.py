@@ -128,6 +128,7 @@ def two() -> Experiment:
     return small(contender("one"), contender("two", "house-sharp"), games=GAMES, turns=10)
 
 
+@pytest.mark.at_length
 @pytest.mark.parametrize(
     ("share", "in_flight"),
     few([(0.3, 32), (0.3, 1), (0.7, 1), (0.7, 32)], 1),

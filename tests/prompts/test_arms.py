@@ -91,6 +91,7 @@ def test_the_disguise_tells_the_same_game_in_other_words() -> None:
         assert seen.setdefault(text, str(PLAIN.render(position))) == str(PLAIN.render(position))
 
 
+@pytest.mark.at_length
 def test_nothing_is_said_of_the_arms_by_lint() -> None:
     """Of what it looks at the facts; all of it is for tests/workshop, at length."""
     for prompt in PROMPTS.values():

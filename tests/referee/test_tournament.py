@@ -53,6 +53,7 @@ def texts(folder: Path) -> dict[str, list[str]]:
     return found
 
 
+@pytest.mark.at_length
 def test_logs_are_alike_whatever_plays_at_once(tmp_path: Path) -> None:
     logs = []
     for pairs in (1, 2):
@@ -138,6 +139,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "run"
 
 
+@pytest.mark.at_length
 def test_a_damaged_line_is_named_and_the_rest_is_used(finished: Path, tmp_path: Path) -> None:
     run = shutil.copytree(finished, tmp_path / "run")
     path = opened_log(run).path(Pairing(0, (0, 1)))
@@ -201,6 +203,7 @@ def test_a_manifest_that_lacks_a_key_is_damaged(finished: Path, tmp_path: Path, 
         opened_log(tmp_path)
 
 
+@pytest.mark.at_length
 def test_a_longer_tournament_begins_alike_and_another_is_refused(finished: Path, tmp_path: Path) -> None:
     home, run = finished.parent, shutil.copytree(finished, tmp_path / "run")
     before = texts(run)

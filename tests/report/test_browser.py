@@ -30,7 +30,7 @@ def game_with(run: Path, nodes: str = "C", attempts: int = 1) -> tuple[Path, int
 @pytest.mark.parametrize(
     ("which", "width", "dark"),
     [
-        ("bots_run", 1440, False),
+        pytest.param("bots_run", 1440, False, marks=AT_LENGTH),
         ("models_run", 390, True),
         ("stating_run", 1440, False),
         pytest.param("bots_run", 390, True, marks=AT_LENGTH),

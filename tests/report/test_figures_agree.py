@@ -73,6 +73,8 @@ AT_LENGTH = {f"contenders, some of them of the field, seed {seed}" for seed in (
     "near twins, another seed",
     "a field alone",
     "one contender",
+    "few deals",
+    "stand-ins",
     "who never bluffs by choice",
 }
 

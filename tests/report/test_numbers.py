@@ -129,6 +129,7 @@ def rates_of(scanned: Scan) -> dict[tuple[Any, ...], Rate]:
     return rates
 
 
+@pytest.mark.at_length
 def test_a_long_run_has_nearly_the_intervals_of_all_its_games(long_run: Path) -> None:
     """Rates are those of all games; widths, known from a tenth of them, are within a few percent of the exact ones."""
     with opened_run(long_run) as source:
@@ -190,6 +191,7 @@ def test_a_side_is_named_only_where_it_is_no_chance(bots_run: Path, long_report:
         assert row["by_next"] ** 2 == pytest.approx(row["by_next_chance"] ** 2 + row["by_next_beyond"] ** 2, rel=0.3)
 
 
+@pytest.mark.at_length
 def test_seats_of_a_deal_that_is_played_again_do_not_hide_chance(tmp_path: Path) -> None:
     """With three contenders who hardly differ, who sits beside whom in the field is seen three times, and once."""
     contenders = [{"bot": "RandomBoi", "name": f"contender {place}"} for place in range(3)]

@@ -71,6 +71,7 @@ def test_a_run_with_models_that_is_killed_ends_as_undisturbed_and_replays(
     assert received <= sum(bought.values()) + sum(call.status == 200 and not call.output_tokens for call in calls)
 
 
+@pytest.mark.at_length
 def test_a_run_of_two_workers_that_is_killed_ends_as_undisturbed(tmp_path: Path, shell: Shell, at_length: bool) -> None:
     """And the workers end with it."""
     games, kills = (9000, (1, 3, 6)) if at_length else (3000, (1,))

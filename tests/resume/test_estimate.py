@@ -118,6 +118,7 @@ def test_the_range_of_a_total_covers_its_and_the_samples_chance() -> None:
     assert _range([0.0, 1.0], 5)[0] == 0.0, "never below nothing"
 
 
+@pytest.mark.at_length
 def test_two_prompts_of_one_model_are_kept_apart(shell: Shell) -> None:
     plain, reasoned = contender("plain", "house-sharp"), contender("wordy", "house-sharp", prompt="reasoned")
     shell("run", config_file(plain, reasoned, games=12), "--output", "r", "--quiet")

@@ -75,6 +75,7 @@ def test_an_unchanged_run_is_identical(run: Shell) -> None:
     assert said.err.startswith("1 of 8 games, ")
 
 
+@pytest.mark.at_length
 def test_two_processes_play_the_same_as_one(run: Shell) -> None:
     """All of a chunk: outcomes, decisions, records, sums; the first difference too."""
     kept = run_to_replay(Path("r"), run.folder)

@@ -100,6 +100,7 @@ def test_a_run_with_models_ends_in_order_and_goes_on(
     assert same_games(tmp_path / "cut", tmp_path / "whole")
 
 
+@pytest.mark.at_length
 @pytest.mark.parametrize("number", few(SIGNALS, 1))
 def test_a_run_of_two_workers_ends_in_order_and_goes_on(tmp_path: Path, shell: Shell, number: signal.Signals) -> None:
     """The workers do not hear of it: the games that they are at are kept."""
@@ -163,6 +164,7 @@ def test_a_signal_that_wakes_no_waiting_thread_is_heard_all_the_same(tmp_path: P
     assert in_time == [True]
 
 
+@pytest.mark.at_length
 def test_what_nohup_ignores_stays_ignored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     counted = Counted(then_waits=5)
     with Server(counted) as server:

@@ -77,6 +77,7 @@ def test_what_is_finished_is_told_from_what_is_published(
     assert document_of(run, None).results_digest is None
 
 
+@pytest.mark.at_length
 def test_a_stopped_demo_ends_and_goes_on(tmp_path: Path, shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     """A demo of fewer and shorter games than ours, in which Ctrl-C is pressed when two have ended."""
     monkeypatch.setitem(GAME.demo, "games", 6)

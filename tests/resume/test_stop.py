@@ -96,6 +96,7 @@ def test_a_run_that_came_to_its_most_goes_on_with_a_larger_one(whole: Path, tmp_
     assert young.test.way == 0
 
 
+@pytest.mark.at_length
 def test_what_is_kept_stays_kept_while_its_chunk_is_played_anew(tmp_path: Path) -> None:
     folder = tmp_path / "run"
     assert go(models(50, within=0.1), folder).tally.games == 200

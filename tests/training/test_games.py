@@ -29,6 +29,7 @@ def test_pyspiels_own_test_of_a_game_passes(name: str) -> None:
     pyspiel.random_sim_test(pyspiel.load_game(name), 1, serialize=True, verbose=False)
 
 
+@pytest.mark.at_length
 @cases("file", sorted(GOLDEN.glob("*.txt")))
 def test_a_playthrough_is_as_it_was(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Written anew by `python -m tests.training.golden`, where a change is meant."""

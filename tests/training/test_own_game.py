@@ -60,6 +60,7 @@ def test_pyspiel_has_it_by_its_name_once_it_was_loaded() -> None:
     pyspiel.random_sim_test(game, 10, serialize=True, verbose=False)
 
 
+@pytest.mark.at_length
 def test_the_pages_solver_finds_what_it_is_worth(capsys: pytest.CaptureFixture[str]) -> None:
     """Exactly, by OpenSpiel's regret minimisation: -1/18 of a chip for the seat that begins."""
     code = block("value.py")

@@ -19,6 +19,7 @@ from dubito.llm.request import Api
 from dubito.store.model_log import ModelLog
 from dubito.store.run_db import RunDb
 from tests.cli.kit import Shell
+from tests.conftest import few
 from tests.experiment.kit import means, registry
 from tests.llm.kit import Unhurried, ask, config_file, contender, rows, small
 from tests.resume.kit import go
@@ -71,7 +72,7 @@ def test_waves_are_no_more_than_the_longest_game_has_requests(tmp_path: Path, at
     assert rows(tmp_path / "run", "SELECT max(wave) FROM batches") == [(longest,)]
 
 
-@pytest.mark.parametrize("fault", BATCH_FAULTS)
+@pytest.mark.parametrize("fault", few(BATCH_FAULTS, {"expired_batch", "unreadable_file", "doubled_entries"}))
 def test_with_every_fault_the_games_are_those_of_the_live_run(tmp_path: Path, fault: str) -> None:
     share = 0.3 if fault in ("failed_batch", "expired_batch", "missing_entries") else 1.0  # such a one is sent again
     with House() as quiet, House(faults=Faults(**{fault: share})) as house:

@@ -98,6 +98,7 @@ def test_a_prompt_is_checked_for_what_its_game_brings(home: Shell) -> None:
     assert said.err == "whether it tells what is hidden is not checked: guess brings no second worlds\n"
 
 
+@pytest.mark.at_length
 def test_two_prompts_are_put_to_a_model_at_positions_of_the_game(home: Shell) -> None:
     words = ("--game", "guess", "--model", "house:house-random", "--against", "plain", "--quiet")
     said = home("prompts", "test", "plain", *words, "--positions", "positions")

@@ -28,7 +28,7 @@ def of_node(node: str) -> list[Position]:
 
 
 @pytest.mark.parametrize(
-    "folder", few(sorted(path.parent.name for path in OWN_PROMPTS.glob("*/prompt.yaml")), ["reasoned", "plan"])
+    "folder", few(sorted(path.parent.name for path in OWN_PROMPTS.glob("*/prompt.yaml")), ["plan"])
 )
 def test_there_is_nothing_to_say_of_our_own_prompts(folder: str) -> None:
     assert lint(Prompt(OWN_PROMPTS / folder), sample_games(GAME)).findings == []

@@ -53,6 +53,7 @@ def near(found: float, expected: float, games: float) -> bool:
     return abs(found - expected) <= ERRORS * sqrt(expected * (1 - expected) / games)
 
 
+@pytest.mark.at_length
 def test_win_rates_are_the_controllers(pool: Pool) -> None:
     sat = Counter(bot for bots, _ in pool for bot in bots)
     won = Counter(bots[game.winner] for bots, game in pool if game.winner is not None)
