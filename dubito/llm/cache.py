@@ -12,7 +12,7 @@ import time
 import zlib
 from base64 import b64decode
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from shlex import quote
@@ -179,6 +179,9 @@ class ReplyCache:
             )
 
     def close(self) -> None:
+        if isinstance(self._cache, diskcache.Cache):  # its log is folded in, whatever ended threads keep open
+            with suppress(sqlite3.Error, diskcache.Timeout):
+                self._cache._con.executescript("PRAGMA busy_timeout=0; PRAGMA wal_checkpoint(TRUNCATE)")
         self._cache.close()
         if self._locks is not None:
             self._locks.close()

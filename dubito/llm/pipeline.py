@@ -17,7 +17,7 @@ but replies, or a model whose answers cannot be read stops the run here, with on
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 from functools import partial
 from itertools import count
 from shlex import quote
@@ -252,7 +252,7 @@ class Pipeline:
                 received.status,
                 received.raw,
                 received.headers,
-                usage=astuple(usage) if usage else None,
+                usage=usage.counts if usage else None,
                 spent=used,
                 saved=price.saved(usage) if usage and price else 0,
                 seconds=self._options.timing.clock() - start,
@@ -270,22 +270,26 @@ class Pipeline:
         waiting = partial(self._options.timing.waiting, "for another process that asks the same")
 
         def cached(ask: Ask) -> Reply:
+            replies: list[Reply] = []  # as read, for it takes as long as all the rest; the last one is used
+
             def asked() -> RawReply:
-                return self._paid(account, ask) or inner(ask).received
+                replies.append(self._paid(account, ask) or inner(ask))
+                return replies[-1].received
 
             def serves(received: RawReply) -> bool:
-                return read_reply(protocol, received).failure is None
+                replies.append(read_reply(ask.request.protocol, received, "cache"))
+                return replies[-1].failure is None
 
-            protocol, how = ask.request.protocol, (waiting, self._check_stop, serves)
-            received, stored = self._cache.once(account.server, ask.request, ask.draw, asked, *how)
-            return read_reply(protocol, received, "cache" if stored else "live")
+            self._cache.once(account.server, ask.request, ask.draw, asked, waiting, self._check_stop, serves)
+            return replies[-1]
 
         return cached
 
-    def _paid(self, account: Account, ask: Ask) -> RawReply | None:
-        """The body that this run paid for and that never reached the cache; its origin is still `live`."""
+    def _paid(self, account: Account, ask: Ask) -> Reply | None:
+        """The reply that this run paid for and that never reached the cache; its origin is still `live`."""
         paid = self._log.paid_reply(str(account), ask.request.digest, ask.draw) if self._goes_on else None
-        return paid if paid and read_reply(ask.request.protocol, paid).failure is None else None
+        reply = read_reply(ask.request.protocol, paid) if paid else None
+        return reply if reply and reply.failure is None else None
 
     def _check_stop(self) -> None:
         """Raise Interrupted on a stop."""
@@ -324,7 +328,7 @@ class Pipeline:
                 raw=reply.received.raw if reply else None,
                 cause=cause if ask.place.in_game else None,  # a preflight without a reply is made again
                 origin=reply.origin if reply else "live",
-                usage=astuple(reply.usage) if reply and reply.usage else None,
+                usage=reply.usage.counts if reply and reply.usage else None,
                 model=reply.model if reply else None,
             )
 

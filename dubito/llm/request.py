@@ -106,6 +106,11 @@ class Usage:
     output: int
     reasoning: int
 
+    @property
+    def counts(self) -> tuple[int, ...]:
+        """By the log's TOKENS."""
+        return (self.input, self.cached, self.cache_write, self.output, self.reasoning)
+
 
 @dataclass(frozen=True, slots=True)
 class Charges:

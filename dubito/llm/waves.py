@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor
 from concurrent.futures import wait as wait_for
-from dataclasses import astuple, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Final, NoReturn, TypeVar, cast
 
@@ -376,7 +376,7 @@ class Waves:
             received.status,
             received.raw,
             received.headers,
-            usage=astuple(usage) if usage else None,
+            usage=usage.counts if usage else None,
             spent=used,
             saved=price.saved(usage) if usage and price else 0,
             seconds=seconds,

@@ -14,7 +14,7 @@ import sqlite3
 import zlib
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import astuple, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
@@ -169,6 +169,7 @@ _LIKE: Final = b"\0"  # begins a text of which only the difference from another 
 _HEAD: Final = 33  # bytes of both
 _WINDOW: Final = 32_000  # bytes of a text that others are compared with
 _BESIDE: Final = 32  # texts, one beside the next, that are looked through for one
+_QUICK: Final = 3  # level of packing beside another text: twice as fast as the usual, for 80 bytes a call more
 _DIGITS: Final = 15  # of a number that SQLite can hold
 _SAMPLE: Final = 1000  # replies that tell what a player's calls usually take
 _BEYOND: Final = "beyond"  # the kind of a try that was received, and used more than was reserved for it
@@ -423,11 +424,12 @@ class ModelLog:
         """Keep it: yes or no as 1 or 0, any other answer as JSON in bytes, of which the column makes no number."""
         answer = decision.answer
         stored = int(answer) if isinstance(answer, bool) else json.dumps(answer, separators=(",", ":")).encode()
+        at = (decision.game, decision.seat, decision.number)
         with self._db.writing() as connection:
             connection.execute(
                 "INSERT OR REPLACE INTO decisions (game, seat, decision, turn, node, answer, outcome, p_bluff) "
                 "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-                astuple(replace(decision, answer=stored)),
+                (*at, decision.turn, decision.node, stored, decision.outcome, decision.stated),
             )
 
     def _kept(self, text: str | bytes) -> Any:
@@ -596,7 +598,7 @@ def _first_byte(connection: sqlite3.Connection, digest: bytes) -> bytes | None:
 
 def _packed_beside(data: bytes, digest: bytes, like: bytes) -> bytes:
     """A text packed beside one that is like it, with the digest of that."""
-    stream = zlib.compressobj(zdict=like)
+    stream = zlib.compressobj(_QUICK, zdict=like)
     return _LIKE + digest + stream.compress(data) + stream.flush()
 
 
