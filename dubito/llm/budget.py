@@ -141,10 +141,8 @@ class Budget:
 
     def _is_kept(self, worst: Spend, deal: int) -> bool:
         """Whether this much may be needed by older deals; within a deal games may wait for each other's replies."""
-        if self._caps == Caps():
-            return False
         taken = self.spent + self.reserved + worst
-        if self._caps.exceeded_by(taken + self._forecast.at_most(len(self._at_work))) is None:
+        if self._caps == Caps() or self._caps.exceeded_by(taken + self._forecast.at_most(len(self._at_work))) is None:
             return False
         if self._needs is None:
             games = sorted(self._at_work, key=self._at_work.__getitem__)

@@ -108,8 +108,7 @@ class Usage:
 
     @property
     def counts(self) -> tuple[int, ...]:
-        """By the log's TOKENS."""
-        return (self.input, self.cached, self.cache_write, self.output, self.reasoning)
+        return (self.input, self.cached, self.cache_write, self.output, self.reasoning)  # by the log's TOKENS
 
 
 @dataclass(frozen=True, slots=True)
