@@ -212,10 +212,8 @@ class Pipeline:
     def _offline_miss(self, account: Account, ask: Ask) -> Reply:
         place, run, cache = ".".join(map(str, ask.place.key)), str(self._log.folder), str(self._cache.folder)
         if kept := self._cache.stored(account.server, ask.request, ask.draw):
-            failure = read_reply(ask.request.protocol, kept).failure
-            came = (
-                instead_in_words(failure.instead, ask.request.protocol) if failure and failure.instead else "an error"
-            )
+            fault = read_reply(ask.request.protocol, kept).failure
+            came = instead_in_words(fault.instead, ask.request.protocol) if fault and fault.instead else "an error"
             raise AccountFault(
                 f"--offline: the cache has {came} where the reply for {ask.place} should be; run once without "
                 f"--offline, which asks anew; `dubito cache drop --cause malformed --cache {quote(cache)}` drops it"
@@ -312,8 +310,7 @@ class Pipeline:
         """Make the attempt, and put its outcome on the tape; ended by anything else it stays open, to be made again."""
         reply, cause = None, None
         try:
-            reply = inner(ask)
-            return reply
+            return (reply := inner(ask))
         except AttemptFailed as error:
             cause = error.cause
             raise

@@ -128,6 +128,10 @@ class _Board:
     def row(self, ranked: ContenderRow) -> _Row:
         return self.rows[ranked.contender.name]
 
+    def path_of(self, pair: PairRow) -> str:
+        one, other = self.rows[pair.one.name], self.rows[pair.other.name]
+        return f"pairs/{one.of.key}-{one.place}-{other.of.key}-{other.place}.html"
+
     def label(self, id_: str) -> str:
         return one_line(self.rows[id_].name)
 
@@ -157,13 +161,14 @@ def games_of(run: Proven) -> GameChoice:
 
 
 def pages_of_leaderboard(found: Submissions, title: str = "Leaderboard") -> Iterator[Page]:
-    """The first page, and two for each row."""
+    """The first page, two for each row, and one for each pair."""
     boards = [_board(f"board-{number}", *book) for number, book in enumerate(found.books)]
     yield _first_page(found, boards, title)
     for board in boards:
         for place, ranked in enumerate(board.ranked):
             yield _page_of_row(board, place, ranked)
             yield _page_of_games(board.row(ranked), board.results)
+        yield from (_page_of_pair(board, pair) for pair in board.pairs)
 
 
 def _board(key: str, book: str, proven: Sequence[Proven]) -> _Board:
@@ -359,10 +364,11 @@ def _pairs_of(board: _Board, row: _Row) -> ResultTable:
     columns += [Column(one.key, f"{one.title}, more than theirs", difference_of(one)) for one in measures]
     columns += [Column("apart", f"told apart by {measures[0].title}", "text")]
     cells: list[list[Value]] = []
-    links = []
+    links, paths = [], []
     for pair in board.pairs:
         if row.id not in (pair.one.name, pair.other.name):
             continue
+        paths.append(board.path_of(pair))
         ours = pair.one.name == row.id
         other = board.rows[pair.other.name if ours else pair.one.name]
         rates = [pair.differences[one.key].rate.times(1 if ours else -1) for one in measures]
@@ -372,24 +378,104 @@ def _pairs_of(board: _Board, row: _Row) -> ResultTable:
         cells.append([board.label(other.id), *rates, apart])
         links.append(other.path)
     key = f"{row.of.key}-{row.place}-pairs"
-    return ResultTable(key, "Paired differences on the same deals, with 95 % intervals", columns, cells, links=links)
+    title = (
+        "Paired differences on the same deals, with 95 % intervals: a name leads to its page, a number to the pair's"
+    )
+    return ResultTable(key, title, columns, cells, [], links, {one.key: paths for one in measures})
 
 
-def _page_of_games(row: _Row, results: Results) -> Page:
-    """Every game of a row, or the first ones, each with what it came to."""
+@dataclass(frozen=True, slots=True)
+class _Ended:
+    """What a game of a row came to."""
+
+    game: int
+    size: int
+    seat: int
+    result: str
+    length: int
+    page: str | None  # where it is told turn by turn, if it is
+
+
+def _games_of_row(row: _Row, results: Results) -> dict[tuple[int, int], _Ended]:
+    """Every game of a row, or the first ones, by its deal and its place in the deal."""
     run = row.of.run
     seats, per_deal = run.planned.contender_seats, run.planned.games_per_deal
-    columns = [*texts("game"), *counts("deal", "size", "seat"), *texts("result"), *counts(results.game_counts[0])]
-    cells: list[list[Value]] = []
-    links = []
     shown = {*games_of(row.of).games}
     query = "SELECT game, outcome FROM games WHERE (game % ?) / ? = ? ORDER BY game LIMIT ?"
+    found = {}
     for game, packed in run.db.read(query, (per_deal, seats, row.place, _LISTED)):
         outcome = run.outcome(packed)
         seat = outcome.contender_seat or 0
         ended = results.ended_in_words(outcome.marks[seat], outcome.capped)
-        cells.append([f"{game}", game // per_deal, len(outcome.seats), seat, ended, outcome.game_counts[0]])
-        links.append(f"{report_of(row.of)}/games/{game}.html" if game in shown else None)
+        page = f"{report_of(row.of)}/games/{game}.html" if game in shown else None
+        told = _Ended(game, len(outcome.seats), seat, ended, outcome.game_counts[0], page)
+        found[game // per_deal, game % seats] = told
+    return found
+
+
+def _page_of_pair(board: _Board, pair: PairRow) -> Page:
+    """How two rows differ on their common deals, and the games in which they do."""
+    one, other = board.rows[pair.one.name], board.rows[pair.other.name]
+    names = [board.label(one.id), board.label(other.id)]
+    measures = [board.results.measure(key) for key in board.results.headline]
+    differences = [pair.differences[each.key] for each in measures]
+    apart = "told apart" if differences[0].more_games == 0 else "not told apart"
+    deals = min(each.deals for each in board.ranked if each.contender.name in (one.id, other.id))
+    rate, unit = differences[0].rate, unit_of(measures[0])
+    more = "" if rate.value is None else f" by {unit * rate.value:.1f} [{unit * rate.low:.1f}, {unit * rate.high:.1f}]"
+    said = f"{names[0]} leads{more} in {measures[0].named} on {deals:,} common deals: they are {apart}."
+    key = board.path_of(pair).partition("/")[2].partition(".")[0]
+    columns = [Column(each.key, f"{each.title}, more than {names[1]}", difference_of(each)) for each in measures]
+    table = ResultTable(
+        key,
+        "Paired differences on the same deals, with 95 % intervals",
+        [Column("player", "player", "text"), *columns],
+        [[names[0], *(each.rate for each in differences)]],
+        links=[one.path],
+    )
+    alike, listed = _differing(f"{key}-games", (one, other), names, board.results)
+    sections = [
+        Section("In short", [Paragraph(said, answer=True), table]),
+        Section("Where they differ", [Paragraph(alike), listed]),
+        Section("The two rows", [NamedValues([(names[0], one.of.file), (names[1], other.of.file)])]),
+    ]
+    title = " against ".join(names)
+    return Page(board.path_of(pair), title, sections, {"description": f"{title} at {_title_of(board)}. {said}"})
+
+
+def _differing(key: str, pair: tuple[_Row, _Row], names: Sequence[str], results: Results) -> tuple[str, ResultTable]:
+    """How often two rows end alike on the same cards, and the games in which they do not."""
+    one, other = (_games_of_row(row, results) for row in pair)
+    both = sorted(one.keys() & other.keys())
+    apart = [at for at in both if one[at].result != other[at].result]
+    columns = [*counts("deal", "size", "seat")]
+    columns += [
+        Column(f"{part}{number}", title, "text")
+        for number, name in enumerate(names)
+        for part, title in (("game", f"game of {name}"), ("result", f"{name} has"))
+    ]
+    games = [(one[at], other[at]) for at in apart]
+    cells: list[list[Value]] = [
+        [at[0], first.size, first.seat, f"{first.game}", first.result, f"{second.game}", second.result]
+        for at, (first, second) in zip(apart, games, strict=True)
+    ]
+    links = {f"game{number}": [each[number].page for each in games] for number in range(2)}
+    said = (
+        f"In {len(both) - len(apart):,} of {len(both):,} games on the same cards from the same seat both end alike; "
+        f"in {len(apart):,} they do not."
+    )
+    title = "The same cards, another end: a game that is a link can be seen turn by turn"
+    return said, ResultTable(key, title, columns, cells, more_links=links)
+
+
+def _page_of_games(row: _Row, results: Results) -> Page:
+    """Every game of a row, or the first ones, each with what it came to."""
+    columns = [*texts("game"), *counts("deal", "size", "seat"), *texts("result"), *counts(results.game_counts[0])]
+    games = _games_of_row(row, results)
+    cells: list[list[Value]] = [
+        [f"{one.game}", deal, one.size, one.seat, one.result, one.length] for (deal, _), one in games.items()
+    ]
+    links = [one.page for one in games.values()]
     file = shlex.quote(one_line(row.of.file.rpartition("/")[2], 120))
     notes = [f"One of them, turn by turn: dubito replay {file} --game K"]
     notes += [f"The first {_LISTED:,} games."] if len(cells) == _LISTED else []

@@ -163,6 +163,19 @@ def test_a_row_leads_to_its_games_and_to_each_of_them(site: Path) -> None:
     assert "Game 3" in Seen((rows.parent / games[3]).resolve()).words
 
 
+def test_a_number_of_a_pair_leads_to_the_games_in_which_it_differs(site: Path) -> None:
+    row = next((site / "rows").glob("*-0.html"))
+    pairs = {attributes["href"] or "" for tag, attributes in Seen(row).elements if tag == "a"}
+    pages = [Seen((row.parent / link).resolve()) for link in pairs if "/pairs/" in link]
+    assert len(pages) == len(PLAYERS)
+    for page in pages:
+        (title, *games) = page.tables[next(key for key in page.tables if key.endswith("-games"))]
+        assert title[:3] == ["deal", "size", "seat"]
+        assert all(row[4] != row[6] for row in games)
+        alike, both, apart = map(int, re.findall(r"In (\d+) of (\d+) games .*; in (\d+) they do not", page.words)[0])
+        assert (len(games), alike) == (apart, both - apart)
+
+
 HOSTILE: dict[str, tuple[bytes | dict[str, bytes], str]] = {
     "bomb.zip": (
         {"manifest.yaml": b"", "run.db": bytes(60 << 20)},
