@@ -12,7 +12,7 @@ from dubito.errors import one_line
 
 if TYPE_CHECKING:
     from dubito.cli.documents import Document
-    from dubito.cli.terminal import LiveLine
+    from dubito.cli.terminal import LiveLines
     from dubito.game import PlayerKind
     from dubito.report.tables import Paragraph, ResultTable
 
@@ -71,10 +71,11 @@ def show(
 
 
 _EVERY: Final = 10.0  # seconds between two lines of progress in a log
+_TELLING: Final = 3.0  # seconds before which nobody can say how long it takes
 
 
 class GamesProgress:
-    """Games played of all: a live line on a terminal, one at first and every ten seconds in a log, or nothing."""
+    """Games played of all: two live lines on a terminal, one at first and every ten seconds in a log, or nothing."""
 
     def __init__(
         self,
@@ -83,20 +84,23 @@ class GamesProgress:
         clock: Callable[[], float],
         more: Callable[[], Sequence[str]] = tuple,
         unit: str = "games",
+        played: Callable[[], float] = lambda: 0.0,
     ) -> None:
-        """`more` is what else there is to say, the most important first: of models, how their decisions go."""
+        """`more` is what else there is to say: of models, how their decisions go. `played`: how many games, if anybody
+        knows better than those that have ended."""
         self._games, self._clock, self._more, self._unit = max(1, games), clock, more, unit
+        self._played = played
         self._start = clock()
         self._said_at = self._start - _EVERY
         self._before: int | None = None  # games that were there already
         self._said = 0  # games, the last time
         self._lock = Lock()
-        self._bar: LiveLine | None = None
+        self._bar: LiveLines | None = None
         self._quiet = quiet
         if not quiet and sys.stderr.isatty():
             from dubito.cli import terminal
 
-            self._bar = terminal.LiveLine(games, self._said_of)
+            self._bar = terminal.LiveLines(games, self._course, more)
 
     def __enter__(self) -> "GamesProgress":
         if self._bar is not None:
@@ -118,14 +122,19 @@ class GamesProgress:
                 now = self._clock()
                 if now - self._said_at >= _EVERY and games > self._said:
                     self._said_at, self._said = now, games
-                    note(", ".join(self._said_of(games, (games - self._before) / max(now - self._start, 1e-9))))
+                    note(", ".join([self._course(games, now), *self._more()]))
 
-    def _said_of(self, games: int, speed: float) -> list[str]:
+    def _course(self, games: int, now: float | None = None) -> str:
+        """How far it is, how fast it goes, and once there is something to go by, how long it still takes."""
+        before, seconds = self._before or 0, (self._clock() if now is None else now) - self._start
         said = [f"{games:,} of {self._games:,} {self._unit}"]
-        if speed:
-            left = (self._games - games) / speed
-            said += [f"{speed:{',.0f' if speed >= 10 else '.1f'}} {self._unit}/s", f"{left:,.0f} s left"]
-        return [*said, *self._more()]
+        if games > before and seconds:
+            speed = (games - before) / seconds
+            said.append(f"{speed:{',.0f' if speed >= 10 else '.1f'}} {self._unit}/s")
+        played = max(games, self._played()) - before
+        if played > 0 and seconds >= _TELLING:
+            said.append(f"{seconds * max(0.0, self._games - before - played) / played:,.0f} s left")
+        return ", ".join(said)
 
 
 class Voice(Protocol):

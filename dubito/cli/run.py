@@ -237,7 +237,8 @@ def play_and_keep(
     stop, watch = new_stop(1 if asks else workers), ModelProgress()
     watch.told = note
     more = watch.figures if asks else lambda: [*filter(None, [watch.decision()])]
-    with _signals_set(stop, asks) as told, GamesProgress(experiment.games, quiet, time.monotonic, more) as progress:
+    progress = GamesProgress(experiment.games, quiet, time.monotonic, more, played=lambda: watch.played())
+    with _signals_set(stop, asks) as told, progress:
         means = RunOptions(registry, workers, calls, stop, progress, watch, lambda: (*told, signal.SIGINT)[0], crew)
         return play(experiment, folder, means)
 

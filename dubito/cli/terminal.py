@@ -1,11 +1,11 @@
 """What needs a terminal: drawn tables, a live line, a game in colour; only there is the library for them loaded."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from rich.box import SIMPLE_HEAD
-from rich.console import Console, JustifyMethod
+from rich.console import Console, JustifyMethod, RenderableType
 from rich.progress import BarColumn, Progress, ProgressColumn, Task, TaskID
 from rich.table import Table
 from rich.text import Text
@@ -58,26 +58,35 @@ def _keys(cells: Sequence[Sequence[str]]) -> int:
     return next((n for n in range(1, most) if len({tuple(row[:n]) for row in cells}) == len(cells)), most)
 
 
-class _Line(ProgressColumn):
-    """How far it is and what else there is to say, the most important first, as much of it as fits."""
+class _Course(ProgressColumn):
+    """How far it is."""
 
-    def __init__(self, console: Console, parts: Callable[[Task], Sequence[str]]) -> None:
+    def __init__(self, said: Callable[[int], str]) -> None:
         super().__init__()
-        self._console, self._parts = console, parts
+        self._said = said
 
     def render(self, task: Task) -> Text:
-        text = Text(", ".join(self._parts(task)), no_wrap=True)
-        text.truncate(max(1, self._console.width - _BAR - 2), overflow="ellipsis")
-        return text
+        return Text(self._said(int(task.completed)))
 
 
-class LiveLine:
-    """A bar on standard error, and beside it what there is to say of so many games at that speed."""
+class _Lines(Progress):
+    """A bar with what there is to say below it, wrapped where a line is too long."""
 
-    def __init__(self, games: int, said_of: Callable[[int, float], Sequence[str]]) -> None:
-        console = Console(stderr=True)
-        line = _Line(console, lambda task: said_of(int(task.completed), task.speed or 0.0))
-        self._bar = Progress(BarColumn(_BAR), line, console=console, transient=True)
+    def __init__(self, console: Console, course: Callable[[int], str], more: Callable[[], Sequence[str]]) -> None:
+        self._below = more
+        super().__init__(BarColumn(_BAR), _Course(course), console=console, transient=True)
+
+    def get_renderables(self) -> Iterable[RenderableType]:
+        yield from super().get_renderables()
+        if said := ", ".join(self._below()):
+            yield Text(said)
+
+
+class LiveLines:
+    """A bar on standard error with the course of so many games beside it, and below what else there is to say."""
+
+    def __init__(self, games: int, course: Callable[[int], str], more: Callable[[], Sequence[str]]) -> None:
+        self._bar = _Lines(Console(stderr=True), course, more)
         self._task: TaskID = self._bar.add_task("", total=games)
         self.start, self.stop = self._bar.start, self._bar.stop
 

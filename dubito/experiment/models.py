@@ -54,6 +54,7 @@ def serving(
     cache = ReplyCache(options.cache, writes=not options.offline)
     with asking(log, cache, options, watch, stopped, suspend, registry.game, waits=waits) as pipeline:
         course = RunCourse(log, pipeline.budget, experiment.games_per_deal, experiment.first_game)
+        watch.played = lambda: pipeline.budget.played
         watch.used = lambda: ", ".join([_used_in_words(pipeline.budget, options.caps), *pipeline.paced])
         watch.standing = lambda: course.standing(watch.new_replies)
         deciders = {}
@@ -172,7 +173,7 @@ class _Houses:
 def _used_in_words(budget: Budget, caps: Caps) -> str:
     """The calls, and of what is capped what is spent, reserved and left."""
     spent, reserved = budget.spent, budget.reserved
-    words = [f"{spent.calls:,} calls"]
+    words = [f"{spent.calls:,} call{'s' * (spent.calls != 1)}"]
     for name, say in (("calls", "{:,}".format), ("tokens", "{:,}".format), ("usd", dollars)):
         cap = getattr(caps, name)
         if cap is not None:

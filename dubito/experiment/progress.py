@@ -77,6 +77,7 @@ class ModelProgress:
     waiting: Counter[str] = field(default_factory=Counter)
     logged: dict[str, float] = field(default_factory=dict)  # when it was last logged that somebody waits for this
     used: Callable[[], str] = lambda: ""  # of the budget, in words
+    played: Callable[[], float] = lambda: 0.0  # games, with the parts that are played of those under way
     standing: Callable[[], Standing | None] = lambda: None
     decision: Callable[[], str] = lambda: ""  # how near the run is to being decided, where it stops then
     log: Callable[..., None] = lambda event, **facts: None  # the run's log
@@ -136,23 +137,23 @@ class ModelProgress:
             self.end_wait(why)
 
     def sentence(self) -> str:
-        """All figures in one line."""
-        return ", ".join(self.figures())
+        """All there is to say, for the run's log: the figures, then decisions, the cache, and what is on disk."""
+        with self._lock:
+            decisions, replies = self.outcomes.total(), self.replies.total()
+            seconds = self.clock() - self._start if self._start is not None else 0.0
+            cached = _percent(self.replies["cache"], replies)
+        course = f"{decisions:,} decisions, {decisions / max(seconds, 1e-3):,.0f}/s, cache {cached}"
+        return ", ".join([*self.figures(), course, *filter(None, [str(self.standing() or "")])])
 
     def figures(self) -> list[str]:
-        """How it goes, the most important first: fallbacks, who waits for what, calls, speed, the cache, how far."""
+        """What a user watches: how near to a decision, calls and dollars, what is waited for, fallbacks by cause."""
         with self._lock:
-            decisions = sum(self.outcomes.values())
+            decisions = self.outcomes.total()
             failed = {name: count for name, count in self.outcomes.items() if name.startswith(FALLBACK_OUTCOME)}
-            replies, cached = sum(self.replies.values()), self.replies["cache"]
             waiting = [f"{count} waiting {why}" for why, count in self.waiting.items() if count]
-            seconds = self.clock() - self._start if self._start is not None else 0.0
-        speed = decisions / max(seconds, 1e-3)
         causes = ", ".join(f"{name.partition(':')[2]} {_percent(count, decisions)}" for name, count in failed.items())
         fallback = f"fallback {_percent(sum(failed.values()), decisions)}" + (f" ({causes})" if causes else "")
-        course = f"{decisions:,} decisions, {speed:,.0f}/s, cache {_percent(cached, replies)}"
-        said = (self.decision(), fallback, *waiting, self.used(), course, str(self.standing() or ""))
-        return [part for part in said if part]
+        return [*filter(None, [self.decision(), self.used(), *waiting, fallback])]
 
 
 def _percent(part: int, whole: int) -> str:

@@ -104,6 +104,12 @@ class Budget:
 
         return budgeted
 
+    @property
+    def played(self) -> float:
+        """How many games, with the parts that are played of those under way."""
+        with self._settled:
+            return self._forecast.played
+
     def foresees(self, worst: Spend) -> None:
         """A call of a wave may take this much."""
         with self._settled:

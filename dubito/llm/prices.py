@@ -258,6 +258,13 @@ class Forecast:
     def idle(self) -> bool:
         return not self._under_way
 
+    @property
+    def played(self) -> float:
+        """Games, each of those under way as the part of its questions that it has probably had."""
+        usual = self._questions / len(self._ended) if self._ended else LONG
+        longest = max([usual, *self._under_way.values()])
+        return len(self._ended) + sum(asked / (longest + 1) for asked in self._under_way.values())
+
     def begins(self, game: int) -> None:
         self._under_way[game] = 0
 

@@ -78,10 +78,10 @@ def test_without_a_terminal_a_row_is_a_line(
 
 
 @pytest.mark.parametrize("columns", [30, 80, 200])
-def test_the_progress_of_models_is_one_line_on_a_terminal(
+def test_the_progress_of_models_is_a_bar_and_what_else_is_said_below_it(
     columns: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """What matters most comes first, and what does not fit is left out."""
+    """Nothing of it is cut, however narrow the terminal is."""
     monkeypatch.setenv("COLUMNS", str(columns))
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
@@ -90,11 +90,21 @@ def test_the_progress_of_models_is_one_line_on_a_terminal(
         progress(0)
         progress(40)
     drawn = capsys.readouterr().err
-    assert drawn.count("\x1b[1A") == 1, "there is one line to take away at the end"
-    lines = [line for line in re.split(r"[\r\n]", re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", drawn)) if line.strip()]
-    assert all(len(line) <= columns for line in lines)
-    assert "40 of 80" in lines[-1]
-    assert ("fallback 1.5 %" in lines[-1], "12 calls" in lines[-1]) == (columns >= 80, columns >= 200)
+    last = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", drawn).rpartition(" 40 of 80 games")[2]
+    below = [line.rstrip() for line in re.split(r"[\r\n]+", last) if line.strip()]
+    assert all(len(line) <= columns for line in below)
+    assert "".join(below).replace(" ", "") == ", ".join(more).replace(" ", "")
+    assert len(below) == {30: 4, 80: 2, 200: 1}[columns]
+
+
+def test_how_long_it_takes_follows_from_what_is_played_not_from_the_first_seconds(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    clock = iter((0.0, 1.0, 2.0, 20.0))
+    with GamesProgress(20, False, lambda: next(clock), played=lambda: 8.0) as progress:
+        for games in (0, 1, 2):
+            progress(games)
+    assert capsys.readouterr().err == "1 of 20 games, 0.5 games/s\n2 of 20 games, 0.1 games/s, 30 s left\n"
 
 
 def test_before_the_first_question_there_is_no_word_of_calls() -> None:
