@@ -1,5 +1,6 @@
 """What commands that put questions to one model share: their flags, and what these mean."""
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -9,7 +10,7 @@ import click
 
 from dubito.cli.calls import call_options, caps_of
 from dubito.cli.options import flags, spending_options
-from dubito.cli.output import note
+from dubito.cli.output import GamesProgress, note
 from dubito.errors import RunStopped, UsageError, one_line, signal_in_words, signal_of, suggestion
 from dubito.experiment.config import check
 from dubito.experiment.progress import ModelProgress
@@ -92,9 +93,9 @@ def watch_of(quiet: bool) -> ModelProgress:
     return watch
 
 
-def progress_of(questions: int, quiet: bool) -> Callable[[int], None]:
-    def progress(done: int) -> None:
-        if not quiet and done * 10 // questions > (done - 1) * 10 // questions:
-            note(f"{done:,} of {questions:,} questions")
-
-    return progress
+@contextmanager
+def progress_of(questions: int, quiet: bool) -> Iterator[Callable[[int], None]]:
+    """Told how many questions were put so far."""
+    with GamesProgress(questions, quiet, time.monotonic, unit="questions") as progress:
+        progress(0)
+        yield progress

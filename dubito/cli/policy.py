@@ -35,7 +35,7 @@ from dubito.workshop.trial import TrialMeans
 
 _POLICY = "policy"  # the prompt that asks for probabilities
 _ACT = "plain"  # the prompt of players that only act
-_SHOWN = 12  # states on a terminal
+_SHOWN = 12  # states of a player on a terminal, with --tables
 
 
 @click.command(cls=GameCommand)
@@ -51,6 +51,7 @@ _SHOWN = 12  # states on a terminal
     help="Rounds of CFR+ to solve the game with.",
 )
 @click.option("--output", type=click.Path(path_type=Path), metavar="FOLDER", help="[default: runs/policy-DIGEST]")
+@click.option("--tables", is_flag=True, help="Print every table, and not only what it comes to.")
 @asking_options
 def policy(
     players: Sequence[str],
@@ -59,6 +60,7 @@ def policy(
     seed: int,
     iterations: int,
     output: Path | None,
+    tables: bool,
     quiet: bool,
     rules: dict[str, Any],
     **flags: Any,
@@ -84,8 +86,10 @@ def policy(
         solution = solution_in(calls.cache / SOLVED, small.engine, iterations=iterations)
     if solution.note:
         note(solution.note)
-    _print(found := Findings(small, tree, statements, solution, {one.name: one.kind for one in asked}))
+    _print(found := Findings(small, tree, statements, solution, {one.name: one.kind for one in asked}), tables)
     _write_report(found, asked, folder)
+    if not tables:
+        say("every table here: add --tables")
 
 
 class _Player:
@@ -122,8 +126,9 @@ class _Player:
             assert self._entrant is not None
             return of_bot(self._entrant, self._game, states, draws or 100, seed)
         draws = self._game.asked(states, draws)[1]
-        means = TrialMeans(calls, watch_of(quiet), progress_of(len(states) * (draws or 1), quiet))
-        return of_model(self.name, self._game, self._prompt, self._settings, states, draws, folder, means)
+        with progress_of(len(states) * (draws or 1), quiet) as progress:
+            means = TrialMeans(calls, watch_of(quiet), progress)
+            return of_model(self.name, self._game, self._prompt, self._settings, states, draws, folder, means)
 
     def prompted(self, state: InfoState) -> str | None:
         """What it is asked in a state."""
@@ -186,12 +191,19 @@ def _write_report(found: Findings, asked: Sequence["_Player"], folder: Path) -> 
     say(f"report: {write_pages(folder / 'report', site_of(found, folder.name), written)}")
 
 
-def _print(found: Findings) -> None:
+def _print(found: Findings, tables: bool) -> None:
     if stand_ins := stand_ins_in_words(found.kinds):
         say(stand_ins)
     lost = [largest_losses(found, one, _SHOWN) for one in found.statements]
-    show(worth_table(found), *fallbacks(found), against(found), *lost, kinds=found.kinds)
+    if tables:
+        show(worth_table(found), *fallbacks(found), against(found), *lost, kinds=found.kinds)
+    else:
+        say("How much a best response gains against each strategy, summed over the seats; at 0 it cannot be beaten")
     for one in found.statements:
-        say(f"nash_conv of {one_line(one.name)}: {nash_conv(found.tree, one.rows):.10f}")
+        first = found.losses(one)[0]
+        most = "" if tables or first.loss <= 0 else f", {first.loss:.3f} of it in state {first.state.string}"
+        say(f"nash_conv of {one_line(one.name)}: {nash_conv(found.tree, one.rows):.10f}{most}")
+    if not tables:
+        show(*fallbacks(found), kinds=found.kinds)
     spent = sum((one.spent for one in found.statements if one.spent), Spend())
     say(f"calls: {spent.calls:,}")

@@ -350,9 +350,8 @@ def test(
     if sentence := ends_soon(account_of(settings).server, settings.model, datetime.now(UTC).date()):
         note(sentence)
     folder = output or trial_folder(entries, found)
-    means = TrialMeans(calls, watch_of(quiet), progress_of(len(found) * len(entries), quiet))
-    with resumable(folder):
-        done = ask(entries, found, folder, means)
+    with resumable(folder), progress_of(len(found) * len(entries), quiet) as progress:
+        done = ask(entries, found, folder, TrialMeans(calls, watch_of(quiet), progress))
     print_trial(entries, list(found), done, price_of_model(settings, calls))
 
 

@@ -234,8 +234,7 @@ def play_and_keep(
 ) -> Played:
     """Play with a progress line and an orderly Ctrl-C."""
     asks, workers = bool(model_specs(experiment, registry)), workers or cores()
-    stop, watch = new_stop(1 if asks else workers), ModelProgress()
-    watch.told = note
+    stop, watch = new_stop(1 if asks else workers), ModelProgress(told=note)
     more = watch.figures if asks else lambda: [*filter(None, [watch.decision()])]
     progress = GamesProgress(experiment.games, quiet, time.monotonic, more, played=lambda: watch.played())
     with _signals_set(stop, asks) as told, progress:

@@ -10,6 +10,7 @@
 """
 
 import os
+import shlex
 import shutil
 import sys
 import tempfile
@@ -92,8 +93,11 @@ def play(config: Path, quiet: bool, **flags: Any) -> int:
         note(f"note: {sentence}")
     with GamesProgress(total, quiet, time.monotonic, unit="matches") as progress:
         tournament.hold(told, folder, note, progress)
-    code = _print_result(folder)
+    from dubito.cli.summary import command_called
+
+    code = _print_result(folder, tables=False)
     say(f"tournament: {folder}")
+    say(f"scores, ballots and rounds: {command_called()} tournament rank {shlex.quote(str(folder))}")
     return code
 
 
@@ -116,16 +120,16 @@ def rank(folder: Path, report: bool) -> int:
     return 0
 
 
-def _print_result(folder: Path, report: bool = True) -> int:
-    """Print it all; the exit code."""
+def _print_result(folder: Path, report: bool = True, tables: bool = True) -> int:
+    """Print it all, or only how it has ended; the exit code."""
     from dubito.referee import log, pages
     from dubito.referee.standings import standings
 
     kept = log.opened_log(folder)
     manifest = log.read_log_manifest(folder)
     result = standings(kept)
-    _show_games(result, [*result.damaged, *result.warnings(manifest)])
-    show(pages.conduct_table(result), pages.result_table(result))
+    _show_games(result, [*result.damaged, *result.warnings(manifest)], tables)
+    show(pages.conduct_table(result) if tables else None, pages.result_table(result))
     if report:
         from dubito.referee.pages import write_result_pages
 
@@ -133,13 +137,13 @@ def _print_result(folder: Path, report: bool = True) -> int:
     return 0
 
 
-def _show_games(result: "Standings", warnings: Sequence[str]) -> None:
+def _show_games(result: "Standings", warnings: Sequence[str], tables: bool = True) -> None:
     """Every game's scores, ballots and rounds."""
     from dubito.referee import pages
 
     for sentence in warnings:
         note(f"warning: {sentence}")
-    for number, game in enumerate(result.games):
+    for number, game in enumerate(result.games if tables else ()):
         show(pages.cross_table(result, number))
         if game.ranking is not None and game.ranking.places:
             show(pages.ballot_table(result, number), pages.rounds_table(result, number))

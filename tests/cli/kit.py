@@ -36,9 +36,9 @@ class Shell:
         self._capsys = capsys
 
     def __call__(self, *words: str) -> Said:
-        """The command in this process; a run prints its tables, writes no report and starts no worker processes unless
-        asked to."""
-        if words[:1] in (("run",), ("merge",)):
+        """The command in this process; it prints all tables, and a run writes no report and starts no worker processes
+        unless asked to."""
+        if words[:1] in (("run",), ("merge",), ("policy",)):
             words += ("--tables",)
         if words[:1] == ("run",):
             words += () if "--report" in words else ("--no-report",)

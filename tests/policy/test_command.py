@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from dubito.cli.main import main
 from tests.cli.kit import Shell
 from tests.conftest import few
 from tests.llm.kit import Heard, Said, Server, says
@@ -329,3 +330,15 @@ def test_what_cannot_be_measured_is_refused(shell: Shell, words: tuple[str, ...]
     ended = shell("policy", *words)
     assert (ended.code, ended.out) == (2, "")
     assert said in ended.err
+
+
+def test_it_ends_in_a_line_a_player_and_says_how_to_see_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SystemExit):
+        main(["policy", "UniformRandom", "Solved", *KUHN, "--quiet"])
+    out = capsys.readouterr().out.splitlines()
+    assert out[1] == "nash_conv of UniformRandom: 0.9166666667, 0.250 of it in state 2b"
+    assert out[-2].startswith("report: runs/policy-")
+    assert (out[-1], len(out)) == ("every table here: add --tables", 6)
