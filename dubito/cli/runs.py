@@ -153,7 +153,8 @@ def _export_dataset(run: Path, parquet: Path, quiet: bool) -> None:
 @click.option(
     "--games", metavar="N,N,...", help="Games to be opened turn by turn, or `all`. [default: the first and the longest]"
 )
-def report(run: Path | None, output: Path | None, games: str | None) -> None:
+@click.option("--odds", is_flag=True, help="Play each on from all its turns, and show how it stood: seconds a game.")
+def report(run: Path | None, output: Path | None, games: str | None, odds: bool) -> None:
     """Write RUN, by default the latest, as pages to be opened in a browser, with no network.
 
     The file of a saved game, of `dubito web` or with --save, is one page.
@@ -162,15 +163,16 @@ def report(run: Path | None, output: Path | None, games: str | None) -> None:
     from dubito.report.site import write_report
 
     if is_saved_game(run):
-        if games is not None:
-            raise UsageError("--games chooses among a run's games, and this is one saved game: leave it out")
+        if games is not None or odds:
+            flag = "--games chooses among a run's games" if games is not None else "--odds needs the bots of a run"
+            raise UsageError(f"{flag}, and this is one saved game: leave it out")
         say(f"report: {_page_of_game(run, output or run.with_name(f'{run.name}-report'))}")
         return
     with folder_of(run) as folder:
         if run is not None and run.is_file() and output is None:
             output = run.with_name(f"{run.name}-report")
         _note_changed_game(folder)
-        say(f"report: {write_report(folder, output=output, games=games)}")
+        say(f"report: {write_report(folder, output=output, games=games, odds=odds)}")
 
 
 def _page_of_game(game: Path, folder: Path) -> Path:

@@ -10,6 +10,7 @@ from dubito.game import FALLBACK_OUTCOME, Habit
 from dubito.report.highlights import Highlights
 from dubito.report.tables import Column, Filter, GamePage, Page, Paragraph, ResultTable, Section, Value, counts, texts
 from dubito.show.company import as_sentence
+from dubito.show.odds import told_odds
 from dubito.show.run import NotShown, ReplayedGames
 from dubito.show.story import ModelDecisions, Texts, own_moves, title_of, winners
 from dubito.stats.ranking import ranking
@@ -94,6 +95,7 @@ class ShownGames:
     why_not: dict[int, str] = field(default_factory=dict)  # of those without
     written: int = 0  # characters of the pages so far
     turns: dict[int, dict[tuple[int, int], int]] = field(default_factory=dict)  # by game: those of its seats' moves
+    odds: bool = False  # whether it is told how each game stood
 
     def __post_init__(self) -> None:
         results = self.source.game.results
@@ -124,6 +126,8 @@ class ShownGames:
                 self.turns[game] = {move: turn for move, (turn, _) in own_moves(told["turns"]).items()}
             about = f"Deal {game // self.source.planned.games_per_deal} of seed {self.source.planned.seed}."
             data = told | {"game": game, "decisions": decisions, "pieces": texts.pieces}
+            if self.odds:
+                data["odds"] = told_odds(self.source, game)
             seated = zip(told["names"], map(self.source.label, names), names, strict=True)
             labels = [
                 own + label.removeprefix(one_line(name)) for own, label, name in seated

@@ -104,7 +104,8 @@ def _called(game: Game) -> str:
 
 def shared_game(source: Run, number: int) -> SharedGame:
     """A game of a run; raises UsageError where the run has none of that number, or it cannot be played again."""
-    shown = ShownGames(source, GameChoice([number], ""), ReplayedGames(source), ModelDecisions(source.db, source.game))
+    asked = ModelDecisions(source.db, source.game)
+    shown = ShownGames(source, GameChoice([number], ""), ReplayedGames(source), asked, odds=True)
     try:
         record = shown.games.record(number)
     except NotShown as error:

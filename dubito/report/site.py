@@ -45,6 +45,7 @@ def write_report(
     *,
     output: Path | None = None,
     games: str | None = None,
+    odds: bool = False,
     scanned: int = SCANNED,
     name: str = "",
 ) -> Path:
@@ -62,7 +63,8 @@ def write_report(
             raise UsageError(f"{source} keeps no finished game: there is nothing to show yet")
         choice = chosen_games(source, games)
         with _draft_of(folder) as draft:
-            shown = ShownGames(source, choice, ReplayedGames(source), ModelDecisions(source.db, source.game))
+            asked = ModelDecisions(source.db, source.game)
+            shown = ShownGames(source, choice, ReplayedGames(source), asked, odds=odds)
             _write(draft, source, shown, scan(source, scanned), name)
     return folder / "index.html"
 

@@ -7,6 +7,12 @@ import pytest
 from tests.report.kit import hand_written, models, reported, stating
 
 
+@pytest.fixture(autouse=True)
+def short_odds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A game is played on twice from each of its turns, and not as often as for a user."""
+    monkeypatch.setattr("dubito.show.odds.PLAYOUTS", 2)
+
+
 @pytest.fixture(scope="session")
 def bots_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A finished run of hand-written bots with its report."""

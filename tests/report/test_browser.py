@@ -145,10 +145,10 @@ def test_the_viewer_goes_to_the_next_bluff_and_plays_on(bots_run: Path, chrome: 
     assert chrome.run("[...document.querySelectorAll('#strip .told')].map(e => Number(e.getAttribute('x1')))") == [
         turn for turn, one in enumerate(game["turns"], 1) if not one.get("honest", True)
     ]
-    assert chrome.run("document.querySelectorAll('#strip > svg polyline').length") == len(game["names"])
+    assert chrome.run("document.querySelectorAll('#strip svg[role] polyline').length") == len(game["names"])
     half = len(game["turns"]) // 2
     chrome.run(
-        "(() => { const strip = document.querySelector('#strip > svg'), all = strip.getBoundingClientRect(); "
+        "(() => { const strip = document.querySelector('#strip svg[role]'), all = strip.getBoundingClientRect(); "
         f"const clientX = all.left + all.width * {half / len(game['turns'])}; "
         "strip.dispatchEvent(new MouseEvent('click', { clientX, bubbles: true })); })()"
     )

@@ -227,27 +227,53 @@
     return element;
   }
 
-  // How many cards each seat held; below, where a lie was told, and longer where it was caught. A click goes to the turn.
-  function strip() {
-    $("strip")?.remove();
-    if (game.panels || !last) return;
-    const most = Math.max(...states.flatMap((state) => state.hands.map((hand) => hand.length)));
-    const drawn = shape("svg", { viewBox: `0 0 ${last} ${1.3 * most}`, preserveAspectRatio: "none", role: "img", "aria-label": "Cards held by each seat, turn by turn" });
+  // A line for each seat over the turns; a click goes to the turn.
+  function course(high, label, of) {
+    const drawn = shape("svg", { viewBox: `0 0 ${last} ${high}`, preserveAspectRatio: "none", role: "img", "aria-label": label });
     game.names.forEach((name, seat) => {
-      const points = states.map((state, turn) => `${turn},${most - state.hands[seat].length}`).join(" ");
+      const points = states.map((state, turn) => `${turn},${of(turn, seat)}`).join(" ");
       drawn.append(shape("polyline", { points, class: `line of-${seat}` }));
     });
+    drawn.append(shape("line", { class: "now", y1: 0, y2: high }));
+    drawn.addEventListener("click", (event) => goTo(Math.round((event.offsetX / drawn.clientWidth) * last)));
+    return drawn;
+  }
+
+  function seatsBy(title) {
+    const sample = (kind) => { const one = shape("svg", { viewBox: "0 0 20 8", class: "sample" }); one.append(shape("line", { x1: 0, x2: 20, y1: 4, y2: 4, class: kind })); return one; };
+    return make("p", "note", title, ...game.names.flatMap((name, seat) => [sample(`line of-${seat}`), ` ${name}  `]));
+  }
+
+  // How many cards each seat held; below, where a lie was told, and longer where it was caught.
+  function hands() {
+    const most = Math.max(...states.flatMap((state) => state.hands.map((hand) => hand.length)));
+    const drawn = course(1.3 * most, "Cards held by each seat, turn by turn", (turn, seat) => most - states[turn].hands[seat].length);
     game.turns.forEach((turn, place) => {
       if (turn.honest !== false) return;
       const caught = game.turns[place + 1] && !game.turns[place + 1].cards;
       drawn.append(shape("line", { x1: place + 1, x2: place + 1, y1: (caught ? 1.02 : 1.16) * most, y2: 1.3 * most, class: caught ? "told caught" : "told" }));
     });
-    drawn.append(shape("line", { id: "here", y1: 0, y2: 1.3 * most }));
-    drawn.addEventListener("click", (event) => goTo(Math.round((event.offsetX / drawn.clientWidth) * last)));
-    const sample = (kind) => { const one = shape("svg", { viewBox: "0 0 20 8", class: "sample" }); one.append(shape("line", { x1: 0, x2: 20, y1: 4, y2: 4, class: kind })); return one; };
-    const legend = make("p", "note", "Cards held: ", ...game.names.flatMap((name, seat) => [sample(`line of-${seat}`), ` ${name}  `]));
+    const legend = seatsBy("Cards held: ");
     if (finds.has(game.lie)) legend.append(make("span", "truth", `Below: short, a ${game.lie}; long, one that was caught.`));
-    const box = make("div", "", drawn, legend);
+    return [drawn, legend];
+  }
+
+  // How often each seat won from each turn on.
+  function standings() {
+    const { won, playouts, stand_in: standIn, why } = game.odds;
+    if (why) return [make("p", "note", `No odds: ${why}.`)];
+    if (won.length !== states.length) return [];
+    const share = (turn, seat) => (100 * won[turn][seat]) / playouts;
+    const how = `How often each won when the game was played on from there ${playouts} times, with the cards as they lay${standIn ? ` and ${standIn} in each model’s place` : ""}. `;
+    const legend = make("p", "note", how, make("span", "chances", ""));
+    return [course(100, "How often each seat won from each turn on", (turn, seat) => 100 - share(turn, seat)), seatsBy("Odds: "), legend];
+  }
+
+  function strip() {
+    $("strip")?.remove();
+    if (!last || (game.panels && !game.odds)) return;
+    const chances = make("div", "truth", ...(game.odds ? standings() : []));
+    const box = make("div", "", ...(game.panels ? [] : hands()), chances);
     box.id = "strip";
     document.querySelector(".finds").before(box);
   }
@@ -371,7 +397,9 @@
     const free = at && game.turns[at - 1].free ? ", a free turn" : "";
     $("turn").textContent = at ? `turn ${at} of ${last}${isOver() ? "" : " so far"}${free}` : `the deal, before ${count(last, "turn")}`;
     $("slider").value = at;
-    for (const end of ["x1", "x2"]) $("here")?.setAttribute(end, at);
+    document.querySelectorAll("#strip .now").forEach((line) => ["x1", "x2"].forEach((end) => line.setAttribute(end, at)));
+    const chances = document.querySelector("#strip .chances");
+    if (chances) chances.textContent = `Here: ${game.names.map((name, seat) => `${name} ${Math.round((100 * game.odds.won[at][seat]) / game.odds.playouts)} %`).join(", ")}.`;
     $("strip")?.classList.toggle("closed", !open);
     $("slider").setAttribute("aria-valuetext", $("turn").textContent);
     $("open").setAttribute("aria-pressed", String(open));

@@ -1,0 +1,64 @@
+"""How a game stood at each of its turns: told by the games that end otherwise, and the same whenever it is asked."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from dubito.experiment.stored import opened_run
+from dubito.show import odds
+from tests.chromium import Chrome
+from tests.cli.conftest import shell as shell
+from tests.cli.kit import Shell
+from tests.report.kit import Seen
+
+FEW = ("--games", "2", "--quiet", "--max-turns", "24", "--jokers", "0")
+
+
+@pytest.fixture
+def six(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(odds, "PLAYOUTS", 6)
+
+
+def odds_in(folder: str, game: int = 0) -> odds.Playouts:
+    with opened_run(Path(folder)) as run:
+        return odds.odds_of(run, game)
+
+
+@pytest.mark.usefixtures("six")
+def test_they_end_with_who_won_and_are_the_same_again(shell: Shell) -> None:
+    assert shell("run", "--bots", "StefaBot,RandomBoi,UsualBot", "--games", "1", "--quiet", "--output", "r").code == 0
+    found = odds_in("r")
+    assert [sum(row) for row in found.won] == [6] * len(found.won), "one of them wins each game"
+    assert len({*map(tuple, found.won)}) > 2
+    assert {*found.won[-1]} == {0, 6}, "after the last move there is nothing to draw"
+    kept = Path("r/odds/0.json")
+    assert odds_in("r") == found
+    kept.write_text(kept.read_text().replace("[[", "[[[", 1))
+    assert odds_in("r") == found, "what was damaged is found anew"
+    kept.unlink()
+    assert odds_in("r") == found
+
+
+@pytest.mark.usefixtures("six")
+def test_in_a_models_place_a_bot_plays_and_the_page_says_which(shell: Shell, chrome: Chrome) -> None:
+    players = "--contenders", "house:house-random@plain", "--bots", "StefaBot,RandomBoi", "--table-sizes", "3"
+    assert shell("run", *players, *FEW, "--output", "m").code == 0
+    assert odds_in("m", 1).stand_in == "ClaudeBot"
+    assert shell("share", "m", "--game", "1").code == 0
+    page = Path("game-1.html")
+    (told,) = Seen(page).json
+    assert len(told["odds"]["won"]) == len(told["turns"]) + 1
+    chrome.open(page.resolve(), "#turn-3")
+    assert chrome.run("document.querySelectorAll('#strip polyline').length") == 6
+    here = [f"{name} {100 * won / 6:.0f} %" for name, won in zip(told["names"], told["odds"]["won"][3], strict=True)]
+    assert chrome.text("#strip .chances") == f"Here: {', '.join(here)}."
+    assert re.search("6 times, with the cards as they lay and ClaudeBot in each model.s place", chrome.text("#strip"))
+
+
+def test_a_game_that_cannot_be_played_on_says_why(shell: Shell) -> None:
+    assert shell("run", "--game", "defuse", "--bots", "Simple,Sapper", "--games", "1", "--output", "d").code == 0
+    assert shell("report", "d", "--games", "0", "--odds", "--output", "pages").code == 0
+    (told,) = Seen(Path("pages/games/0.html")).json
+    assert told["odds"]["why"].startswith("game 0 cannot be played on from its turns (cannot pickle ")
+    assert not Path("d/odds").exists()
