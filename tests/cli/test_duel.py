@@ -27,7 +27,7 @@ def test_a_run_names_the_variant_and_is_played_again(shell: Shell) -> None:
 
 
 def test_a_solved_opponent_sits_at_the_table(shell: Shell) -> None:
-    small = ("--duel", "--ranks", "2", "--copies", "2", "--jokers", "0", "--win-rule", "contested", "--max-turns", "3")
+    small = ("--duel", "--ranks", "2", "--copies", "2", "--jokers", "0", "--win-rule", "contested", "--max-turns", "2")
     run = ("run", "--bots", "Solved", "--contenders", "StefaBot,MrNoDoubt", "--games", "60", "--quiet")
     said = shell(*run, "--workers", "1", "--output", "r", *small)
     assert said.code == 0, said.err

@@ -10,7 +10,7 @@ import pytest
 
 from dubito.errors import UsageError
 from dubito.games.dubito.cards import COPIES, JOKER, NUMBERS, Hand, TurnOutput
-from dubito.games.dubito.engine import Result, Rules, State, check_players, deal_hands
+from dubito.games.dubito.engine import RESULTS, Result, Rules, State, check_players, deal_hands
 from dubito.games.dubito.rehearsal import at_turn
 from tests.conftest import cases
 from tests.engine.helpers import hand, position, run
@@ -198,3 +198,11 @@ def test_the_first_out_wins_a_duel() -> None:
     run(game, "2 as 2", "2")
     assert (game.over, game.places) == (True, [None, 1])
     assert [game.result(seat) for seat in (0, 1)] == [Result.LOSS, Result.HARD_WIN]
+
+
+def test_a_duel_in_numbers() -> None:
+    """R30, R31: the shares of two who are alike, and the standing of the one that loses."""
+    share = RESULTS.equal_share(2)
+    assert (share["score"], share["hard_wins"], share["soft_wins"], share["losses"]) == (0.5, 0.5, 0, 0.5)
+    assert RESULTS.standing is not None
+    assert [RESULTS.standing(place, 2, False) for place in (1, 0)] == [2, 0]
