@@ -10,7 +10,7 @@ from dubito.cli.calls import call_options
 from dubito.cli.options import game_option
 from dubito.cli.output import note, say
 from dubito.cli.run import play_and_keep
-from dubito.cli.summary import exit_code, print_end, print_tables, say_report
+from dubito.cli.summary import command_called, exit_code, print_end, print_tables, say_report
 from dubito.experiment import run as runner
 from dubito.experiment.config import check
 from dubito.experiment.resolve import checked_models, resolve
@@ -35,7 +35,7 @@ def demo(output: Path | None, game: Game, tables: bool) -> int:
     folder = output or _free(here / "runs")
     registry = find_bots(here, game.name)
     of_game = "" if game.name == DUBITO else f" --game {quote(game.name)}"
-    again = f"dubito demo{of_game} --output {quote(str(folder))}"
+    again = f"{command_called()} demo{of_game} --output {quote(str(folder))}"
     say("Stand-ins, no language models: the embedded house answers over HTTP, nothing\nleaves this machine.")
     first, new = _run(registry, here, folder / "live", folder / "cache", offline=False)
     if code := exit_code(first, f"`{again}`"):
@@ -57,7 +57,7 @@ def demo(output: Path | None, game: Game, tables: bool) -> int:
     if not tables:
         say(f"results digest: {second.results_digest}\n")
         say(f"all tables:  {again} --tables")
-    say(f"the replies: dubito cache stats --cache {quote(str(folder / 'cache'))}")
+    say(f"the replies: {command_called()} cache stats --cache {quote(str(folder / 'cache'))}")
     say(_next(first))
     return 0
 
@@ -69,10 +69,10 @@ def _next(run: Played) -> str:
     of_game = "" if run.game.name == DUBITO else f" --game {run.game.name}"
     said = f"""
 With a key of your own (or ANTHROPIC_API_KEY and anthropic:MODEL), try
-  OPENAI_API_KEY=... dubito run{of_game} --contenders openai:MODEL,{quote(best)} --games 20"""
+  OPENAI_API_KEY=... {command_called()} run{of_game} --contenders openai:MODEL,{quote(best)} --games 20"""
     if run.game.name != DUBITO:
         return said
-    return f"{said}\nor change a line of examples/models.yaml and `dubito run examples/models.yaml`."
+    return f"{said}\nor change a line of examples/models.yaml and `{command_called()} run examples/models.yaml`."
 
 
 def _free(runs: Path) -> Path:

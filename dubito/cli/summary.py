@@ -27,6 +27,7 @@ from dubito.report.run_tables import (
     calibration_bins,
     calibration_table,
     contender_tables,
+    difference_of,
     duel_tables,
     kind_of,
     models_table,
@@ -36,7 +37,15 @@ from dubito.report.run_tables import (
 )
 from dubito.report.tables import ResultTable, Value, cell_text, named, texts
 from dubito.stats.players import calibrations
-from dubito.stats.ranking import RankingRow, by_table_size, order_of, ranking
+from dubito.stats.ranking import (
+    Order,
+    RankingRow,
+    by_table_size,
+    contender_pairs,
+    contender_ranking,
+    order_of,
+    ranking,
+)
 
 _FIRST: Final = 5  # rows of a ranking that a run ends with
 
@@ -62,28 +71,48 @@ def print_summary(run: Played, tables: bool, sizes: bool = False) -> None:
 def print_end(run: Played) -> None:
     """Who came to what, who is told apart from whom, and what models were asked and cost."""
     results = run.game.results
-    rows, first = ranking(run.tally, run.experiment.names, results), results.measures[0]
-    order = order_of(run.tally, run.experiment.names, run.compared, results)
-    if order.paired:  # those who are compared; the others only sat there
-        rows = sorted((row for row in rows if row.name in order.names), key=lambda row: order.names.index(row.name))
+    first, order = results.measures[0], order_of(run.tally, run.experiment.names, run.compared, results)
+    if order.paired:  # those who are compared, on their common deals; the others only sat there
+        contenders = contender_ranking(run.tally, run.compared, results)
+        rows = [(row.contender.name, row.deals, row.rates) for row in contenders]
+        rows.sort(key=lambda row: order.names.index(row[0]))
+    else:
+        rows = [(row.name, row.games, row.rates) for row in ranking(run.tally, run.experiment.names, results)]
     cells = [
         [
-            row.name,
-            run.experiment.kinds[row.name],
-            cell_text(order.rank(row.name), "count"),
-            f"{row.games:,}",
-            cell_text(row.rates[first.key], kind_of(first)),
+            name,
+            kinds[name],
+            cell_text(order.rank(name), "count"),
+            f"{of:,}",
+            cell_text(rates[first.key], kind_of(first)),
         ]
-        for row in rows[:_FIRST]
+        for kinds in [run.experiment.kinds]
+        for name, of, rates in rows[:_FIRST]
     ]
     rated = first.name if first.span else f"{first.name} %"
     title = f"{run.tally.games:,} games"
+    if order.paired:
+        seat = "the same seat" if run.compared[0].seats == 1 else "both seats"
+        title += f", each contender in {seat} of each deal"
     title += f"; the first {_FIRST} of {len(rows)}" if len(rows) > _FIRST else ""
-    table(title, ["player", "kind", "rank", "games", f"{rated} [95 % interval]"], cells)
+    counted = "deals" if order.paired else "games"
+    table(title, ["player", "kind", "rank", counted, f"{rated} [95 % interval]"], cells)
     said = comparison_in_words(order, labelled_by(run.experiment.kinds))
-    say(fill(said if len(rows) <= _FIRST else f"{said.partition('; ')[0].removesuffix('.')}.", 79))
+    said = said if len(rows) <= _FIRST else f"{said.partition('; ')[0].removesuffix('.')}."
+    say(fill(f"{said}{_leads_by(run, order)}", 79))
     if run.models:
         say(_asked_in_words(run))
+
+
+def _leads_by(run: Played, order: Order) -> str:
+    """How much more the first of two contenders has than the second on the same deals."""
+    first, results = run.game.results.measures[0], run.game.results
+    pairs = contender_pairs(run.tally, run.compared, results) if order.paired and order.deals >= FEW else []
+    if len(pairs) != 1 or first.key not in pairs[0].differences:
+        return ""
+    more = cell_text(pairs[0].differences[first.key].rate, difference_of(first))
+    one, other = (one_line(each.name) for each in (pairs[0].one, pairs[0].other))
+    return f" {first.titled} on the same deals, {one} less {other}: {more}."
 
 
 def _asked_in_words(run: Played) -> str:
