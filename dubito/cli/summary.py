@@ -38,6 +38,7 @@ from dubito.report.run_tables import (
 from dubito.report.tables import ResultTable, Value, cell_text, named, texts
 from dubito.stats.players import calibrations
 from dubito.stats.ranking import (
+    FEW,
     Order,
     RankingRow,
     by_table_size,
