@@ -17,6 +17,7 @@ class Solved(BotBase):
     """Plays a solved policy: CFR+, for a duel of at most 2,000 information states; only where it is named."""
 
     origin, usual = "Dubito", False
+    at_usual_tables = False
 
     def __init__(self, id: int, iterations: int = ITERATIONS, folder: str = FOLDER) -> None:
         """The folder is within the working directory."""

@@ -103,11 +103,13 @@ class _Listener:
 def company(config: Config, registry: Registry, names: Sequence[str] | None = None) -> Experiment:
     """An experiment whose field are those who may sit down: everybody, or those of these names.
 
-    Everybody is the players of the config and, under their own names, all hand-written bots that can be used. A
-    name is one of theirs, or an entry as in a config's `bots`, such as `openai:MODEL@PROMPT`. Raises UsageError.
+    Everybody is the players of the config and, under their own names, all hand-written bots that can be used, but those
+    of a variant. A name is one of theirs, or an entry as in a config's `bots`, such as `openai:MODEL@PROMPT`. Raises
+    UsageError.
     """
     said = resolve(config if config.bots else config.model_copy(update={"bots": []}), registry, fills_tables=False)
-    known = {bot.name: unsettled(bot) for bot in registry.bots.values() if bot.kind == "manual"}
+    manual = [bot for bot in registry.bots.values() if bot.kind == "manual"]
+    known = {bot.name: unsettled(bot) for bot in manual if getattr(bot.cls, "at_usual_tables", True)}
     known |= {spec.name: spec for spec in said.players}
     if names is not None:
         known = {name: known.get(name) or _entry(name, known, config, registry) for name in names}

@@ -21,7 +21,9 @@ from dubito.games.dubito.engine import MAX_PLAYERS, MIN_PLAYERS, Rules, WinRule,
 from tests.bots.kit import NODES_A_TO_E, REGISTRY, REPO, Scripted, entrants, in_seat, played, run_python, told
 from tests.conftest import few
 
-BOTS = sorted(name for name, bot in REGISTRY.bots.items() if not bot.cls.is_model)
+BOTS = sorted(
+    name for name, bot in REGISTRY.bots.items() if not bot.cls.is_model and getattr(bot.cls, "at_usual_tables", True)
+)
 RULES = [Rules(win_rule=rule) for rule in get_args(WinRule)]
 SIZES = range(MIN_PLAYERS, MAX_PLAYERS + 1)
 SEED = 20_000  # any; the tests hold for all
