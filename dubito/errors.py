@@ -109,13 +109,19 @@ def nearest_first(name: str, known: Iterable[str]) -> list[str]:
     return sorted(known, key=unlike)
 
 
-def suggestion(name: str, known: Iterable[str]) -> str:
-    """The nearest known name as a hint, or all of them: `did you mean 'games'?`."""
+def near(name: str, known: Iterable[str]) -> str | None:
+    """The known name that may have been meant, if one is like it."""
     import difflib
 
-    names = sorted(known)
-    folded = {other.casefold(): other for other in names}
+    folded = {other.casefold(): other for other in sorted(known)}
     begun = [other for other in folded if len(name) > 2 and other.startswith(name.casefold())]
-    if near := begun or difflib.get_close_matches(name.casefold(), folded, n=1):
-        return f"did you mean '{one_line(folded[near[0]])}'?"
+    alike = begun or difflib.get_close_matches(name.casefold(), folded, n=1)
+    return folded[alike[0]] if alike else None
+
+
+def suggestion(name: str, known: Iterable[str]) -> str:
+    """The nearest known name as a hint, or all of them: `did you mean 'games'?`."""
+    names = sorted(known)
+    if (meant := near(name, names)) is not None:
+        return f"did you mean '{one_line(meant)}'?"
     return f"choose from {', '.join(map(one_line, names))}"

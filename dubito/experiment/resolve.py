@@ -4,6 +4,7 @@ players also prompts, keys, prices and fallbacks.
 
 import inspect
 import json
+import re
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
@@ -13,7 +14,7 @@ from typing import Any, Final, cast
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
-from dubito.errors import UsageError, nearest_first, one_line, suggestion
+from dubito.errors import UsageError, near, nearest_first, one_line, suggestion
 from dubito.experiment.config import Config, PlayerEntry, StopConfig, sentence_of
 from dubito.experiment.experiment import Experiment, OnUnusable, PlayerSpec, StopRule
 from dubito.game import Game, Player
@@ -29,6 +30,7 @@ PROVIDERS: Final[Mapping[str, Mapping[str, str]]] = {  # of short forms, with th
     "anthropic": {"bot": "AnthropicBot"},
     "house": {"bot": "OpenAIBot", "base_url": "house"},
 }
+_VERSION: Final = re.compile(r"[\w.-]*\d[\w.-]*|default|latest")  # after the @ of a model's name: 20250514, 001, q4_k_m
 
 
 def resolve(config: Config, registry: Registry, fills_tables: bool = True) -> Experiment:
@@ -200,22 +202,29 @@ def player(entry: PlayerEntry, registry: Registry, config: Config) -> PlayerSpec
 def _spelled_out(entry: str, registry: Registry, server: Mapping[str, str | None]) -> dict[str, Any]:
     """The short form of a player: a class name, or `openai:MODEL@PROMPT` (or `anthropic:`, `house:`).
 
-    The provider ends at the first colon; `@` splits only before a known prompt or a path, since the name
-    of a model may hold colons, slashes and @; but none of the house's does.
+    The provider ends at the first colon; `@` splits only before a prompt or a path, since the name of a model may hold
+    colons, slashes and @; but none of the house's does. Raises UsageError for what is neither a prompt nor a version.
     """
     provider, colon, model = entry.partition(":")
     if not colon or provider not in PROVIDERS:
         return {"bot": entry}
-    from dubito.llm.prompts import prompt_names  # only those who ask models need it
+    from dubito.llm.prompts import prompt_names, unknown_prompt  # only those who ask models need it
 
     known = PROVIDERS[provider]
     asks = {} if "base_url" in known else {key: value for key, value in server.items() if value}
     settings = {**asks, **known, "name": entry, "model": model}
     before, at, prompt = model.rpartition("@")
     home = registry.working_directory
+    if not at or not before or before.endswith("/"):  # as @cf/meta/llama and workers-ai/@cf/meta/llama
+        return settings
     is_path = prompt.startswith((".", "/")) or ("/" in prompt and (home / prompt).is_dir())
-    if at and before and (provider == "house" or is_path or prompt in prompt_names(home, registry.game)):
-        settings |= {"model": before, "prompt": prompt}
+    prompts = prompt_names(home, registry.game)
+    if provider == "house" or is_path or prompt in prompts:
+        return settings | {"model": before, "prompt": prompt}
+    if not _VERSION.fullmatch(prompt) or near(prompt, prompts):
+        instead = f"{{bot: {known['bot']}, model: '{one_line(model)}'}}"
+        unknown = unknown_prompt(prompt, home, registry.game)
+        raise UsageError(f"{unknown} (a model with @ in its name is written in a config as `{instead}`)")
     return settings
 
 

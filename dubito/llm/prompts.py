@@ -25,7 +25,7 @@ from jinja2.meta import find_undeclared_variables
 from pydantic import Field, ValidationError, field_validator
 
 import dubito
-from dubito.errors import UsageError, one_line, suggestion
+from dubito.errors import UsageError, near, one_line, suggestion
 from dubito.files import Checked, fault, from_yaml
 from dubito.game import STATED, Bool, Game, Position
 from dubito.game.find import DUBITO, find_game
@@ -50,6 +50,7 @@ from dubito.llm.templates import (
 OWN_PROMPTS: Final = Path(dubito.__file__).resolve().parent.parent / "prompts"
 _ANSWER_FORMAT: Final = "answer_format"  # beside the facts: what the reply has to look like
 _TURN: Final = "turn"  # beside the facts: those of each question of the turn
+_DEEPEST: Final = 4  # folders of a path for which one like it is looked for
 _LOADED: Final[dict[Path, "Prompt"]] = {}  # what this process has loaded, by folder
 
 
@@ -331,7 +332,7 @@ def load_prompt(name: str, working_directory: Path, game: Game | None = None) ->
         return _loaded(folder.resolve(), game)
     folders = [root / name for root in prompt_roots(working_directory, game) if name and _is_prompt(root / name)]
     if not folders:
-        raise UsageError(_unknown(name, working_directory, game))
+        raise UsageError(unknown_prompt(name, working_directory, game))
     prompts = [_loaded(folder, game) for folder in folders]
     if len({prompt.digest for prompt in prompts}) > 1:
         both = " and ".join(one_line(str(folder)) for folder in folders)
@@ -352,7 +353,15 @@ def _is_prompt(folder: Path) -> bool:
     return folder.is_dir() and not any(folder.glob(f"*/{DESCRIPTION}"))
 
 
-def _unknown(name: str, working_directory: Path, game: Game) -> str:
+def _prompt_paths(name: str, working_directory: Path) -> list[str]:
+    """The path of the folder there that may have been meant by this path, if there is one."""
+    depth = name.count("/") + 1
+    files = working_directory.glob(f"{'*/' * depth}{DESCRIPTION}") if 1 < depth <= _DEEPEST else ()
+    meant = near(name, (file.parent.relative_to(working_directory).as_posix() for file in files))
+    return [] if meant is None else [meant]
+
+
+def unknown_prompt(name: str, working_directory: Path, game: Game) -> str:
     """The error for a prompt that the game does not have; it names the games that have one."""
     others = set()
     for root in prompt_roots(working_directory, None):
@@ -360,7 +369,7 @@ def _unknown(name: str, working_directory: Path, game: Game) -> str:
         others |= {DUBITO} if (root / name / DESCRIPTION).is_file() else set()
     of = "" if game.name == DUBITO else f" of {game.name}"
     elsewhere = f" (there is one of {' and of '.join(sorted(others))})" if others else ""
-    known = prompt_names(working_directory, game)
+    known = [*prompt_names(working_directory, game), *_prompt_paths(name, working_directory)]
     hint = suggestion(name, known) if known else f"there is none yet: write one in prompts/{game.folder}"
     return f"no prompt{of} is named {one_line(name)!r}{elsewhere}: {hint}"
 

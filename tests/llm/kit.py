@@ -205,8 +205,8 @@ def reply(text: str = YES, protocol: Api = "responses", usage: Usage | None = No
 class Unhurried(ModelProgress):
     """Waits no time at all: for it, time passes faster."""
 
-    def __init__(self) -> None:
-        super().__init__(clock=lambda: time.monotonic() + self._slept)
+    def __init__(self, **more: Any) -> None:
+        super().__init__(clock=lambda: time.monotonic() + self._slept, **more)
         self._slept = 0.0
 
     def sleep(self, seconds: float, why: str) -> None:

@@ -275,12 +275,36 @@ def test_offline_needs_no_key(shell: Shell) -> None:
         ("openai:openai:x", "OpenAIBot", "openai:x", None),
         ("openai:@cf/meta/llama@plain", "OpenAIBot", "@cf/meta/llama", "plain"),
         pytest.param("openai:@cf/meta/llama", "OpenAIBot", "@cf/meta/llama", None),
+        ("openai:workers-ai/@cf/meta/llama", "OpenAIBot", "workers-ai/@cf/meta/llama", None),
+        ("anthropic:claude-sonnet-4@20250514", "AnthropicBot", "claude-sonnet-4@20250514", None),
+        ("openai:qwen2.5-7b@q4_k_m", "OpenAIBot", "qwen2.5-7b@q4_k_m", None),
     ],
 )
 def test_the_short_form(short: str, bot: str, model: str, prompt: str | None) -> None:
     (game,) = experiment(games=1, bots=["StefaBot"], contenders=[short]).contenders
     assert (game.name, game.bot, game.settings["model"]) == (short, bot, model)
     assert game.settings.get("prompt") == prompt
+
+
+@pytest.mark.parametrize(
+    ("short", "said"),
+    [
+        (
+            "openai:my-model@myy/short",
+            "no prompt is named 'myy/short': did you mean 'my/short'? (a model with @ in its",
+        ),
+        (
+            "anthropic:claude-x@plainn",
+            "no prompt is named 'plainn': did you mean 'plain'? (a model with @ in its name is",
+        ),
+        ("openai:my-model@reasoned2", "did you mean 'reasoned'? (a model with @ in its name is written in a config as"),
+        ("openai:my-model@xyzzy", "is written in a config as `{bot: OpenAIBot, model: 'my-model@xyzzy'}`)"),
+    ],
+)
+def test_a_misspelt_prompt_is_no_part_of_a_models_name(shell: Shell, short: str, said: str) -> None:
+    Path("my/short").mkdir(parents=True)
+    Path("my/short/prompt.yaml").touch()
+    assert said in sentence(shell("run", "--bots", "StefaBot", "--contenders", short), 2)
 
 
 @pytest.mark.parametrize("api", ["responses", "chat", "messages"])
