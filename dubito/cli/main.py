@@ -94,7 +94,7 @@ class LateListing(Listing):
 
 _COMMANDS: Final = {  # by module
     **{name: name for name in ("demo", "run", "merge", "runs", "replay", "estimate", "play", "watch", "share")},
-    **{name: name for name in ("policy", "rate", "tournament", "prompts", "cache", "audit", "leaderboard")},
+    **{name: name for name in ("policy", "rate", "tournament", "prompts", "cache", "audit", "leaderboard", "review")},
     **dict.fromkeys(("report", "view", "status", "export"), "runs"),
     **dict.fromkeys(("games", "bots", "house"), "lists"),
     "compare": "merge",

@@ -21,6 +21,7 @@ from dubito.store.model_log import ModelLog
 from dubito.store.run_db import RunDb
 from tests.cli.conftest import shell
 from tests.cli.kit import REPO, Shell, made
+from tests.conftest import cases
 from tests.report.kit import SCRIPT, Seen, data
 
 __all__ = ["shell"]
@@ -335,3 +336,41 @@ def test_a_run_of_a_version_before_is_proved(tmp_path: Path) -> None:
     shutil.copy(REPO / "tests" / "freeze" / "finished.zip", tmp_path)
     with submissions_in(tmp_path, REPO, 1) as found:
         assert [one.reason for one in found.refused] == []
+
+
+@pytest.fixture
+def submission(folder: Path, shell: Shell) -> Path:
+    """The model's, alone in a folder."""
+    Path("alone").mkdir()
+    return Path(shutil.copy(folder / "submissions" / f"{MODEL}.zip", "alone/m.zip"))
+
+
+def test_a_sample_is_asked_again_and_the_row_is_attested(submission: Path, shell: Shell) -> None:
+    said = shell("review", str(submission), "--by", "Ada", "--sample", "50", "--cache", "own", "--quiet")
+    assert said.out.splitlines() == [
+        "50 of 50 requests got two answers: the first is the submission's in 50, the second is the first in 50; "
+        "calls: 101",  # with the preflight's
+        "review: alone/m.review.yaml",
+    ]
+    review = Review.model_validate(yaml.safe_load(Path("alone/m.review.yaml").read_text()))
+    assert (review.by, len({one.decision for one in review.asked})) == ("Ada", 50)
+    assert shell("leaderboard", "alone", "--output", "site", "--quiet").code == 0
+    (row,) = data(Path("site"), "board-0")
+    assert row["tier"] == "attested"
+    again = shell("review", str(submission), "--by", "Ada")
+    assert again.err == "dubito: alone/m.review.yaml is there already: delete it, and the sample is asked again\n"
+
+
+@cases(
+    ("words", "sentence"),
+    [
+        (("alone/m.zip", "--sample", "9000"), "took 192 decisions, fewer than the 9000 of a sample"),
+        (("alone", "--sample", "50"), "alone is no exported run: name a file that `dubito export` wrote"),
+        (("alone/m.zip", "--sample", "50", "--budget", "calls=3"), "the budget is used up: 3 of 3 calls spent"),
+    ],
+)
+def test_what_cannot_be_reviewed_is_said(submission: Path, shell: Shell, words: tuple[str, ...], sentence: str) -> None:
+    said = shell("review", *words, "--by", "Ada", "--quiet", "--cache", "own")
+    assert said.code in (2, 3)
+    assert sentence in said.err
+    assert not Path("alone/m.review.yaml").exists()
