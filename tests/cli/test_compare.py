@@ -87,6 +87,7 @@ def flawed(heard: Heard) -> Said:
     return says("responses", "I would rather not say." if lost else '{"answer": true}')
 
 
+@pytest.mark.at_length
 def test_bounds_and_warning_are_those_of_the_runs_own_summary(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     with Server(flawed) as server:
         models = [contender(name, name, base_url=server.base_url("responses"), reasks=0) for name in ("flawed", "sure")]

@@ -135,6 +135,7 @@ def test_failures_at_random_take_no_move(tmp_path: Path, unlimited: str, sick: s
     assert run.results_digest == unlimited
 
 
+@pytest.mark.at_length
 def test_questions_that_are_never_answered_end_unreachable(tmp_path: Path) -> None:
     """They alone, though six of ten other calls fail: the same in each run, beside others under way or probes."""
 

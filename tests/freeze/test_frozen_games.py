@@ -32,6 +32,7 @@ def cookie(server: Served) -> str:
     return str(browser.cookie).partition("=")[0]
 
 
+@pytest.mark.at_length
 def test_models_are_asked_and_learners_see_the_same() -> None:
     frozen = json.loads(DIGESTS.read_text(encoding="utf-8"))
     found = digests()

@@ -170,7 +170,7 @@ def asked(house: House) -> int:
     return sum(call.draw != PROBE for call in house.calls)
 
 
-@pytest.mark.parametrize("fault", few(sorted(set(TRANSPORT_FAULTS) - SLOW), 6))
+@pytest.mark.parametrize("fault", few(sorted(set(TRANSPORT_FAULTS) - SLOW), 3))
 def test_a_transport_fault_that_passes_is_tried_again(
     fault: str, tmp_path: Path, calm: dict[Api, list[bool | None]]
 ) -> None:

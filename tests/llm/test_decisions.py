@@ -265,6 +265,7 @@ def test_a_question_that_is_declined_is_asked_again_alone_and_no_other_failure_i
     assert (len(server.heard), reasks) == (attempts, 0)
 
 
+@pytest.mark.at_length
 def test_stand_ins_decide_as_when_they_write(shell: Shell) -> None:
     """The same decisions; live with many in flight, from the cache, offline and replayed the same digest."""
     taken = []

@@ -137,6 +137,7 @@ def _page(run: Path) -> list[str]:
     return [line.strip() for line in re.sub(r"<[^>]+>", "\n", texts).splitlines()]
 
 
+@pytest.mark.at_length
 @pytest.mark.parametrize("kills", few([1, 6], 1))
 def test_calls_cut_off_by_a_kill_are_assumed_too(tmp_path: Path, shell: Shell, kills: int) -> None:
     """What was billed for them nobody will ever say."""

@@ -131,6 +131,7 @@ def uneven(heard: Heard) -> Said:
     return Said(body=json.dumps(reply_body("chat", json.dumps({"answer": chance[0] % 4 == 0}), usage=usage)))
 
 
+@pytest.mark.at_length
 @pytest.mark.parametrize(("usd", "contenders"), few([(2.0, 1), (3.0, 1), (5.0, 1), (8.0, 1), (4.0, 2)], 1))
 def test_a_cap_ends_in_published_games(tmp_path: Path, usd: float, contenders: int) -> None:
     """With 64 in flight. One of the first games is many times as long as the others."""

@@ -260,6 +260,7 @@ def test_a_run_that_stopped_so_goes_on_when_the_model_is_right_again(shell: Shel
     assert outcomes_of(Path("r"))["fallback:malformed"] == 20
 
 
+@pytest.mark.at_length
 def test_a_stopped_run_goes_on_when_told_to_with_the_result_of_one_that_never_stopped(shell: Shell) -> None:
     with Server(lambda heard: says(heard.protocol, "Hm.")) as server:
         who, flags = asker(server, "chat"), ["--no-preflight", "--on-unusable"]

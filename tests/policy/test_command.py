@@ -223,6 +223,7 @@ def own_bot(shell: Shell, act: str) -> None:
     (folder / "mixed.py").write_text(OWN.replace("{act}", act))
 
 
+@pytest.mark.at_length
 def test_a_bot_that_only_acts_is_counted(shell: Shell) -> None:
     own_bot(shell, "'bet' if self.rng.random() < 0.25 else 'pass'")
     said = shell("policy", "Mixed", *KUHN, "--draws", "500")

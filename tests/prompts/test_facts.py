@@ -115,6 +115,7 @@ def test_the_witness_counts_like_the_engine(rules: Rules, size: int) -> None:
                 assert witness.players[seat] == game.player_data(seat)
 
 
+@pytest.mark.at_length
 @pytest.mark.parametrize("rules", few(RULES, 1), ids=str)
 def test_what_a_notebook_keeps_is_what_its_events_come_to(rules: Rules) -> None:
     """Facts and texts of whole games, at every question of every seat: as of a position that nobody followed."""

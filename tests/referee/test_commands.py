@@ -106,6 +106,7 @@ def test_ctrl_c_keeps_what_is_finished(tmp_path: Path, number: signal.Signals) -
     assert warden.sweep(str(tmp_path / "tournaments" / "t")) == 0
 
 
+@pytest.mark.at_length
 @pytest.mark.parametrize("number", few([signal.SIGINT, signal.SIGKILL], 1))
 def test_a_second_ctrl_c_stops_at_once_and_a_kill_leaves_no_message(tmp_path: Path, number: signal.Signals) -> None:
     """In a match that would take minutes; it does not count."""
@@ -302,6 +303,7 @@ def test_a_table_that_says_something_else_gets_one_sentence(shell: Shell, tmp_pa
     assert said.err.startswith(f"dubito: {BAD_TABLES[text]}")
 
 
+@pytest.mark.at_length
 def test_a_partner_of_every_kind_is_what_it_says(tmp_path: Path) -> None:
     """Findings of them as if they were users' bots."""
     content = {"games": ["kuhn_poker"], "matches": 1, "move_seconds": 0.8, "chance_seconds": 0.0}

@@ -235,6 +235,7 @@ def three(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "run"
 
 
+@pytest.mark.at_length
 def test_an_unfinished_tournament_is_ranked_as_far_as_it_is(three: Path, tmp_path: Path) -> None:
     run = shutil.copytree(three, tmp_path / "run")
     damaged = run / "matches/0-kuhn_poker/first--last.jsonl"
@@ -314,6 +315,7 @@ def test_what_is_enforced_stands_in_the_log(tmp_path: Path) -> None:
     assert "DUBITO_DATA=" in text
 
 
+@pytest.mark.at_length
 def test_a_secret_is_drawn_and_kept_from_everybody(tmp_path: Path) -> None:
     told = acting(FIRST, last="env >&2; exit 0")
     for name in ("one", "other"):

@@ -32,7 +32,7 @@ def game_with(run: Path, nodes: str = "C", attempts: int = 1) -> tuple[Path, int
     [
         pytest.param("bots_run", 1440, False, marks=AT_LENGTH),
         ("models_run", 390, True),
-        ("stating_run", 1440, False),
+        pytest.param("stating_run", 1440, False, marks=AT_LENGTH),
         pytest.param("bots_run", 390, True, marks=AT_LENGTH),
         pytest.param("models_run", 1440, False, marks=AT_LENGTH),
         pytest.param("stating_run", 390, True, marks=AT_LENGTH),

@@ -75,6 +75,7 @@ AT_LENGTH = {f"contenders, some of them of the field, seed {seed}" for seed in (
     "one contender",
     "few deals",
     "stand-ins",
+    "lies at BS",
     "who never bluffs by choice",
 }
 

@@ -132,6 +132,7 @@ def files_of(site: Path) -> dict[str, bytes]:
     return {path.relative_to(site).as_posix(): path.read_bytes() for path in site.rglob("*") if path.is_file()}
 
 
+@pytest.mark.at_length
 def test_the_pages_are_the_same_bytes_elsewhere_and_with_two_workers(folder: Path, site: Path) -> None:
     shutil.copytree(folder / "submissions", folder / "elsewhere")
     with pytest.raises(AssertionError):  # it ends with exit code 1

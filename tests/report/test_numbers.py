@@ -145,6 +145,7 @@ def test_a_long_run_has_nearly_the_intervals_of_all_its_games(long_run: Path) ->
     assert all(0.75 < ratio < 1.4 for ratio in ratios[5:-5])
 
 
+@pytest.mark.at_length
 def test_a_long_run_says_how_its_intervals_and_seats_are_known(long_run: Path, long_report: Path) -> None:
     report = long_report
     with opened_run(long_run) as source:

@@ -16,6 +16,8 @@ from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 from random import Random
 
+import pytest
+
 from dubito.experiment.experiment import Experiment
 from dubito.experiment.progress import ModelProgress
 from dubito.experiment.resolve import checked_models
@@ -125,6 +127,7 @@ def no_file_longer_than(size: int) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_FSIZE, limit)
 
 
+@pytest.mark.at_length
 def test_what_found_no_room_in_the_cache_is_not_bought_again(tmp_path: Path) -> None:
     """Replies so long that the cache keeps each in a file, as it is; in the run, compressed, they have room."""
     padding = "".join(Random(0).choices("0123456789abcdef", k=20_000)) * 100

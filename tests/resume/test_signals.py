@@ -121,6 +121,7 @@ def test_a_run_of_two_workers_ends_in_order_and_goes_on(tmp_path: Path, shell: S
     assert ended_here(shell, "c.yaml", "--output", "whole", "--quiet") == digest
 
 
+@pytest.mark.at_length
 @pytest.mark.parametrize("number", few(SIGNALS, 1))
 def test_a_second_one_ends_it_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals) -> None:
     """Whatever a server does. One that comes twice, as `timeout` and shells send it, is one."""

@@ -44,6 +44,7 @@ def decided(folder: Path) -> tuple[int, dict[Any, list[int]], str]:
         return run.deals, dict(run.tally.rows("decided")), run.results_digest
 
 
+@pytest.mark.at_length
 def test_hand_written_bots_stop_after_the_same_deal_with_any_number_of_workers(tmp_path: Path) -> None:
     of = experiment(**BOTS, stop={"within": 8, "most": 1500})
     for workers in (1, 2):
@@ -79,6 +80,7 @@ def test_a_stopped_run_stops_for_good_after_the_same_deal(
     assert rows(folder, counted) == rows(whole, counted), "nothing was asked that an undisturbed run does not ask"
 
 
+@pytest.mark.at_length
 def test_a_run_that_came_to_its_most_goes_on_with_a_larger_one(whole: Path, tmp_path: Path) -> None:
     folder = tmp_path / "run"
     short = go(models(most=30), folder)

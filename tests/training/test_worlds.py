@@ -89,6 +89,7 @@ def test_worlds_are_as_likely_as_the_shuffle_makes_them() -> None:
         assert held[left] / held.total() == pytest.approx(ways[left] / sum(ways), abs=0.1)
 
 
+@pytest.mark.at_length
 def test_what_lies_on_the_board_is_any_of_the_hand() -> None:
     """Seat 0 has opened with three cards, seat 1 is asked whether it doubts."""
     state = new("dubito(moves=cards)")

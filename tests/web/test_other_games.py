@@ -60,6 +60,7 @@ def to_the_end(browser: Browser, view: Any) -> Any:
     return view
 
 
+@pytest.mark.at_length
 def test_a_whole_game_of_bs_is_played_and_saved(hall: Served) -> None:
     browser = hall.browser()
     end = to_the_end(browser, browser.sit(BOTS, game="bs", seed=5, seat=2))

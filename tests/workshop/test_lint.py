@@ -140,6 +140,7 @@ def test_a_beginning_that_moves_is_found_with_its_line(tmp_path: Path) -> None:
     assert beginning_fault(requests(steady, SOME)) is None
 
 
+@pytest.mark.at_length
 def test_the_command_prints_sizes_and_findings(shell: Shell) -> None:
     prompt(Path("prompts"), user="{{ question }} {{ 'x' * own_cards }}")
     said = shell("prompts", "lint", "mine")

@@ -117,6 +117,7 @@ def test_the_plugin_is_registered_and_imports_nothing_but_pytest() -> None:
     assert done.stdout.strip() == str(["dubito", "dubito.moved", "dubito.workshop", PLUGIN])
 
 
+@pytest.mark.at_length
 @pytest.mark.parametrize("name", few(sorted(path.parent.name for path in OWN_PROMPTS.glob("*/prompt.yaml")), ["plain"]))
 def test_our_own_prompts_pass_all_checks(name: str) -> None:
     names = []

@@ -4,6 +4,8 @@ import shutil
 from collections import Counter
 from pathlib import Path
 
+import pytest
+
 from dubito.games.dubito.bot import NODES
 from dubito.games.dubito.events import GameStartEvent
 from dubito.games.dubito.game import GAME
@@ -39,6 +41,7 @@ def test_they_are_of_all_nodes_table_sizes_and_win_rules() -> None:
     assert 2 <= sum(map(bool, truths)) <= 6, "both answers are right now and then"
 
 
+@pytest.mark.at_length
 def test_no_shipped_prompt_fails_on_them() -> None:
     for one in read_folder(shipped(GAME), GAME).values():
         assert f"node: {one.position.node}" in PLAIN.render(one.position).user

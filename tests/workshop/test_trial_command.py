@@ -16,6 +16,7 @@ from tests.workshop.kit import prompt
 HOUSE = ("--model", "house:house-sharp", "--quiet")
 
 
+@pytest.mark.at_length
 def test_a_trial_in_print(shell: Shell) -> None:
     said = shell("prompts", "test", "reasoned", "--against", "plain", *HOUSE)
     assert (said.code, said.err) == (0, "")

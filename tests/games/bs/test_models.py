@@ -126,6 +126,7 @@ def test_the_house_plays_bs_without_a_fallback(tmp_path: Path) -> None:
     assert again.results_digest == run.results_digest
 
 
+@pytest.mark.at_length
 def test_the_demo_tells_of_two_models_and_what_to_try_next(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(GAME.demo, "games", 2)
     said = shell("demo", "--game", "bs", "--output", "d")

@@ -57,6 +57,7 @@ def test_solved_against_uniform_is_worth_what_is_reckoned(tmp_path: Path) -> Non
     assert run.said["Solved"].startswith("cfr+, 1,000 iterations: nash_conv 0.000")
 
 
+@pytest.mark.at_length
 def test_contenders_differ_by_what_is_reckoned(tmp_path: Path) -> None:
     """The same deals for both, in both seats: of 20 intervals at 95 % nearly all hold the exact difference."""
     engine = pyspiel.load_game("kuhn_poker")
