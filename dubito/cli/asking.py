@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from dubito.cli.calls import call_options, caps_of
-from dubito.cli.options import flags, spending_options
+from dubito.cli.options import api_option, flags, spending_options
 from dubito.cli.output import GamesProgress, note
 from dubito.errors import RunStopped, UsageError, one_line, signal_in_words, signal_of, suggestion
 from dubito.experiment.config import check
@@ -22,7 +22,7 @@ from dubito.llm.settings import ModelSettings, check_settings
 
 # Which server and account, what is sent, what may be used up, and what is kept.
 asking_options = flags(
-    click.option("--api", metavar="API", help="responses, chat, messages or decisions. [default: the provider's]"),
+    api_option,
     click.option(
         "--base-url",
         metavar="URL",

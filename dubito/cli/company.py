@@ -40,8 +40,8 @@ def opponents(
     """The opponents of these names, or all that the config and the bot files define.
 
     What models are asked is kept in `games`, which this process holds alone for as long as this lasts; the budget is
-    for all that is kept there. `first` is a number that no game there has; `server` holds the config's keys `base_url`
-    and `api_key_env` where they were given as flags. Raises UsageError.
+    for all that is kept there. `first` is a number that no game there has; `server` holds the config's keys `base_url`,
+    `api` and `api_key_env` where they were given as flags. Raises UsageError.
     """
     here, said = Path.cwd(), _config(config, server, game)
     registry, calls = find_bots(here, said.game), call_options(said, here)
@@ -108,7 +108,7 @@ class TableOrder:
     save: Path | None
     config: Path | None
     games: Path
-    server: Mapping[str, str | None]  # the config's keys `base_url` and `api_key_env`, where they were given as flags
+    server: Mapping[str, str | None]  # as `opponents` takes it
     rules: Mapping[str, Any]  # as flags say them
 
 

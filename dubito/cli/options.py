@@ -88,9 +88,14 @@ company_options = flags(
     ),
 )
 
-# The config's keys `base_url` and `api_key_env`.
+api_option = click.option(
+    "--api", metavar="API", help="responses, chat, messages or decisions. [default: the provider's]"
+)
+
+# The config's keys `base_url`, `api` and `api_key_env`.
 server_options = flags(
     click.option("--base-url", metavar="URL|env", help="Server of models in the short form, such as openai:MODEL."),
+    api_option,
     click.option(
         "--api-key-env",
         metavar="NAME",

@@ -34,7 +34,7 @@ from dubito.web.watching import GameSource, LiveGame, RunGames, SavedGame, watch
 
 _OF_BOTS: Final = (  # flags that say how bots play a game, which those of a run were played without
     "game", "seed", "deal", "on_bot_error", "bot_deadline", "save", "config", "games", "base_url",
-    "api_key_env",
+    "api", "api_key_env",
 )  # fmt: skip
 
 
@@ -97,7 +97,7 @@ def _refuse(flags: Sequence[str], why: str) -> None:
 
 
 def _wanted(names: tuple[str, ...], flags: dict[str, Any]) -> TableOrder:
-    server = {key: flags.pop(key) for key in ("base_url", "api_key_env")}
+    server = {key: flags.pop(key) for key in ("base_url", "api", "api_key_env")}
     return TableOrder(names=names, server=server, **flags | {"game": flags["game"].name})
 
 

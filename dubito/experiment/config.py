@@ -14,6 +14,7 @@ from dubito.errors import UsageError, one_line, suggestion
 from dubito.experiment.experiment import OnBotError, OnUnusable, ProviderErrors
 from dubito.files import Checked, in_our_words, read_yaml
 from dubito.game.find import DUBITO
+from dubito.llm.request import Api
 
 ExecutorName = Literal["processes", "dask"]
 PlayerEntry = str | dict[str, Any]
@@ -65,6 +66,7 @@ class Config(Checked):
     contenders: list[PlayerEntry] = []
     rules: dict[str, Any] = {}  # checked by the game
     base_url: str | None = Field(default=None, min_length=1)  # of players in the short forms openai: and anthropic:
+    api: Api | None = None  # of the same players; None: the provider's usual one
     api_key_env: str | None = Field(default=None, min_length=1)  # of the same players
     on_bot_error: OnBotError = "stop"
     bot_deadline: float | None = Field(default=None, gt=0, le=_DAY)  # seconds; None: a bot may take for ever
@@ -83,6 +85,12 @@ class Config(Checked):
     offline: bool = False
     output: str | None = Field(default=None, min_length=1)  # None: runs/NAME
     _said: ConfigSource = PrivateAttr(default_factory=lambda: ConfigSource("the config", frozenset()))
+
+    @property
+    def server(self) -> dict[str, str]:
+        """The settings of players in the short forms openai: and anthropic: that stand beside them."""
+        said = {"base_url": self.base_url, "api": self.api, "api_key_env": self.api_key_env}
+        return {key: value for key, value in said.items() if value}
 
     @property
     def said(self) -> ConfigSource:

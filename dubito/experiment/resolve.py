@@ -171,10 +171,10 @@ def _players(key: str, entries: Sequence[PlayerEntry], registry: Registry, confi
 def player(entry: PlayerEntry, registry: Registry, config: Config) -> PlayerSpec:
     """The player of an entry, be it of a config or typed at a command; raises UsageError."""
     if isinstance(entry, str):
-        entry = _spelled_out(entry, registry, {"base_url": config.base_url, "api_key_env": config.api_key_env})
+        entry = _spelled_out(entry, registry, config.server)
     settings = dict(entry)
     if isinstance(said := settings.get("bot"), str) and ":" in said:  # the short form, and more
-        spelled = _spelled_out(said, registry, {"base_url": config.base_url, "api_key_env": config.api_key_env})
+        spelled = _spelled_out(said, registry, config.server)
         settings = {**spelled, **settings, "bot": spelled["bot"]}
     cls = settings.pop("bot", None)
     if not isinstance(cls, str):
@@ -199,7 +199,7 @@ def player(entry: PlayerEntry, registry: Registry, config: Config) -> PlayerSpec
     return PlayerSpec(name, bot.name, settings, bot.digest)
 
 
-def _spelled_out(entry: str, registry: Registry, server: Mapping[str, str | None]) -> dict[str, Any]:
+def _spelled_out(entry: str, registry: Registry, server: Mapping[str, str]) -> dict[str, Any]:
     """The short form of a player: a class name, or `openai:MODEL@PROMPT` (or `anthropic:`, `house:`).
 
     The provider ends at the first colon; `@` splits only before a prompt or a path, since the name of a model may hold
@@ -211,7 +211,11 @@ def _spelled_out(entry: str, registry: Registry, server: Mapping[str, str | None
     from dubito.llm.prompts import prompt_names, unknown_prompt  # only those who ask models need it
 
     known = PROVIDERS[provider]
-    asks = {} if "base_url" in known else {key: value for key, value in server.items() if value}
+    asks = {} if "base_url" in known else server
+    if (api := asks.get("api")) and "base_url" not in asks and (api == "messages") != (provider == "anthropic"):
+        raise UsageError(
+            f"{one_line(entry)}: {provider} does not speak `api: {api}`: add --base-url with the server that does"
+        )
     settings = {**asks, **known, "name": entry, "model": model}
     before, at, prompt = model.rpartition("@")
     home = registry.working_directory

@@ -36,8 +36,9 @@ import httpx2
 
 from dubito.errors import DubitoError, one_line
 from dubito.llm.gate import span_in_words as length
+from dubito.llm.protocols import protocol_of
 from dubito.llm.request import AccountFault, Api, Ask, Failure, Instead, RawReply, Reply, TryFailed
-from dubito.llm.settings import Account, is_on_this_machine
+from dubito.llm.settings import Account, is_on_this_machine, where_said
 from dubito.llm.verdicts import Verdict, text_of, verdict, verdict_within
 from dubito.store.model_log import Spend
 
@@ -61,6 +62,16 @@ _INSTEAD: Final[Mapping[Instead, str]] = {  # of a reply
     "unreadable": "JSON that is cut short or cannot be read",
     "json": "JSON that is no {}",
 }
+_APIS: Final[Mapping[Api, str]] = {
+    "responses": "the Responses API",
+    "chat": "Chat Completions",
+    "messages": "the Messages API",
+    "decisions": "the Decisions API",
+}
+_NO_PATH: Final = re.compile(
+    r"not.found|not.allowed|cannot post|invalid url|path|route|unknown endpoint", re.IGNORECASE
+)
+_PATHS: Final[Mapping[Api, str]] = {"responses": "/responses", "chat": "/chat/completions"}
 _REPLIES: Final[Mapping[Api, str]] = {
     "responses": "response of the Responses API",
     "chat": "chat completion",
@@ -136,7 +147,7 @@ class Provider:
                     failure.headers = self._headers_kept(error.response.headers)
                 raise failure from None
             except self._errors.APIConnectionError as error:
-                raise self._lost(error, bound.passed, deadline) from None
+                raise self._lost(error, bound.passed, deadline, ask) from None
             except UnicodeEncodeError:
                 raise self._fault(ask, "api_key_env", "was not asked: the key cannot be written") from None
 
@@ -210,7 +221,7 @@ class Provider:
             none = {"OpenAI-Organization": sdk.Omit(), "OpenAI-Project": sdk.Omit()}
             return sdk.OpenAI(**common, default_headers=none), Deadline(client)
 
-    def _lost(self, error: Exception, late: bool, deadline: float) -> TryFailed:
+    def _lost(self, error: Exception, late: bool, deadline: float, ask: Ask) -> TryFailed:
         """No answer came. Unless no connection was made, the server may have answered, and may bill it."""
         import httpx2
 
@@ -220,6 +231,11 @@ class Provider:
         if (unknown := _unknown_name(error)) is not None:
             host = one_line(urlsplit(self._address).hostname or self._address, 80)
             return TryFailed("connection", f"the name {host!r} is not known (DNS: {unknown}); check `base_url`")
+        if _has_refused(error):
+            nobody = f"nothing answers at {self._address} (connection refused)"
+            failed = TryFailed("connection", nobody)
+            failed.todo = f"{nobody}: start the server, or correct {where_said('base_url', ask.place.player)}"
+            return failed
         cause = f": {type(error.__cause__).__name__}" if error.__cause__ else ""
         reason = self._scrubbed(f"{type(error).__name__}: {error}{cause}")
         return TryFailed("connection", reason, billed=sent)
@@ -232,6 +248,9 @@ class Provider:
     def failure(self, came: Failure, received: RawReply, ask: Ask) -> TryFailed | AccountFault:
         """What it means that this came with status 200."""
         if came.instead is not None:
+            spoken = protocol_of(received.raw) if came.instead == "json" and not ask.place.in_game else None
+            if spoken is not None:
+                return AccountFault(f"{self._address} answers in {_APIS[spoken]}, but {_asks(ask, spoken)}")
             brief = f"{instead_in_words(came.instead, ask.request.protocol)} with status {received.status}"
             said = self._scrubbed(received.raw) or None
             return TryFailed("server", brief, billed=came.generated is True, said=said)
@@ -247,7 +266,20 @@ class Provider:
             to = self._scrubbed(response.headers.get("location", "nowhere"))
             return self._fault(ask, "base_url", f"sends us elsewhere (status {status})", to)
         found = verdict(status, response.text, response.headers)
+        if found.meaning == "model" and _is_of_a_path(response.text, ask) and ask.request.protocol in _PATHS:
+            return self._unknown_path(status, self._scrubbed(response.text), ask)
         return self._failure(found, f"status {status}", response.text, ask)
+
+    def _unknown_path(self, status: int, said: str, ask: Ask) -> AccountFault:
+        """The server may know another protocol's path."""
+        protocol = ask.request.protocol
+        other: Api = "chat" if protocol == "responses" else "responses"
+        here = where_said("base_url", ask.place.player)
+        what, todo = (
+            f"{self._account} has no {_PATHS[protocol]} (status {status}",
+            f"{_asks(ask, other)}, or correct {here}",
+        )
+        return AccountFault(f"{what}{said and ': '}{said}), and {todo}", f"{what}), and {todo}")
 
     def _failure(self, found: Verdict, brief: str, text: str, ask: Ask) -> TryFailed | AccountFault:
         said = self._scrubbed(text)
@@ -282,7 +314,7 @@ class Provider:
     def _fault(self, ask: Ask, setting: str, what: str, said: str | None = None) -> AccountFault:
         """The fault that the user has to fix: which setting to change, and what the server said."""
         hint = f"set {self._account.key_env}, or change " if setting == "api_key_env" and self._account.key_env else ""
-        todo = f"; {hint or 'change '}`{setting}` in the entry of {one_line(ask.place.player)!r}"
+        todo = f"; {hint or 'change '}{where_said(setting, ask.place.player)}"
         told = what if said is None else f"{what}: {said}"
         return AccountFault(f"{self._account} {told}{todo}", f"{self._account} {what}{todo}")
 
@@ -302,6 +334,27 @@ def error_in_place(provider: Provider, reply: Reply, ask: Ask, cost: Spend) -> T
     billed = reply.usage is not None or (isinstance(failed, TryFailed) and failed.billed)
     failed.spent = cost if billed else Spend(calls=1)
     return failed
+
+
+def _asks(ask: Ask, instead: Api) -> str:
+    """How it is asked, and what to add for it to be asked in another protocol."""
+    asked = f"{one_line(ask.place.player)} asks in {_APIS[ask.request.protocol]}"
+    return f"{asked}: add {where_said('api', ask.place.player, instead)}"
+
+
+def _is_of_a_path(said: str, ask: Ask) -> bool:
+    """Whether the words beside a 404 are of the path, and not of the model."""
+    of_model = "model" in said.lower() or str(ask.request.body.get("model")) in said
+    return not said.strip() or (not of_model and _NO_PATH.search(said) is not None)
+
+
+def _has_refused(error: BaseException | None) -> bool:
+    """Whether nobody listens at the address."""
+    while error is not None:
+        if isinstance(error, ConnectionRefusedError):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
 
 
 def instead_in_words(instead: Instead, protocol: Api) -> str:

@@ -484,7 +484,7 @@ def _raise_if_given_up(
     if not ask.place.in_game:
         sick = failed.spent is None and (failed.kind != "connection" or failed.billed)
         if streak.failures >= (max(settings.tries, _BEFORE) if sick else settings.tries):
-            raise AttemptFailed("unreachable", f"{streak.failures} tries, the last: {failed.reason}")
+            raise AttemptFailed("unreachable", f"{streak.failures} tries, the last: {failed.reason}") from failed
         return
     alone_fails = streak.failures >= settings.tries and streak.chance < _CHANCE
     if suspend and (alone_fails or streak.silent >= settings.tries - 1):

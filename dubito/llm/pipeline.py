@@ -49,7 +49,7 @@ from dubito.llm.request import (
     Suspended,
     TryFailed,
 )
-from dubito.llm.settings import Account, ModelSettings, account_of, has_limits_by_model, is_house, key_of
+from dubito.llm.settings import Account, ModelSettings, account_of, has_limits_by_model, is_house, key_of, where_said
 from dubito.llm.warm import Beginnings
 from dubito.llm.waves import Lane, Waves
 from dubito.store.model_log import ModelLog, Spend, TapedAttempt
@@ -364,9 +364,11 @@ def preflight(
         try:
             _put(rendered, form, settings, place, ask)
         except (AttemptFailed, Suspended) as error:
+            if isinstance(error.__cause__, TryFailed) and error.__cause__.todo is not None:
+                raise AccountFault(error.__cause__.todo) from None
             if isinstance(error, Suspended) or error.cause == "unreachable":
                 got = f"the preflight of {one_line(name)} got no reply ({error})"
-                raise AccountFault(f"{got}; check `base_url` in its entry") from None
+                raise AccountFault(f"{got}; check {where_said('base_url', name)}") from None
             fault = _unreadable(name, settings.api, error)
             if warn is None:
                 raise fault from None

@@ -514,6 +514,16 @@ def read_reply(protocol: Api, received: RawReply, origin: ReplyOrigin = "live") 
     return Reply(text, finish, usage, received, origin, charges, model=model)
 
 
+def protocol_of(raw: str) -> Api | None:
+    """The protocol whose reply a body is; None if it is that of none, or of several."""
+    try:
+        body = read_json(raw)
+    except (ValueError, RecursionError):
+        return None
+    found = [api for api, speaks in _PROTOCOLS.items() if isinstance(body, dict) and speaks.is_reply(body)]
+    return found[0] if len(found) == 1 else None
+
+
 def kept_request(text: str) -> tuple[Api, dict[str, Any]]:
     """Protocol and body of a request that a run has kept; raises UsageError where the text is none."""
     sent = read_json(text)

@@ -207,6 +207,7 @@ class TryFailed(DubitoError):
 
     spent: Spend | None = None  # what it cost, where a body came that said so
     at_once: bool = False  # of a rate limit: it is one of calls under way
+    todo: str | None = None  # the whole of it in a sentence that says what to do, where that is known
 
     def __init__(
         self,

@@ -30,6 +30,7 @@ _OWN_PARAMETERS: Final = (
     *("max_tokens", "max_output_tokens", "max_completion_tokens"),  # said by max_output
     *("n", "best_of"),  # several answers would be paid for, and one read
 )
+_SHORT_FORMS: Final = ("openai:", "anthropic:")  # of players: their server is said by flags, or beside them
 _OPENAI: Final = ("OPENAI_API_KEY", "https://api.openai.com/v1", "OPENAI_BASE_URL")
 _PROVIDERS: Final[dict[Api, tuple[str, str, str]]] = {  # the variable of the key, the address, its variable
     "responses": _OPENAI,
@@ -211,6 +212,17 @@ def _check_url(name: str, url: str) -> None:
         raise UsageError(
             f"{one_line(name)}: base_url {one_line(url, 80)!r} is not an address such as http://127.0.0.1:8000/v1"
         )
+
+
+def where_said(setting: str, player: str, value: str = "") -> str:
+    """Where a user says a setting of the player of this name, or a value of it."""
+    flag, key = f"--{setting.replace('_', '-')} {value}".rstrip(), f"{setting}: {value}" if value else setting
+    if player.startswith(_SHORT_FORMS):
+        if setting in ("base_url", "api", "api_key_env"):
+            return f"`{flag}` (`{key}` in a config)"
+        if setting == "model":
+            return f"the model's name in {one_line(player)!r}"
+    return f"`{key}` in the entry of {one_line(player)!r}"
 
 
 def account_of(settings: ModelSettings) -> Account:

@@ -148,8 +148,8 @@ def ended(body: dict[str, Any], protocol: Api, word: Any) -> dict[str, Any]:
 
 
 STOPS: Final[Mapping[str, tuple[Said, str]]] = {
-    "no such path": (Said(404, "<html>Not Found</html>", {"content-type": "text/html"}), "`api` or `base_url`"),
-    "no such method": (Said(405, ""), "`api` or `base_url`"),
+    "no such path": (Said(404, "<html>Not Found</html>", {"content-type": "text/html"}), "`base_url`"),
+    "no such method": (Said(405, ""), "`base_url`"),
     "not allowed": (Said(403, ""), "refused the key (status 403)"),
     "too many": (Said(422, ""), "rejected the request (status 422)"),
 }
@@ -159,7 +159,7 @@ STOPS: Final[Mapping[str, tuple[Said, str]]] = {
 @pytest.mark.parametrize("said", STOPS)
 def test_what_the_user_has_to_mend_stops_the_run(decided: Scene, protocol: Api, said: str) -> None:
     answer, words = STOPS[said]
-    with pytest.raises(AccountFault, match=r"change `\w+` in the entry of 'asker'") as stopped:
+    with pytest.raises(AccountFault, match=r"`\w+` in the entry of 'asker'") as stopped:
         decided(protocol, lambda _: answer)
     assert words in str(stopped.value)
 

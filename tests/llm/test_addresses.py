@@ -7,6 +7,7 @@ import yaml
 
 from dubito.house.server import House
 from tests.cli.kit import Said, Shell
+from tests.llm.kit import Server, says
 
 VARIABLES = {"OPENAI_BASE_URL": "openai", "ANTHROPIC_BASE_URL": "anthropic"}
 
@@ -33,6 +34,35 @@ def test_the_house_has_a_short_form(shell: Shell) -> None:
     refused = run(shell, "house:house-sharpp")
     assert refused.code == 2
     assert "the house has no model 'house-sharpp'; it has house-sharp, house-honest, house-random" in refused.err
+
+
+def test_a_short_form_speaks_another_protocol(shell: Shell) -> None:
+    with House() as house:
+        address = house.openai_base_url
+        said = run(shell, "openai:house-random", "--base-url", address, "--api", "chat")
+        paths = {call.path for call in house.calls}
+    assert (said.code, said.err) == (0, "")
+    assert paths == {"/v1/chat/completions"}
+
+
+def test_a_protocol_that_the_provider_does_not_speak(shell: Shell) -> None:
+    said = run(shell, "anthropic:claude-x", "--api", "chat")
+    assert said.code == 2
+    assert "anthropic:claude-x: anthropic does not speak `api: chat`: add --base-url with the server" in said.err
+    assert "--api: must be 'responses', 'chat', " in run(shell, "openai:x", "--api", "chatt").err
+
+
+def test_a_server_of_another_protocol_names_the_flag(shell: Shell) -> None:
+    with Server(lambda _: says("chat")) as server:
+        address = server.base_url("responses")
+        said = run(shell, "openai:my-model", "--base-url", address)
+    told = f"{address} answers in Chat Completions, but openai:my-model asks in the Responses API: add `--api chat`"
+    assert f"dubito: {told} (`api: chat` in a config); 0 of 2 games are kept" in said.err
+    said = run(shell, "openai:my-model", "--base-url", address)  # nobody is there now
+    told = (
+        f"nothing answers at {address} (connection refused): start the server, or correct `--base-url` (`base_url` in"
+    )
+    assert f"dubito: {told} a config); 0 of 2" in said.err
 
 
 @pytest.mark.parametrize("variable", VARIABLES)

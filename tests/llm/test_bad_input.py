@@ -76,8 +76,9 @@ def test_a_wrong_address(shell: Shell) -> None:
     with House() as house:
         wrong = contender("Asker", base_url=f"{house.openai_base_url}/v2")
         said = sentence_after_no_game(played(shell, wrong))
-    assert "has no model 'house-random', or `api` or `base_url` is wrong: {" in said
-    assert "change `model` in the entry of 'Asker'" in said
+    assert "/v2 (no key) has no /responses (status 404: {" in said
+    assert "), and Asker asks in the Responses API: add `api: chat` in the entry of 'Asker', or" in said
+    assert "or correct `base_url` in the entry of 'Asker'" in said
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1:8000/v1", "ftp://127.0.0.1/v1", "http://", "http://[::1", "http://a:b"])
@@ -91,8 +92,8 @@ def test_a_server_that_is_down(shell: Shell) -> None:
         gone = house.openai_base_url
     down = contender("Asker", base_url=gone, tries=1)
     said = sentence_after_no_game(played(shell, down))
-    assert said.startswith("the preflight of Asker got no reply (unreachable: 1 tries, the last: ")
-    assert "; check `base_url` in its entry; 0 of 2 games are kept" in said
+    mend = "start the server, or correct `base_url` in the entry of 'Asker'"
+    assert said.startswith(f"nothing answers at {gone} (connection refused): {mend}; 0 of 2 games are kept")
     said = sentence_after_no_game(played(shell, down, games=30, flags=("--no-preflight", "--output", "s")))
     assert re.match(rf"{re.escape(gone)} \(no key\) cannot be reached: no answer for \d s \(the last: ", said)
     assert "check that the server is up, that `base_url` is right" in said

@@ -343,7 +343,7 @@ def test_a_server_that_does_not_answer(shell: Shell, answer: Said, words: str) -
     with Server(lambda _: answer) as server:
         said = stopped(played(shell, asker(server, tries=2), flags=["--patience", "30m"]))
     assert said.startswith(f"the preflight of asker got no reply ({words}")
-    assert said.endswith("); check `base_url` in its entry")
+    assert said.endswith("); check `base_url` in the entry of 'asker'")
     assert len(server.heard) == 40
 
 
