@@ -108,7 +108,7 @@ def test_what_a_model_was_asked_stands_at_its_turn(saved: Served, chrome: Chrome
         turn = decision["turn"]
         chrome.open(address(saved, "models"), f"#turn={turn}")
         words = chrome.text("#decisions")
-        assert f"Doubt? {'yes' if decision['answer'] else 'no'} node C {decision['outcome']}" in words
+        assert f"Doubt? {'yes' if decision['answer'] else 'no'} answered" in words
         assert f"You are seat {decision['seat']}." in words
         assert f"as {game['turns'][turn - 2]['claimed']}. Do you doubt?" in words
         assert '{"answer": true}' in words

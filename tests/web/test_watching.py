@@ -246,7 +246,7 @@ def test_whoever_plays_a_run_goes_on_with_its_next_game(chrome: Chrome, home: Pa
             chrome.until("document.querySelector('#said')?.textContent.includes('The game stops')")
             made(home, *short, "--games", "2")
             chrome.until("location.pathname === '/games/1'")
-            chrome.until("document.querySelector('#open')?.ariaPressed === 'false' && speed.value === '400'")
+            chrome.until("document.querySelector('#open')?.textContent === 'Show hands' && speed.value === '400'")
             chrome.key("ArrowRight")  # stops the play
             made(home, *short, "--games", "3")
             chrome.until("document.querySelector('#news')?.textContent === 'Game 2 is finished: show it'")

@@ -63,11 +63,11 @@ window.DUBITO_FOLLOW = (viewer) => {
     if (newer !== null) goOn();
   };
   // What was chosen on the page of one game holds on that of the next.
-  const [chosen, open] = JSON.parse(sessionStorage.getItem("dubito watch") || "[]");
+  const [chosen, isOpen] = JSON.parse(sessionStorage.getItem("dubito watch") || "[]");
   if (chosen) speed.value = chosen;
-  if (open === "false") hands.click();
+  if (isOpen === false) hands.click();
   window.addEventListener("pagehide", () => {
-    sessionStorage.setItem("dubito watch", JSON.stringify([speed.value, hands.getAttribute("aria-pressed")]));
+    sessionStorage.setItem("dubito watch", JSON.stringify([speed.value, viewer.isOpen()]));
   });
   line.setAttribute("role", "status");
   document.getElementById("said").after(line);

@@ -9,6 +9,8 @@
   const LEAST_TABLE = 0.4; // of the window's height is left to the table above a decision that was linked to
   const MISTAKE = "mistake of a model";
   const ORIGINS = { live: "answered live", cache: "from the cache", tape: "from the tape (asked before the run was resumed)" };
+  const FALLBACK = "fallback:"; // begins an outcome; the cause follows
+  const OUTCOMES = { model: "answered", model_after_reask: "answered after being asked again" };
   const story = []; // the lines of the game in words
   let last, states, finds;
   let at = 0;
@@ -49,7 +51,7 @@
   function mistake(one) {
     const wrong = game.turns[one.turn - 1]?.mistakes[one.seat];
     const first = wrong && decisionsAt(one.turn).find((other) => other.seat === one.seat) === one;
-    return first && !one.outcome.startsWith("fallback") ? wrong : "";
+    return first && !one.outcome.startsWith(FALLBACK) ? wrong : "";
   }
 
   function make(tag, className, ...children) {
@@ -148,7 +150,7 @@
     const box = make("div", "thought", make("p", "", `${one.question} `, link(`#${one.link}`, answered(one.answer))));
     const reasoning = one.attempts.at(-1)?.reasoning;
     if (reasoning) box.append(make("q", "", reasoning));
-    if (one.outcome.startsWith("fallback")) box.append(make("p", "bluff", `answered by the ${one.outcome}`));
+    if (one.outcome.startsWith(FALLBACK)) box.append(make("p", "bluff", outcomeOf(one)));
     if (open && one.p_bluff !== null) box.append(stated(one));
     if (open && mistake(one)) box.append(make("p", "bluff", `✗ ${mistake(one)}`));
     return box;
@@ -253,9 +255,8 @@
       const caught = game.turns[place + 1] && !game.turns[place + 1].cards;
       drawn.append(shape("line", { x1: place + 1, x2: place + 1, y1: (caught ? 1.02 : 1.16) * most, y2: 1.3 * most, class: caught ? "told caught" : "told" }));
     });
-    const legend = seatsBy("Cards held: ");
-    if (finds.has(game.lie)) legend.append(make("span", "truth", `Below: short, a ${game.lie}; long, one that was caught.`));
-    return [drawn, legend];
+    const ticks = make("p", "note truth", `Ticks below: short, a ${game.lie}; long, one that was caught.`);
+    return [drawn, seatsBy("Cards held: "), ...(finds.has(game.lie) ? [ticks] : [])];
   }
 
   // How often each seat won from each turn on.
@@ -363,6 +364,11 @@
     return typeof answer === "string" ? answer : JSON.stringify(answer);
   }
 
+  function outcomeOf(one) {
+    const [, cause] = one.outcome.split(FALLBACK);
+    return cause ? `no usable answer (${cause.replaceAll("_", " ")}): the fallback answered` : OUTCOMES[one.outcome] ?? one.outcome;
+  }
+
   // How probable the model made each answer, where it said so; a question that was put once for each case is not told apart.
   function odds(one, attempts) {
     const told = attempts.map((each) => each.odds?.[one.node] ?? each.odds?.answer).filter(Boolean).at(-1);
@@ -372,17 +378,17 @@
   }
 
   function decision(one, opened) {
-    const outcome = make("span", one.outcome.startsWith("fallback") ? "outcome fallback" : "outcome", one.outcome);
-    const heading = make("h3", "", `${game.names[one.seat]}: ${one.question} `, make("b", "", answered(one.answer)), " ", link(`#${one.link}`, make("small", "", `node ${one.node}`)), " ", outcome);
+    const outcome = make("span", one.outcome.startsWith(FALLBACK) ? "outcome fallback" : "outcome", outcomeOf(one));
+    const heading = make("h3", "", `${game.names[one.seat]}: `, link(`#${one.link}`, one.question), " ", make("b", "", answered(one.answer)), " ", outcome);
     const first = one.asked_with ? game.decisions.find((other) => other.number === one.asked_with) : one;
     const asked = make("details", "asked", make("summary", "", "Prompt, reply and cost"), ...first.attempts.map((each, number) => attempt(each, number, first.attempts.length)));
     if (one.asked_with) asked.firstChild.append(make("span", "", `: one request asked this together with `), link(`#${first.link}`, first.question));
     asked.open = opened === one.link;
     asked.addEventListener("toggle", () => toEnds(asked));
-    const box = make("article", "decision", heading, make("p", "note", `Decision ${one.number}, asked of seat ${one.seat} at node ${one.node} (${one.method}).`), asked);
+    const box = make("article", "decision", heading, asked, make("p", "note", make("small", "", `Decision ${one.number}, seat ${one.seat}, node ${one.node} (${one.method})`)));
     box.id = `asked-${one.link}`; // not the address itself: the browser would scroll past the table
     box.classList.toggle("linked", opened === one.link);
-    const told = one.outcome.startsWith("fallback") ? null : odds(one, first.attempts);
+    const told = one.outcome.startsWith(FALLBACK) ? null : odds(one, first.attempts);
     if (told) heading.after(told);
     if (one.p_bluff !== null && open) heading.after(stated(one));
     return box;
@@ -402,7 +408,7 @@
     if (chances) chances.textContent = `Here: ${game.names.map((name, seat) => `${name} ${Math.round((100 * game.odds.won[at][seat]) / game.odds.playouts)} %`).join(", ")}.`;
     $("strip")?.classList.toggle("closed", !open);
     $("slider").setAttribute("aria-valuetext", $("turn").textContent);
-    $("open").setAttribute("aria-pressed", String(open));
+    $("open").textContent = open ? "Hide hands" : "Show hands";
     for (const button of document.querySelectorAll("[data-go]")) {
       const stuck = ["first", "back"].includes(button.dataset.go) ? at === 0 : at === last;
       button.setAttribute("aria-disabled", String(stuck));
@@ -536,7 +542,7 @@
   document.addEventListener("keydown", pressed);
   window.addEventListener("hashchange", fromAddress);
   // What live.js needs, where a game is watched while it is played, or a run that goes on.
-  const viewer = { game, shared, tell, show, controls, isOver, isAtNewest: () => at === last && !timer, playedOut: () => {} };
+  const viewer = { game, shared, tell, show, controls, isOver, isOpen: () => open, isAtNewest: () => at === last && !timer, playedOut: () => {} };
 
   document.querySelector(".table").append($("decisions"), $("story")); // beside each other where there is room
   tell();
