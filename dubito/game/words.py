@@ -3,6 +3,7 @@
 `words_of(game)` has every part of `Words`: those that the module says, the others as they stand here.
 """
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from functools import cache
@@ -16,6 +17,8 @@ from dubito.game.streams import DealStreams
 Label = Callable[[int], str]  # names a seat in a sentence
 _LEGAL: Final = "legal:"
 ME: Final = "\0"  # the label of the seat that a sentence is for, until `to_me` speaks to it; no name contains it
+THE_PERSON: Final = "the person"  # what others read of that seat
+_BEGINS: Final = re.compile(rf"(^|[.!?] |\n){ME}")  # a sentence with the person
 HAND: Final = "Your hand: "  # begins the line of `sees` that a page leaves out where it draws the hand
 
 
@@ -270,6 +273,11 @@ def to_person(text: str, to_me: Mapping[str, str]) -> str:
     return text
 
 
+def to_others(text: str) -> str:
+    """The sentence with the seat whose label is `ME` told to whoever did not sit there."""
+    return _BEGINS.sub(rf"\1{THE_PERSON.capitalize()}", text).replace(ME, THE_PERSON)
+
+
 def facts_in(prompt_text: str) -> dict[str, str]:
     """What a prompt's last block of facts says, name to value; empty if it has none. So a stand-in reads a prompt."""
     _, begun, block = prompt_text.rpartition("=== facts ===\n")
@@ -296,22 +304,22 @@ def seat_label(seat: int) -> str:
 
 
 def labels(players: Sequence[str], me: int | None) -> Label:
-    """The player's name, with the seat where several share one or it is "You"; the person's seat is `ME`."""
+    """The player's name, with the seat where several share one or it is the person's; the person's seat is `ME`."""
 
     def label(seat: int) -> str:
         if seat == me:
             return ME
         name = one_line(players[seat])
-        alone = players.count(players[seat]) == 1 and (me is None or name.casefold() != "you")
+        alone = players.count(players[seat]) == 1 and (me is None or name.casefold() not in ("you", THE_PERSON))
         return name if alone else f"{name} {seat}"
 
     return cache(label)  # a story names its seats hundreds of times
 
 
-def names_to(players: Sequence[str], me: int | None) -> list[str]:
-    """What the seats are called, the person's as they are spoken to."""
+def names_to(players: Sequence[str], me: int | None, called: str = "You") -> list[str]:
+    """What the seats are called; the person's, if nothing else is said, as they are spoken to."""
     label = labels(players, me)
-    return ["You" if seat == me else label(seat) for seat in range(len(players))]
+    return [called if seat == me else label(seat) for seat in range(len(players))]
 
 
 def in_words_to(words: Words, events: Sequence[GameEvent], label: Label, me: int) -> list[str]:

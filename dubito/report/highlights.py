@@ -3,11 +3,15 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any
+from typing import Any, Final
 
 from dubito.errors import one_line
 from dubito.game import STATED
 from dubito.report.tables import ResultTable, texts
+
+_LONGEST_LIE: Final = "the longest lie"
+_TAKEN_UP: Final = "the most cards taken up"
+_TOLD: Final = (_LONGEST_LIE, _TAKEN_UP)
 
 
 @dataclass
@@ -45,7 +49,7 @@ class Highlights:
         for number, (before, after) in enumerate(pairwise(cards_held(told)), 1):
             for name, had, has in zip(names, before, after, strict=True):
                 said = f"{name} takes up {has - had} cards"
-                self._note("the most cards taken up", has - had, said, f"games/{game}.html#turn-{number}")
+                self._note(_TAKEN_UP, has - had, said, f"games/{game}.html#turn-{number}")
 
     def _lies_in_a_row(self, game: int, told: Mapping[str, Any], names: Sequence[str]) -> None:
         row = [0] * len(names)
@@ -58,7 +62,7 @@ class Highlights:
             found_out = number < len(turns) and "honest" not in turns[number]
             row[seat] = 0 if found_out else row[seat] + 1
             said = f"{names[seat]} gets away with {row[seat]} {self.lies} in a row"
-            self._note("the longest lie", row[seat], said, f"games/{game}.html#turn-{number}")
+            self._note(_LONGEST_LIE, row[seat], said, f"games/{game}.html#turn-{number}")
 
     def table(self) -> ResultTable | None:
         """What was found; None if nothing was."""
@@ -67,6 +71,20 @@ class Highlights:
         rows = [[kind, one_line(said, 200)] for kind, (_, said, _) in self._found.items()]
         links = [link for _, _, link in self._found.values()]
         return ResultTable("highlights", "Highlights", texts("highlight", "what happened"), rows, links=links)
+
+
+def turn_to_open(told: Mapping[str, Any]) -> int:
+    """Where a game is worth opening: at the first lie that is found out; else at what is greatest, or the deal, 0."""
+    turns, lie = told["turns"], told["lie"]
+    for number, (turn, after) in enumerate(pairwise([*turns, {}]), 1):
+        if turn.get("honest") is False and after and "honest" not in after:
+            return number + 1
+        if "movers" in turn and lie in turn["marks"] and len(turn["mistakes"]) < len(turn["movers"]) - 1:
+            return number
+    seen = Highlights(lie, {})
+    seen.look(0, told, told["names"], [])
+    links = {kind: link for kind, (_, _, link) in seen._found.items() if "#turn-" in link}
+    return int(next((links[kind] for kind in _TOLD if kind in links), "-0").rpartition("-")[2])
 
 
 def cards_held(told: Mapping[str, Any]) -> list[list[int]]:

@@ -1,7 +1,8 @@
 """One game as one page that can be sent: all it needs is in its file, so it opens from a disk, a mail or any host."""
 
+import json
 from base64 import b64encode
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from importlib.resources import files
@@ -13,16 +14,17 @@ from markupsafe import Markup
 from dubito.errors import DubitoError, UsageError, one_line
 from dubito.experiment.stored import Run
 from dubito.game import Game
-from dubito.game.find import DUBITO, find_game
+from dubito.game.find import DUBITO, find_bots, find_game
 from dubito.game.record import game_named, records_of
-from dubito.game.words import words_of
+from dubito.game.words import THE_PERSON, words_of
+from dubito.llm.settings import HOUSE
 from dubito.report.games import GameChoice, ShownGames
-from dubito.report.highlights import cards_held
+from dubito.report.highlights import cards_held, turn_to_open
 from dubito.report.render import Renderer, Site, embedded
 from dubito.report.tables import GamePage, Page
 from dubito.show.company import as_sentence
 from dubito.show.run import NotShown, ReplayedGames
-from dubito.show.story import ModelDecisions, Texts, game_in_short, story_of_record, title_of
+from dubito.show.story import ModelDecisions, Texts, game_in_short, how_it_ended, story_of_record, title_of
 from dubito.store.folder import DATABASE
 from dubito.store.run_db import RunDb
 
@@ -39,6 +41,8 @@ class SharedGame:
     """A game and its record, from which whoever is sent it plays it again."""
 
     page: GamePage
+    lead: str  # the game in a sentence or two
+    dealt: str  # its rules, as far as they may vary, and its deal
     record: str
 
 
@@ -61,7 +65,15 @@ def page_of_file(path: Path, address: str, said: str) -> GamePage:
     UsageError where the game cannot be shown.
     """
     game, record = saved_record(path)
-    told = story_of_record(game, record)
+    told, warnings = _told(game, record, path)
+    proof = f"dubito replay {said} proves that the game was played so."
+    title = title_of(f"Game {path.stem}", told["names"], told["winners"])
+    return GamePage(address, title, _dealt(game, record), told, proof, warnings)
+
+
+def _told(game: Game, record: Any, path: Path, for_others: bool = False) -> tuple[dict[str, Any], list[str]]:
+    """A saved game told with what models were asked, and what has to be said of its file."""
+    told = story_of_record(game, record, for_others)
     warnings = [] if list(records_of(game).replay(record)) == record.story else [_CHANGED]
     asked: dict[str, Any] = {"decisions": [], "pieces": [], "shared": []}
     if record.number is not None:
@@ -70,12 +82,13 @@ def page_of_file(path: Path, address: str, said: str) -> GamePage:
         except DubitoError as error:
             why = one_line(str(error).replace(str(path.parent / DATABASE), DATABASE))
             warnings.append(as_sentence(f"what models were asked in this game is not shown: {why}"))
-    proof = f"dubito replay {said} proves that the game was played so."
     del told["truths"]
+    return told | asked, warnings
+
+
+def _dealt(game: Game, record: Any) -> str:
     rules = game.rules(**record.rules) if isinstance(record.rules, dict) else record.rules
-    about = game_in_short(game, rules, record.deal, record.seed)
-    title = title_of(f"Game {path.stem}", told["names"], told["winners"])
-    return GamePage(address, title, about, told | asked, proof, warnings)
+    return game_in_short(game, rules, record.deal, record.seed)
 
 
 def _asked(game: Game, database: Path, number: int, told: Mapping[str, Any]) -> dict[str, Any]:
@@ -93,13 +106,30 @@ def _asked(game: Game, database: Path, number: int, told: Mapping[str, Any]) -> 
 def shared_file(path: Path) -> SharedGame:
     """A saved game; raises UsageError."""
     game, record = saved_record(path)
-    page = page_of_file(path, "game.html", "game.json")
-    page = replace(page, title=title_of(_called(game), page.told["names"], page.told["winners"]))
-    return SharedGame(page, records_of(game).dump(record))
+    told, warnings = _told(game, record, path, for_others=True)
+    kinds = _kinds(game, told, record.players)
+    return _shared(game, record, told | {"kinds": kinds}, told.pop("standing"), warnings)
 
 
-def _called(game: Game) -> str:
-    return f"A game of {game.name.rpartition(':')[2].replace('_', ' ')}"
+def _kinds(game: Game, told: Mapping[str, Any], players: Sequence[str]) -> list[str | None]:
+    """What decided for each seat, as far as it is known: who was asked is a model, or the house in its place."""
+    bots, shared = find_bots(Path.cwd(), game.name).bots, Texts()
+    shared.pieces, kinds = told["shared"], [*told["kinds"]]
+    asked = {one["seat"]: one["attempts"][-1]["rest"] for one in told["decisions"] if one["attempts"]}
+    for seat, name in enumerate(players):
+        if seat in asked:
+            model = str(json.loads(shared.read(asked[seat])).get("model"))
+            kinds[seat] = "stand-in" if model.startswith(f"{HOUSE}-") else "model"
+        elif name in bots and not bots[name].cls.is_model:
+            kinds[seat] = kinds[seat] or "hand-written"
+    return kinds
+
+
+def _shared(game: Game, record: Any, told: Mapping[str, Any], about: str, warnings: Sequence[str]) -> SharedGame:
+    names = [THE_PERSON if seat == told.get("me") else name for seat, name in enumerate(told["names"])]
+    title = title_of(f"A game of {game.name.rpartition(':')[2].replace('_', ' ')}", names, told["winners"])
+    page = GamePage("game.html", title, about, {**told, "sent": True, "opens": turn_to_open(told)}, "", warnings)
+    return SharedGame(page, words_of(game).LEAD, _dealt(game, record), records_of(game).dump(record))
 
 
 def shared_game(source: Run, number: int) -> SharedGame:
@@ -111,18 +141,17 @@ def shared_game(source: Run, number: int) -> SharedGame:
     except NotShown as error:
         raise UsageError(f"game {number} of {source} cannot be shared: {error}") from None
     (page,) = shown.pages()
-    won = page.told["winners"]
-    title = title_of(_called(source.game), page.told["names"], won)
     told = {**page.told, "shared": shown.asked.shared.pieces}
-    proof = "dubito replay game.json proves that the game was played so."
-    return SharedGame(replace(page, title=title, told=told, proof=proof), records_of(source.game).dump(record))
+    ((row,),) = source.db.read("SELECT outcome FROM games WHERE game = ?", (number,))
+    about = how_it_ended(source.game.results, source.outcome(row), told["names"], len(told["turns"]))
+    return _shared(source.game, record, told, about, page.warnings)
 
 
 def shared_page(shared: SharedGame) -> str:
     """The page as the text of one file of at most `LARGEST` bytes; raises UsageError where the game alone has more."""
     for leaner in (lambda told: told, _without_bodies, _without_requests):
         page = replace(shared.page, told=leaner(shared.page.told))
-        text = _rendered(page, shared.record)
+        text = _rendered(replace(shared, page=page))
         if len(text.encode()) <= LARGEST:
             return text
     raise UsageError(f"the game takes more than {LARGEST // 1000} kB as one page: share its run with `dubito publish`")
@@ -158,7 +187,8 @@ def _with_attempts(told: Mapping[str, Any], **changed: Any) -> Mapping[str, Any]
     return {**told, "decisions": decisions, "pieces": kept.pieces, "shared": rest.pieces}
 
 
-def _rendered(page: GamePage, record: str) -> str:
+def _rendered(shared: SharedGame) -> str:
+    page = shared.page
     static = files("dubito.report") / "static"
     style = "\n".join((static / name).read_text(encoding="utf-8") for name in _STYLES)
     scripts = [(static / name).read_text(encoding="utf-8") for name in _SCRIPTS]
@@ -167,10 +197,12 @@ def _rendered(page: GamePage, record: str) -> str:
     more = {
         "data": embedded(page.data),
         "about": page.about,
+        "lead": shared.lead,
+        "dealt": shared.dealt,
         "style": Markup(style),  # noqa: S704, files of ours
         "scripts": [*map(Markup, scripts)],
         "policy": f"default-src 'none'; script-src {hashes}; style-src 'unsafe-inline'; img-src data:",
-        "record": _as_address("application/json", record),
+        "record": _as_address("application/json", shared.record),
         "picture": _as_address("image/svg+xml", render(_picture(page))),
         "drawn": f"{page.title}. {page.told['ending']}",
     }

@@ -10,19 +10,22 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from dubito.errors import UsageError
+from dubito.errors import UsageError, listed
 from dubito.game import Ending, Game, Results
 from dubito.game.record import Forfeit, whole_game
 from dubito.game.words import (
+    THE_PERSON,
     Line,
     Marks,
     Panel,
+    counted,
     faces_of,
     forfeit_in_words,
     labels,
     marks_of,
     names_to,
     question_in_words,
+    to_others,
     words_of,
 )
 from dubito.llm.answers import reasoning_of
@@ -32,6 +35,7 @@ from dubito.llm.questions import odds_in
 from dubito.llm.request import Api, sendable
 from dubito.show.person import seat_of_guest
 from dubito.show.session import Moment, Session, of_record
+from dubito.stats.tally import Outcome
 from dubito.store.model_log import ModelLog, StoredAttempt, asked_under
 from dubito.store.run_db import RunDb
 
@@ -85,18 +89,36 @@ def title_of(name: str, names: Sequence[str], won: Sequence[int]) -> str:
     return f"{name}: {' and '.join(names[seat] for seat in won)} {verb}"
 
 
-def story_of_record(game: Game, record: Any) -> dict[str, Any]:
+def how_it_ended(results: Results, ending: Ending | Outcome, names: Sequence[str], turns: int) -> str:
+    """What each seat came to, the best first, and after how many turns."""
+    buckets = [results.bucket(mark, ending.capped) for mark in ending.marks]
+    came = [results.measured(bucket, (*own, 0))[0] for bucket, own in zip(buckets, ending.counts, strict=True)]
+    seats = sorted(range(len(names)), key=lambda seat: (-came[seat], ending.marks[seat]))
+    alike: dict[str, list[str]] = {}
+    for seat in seats:
+        alike.setdefault(results.ended_in_words(ending.marks[seat], ending.capped), []).append(names[seat])
+    return f"{', '.join(f'{listed(who)}: {how}' for how, who in alike.items())}; {counted(turns, 'turn')}."
+
+
+def story_of_record(game: Game, record: Any, for_others: bool = False) -> dict[str, Any]:
     """A saved game told; the person at its table, `me`, is spoken to as they were while they played.
+
+    With `for_others` it is told to whoever did not sit there, and has its `standing`.
 
     Raises UsageError if the record breaks the rules, or ends before its game does.
     """
     me = seat_of_guest(record.players)
-    names, words = names_to(record.players, me), words_of(game)
+    spoken, called = (to_others, THE_PERSON.capitalize()) if for_others else (words_of(game).to_me, "You")
+    names = names_to(record.players, me, called)
     session = of_record(game, record, labels(record.players, me))
     with whole_game(session.state):
-        whole = story_of_game(session, names, words.to_me)
+        whole = story_of_game(session, names, spoken)
     kinds = ["person" if seat == me else None for seat in range(len(names))]  # what else sat there no record says
-    return whole | {"me": me, "winners": won_by(game.results, session.state.ending()), "kinds": kinds}
+    ending = session.state.ending()
+    if for_others:
+        labelled = [session.label(seat) for seat in range(len(names))]
+        whole["standing"] = to_others(how_it_ended(game.results, ending, labelled, len(whole["turns"])))
+    return whole | {"me": me, "winners": won_by(game.results, ending), "kinds": kinds}
 
 
 def won_by(results: Results, ending: Ending) -> list[int]:

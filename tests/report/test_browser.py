@@ -212,7 +212,9 @@ def test_hands_can_be_hidden(bots_run: Path, chrome: Chrome) -> None:
     (game,) = Seen(page).json
     chrome.open(page)
     assert chrome.run("document.querySelectorAll('#seats .card').length") == 54
+    assert chrome.text("#open") == "Hide hands"
     chrome.key("h")
+    assert chrome.text("#open") == "Show hands"
     assert chrome.run("document.querySelectorAll('#seats .card').length") == 0
     assert f"{len(game['hands'][0])} cards" in chrome.text("#seats li")
     chrome.key("ArrowRight")
@@ -242,6 +244,7 @@ def test_a_hostile_reply_is_shown_and_never_run(models_run: Path, chrome: Chrome
     page, turn, _ = game_with(models_run, "ABCDE", attempts=2)
     chrome.open(page, f"#turn={turn}")
     assert HOSTILE in chrome.text("#decisions")
+    assert "answered after being asked again" in chrome.text("#decisions")
     assert "Asked again" in chrome.text("#decisions")
     assert chrome.run("window.ran") is None
     assert chrome.run("document.querySelectorAll('#decisions script, #decisions img').length") == 0

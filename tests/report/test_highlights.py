@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+from dubito.report.highlights import turn_to_open
 from tests.report.kit import Seen, data
 
 
@@ -59,3 +60,21 @@ def test_the_upset_is_a_win_against_stronger_ones(bots_run: Path) -> None:
     (winner,) = [told["names"][seat] for seat in told["winners"]]
     assert ranked[place[winner]] in said
     assert min(place.values()) < place[winner]
+
+
+def test_a_game_opens_at_its_first_lie_found_out_else_at_the_longest_else_at_the_deal() -> None:
+    play = {"seat": 0, "hands": {}, "marks": [], "honest": True}
+    lie, doubt = {**play, "honest": False}, {"seat": 1, "hands": {}, "marks": ["doubt"]}
+
+    def opens(*turns: dict[str, Any]) -> int:
+        told = {"names": ["A", "B"], "winners": [], "hands": ["", ""], "lie": "bluff", "turns": turns}
+        return turn_to_open(told)
+
+    assert opens(lie, play, lie, doubt, lie, doubt) == 4
+    assert opens(lie, play, lie, lie) == 4
+    assert opens(play, doubt, play) == 0
+    said = {"movers": [0, 1, 2], "marks": ["bluff"], "mistakes": {1: "let it pass", 2: "let it pass"}}
+    caught = {**said, "mistakes": {1: "let it pass"}}
+    in_words = {"names": ["A"], "winners": [], "lie": "bluff", "turns": [said, caught]}
+    assert turn_to_open(in_words) == 2
+    assert turn_to_open({**in_words, "turns": [said]}) == 0

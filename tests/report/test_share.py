@@ -2,15 +2,19 @@
 
 import base64
 import re
+from dataclasses import replace
 from pathlib import Path
 from urllib.request import urlopen
 
 import pytest
 
+from dubito.games.dubito.record import dump, load
 from dubito.report import share
+from dubito.show.person import GUEST
 from tests.chromium import Chrome
 from tests.cli.conftest import shell as shell
 from tests.cli.kit import Shell, started
+from tests.engine.golden import FOLDER
 from tests.report.kit import SCRIPT, Seen
 
 
@@ -31,8 +35,15 @@ def test_a_game_of_a_run_opens_alone_and_plays_again(
     assert not [attrs for _, attrs in Seen(page).elements if not (attrs.get("src") or "data:").startswith("data:")]
     assert 'href="http' not in page.read_text()
     chrome.open(page.resolve())
-    turns = len(Seen(page).json[0]["turns"])
+    (told,) = Seen(page).json
+    turns, opens = len(told["turns"]), told["opens"]
+    assert "a bluff" in told["story"][opens - 1]
+    assert chrome.text("#turn").startswith(f"turn {opens} of {turns}")
+    assert chrome.text("#said p") == told["story"][opens - 1]
+    chrome.key("Home")
     assert chrome.text("#turn") == f"the deal, before {turns} turns"
+    chrome.open(page.resolve(), "#turn-2")
+    assert chrome.text("#turn").startswith(f"turn 2 of {turns}")
     chrome.run("document.querySelector('[data-go=last]').click()")
     assert chrome.run("window.ran") is None
     Path("game.json").write_text(record_on(page))
@@ -50,6 +61,26 @@ def test_a_saved_game_is_shared_with_the_record_it_has(shell: Shell) -> None:
     drawn = base64.b64decode(picture[1]).decode()
     assert drawn.count("<polyline") == 3
     assert "StefaBot" in drawn
+
+
+def test_a_persons_game_is_told_to_whoever_is_sent_it(shell: Shell, chrome: Chrome) -> None:
+    record = load((FOLDER / "three_immediate.json").read_text())
+    Path("g.json").write_text(dump(replace(record, players=[*record.players[:2], GUEST])))
+    assert shell("share", "g.json").code == 0
+    page, (told,) = Seen(Path("game.html")), Seen(Path("game.html")).json
+    said = " ".join([told["about"], *told["story"], told["ending"]])
+    assert not re.search(r"\b(you|your)\b", said, re.IGNORECASE)
+    assert any(line.startswith("The person ") for line in told["story"])
+    assert " the person" in said
+    assert told["names"][2] == "The person"
+    assert told["kinds"] == ["hand-written", "hand-written", "person"]
+    assert told["about"].endswith(f"lost; {len(told['turns'])} turns.")
+    assert "catch the others lying" in page.words
+    chrome.screen(390)
+    chrome.open(Path("game.html").resolve())
+    top = "document.querySelector('{}').getBoundingClientRect().top"
+    assert chrome.run(top.format("#said")) < chrome.run(top.format("#board")) < 844
+    assert chrome.run(top.format("#board")) < chrome.run(top.format("#seats")) < chrome.run(top.format("#strip"))
 
 
 def test_the_report_of_a_saved_game_is_its_one_page(shell: Shell) -> None:

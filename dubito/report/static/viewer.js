@@ -90,7 +90,7 @@
     last = game.turns.length;
     states = game.panels ? panelStates() : cardStates();
     finds = found();
-    $("about").textContent = game.live ? game.about : `${game.about} ${game.ending}`;
+    $("about").textContent = game.live || game.sent ? game.about : `${game.about} ${game.ending}`;
     for (const old of document.querySelectorAll("#about ~ .warning")) old.remove();
     $("about").after(...game.warnings.map((words) => make("p", "warning", words)));
     $("slider").max = last;
@@ -511,7 +511,8 @@
   function fromAddress() {
     const named = /^#turn[-=](\d+)(-.+)?$/.exec(decoded(location.hash));
     pause();
-    show(named ? Number(named[1]) : isOver() ? 0 : last, named?.[2] ? `turn-${named[1]}${named[2]}` : "");
+    const first = location.hash === "#play" ? 0 : game.opens ?? 0;
+    show(named ? Number(named[1]) : isOver() ? first : last, named?.[2] ? `turn-${named[1]}${named[2]}` : "");
     if (named) $("viewer").scrollIntoView();
     const linked = named?.[2] && $(`asked-turn-${named[1]}${named[2]}`);
     if (linked) bringUp(linked);
