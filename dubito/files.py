@@ -3,6 +3,7 @@ silence; what they say in files and flags, checked by pydantic; and files of our
 """
 
 import os
+import re
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -17,6 +18,8 @@ LARGEST: Final = 16 << 20  # characters of a file that is read whole: the longes
 _LARGEST_YAML: Final = 4 << 20  # characters: it is read slowly, and the manifest of a thousand models takes one million
 _MOST_VALUES: Final = 50_000  # of a YAML file: those of that manifest; each takes a kilobyte while it is read
 _LONGEST_NUMBER: Final = 1000  # characters: YAML reads 1:1:1 in base 60, a million places for hours
+_NO_MAPPING: Final = "mapping values are not allowed here"  # so the parser says it, of the line behind
+_NO_SPACE: Final = re.compile(r"\s*(\w+:)[^\s:/]")
 _MERGE: Final = "tag:yaml.org,2002:merge"
 
 
@@ -78,7 +81,14 @@ def write_whole(path: Path, text: str) -> None:
 
 def read_yaml(path: Path) -> Any:
     """What a YAML file holds, None if nothing; raises UsageError naming the file and, where known, the line."""
-    return from_yaml(read_text(path), one_line(str(path)))
+    try:
+        text = read_text(path)
+    except Missing as error:
+        twin = path.with_suffix(".yml" if path.suffix == ".yaml" else ".yaml")
+        if not twin.is_file():
+            raise
+        raise Missing(f"{error}: did you mean {one_line(str(twin))}?") from None
+    return from_yaml(text, one_line(str(path)))
 
 
 def from_yaml(text: str, source: str) -> Any:
@@ -92,6 +102,8 @@ def from_yaml(text: str, source: str) -> Any:
     except yaml.MarkedYAMLError as error:
         why, mark = one_line(error.problem or str(error)), error.problem_mark
         line = f"line {mark.line + 1}: " if mark else ""
+        if mark and error.problem == _NO_MAPPING and (before := _without_space(text.splitlines()[: mark.line])):
+            line, why = f"line {before[0]}: ", f"a space is missing after `{before[1]}`"
         where = f"{source}, {line}" if mark else f"{source}: "
         raise Unreadable(f"{where}not readable as YAML: {why}", line + why) from None
     except (
@@ -100,6 +112,12 @@ def from_yaml(text: str, source: str) -> Any:
     ) as error:
         why = one_line(str(error))
         raise Unreadable(f"{source}: not readable as YAML: {why}", why) from None
+
+
+def _without_space(lines: list[str]) -> tuple[int, str] | None:
+    """The number and the key of the last of these lines that has no space behind its colon."""
+    found = [(number, match[1]) for number, line in enumerate(lines, 1) if (match := _NO_SPACE.match(line))]
+    return found[-1] if found else None
 
 
 class _Careful(yaml.SafeLoader):

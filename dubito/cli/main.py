@@ -82,6 +82,9 @@ class LateListing(Listing):
         try:
             return super().resolve_command(ctx, args)
         except click.NoSuchCommand as error:
+            if error.command_name == "rank":
+                meant = "`dubito run` ranks players; `dubito rate` rates one"
+                raise UsageError(f"No such command 'rank': {meant}") from None
             raise click.NoSuchCommand(error.command_name, possibilities=self.list_commands(ctx), ctx=ctx) from None
 
     def summary_of(self, ctx: click.Context, name: str) -> str:

@@ -228,7 +228,15 @@ def folder_of(run: Path | None) -> Iterator[Path]:
 
     Raises UsageError that names the nearest runs, or says that the file is not an exported run.
     """
-    from dubito.store.folder import RUNS, is_export, latest, no_such_run, unpacked  # late: most commands read no run
+    from dubito.store.folder import (
+        MANIFEST,
+        RUNS,
+        is_export,
+        latest,
+        no_such_run,
+        run_folders,
+        unpacked,
+    )  # late: most commands read no run
 
     if run is None:
         run = latest(Path(RUNS))
@@ -236,6 +244,8 @@ def folder_of(run: Path | None) -> Iterator[Path]:
     if not run.exists():
         raise no_such_run(run, Path(RUNS))
     if run.is_dir():
+        if not (run / MANIFEST).exists() and (runs := run_folders(run)):
+            raise UsageError(f"{one_line(str(run))} is a folder of runs: name one of them, such as {runs[0]}")
         yield run
         return
     if not is_export(run):

@@ -7,14 +7,14 @@ from typing import TypeGuard
 
 import click
 
-from dubito.cli.options import folder_of, games_path_option
+from dubito.cli.options import folder_of, games_path_option, kept_games
 from dubito.cli.output import say
 from dubito.errors import UsageError, one_line
 from dubito.experiment.stored import opened_run
 from dubito.files import write_whole
 from dubito.report.share import SharedGame, shared_file, shared_game, shared_page
 from dubito.report.site import write_site
-from dubito.store.folder import is_export
+from dubito.store.folder import RUNS, is_export, no_such_run, run_folders
 
 
 @click.command()
@@ -27,13 +27,15 @@ def share(what: Path | None, game: int | None, output: Path | None) -> None:
     GAME is the file of a saved game; RUN is a run (by default the latest) or an exported one. Everybody's cards are
     on the page, and what models were asked and answered.
     """
+    if what is not None and not what.exists():
+        raise no_such_run(what, Path(RUNS))
     if is_saved_game(what):
         if game is not None:
             raise UsageError("--game belongs to a run, and this is one saved game: leave it out")
         shared, path = game_of_file(what), output or Path("game.html")
     else:
         if game is None:
-            raise UsageError("a run has many games: say which with --game, as in: dubito share RUN --game 0")
+            raise UsageError(_what_to_share(what))
         with folder_of(what) as folder, opened_run(folder, Path.cwd()) as source:
             shared, path = shared_game(source, game), output or Path(f"game-{game}.html")
     if path.is_dir():
@@ -61,6 +63,18 @@ def publish(runs: tuple[Path, ...], title: str, about: str, output: Path) -> Non
                 )
             folders[name] = stack.enter_context(folder_of(run))
         say(f"site: {write_site(output, title, about, folders, Path.cwd())}")
+
+
+def _what_to_share(run: Path | None) -> str:
+    """What could have been meant where no game was named."""
+    if run is not None:
+        return f"a run has many games: say which with --game, as in: dubito share {one_line(str(run))} --game 0"
+    saved = sorted(kept_games().glob("*.json"), key=lambda file: (file.stat().st_mtime, file))
+    last = [f"`dubito share {one_line(str(file))}` (the last game played here)" for file in saved[-1:]]
+    runs = [f"`dubito share {one_line(str(folder))} --game 0`" for folder in run_folders(Path(RUNS))[:1]]
+    if not last and not runs:
+        return "there is no game here yet: `dubito web` plays one, `dubito demo` some"
+    return f"say which: {' or '.join([*last, *runs])}"
 
 
 def is_saved_game(what: Path | None) -> TypeGuard[Path]:

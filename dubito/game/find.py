@@ -26,7 +26,7 @@ from types import ModuleType
 from typing import Any, Final, Literal, NamedTuple
 
 import dubito
-from dubito.errors import UsageError, one_line, suggestion
+from dubito.errors import UsageError, near, one_line, suggestion
 from dubito.game import Family, Game, Player, own_bytes
 from dubito.game.flaws import flaws_of
 from dubito.game.native import compiled_twin
@@ -292,7 +292,8 @@ class Registry:
                 f"{'has' if len(having) == 1 else 'have'} one: "
                 f"add `game: {having[0]}`, or choose from {', '.join(sorted(self.bots))}"
             )
-        raise UsageError(f"no bot is named {one_line(name)!r}: {suggestion(name, self.bots)}")
+        model = "" if ":" in name or near(name, self.bots) else f"; a model is `openai:{one_line(name)}`"
+        raise UsageError(f"no bot is named {one_line(name)!r}: {suggestion(name, self.bots)}{model}")
 
     def _elsewhere(self, name: str) -> list[str]:
         """The other games that have a bot of this name."""

@@ -18,7 +18,7 @@ from typing import Any, Final
 
 import yaml
 
-from dubito.errors import RunStopped, UsageError, nearest_first, one_line
+from dubito.errors import RunStopped, UsageError, near, one_line
 from dubito.files import Missing, Unreadable, check_is_file, read_yaml, write_whole
 from dubito.store.lock import LOCK, drafting
 from dubito.store.run_db import RunDb, reading
@@ -280,7 +280,6 @@ def _write_part(archive: zipfile.ZipFile, part: zipfile.ZipInfo, target: Path, l
 
 
 RUNS: Final = "runs"  # in the working directory: where runs are written if nothing else is said
-_NAMED: Final = 3  # of many that could have been meant
 
 
 def run_folders(root: Path) -> list[Path]:
@@ -308,7 +307,10 @@ def latest(root: Path) -> Path:
 
 def no_such_run(path: Path, root: Path) -> UsageError:
     """What to say where there is nothing at that path: which runs it could mean."""
-    known = {str(folder): folder for folder in run_folders(root)}
-    near = nearest_first(str(path), known)[:_NAMED]
-    hint = f"did you mean {' or '.join(map(one_line, near))}?" if near else f"there is no run in {root} either"
+    known = {folder.name: folder for folder in reversed(run_folders(root))}
+    meant = near(path.name.removesuffix(".zip"), known)
+    if meant is not None:
+        hint = f"did you mean {one_line(str(known[meant]))}?"
+    else:
+        hint = "`dubito runs` lists them" if known else f"there is no run in {root} either"
     return UsageError(f"there is no {one_line(str(path))}: {hint}")

@@ -76,6 +76,7 @@ def test_a_saved_game_replays_identically(shell: Shell) -> None:
         ((*GAME, "--win-rule", "x"), "dubito: --win-rule: must be 'immediate' or 'contested', not 'x'\n"),
         ((*GAME, "--max-turns", "0"), "dubito: --max-turns: must be at least 1, not 0\n"),
         (("replay", "none.json"), "dubito: there is no none.json: there is no run in runs either\n"),
+        (("rank",), "dubito: No such command 'rank': `dubito run` ranks players; `dubito rate` rates one"),
         (("replya", "x"), "dubito: No such command 'replya'."),
     ],
 )
@@ -176,3 +177,13 @@ def test_a_run_alone_starts_no_other_process(tmp_path: Path) -> None:
     )
     assert "3 games" in said.stdout
     assert said.stdout.splitlines()[-1] == "None"
+
+
+def test_a_config_that_is_mistyped_or_misnamed(shell: Shell) -> None:
+    Path("first.yaml").write_text("games:20\nbots: [StefaBot]\n")
+    assert "cannot read first.yml: No such file or directory: did you mean first.yaml?" in shell("run", "first.yml").err
+    assert (
+        "first.yaml, line 1: not readable as YAML: a space is missing after `games:`" in shell("run", "first.yaml").err
+    )
+    said = shell("run", "--bots", "StefaBot,UsualBot,MrDoubt", "--contenders", "my-model").err
+    assert said.endswith("; a model is `openai:my-model`\n")

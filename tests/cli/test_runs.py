@@ -77,7 +77,7 @@ def test_an_exported_run_is_read_like_its_folder(shell: Shell) -> None:
     assert shell("report", "one.zip").out == "report: one.zip-report/index.html\n"
     Path("words.txt").write_text("no run")
     assert shell("status", "words.txt").err.startswith("dubito: words.txt is not a run: give a run folder, or a file")
-    assert shell("export", "runs/two", "two.zip").err == "dubito: there is no runs/two: did you mean runs/one?\n"
+    assert shell("export", "runs/two", "two.zip").err == "dubito: there is no runs/two: `dubito runs` lists them\n"
 
 
 def test_an_export_is_not_called_like_a_page(shell: Shell) -> None:

@@ -133,7 +133,8 @@ def test_too_large_a_game_leaves_out_bodies_then_requests(
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (("share", "r"), "a run has many games: say which with --game, as in: dubito share RUN --game 0"),
+        (("share", "r"), "a run has many games: say which with --game, as in: dubito share r --game 0"),
+        (("share", "runs/nope"), "there is no runs/nope: "),
         (("share", "r", "--game", "99"), "there is no game 99"),
         (("share", "c.txt"), "c.txt: this is no game record"),
         (("share", "c.txt", "--game", "1"), "--game belongs to a run, and this is one saved game: leave it out"),
@@ -146,6 +147,18 @@ def test_bad_input_is_one_sentence(bots_run: Path, shell: Shell, words: tuple[st
     said = shell(*words)
     assert (said.code, said.err.count("\n")) == (2, 1)
     assert sentence in said.err
+
+
+def test_without_a_name_it_says_what_there_is(bots_run: Path, shell: Shell) -> None:
+    assert "there is no game here yet: `dubito web` plays one" in shell("share").err
+    Path("runs").mkdir()
+    Path("runs/r").symlink_to(bots_run)
+    assert shell("share").err == "dubito: say which: `dubito share runs/r --game 0`\n"
+    Path("games").mkdir()
+    Path("games/one.json").touch()
+    last = "`dubito share games/one.json` (the last game played here)"
+    assert shell("share").err == f"dubito: say which: {last} or `dubito share runs/r --game 0`\n"
+    assert shell("view", "runs").err == "dubito: runs is a folder of runs: name one of them, such as runs/r\n"
 
 
 def test_runs_are_a_site_with_an_index(bots_run: Path, stating_run: Path, shell: Shell) -> None:
