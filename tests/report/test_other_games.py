@@ -136,7 +136,7 @@ def test_a_game_without_words_is_shown_as_plain_data(shell: Shell, chrome: Chrom
     assert game["decisions"]
     for decision in game["decisions"]:
         chrome.open(Path("r/report/games/0.html"), f"#turn={decision['turn']}")
-        assert f"Act? {decision['answer']} node act " in chrome.text("#decisions")
+        assert f"Act? {decision['answer']} answered" in chrome.text("#decisions")
         assert f"act {decision['answer']}" in game["story"][decision["turn"] - 1]
 
 
