@@ -168,7 +168,10 @@ class _Words:
 
     def _turn(self, movers: list[int], lines: list[Line], panels: list[Panel]) -> dict[str, Any]:
         now = self._panel_rows(panels)
-        changed = {place: panel for place, panel in enumerate(now) if panel != self._panels[place]}
+        changed: dict[int, list[Any] | None] = {
+            place: panel for place, panel in enumerate(now) if [panel] != self._panels[place : place + 1]
+        }
+        changed |= dict.fromkeys(range(len(now), len(self._panels)))  # gone
         self._panels = now
         truth = [[self._spoken(line.truth), self._drawn(line.cards)] for line in lines if line.truth]
         return {"seat": movers[0], "movers": movers, "panels": changed, "truth": truth}

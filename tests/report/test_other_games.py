@@ -40,7 +40,8 @@ def states(game: Any) -> list[list[Any]]:
     """All panels before the first turn and after each."""
     found = [game["panels"]]
     for turn in game["turns"]:
-        found.append([turn["panels"].get(str(place), panel) for place, panel in enumerate(found[-1])])
+        changed = dict(enumerate(found[-1])) | {int(place): panel for place, panel in turn["panels"].items()}
+        found.append([panel for _, panel in sorted(changed.items()) if panel])
     return found
 
 

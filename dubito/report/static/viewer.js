@@ -34,7 +34,7 @@
 
   function panelStates() {
     const all = [game.panels];
-    for (const turn of game.turns) all.push(all[all.length - 1].map((panel, place) => turn.panels[place] ?? panel));
+    for (const turn of game.turns) all.push(Object.assign([...all[all.length - 1]], turn.panels).filter(Boolean));
     return all;
   }
 
