@@ -4,6 +4,8 @@ import json
 from pathlib import Path
 from typing import Final
 
+import pytest
+
 from dubito.llm.pace import Limit, Pace, limits_of
 from dubito.llm.verdicts import verdict
 from tests.conftest import cases
@@ -145,6 +147,7 @@ AT_ONCE: Final[dict[str, Habits]] = {
 }
 
 
+@pytest.mark.at_length  # on a slow machine so few calls are under way that none is refused
 @cases("name", AT_ONCE)
 def test_a_run_at_a_server_that_takes_few_at_once(tmp_path: Path, name: str) -> None:
     with Foreign(AT_ONCE[name]) as server:
