@@ -106,10 +106,10 @@ def print_end(run: Played) -> None:
 
 
 def _leads_by(run: Played, order: Order) -> str:
-    """How much more the first of two contenders has than the second on the same deals."""
+    """How much more the first of two contenders has on the same deals, where they are not told apart: else it is said."""
     first, results = run.game.results.measures[0], run.game.results
     pairs = contender_pairs(run.tally, run.compared, results) if order.paired and order.deals >= FEW else []
-    if len(pairs) != 1 or first.key not in pairs[0].differences:
+    if len(pairs) != 1 or order.apart(0, 1) or first.key not in pairs[0].differences:
         return ""
     more = cell_text(pairs[0].differences[first.key].rate, difference_of(first))
     one, other = (one_line(each.name) for each in (pairs[0].one, pairs[0].other))
