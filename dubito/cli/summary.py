@@ -106,7 +106,7 @@ def print_end(run: Played) -> None:
 
 
 def _leads_by(run: Played, order: Order) -> str:
-    """How much more the first of two contenders has on the same deals, where they are not told apart: else it is said."""
+    """How much more one of two contenders has on the same deals, where that is not said: they are not told apart."""
     first, results = run.game.results.measures[0], run.game.results
     pairs = contender_pairs(run.tally, run.compared, results) if order.paired and order.deals >= FEW else []
     if len(pairs) != 1 or order.apart(0, 1) or first.key not in pairs[0].differences:
