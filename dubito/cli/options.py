@@ -228,15 +228,8 @@ def folder_of(run: Path | None) -> Iterator[Path]:
 
     Raises UsageError that names the nearest runs, or says that the file is not an exported run.
     """
-    from dubito.store.folder import (
-        MANIFEST,
-        RUNS,
-        is_export,
-        latest,
-        no_such_run,
-        run_folders,
-        unpacked,
-    )  # late: most commands read no run
+    # late: most commands read no run
+    from dubito.store.folder import MANIFEST, RUNS, is_export, latest, no_such_run, run_folders, unpacked
 
     if run is None:
         run = latest(Path(RUNS))

@@ -194,8 +194,8 @@ def _write_report(found: Findings, asked: Sequence["_Player"], folder: Path) -> 
 def _print(found: Findings, tables: bool) -> None:
     if stand_ins := stand_ins_in_words(found.kinds):
         say(stand_ins)
-    lost = [largest_losses(found, one, _SHOWN) for one in found.statements]
     if tables:
+        lost = [largest_losses(found, one, _SHOWN) for one in found.statements]
         show(worth_table(found), *fallbacks(found), against(found), *lost, kinds=found.kinds)
     else:
         say("How much a best response gains against each strategy, summed over the seats; at 0 it cannot be beaten")

@@ -56,8 +56,9 @@ def review(file: Path, by: str, sample: int, quiet: bool, **given: Any) -> None:
     digest = sha256(file.read_bytes()).hexdigest()
     calls = calls_of({key: value for key, value in given.items() if value is not None})
     with folder_of(file) as folder, opened_run(folder, Path.cwd()) as run:
-        found = _positions(run, _model_of(run), digest, sample)
-        done = _asked_twice(run, found, Path("runs") / f"review-{digest[:8]}-{sample}", calls, quiet)
+        player = _model_of(run)
+        found = _positions(run, player, digest, sample)
+        done = _asked_twice(run, player, found, Path("runs") / f"review-{digest[:8]}-{sample}", calls, quiet)
         answers = [(one.answer, two.answer) for one, two in zip(*done.taken, strict=True)]
         asked = [
             {"decision": place, "answers": [*both]}
@@ -88,7 +89,7 @@ def _positions(run: Run, player: str, digest: str, sample: int) -> dict[str, Rec
     rows = run.db.read(of_model, (player,))
     if len(rows) < sample:
         raise UsageError(f"{one_line(player)} took {len(rows):,} decisions, fewer than the {sample} of a sample")
-    chosen = sorted(rows, key=lambda row: sha256(f"{digest}/{row}".encode()).digest())[:sample]
+    chosen = {*sorted(rows, key=lambda row: sha256(f"{digest}/{row}".encode()).digest())[:sample]}
     watched = watched_games(run)
     found = {}
     for game in sorted({game for game, _, _ in chosen}):
@@ -98,9 +99,10 @@ def _positions(run: Run, player: str, digest: str, sample: int) -> dict[str, Rec
     return found
 
 
-def _asked_twice(run: Run, found: dict[str, RecordedPosition], folder: Path, calls: CallOptions, quiet: bool) -> Trial:
+def _asked_twice(
+    run: Run, player: str, found: dict[str, RecordedPosition], folder: Path, calls: CallOptions, quiet: bool
+) -> Trial:
     """Ask each with the submission's own prompt and settings, but for other samples than its own."""
-    player = _model_of(run)
     (spec,) = [spec for spec in run.planned.contenders if spec.name == player]
     settings = settings_of(spec, run.registry)
     if settings.play == "drawn":

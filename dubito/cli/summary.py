@@ -79,6 +79,7 @@ def print_end(run: Played) -> None:
         rows.sort(key=lambda row: order.names.index(row[0]))
     else:
         rows = [(row.name, row.games, row.rates) for row in ranking(run.tally, run.experiment.names, results)]
+    kinds = run.experiment.kinds
     cells = [
         [
             name,
@@ -87,7 +88,6 @@ def print_end(run: Played) -> None:
             f"{of:,}",
             cell_text(rates[first.key], kind_of(first)),
         ]
-        for kinds in [run.experiment.kinds]
         for name, of, rates in rows[:_FIRST]
     ]
     rated = first.name if first.span else f"{first.name} %"
@@ -98,7 +98,7 @@ def print_end(run: Played) -> None:
     title += f"; the first {_FIRST} of {len(rows)}" if len(rows) > _FIRST else ""
     counted = "deals" if order.paired else "games"
     table(title, ["player", "kind", "rank", counted, f"{rated} [95 % interval]"], cells)
-    said = comparison_in_words(order, labelled_by(run.experiment.kinds))
+    said = comparison_in_words(order, labelled_by(kinds))
     said = said if len(rows) <= _FIRST else f"{said.partition('; ')[0].removesuffix('.')}."
     say(fill(f"{said}{_leads_by(run, order)}", 79))
     if run.models:

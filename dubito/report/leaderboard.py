@@ -124,6 +124,7 @@ class _Board:
     pairs: Sequence[PairRow]
     order: Order | None
     results: Results
+    games: Mapping[str, Mapping[tuple[int, int], "_Ended"]]  # by id, as `_games_of_row` has them
 
     def row(self, ranked: ContenderRow) -> _Row:
         return self.rows[ranked.contender.name]
@@ -167,7 +168,7 @@ def pages_of_leaderboard(found: Submissions, title: str = "Leaderboard") -> Iter
     for board in boards:
         for place, ranked in enumerate(board.ranked):
             yield _page_of_row(board, place, ranked)
-            yield _page_of_games(board.row(ranked), board.results)
+            yield _page_of_games(board, board.row(ranked))
         yield from (_page_of_pair(board, pair) for pair in board.pairs)
 
 
@@ -190,6 +191,7 @@ def _board(key: str, book: str, proven: Sequence[Proven]) -> _Board:
         contender_pairs(comparison.tally, contenders, results),
         order_of_contenders(comparison.tally, contenders, results),
         results,
+        {id_: _games_of_row(row, results) for id_, row in rows.items()},
     )
 
 
@@ -433,7 +435,7 @@ def _page_of_pair(board: _Board, pair: PairRow) -> Page:
         [[names[0], *(each.rate for each in differences)]],
         links=[one.path],
     )
-    alike, listed = _differing(f"{key}-games", (one, other), names, board.results)
+    alike, listed = _differing(f"{key}-games", board.games[one.id], board.games[other.id], names)
     sections = [
         Section("In short", [Paragraph(said, answer=True), table]),
         Section("Where they differ", [Paragraph(alike), listed]),
@@ -443,9 +445,13 @@ def _page_of_pair(board: _Board, pair: PairRow) -> Page:
     return Page(board.path_of(pair), title, sections, {"description": f"{title} at {_title_of(board)}. {said}"})
 
 
-def _differing(key: str, pair: tuple[_Row, _Row], names: Sequence[str], results: Results) -> tuple[str, ResultTable]:
+def _differing(
+    key: str,
+    one: Mapping[tuple[int, int], _Ended],
+    other: Mapping[tuple[int, int], _Ended],
+    names: Sequence[str],
+) -> tuple[str, ResultTable]:
     """How often two rows end alike on the same cards, and the games in which they do not."""
-    one, other = (_games_of_row(row, results) for row in pair)
     both = sorted(one.keys() & other.keys())
     apart = [at for at in both if one[at].result != other[at].result]
     columns = [*counts("deal", "size", "seat")]
@@ -468,10 +474,10 @@ def _differing(key: str, pair: tuple[_Row, _Row], names: Sequence[str], results:
     return said, ResultTable(key, title, columns, cells, more_links=links)
 
 
-def _page_of_games(row: _Row, results: Results) -> Page:
+def _page_of_games(board: _Board, row: _Row) -> Page:
     """Every game of a row, or the first ones, each with what it came to."""
-    columns = [*texts("game"), *counts("deal", "size", "seat"), *texts("result"), *counts(results.game_counts[0])]
-    games = _games_of_row(row, results)
+    columns = [*texts("game"), *counts("deal", "size", "seat"), *texts("result"), *counts(board.results.game_counts[0])]
+    games = board.games[row.id]
     cells: list[list[Value]] = [
         [f"{one.game}", deal, one.size, one.seat, one.result, one.length] for (deal, _), one in games.items()
     ]
