@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from dubito.cli.options import games_path_option
+from dubito.cli.options import games_path_option, site_url_option
 from dubito.cli.output import note, say
 from dubito.errors import UsageError, one_line
 from dubito.experiment.submissions import submissions_in
@@ -18,9 +18,12 @@ from dubito.report.site import write_leaderboard
 @click.option("--title", default="Leaderboard", show_default=True, help="The title of its first page.")
 @click.option("--workers", type=click.IntRange(1), help="Processes; pages do not depend on it. [default: one per core]")
 @click.option("--strict", is_flag=True, help="Exit code 1 if anything could not be proved.")
+@site_url_option
 @games_path_option
 @click.option("--quiet", is_flag=True, help="Do not name each file as it is replayed.")
-def leaderboard(folder: Path, output: Path | None, title: str, workers: int | None, strict: bool, quiet: bool) -> int:
+def leaderboard(
+    folder: Path, output: Path | None, title: str, workers: int | None, strict: bool, url: str, quiet: bool
+) -> int:
     """Make a site of the exported runs in DIR, each replayed offline before it has a row.
 
     What cannot be proved is listed with the reason. Files in DIR itself are of one book; each folder in it is another.
@@ -37,6 +40,6 @@ def leaderboard(folder: Path, output: Path | None, title: str, workers: int | No
         rows = sum(len(one.run.contenders) for _, proven in found.books for one in proven)
         for one in found.refused:
             note(f"invalid: {one_line(one.file)}: {one.reason}")
-        say(f"leaderboard: {write_leaderboard(site, found, title)}")
+        say(f"leaderboard: {write_leaderboard(site, found, title, url)}")
         say(f"rows: {rows:,}; without a row: {len(found.refused):,}")
         return int(strict and bool(found.refused))

@@ -8,6 +8,7 @@ from contextlib import contextmanager, suppress
 from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, get_args, get_origin
+from urllib.parse import urlsplit
 
 import click
 
@@ -68,6 +69,25 @@ games_path_option = click.option(
     callback=_use,
     metavar="FOLDER",
     help="Use what FOLDER has in games, bots and prompts as if it lay here; may be given several times.",
+)
+
+
+def _public(context: click.Context, parameter: click.Parameter, url: str) -> str:
+    """The address as it is; raises UsageError if no link can lead there."""
+    parts = urlsplit(url)
+    if url and (parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment):
+        raise UsageError(f"--url {one_line(url, 80)} is no address of a page, such as https://me.github.io/games/")
+    return url
+
+
+_URL: Final[dict[str, Any]] = {
+    "default": "",
+    "metavar": "ADDRESS",
+    "help": "Where it will stand, as in https://me.github.io/games/: chats and feeds show a link's picture only then.",
+}
+page_url_option = click.option("--url", callback=_public, **_URL)
+site_url_option = click.option(
+    "--url", callback=lambda *given: (url := _public(*given)) and f"{url.rstrip('/')}/", **_URL
 )
 game_option = flags(
     click.option(

@@ -4,14 +4,16 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TypeGuard
+from urllib.parse import quote, urljoin
 
 import click
 
-from dubito.cli.options import folder_of, games_path_option, kept_games
+from dubito.cli.options import folder_of, games_path_option, kept_games, page_url_option, site_url_option
 from dubito.cli.output import say
 from dubito.errors import UsageError, one_line
 from dubito.experiment.stored import opened_run
 from dubito.files import write_whole
+from dubito.report.picture import picture_of_game
 from dubito.report.share import SharedGame, shared_file, shared_game, shared_page
 from dubito.report.site import write_site
 from dubito.store.folder import RUNS, is_export, no_such_run, run_folders
@@ -21,11 +23,12 @@ from dubito.store.folder import RUNS, is_export, no_such_run, run_folders
 @click.argument("what", metavar="[GAME|RUN]", required=False, type=click.Path(path_type=Path))
 @click.option("--game", type=int, metavar="K", help="Of a run: which of its games.")
 @click.option("--output", type=click.Path(path_type=Path), help="The page. [default: game.html, or game-K.html]")
-def share(what: Path | None, game: int | None, output: Path | None) -> None:
+@page_url_option
+def share(what: Path | None, game: int | None, output: Path | None, url: str) -> None:
     """Write a game as one page that can be sent: it holds all it needs, and opens from a disk, a mail or any host.
 
     GAME is the file of a saved game; RUN is a run (by default the latest) or an exported one. Everybody's cards are
-    on the page, and what models were asked and answered.
+    on the page, and what models were asked and answered. With --url the picture of a link to it is written beside it.
     """
     if what is not None and not what.exists():
         raise no_such_run(what, Path(RUNS))
@@ -40,9 +43,13 @@ def share(what: Path | None, game: int | None, output: Path | None) -> None:
             shared, path = shared_game(source, game), output or Path(f"game-{game}.html")
     if path.is_dir():
         raise UsageError(f"{one_line(str(path))} is a folder: name the page, as in --output {path / 'game.html'}")
-    text = shared_page(shared)
+    picture = path.with_suffix(".png")
+    text = shared_page(shared, url and urljoin(url, quote(picture.name)))
     write_whole(path, text)
     say(f"page: {path} ({len(text.encode()) // 1000:,} kB)")
+    if url:
+        picture.write_bytes(picture_of_game(shared.page))
+        say(f"picture: {picture}, to be put beside the page")
 
 
 @click.command()
@@ -50,8 +57,9 @@ def share(what: Path | None, game: int | None, output: Path | None) -> None:
 @click.option("--title", default="Runs of Dubito", show_default=True, help="Of the first page.")
 @click.option("--about", default="", help="What the runs are about, in a sentence or two.")
 @click.option("--output", type=click.Path(path_type=Path), default=Path("site"), show_default=True, metavar="FOLDER")
+@site_url_option
 @games_path_option
-def publish(runs: tuple[Path, ...], title: str, about: str, output: Path) -> None:
+def publish(runs: tuple[Path, ...], title: str, about: str, output: Path, url: str) -> None:
     """Write the reports of RUN..., folders or exported files, as a site with an index, ready for any static host."""
     with ExitStack() as stack:
         folders: dict[str, Path] = {}
@@ -62,7 +70,7 @@ def publish(runs: tuple[Path, ...], title: str, about: str, output: Path) -> Non
                     f"two runs are called {one_line(name)}: rename one, since each has a folder by its name"
                 )
             folders[name] = stack.enter_context(folder_of(run))
-        say(f"site: {write_site(output, title, about, folders, Path.cwd())}")
+        say(f"site: {write_site(output, title, about, folders, Path.cwd(), url)}")
 
 
 def _what_to_share(run: Path | None) -> str:

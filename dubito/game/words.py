@@ -250,6 +250,12 @@ def strengths(game: Game, there: Sequence[Any]) -> list[tuple[str, list[str]]]:
     return found if len(found) > 1 else []
 
 
+def called(game: Game) -> str:
+    """A game's name, written as its summary begins, where that begins with it."""
+    name = game.name.rpartition(":")[2].partition("(")[0].replace("_", " ")
+    return game.summary[: len(name)] if game.summary.lower().startswith(name.lower()) else name
+
+
 def question_in_words(game: Game, node: str) -> str:
     """What a node asks, short; by the name of the bots' method where its words do not say it."""
     return words_of(game).QUESTIONS.get(node) or f"{game.node(node).method.replace('_', ' ').capitalize()}?"

@@ -24,6 +24,7 @@ from dubito.report.tables import (
     NamedValues,
     Page,
     Paragraph,
+    Preview,
     ResultTable,
     Section,
     Value,
@@ -214,7 +215,8 @@ def _first_page(found: Submissions, boards: Sequence[_Board], title: str) -> Pag
     if files:
         sections.append(Section("Check a row yourself", _how_to_check(files[0])))
     sections.append(Section("What a row proves, and what it does not", [NamedValues(_TIERS), Paragraph(_UNPROVED)]))
-    return Page("index.html", one_line(title), sections, {"description": " ".join([*answers, *said])[:300]})
+    preview = Preview(" ".join([*answers, *said]), _chart_of(boards[0]) if boards else None)
+    return Page("index.html", one_line(title), sections, preview=preview)
 
 
 def _answer(board: _Board) -> str:
@@ -233,18 +235,26 @@ def _title_of(board: _Board) -> str:
 
 
 def _blocks_of(board: _Board) -> list[Block]:
-    first = board.results.measure(board.results.headline[0])
-    rows, rates = [board.row(each) for each in board.ranked], [each.rates[first.key] for each in board.ranked]
+    rows = [board.row(each) for each in board.ranked]
     names = [board.label(row.id) for row in rows]
     kinds = {row.name: kind_of_player(row.spec) for row in rows}
     blocks: list[Block] = [Paragraph(text, warning=True) for text in [stand_ins_in_words(kinds)] if text]
-    title = f"{first.name} of each row with its 95 % interval"
-    blocks.append(Chart("intervals", title, first.named, names, [points(first.name, rates, unit_of(first))]))
+    blocks.append(_chart_of(board))
     if any(row.dollars for row in rows):
         blocks.append(_against_dollars(board, rows, names))
     blocks.append(_table_of(board))
     blocks += [Paragraph(" ".join(said))] if board.order and (said := cautions(_named(board))) else []
     return blocks
+
+
+def _chart_of(board: _Board) -> Chart:
+    first = board.results.measure(board.results.headline[0])
+    names, rates = (
+        [board.label(board.row(each).id) for each in board.ranked],
+        [each.rates[first.key] for each in board.ranked],
+    )
+    title = f"{first.name} of each row with its 95 % interval"
+    return Chart("intervals", title, first.named, names, [points(first.name, rates, unit_of(first))])
 
 
 def _named(board: _Board) -> Order:
@@ -323,7 +333,8 @@ def _page_of_row(board: _Board, place: int, ranked: ContenderRow) -> Page:
     about = (
         f"{board.label(row.id)} at {_title_of(board)}: rank {board.ranks(place)} of {len(board.rows)}, {row.of.tier}."
     )
-    return Page(row.path, board.label(row.id), sections, {"description": f"{about}{score}"})
+    preview = Preview(f"{about}{score}", _chart_of(board), [board.label(row.id)])
+    return Page(row.path, board.label(row.id), sections, preview=preview)
 
 
 def _facts(row: _Row, ranks: str, ranked: ContenderRow) -> list[tuple[str, str]]:
@@ -442,7 +453,8 @@ def _page_of_pair(board: _Board, pair: PairRow) -> Page:
         Section("The two rows", [NamedValues([(names[0], one.of.file), (names[1], other.of.file)])]),
     ]
     title = " against ".join(names)
-    return Page(board.path_of(pair), title, sections, {"description": f"{title} at {_title_of(board)}. {said}"})
+    preview = Preview(f"{title} at {_title_of(board)}. {said}", _chart_of(board), names)
+    return Page(board.path_of(pair), title, sections, preview=preview)
 
 
 def _differing(

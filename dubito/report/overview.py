@@ -13,7 +13,7 @@ from dubito.errors import listed, one_line
 from dubito.experiment.experiment import PlayerSpec, stand_ins_in_words
 from dubito.experiment.stop import stop_in_words
 from dubito.experiment.stored import Run, compared
-from dubito.game import Game
+from dubito.game.words import called
 from dubito.llm.prices import PICO, dollars
 from dubito.report.deception import Stories
 from dubito.report.run_tables import (
@@ -35,6 +35,7 @@ from dubito.report.tables import (
     NamedValues,
     Page,
     Paragraph,
+    Preview,
     ResultTable,
     Section,
     Value,
@@ -177,7 +178,8 @@ def overview(source: Run, scanned: Scan, stories: Stories | None) -> Page:
         sections.append(Section("By table size", _sizes(source, scanned)))
     sections.append(Section("How it was played", [NamedValues(_method(source))]))
     sections.append(Section("Digests, versions and files", _digests(source), folded=True))
-    return Page("index.html", _title(source), sections, about=_when(source))
+    preview = Preview(" ".join(headline(source)), _chart_of(rows, source))
+    return Page("index.html", _title(source), sections, about=_when(source), preview=preview)
 
 
 _NUMBERS: Final = (
@@ -206,7 +208,7 @@ def _title(source: Run) -> str:
     if shown and others:
         against = _in_title(source, others, 1)
         said.append(against if len(others) == 1 else against.lower())
-    return f"{' against '.join(said)} at {_called(source.game)}"
+    return f"{' against '.join(said)} at {called(source.game)}"
 
 
 def _in_title(source: Run, names: Sequence[str], most: int) -> str:
@@ -221,12 +223,6 @@ def _in_title(source: Run, names: Sequence[str], most: int) -> str:
     return listed([f"{name} (stand-in)" if kind == "stand-in" else name for name, kind in zip(few, kinds, strict=True)])
 
 
-def _called(game: Game) -> str:
-    """A game's name, written as its summary begins, where that begins with it."""
-    name = game.name.rpartition(":")[2].partition("(")[0].replace("_", " ")
-    return game.summary[: len(name)] if game.summary.lower().startswith(name.lower()) else name
-
-
 def _when(source: Run) -> str:
     written = last_written(source.folder)  # an export does not say
     when = f"{datetime.fromtimestamp(written, UTC):%Y-%m-%d %H:%M} UTC, " if written else ""
@@ -239,7 +235,7 @@ def _face(source: Run, rows: Sequence[RankingRow], stories: Stories | None) -> l
     blocks: list[Block] = [Paragraph(sentence, answer=not place) for place, sentence in enumerate(said)]
     if stand_ins := stand_ins_in_words(source.kinds):
         blocks.insert(0, Paragraph(stand_ins, warning=True))
-    return [*blocks, _chart(rows, source), *(stories.tiles() if stories else [])]
+    return [*blocks, _chart_of(rows, source), *(stories.tiles() if stories else [])]
 
 
 def _ranking(source: Run, rows: Sequence[RankingRow]) -> list[Block]:
@@ -255,7 +251,12 @@ def _ranking(source: Run, rows: Sequence[RankingRow]) -> list[Block]:
     return [*blocks, table, *bot_errors(rows)]
 
 
-def _chart(rows: Sequence[RankingRow], source: Run) -> Chart:
+def players_chart(source: Run) -> Chart:
+    """The drawing that begins a run's report."""
+    return _chart_of(ranking(source.tally, source.names, source.game.results), source)
+
+
+def _chart_of(rows: Sequence[RankingRow], source: Run) -> Chart:
     first = source.game.results.measures[0]
     return beside_equal_share(
         f"{first.name} of each player with its 95 % interval, beside its equal share",

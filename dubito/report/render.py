@@ -47,6 +47,9 @@ class Site:
     static: str = "static/"
     icon: str = "data:,"
     served: bool = False  # under the server's own policy, and with all their data in them
+    address: str | None = (
+        None  # where it will stand, ending in `/`; empty if nobody knows, None if it is not sent around
+    )
 
     def without(self, page: tuple[str, str]) -> "Site":
         """The same without this page."""
@@ -74,6 +77,7 @@ class Renderer:
     """Turns pages into HTML."""
 
     def __init__(self, site: Site) -> None:
+        self.site = site
         self._environment = Environment(
             loader=PackageLoader("dubito.report"),
             autoescape=True,
@@ -85,10 +89,9 @@ class Renderer:
         self._environment.filters |= {"json": embedded, "shown": cell_text}
         self._environment.tests["long"] = lambda text: len(str(text)) > 40
         self._environment.globals |= {"site": site, "kind": lambda block: _KINDS[type(block)]}
-        self._served = site.served
 
     def __call__(self, page: Page) -> str:
-        root = "" if self._served else "../" * page.path.count("/")
+        root = "" if self.site.served else "../" * page.path.count("/")
         return self._environment.get_template(page.template).render(page=page, root=root)
 
 

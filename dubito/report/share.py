@@ -16,10 +16,11 @@ from dubito.experiment.stored import Run
 from dubito.game import Game
 from dubito.game.find import DUBITO, find_bots, find_game
 from dubito.game.record import game_named, records_of
-from dubito.game.words import THE_PERSON, words_of
+from dubito.game.words import THE_PERSON, called, words_of
 from dubito.llm.settings import HOUSE
 from dubito.report.games import GameChoice, ShownGames
-from dubito.report.highlights import cards_held, turn_to_open
+from dubito.report.highlights import turn_to_open
+from dubito.report.picture import picture_of_game
 from dubito.report.render import Renderer, Site, embedded
 from dubito.report.tables import GamePage, Page
 from dubito.show.company import as_sentence
@@ -32,7 +33,6 @@ LARGEST: Final = 300_000  # bytes of a page: what a mail or a chat takes without
 _MOST: Final = 10_000_000  # bytes of a file; the longest game takes less than one
 _CHANGED: Final = "This file was changed since the game was recorded: its story is another than its turns tell."
 _STYLES: Final = ("look.css", "report.css")
-_COLOURS: Final = ("#facc15", "#60a5fa", "#f87171", "#4ade80", "#e879f9", "#fb923c", "#22d3ee", "#f5f5f4")
 _SCRIPTS: Final = ("cards.js", "viewer.js")
 
 
@@ -127,7 +127,7 @@ def _kinds(game: Game, told: Mapping[str, Any], players: Sequence[str]) -> list[
 
 def _shared(game: Game, record: Any, told: Mapping[str, Any], about: str, warnings: Sequence[str]) -> SharedGame:
     names = [THE_PERSON if seat == told.get("me") else name for seat, name in enumerate(told["names"])]
-    title = title_of(f"A game of {game.name.rpartition(':')[2].replace('_', ' ')}", names, told["winners"])
+    title = title_of(f"A game of {called(game)}", names, told["winners"])
     page = GamePage("game.html", title, about, {**told, "sent": True, "opens": turn_to_open(told)}, "", warnings)
     return SharedGame(page, words_of(game).LEAD, _dealt(game, record), records_of(game).dump(record))
 
@@ -147,11 +147,14 @@ def shared_game(source: Run, number: int) -> SharedGame:
     return _shared(source.game, record, told, about, page.warnings)
 
 
-def shared_page(shared: SharedGame) -> str:
-    """The page as the text of one file of at most `LARGEST` bytes; raises UsageError where the game alone has more."""
+def shared_page(shared: SharedGame, picture: str = "") -> str:
+    """The page as the text of one file of at most `LARGEST` bytes; raises UsageError where the game alone has more.
+
+    `picture` is the address of the picture that links to it show; without one it is in the file, where few read it.
+    """
     for leaner in (lambda told: told, _without_bodies, _without_requests):
         page = replace(shared.page, told=leaner(shared.page.told))
-        text = _rendered(replace(shared, page=page))
+        text = _rendered(replace(shared, page=page), picture)
         if len(text.encode()) <= LARGEST:
             return text
     raise UsageError(f"the game takes more than {LARGEST // 1000} kB as one page: share its run with `dubito publish`")
@@ -187,13 +190,13 @@ def _with_attempts(told: Mapping[str, Any], **changed: Any) -> Mapping[str, Any]
     return {**told, "decisions": decisions, "pieces": kept.pieces, "shared": rest.pieces}
 
 
-def _rendered(shared: SharedGame) -> str:
+def _rendered(shared: SharedGame, picture: str) -> str:
     page = shared.page
     static = files("dubito.report") / "static"
     style = "\n".join((static / name).read_text(encoding="utf-8") for name in _STYLES)
     scripts = [(static / name).read_text(encoding="utf-8") for name in _SCRIPTS]
     hashes = " ".join(f"'sha256-{b64encode(sha256(script.encode()).digest()).decode()}'" for script in scripts)
-    render = Renderer(Site("", pages=()))
+    render, drawn = Renderer(Site("", pages=())), _as_address("image/png", picture_of_game(page))
     more = {
         "data": embedded(page.data),
         "about": page.about,
@@ -202,32 +205,13 @@ def _rendered(shared: SharedGame) -> str:
         "style": Markup(style),  # noqa: S704, files of ours
         "scripts": [*map(Markup, scripts)],
         "policy": f"default-src 'none'; script-src {hashes}; style-src 'unsafe-inline'; img-src data:",
-        "record": _as_address("application/json", shared.record),
-        "picture": _as_address("image/svg+xml", render(_picture(page))),
+        "record": _as_address("application/json", shared.record.encode()),
+        "picture": drawn,
+        "linked": picture or drawn,
         "drawn": f"{page.title}. {page.told['ending']}",
     }
     return render(Page("game.html", page.title, [], more, "shared.html"))
 
 
-def _as_address(kind: str, text: str) -> str:
-    return f"data:{kind};base64,{b64encode(text.encode()).decode()}"
-
-
-def _picture(page: GamePage) -> Page:
-    """Who won, and how many cards each seat held from turn to turn, where the game is told with hands."""
-    told, turns = page.told, len(page.told["turns"])
-    held = cards_held(told)
-    most = max((cards for row in held for cards in row), default=0)
-    step, high = 640 / max(1, turns), 320 / max(1, most)
-    lines = [
-        {
-            "name": one_line(name, 22),
-            "colour": _COLOURS[seat % len(_COLOURS)],
-            "won": seat in told["winners"],
-            "points": " ".join(f"{60 + step * at:.0f},{540 - high * row[seat]:.0f}" for at, row in enumerate(held)),
-        }
-        for seat, name in enumerate(told["names"])
-    ]
-    scale = f"Cards held over {turns:,} turns, at most {most}" if most else f"{turns:,} turns"
-    more = {"lines": lines, "about": one_line(page.about, 80), "scale": scale}
-    return Page("picture.svg", one_line(page.title, 40), [], more, "picture.svg")
+def _as_address(kind: str, data: bytes) -> str:
+    return f"data:{kind};base64,{b64encode(data).decode()}"

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from importlib.resources import as_file, files
 from pathlib import Path
 from typing import Final
+from urllib.parse import quote
 
 from dubito.errors import RunStopped, UsageError, one_line
 from dubito.experiment.replay import LieCounts
@@ -15,10 +16,21 @@ from dubito.report.bots import bots, neighbours, players_ranked, strategy
 from dubito.report.deception import Stories
 from dubito.report.games import ShownGames, chosen_games
 from dubito.report.leaderboard import games_of, pages_of_leaderboard, report_of
-from dubito.report.overview import headline, overview
+from dubito.report.overview import headline, overview, players_chart
+from dubito.report.picture import picture_of_page
 from dubito.report.render import NEIGHBOURS, Renderer, Site, Viewer, script_of
 from dubito.report.scan import SCANNED, Scan, scan
-from dubito.report.tables import Page, Paragraph, ResultTable, Section, Value, counts, texts
+from dubito.report.tables import (
+    Chart,
+    Page,
+    Paragraph,
+    Preview,
+    ResultTable,
+    Section,
+    Value,
+    counts,
+    texts,
+)
 from dubito.show.run import NotShown, ReplayedGames
 from dubito.show.story import ModelDecisions
 
@@ -48,11 +60,12 @@ def write_report(
     odds: bool = False,
     scanned: int = SCANNED,
     name: str = "",
+    address: str | None = None,
 ) -> Path:
     """Write the report of a run, which is called by its `name` or else its folder's, and return its first page.
 
     Games that have to be played again are looked for as by `read_run`; `games` is `all`, or numbers as in 0,5,17;
-    `scanned` is how many games the widths of intervals are known from.
+    `scanned` is how many games the widths of intervals are known from; `address` is that of its `Site`.
     Raises UsageError if there is nothing to show, or the folder is not ours; RunStopped if it cannot be written.
     """
     folder = output or run_folder / FOLDER
@@ -65,25 +78,30 @@ def write_report(
         with _draft_of(folder) as draft:
             asked = ModelDecisions(source.db, source.game)
             shown = ShownGames(source, choice, ReplayedGames(source), asked, odds=odds)
-            _write(draft, source, shown, scan(source, scanned), name)
+            _write(draft, source, shown, scan(source, scanned), name, address=address)
     return folder / "index.html"
 
 
-def write_site(folder: Path, title: str, about: str, runs: Mapping[str, Path], home: Path) -> Path:
+def write_site(folder: Path, title: str, about: str, runs: Mapping[str, Path], home: Path, address: str = "") -> Path:
     """Write the reports of runs, each into a folder by its name, and an index before them, which is returned.
 
+    `address` is where the site will stand, ending in `/`, if that is known.
     Raises as `write_report` does; then nothing of it is there.
     """
     with _draft_of(folder) as draft:
         rows: list[list[Value]] = []
+        chart: Chart | None = None
         for name, run in runs.items():
-            write_report(run, home, output=draft / name, name=name)
+            write_report(run, home, output=draft / name, name=name, address=address and f"{address}{quote(name)}/")
             with opened_run(run, home) as source:
                 rows.append([name, source.game.name, source.tally.games, headline(source)[0]])
+                chart = chart or players_chart(source)
         columns = [*texts("run", "game"), *counts("games"), *texts("answer")]
         table = ResultTable("runs", "Runs", columns, rows, links=[f"{name}/index.html" for name in runs])
-        page = Page("index.html", title, [Section("What is here", [*([Paragraph(about)] if about else []), table])])
-        _put_page(draft, page, Renderer(Site("", pages=[("index.html", title)])))
+        sections = [Section("What is here", [*([Paragraph(about)] if about else []), table])]
+        said = about or " ".join(f"{row[0]}: {row[3]}" for row in rows)
+        page = Page("index.html", title, sections, preview=Preview(said, chart))
+        _put_page(draft, page, Renderer(Site("", pages=[("index.html", title)], address=address)))
     return folder / "index.html"
 
 
@@ -121,29 +139,37 @@ def _refuse_others(folder: Path, said: Path) -> None:
         raise UsageError(f"{one_line(str(said))} exists and is not a report: choose another --output")
 
 
-def write_leaderboard(folder: Path, found: Submissions, title: str) -> Path:
+def write_leaderboard(folder: Path, found: Submissions, title: str, address: str = "") -> Path:
     """Write what was handed in as pages, with a report of each run that was proved; returns the first.
 
+    `address` is where the site will stand, ending in `/`, if that is known.
     Raises UsageError if the folder is not ours, RunStopped if it cannot be written.
     """
     with _draft_of(folder) as draft:
-        render = Renderer(Site("", pages=[("index.html", "Leaderboard")]))
+        render = Renderer(Site("", pages=[("index.html", "Leaderboard")], address=address))
         for page in pages_of_leaderboard(found, title):
             _put_page(draft, page, render)
         for run in (proven for _, runs in found.books for proven in runs):
             place = draft / report_of(run)
             (place / "data").mkdir(parents=True)
             shown = ShownGames(run.run, games_of(run), ReplayedGames(run.run), ModelDecisions(run.run.db, run.run.game))
-            _write(place, run.run, shown, scan(run.run, SCANNED), one_line(run.file), "../../static/")
+            report = address and f"{address}{report_of(run)}/"
+            _write(place, run.run, shown, scan(run.run, SCANNED), one_line(run.file), "../../static/", report)
     return folder / "index.html"
 
 
 def _write(
-    folder: Path, source: Run, shown: ShownGames, scanned: Scan, name: str = "", static: str = "static/"
+    folder: Path,
+    source: Run,
+    shown: ShownGames,
+    scanned: Scan,
+    name: str = "",
+    static: str = "static/",
+    address: str | None = None,
 ) -> None:
     order = players_ranked(source)
     pages_of_bots = [(source.label(source.names[player]), f"bots/{player}.html") for player in order]
-    site = Site(name or source.folder.resolve().name, pages_of_bots, static=static)
+    site = Site(name or source.folder.resolve().name, pages_of_bots, static=static, address=address)
     render = Renderer(site if source.game.has_neighbours else site.without(NEIGHBOURS))
     viewer = Viewer(render, "games")
     (folder / "games").mkdir()
@@ -176,6 +202,8 @@ def _begin(folder: Path) -> None:
 def _put_page(folder: Path, page: Page, render: Renderer) -> None:
     (folder / page.path).parent.mkdir(exist_ok=True)
     _put(folder / page.path, render(page))
+    if page.preview and render.site.address is not None:
+        (folder / page.picture).write_bytes(picture_of_page(page.title, page.preview))
     for table in page.tables:
         _put(folder / "data" / f"{table.key}.csv", table.to_csv())
         _put(folder / "data" / f"{table.key}.json", table.to_json())

@@ -9,6 +9,7 @@ import io
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from textwrap import shorten
 from typing import Any, Final, Literal
 
 from dubito.game import Measure, PlayerKind
@@ -255,6 +256,22 @@ class Chart:
         }
 
 
+_LONGEST_PREVIEW: Final = 300  # characters of its words: no more are shown anywhere
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """What a chat or a feed shows of a link to a page: a few words, and a picture with the first rows of a chart."""
+
+    words: str
+    chart: Chart | None = None  # of intervals
+    lit: Sequence[str] = ()  # the names that the page is about; none: all
+
+    @property
+    def description(self) -> str:
+        return shorten(self.words, _LONGEST_PREVIEW, placeholder=" …")
+
+
 @dataclass(frozen=True, slots=True)
 class HeatMap:
     """A matrix of shares: a row a player, a column a neighbour, and what its table holds in full."""
@@ -339,6 +356,12 @@ class Page:
     more: Mapping[str, Any] = field(default_factory=dict)  # for a template of its own
     template: str = "page.html"
     about: str = ""  # a line below the title
+    preview: Preview | None = None  # of pages that are sent around
+
+    @property
+    def picture(self) -> str:
+        """Where the preview's picture lies."""
+        return f"{self.path.removesuffix('.html')}.png"
 
     def with_kinds(self, kinds: Mapping[str, str]) -> "Page":
         """The same with the players' kinds in its tables."""

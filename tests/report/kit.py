@@ -2,18 +2,39 @@
 
 import csv
 import json
+import re
 from html.parser import HTMLParser
+from io import BytesIO
 from pathlib import Path
 from typing import Any, Final
+
+from PIL import Image
 
 from dubito.experiment.run import Played
 from dubito.report.site import write_report
 from tests.experiment.kit import REPO, experiment, played
 from tests.llm.kit import Heard, Said, Server, asker, contender, ran, says, small
 
+PICTURE: Final = re.compile(r'property="og:image" content="([^"]+)"')
 SCRIPT: Final = "<script>window.ran = 1</script>"
 TEMPLATE: Final = "{{ 7 * 7 }}{% raw %}"
 HOSTILE: Final = f'</script>{SCRIPT}<img src=x onerror="window.ran = 1">'
+
+
+def drawn_in(picture: bytes) -> set[str]:
+    """The colours of the picture of a link, which is a PNG of the size that chats and feeds show."""
+    with Image.open(BytesIO(picture)) as image:
+        assert (image.format, image.size) == ("PNG", (1200, 630))
+        counted: Any = image.convert("RGB").getcolors()
+        return {"#{:02x}{:02x}{:02x}".format(*colour) for _, colour in counted}
+
+
+def pictures_linked(site: Path, address: str) -> dict[str, set[str]]:
+    """The colours of each linked picture of a site that says it stands at the address, by its page."""
+    pages = ((page, PICTURE.search(page.read_text())) for page in sorted(site.rglob("*.html")))
+    linked = {page.relative_to(site).as_posix(): found[1] for page, found in pages if found}
+    assert all(link.startswith(address) for link in linked.values())
+    return {page: drawn_in((site / link.removeprefix(address)).read_bytes()) for page, link in linked.items()}
 
 
 def hand_written(folder: Path, games: int = 60, **config: Any) -> Played:

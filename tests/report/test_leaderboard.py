@@ -22,7 +22,7 @@ from dubito.store.run_db import RunDb
 from tests.cli.conftest import shell
 from tests.cli.kit import REPO, Shell, made
 from tests.conftest import cases
-from tests.report.kit import SCRIPT, Seen, data
+from tests.report.kit import SCRIPT, Seen, data, pictures_linked
 
 __all__ = ["shell"]
 
@@ -103,7 +103,17 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def site(folder: Path) -> Path:
-    made(folder, "leaderboard", "submissions", "--output", "site", "--workers", "1")
+    made(
+        folder,
+        "leaderboard",
+        "submissions",
+        "--output",
+        "site",
+        "--workers",
+        "1",
+        "--url",
+        "https://me.github.io/board",
+    )
     return folder / "site"
 
 
@@ -136,7 +146,18 @@ def files_of(site: Path) -> dict[str, bytes]:
 def test_the_pages_are_the_same_bytes_elsewhere_and_with_two_workers(folder: Path, site: Path) -> None:
     shutil.copytree(folder / "submissions", folder / "elsewhere")
     with pytest.raises(AssertionError):  # it ends with exit code 1
-        made(folder, "leaderboard", "elsewhere", "--output", "again", "--workers", "2", "--strict")
+        made(
+            folder,
+            "leaderboard",
+            "elsewhere",
+            "--output",
+            "again",
+            "--workers",
+            "2",
+            "--url",
+            "https://me.github.io/board",
+            "--strict",
+        )
     ours, again = files_of(site), files_of(folder / "again")
     assert [name for name in ours.keys() | again.keys() if ours.get(name) != again.get(name)] == []
     assert [name for name, content in ours.items() if str(folder).encode() in content] == []
@@ -154,6 +175,11 @@ def test_links_lead_somewhere_and_no_name_becomes_markup(site: Path) -> None:
     first = pages[site / "index.html"]
     described = [attributes for tag, attributes in first.elements if tag == "meta" and "property" in attributes]
     assert "og:description" in [each["property"] for each in described]
+    pictures = pictures_linked(site, "https://me.github.io/board/")
+    folders = {page.rpartition("/")[0] for page in pictures if not page.startswith("runs/")}
+    assert folders == {"", "rows", "pairs"}
+    assert "#6fa488" not in pictures["index.html"]  # there all rows stand out, elsewhere one or two
+    assert "#6fa488" in next(drawn for page, drawn in pictures.items() if page.startswith("rows/"))
     assert "dubito replay" in first.words
 
 
@@ -323,7 +349,8 @@ def test_what_the_page_tells_a_maintainer_to_write_is_read() -> None:
     said, workflow = (yaml.safe_load(block) for block in re.findall(r"^```yaml\n(.*?)^```$", page, re.M | re.S))
     assert len(Review.model_validate(said).asked) == 2
     commands = [step["run"] for step in workflow["jobs"]["site"]["steps"] if "run" in step]
-    assert commands[-1] == "dubito leaderboard submissions --output site --strict"
+    url = '--url "https://OWNER.github.io/REPOSITORY"'
+    assert commands[-1] == f"dubito leaderboard submissions --output site --strict {url}"
 
 
 def test_the_example_is_proved() -> None:

@@ -15,7 +15,7 @@ from tests.chromium import Chrome
 from tests.cli.conftest import shell as shell
 from tests.cli.kit import Shell, started
 from tests.engine.golden import FOLDER
-from tests.report.kit import SCRIPT, Seen
+from tests.report.kit import PICTURE, SCRIPT, Seen, drawn_in, pictures_linked
 
 
 def record_on(page: Path) -> str:
@@ -54,13 +54,12 @@ def test_a_saved_game_is_shared_with_the_record_it_has(shell: Shell) -> None:
     assert shell("watch", "Sherlock", "StefaBot", "AdaptyBoi", "--save", "g.json", "--pace", "at-once").code == 0
     assert shell("share", "g.json").out == f"page: game.html ({Path('game.html').stat().st_size // 1000} kB)\n"
     assert record_on(Path("game.html")) == Path("g.json").read_text()
-    picture = re.search(
-        r'property="og:image" content="data:image/svg\+xml;base64,([^"]+)"', Path("game.html").read_text()
-    )
-    assert picture is not None
-    drawn = base64.b64decode(picture[1]).decode()
-    assert drawn.count("<polyline") == 3
-    assert "StefaBot" in drawn
+    (picture,) = PICTURE.findall(Path("game.html").read_text())
+    drawn = base64.b64decode(picture.removeprefix("data:image/png;base64,"))
+    assert {"#facc15", "#60a5fa", "#f87171"} <= drawn_in(drawn)  # a line for each seat
+    assert shell("share", "g.json", "--url", "https://me.github.io/games/").code == 0
+    assert '<meta property="og:image" content="https://me.github.io/games/game.png">' in Path("game.html").read_text()
+    assert Path("game.png").read_bytes() == drawn
 
 
 def test_a_persons_game_is_told_to_whoever_is_sent_it(shell: Shell, chrome: Chrome) -> None:
@@ -99,13 +98,6 @@ def test_the_report_of_a_saved_game_is_its_one_page(shell: Shell) -> None:
             assert served.read() == page.read_bytes()
 
 
-def test_a_name_ends_no_element_of_the_picture(bots_run: Path, shell: Shell) -> None:
-    shell("share", str(bots_run), "--game", "0")
-    page = Path("game-0.html").read_text()
-    for address in re.findall(r"data:image/svg\+xml;base64,([^\"]+)", page):
-        assert SCRIPT not in base64.b64decode(address).decode()
-
-
 def test_too_large_a_game_leaves_out_bodies_then_requests(
     models_run: Path, shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -138,6 +130,7 @@ def test_too_large_a_game_leaves_out_bodies_then_requests(
         (("share", "r", "--game", "99"), "there is no game 99"),
         (("share", "c.txt"), "c.txt: this is no game record"),
         (("share", "c.txt", "--game", "1"), "--game belongs to a run, and this is one saved game: leave it out"),
+        (("share", "c.txt", "--url", "a.b"), "--url a.b is no address of a page, such as https://me.github.io/games/"),
         (("share", "r", "--game", "0", "--output", "."), ". is a folder: name the page, as in --output game.html"),
     ],
 )
@@ -163,7 +156,8 @@ def test_without_a_name_it_says_what_there_is(bots_run: Path, shell: Shell) -> N
 
 def test_runs_are_a_site_with_an_index(bots_run: Path, stating_run: Path, shell: Shell) -> None:
     assert shell("export", str(stating_run), "two.zip").code == 0
-    said = shell("publish", str(bots_run), "two.zip", "--title", f"Ours {SCRIPT}", "--about", "Two.", "--output", "s")
+    named = ("--title", f"Ours {SCRIPT}", "--about", "Two.", "--url", "https://me.github.io/site")
+    said = shell("publish", str(bots_run), "two.zip", *named, "--output", "s")
     assert (said.code, said.out) == (0, "site: s/index.html\n"), said.err
     page = Seen(Path("s/index.html"))
     assert "Two." in page.words
@@ -172,6 +166,9 @@ def test_runs_are_a_site_with_an_index(bots_run: Path, stating_run: Path, shell:
     assert [link for link in links if link.endswith("/index.html")] == ["run/index.html", "two/index.html"]
     for link in links:
         assert (Path("s") / link).is_file() or link == "#main"
+    pictures = pictures_linked(Path("s"), "https://me.github.io/site/")
+    assert [*pictures] == ["index.html", "run/index.html", "two/index.html"]
+    assert all("#facc15" in drawn for drawn in pictures.values())  # a player's point
     assert "two</p>" in Path("s/two/games/0.html").read_text()
     again = shell("publish", "two.zip", "two.zip", "--output", "t")
     assert (again.code, Path("t").exists()) == (2, False)

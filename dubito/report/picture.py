@@ -1,0 +1,111 @@
+"""The picture that a chat or a feed shows beside a link: what the page says, drawn large enough to be read there."""
+
+import unicodedata
+from collections.abc import Iterator, Mapping, Sequence
+from io import BytesIO
+from textwrap import wrap
+from typing import Any, Final
+
+from PIL import Image, ImageDraw, ImageFont
+
+from dubito.errors import one_line
+from dubito.report.highlights import cards_held
+from dubito.report.tables import Chart, GamePage, Preview
+
+WIDTH: Final = 1200
+HEIGHT: Final = 630
+_FINE: Final = 2  # drawn so many times larger and made smaller, so that no line has steps
+_FELT: Final = "#14532d"
+_INK: Final = "#ffffff"
+_SOFT: Final = "#d1fae5"
+_DIM: Final = "#6fa488"
+_SEATS: Final = ("#facc15", "#60a5fa", "#f87171", "#4ade80", "#e879f9", "#fb923c", "#22d3ee", "#f5f5f4")
+_ROWS: Final = 8
+_PLAIN: Final = str.maketrans({"–": "-", "—": "-", "−": "-", "‘": "'", "’": "'"})  # noqa: RUF001, what is replaced
+
+
+class _Picture:
+    """A sheet with a title and a sentence below it; places are pixels of the finished picture."""
+
+    def __init__(self, title: str, about: str) -> None:
+        self._image = Image.new("RGB", (_FINE * WIDTH, _FINE * HEIGHT), _FELT)
+        self._draw = ImageDraw.Draw(self._image)
+        self.text(60, 50, 46, one_line(title, 44))
+        for number, line in enumerate(wrap(about, 76, max_lines=2, placeholder=" ...")):
+            self.text(60, 120 + 38 * number, 28, line, _SOFT)
+        self.text(1140, 575, 24, "Dubito", _SOFT, right=True)
+
+    def text(self, x: float, y: float, size: int, text: str, colour: str = _INK, right: bool = False) -> None:
+        font = ImageFont.load_default(_FINE * size)
+        place = (_FINE * x, _FINE * y)
+        self._draw.text(place, _drawable(text), fill=colour, font=font, anchor="ra" if right else "la")
+
+    def line(self, points: Sequence[tuple[float, float]], colour: str, width: int) -> None:
+        scaled = [(_FINE * x, _FINE * y) for x, y in points]
+        self._draw.line(scaled, fill=colour, width=_FINE * width, joint="curve")
+
+    def dot(self, x: float, y: float, radius: int, colour: str) -> None:
+        self._draw.circle((_FINE * x, _FINE * y), _FINE * radius, fill=colour)
+
+    def png(self) -> bytes:
+        small = self._image.resize((WIDTH, HEIGHT), Image.Resampling.BOX).quantize(64)
+        file = BytesIO()
+        small.save(file, "PNG", optimize=True)
+        return file.getvalue()
+
+
+def _drawable(text: str) -> str:
+    """The text in the letters that Pillow's own font has, which are those of English: accents go, others are a `?`."""
+    apart = unicodedata.normalize("NFKD", text.translate(_PLAIN))
+    return "".join(one for one in apart if not unicodedata.combining(one)).encode("ascii", "replace").decode()
+
+
+def picture_of_page(title: str, preview: Preview) -> bytes:
+    """The first rows of a preview's chart as a PNG; where some names are `lit`, the others stand back."""
+    picture, chart, lit = _Picture(title, preview.words), preview.chart, preview.lit
+    rows = list(_rows(chart)) if chart else []
+    shown = [row for row in rows if row[0] in lit or not lit or len(rows) <= _ROWS][:_ROWS]
+    low = min((row[1][1] for row in shown), default=0.0)
+    high = max((row[1][2] for row in shown), default=1.0)
+
+    def at(value: float) -> float:
+        return 420 + 600 * (value - low) / ((high - low) or 1)
+
+    apart = min(70, 340 / max(1, len(shown)))
+    for place, (name, (value, least, most)) in enumerate(shown):
+        y, strong = 215 + apart * (place + 0.5), not lit or name in lit
+        picture.text(60, y - 15, 27, one_line(name, 24), _INK if strong else _DIM)
+        picture.line([(at(least), y), (at(most), y)], _SOFT if strong else _DIM, 5)
+        picture.dot(at(value), y, 10, _SEATS[0] if strong else _DIM)
+        picture.text(1140, y - 15, 27, f"{value:.1f}", _INK if strong else _DIM, right=True)
+    more = f"; {len(rows) - len(shown)} more" if len(rows) > len(shown) else ""
+    picture.text(60, 575, 24, one_line(f"{chart.title.partition(',')[0] if chart else ''}{more}", 80), _SOFT)
+    return picture.png()
+
+
+def _rows(chart: Chart) -> Iterator[tuple[str, tuple[float, float, float]]]:
+    """Names with a value and its interval, of which each series that is no yardstick has some."""
+    for place, name in enumerate(chart.names):
+        for series in chart.series:
+            point = series["points"][place]
+            if point is not None and not series.get("mark"):
+                yield name, (point[0], point[1], point[2]) if len(point) > 2 else (point[0],) * 3
+
+
+def picture_of_game(page: GamePage) -> bytes:
+    """Who won, and how many cards each seat held from turn to turn where the game is told with hands, as a PNG."""
+    told: Mapping[str, Any] = page.told
+    picture, turns, held = _Picture(page.title, page.about), len(told["turns"]), cards_held(told)
+    most = max((cards for row in held for cards in row), default=0)
+    step, high = 640 / max(1, turns), 330 / max(1, most)
+    for seat, name in enumerate(told["names"]):
+        won, colour = seat in told["winners"], _SEATS[seat % len(_SEATS)]
+        if len(held) > 1:
+            points = [(60 + step * at, 550 - high * row[seat]) for at, row in enumerate(held)]
+            picture.line(points, colour, 7 if won else 3)
+        x, y = (760, 230 + 42 * seat) if held else (60, 230 + 42 * seat)
+        picture.dot(x, y + 15, 11 if won else 7, colour)
+        picture.text(x + 30, y, 27, f"{one_line(name, 20)}{' (won)' if won else ''}")
+    scale = f"Cards held over {turns:,} turns, at most {most}" if most else f"{turns:,} turns"
+    picture.text(60, 575, 24, scale, _SOFT)
+    return picture.png()
