@@ -1,6 +1,5 @@
 """What the tests of games share: every game of the house, and the one that docs/writing-a-game.md builds."""
 
-import re
 import shutil
 from importlib.util import find_spec
 from pathlib import Path
@@ -31,23 +30,18 @@ IN_GATE: Final = [  # of OpenSpiel's the quickest, one of them with moves at onc
 ]
 EVERY_GAME: Final = few(sorted(GAMES), IN_GATE)
 WRITING: Final = (REPO / "docs" / "writing-a-game.md").read_text()
+KUHN: Final = REPO / "examples" / "games" / "kuhn"
 
 
 def write_kuhn(folder: Path) -> None:
-    """The files of the guide, in this folder."""
-    python = re.findall(r"^```python\n# (\S+)\n(.*?)^```$", WRITING, re.MULTILINE | re.DOTALL)
-    text = re.findall(r"^`(\S+)`:\n\n```text\n(.*?)^```$", WRITING, re.MULTILINE | re.DOTALL)
-    for name, source in [*python, *text]:
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_text(source)
+    """The game that the guide builds, in this folder, without its module `training`."""
+    shutil.copytree(KUHN, folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns("training.py", "__pycache__"))
 
 
 def write_kuhn_course(folder: Path) -> Path:
-    """The module `training` of docs/training.md beside them; returns its path."""
-    page = (REPO / "docs" / "training.md").read_text()
-    (source,) = re.findall(r"^```python\n# games/kuhn/training.py\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    """Its module `training` beside them; returns its path."""
     file = folder / "games" / "kuhn" / "training.py"
-    file.write_text(source)
+    shutil.copy(KUHN / "games" / "kuhn" / "training.py", file)
     return file
 
 

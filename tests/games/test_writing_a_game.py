@@ -12,7 +12,7 @@ from dubito.errors import UsageError
 from dubito.experiment.stored import opened_run
 from dubito.game.find import find_bots, find_game
 from tests.cli.kit import Shell
-from tests.games.kit import WRITING, write_kuhn
+from tests.games.kit import KUHN, WRITING, write_kuhn
 from tests.llm.kit import rows
 
 ENDS = {  # acts, and the chips that seat 0 wins if its card is the higher one, and if it is the lower one
@@ -42,6 +42,18 @@ def test_the_commands_of_the_guide_run(shell: Shell) -> None:
         assert shell("report", "run").code == 0
         for path in sorted(Path("run").rglob("*"), reverse=True):
             path.unlink() if path.is_file() else path.rmdir()
+
+
+def test_what_the_guide_prints_is_what_the_example_holds() -> None:
+    """And it names every file of the example."""
+    python = re.findall(r"^```python\n# (\S+)\n(.*?)^```$", WRITING, re.MULTILINE | re.DOTALL)
+    text = re.findall(r"^`(\S+)`:\n\n```text\n(.*?)^```$", WRITING, re.MULTILINE | re.DOTALL)
+    assert len(python) == 2
+    assert len(text) == 3
+    for name, source in [*python, *text]:
+        assert (KUHN / name).read_text() == source
+    for file in KUHN.rglob("*.py"):
+        assert f"`{file.relative_to(KUHN)}`" in WRITING or f"# {file.relative_to(KUHN)}" in WRITING
 
 
 def test_it_is_as_short_as_it_says() -> None:

@@ -1,4 +1,4 @@
-"""The guide's Kuhn poker in OpenSpiel's world, by the module that docs/training.md prints."""
+"""The guide's Kuhn poker in OpenSpiel's world, by the module that docs/training.md names."""
 
 import re
 from pathlib import Path
@@ -15,9 +15,9 @@ from dubito.game import course
 from dubito.training import SeatedBot
 from tests.cli.kit import Shell
 from tests.conftest import cases
-from tests.games.kit import write_kuhn, write_stacks
+from tests.games.kit import KUHN, write_kuhn, write_kuhn_course, write_stacks
 from tests.training.kit import drawn
-from tests.training.test_training import BLOCKS
+from tests.training.test_training import BLOCKS, PAGE
 
 MODULE = Path("games/kuhn/training.py")
 JACK, QUEEN, KING = range(3)
@@ -32,9 +32,9 @@ def block(name: str) -> str:
 
 @pytest.fixture(autouse=True)
 def kuhn(shell: Shell) -> None:
-    """The files of both pages, in the working directory."""
+    """The example's files, in the working directory."""
     write_kuhn(Path.cwd())
-    MODULE.write_text(block(str(MODULE)))
+    write_kuhn_course(Path.cwd())
 
 
 def loaded() -> Any:
@@ -50,7 +50,9 @@ def after(*actions: int) -> Any:
 
 
 def test_it_is_short() -> None:
-    assert len(block(str(MODULE)).splitlines()) <= 45
+    """As its page says."""
+    assert "has 40 lines" in PAGE
+    assert len(MODULE.read_text().splitlines()) <= 45
 
 
 def test_pyspiel_has_it_by_its_name_once_it_was_loaded() -> None:
@@ -157,7 +159,7 @@ def test_rules_and_seats_are_parameters() -> None:
     ],
 )
 def test_what_is_wrong_with_the_module_is_a_sentence(before: str, after: str, sentence: str) -> None:
-    source = block(str(MODULE))
+    source = (KUHN / MODULE).read_text()
     assert source.count(before) == 1
     MODULE.write_text(source.replace(before, after))
     with pytest.raises(UsageError, match=f"^games/kuhn/training.py.*{re.escape(sentence)}"):

@@ -1,0 +1,62 @@
+"""Kuhn poker in words for people."""
+
+from collections.abc import Sequence
+
+from dubito.game import GameEvent
+from dubito.game.words import ME, Face, Label, Line, Panel
+from games.kuhn.facts import RULES
+from games.kuhn.game import CARDS, ActEvent, KuhnRules, KuhnState
+
+TO_ME = {f"{ME} bets": "You bet", f"{ME} passes": "You pass", f"{ME} wins": "you win", ME: "you"}
+FACES = {card: Face(card[0].upper(), "spades") for card in CARDS}
+
+
+def rules(rules: KuhnRules, seats: int) -> list[str]:
+    """The rules in force, a paragraph each."""
+    return [RULES]
+
+
+def in_short(rules: KuhnRules) -> str:
+    """What of the rules may be varied: nothing."""
+    return ""
+
+
+def sentence(event: GameEvent, label: Label) -> str:
+    """What both seats observe."""
+    if isinstance(event, ActEvent):
+        return f"{label(event.seat)} {'bets' if event.act == 'bet' else 'passes'}."
+    return "Each seat is dealt a card, and puts a chip into the pot."
+
+
+def hand(game: KuhnState, seat: int) -> list[str]:
+    """What the person at the table sees of their own, drawn."""
+    return [CARDS[game.dealt[seat]]]
+
+
+class Teller:
+    """Tells one game to those who see both cards."""
+
+    def __init__(self, game: KuhnState, label: Label) -> None:
+        self._game, self._label = game, label
+
+    def holds(self, seat: int) -> str:
+        """What `--show-hands` shows."""
+        return f"the {CARDS[self._game.dealt[seat]]}"
+
+    def moved(self, seat: int, output: str, events: Sequence[GameEvent]) -> list[Line]:
+        """There is nothing hidden in an act; else it would be the second part of a Line."""
+        return [Line(sentence(event, self._label)) for event in events]
+
+    def panels(self) -> list[Panel]:
+        """A panel for each seat, and one for the pot: what is public first, then what is not."""
+        chips = 2 + self._game.acts.count("bet")
+        hands = [
+            Panel(self._label(seat), "one card", self.holds(seat), seat, hand(self._game, seat)) for seat in (0, 1)
+        ]
+        return [*hands, Panel("The pot", f"{chips} chips")]
+
+    def ending(self) -> list[str]:
+        """How the game ended, in a sentence."""
+        marks = self._game.ending().marks
+        winner = marks.index(max(marks))
+        return [f"The game is over: {self._label(winner)} wins {max(marks) - 2} of the other's chips."]
