@@ -5,21 +5,20 @@ import inspect
 import json
 import random
 from collections.abc import Iterator
-from pathlib import Path
 from random import Random
 from typing import get_args
 
 import pytest
 
 from dubito.game import Player
-from dubito.game.find import KINDS, Bot, find_bots
+from dubito.game.find import KINDS, Bot
 from dubito.game.streams import DealStreams
 from dubito.game.table import Entrant, Table
 from dubito.games.dubito.bot import FiveNodes, PlayerAI
 from dubito.games.dubito.cards import Hand, TurnData
 from dubito.games.dubito.engine import MAX_PLAYERS, MIN_PLAYERS, Rules, WinRule, deal_table
 from tests.bots.kit import NODES_A_TO_E, REGISTRY, REPO, Scripted, entrants, in_seat, played, run_python, told
-from tests.conftest import few
+from tests.conftest import cases, few
 
 BOTS = sorted(
     name for name, bot in REGISTRY.bots.items() if not bot.cls.is_model and getattr(bot.cls, "at_usual_tables", True)
@@ -144,8 +143,10 @@ def test_nodes_answer_exact_bools_and_draw_only_from_their_own_stream(bot: Bot, 
     assert asked or not issubclass(bot.cls, FiveNodes)
 
 
-def test_can_be_made_with_only_an_id(bot: Bot) -> None:
+@cases("name", BOTS)
+def test_can_be_made_with_only_an_id(name: str) -> None:
     """Then its name alone is an entry of a config; all settings have defaults, and are named (R28)."""
+    bot = REGISTRY.bots[name]
     assert in_seat(bot.cls, (1, 2, 3)).id == 1
     if bot.cls.__init__ is Player.__init__:  # its own, which has no signature where it is compiled
         return
@@ -154,7 +155,9 @@ def test_can_be_made_with_only_an_id(bot: Bot) -> None:
     assert all(setting.default is not inspect.Parameter.empty for setting in settings)
 
 
-def test_says_what_it_does_and_where_it_is_from(bot: Bot) -> None:
+@cases("name", BOTS)
+def test_says_what_it_does_and_where_it_is_from(name: str) -> None:
+    bot = REGISTRY.bots[name]
     assert bot.summary.endswith("."), "the first line of its docstring is a sentence"
     assert len(bot.summary) <= 120
     assert isinstance(bot.cls.origin, str)
@@ -162,14 +165,11 @@ def test_says_what_it_does_and_where_it_is_from(bot: Bot) -> None:
     assert bot.cls.origin != PlayerAI.origin
 
 
-def test_is_the_one_class_of_a_file_with_its_name(bot: Bot) -> None:
+@cases("name", BOTS)
+def test_is_the_one_class_of_a_file_with_its_name(name: str) -> None:
     """stefa_bot.py holds StefaBot and no other class."""
+    bot = REGISTRY.bots[name]
     tree = ast.parse(bot.file.read_text())
     assert [node.name for node in ast.walk(tree) if isinstance(node, ast.ClassDef)] == [bot.name]
     words = "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in bot.name)
     assert bot.file.stem == words.strip("_")
-
-
-def test_is_the_same_class_wherever_it_is_looked_for(bot: Bot, tmp_path: Path) -> None:
-    """Two registries of one process agree, whatever lies in the working directory."""
-    assert find_bots(tmp_path).bots[bot.name] == bot

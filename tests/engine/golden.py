@@ -2,12 +2,9 @@
 
 `python -m tests.engine.golden` in the root of the project writes tests/data/golden/*.json anew, after a change
 of the engine, the streams or a bot that was meant; review the difference before it is committed.
-`python -m tests.engine.golden --digest` prints one digest over all records instead and writes nothing.
 """
 
-import sys
 from dataclasses import dataclass
-from hashlib import sha256
 from pathlib import Path
 
 from dubito.game.find import find_bots
@@ -81,16 +78,8 @@ def play(golden: Golden) -> GameRecord:
     return recorder.record(table.state, golden.bots, golden.seed, golden.deal)
 
 
-def digest() -> str:
-    """One digest over all golden games, played now."""
-    return sha256("".join(dump(play(golden)) for golden in GAMES).encode()).hexdigest()
-
-
 if __name__ == "__main__":
-    if "--digest" in sys.argv:
-        print(digest())
-    else:
-        FOLDER.mkdir(parents=True, exist_ok=True)
-        for each in GAMES:
-            each.file.write_text(dump(play(each)), encoding="utf-8")
-            print(f"written: {each.file.relative_to(ROOT)}")
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    for each in GAMES:
+        each.file.write_text(dump(play(each)), encoding="utf-8")
+        print(f"written: {each.file.relative_to(ROOT)}")

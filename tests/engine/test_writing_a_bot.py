@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 import pytest
 
@@ -107,12 +106,6 @@ def test_r28_a_new_instance_per_seat_and_game_with_settings_of_its_own() -> None
     assert len({id(player) for player in players}) == 4
     assert [player.notes for player in players] == [[0], [1], [0], [1]]
     assert notes == []
-
-
-def test_r28_doubt() -> None:
-    """R28: the output that doubts."""
-    player, p = seated("34", ("A as 3",))
-    assert player.doubt(p) == TurnOutput(True)
 
 
 @cases("maximize", [True, False])
@@ -264,11 +257,3 @@ def test_r28_a_hand_counts_what_it_holds() -> None:
     assert held.discard_sets() == [4]
     assert (sorted(held.cards), held.counts[4]) == (cards("3K"), 0)
     assert held.discard_sets() == []
-
-
-@cases("move", [{"doubt": False, "number": 2, "cards": [2]}, {"doubt": True}])
-def test_r28_outputs_are_plain_values(move: dict[str, Any]) -> None:
-    """R28: equal when their fields are, with None where nothing was said."""
-    assert TurnOutput(**move) == TurnOutput(**move)
-    assert TurnOutput(True).number is None
-    assert TurnOutput(True).cards is None

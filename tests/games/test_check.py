@@ -608,8 +608,3 @@ def test_what_no_file_shows_is_found_by_other_processes(shell: Shell) -> None:
 def test_a_game_that_there_is_not_is_one_sentence(shell: Shell) -> None:
     said = shell("games", "check", "stack")
     assert (said.code, said.out, said.err.count("\n")) == (2, "", 1)
-
-
-def test_games_are_listed_as_before(shell: Shell) -> None:
-    assert shell("games").out.startswith("3 games")
-    assert isinstance(GAMES["dubito"], Game)
