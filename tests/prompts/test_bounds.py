@@ -9,8 +9,10 @@ from dubito.errors import UsageError
 from dubito.games.dubito.facts import example_position
 from dubito.llm import templates
 from dubito.llm.prompts import Prompt
+from tests.conftest import cases
 
 BESIDE = {"prompt.yaml": "title: t\nanswer: [answer]\n", "system.jinja": "{{ answer_format }}"}
+MOST_STEPS = templates._STEPS
 FEWER = 100_000  # steps: where the bound really lies is tried once
 STEPS, WIDTH, LONGER = f"takes more than {FEWER:,} steps", "a width in a format", "would make too long a text or list"
 MOST = 60 << 10  # kilobytes, where many of these took gigabytes
@@ -21,7 +23,7 @@ def doubled(way: str) -> str:
     return "{% set ns = namespace(s=['x']|first, t=[1]) %}{% for i in range(40) %}" + way + "{% endfor %}{{ ns.s }}"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("template", "words"),
     [
         ("{% for a in range(9999) %}{% for b in range(9999) if false %}{% endfor %}{% endfor %}", STEPS),
@@ -78,8 +80,7 @@ def doubled(way: str) -> str:
     ],
 )
 def test_what_a_template_may_take_is_bounded(template: str, words: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    if words == STEPS:
-        monkeypatch.setattr(templates, "_STEPS", FEWER)
+    monkeypatch.setattr(templates, "_STEPS", FEWER if words == STEPS else MOST_STEPS)
     check_refused(template, words)
 
 

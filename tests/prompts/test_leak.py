@@ -37,7 +37,7 @@ def questions(game: State) -> Iterator[tuple[str, dict[str, bool]]]:
 
 
 @pytest.mark.parametrize(
-    ("rules", "size"), few(itertools.product(RULES, SIZES), [(RULES[0], 8), (RULES[1], 3), (RULES[2], 4)]), ids=str
+    ("rules", "size"), few(itertools.product(RULES, SIZES), [(RULES[1], 3), (RULES[2], 4)]), ids=str
 )
 def test_worlds_with_other_unseen_cards_render_the_same_bytes(rules: Rules, size: int, at_length: bool) -> None:
     """At every question that may come on every turn of a whole game; in the gate by one of the prompts in turn."""
@@ -66,7 +66,7 @@ def test_names_of_players_and_bots_reach_no_prompt(rules: Rules) -> None:
             player = table.players[table.state.seat]
             assert isinstance(player, bot)
             step(table)
-            said += [str(prompt.render(position)) for position in player.asked for prompt in PROMPTS.values()]
+            said += [str(prompt.render(position)) for position in player.asked[-1:] for prompt in PROMPTS.values()]
         return said
 
     said = texts(["Zorro-17", "Ötzi", "RandomBoi", "seat 9"])

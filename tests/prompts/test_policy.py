@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator
-from itertools import count, cycle, islice
+from itertools import count, cycle, islice, product
 from random import Random
 from typing import Any
 
@@ -32,8 +32,9 @@ def line(player: dict[str, Any]) -> str:
     return text
 
 
-@pytest.mark.parametrize("rules", RULES, ids=str)
-@pytest.mark.parametrize("size", [3, 5, 8])
+@pytest.mark.parametrize(
+    ("rules", "size"), few(product(RULES, [3, 5, 8]), [*zip(RULES, [3, 5, 8], strict=True)][:2]), ids=str
+)
 def test_the_block_parsed_back_is_the_facts(rules: Rules, size: int) -> None:
     """At every question of a game."""
     for _, positions in turns(rules, size, 6):
@@ -60,11 +61,9 @@ def recorded(many: int) -> Iterator[Position]:
     return islice(asked, many)
 
 
-def test_house_sharp_answers_prompts_as_it_does_the_bare_facts(
-    at_length: bool,
-) -> None:
+def test_house_sharp_answers_prompts_as_it_does_the_bare_facts(at_length: bool) -> None:
     """And states the same probability: nothing is lost or turned round on the way through a prompt."""
-    many = 2000 if at_length else 400
+    many = 2000 if at_length else 250
     answers = Counter[tuple[str, bool]]()
     stated, in_turn = set[float | None](), cycle(PROMPTS.items())
     for position in recorded(many):
@@ -80,7 +79,7 @@ def test_house_sharp_answers_prompts_as_it_does_the_bare_facts(
     assert {node for node, _ in answers} == set(NODES)
     for node in "CD":
         assert min(answers[node, True], answers[node, False]) > many / 40, "or every answer would be right"
-    assert len(stated) > 50
+    assert len(stated) > 30
 
 
 def test_the_last_block_counts() -> None:
@@ -182,7 +181,7 @@ def by_the_prompt(position: Position, chance: Random) -> bool:
 @pytest.mark.parametrize("rules", few(RULES[:2], 1), ids=str)
 def test_house_sharp_beats_random_boi_clearly(rules: Rules, at_length: bool) -> None:
     """R10: deals of three to six, in the same seat with the same cards and hand-written neighbours."""
-    deals = 120 if at_length else 24
+    deals = 120 if at_length else 16
     others = [REGISTRY.bots[name].cls for name in ("RandomBoi", "ClaudeBot", "StefaBot", "UsualBot", "AdaptyBoi")]
     scores = []
     for bot in (asked_bot(rules, by_the_prompt), REGISTRY.bots["RandomBoi"].cls, REGISTRY.bots["ClaudeBot"].cls):

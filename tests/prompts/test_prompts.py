@@ -213,11 +213,6 @@ def test_the_fields_of_the_answer_are_the_prompts_own(tmp_path: Path, fields: st
     assert [field for field in ("reasoning", "p_bluff") if field in said and field not in fields] == []
 
 
-def test_the_prompts_of_the_project_ask_for_their_fields() -> None:
-    assert PLAIN.fields == ("answer",)
-    assert load_prompt("reasoned", REPO).fields == ("reasoning", "p_bluff", "answer")
-
-
 @cases("name", ["plain", "reasoned"])
 @cases("node", NODES)
 def test_the_answer_format_and_the_rules_come_from_the_code(node: str, name: str) -> None:

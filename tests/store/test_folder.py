@@ -39,19 +39,11 @@ def test_a_free_folder_is_none_and_a_run_says_its_games(tmp_path: Path) -> None:
     assert games_kept(tmp_path / "deep" / "run", RUN) == 2
 
 
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
-        ({"identity": {"seed": 1, "bots": ["A"]}}, "belongs to another run: seed is 0 there and 1 here"),
-        ({"identity": {"seed": 0, "bots": ["B"]}}, r"bots is \['A'\] there and \['B'\] here"),
-        ({"games": 2}, "holds 3 games of this run already: ask for at least as many"),
-    ],
-)
-def test_what_cannot_go_on_is_refused_with_the_difference(tmp_path: Path, change: dict[str, Any], words: str) -> None:
+def test_fewer_games_than_there_are_is_refused(tmp_path: Path) -> None:
     a_run(tmp_path / "run")
     before = contents(tmp_path / "run")
-    with pytest.raises(UsageError, match=words):
-        games_kept(tmp_path / "run", RUN | change)
+    with pytest.raises(UsageError, match="holds 3 games of this run already: ask for at least as many"):
+        games_kept(tmp_path / "run", RUN | {"games": 2})
     assert contents(tmp_path / "run") == before
 
 

@@ -8,8 +8,7 @@ import io
 import os
 import re
 import sqlite3
-import subprocess
-import sys
+import tempfile
 import zipfile
 from contextlib import closing
 from pathlib import Path
@@ -18,6 +17,7 @@ from shutil import copytree
 import pytest
 import yaml
 
+from dubito import files
 from dubito.errors import UsageError
 from dubito.files import from_yaml
 from dubito.report.tables import Column, ResultTable
@@ -65,10 +65,10 @@ def change(statement: str, *values: object) -> None:
         connection.execute(statement, values)
 
 
-@pytest.mark.parametrize("words", [("run", "laugh.yaml"), ("estimate", "laugh.yaml")])
-def test_aliases_are_refused_in_a_config(runs: Shell, words: tuple[str, ...]) -> None:
+def test_aliases_are_refused_in_a_config(shell: Shell) -> None:
     Path("laugh.yaml").write_text(LAUGH.replace("sizes", "table_sizes", 1) + "bots: *i\n")
-    assert refused(runs, *words).startswith("dubito: laugh.yaml, line 1: not readable as YAML: `&a` names a part: ")
+    said = refused(shell, "run", "laugh.yaml")
+    assert said.startswith("dubito: laugh.yaml, line 1: not readable as YAML: `&a` names a part: ")
 
 
 @pytest.mark.parametrize(
@@ -84,11 +84,13 @@ def test_values_that_are_none_are_refused_in_a_sentence(value: str) -> None:
     assert len(str(refused.value)) < 400
 
 
-@pytest.mark.parametrize("words", READING[:4])
-def test_aliases_are_refused_in_a_run(runs: Shell, words: tuple[str, ...]) -> None:
+def test_aliases_are_refused_in_a_run(runs: Shell) -> None:
     manifest = Path("theirs/manifest.yaml")
     manifest.write_text(LAUGH + manifest.read_text() + "provider: *i\n")
-    assert "theirs/manifest.yaml is damaged: it is not readable as YAML (line 1: `&a` names" in refused(runs, *words)
+    for words in READING[:4]:
+        assert "theirs/manifest.yaml is damaged: it is not readable as YAML (line 1: `&a` names" in refused(
+            runs, *words
+        )
 
 
 @pytest.mark.parametrize(
@@ -96,7 +98,6 @@ def test_aliases_are_refused_in_a_run(runs: Shell, words: tuple[str, ...]) -> No
     [
         ("games: *nothing", "line 1: not readable as YAML: `.nothing` names a part"),
         ("bots: [{<<: &x {bot: A}}]", "line 1: not readable as YAML: `&x` names a part"),
-        ("\n\nbots: [" + "1," * 50_001 + "]", "line 3: not readable as YAML: it has more than 50,000 values"),
         ("[" * 3000, "not readable as YAML: maximum recursion depth"),
         ("seed: 1" + "0" * 5000, "not readable as YAML: "),
     ],
@@ -104,6 +105,15 @@ def test_aliases_are_refused_in_a_run(runs: Shell, words: tuple[str, ...]) -> No
 def test_what_yaml_may_hold_is_bounded(text: str, words: str) -> None:
     with pytest.raises(UsageError, match=words):
         from_yaml(text, "c.yaml")
+
+
+def test_how_many_values_yaml_may_hold_is_bounded(monkeypatch: pytest.MonkeyPatch, at_length: bool) -> None:
+    assert files._MOST_VALUES == 50_000
+    if not at_length:
+        monkeypatch.setattr(files, "_MOST_VALUES", 500)
+    most = files._MOST_VALUES
+    with pytest.raises(UsageError, match=f"line 3: not readable as YAML: it has more than {most:,} values"):
+        from_yaml("\n\nbots: [" + "1," * (most + 1) + "]", "c.yaml")
 
 
 def test_our_own_yaml_has_no_aliases() -> None:
@@ -133,10 +143,13 @@ def test_pipes_and_devices_are_not_waited_for(runs: Shell) -> None:
     assert runs("status", "theirs").code == 0
 
 
-def test_a_shells_own_pipe_is_read(tmp_path: Path) -> None:
-    command = f"{sys.executable} -m dubito run <(echo 'gammes: 1')"
-    done = subprocess.run(["/bin/bash", "-c", command], cwd=REPO, capture_output=True, text=True, check=False)
-    assert "unknown key 'gammes': did you mean 'games'?" in done.stderr
+def test_a_shells_own_pipe_is_read(shell: Shell) -> None:
+    """As `<(echo 'gammes: 1')` makes one."""
+    reads, writes = os.pipe()
+    with open(reads), open(writes, "w") as pipe:
+        pipe.write("gammes: 1\n")
+        pipe.close()
+        assert "unknown key 'gammes': did you mean 'games'?" in refused(shell, "run", f"/dev/fd/{reads}")
 
 
 def test_a_file_that_is_too_large_is_not_taken_into_memory(runs: Shell) -> None:
@@ -224,7 +237,7 @@ def bomb(file: str, megabytes: int) -> None:
                 part.write(bytes(1 << 20))
 
 
-def test_an_export_unpacks_to_what_runs_do(runs: Shell, tmp_path: Path) -> None:
+def test_an_export_unpacks_to_what_runs_do(runs: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A hundredth of what was seen; and a header that says less changes nothing."""
     bomb("bomb.zip", 32)
     size = Path("bomb.zip").stat().st_size
@@ -233,12 +246,9 @@ def test_an_export_unpacks_to_what_runs_do(runs: Shell, tmp_path: Path) -> None:
     assert data.count(said)
     Path("lies.zip").write_bytes(data.replace(said, (4 << 20).to_bytes(4, "little")))
     (tmp_path / "scratch").mkdir()
-    environment = os.environ | {"TMPDIR": str(tmp_path / "scratch")}
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "scratch"))
     for name, words in (("bomb.zip", "holds more than 50 times its size"), ("lies.zip", "is")):
-        command = [sys.executable, "-m", "dubito", "replay", name]
-        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-        assert (done.returncode, done.stderr.count("\n")) == (2, 1), done
-        assert f"dubito: {name} {words}" in done.stderr
+        assert refused(runs, "replay", name).startswith(f"dubito: {name} {words}")
     assert size < 100_000
     assert not [*(tmp_path / "scratch").iterdir()]
 
@@ -288,18 +298,17 @@ def test_a_long_run_of_bots_fits_into_the_bounds(shell: Shell) -> None:
         ("UPDATE tries SET usage = replace(hex(zeroblob(50000)), '0', '[')", "a row holds something that is no JSON"),
     ],
 )
-@pytest.mark.parametrize("command", [("report", "theirs"), ("export", "theirs", "--parquet", "d", "--quiet")])
-def test_rows_that_do_not_fit_are_a_sentence(runs: Shell, command: tuple[str, ...], statement: str, words: str) -> None:
+def test_rows_that_do_not_fit_are_a_sentence(runs: Shell, statement: str, words: str) -> None:
     change(statement)
-    said = runs(*command)
-    if command[0] == "export" and "usage" in statement:  # of which a dataset tells nothing
-        assert said.code == 0
-        return
-    assert (said.code, said.err.count("\n")) in ((2, 1), (3, 1)), said
-    assert re.search(words, said.err), said.err
+    for command in (("report", "theirs"), ("export", "theirs", "--parquet", "d", "--quiet")):
+        if command[0] == "export" and "usage" in statement:  # of which a dataset tells nothing
+            continue
+        said = runs(*command)
+        assert (said.code, said.err.count("\n")) in ((2, 1), (3, 1)), said
+        assert re.search(words, said.err), said.err
 
 
-@pytest.mark.parametrize("record", ["zz", "-5", "{}", '{"outputs": 7}', "[" * 100_000])
+@pytest.mark.parametrize("record", ["-5", '{"outputs": 7}', "[" * 100_000])
 def test_a_record_that_is_none_is_not_shown(runs: Shell, record: str) -> None:
     change("UPDATE games SET record = ?", record)
     assert runs("report", "theirs").code == 0
@@ -356,7 +365,7 @@ def test_a_name_is_no_formula(name: str) -> None:
     assert (first, second) == ([f"'{name}", "-5"], ["B", "7"])
 
 
-def test_a_datasets_card_has_no_markup_of_names(runs: Shell) -> None:
+def test_a_datasets_card_has_no_markup_of_names() -> None:
     text = _escaped("[x](https://x.org) <img src=x> `a` **b**\n# c www.d.org @e | f")
     assert not re.search(r"(?<!\\)[\[\]()<>`*#@|:.]", text)
     assert text.count("\n") == 0
@@ -374,8 +383,9 @@ def test_a_report_does_not_follow_a_link_that_came_with_a_run(runs: Shell) -> No
     assert kept.read_text() != "mine"
 
 
-@pytest.mark.parametrize("words", READING[:4])
-def test_tables_whose_description_is_no_text_are_refused(runs: Shell, words: tuple[str, ...]) -> None:
+def test_tables_whose_description_is_no_text_are_refused(runs: Shell) -> None:
     database = Path("theirs/run.db")
     database.write_bytes(database.read_bytes().replace(b"CREATE TABLE games", b"CREATE TABL\xc7 games"))
-    assert "theirs/run.db is damaged or not a run store: what it says of its tables is no text" in refused(runs, *words)
+    said = "theirs/run.db is damaged or not a run store: what it says of its tables is no text"
+    for words in READING[:4]:
+        assert said in refused(runs, *words)

@@ -62,12 +62,6 @@ def test_a_try_that_is_under_way_is_counted_at_its_worst(db: RunDb, log: ModelLo
     assert log.spent() == WORST
 
 
-def test_it_is_on_disk_for_others_before_it_is_sent(log: ModelLog) -> None:
-    opens(log)
-    with RunDb.open(log.folder / "run.db") as other:
-        assert ModelLog(other).spent() == WORST
-
-
 def test_a_reply_settles_it(db: RunDb, log: ModelLog) -> None:
     opens(log)
     received(log)

@@ -84,11 +84,6 @@ def test_parts_that_do_not_belong_together_are_damage(tmp_path: Path, change: st
             db.check()
 
 
-def test_an_empty_run_has_no_games(tmp_path: Path) -> None:
-    with RunDb.create(tmp_path / "run.db") as db:
-        assert (db.game_count(), db.sums_json(), list(db.outcomes())) == (0, "{}", [])
-
-
 def test_a_chunk_that_cannot_be_written_leaves_what_was_there(tmp_path: Path) -> None:
     with RunDb.create(tmp_path / "run.db") as db:
         db.add_chunk(FIRST, "first", complete=True)
