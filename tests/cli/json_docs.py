@@ -37,8 +37,12 @@ def text() -> str:
 
 
 def _list(schema: dict[str, Any]) -> str:
-    rows = [(f"- `{key}`: {_type(of)}", of.get("description")) for key, of in schema["properties"].items()]
-    return "".join(f"{row}{f'; {meaning}' if meaning else ''}\n" for row, meaning in rows)
+    """A line a key; keys of one type of which nothing more is said share a line."""
+    lines: dict[str, list[str]] = {}  # by what stands behind the keys
+    for key, of in schema["properties"].items():
+        meaning = of.get("description")
+        lines.setdefault(f"{_type(of)}{f'; {meaning}' if meaning else ''}", []).append(f"`{key}`")
+    return "".join(f"- {', '.join(keys)}: {said}\n" for said, keys in lines.items())
 
 
 def _type(of: dict[str, Any]) -> str:
