@@ -1,5 +1,9 @@
 """Writes docs/json.md from the objects themselves: `python -m tests.cli.json_docs`."""
 
+import json
+import re
+from collections import Counter
+from dataclasses import dataclass
 from typing import Any, Final, get_args
 
 from dubito.cli.documents import Document
@@ -24,47 +28,65 @@ _COMMANDS: Final = ("run", "merge", "status", "compare", "bots", "games", "runs"
 
 
 def text() -> str:
-    """The page."""
-    parts = [_HEAD]
-    named: dict[str, Any] = {}
-    for command, document in zip(_COMMANDS, Document.__subclasses__(), strict=True):
-        schema = document.model_json_schema()
-        named |= schema.get("$defs", {})
-        parts.append(f"## `dubito {command} --json`\n\n{_list(schema)}")
-    parts.append("## Their parts\n")
-    parts += [f"### {name}\n\n{part['description']}\n\n{_list(part)}" for name, part in sorted(named.items())]
-    return "\n".join(parts)
+    """The page: each command's keys, then the parts that stand in several places."""
+    schemas = {document.__name__: document.model_json_schema() for document in Document.__subclasses__()}
+    parts = {name: part for schema in schemas.values() for name, part in schema.pop("$defs", {}).items()}
+    uses = Counter(re.findall(r"\$defs/(\w+)", json.dumps([*schemas.values(), *parts.values()])))
+    page = _Page(dict(zip(schemas, _COMMANDS, strict=True)), {name: parts[name] for name in parts if uses[name] == 1})
+    commands = [f"## `dubito {page.commands[name]} --json`\n\n{page.keys(schema)}" for name, schema in schemas.items()]
+    apart = sorted(parts.keys() - page.inside.keys() - schemas.keys())
+    others = [f"### {name}\n\n{parts[name]['description']}\n\n{page.keys(parts[name])}" for name in apart]
+    return "\n".join([_HEAD, *commands, "## Their parts\n", *others])
 
 
-def _list(schema: dict[str, Any]) -> str:
-    """A line a key; keys of one type of which nothing more is said share a line."""
-    lines: dict[str, list[str]] = {}  # by what stands behind the keys
-    for key, of in schema["properties"].items():
-        meaning = of.get("description")
-        lines.setdefault(f"{_type(of)}{f'; {meaning}' if meaning else ''}", []).append(f"`{key}`")
-    return "".join(f"- {', '.join(keys)}: {said}\n" for said, keys in lines.items())
+def _clause(sentence: str) -> str:
+    return sentence[0].lower() + sentence[1:].rstrip(".")
 
 
-def _type(of: dict[str, Any]) -> str:
-    """A schema's type in words: `?` where it may be null, brackets around what a list has."""
-    if "$ref" in of:
-        name = of["$ref"].rsplit("/", 1)[-1]
-        return f"[{name}](#{name.lower()})"
-    if "const" in of:
-        return f'"{of["const"]}"'
-    if "enum" in of:
-        return ", ".join(f'"{value}"' for value in of["enum"]) if tuple(of["enum"]) != get_args(PlayerKind) else "kind"
-    if "anyOf" in of:
-        return " or ".join(_type(one) for one in of["anyOf"] if one != {"type": "null"}) + "?" * (
-            {"type": "null"} in of["anyOf"]
-        )
-    if "prefixItems" in of:
-        return f"({', '.join(map(_type, of['prefixItems']))})"
-    if of.get("type") == "array":
-        return f"list of {_type(of['items'])}"
-    if of.get("type") == "object":
-        return f"object of {_type(of['additionalProperties'])}"
-    return str(of["type"])
+@dataclass(frozen=True)
+class _Page:
+    commands: dict[str, str]  # by what they print
+    inside: dict[str, Any]  # the parts that stand in one place only, and are told there
+
+    def keys(self, schema: dict[str, Any], indent: str = "") -> str:
+        """A line a key; keys of one type of which nothing more is said share a line."""
+        lines: dict[str, list[str]] = {}  # by what stands behind the keys
+        for key, of in schema["properties"].items():
+            here = [
+                self.inside[name] for name in re.findall(r"\$defs/(\w+)", json.dumps(of)) if self._is_told_here(name)
+            ]
+            meanings = [_clause(part["description"]) for part in here] + [of["description"]] * ("description" in of)
+            within = "".join(self.keys(part, f"{indent}  ") for part in here)
+            lines.setdefault("; ".join([self.type(of), *meanings]) + f"\n{within}", []).append(f"`{key}`")
+        return "".join(f"{indent}- {', '.join(keys)}: {said}" for said, keys in lines.items())
+
+    def _is_told_here(self, name: str) -> bool:
+        return name in self.inside and name not in self.commands
+
+    def _part(self, name: str) -> str:
+        if name in self.commands:
+            return f"[`dubito {self.commands[name]}`](#dubito-{self.commands[name].replace(' ', '-')}---json)"
+        return "object" if self._is_told_here(name) else f"[{name}](#{name.lower()})"
+
+    def type(self, of: dict[str, Any]) -> str:
+        """A schema's type in words: `?` where it may be null, brackets around what a list has."""
+        if "$ref" in of:
+            return self._part(of["$ref"].rsplit("/", 1)[-1])
+        if "const" in of:
+            return f'"{of["const"]}"'
+        if "enum" in of:
+            is_kind = tuple(of["enum"]) == get_args(PlayerKind)
+            return "kind" if is_kind else ", ".join(f'"{value}"' for value in of["enum"])
+        if "anyOf" in of:
+            known = [one for one in of["anyOf"] if one != {"type": "null"}]
+            return " or ".join(map(self.type, known)) + "?" * (len(known) < len(of["anyOf"]))
+        if "prefixItems" in of:
+            return f"({', '.join(map(self.type, of['prefixItems']))})"
+        if of.get("type") == "array":
+            return f"list of {self.type(of['items'])}"
+        if of.get("type") == "object":
+            return f"object of {self.type(of['additionalProperties'])}"
+        return str(of["type"])
 
 
 if __name__ == "__main__":
