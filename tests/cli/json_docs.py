@@ -32,7 +32,8 @@ def text() -> str:
     schemas = {document.__name__: document.model_json_schema() for document in Document.__subclasses__()}
     parts = {name: part for schema in schemas.values() for name, part in schema.pop("$defs", {}).items()}
     uses = Counter(re.findall(r"\$defs/(\w+)", json.dumps([*schemas.values(), *parts.values()])))
-    page = _Page(dict(zip(schemas, _COMMANDS, strict=True)), {name: parts[name] for name in parts if uses[name] == 1})
+    once = {name: part for name, part in parts.items() if uses[name] == 1 and name not in schemas}
+    page = _Page(dict(zip(schemas, _COMMANDS, strict=True)), once)
     commands = [f"## `dubito {page.commands[name]} --json`\n\n{page.keys(schema)}" for name, schema in schemas.items()]
     apart = sorted(parts.keys() - page.inside.keys() - schemas.keys())
     others = [f"### {name}\n\n{parts[name]['description']}\n\n{page.keys(parts[name])}" for name in apart]
@@ -52,21 +53,16 @@ class _Page:
         """A line a key; keys of one type of which nothing more is said share a line."""
         lines: dict[str, list[str]] = {}  # by what stands behind the keys
         for key, of in schema["properties"].items():
-            here = [
-                self.inside[name] for name in re.findall(r"\$defs/(\w+)", json.dumps(of)) if self._is_told_here(name)
-            ]
-            meanings = [_clause(part["description"]) for part in here] + [of["description"]] * ("description" in of)
+            here = [self.inside[name] for name in re.findall(r"\$defs/(\w+)", json.dumps(of)) if name in self.inside]
+            said = [self.type(of), *(_clause(part["description"]) for part in here), of.get("description", "")]
             within = "".join(self.keys(part, f"{indent}  ") for part in here)
-            lines.setdefault("; ".join([self.type(of), *meanings]) + f"\n{within}", []).append(f"`{key}`")
-        return "".join(f"{indent}- {', '.join(keys)}: {said}" for said, keys in lines.items())
-
-    def _is_told_here(self, name: str) -> bool:
-        return name in self.inside and name not in self.commands
+            lines.setdefault("; ".join(filter(None, said)) + f"\n{within}", []).append(f"`{key}`")
+        return "".join(f"{indent}- {', '.join(keys)}: {rest}" for rest, keys in lines.items())
 
     def _part(self, name: str) -> str:
         if name in self.commands:
             return f"[`dubito {self.commands[name]}`](#dubito-{self.commands[name].replace(' ', '-')}---json)"
-        return "object" if self._is_told_here(name) else f"[{name}](#{name.lower()})"
+        return "object" if name in self.inside else f"[{name}](#{name.lower()})"
 
     def type(self, of: dict[str, Any]) -> str:
         """A schema's type in words: `?` where it may be null, brackets around what a list has."""
