@@ -5,7 +5,7 @@ players also prompts, keys, prices and fallbacks.
 import inspect
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from datetime import date
@@ -61,6 +61,9 @@ def resolve(config: Config, registry: Registry, fills_tables: bool = True) -> Ex
         lineup=game.lineup,
     )
     _check_field(experiment, config, fills_tables)
+    for spec in experiment.players:
+        if why := cannot_play_by(rules, registry.find(spec.bot).cls):
+            raise UsageError(f"{one_line(spec.name)} {why}")
     if config.bot_deadline is not None and any(registry.find(spec.bot).cls.is_model for spec in experiment.players):
         raise UsageError(
             "bot_deadline: games with model players are played in threads, where no bot can be interrupted: take it out"
@@ -69,6 +72,12 @@ def resolve(config: Config, registry: Registry, fills_tables: bool = True) -> Ex
         return _stopping(experiment, config.stop, config, registry)
     _check_games(experiment, config)
     return experiment
+
+
+def cannot_play_by(rules: Any, cls: type[Player]) -> str | None:
+    """Why a bot does not play by these rules, after its name; None if it does, as all do that do not say so."""
+    said: Callable[[Any], str | None] | None = getattr(cls, "cannot_play_by", None)
+    return said(rules) if said else None
 
 
 def _stopping(experiment: Experiment, stop: StopConfig, config: Config, registry: Registry) -> Experiment:

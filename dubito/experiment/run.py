@@ -134,8 +134,8 @@ def play(experiment: Experiment, folder: Path, how: RunOptions) -> Played:
 
 def _said_by_bots(experiment: Experiment, registry: Registry) -> dict[str, str]:
     """What the bots have to say of themselves, by player."""
-    said = {one.name: registry.game.said_of(registry.find(one.bot).cls, one.settings) for one in experiment.players}
-    return {name: text for name, text in said.items() if text is not None}
+    say, found = registry.game.said_of, ((one, registry.find(one.bot).cls) for one in experiment.players)
+    return {one.name: text for one, cls in found if (text := say(cls, experiment.rules, one.settings))}
 
 
 def _progress_with_log(how: RunOptions, games: int) -> Progress:

@@ -426,7 +426,10 @@ class Game:
     plays_as: str = ""
     version: str = ""  # of the library that has its rules, if one has
     cannot_play: Callable[[type[Player]], str | None] = lambda cls: None  # why a bot of its kind does not play it
-    said_of: Callable[[type[Player], Mapping[str, Any]], str | None] = lambda cls, settings: None  # by a run, of a bot
+    # By a run, of a bot with these settings, by these rules.
+    said_of: Callable[[type[Player], Mapping[str, Any], Mapping[str, Any]], str | None] = lambda cls, rules, settings: (
+        None
+    )
     truth: Callable[[Any], bool | None] = lambda state: None  # of what a model may state before this move
     # Of a move before it is made: what lie it is, None if it is none; in games without lies there is nothing to ask.
     lie: Callable[[Any, Any], Lie | None] | None = None

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from dubito.errors import DubitoError, UsageError, one_line, suggestion
 from dubito.experiment.config import Config
 from dubito.experiment.experiment import Experiment, PlayerSpec, kind_of_player
-from dubito.experiment.resolve import player, resolve, unsettled
+from dubito.experiment.resolve import cannot_play_by, player, resolve, rules_of, unsettled
 from dubito.game import FALLBACK_OUTCOME, Game, Node, Player, PlayerKind, Text
 from dubito.game.find import Registry
 from dubito.game.speech import quoted
@@ -103,13 +103,12 @@ class _Listener:
 def company(config: Config, registry: Registry, names: Sequence[str] | None = None) -> Experiment:
     """An experiment whose field are those who may sit down: everybody, or those of these names.
 
-    Everybody is the players of the config and, under their own names, all hand-written bots that can be used, but those
-    of a variant. A name is one of theirs, or an entry as in a config's `bots`, such as `openai:MODEL@PROMPT`. Raises
-    UsageError.
+    Everybody is the players of the config and, under their own names, all hand-written bots that play by these rules. A
+    name is one of theirs, or an entry as in a config's `bots`, such as `openai:MODEL@PROMPT`. Raises UsageError.
     """
     said = resolve(config if config.bots else config.model_copy(update={"bots": []}), registry, fills_tables=False)
-    manual = [bot for bot in registry.bots.values() if bot.kind == "manual"]
-    known = {bot.name: unsettled(bot) for bot in manual if getattr(bot.cls, "at_usual_tables", True)}
+    manual, rules = [bot for bot in registry.bots.values() if bot.kind == "manual"], rules_of(config, registry.game)
+    known = {bot.name: unsettled(bot) for bot in manual if not cannot_play_by(rules, bot.cls)}
     known |= {spec.name: spec for spec in said.players}
     if names is not None:
         known = {name: known.get(name) or _entry(name, known, config, registry) for name in names}

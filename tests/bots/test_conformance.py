@@ -10,6 +10,7 @@ from typing import get_args
 
 import pytest
 
+from dubito.experiment.resolve import cannot_play_by
 from dubito.game import Player
 from dubito.game.find import KINDS, Bot
 from dubito.game.streams import DealStreams
@@ -21,7 +22,7 @@ from tests.bots.kit import NODES_A_TO_E, REGISTRY, REPO, Scripted, entrants, in_
 from tests.conftest import cases, few
 
 BOTS = sorted(
-    name for name, bot in REGISTRY.bots.items() if not bot.cls.is_model and getattr(bot.cls, "at_usual_tables", True)
+    name for name, bot in REGISTRY.bots.items() if not bot.cls.is_model and not cannot_play_by(Rules(), bot.cls)
 )
 RULES = [Rules(win_rule=rule) for rule in get_args(WinRule)]
 SIZES = range(MIN_PLAYERS, MAX_PLAYERS + 1)

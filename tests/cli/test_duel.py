@@ -32,10 +32,12 @@ def test_a_solved_opponent_sits_at_the_table(shell: Shell) -> None:
     run = ("run", "--bots", "Solved", "--contenders", "StefaBot,MrNoDoubt", "--games", "60", "--quiet")
     said = shell(*run, "--workers", "1", "--output", "r", *small)
     assert said.code == 0, said.err
+    assert "Solved: cfr+, 1,000 iterations: nash_conv 0.0" in said.out
     assert "identical: 60 games" in shell("replay", "r").out
     said = shell(*run, "--output", "q")
-    assert said.code == 3
-    assert "Solved plays duels alone: set `duel`, and `ranks`, `copies` and `max_turns` small enough" in said.err
+    needed = "Solved plays duels alone: set `duel`, and `ranks`, `copies` and `max_turns` small enough"
+    assert (said.code, said.err) == (2, f"dubito: {needed}\n")
+    assert shell(*run, "--output", "q", *small[:-1], "9").err.startswith(f"dubito: {needed} (")
 
 
 def test_a_bot_of_duels_is_not_offered_at_usual_tables(shell: Shell) -> None:

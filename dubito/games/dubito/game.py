@@ -100,5 +100,6 @@ GAME: Final = Game(
         "bots": ["StefaBot", "UsualBot", "RandomBoi"],
         "contenders": house_contenders("sharp", "honest"),
     },
+    said_of=lambda cls, rules, settings: said(rules, settings) if (said := getattr(cls, "said", None)) else None,
     answers_nodes=lambda cls: issubclass(cls, FiveNodes) and cls.play is FiveNodes.play,
 )

@@ -51,7 +51,7 @@ def member(name: str) -> Game:
         missing=unanswered(OpenSpielBot, nodes),
         kept_rules=SimpleNamespace,
         cannot_play=lambda cls: cls.cannot_play(engine) if issubclass(cls, OpenSpielBot) else None,
-        said_of=lambda cls, settings: cls.said(engine, settings) if issubclass(cls, OpenSpielBot) else None,
+        said_of=lambda cls, _, settings: cls.said(engine, settings) if issubclass(cls, OpenSpielBot) else None,
         demo={
             "games": 60,
             "bots": ["UniformRandom", "FirstLegal"],
