@@ -50,6 +50,15 @@ def write_stacks(folder: Path) -> None:
     shutil.copytree(REPO / "tests" / "games" / "stacks", folder, dirs_exist_ok=True)
 
 
+def exchange(file: Path | str, *exchanged: tuple[str, str]) -> None:
+    """Write these in a file, each in the place of what stands there once."""
+    text = Path(file).read_text()
+    for old, new in exchanged:
+        assert text.count(old) == 1, old
+        text = text.replace(old, new)
+    Path(file).write_text(text)
+
+
 def dealt(game: Game, deal: int = 0, size: int | None = None) -> State:
     """A game with the rules' defaults, before its first move."""
     return game.deal(game.rules(), size or game.seats[0], DealStreams(0, deal).deck())

@@ -1,50 +1,24 @@
-"""What every game of the house keeps to, by existing: nothing here names one."""
+"""What every game of the house keeps to, by existing: nothing here names one.
 
-import json
+Whatever `dubito games check` tries of a user's game, test_check.py tries of these.
+"""
+
 import re
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
 
-from dubito.errors import IllegalOutput
 from dubito.experiment.config import check
 from dubito.experiment.resolve import resolve
 from dubito.experiment.run import RunOptions, play
-from dubito.game import Bool, Cards, Choice, Game, Whole
+from dubito.game import Game
 from dubito.game.find import Registry
 from dubito.game.table import step
 from dubito.game.words import seat_label, words_of
-from dubito.stats.tally import outcome_of, unpack
-from dubito.workshop.recordings import read_recorded, sample_games
 from tests.cli.kit import REPO, Shell
 from tests.experiment.kit import means
 from tests.games.kit import EVERY_GAME, GAMES, dealt, outputs_of, registry_of, table_of
-
-DEALS = range(6)
-
-
-class Hostile:
-    """Any code of it that runs ends the test."""
-
-    def __getattribute__(self, name: str) -> Any:
-        raise AssertionError(f"{name} of an output was asked for")
-
-    def __eq__(self, other: object) -> bool:
-        raise AssertionError("an output was compared")
-
-    __hash__ = None  # type: ignore[assignment]
-
-
-NO_OUTPUTS = [None, 7, -1, 1.0, "x", b"x", [], (), {}, set(), [None], [[]], [1.0], ["7"], object(), range(3)]
-
-
-def no_outputs(game: Game) -> list[Any]:
-    """What no game takes; where one asks for whole numbers, 7 may be one."""
-    asks_numbers = any(isinstance(node.answer, Whole) for node in game.nodes)
-    return [output for output in NO_OUTPUTS if not (asks_numbers and type(output) is int and output >= 0)]
 
 
 @pytest.fixture(params=EVERY_GAME)
@@ -55,93 +29,6 @@ def game(request: pytest.FixtureRequest) -> Game:
 @pytest.fixture
 def registry(game: Game) -> Registry:
     return registry_of(game.name)
-
-
-def sizes(game: Game) -> Iterator[int]:
-    yield from sorted({*game.seats})
-
-
-def test_names_are_one_word_and_nodes_answer_by_a_known_kind(game: Game) -> None:
-    assert game.folder.isidentifier()
-    assert game.name.partition(":")[0] == game.folder
-    assert len(game.summary.splitlines()) == 1
-    for node in game.nodes:
-        assert isinstance(node.answer, Bool | Choice | Whole | Cards)
-        assert callable(getattr(game.base, node.method, None)) or game.name == "dubito"
-
-
-def test_all_its_bots_can_be_used_and_say_what_they_do(registry: Registry) -> None:
-    assert registry.broken == []
-    assert registry.game.fallback in registry.bots
-    for bot in registry.bots.values():
-        assert bot.summary != "(no docstring)"
-        assert bot.repeatable
-        assert bot.missing == []
-
-
-def test_whole_games_of_its_bots_end(registry: Registry, game: Game) -> None:
-    for size in sizes(game):
-        for deal in DEALS:
-            table = table_of(registry, deal, size)
-            outputs_of(table)
-            ending = table.state.ending()
-            assert len(ending.marks) == len(ending.counts) == size
-            assert len(ending.game_counts) == len(game.results.game_counts)
-            assert {len(counts) for counts in ending.counts} == {len(game.results.seat_counts)}
-
-
-def test_results_are_whole_numbers_that_agree(registry: Registry, game: Game) -> None:
-    results = game.results
-    assert len(results.endings) == len(results.buckets)
-    assert {*results.headline} <= {measure.key for measure in results.measures}
-    for measure in results.measures:
-        if measure.count:
-            assert measure.count in results.seat_counts
-            continue
-        assert len(measure.values) == len(results.buckets)
-        assert 0 == min(measure.values) <= max(measure.values) <= measure.scale
-    for size in sizes(game):
-        assert results.equal_share(size).keys() <= {measure.key for measure in results.measures}
-        table = table_of(registry, 1, size)
-        outputs_of(table)
-        outcome = outcome_of(table.state, [*range(size)], None, table.fallback_turns)
-        assert unpack(outcome.pack(), results) == outcome
-        assert all(0 <= bucket < len(results.buckets) for bucket in outcome.buckets(results))
-        assert all(0 <= measured[0] <= results.measures[0].scale for measured in outcome.measured(results))
-
-
-def test_illegal_outputs_change_nothing(registry: Registry, game: Game) -> None:
-    for deal in DEALS:
-        table = table_of(registry, deal, game.seats[0])
-        state = dealt(game, deal)
-        for output in outputs_of(table):
-            before = state.seat, state.over, state.turns_played, json.dumps(game.deal_to_json(state))
-            for wrong in [*no_outputs(game), Hostile()]:
-                with pytest.raises(IllegalOutput):
-                    state.apply(wrong)
-            assert before == (state.seat, state.over, state.turns_played, json.dumps(game.deal_to_json(state)))
-            state.apply(output)
-        assert state.ending() == table.state.ending()
-        with pytest.raises(IllegalOutput, match="the game is over"):
-            state.apply(output)
-
-
-def test_a_record_played_again_is_the_same_game(registry: Registry, game: Game) -> None:
-    for size in sizes(game):
-        for deal in DEALS:
-            state = dealt(game, deal, size)
-            begun = json.dumps(game.deal_to_json(state))
-            kept = json.loads(json.dumps([game.output_to_json(o) for o in outputs_of(table_of(registry, deal, size))]))
-            table = table_of(registry, deal, size)
-            assert json.dumps(game.deal_to_json(table.state)) == begun
-            events = []
-            for plain in kept:
-                events += [*state.apply(game.output_from_json(plain))]
-            assert state.over
-            again = table_of(registry, deal, size)
-            outputs_of(again)
-            assert state.ending() == again.state.ending()
-            assert all(event.only in (None, *range(size)) for event in events)
 
 
 def test_nothing_is_told_where_nobody_asks(registry: Registry, game: Game) -> None:
@@ -185,20 +72,6 @@ def test_a_run_does_not_depend_on_its_workers(registry: Registry, game: Game, tm
         assert run.failure is None
         digests.add((run.results_digest, (tmp_path / f"{workers}" / "all_games.yaml").read_bytes()))
     assert len(digests) == 1
-
-
-def test_a_position_comes_back_from_its_file(game: Game) -> None:
-    """Alone, which is what a prompt is filled from, and with what is kept beside it: where it was taken, and truth."""
-    if game.name.startswith(("openspiel:dark_chess", "openspiel:gin_rummy")):
-        return  # long positions; the others of the family have the same form
-    if game.module("facts") is None:
-        pytest.skip(f"no model plays {game.name} yet")
-    asked = [one for played in sample_games(game)[:2] for one in played]
-    for one in asked:
-        assert read_recorded(one.text, game) == one
-        assert game.facts.from_json(one.text) == one.position
-        assert game.facts.from_json(game.facts.to_json(one.position)) == one.position
-    assert {one.position.node for one in asked} == {node.name for node in game.nodes}
 
 
 SHORT = {"dubito": {"max_turns": 20}, "bs": {"max_rounds": 1}}  # games of models that are long as they are

@@ -7,7 +7,8 @@ import pytest
 
 from dubito.game import table
 from tests.cli.kit import Shell
-from tests.games.kit import write_kuhn
+from tests.conftest import in_turn
+from tests.games.kit import exchange, write_kuhn
 
 GAME = Path("games/kuhn/game.py")
 
@@ -62,9 +63,7 @@ FACTS = {  # of `Game`, found with the game: what stands in the guide, what stan
 def mistaken(old: str, new: str) -> None:
     """The guide's game with a mistake in it."""
     write_kuhn(Path.cwd())
-    text = GAME.read_text()
-    assert text.count(old) == 1
-    GAME.write_text(text.replace(old, new))
+    exchange(GAME, (old, new))
 
 
 @pytest.mark.parametrize(("old", "new", "sentence"), FACTS.values(), ids=FACTS)
@@ -120,11 +119,9 @@ CODE = {  # of its own code, which stops a run in order: where it is, and what i
 }
 
 
-@pytest.mark.parametrize("then", ["stop", "fallback"])
-@pytest.mark.parametrize(("old", "new", "sentence"), CODE.values(), ids=CODE)
-def test_code_that_fails_stops_the_run_and_blames_the_game(
-    shell: Shell, old: str, new: str, sentence: str, then: str
-) -> None:
+@pytest.mark.parametrize(("then", "where"), in_turn(["stop", "fallback"], CODE))
+def test_code_that_fails_stops_the_run_and_blames_the_game(shell: Shell, then: str, where: str) -> None:
+    old, new, sentence = CODE[where]
     mistaken(old, new)
     said = shell("run", "--game", "kuhn", "--games", "8", "--on-bot-error", then, "--output", "r")
     assert said.code == 3

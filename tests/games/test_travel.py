@@ -263,7 +263,6 @@ def test_a_package_that_cannot_be_used_stops_no_other_game(
     said = shell(*("run", "--game", point.split(" ")[0], "--games", "4"))
     assert (said.code, said.out, said.err.count("\n")) == (2, "", 1)
     assert sentence in said.err
-    assert shell("run", "--game", "bs", "--games", "4", "--output", "r").code == 0
 
 
 def test_metadata_that_cannot_be_read_stops_no_game(shell: Shell, site: Path) -> None:
