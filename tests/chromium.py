@@ -87,6 +87,14 @@ class Chrome:
         """Begin anew with what went wrong."""
         self.errors, self.asked = [], []
 
+    def leave(self) -> None:
+        """Leave the page: what it does no longer counts."""
+        self._went("about:blank")
+
+    def forget_what_is_stored(self, origin: str) -> None:
+        """Let pages of this origin find nothing that others have left."""
+        self("Storage.clearDataForOrigin", origin=origin, storageTypes="local_storage")
+
     def screen(self, width: int, height: int = 900, dark: bool = False) -> None:
         """The size of the window, and the colour scheme that its user prefers."""
         mobile = width < 600

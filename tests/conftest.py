@@ -123,12 +123,20 @@ def cases(names: str | Sequence[str], rows: Iterable[Any]) -> Callable[[Callable
     return over
 
 
+_WITH_PAGES: Final = ("report", "web")  # folders
+
+
 def pytest_configure(config: pytest.Config) -> None:
     settings.load_profile("at length" if config.getoption("--at-length") else "gate")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what is marked `at_length`, unless there is time for it."""
+    """Leave out what is marked `at_length`, unless there is time for it.
+
+    What opens pages comes first: so it stays with one worker, which starts the one browser and makes what pages show
+    once; workers that have nothing left take over the last tests of others.
+    """
+    items.sort(key=lambda item: item.path.parent.name not in _WITH_PAGES)
     if not config.getoption("--at-length"):
         long = [item for item in items if item.get_closest_marker("at_length")]
         config.hook.pytest_deselected(items=long)
@@ -176,7 +184,7 @@ def chromium() -> Iterator[Chrome]:
 @pytest.fixture
 def chrome(chromium: Chrome) -> Iterator[Chrome]:
     """The browser, with a wide window; what its console complains of fails the test, and what it asks others for."""
-    chromium.open("about:blank")  # what the last page does no longer counts
+    chromium.leave()
     chromium.forget()
     chromium.screen(1440)
     yield chromium

@@ -199,8 +199,6 @@ def test_other_cards_are_refused(pair: Shell, identity: dict[str, Any], sentence
         (lambda: Path("b/run.db").unlink(), "b has no run.db"),
         (lambda: Path("b/run.db").write_text("text" * 100), "b/run.db is damaged or not a run store"),
         (lambda: Path("b/manifest.yaml").write_text("a: ["), "b/manifest.yaml is damaged: it is not readable as YAML"),
-        (lambda: Path("b/manifest.yaml").write_bytes(b"\xff"), "b/manifest.yaml is damaged: it is not readable"),
-        (lambda: Path("b/manifest.yaml").write_text("[" * 1000), "b/manifest.yaml is damaged: it is not readable"),
         (lambda: Path("b/manifest.yaml").write_text("- 1"), "b/manifest.yaml is damaged: it does not say what was run"),
         (lambda: change("b", seed="x"), "b/manifest.yaml is damaged: identity.seed: Input should be a valid integer"),
         (

@@ -18,7 +18,7 @@ from dubito.referee.check import findings, partner, trial_results
 from dubito.referee.pair import Pair
 from dubito.referee.plan import Pairing
 from tests.cli.kit import REPO, Shell, started
-from tests.conftest import few
+from tests.conftest import cases, few
 from tests.referee import kit
 from tests.referee.kit import GOOD, acting
 
@@ -238,7 +238,7 @@ BAD = {
 }
 
 
-@pytest.mark.parametrize("text", BAD)
+@cases("text", BAD)
 def test_bad_input_gets_one_sentence(shell: Shell, tmp_path: Path, text: str) -> None:
     said = shell("tournament", "play", config(tmp_path, text))
     assert said.code == 2

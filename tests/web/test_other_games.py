@@ -18,7 +18,7 @@ from dubito.games.bs.witness import BSRules
 from dubito.show.person import Sitting, seat_person, set_up
 from dubito.web.tables import frame_in_words
 from tests.chromium import Chrome
-from tests.conftest import few
+from tests.conftest import cases, few
 from tests.llm.test_any_game import HOME
 from tests.web.kit import Browser, Served, guests_of, served
 
@@ -106,7 +106,7 @@ def test_a_restart_goes_on_where_the_game_was(home: Path) -> None:
         assert Browser(server.port, browser.cookie)("GET", "/table").status == 200
 
 
-@pytest.mark.parametrize(
+@cases(
     ("answer", "sentence"),
     [
         (True, "This is no answer to `cards`: give cards, as numbers with spaces between."),
@@ -128,7 +128,7 @@ def test_what_is_no_move_is_refused_and_changes_nothing(hall: Served, answer: An
     assert browser.view() == view
 
 
-@pytest.mark.parametrize("answer", [1, "yes", None, [True], {"bs": True}])
+@cases("answer", [1, "yes", None, [True], {"bs": True}])
 def test_what_is_no_yes_or_no_is_refused(hall: Served, answer: Any) -> None:
     browser = hall.browser()
     view = browser.sit(BOTS, game="bs", seat=1, seed=4)
@@ -212,8 +212,7 @@ def test_a_table_of_before_there_were_other_games_is_taken_up(tmp_path: Path) ->
 
 
 def deal(chrome: Chrome, server: Served, game: str, seed: int = 5) -> None:
-    chrome.open(f"http://127.0.0.1:{server.port}/")
-    chrome.run("localStorage.clear()")
+    chrome.forget_what_is_stored(f"http://127.0.0.1:{server.port}")
     chrome.open(f"http://127.0.0.1:{server.port}/?game={game}")
     chrome.run(
         "localStorage.setItem('dubito speed', '0'); window.confirm = () => true; "

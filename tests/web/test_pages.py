@@ -71,7 +71,7 @@ def test_a_finished_game_is_listed_and_opens(server: Served, browser: Browser) -
     assert end["lies"] == f"You caught {caught} of {len(met)} bluffs; {own} were your own."
     shared = browser("GET", f"/games/{end['record']}/share")
     assert shared.headers["content-disposition"] == 'attachment; filename="game.html"'
-    assert f"A game of dubito: {' and '.join(told['names'][seat] for seat in told['winners'])} win" in shared.text
+    assert f"A game of Dubito: {' and '.join(told['names'][seat] for seat in told['winners'])} win" in shared.text
     assert browser("GET", "/games/none/share").status == 404
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.conftest import cases
 from tests.web.kit import Answer, Browser, Served, served
 
 Request = Callable[[Browser, Any], Answer]
@@ -32,41 +33,13 @@ def _from(**headers: str) -> Request:
     return lambda browser, view: browser.post("/api/moves", _legal(view), named)
 
 
-def _foreign_card(browser: Browser, view: Any) -> Answer:
-    hand = view["frames"][-1]["hand"]
-    foreign = next(card for card in range(1, 14) if card not in hand)
-    return browser.post("/api/moves", {"turn": view["turn"], "answer": {"cards": [foreign], "number": 1}})
-
-
-def _a_card_twice(browser: Browser, view: Any) -> Answer:
-    hand = view["frames"][-1]["hand"]
-    single = next(card for card in hand if hand.count(card) == 1)
-    return browser.post("/api/moves", {"turn": view["turn"], "answer": {"cards": [single, single], "number": 1}})
-
-
-def _seven_cards(browser: Browser, view: Any) -> Answer:
-    cards = view["frames"][-1]["hand"][:7]
-    return browser.post("/api/moves", {"turn": view["turn"], "answer": {"cards": cards, "number": 1}})
-
-
 REQUESTS: dict[str, tuple[Request, int, str]] = {
-    "seven cards": (_seven_cards, 400, "7 cards were played; play 1 to 3."),
     "no cards": (_move(cards=[], number=1), 400, "0 cards were played; play 1 to 3."),
     "neither": (_move(), 400, "Cards is None, not a list of 1 to 3 cards."),
-    "foreign card": (_foreign_card, 400, "The hand holds 0 of card "),
-    "a card twice": (_a_card_twice, 400, "The hand holds 1 of card "),
-    "negative card": (_move(cards=[-1], number=1), 400, "There is no card -1."),
-    "card 14": (_move(cards=[14], number=1), 400, "There is no card 14."),
-    "a very large card": (_move(cards=[10**40], number=1), 400, "There is no card of type int."),
     "number 99": (
         lambda browser, view: browser.post("/api/moves", _legal(view, 99)),
         400,
         "An opening declares a number from 1 to 13, not 99.",
-    ),
-    "no number": (
-        lambda browser, view: browser.post("/api/moves", _legal(view, None)),
-        400,
-        "An opening declares a number from 1 to 13, not None.",
     ),
     "doubt of nothing": (_move(doubt=True), 400, "There is no doubting on an empty board."),
     "a text as a card": (_move(cards=["7"], number=1), 400, "This move cannot be read: cards.0: "),
@@ -134,7 +107,7 @@ def test_a_move_for_a_game_that_was_given_up_is_refused(browser: Browser) -> Non
     assert browser.post("/api/moves", _legal(second) | {"table": second["table"]}).status == 200
 
 
-@pytest.mark.parametrize("name", REQUESTS)
+@cases("name", REQUESTS)
 def test_it_is_refused_and_changes_nothing(seated: tuple[Served, Browser, Any], name: str) -> None:
     server, browser, view = seated
     request, status, sentence = REQUESTS[name]
@@ -175,7 +148,7 @@ def test_a_stranger_has_no_game(server: Served, browser: Browser) -> None:
     assert browser.view() == view
 
 
-@pytest.mark.parametrize(
+@cases(
     ("asked", "sentence"),
     [
         ({"bots": ["ClaudeBot"]}, "Dubito needs 3 to 8 players, not 2: two play the variant `duel`."),
@@ -215,7 +188,7 @@ def test_a_bot_that_cannot_be_played_again_is_refused(tmp_path: Path) -> None:
         assert "Dicer" not in server.browser()("GET", "/").text
 
 
-@pytest.mark.parametrize(
+@cases(
     ("method", "path", "status"),
     [
         ("GET", "/nowhere", 404),
