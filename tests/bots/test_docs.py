@@ -111,7 +111,7 @@ def workshop(shell: Shell) -> Shell:
 
 def line_of_shell(line: str, shell: Shell) -> str:
     """What one line of a guide prints; it ends well."""
-    program, *words = shlex.split(line)
+    program, *words = shlex.split(line, comments=True)
     if program == "dubito":
         said = shell(*words)
         assert said.code == 0, said.err
