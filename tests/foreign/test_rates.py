@@ -6,13 +6,12 @@ from typing import Any, Final
 
 import pytest
 
-from dubito.llm.budget import Caps
 from dubito.llm.request import Api
 from tests.conftest import few
 from tests.foreign.kit import played
 from tests.foreign.limits import Bucket, Window
 from tests.foreign.server import Answer, Foreign, Habits, by_the_question
-from tests.llm.kit import error_body, outcomes_of, reply_body, rows
+from tests.llm.kit import error_body, outcomes_of, rows
 
 SCALE: Final = 30.0  # of the server's time, and of ours
 QUICK: Final = (0.2, 0.6)  # seconds that an answer takes
@@ -97,23 +96,6 @@ def test_a_filter_that_declines_a_few_questions_stops_nothing(tmp_path: Path) ->
     found = outcomes_of(tmp_path / "run")
     assert found.keys() <= {"model", "model_after_reask", "fallback:refused"}
     assert rows(tmp_path / "run", "SELECT DISTINCT kind FROM tries WHERE state = 'failed'") == [("refused",)]
-
-
-def test_reasoning_that_is_counted_apart_stays_below_the_cap(tmp_path: Path) -> None:
-    """As xAI counts: `completion_tokens` without the reasoning, which only the total shows."""
-
-    def thinking(protocol: object, body: dict[str, object]) -> dict[str, object]:
-        usage = {"prompt_tokens": 100, "completion_tokens": 20, "total_tokens": 4120}
-        details = {"completion_tokens_details": {"reasoning_tokens": 4000}}
-        return reply_body("chat", by_the_question("chat", body)["choices"][0]["message"]["content"]) | {
-            "usage": usage | details
-        }
-
-    with Foreign(Habits(latency=QUICK, scale=SCALE), thinking) as server:
-        run = played(server, tmp_path / "run", 8, games=GAMES, caps=Caps(tokens=80_000))
-    assert "budget is used up" in str(run.failure)
-    assert server.count(200) * 4120 <= 80_000
-    assert run.tally.games > 0
 
 
 SICK: Final[dict[str, tuple[float, int, dict[str, Any]]]] = {  # the share of calls that fail, games in flight, how

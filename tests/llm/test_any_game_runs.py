@@ -64,9 +64,9 @@ def test_what_was_illegal_is_shown_and_only_there(home: Shell) -> None:
 
 
 def test_positions_come_from_a_run_and_from_a_config(home: Shell) -> None:
-    assert home("run", config(*PAIR, games=12), "--output", "r", "--quiet").code == 0
+    assert home("run", config(*PAIR, games=8), "--output", "r", "--quiet").code == 0
     said = home("prompts", "record", "r", "--count", "8", "--output", "of-run")
-    assert said.out == "written: 8 positions of 3 deals in of-run: hint 2, stake 2, number 2, sure 2\n"
+    assert said.out == "written: 8 positions of 2 deals in of-run: hint 2, stake 2, number 2, sure 2\n"
     said = home("prompts", "record", config(), "--count", "3", "--node", "sure", "--output", "of-config")
     assert said.out == "written: 3 positions of 3 deals in of-config: sure 3\n"
     wrong = home("prompts", "record", "r", "--node", "C").err

@@ -7,6 +7,7 @@ import pytest
 import yaml
 
 from tests.cli.kit import Shell
+from tests.conftest import cases
 from tests.llm.kit import Server, asker, contender, played, rows, says
 from tests.llm.test_bad_input import sentence
 
@@ -20,7 +21,7 @@ def refused(shell: Shell, *flags: str, **config: Any) -> str:
     return said
 
 
-@pytest.mark.parametrize(
+@cases(
     ("flag", "words"),
     [
         ("eur=5", "--budget: unknown key 'eur': choose from calls, tokens, usd"),
@@ -28,32 +29,26 @@ def refused(shell: Shell, *flags: str, **config: Any) -> str:
         ("call=5", "--budget: unknown key 'call': did you mean 'calls'?"),
         ("usd=5,eur=5", "--budget: unknown key 'eur'"),
         ("usd=0", "--budget: must be greater than 0, not 0"),
-        ("usd=-1", "--budget: must be greater than 0, not -1"),
         ("usd=many", "--budget: must be a number, not 'many'"),
-        ("usd=$5", "--budget: must be a number, not '$5'"),
         ("usd=", "--budget: must be a number, not ''"),
         ("usd=nan", "--budget: must be a finite number, not nan"),
         ("usd=inf", "--budget: must be a finite number, not inf"),
         ("calls=0", "--budget: must be at least 1, not 0"),
-        ("calls=-1", "--budget: must be at least 1, not -1"),
         ("calls=1.5", "--budget: must be a whole number, not 1.5"),
         ("calls=many", "--budget: must be a whole number, not 'many'"),
         ("calls=", "--budget: must be a whole number, not ''"),
-        ("tokens=0", "--budget: must be at least 1, not 0"),
+        ("", "--budget: "),
+        (",", "--budget: "),
+        ("usd=5,usd=6", "--budget: usd stands twice"),
         ("tokens=1e6", "--budget: must be a whole number, not 1000000.0"),
     ],
 )
 def test_a_flag_that_is_no_budget(shell: Shell, flag: str, words: str) -> None:
+    """`--budget "$CAP"` with an empty variable is no wish to pay without a cap."""
     assert refused(shell, "--budget", flag).startswith(words)
 
 
-@pytest.mark.parametrize("flag", ["", ",", "usd=5,usd=6"])
-def test_a_flag_that_may_not_be_what_was_meant(shell: Shell, flag: str) -> None:
-    """`--budget "$CAP"` with an empty variable is no wish to pay without a cap."""
-    assert refused(shell, "--budget", flag).startswith("--budget: ")
-
-
-@pytest.mark.parametrize(
+@cases(
     ("budget", "words"),
     [
         ({"eur": 5}, "c.yaml: unknown key 'eur': choose from calls, tokens, usd"),
@@ -124,60 +119,27 @@ def test_prices_are_said_in_the_config_or_in_a_file(shell: Shell) -> None:
 GAPPED = {name: value for name, value in PRICE.items() if name != "cache_write"}
 
 
-@pytest.mark.parametrize(
-    ("entry", "words"),
-    [
-        (GAPPED, "m: cache_write is missing: say it in USD per million tokens"),
-        (PRICE | {"output": -1}, "m: output: a price is {input, cached_input, cache_write, output}, numbers from 0 to"),
-        (PRICE | {"output": "10"}, "m: output: a price is "),
-        (PRICE | {"input": 0.0000001}, "m: input: a price has at most 6 decimals, in USD per million tokens"),
-        (PRICE | {"batch": 1}, "m: unknown key 'batch': choose from above, as_of, cache_write, cached_input, "),
-        (5, "m: a price is {input, "),
-    ],
-)
-def test_a_price_with_a_gap(shell: Shell, entry: Any, words: str) -> None:
+def test_a_price_with_a_gap(shell: Shell) -> None:
     """Also of a model that nobody asks: whoever has it in a file means to use it."""
-    assert refused(shell, prices={"m": entry}).startswith(f"prices: {words}")
-    Path("p.yaml").write_text(yaml.safe_dump({"fine": PRICE, "m": entry}))
+    words = "m: cache_write is missing: say it in USD per million tokens"
+    assert refused(shell, prices={"m": GAPPED}).startswith(f"prices: {words}")
+    Path("p.yaml").write_text(yaml.safe_dump({"fine": PRICE, "m": GAPPED}))
     said = refused(shell, "--prices", "p.yaml")
     assert said.startswith(f"{Path('p.yaml').absolute()}: {words}")
 
 
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        (None, "cannot read {}: No such file or directory"),
-        ("- m", "{}: a file of prices is a list of `MODEL: {{input, cached_input, cache_write, output}}` lines"),
-        ("", "{}: a file of prices is a list of "),
-        ("m: {", "{}, line 1: not readable as YAML: "),
-    ],
-)
-def test_a_file_that_holds_no_prices(shell: Shell, text: str | None, words: str) -> None:
-    file = Path("p.yaml").absolute()
-    if text is not None:
-        file.write_text(text)
-    assert refused(shell, "--prices", "p.yaml").startswith(words.format(file))
-
-
-@pytest.mark.parametrize("prices", [5, ["m"], True, None])
+@cases("prices", [5, ["m"], True, None])
 def test_prices_that_are_none(shell: Shell, prices: Any) -> None:
     assert refused(shell, prices=prices).startswith("c.yaml: prices: must be ")
 
 
-@pytest.mark.parametrize(
-    ("parameters", "named"),
-    [
-        ({"service_tier": "ultrafast"}, "service_tier"),
-        ({"speed": "fast"}, "speed"),
-    ],
-)
-def test_dollars_need_the_price_of_what_costs_more(shell: Shell, parameters: dict[str, Any], named: str) -> None:
+def test_dollars_need_the_price_of_what_costs_more(shell: Shell) -> None:
     """The list price is not it; a price of one's own is."""
-    player = contender("Asker", "gpt-6-sol", parameters=parameters, base_url="https://api.openai.com/v1")
+    player = contender("Asker", "gpt-6-sol", parameters={"speed": "fast"}, base_url="https://api.openai.com/v1")
     stops = ["--offline", "--no-preflight"]
     said = sentence(played(shell, player, flags=stops, budget={"usd": 5}), 2)
     assert said == (
-        f"Asker: parameters.{named}: the list price of 'gpt-6-sol' does not say what that costs: say in "
+        "Asker: parameters.speed: the list price of 'gpt-6-sol' does not say what that costs: say in "
         "`prices.gpt-6-sol` what it costs with it, or remove the parameter, or budget.usd"
     )
     assert not Path("r").exists()
@@ -187,13 +149,12 @@ def test_dollars_need_the_price_of_what_costs_more(shell: Shell, parameters: dic
         assert "--offline: the cache has no reply" in ended.err
 
 
-@pytest.mark.parametrize("name", ["tools", "web_search_options"])
-def test_dollars_hold_no_tools_that_are_charged_by_the_call(shell: Shell, name: str) -> None:
+def test_dollars_hold_no_tools_that_are_charged_by_the_call(shell: Shell) -> None:
     with Server(lambda heard: says(heard.protocol)) as server:
-        player = asker(server, name="Asker", parameters={name: [{"type": "web_search"}]})
+        player = asker(server, name="Asker", parameters={"tools": [{"type": "web_search"}]})
         said = sentence(played(shell, player, budget={"usd": 5}, prices={"some-model": PRICE}), 2)
         assert said == (
-            f"Asker: parameters.{name}: the server charges for its tools by the call, which no price here says: remove "
+            "Asker: parameters.tools: the server charges for its tools by the call, which no price here says: remove "
             "the parameter, or budget.usd"
         )
         assert server.heard == []

@@ -116,26 +116,6 @@ def test_the_sentence_says_what_is_spent_of_what(caps: dict[str, int], spent: Sp
     assert sentence.format(f"{WORST.tokens:,}") in str(refused.value)
 
 
-def test_no_cap_is_no_cap() -> None:
-    budget = new_budget()
-    one = budget.around(Script(), TARIFF)
-    for number in range(200):
-        one(ask(), number)
-    assert budget.spent.calls == 200
-
-
-def test_players_share_the_budget() -> None:
-    budget = new_budget(calls=2)
-    one, other = budget.around(Script(), TARIFF), budget.around(Script(), Tariff(None, 16))
-    one(ask(), 1)
-    other(ask(), 1)
-    assert budget.spent == Spend(2) + Spend(0, WORST.tokens, WORST.usd) + Spend(
-        0, Tariff(None, 16).worst(ask().request).tokens
-    )
-    with pytest.raises(AccountFault):
-        one(ask(), 1)
-
-
 def test_a_call_waits_for_others_that_may_leave_enough() -> None:
     """And says for what; it is released by what they did not use."""
     whys, waits = list[str](), threading.Event()
@@ -160,23 +140,3 @@ def test_a_call_waits_for_others_that_may_leave_enough() -> None:
         assert late[0].result(20).text
     assert budget.spent == USED + USED
     assert whys == ["for the budget (tokens)"]
-
-
-def test_calls_are_exact_over_threads() -> None:
-    budget, script = new_budget(calls=100), Script()
-    one = budget.around(script, TARIFF)
-    start = threading.Barrier(64)
-
-    def some(_: int) -> int:
-        start.wait(20)
-        refused = 0
-        for number in range(5):
-            try:
-                one(ask(), number)
-            except AccountFault:
-                refused += 1
-        return refused
-
-    with ThreadPoolExecutor(64) as pool:
-        refused = sum(pool.map(some, range(64)))
-    assert (len(script.numbers), budget.spent.calls, refused) == (100, 100, 220)

@@ -3,16 +3,10 @@
 import json
 from typing import Any
 
-import pytest
-
-from dubito.games.dubito.game import GAME
-from dubito.llm.answers import form_of, read_answer
 from dubito.llm.protocols import read_reply
-from dubito.llm.request import AttemptFailed, Finish, RawReply, Reply
+from dubito.llm.request import Finish, RawReply, Reply
 from tests.conftest import cases
 from tests.llm.kit import YES, reply_body
-
-AROUND = "something stands before or behind the JSON object, where no word and no code fence may stand"
 
 
 def read(message: Any, finish: Any = "stop") -> Reply:
@@ -81,30 +75,3 @@ def test_of_several_choices_none_is_read() -> None:
 def test_a_body_without_a_choice_has_no_text(choices: Any) -> None:
     reply = read_reply("chat", RawReply(200, json.dumps(reply_body("chat", choices=choices))))
     assert (reply.text, reply.finish) == (None, "other")
-
-
-@cases(
-    "text",
-    [
-        f"<think>He lies.</think>{YES}",
-        f"<think>\n\n</think>\n\n{YES}",
-        f"<|channel|>final<|message|>{YES}",
-        f"```json\n{YES}\n```",
-        f"```\n{YES}\n```",
-        f"`{YES}`",
-        f"Sure! {YES}",
-        f"{YES}<|im_end|>",
-    ],
-)
-def test_an_answer_with_something_around_it_is_malformed(text: str) -> None:
-    """docs/servers.md says what to do about it; nothing is cut out of a reply."""
-    with pytest.raises(AttemptFailed) as failed:
-        read_answer(read({"content": text}), form_of(("answer",), GAME.node("C")))
-    assert (failed.value.cause, failed.value.detail) == ("malformed", AROUND)
-
-
-def test_an_error_with_status_200_is_no_reply() -> None:
-    """OpenRouter says so of a provider that failed behind it."""
-    body = {"error": {"message": "Provider returned error", "code": 502}}
-    reply = read_reply("chat", RawReply(200, json.dumps(body)))
-    assert (reply.text, reply.finish, reply.usage) == (None, "other", None)

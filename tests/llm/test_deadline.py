@@ -17,7 +17,7 @@ from dubito.llm.request import Api, TryFailed
 from dubito.llm.settings import Account
 from tests.cli.kit import Shell
 from tests.conftest import cases
-from tests.llm.kit import KEY, PROTOCOLS, ask, asker, played, ran, reply_body, rows, small
+from tests.llm.kit import KEY, PROTOCOLS, asker, played, ran, reply_body, rows, small
 from tests.llm.test_providers import asked
 
 Manner = Literal["at once", "silent", "trickles its head", "trickles its body", "goes on for ever"]
@@ -225,10 +225,3 @@ def test_a_deadline_ends_with_its_call() -> None:
             assert bound.left(7.0) == 7.0
             assert bound.left(None) == pytest.approx(100, abs=20)
         assert (bound.passed, bound.left(7.0), bound.left(None)) == (False, 7.0, None)
-
-
-def test_nothing_is_late_within_the_deadline() -> None:
-    with Dawdler("at once") as server, closing(provider(server, "chat")) as call:
-        for number in range(20):
-            assert call(ask(number, "chat", messages=[]), 1, PATIENCE).status == 200
-        assert server.requests == [1] * 20

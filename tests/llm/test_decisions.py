@@ -27,7 +27,7 @@ from dubito.llm.request import AttemptFailed, RawReply, Reply
 from dubito.store.model_log import ModelLog
 from dubito.store.run_db import RunDb
 from tests.cli.kit import REPO, Shell
-from tests.conftest import cases
+from tests.conftest import cases, few
 from tests.llm.kit import PLACE, Heard, Said, Server, config_file, contender, outcomes_of, ran, rows, settings, small
 from tests.llm.kit import reply as a_reply
 
@@ -287,7 +287,7 @@ def test_stand_ins_decide_as_when_they_write(shell: Shell) -> None:
 def test_the_houses_odds_are_between_no_and_yes_so_best_and_drawn_play_apart(shell: Shell) -> None:
     """Of the likelier answers that `best` takes, `drawn` takes as many as their odds say."""
     player = {"model": "house-sharp", "prompt": "plan", "api": "decisions"}
-    config = config_file(contender("best", **player), contender("drawn", play="drawn", **player), games=40)
+    config = config_file(contender("best", **player), contender("drawn", play="drawn", **player), games=16)
     assert shell("run", config, "--output", "r", "--quiet", "--no-report").code == 0
     asked = (
         "SELECT DISTINCT d.game, a.player, d.answer, t.account, t.request, t.draw FROM decisions d JOIN attempts a "
@@ -303,7 +303,7 @@ def test_the_houses_odds_are_between_no_and_yes_so_best_and_drawn_play_apart(she
             took[name] += bool(answer) == best
             likely[name] += shares[best]
             count[name] += 1
-    assert took["best"] == count["best"] > 30
+    assert took["best"] == count["best"] > 12
     assert took["drawn"] < count["drawn"]
     assert took["drawn"] == pytest.approx(likely["drawn"], abs=0.2 * count["drawn"])
 
@@ -315,7 +315,7 @@ def test_what_is_drawn_is_drawn_again(shell: Shell) -> None:
         contender("drawn", prompt="mixed", play="drawn"),
         contender("decides", prompt="plan", api="decisions", play="drawn"),
     ]
-    config = config_file(*players, games=6, rules={"max_turns": 20})
+    config = config_file(*players, games=3, rules={"max_turns": 20})
     said = shell("run", config, "--output", "r", "--quiet", "--no-report")
     assert said.code == 0, said.err
     names = "SELECT DISTINCT a.player, d.answer FROM decisions d JOIN attempts a USING (game, seat) WHERE d.game >= 0"
@@ -401,18 +401,19 @@ def test_a_short_form_may_say_more_in_a_mapping(shell: Shell) -> None:
     assert "api: decisions" in Path("r/manifest.yaml").read_text()
 
 
-@pytest.mark.parametrize(
-    ("fault", "outcomes"),
-    [
-        ("declined", {"model", "model_after_reask", "fallback:refused"}),
-        ("missing", {"fallback:malformed"}),
-        ("refusal", {"fallback:refused"}),
-        ("prose", {"fallback:malformed"}),
-        ("uneven", {"model", "fallback:malformed"}),
-        ("html", {"model"}),
-    ],
-)
-def test_the_houses_faults_come_under_their_names(shell: Shell, fault: str, outcomes: set[str]) -> None:
+FAULTS: Final = {
+    "declined": {"model", "model_after_reask", "fallback:refused"},
+    "missing": {"fallback:malformed"},
+    "html": {"model"},
+    "refusal": {"fallback:refused"},
+    "prose": {"fallback:malformed"},
+    "uneven": {"model", "fallback:malformed"},
+}
+
+
+@pytest.mark.parametrize("fault", few(FAULTS, 3))
+def test_the_houses_faults_come_under_their_names(shell: Shell, fault: str) -> None:
+    outcomes = FAULTS[fault]
     player = contender("one", "house-sharp", prompt="plan", api="decisions", base_url=f"house?faults={fault}:1")
     if fault == "html":  # no reply: tried again
         player["base_url"] = "house?faults=html:0.5"

@@ -106,7 +106,7 @@ def claims(player: str) -> set[bool]:
 
 def test_the_model_is_not_asked_what_the_bot_knows(written: Shell) -> None:
     sure, plain = contender("sure", bot="SureBot"), contender("plain")
-    assert played(written, sure, plain, games=4, rules={"max_turns": 40}).code == 0
+    assert played(written, sure, plain, games=2, rules={"max_turns": 40}).code == 0
     assert claims("plain") == {True, False}
     assert claims("sure") == {False}
 
@@ -143,7 +143,6 @@ def test_the_table_has_all_settings_and_their_defaults() -> None:
 
 
 def test_the_table_of_the_summary_has_its_columns_and_causes(shell: Shell) -> None:
-    assert played(shell, contender("one")).code == 0
     assert shell("run", config_file(contender("one")), "--output", "r").out.count("Model players") == 1
     printed = shell("run", "c.yaml", "--output", "r").out.splitlines()
     headers = re.split(r"\s{2,}", printed[printed.index("Model players") + 1])
@@ -164,7 +163,7 @@ class Opens(OpenAIBot):
 
 @pytest.mark.parametrize(
     ("node", "method", "answer"),
-    [("B", "maximize_first_hand", True), ("C", "should_doubt", False), ("E", "maximize_regular", True)],
+    few([("C", "should_doubt", False), ("B", "maximize_first_hand", True), ("E", "maximize_regular", True)], 1),
 )
 def test_a_node_may_be_answered_by_the_bot_itself(shell: Shell, node: str, method: str, answer: bool) -> None:
     shell.bot("opens.py", OPENS.format(node=node, method=method, answer=answer), "llms")
@@ -175,11 +174,14 @@ def test_a_node_may_be_answered_by_the_bot_itself(shell: Shell, node: str, metho
 
 @pytest.mark.parametrize(
     ("method", "answer", "then", "question"),
-    [
-        pytest.param("bluff_first_hand", True, "B", "You open with a bluff."),
-        pytest.param("bluff_first_hand", False, "B", "You open with honest cards."),
-        pytest.param("bluff_regular", False, "E", "You are honest, with "),
-    ],
+    few(
+        [
+            ("bluff_regular", False, "E", "You are honest, with "),
+            ("bluff_first_hand", True, "B", "You open with a bluff."),
+            ("bluff_first_hand", False, "B", "You open with honest cards."),
+        ],
+        1,
+    ),
 )
 def test_an_answer_of_the_bot_itself_is_told_at_the_next_question(
     shell: Shell, method: str, answer: bool, then: str, question: str

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from dubito.errors import UsageError
 from dubito.experiment.run import Played
 from dubito.llm.price_list import read_prices
 from dubito.llm.request import Api
@@ -67,7 +66,7 @@ CAUSES: dict[str, tuple[Answer, str, int]] = {  # the server, the cause, request
 }
 
 
-TWINS = {"fences": "thoughts", "a filter": "a refusal", "all thought": "cut off"}  # read alike
+TWINS = {"fences", "thoughts", "no text", "a filter", "all thought"}  # read as others are
 
 
 @pytest.mark.parametrize("name", few(CAUSES, CAUSES.keys() - TWINS))
@@ -76,12 +75,12 @@ def test_each_cause_is_counted(tmp_path: Path, name: str) -> None:
     answer, cause, requests = CAUSES[name]
     with Server(answer) as server:
         players = [asker(server, protocol, protocol, tries=3) for protocol in PROTOCOLS]
-        run = ran(small(*players, games=3, turns=7), tmp_path / "run", in_flight=1)
+        run = ran(small(*players, games=3, turns=4), tmp_path / "run", in_flight=1)
     assert run.failure is None
     assert run.tally.games == 3, "a game with a fallback is never dropped"
     for protocol, log in run.models.items():
         assert set(log.outcomes) == {f"fallback:{cause}"}
-        assert log.decisions > 3
+        assert log.decisions > 1
         heard = [heard for heard in server.heard if heard.protocol == protocol and PROBE not in heard.raw]
         probes = sum(heard.protocol == protocol and PROBE in heard.raw for heard in server.heard)
         assert len(heard) == requests * log.decisions == log.calls - probes
@@ -94,10 +93,13 @@ def test_each_cause_is_counted(tmp_path: Path, name: str) -> None:
 
 @pytest.mark.parametrize(
     ("first", "asked_again"),
-    [
-        (always("I doubt it."), "Your last reply could not be read: it is not JSON."),
-        (always(None, "length"), "Your last reply was cut off before the answer."),
-    ],
+    few(
+        [
+            (always(None, "length"), "Your last reply was cut off before the answer."),
+            (always("I doubt it."), "Your last reply could not be read: it is not JSON."),
+        ],
+        1,
+    ),
 )
 def test_a_good_answer_to_a_re_ask_is_the_models(tmp_path: Path, first: Answer, asked_again: str) -> None:
     with Server(lambda heard: says(heard.protocol) if heard.re_asked else first(heard)) as server:
@@ -143,7 +145,7 @@ def test_re_asks_after_a_refusal_build_on_the_new_conversation(tmp_path: Path) -
     assert last[0][2]["content"] == "prose"
 
 
-@pytest.mark.parametrize(("reasks", "requests"), [(0, 1), (1, 2), (3, 4)])
+@pytest.mark.parametrize(("reasks", "requests"), few([(0, 1), (1, 2), (3, 4)], [(3, 4)]))
 def test_the_number_of_re_asks_is_the_players(tmp_path: Path, reasks: int, requests: int) -> None:
     with Server(always("prose")) as server:
         run = run_at(server, "responses", tmp_path / "run", reasks=reasks)
@@ -228,14 +230,14 @@ def test_the_fallback_plays_for_failures_that_are_no_outage(tmp_path: Path, good
         return says("responses") if PROBE in heard.raw or len(server.heard) <= good else Said(500)
 
     with Server(answer) as server:
-        run = run_at(server, "responses", tmp_path / "run", tries=1, turns=20)
+        run = run_at(server, "responses", tmp_path / "run", tries=1, turns=12)
     assert "fallback:unreachable" in outcomes_of(run.folder)
     assert run.failure is None
     assert not run.interrupted, "nobody pressed Ctrl-C"
     assert run.tally.games == 1
 
 
-@pytest.mark.parametrize("count", [2**24, 2**40, 2**63, 10**400])
+@pytest.mark.parametrize("count", [2**24, 10**400])
 def test_a_nonsensical_count_of_tokens_stops_nobody(tmp_path: Path, count: int) -> None:
     """At whatever price."""
     usage = {"input_tokens": count, "output_tokens": count}
@@ -247,18 +249,3 @@ def test_a_nonsensical_count_of_tokens_stops_nobody(tmp_path: Path, count: int) 
     log = run.models["asker"]
     assert set(outcomes_of(run.folder)) == {"model"}
     assert log.assumed == (0 if count == 2**24 else log.calls)
-
-
-def test_half_a_character_in_a_reply_is_malformed_and_stops_nobody(tmp_path: Path) -> None:
-    with Server(lambda heard: says(heard.protocol, "\ud83d")) as server:
-        players = [asker(server, protocol, protocol) for protocol in PROTOCOLS]
-        run = ran(small(*players, games=3, turns=4), tmp_path / "run", in_flight=1)
-    assert len(server.heard) >= 6
-    assert set(outcomes_of(run.folder)) == {"fallback:malformed"}
-
-
-@pytest.mark.parametrize("fallback", ["AdaptyBoi", "OpenAIBot", "Nobody"])
-def test_a_fallback_that_cannot_be_one_is_refused(tmp_path: Path, fallback: str) -> None:
-    with pytest.raises(UsageError, match=fallback):
-        ran(small(contender("asker", fallback=fallback)), tmp_path / "run")
-    assert not (tmp_path / "run").exists()
