@@ -4,16 +4,15 @@ A fault that the house learns and these tables lack fails a test.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from pathlib import Path
 from typing import Any, Final
 
 import pytest
 
-from dubito.house.faults import CONTENT_FAULTS, PROBE, SLOW, TRANSPORT_FAULTS, Faults
+from dubito.house.faults import CONTENT_FAULTS, TRANSPORT_FAULTS, Faults
 from dubito.house.server import House
 from dubito.llm.request import AccountFault, Api
 from tests.conftest import few
-from tests.hostile.kit import Decided, Desk
+from tests.hostile.kit import Desk
 from tests.llm.kit import PROTOCOLS
 
 MODEL: Final = ("model", None)
@@ -156,39 +155,3 @@ def test_a_transport_fault_that_does_not_end(struck: Desk, protocol: Api, reques
     if fault not in ENDLESS:
         between, probes = 0.5 + 1 + 2 + 10 * 4, 11 * 0.5  # seconds at the most: full jitter, and before each probe
         assert struck.clock.now - before <= between + probes
-
-
-@pytest.fixture(scope="module")
-def calm(tmp_path_factory: pytest.TempPathFactory) -> dict[Api, list[bool | None]]:
-    """What a house without faults answers."""
-    with House() as house, Desk(tmp_path_factory.mktemp("calm"), lambda api, _: house.base_url(api)) as desk:
-        return {protocol: [each.answer for each in four(desk, protocol)] for protocol in PROTOCOLS}
-
-
-def four(desk: Desk, protocol: Api) -> list[Decided]:
-    """Four decisions, each of a draw of its own."""
-    first = 4 * PROTOCOLS.index(protocol)
-    return [desk.decide(protocol, number=first + n, tries=30) for n in range(4)]
-
-
-def asked(house: House) -> int:
-    """How many calls asked for a decision, and not for a sign of life."""
-    return sum(call.draw != PROBE for call in house.calls)
-
-
-@pytest.mark.parametrize("fault", few(sorted(set(TRANSPORT_FAULTS) - SLOW), ["cut_body", "server_error"]))
-def test_a_transport_fault_that_passes_is_tried_again(
-    fault: str, tmp_path: Path, calm: dict[Api, list[bool | None]]
-) -> None:
-    """Half of all tries fail: the answers are those of a house without faults."""
-    shares: dict[str, Any] = {fault: 0.5}
-    with House(faults=Faults(**shares)) as house, Desk(tmp_path, lambda api, _: house.base_url(api)) as desk:
-        for protocol in PROTOCOLS:
-            before = asked(house)
-            decided = four(desk, protocol)
-            assert [each.answer for each in decided] == calm[protocol]
-            assert {each.outcome for each in decided} == {"model"}
-            failed = [kind for each in decided for kind in each.tries if kind != "received"]
-            assert set(failed) <= {TRIES[fault]}
-            assert asked(house) - before == 4 + len(failed), "it was called as often as there are tries"
-        assert asked(house) > 12, "or no fault struck at all"

@@ -4,7 +4,6 @@ import json
 from pathlib import Path
 from typing import Any, Final
 
-import diskcache
 import pytest
 
 from dubito.llm.request import Api, canonical
@@ -88,17 +87,6 @@ def test_nothing_that_a_server_says_reaches_the_terminal_as_it_is(shell: Shell, 
             told = shell(*command.split())
             check(told)
             assert "\\x1b[2J" in told.out, "it is told, harmless"
-
-
-def test_an_entry_of_the_cache_is_shown_harmless(shell: Shell) -> None:
-    with Server(hostile) as server:
-        assert shell("run", config_file(asker(server, "chat"), games=1, preflight=False), "--output", "r").code == 0
-    with diskcache.Cache("cache") as cache:
-        keys = [key for key in cache if key != "written"]
-    for key in keys[:3]:
-        shown = shell("cache", "show", key)
-        check(shown)
-        assert "\\x9b5m" in shown.out, "it is shown, harmless"
 
 
 @pytest.mark.parametrize("status", [400, 401])

@@ -12,6 +12,7 @@ from dubito.cli.lists import house as command
 from dubito.errors import UsageError
 from dubito.house.server import House
 from tests.cli.kit import started
+from tests.conftest import cases
 from tests.house.kit import POLICY
 
 
@@ -47,13 +48,17 @@ def test_it_fails_on_purpose(tmp_path: Path) -> None:
     assert (call["fault"], call["status"]) == ("dropped", 0)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("words", "sentence"),
     [
         (["--faults", "storm:2"], "storm is a probability from 0 to 1, not 2.0"),
         (["--faults", "strom:0.3"], "there is no fault called 'strom': did you mean 'storm'?"),
         (["--latency", "inf"], "latency is a number of seconds from 0, not inf"),
+        (["--latency", "nan"], "latency is a number of seconds from 0, not nan"),
+        (["--latency", "-1"], "latency is a number of seconds from 0, not -1.0"),
         (["--port", "66000"], "port is a number from 0 to 65535, not 66000"),
+        (["--port", "-1"], "port is a number from 0 to 65535, not -1"),
+        (["--log", "."], "the call log . cannot be written: Is a directory"),
         (["--log", "no/such/folder"], "the call log no/such/folder cannot be written: No such file or directory"),
     ],
 )

@@ -5,7 +5,6 @@ import os
 import socket
 import threading
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
@@ -13,9 +12,9 @@ import anthropic
 import openai
 import pytest
 
-from dubito.house.faults import SLOW, TRANSPORT_FAULTS, Faults
+from dubito.house.faults import Faults
 from dubito.house.server import House
-from tests.conftest import cases, few
+from tests.conftest import cases
 from tests.house.kit import POLICY, PROTOCOLS, Asker, anthropic_at, bare, logged, openai_at, rest, usage_in
 
 CONNECTION = ("reset", "dropped", "cut_headers", "cut_body")
@@ -227,39 +226,3 @@ def test_held_clients_by_the_hundred_do_not_hold_up_the_end(caplog: pytest.LogCa
     assert {(call.fault, call.status) for call in calls} == {("stall", 0), ("stall_body", 0)}
     assert not caplog.records, "the server had nobody to wait for"
     assert (threading.active_count(), len(os.listdir("/dev/fd"))) == (threads, files)
-
-
-@pytest.mark.parametrize("protocol", few(PROTOCOLS, ["messages"]))
-def test_a_fault_is_the_trys_own(protocol: str) -> None:
-    def ask_all(house: House) -> list[str | None]:
-        with Asker(house) as ask:
-            for attempt in range(1, 41):
-                ask(protocol, attempt=attempt)
-        return [call.fault for call in house.calls]
-
-    mix = {"dropped": 0.2, "cut_body": 0.2, "rate_limit": 0.2, "unavailable": 0.2}
-    with struck(**mix) as house:
-        first = ask_all(house)
-    with struck(**mix) as again:
-        assert ask_all(again) == first
-    assert set(first) == {None, *mix}, "another try, another fault"
-
-
-def test_a_storm_repeats_and_runs_into_no_deadline(caplog: pytest.LogCaptureFixture) -> None:
-    def weather() -> tuple[list[tuple[int, str]], list[tuple[str, ...]]]:
-        with struck(storm=0.9, size=1000) as house, Asker(house) as ask, ThreadPoolExecutor(64) as pool:
-
-            def one(number: int) -> tuple[int, str]:
-                return ask(PROTOCOLS[number % 3], draw=number // 3 % 20, attempt=number // 60 + 1)
-
-            seen = list(pool.map(one, range(120)))
-            calls = house.calls
-        return seen, sorted((call.request, call.draw, str(call.try_number), str(call.fault)) for call in calls)
-
-    seen, calls = weather()
-    assert weather() == (seen, calls)
-    assert len(calls) == 120, "one record a try"
-    assert {fault for *_, fault in calls} >= {"None"} | (set(TRANSPORT_FAULTS) - SLOW)
-    assert {status for status, _ in seen} == {0, 200, 429, 500, 502, 503, 529}
-    assert {body for status, body in seen if status == 0} == {"APIConnectionError"}, "none was a timeout"
-    assert not caplog.records

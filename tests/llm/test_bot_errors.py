@@ -24,9 +24,9 @@ class OnceBot(OpenAIBot):
 def test_a_turn_of_the_substitute_is_remembered_as_an_own_play(shell: Shell) -> None:
     shell.bot("once_bot.py", ONCE, "llms")
     player = contender("one", "house-honest", bot="OnceBot")
-    said = played(shell, player, games=3, on_bot_error="fallback", rules={"max_turns": 30})
+    said = played(shell, player, games=1, on_bot_error="fallback", rules={"max_turns": 40})
     assert said.code == 0, said.err
     (line,) = [line for line in said.out.splitlines() if "played by the fallback" in line]
     failed = int(line.split()[1])
-    assert 3 <= failed <= 6, "the turns that were made to fail, and no later one"
-    assert rows(Path("r"), "SELECT count(*) FROM decisions")[0][0] > 20
+    assert failed == 2, "the turns that were made to fail, and no later one"
+    assert rows(Path("r"), "SELECT count(*) FROM decisions")[0][0] > 10

@@ -195,13 +195,6 @@ def test_a_file_in_its_place_is_refused(folder: Path, content: bytes) -> None:
     assert folder.read_bytes() == content
 
 
-def test_a_damaged_database_is_refused(folder: Path) -> None:
-    folder.mkdir()
-    (folder / "cache.db").write_bytes(b"this is no database, and longer than a header of one" * 9)
-    with pytest.raises(UsageError, match=r"cannot use the cache .*choose another --cache"):
-        ReplyCache(folder)
-
-
 @pytest.mark.skipif(os.geteuid() == 0, reason="root writes everywhere")
 def test_a_read_only_folder_is_refused(folder: Path) -> None:
     ReplyCache(folder).close()
@@ -243,14 +236,6 @@ def test_a_pickle_is_refused_and_not_opened(cache: ReplyCache, folder: Path, tmp
     with pytest.raises(RunStopped, match="it was not written by Dubito"):
         cache.once(*PARTS, never)
     assert not (tmp_path / "opened").exists()
-
-
-@pytest.mark.parametrize("value", [b"bytes", zlib.compress(b"cut")[:-3], 7, 1.5])
-def test_a_value_that_is_no_text_is_refused(cache: ReplyCache, folder: Path, value: object) -> None:
-    cache.once(*PARTS, says(GOOD))
-    change(folder, "UPDATE Cache SET value = ? WHERE key = ?", value, KEY)
-    with pytest.raises(RunStopped, match="it was not written by Dubito"):
-        cache.once(*PARTS, never)
 
 
 def stored(folder: Path, request: Request = ASKED) -> tuple[str, dict[str, Any]]:
@@ -363,14 +348,6 @@ def test_a_dropped_entry_is_put_aside_and_asked_for_anew(cache: ReplyCache, fold
     assert cache.once(*PARTS, says(OTHER_REPLY)) == (OTHER_REPLY, False)
     with closing(ReplyCache(folder)) as again:
         assert again.once(*PARTS, never) == (OTHER_REPLY, True)
-
-
-@pytest.mark.parametrize("mode", [2, 4])
-def test_an_entry_that_cannot_be_read_can_be_dropped(cache: ReplyCache, folder: Path, mode: int) -> None:
-    cache.once(*PARTS, says(GOOD))
-    change(folder, "UPDATE Cache SET mode = ?, value = ? WHERE key = ?", mode, b"no pickle", KEY)
-    assert cache.drop(KEY) is None
-    assert cache.once(*PARTS, says(GOOD)) == (GOOD, False)
 
 
 def test_a_value_file_of_other_bytes_is_refused_by_name(cache: ReplyCache, folder: Path) -> None:

@@ -291,17 +291,6 @@ def test_explain_of_a_digest_that_several_requests_begin_with(shell: Shell) -> N
     assert sentence(explained(shell, "aaaaaaaa", "r")).startswith("r has no request 'aaaaaaaa'")
 
 
-@pytest.mark.parametrize(
-    ("folder", "said"),
-    [
-        ("nowhere", "there is no nowhere: there is no run in runs either"),
-        (".", ". is not a run folder: it has no run.db"),
-    ],
-)
-def test_explain_of_no_run_is_refused(shell: Shell, folder: str, said: str) -> None:
-    assert sentence(explained(shell, "0.0.0", folder)) == said
-
-
 def test_entries_of_an_older_cache_are_passed_over(shell: Shell) -> None:
     """Version 1 kept no requests, and nothing asks for its replies any more."""
     fill(("house", 1, "a"))

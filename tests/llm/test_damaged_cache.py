@@ -48,7 +48,7 @@ def test_a_cache_that_lost_a_table_is_refused(folder: Path, table: str) -> None:
         ReplyCache(folder)
 
 
-@pytest.mark.parametrize("name", ["count", "size", "disk_min_file_size", "sqlite_mmap_size", "tag_index"])
+@pytest.mark.parametrize("name", ["count", "disk_min_file_size", "tag_index"])
 @pytest.mark.parametrize("statement", ["UPDATE Settings SET value = 'much' WHERE key = ?", DELETED])
 def test_settings_that_were_changed_by_hand_are_refused(folder: Path, name: str, statement: str) -> None:
     ReplyCache(folder).close()

@@ -8,11 +8,9 @@ from contextlib import closing
 from pathlib import Path
 from typing import BinaryIO, Final, Literal
 
-import httpcore2
-import httpx2
 import pytest
 
-from dubito.llm.client import Deadline, Provider
+from dubito.llm.client import Provider
 from dubito.llm.request import Api, TryFailed
 from dubito.llm.settings import Account
 from tests.cli.kit import Shell
@@ -211,17 +209,3 @@ def test_an_account_of_nothing_but_deadlines_stops_the_run(tmp_path: Path) -> No
     log = run.models["asker"]
     assert "cannot be reached" in str(run.failure), "nobody is answered"
     assert log.deadlines == log.calls == log.assumed > 0
-
-
-def test_a_deadline_ends_with_its_call() -> None:
-    with httpx2.Client() as client:
-        bound = Deadline(client)
-        assert (bound.passed, bound.left(7.0), bound.left(None)) == (False, 7.0, None)
-        with bound.within(0):
-            assert bound.passed
-            with pytest.raises(httpcore2.ReadTimeout):
-                bound.left(7.0)
-        with bound.within(100):
-            assert bound.left(7.0) == 7.0
-            assert bound.left(None) == pytest.approx(100, abs=20)
-        assert (bound.passed, bound.left(7.0), bound.left(None)) == (False, 7.0, None)

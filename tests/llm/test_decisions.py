@@ -18,17 +18,17 @@ from dubito.errors import UsageError
 from dubito.game import STATED
 from dubito.game.find import find_game
 from dubito.llm.answers import ModelAnswer, form_of, read_answer, with_odds
-from dubito.llm.decide import Conversation, drawn_from, look_at
+from dubito.llm.decide import drawn_from, look_at
 from dubito.llm.pipeline import probe_of
 from dubito.llm.prompts import load_prompt
 from dubito.llm.protocols import Exchange, build_request, read_reply
 from dubito.llm.questions import QuestionForm, check_askable, form_of_questions, odds_in
-from dubito.llm.request import AttemptFailed, RawReply, Reply
+from dubito.llm.request import AttemptFailed, RawReply
 from dubito.store.model_log import ModelLog
 from dubito.store.run_db import RunDb
 from tests.cli.kit import REPO, Shell
 from tests.conftest import cases, few
-from tests.llm.kit import PLACE, Heard, Said, Server, config_file, contender, outcomes_of, ran, rows, settings, small
+from tests.llm.kit import Heard, Said, Server, config_file, contender, outcomes_of, ran, rows, settings, small
 from tests.llm.kit import reply as a_reply
 
 GAMES: Final = ("dubito", "defuse", "openspiel:kuhn_poker", "openspiel:liars_dice")
@@ -446,23 +446,3 @@ def test_a_game_that_lists_nothing_cannot_be_asked() -> None:
     with pytest.raises(UsageError, match="api: decisions"):
         check_askable("x", find_game("bs", REPO))
     check_askable("x", find_game("defuse", REPO))
-
-
-def test_a_conversation_leaves_what_is_not_needed() -> None:
-    """A refused question is not put again before the turn comes to it."""
-    asked: list[list[str]] = []
-    form = form_at("D")
-
-    def ask(one: Any) -> Reply:
-        asked.append([question["name"] for question in one.request.body["questions"]])
-        answers = [answer_to(question, False) for question in one.request.body["questions"]]
-        if len(asked) == 1:
-            answers[2] = {"type": "refusal", "name": "E-2"}
-        return read_reply("decisions", RawReply(200, body_of(answers)))
-
-    talk = Conversation(PLAN.render(AT_C), form, settings("decisions"), PLACE, lambda place: "d", ask)
-    assert talk.answer("D").answer is False
-    assert asked == [["D", "E-1", "E-2"]]
-    assert talk.answer("E-2").answer is False
-    assert asked[1:] == [["E-2"]]
-    assert (talk.again("D"), talk.again("E-2")) == (False, True)

@@ -205,38 +205,6 @@ def test_what_was_unreachable_is_asked_again_by_the_next_run(tmp_path: Path) -> 
     assert set(outcomes_of(second.folder)) == {"model"}
 
 
-def test_an_outage_stops_the_run_and_puts_its_games_back(tmp_path: Path) -> None:
-    healthy = 40
-
-    def answer(heard: Heard) -> Said:
-        return says(heard.protocol) if len(server.heard) <= healthy else Said(503)
-
-    with Server(answer) as server:
-        run = run_at(server, "responses", tmp_path / "run", games=30, tries=3, patience=60)
-    assert "cannot be reached: no answer for " in str(run.failure)
-    assert 0 < run.tally.games < 30
-    kept = "SELECT DISTINCT outcome FROM decisions WHERE game < ?"
-    assert rows(run.folder, kept, (run.tally.games,)) == [("model",)]
-    assert set(outcomes_of(run.folder)) == {"model"}, "what was taken within the outage is taken back"
-    open_again = rows(run.folder, "SELECT min(game) FROM attempts WHERE reply IS NULL AND cause IS NULL")
-    assert open_again == [(run.tally.games,)], "the game that met the outage is not among the kept"
-
-
-@pytest.mark.parametrize("good", few([0, 6], [6]))
-def test_the_fallback_plays_for_failures_that_are_no_outage(tmp_path: Path, good: int) -> None:
-    """Questions of the game fail to its end; a probe is answered."""
-
-    def answer(heard: Heard) -> Said:
-        return says("responses") if PROBE in heard.raw or len(server.heard) <= good else Said(500)
-
-    with Server(answer) as server:
-        run = run_at(server, "responses", tmp_path / "run", tries=1, turns=12)
-    assert "fallback:unreachable" in outcomes_of(run.folder)
-    assert run.failure is None
-    assert not run.interrupted, "nobody pressed Ctrl-C"
-    assert run.tally.games == 1
-
-
 @pytest.mark.parametrize("count", [2**24, 10**400])
 def test_a_nonsensical_count_of_tokens_stops_nobody(tmp_path: Path, count: int) -> None:
     """At whatever price."""

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Sequence
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -56,7 +57,8 @@ def stopped(ended: Ended, folder: str = "r") -> str:
 
 
 @pytest.mark.parametrize(
-    ("protocol", "prompt"), [*((protocol, "reasoned") for protocol in PROTOCOLS), ("chat", "plain")]
+    ("protocol", "prompt"),
+    few(product(PROTOCOLS, ["reasoned", "plain"]), [("messages", "reasoned"), ("chat", "plain")]),
 )
 def test_it_comes_first_and_asks_what_the_game_will_ask(shell: Shell, protocol: Api, prompt: str) -> None:
     """For each form of an answer a whole question of a late turn, with the player's own settings."""
@@ -141,15 +143,6 @@ def test_models_of_the_field_are_asked_too_and_no_hand_written_bot(shell: Shell)
     assert rows(Path("r"), "SELECT player FROM attempts WHERE game < 0") == [("seated",)]
 
 
-def test_a_second_run_has_it_from_the_cache(shell: Shell) -> None:
-    with Server(answering) as server:
-        assert played(shell, asker(server)).code == 0
-        calls = len(server.heard)
-        assert played(shell, asker(server), flags=["--output", "s"]).code == 0
-        assert len(server.heard) == calls
-    assert rows(Path("s"), "SELECT origin FROM attempts WHERE game < 0") == [("cache",)]
-
-
 def test_it_changes_no_result(shell: Shell) -> None:
     with Server(answering) as server:
         digests = set()
@@ -171,19 +164,11 @@ def test_it_may_be_skipped_in_the_config(shell: Shell) -> None:
 
 UNREAD: dict[str, tuple[Callable[[Api], Said], str]] = {  # what comes, and the setting to look at
     "prose": (lambda protocol: says(protocol, "Sure, I am ready."), "`response_format`"),
-    "fences": (lambda protocol: says(protocol, '```json\n{"answer": true}\n```'), "`response_format`"),
-    "another object": (lambda protocol: says(protocol, '{"doubt": true}'), "`response_format`"),
     "a refusal": (lambda protocol: says(protocol, "I cannot.", "refusal"), "`prompt`"),
     "cut off": (lambda protocol: says(protocol, None, "length"), "`max_output`"),
     "too long": (
         lambda protocol: Said(400, error_body(protocol, "context_length_exceeded", "prompt is too long")),
         "`prompt` and `max_output`",
-    ),
-    "a filter": (
-        lambda protocol: Said(
-            400, error_body(protocol, "content_filter", "Output blocked by content filtering policy")
-        ),
-        "`prompt`",
     ),
 }
 
@@ -198,6 +183,8 @@ def test_an_answer_that_cannot_be_read_stops_the_run(shell: Shell, protocol: Api
         assert f"check {setting}" in said
         assert "--on-unusable fallback" in said
         assert len(server.heard) == (1 if odd == "too long" else 2)
+        if odd != "prose":
+            return
         stopped(played(shell, asker(server, protocol)))
         mended.append(True)
         assert played(shell, asker(server, protocol)).code == 0
@@ -222,15 +209,12 @@ def test_told_to_go_on_it_warns(shell: Shell) -> None:
 
 UNUSABLE: dict[str, tuple[Callable[[Heard], Said], str]] = {
     "prose": (lambda heard: says(heard.protocol, "Hm."), "20 malformed"),
-    "cut off": (lambda heard: says(heard.protocol, "{", "length"), "20 truncated"),
-    "refused": (lambda heard: says(heard.protocol, "No.", "refusal"), "20 refused"),
     "in turn": (
         lambda heard: says(heard.protocol, "Hm.") if heard.re_asked else says(heard.protocol, "{", "length"),
         "10 truncated, 10 malformed",
     ),
-    "no form": (lambda heard: says(heard.protocol, '{"answer": "yes"}'), "20 malformed"),
 }
-LONG: dict[str, Any] = {"games": 2, "rules": {"max_turns": 36}}
+LONG: dict[str, Any] = {"games": 1, "rules": {"max_turns": 36}}
 
 
 @pytest.mark.parametrize("odd", UNUSABLE)
@@ -282,41 +266,21 @@ def test_one_usable_answer_is_enough(shell: Shell) -> None:
     with Server(lambda heard: says("chat", YES if len(server.heard) == 20 else "Hm.")) as server:
         flags = ["--no-preflight", "--in-flight", "1"]
         assert played(shell, asker(server, "chat"), flags=flags, **LONG).code == 0
-    assert len(server.heard) > 40
+    assert len(server.heard) > 25
 
 
 def test_each_player_s_answers_count_alone(shell: Shell) -> None:
     with Server(lambda heard: says(heard.protocol, YES if heard.body.get("user") else "Hm.")) as server:
         players = [asker(server, "chat", name="good", parameters={"user": "x"}), asker(server, "chat", name="bad")]
-        ended = played(shell, *players, flags=["--no-preflight"], **LONG)
+        ended = played(shell, *players, flags=["--no-preflight"], **LONG | {"games": 2})
     assert ended.code == 3
     assert "the first 20 attempts of bad are all unusable (20 malformed)" in ended.err
-
-
-def test_a_rejected_parameter(shell: Shell) -> None:
-    ended = played(shell, contender("Asker", bot="AnthropicBot", parameters={"temperature": 1}))
-    said = stopped(ended)
-    assert said.startswith("house (no key) rejected the request (status 400): ")
-    assert "`temperature` is not supported with this model." in said
-    assert said.endswith("; change `parameters.temperature` in the entry of 'Asker'")
-
-
-def test_an_unknown_parameter(shell: Shell) -> None:
-    for folder, bot, more in (
-        ("r", "OpenAIBot", {}),
-        ("s", "LLMBot", {"api": "chat"}),
-        ("t", "AnthropicBot", {"api": "messages"}),
-    ):
-        who = contender("Asker", bot=bot, parameters={"reasonning": {"effort": "low"}}, **more)
-        said = stopped(played(shell, who, flags=["--output", folder]), folder)
-        assert said.endswith("; change `parameters.reasonning` in the entry of 'Asker'")
 
 
 @pytest.mark.parametrize(
     ("protocol", "status", "message", "ending"),
     [
         ("chat", 401, "wrong key", "refused the key (status 401); change `api_key_env` in the entry of 'asker'"),
-        ("messages", 402, "pay", "has no money left (status 402); top it up"),
         ("responses", 404, "who?", "; change `model` in the entry of 'asker'"),
         ("chat", 400, "'max_tokens' is too large", "; change `max_output` in the entry of 'asker'"),
     ],
@@ -331,28 +295,14 @@ def test_what_the_account_or_its_entry_is_wrong_in(
     assert rows(Path("r"), "SELECT state, kind FROM tries") == [("failed", "account")]
 
 
-@pytest.mark.parametrize(
-    ("answer", "words"),
-    [
-        (Said(503), "unreachable: 40 tries, the last: status 503"),
-        (Said(lost=None), "unreachable: 40 tries, the last: APIConnectionError"),
-    ],
-)
 @pytest.mark.usefixtures("unhurried")
-def test_a_server_that_does_not_answer(shell: Shell, answer: Said, words: str) -> None:
-    with Server(lambda _: answer) as server:
+def test_a_server_that_does_not_answer(shell: Shell) -> None:
+    words = "unreachable: 40 tries, the last: status 503"
+    with Server(lambda _: Said(503)) as server:
         said = stopped(played(shell, asker(server, tries=2), flags=["--patience", "30m"]))
     assert said.startswith(f"the preflight of asker got no reply ({words}")
     assert said.endswith("); check `base_url` in the entry of 'asker'")
     assert len(server.heard) == 40
-
-
-def test_a_limit_on_output_that_does_not_fit_the_model(shell: Shell) -> None:
-    message = "'max_tokens' is too large: 8192. This model's maximum context length is 4096 tokens"
-    with Server(lambda heard: Said(400, error_body("chat", "BadRequestError", message))) as server:
-        said = stopped(played(shell, asker(server, "chat")))
-    assert message in said
-    assert "check `prompt` and `max_output` in its entry" in said
 
 
 @pytest.mark.usefixtures("unhurried")
@@ -374,6 +324,7 @@ def test_the_first_player_with_a_fault_is_the_one_named(shell: Shell) -> None:
     assert [call.status for call in house.calls] == [200, 404]
 
 
+@pytest.mark.usefixtures("unhurried")
 def test_a_run_that_it_stopped_goes_on_when_the_server_is_up_again(shell: Shell) -> None:
     """The same command; what did not answer then is asked again."""
     answers = [Said(503)]

@@ -105,15 +105,6 @@ def test_a_request_that_alone_goes_on_failing_is_given_up(
     assert re.fullmatch(words, failed.value.detail), failed.value.detail
 
 
-@cases(("others", "sick"), [(0, 0.3), (0, 0.6), (0, 0.9), (10, 0.3), (10, 0.6), (10, 0.9)])
-def test_failures_at_random_lose_no_decision(others: int, sick: float) -> None:
-    crowd, decisions = Crowd(others, sick), 200 if sick < 0.8 else 20
-    for _ in range(decisions):
-        assert crowd.decides().text
-    assert crowd.probes <= decisions or sick > 0.8, "they are billed, so they are few"
-    assert crowd.clock.now < decisions * (10 if sick < 0.8 else 100), "seconds: at 2 s an answer it is no other run"
-
-
 def test_an_outage_counts_against_no_request() -> None:
     """Nobody is answered for long; the request fails a few times more when others are again."""
     crowd = Crowd(0)

@@ -41,25 +41,6 @@ def test_a_second_run_makes_no_call_and_neither_does_one_offline(tmp_path: Path)
         assert rows(run.folder, "SELECT DISTINCT origin FROM attempts") == [("cache",)]
 
 
-def test_the_house_is_one_server_whatever_its_port(tmp_path: Path) -> None:
-    """`base_url: house` starts a new server each run, on a free port; the cache knows it again."""
-    of = small(contender("one"), games=1)
-    first, second = ran(of, tmp_path / "a"), ran(of, tmp_path / "b")
-    assert first.results_digest == second.results_digest
-    assert second.models["one"].calls == 0 < first.models["one"].calls
-
-
-def test_names_are_in_no_request(tmp_path: Path) -> None:
-    asked = []
-    for number, name in enumerate(["one", "Zoë \U0001f0cf"]):
-        field = ["StefaBot", {"bot": "UsualBot", "name": f"plain {name}"}]
-        run = ran(small(contender(name), games=2, bots=field), tmp_path / f"{number}", cache=tmp_path / f"c{number}")
-        asked.append(rows(run.folder, "SELECT game, seat, decision, attempt, request, draw, reply FROM attempts"))
-        assert run.models[name].calls > 0
-    assert asked[0] == asked[1]
-    assert len(asked[0]) > 10
-
-
 def test_a_longer_run_begins_with_the_shorter(tmp_path: Path) -> None:
     query = "SELECT * FROM decisions WHERE game < 2 ORDER BY game, seat, decision"
     short = ran(small(contender("one"), games=2), tmp_path / "short")

@@ -13,7 +13,7 @@ from dubito.llm.request import Interrupted
 from dubito.llm.warm import Beginnings, beginning_of
 from tests.llm.kit import Clock, Heard, Said, Server, ask, asker, ran, says, small
 
-AT_ONCE: Final = 12
+AT_ONCE: Final = 6
 
 
 class WritingServer:

@@ -14,7 +14,6 @@ from dubito.games.dubito.game import GAME
 from dubito.games.dubito.workshop import pairs
 from dubito.llm.prompts import Prompt, load_prompt, said_of_prompt
 from dubito.workshop.audit import leak_in
-from dubito.workshop.lint import facts_left_out, unused
 from dubito.workshop.recordings import Origin, recorded_positions
 from tests.conftest import cases
 from tests.prompts.kit import ARMS, PLAIN, REPO
@@ -89,15 +88,6 @@ def test_the_disguise_tells_the_same_game_in_other_words() -> None:
             claimed = re.findall(r"(?:as|four) (\w+)s\b", line.replace("sixes", "6s"))
             assert [TILES[card] for card in claimed] == re.findall(r"(?:as|four) (\w+)s\b", coded)
         assert seen.setdefault(text, str(PLAIN.render(position))) == str(PLAIN.render(position))
-
-
-@pytest.mark.at_length
-def test_nothing_is_said_of_the_arms_by_lint() -> None:
-    """Of what it looks at the facts; all of it is for tests/workshop, at length."""
-    for prompt in PROMPTS.values():
-        assert unused(prompt, prompt.variables) == []
-        for node in "BC":
-            assert facts_left_out(prompt, node, [example_position(node)]) == []
 
 
 def test_the_arms_tell_nothing_hidden() -> None:

@@ -14,7 +14,6 @@ import yaml
 from dubito.house.faults import Faults
 from dubito.house.server import House
 from tests.cli.kit import Shell
-from tests.conftest import few
 from tests.llm.kit import contender, rows
 from tests.resume.killing import ended_here, kill, same_games, start, storm
 
@@ -38,13 +37,14 @@ def config(house: House, game: str, games: int) -> dict[str, Any]:
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
-@pytest.mark.parametrize("game", few(GAMES, 1))
+@pytest.mark.at_length
+@pytest.mark.parametrize("game", GAMES)
 def test_a_run_with_models_that_is_killed_ends_as_undisturbed_and_replays(
-    tmp_path: Path, shell: Shell, game: str, at_length: bool
+    tmp_path: Path, shell: Shell, game: str
 ) -> None:
-    """In the gate the storm has no rate limits: each would stop the whole account for a while."""
-    faults = Faults(storm=0.3) if at_length else Faults(content=0.1, cut_body=0.1)
-    many, games = (25, 40) if at_length and game == "dubito" else (1, 6 if game == "dubito" else 4)
+    """In the gate see test_signals.py and test_paid_once.py."""
+    faults = Faults(storm=0.3)
+    many, games = (25, 40) if game == "dubito" else (1, 4)
     chance = random.Random(7)
     with storm(tmp_path, faults) as watched:
         (tmp_path / "c.yaml").write_text(yaml.safe_dump(config(watched.house, game, games)))
@@ -72,9 +72,9 @@ def test_a_run_with_models_that_is_killed_ends_as_undisturbed_and_replays(
 
 
 @pytest.mark.at_length
-def test_a_run_of_two_workers_that_is_killed_ends_as_undisturbed(tmp_path: Path, shell: Shell, at_length: bool) -> None:
+def test_a_run_of_two_workers_that_is_killed_ends_as_undisturbed(tmp_path: Path, shell: Shell) -> None:
     """And the workers end with it."""
-    games, kills = (9000, (1, 3, 6)) if at_length else (3000, (1,))
+    games, kills = 9000, (1, 3, 6)
     base = {"bots": ["StefaBot", "ClaudeBot", "RandomBoi"], "table_sizes": [3], "rules": {"max_turns": 12}}
     (tmp_path / "c.yaml").write_text(yaml.safe_dump(base | {"games": games}))
     words = ("c.yaml", "--workers", "2", "--no-report")

@@ -34,7 +34,7 @@ def test_a_free_estimate_holds_what_the_run_then_takes(shell: Shell, monkeypatch
     """The key is not even set: nothing is asked of the model's own server."""
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     one = {"bot": "OpenAIBot", "name": "one", "model": "m", "prompt": "reasoned"}
-    file = config_file(one, one | {"name": "decides", "api": "decisions"}, contender("two"), games=6, prices=PRICES)
+    file = config_file(one, one | {"name": "decides", "api": "decisions"}, contender("two"), games=3, prices=PRICES)
     said = shell("estimate", file)
     assert said.code == 0, said.err
     assert figures(line_of(said.out, "decides"))[2] == (0, 0), "a decision model writes nothing, and thinks nothing"
@@ -49,7 +49,7 @@ def test_a_free_estimate_holds_what_the_run_then_takes(shell: Shell, monkeypatch
     assert list(shell.folder.iterdir()) == [shell.folder / file], "it leaves nothing behind"
     free = contender("one", "house-sharp", prompt="reasoned")
     decides = contender("decides", "house-sharp", prompt="reasoned", api="decisions")
-    shell("run", config_file(free, decides, contender("two"), games=6, name="d.yaml"), "--output", "r", "--quiet")
+    shell("run", config_file(free, decides, contender("two"), games=3, name="d.yaml"), "--output", "r", "--quiet")
     ((made, sent, got),) = rows(
         Path("r"), "SELECT count(*), sum(input), sum(output) FROM attempts WHERE player = 'one' AND game >= 0"
     )
@@ -60,15 +60,15 @@ def test_a_free_estimate_holds_what_the_run_then_takes(shell: Shell, monkeypatch
 
 def test_an_estimate_learns_from_a_run(shell: Shell) -> None:
     one, two = contender("one", "house-sharp"), contender("two", "house-honest", "AnthropicBot")
-    shell("run", config_file(one, two, games=12), "--output", "r", "--quiet")
-    said = shell("estimate", config_file(one, two, games=120, name="longer.yaml"), "--from", "r")
+    shell("run", config_file(one, two, games=6), "--output", "r", "--quiet")
+    said = shell("estimate", config_file(one, two, games=60, name="longer.yaml"), "--from", "r")
     assert said.code == 0
     ((made,),) = rows(Path("r"), "SELECT count(*) FROM attempts WHERE player = 'one' AND game >= 0")
     low, high = figures(line_of(said.out, "one"))[0]
     assert low < 10 * made < high
     assert line_of(said.out, "one").endswith("run r")
     assert "$0.0000 to $0.0000" in said.out, "the house costs nothing"
-    shorter = figures(shell("estimate", "longer.yaml", "--games", "12", "--from", "r").out.splitlines()[2])[0]
+    shorter = figures(shell("estimate", "longer.yaml", "--games", "6", "--from", "r").out.splitlines()[2])[0]
     assert shorter[1] < high
 
 

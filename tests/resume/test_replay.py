@@ -264,18 +264,18 @@ def test_what_is_wrong_with_an_export_is_said_of_the_file(run: Shell) -> None:
 
 
 def test_a_run_of_hand_written_bots_is_played_again_from_its_seed(shell: Shell) -> None:
-    words = ("--bots", "StefaBot,RandomBoi", "--games", "1200", "--table-sizes", "3", "--max-turns", "6")
+    words = ("--bots", "StefaBot,RandomBoi", "--games", "1010", "--table-sizes", "3", "--max-turns", "2")
     first = shell("run", *words, "--quiet", "--output", "h")
     said = shell("replay", "h", "--workers", "2")
     assert said.code == 0
-    assert said.out.splitlines()[0] == "identical: 1,200 games, 0 decisions"
+    assert said.out.splitlines()[0] == "identical: 1,010 games, 0 decisions"
     assert said.out.splitlines()[1] in first.out
     with closing(sqlite3.connect("h/run.db")) as connection, connection:
-        row = connection.execute("SELECT outcome FROM games WHERE game = 1101").fetchone()
-        connection.execute("UPDATE games SET outcome = ? WHERE game = 1100", row)
-    assert re.fullmatch(r"1,000 of 1,200 games, [\d,.]+ games/s(, \d+ s left)?\n", said.err)
+        row = connection.execute("SELECT outcome FROM games WHERE game = 1006").fetchone()
+        connection.execute("UPDATE games SET outcome = ? WHERE game = 1005", row)
+    assert re.fullmatch(r"1,000 of 1,010 games, [\d,.]+ games/s(, \d+ s left)?\n", said.err)
     changed = shell("replay", "h", "--workers", "1", "--quiet")
     assert changed.err == ""
-    assert (changed.code, changed.out.startswith("differs: game 1100: it does not play out as recorded")) == (1, True)
+    assert (changed.code, changed.out.startswith("differs: game 1005: it does not play out as recorded")) == (1, True)
     told = shell("replay", "h", "--game", "7")
     assert (told.code, told.out.startswith("The cards are dealt: ")) == (0, True)

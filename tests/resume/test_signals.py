@@ -98,10 +98,12 @@ def test_a_run_with_models_ends_in_order_and_goes_on(
         digest = ended_here(shell, *words, "--output", "cut", "--cache", "c1")
         assert ended_here(shell, *words, "--output", "whole", "--cache", "c2") == digest
     assert same_games(tmp_path / "cut", tmp_path / "whole")
+    said_again = shell("replay", "cut", "--quiet")
+    assert (said_again.code, f"results digest: {digest}" in said_again.out) == (0, True)
 
 
 @pytest.mark.at_length
-@pytest.mark.parametrize("number", few(SIGNALS, 1))
+@pytest.mark.parametrize("number", SIGNALS)
 def test_a_run_of_two_workers_ends_in_order_and_goes_on(tmp_path: Path, shell: Shell, number: signal.Signals) -> None:
     """The workers do not hear of it: the games that they are at are kept."""
     base = {"bots": ["StefaBot", "ClaudeBot", "RandomBoi"], "table_sizes": [3], "rules": {"max_turns": 12}}
@@ -122,7 +124,7 @@ def test_a_run_of_two_workers_ends_in_order_and_goes_on(tmp_path: Path, shell: S
 
 
 @pytest.mark.at_length
-@pytest.mark.parametrize("number", few(SIGNALS, 1))
+@pytest.mark.parametrize("number", SIGNALS)
 def test_a_second_one_ends_it_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals) -> None:
     """Whatever a server does. One that comes twice, as `timeout` and shells send it, is one."""
     counted = Counted(then_waits=2)
@@ -186,7 +188,7 @@ SERVERS: dict[str, tuple[str, ...]] = {
 }
 
 
-@pytest.mark.parametrize(("name", "number"), few([(n, s) for s in SIGNALS[:2] for n in SERVERS], 2))
+@pytest.mark.parametrize(("name", "number"), few([(n, s) for s in SIGNALS[:2] for n in SERVERS], 1))
 def test_a_server_of_ours_ends_as_by_ctrl_c(tmp_path: Path, name: str, number: signal.Signals) -> None:
     with started(tmp_path, *SERVERS[name]) as process:
         assert process.stdout is not None

@@ -22,7 +22,7 @@ from tests.resume.kit import go, models
 FIGURES = r"\d+ games finished, \d+ of them published, [\d,]+ replies kept"
 
 
-@pytest.mark.parametrize("stops", few([[15, 10, 15], [30]], 1))
+@pytest.mark.parametrize("stops", few([[15, 10, 15], [30]], [[30]]))
 def test_progress_end_and_status_say_the_same(
     shell: Shell, tmp_path: Path, capsys: pytest.CaptureFixture[str], stops: list[int]
 ) -> None:

@@ -66,7 +66,7 @@ def test_models_play_no_deal_beyond_the_one_that_decides(whole: Path) -> None:
     assert rows(whole, "SELECT max(game) FROM ended") == [(4 * deals - 1,)]
 
 
-@cases(("stops", "in_flight"), [([20, 60], 7)])
+@cases(("stops", "in_flight"), [([60], 7)])
 def test_a_stopped_run_stops_for_good_after_the_same_deal(
     whole: Path, tmp_path: Path, stops: list[int], in_flight: int
 ) -> None:

@@ -21,7 +21,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a run of two models, one of which fails now and then, in the folder `r`."""
     home = tmp_path_factory.mktemp("home")
     failing = contender("failing", bot="AnthropicBot", base_url="house?faults=prose:0.5")
-    config_file(contender("one", model="house-sharp", prompt="reasoned"), failing, name=str(home / "c.yaml"), games=6)
+    config_file(contender("one", model="house-sharp", prompt="reasoned"), failing, name=str(home / "c.yaml"), games=4)
     made(home, "run", "c.yaml", "--output", "r", "--quiet", "--no-report")
     return home
 
@@ -64,7 +64,7 @@ def test_a_decision_stands_beside_what_it_was_taken_by(shell: Shell) -> None:
 def test_a_game_has_its_players_and_what_it_came_to(shell: Shell) -> None:
     shell("export", "r", "--parquet", "d", "--quiet")
     games = rows("games")
-    assert [game["game"] for game in games] == list(range(6))
+    assert [game["game"] for game in games] == list(range(4))
     names = {"one", "failing", "StefaBot", "UsualBot"}
     for game in games:
         assert len(game["players"]) == len(game["buckets"]) == len(json.loads(game["measures"])) == 3

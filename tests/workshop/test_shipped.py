@@ -4,15 +4,12 @@ import shutil
 from collections import Counter
 from pathlib import Path
 
-import pytest
-
 from dubito.games.dubito.bot import NODES
 from dubito.games.dubito.events import GameStartEvent
 from dubito.games.dubito.game import GAME
 from dubito.workshop.recordings import read_folder, shipped
 from tests.cli.kit import Shell
 from tests.experiment.kit import REPO
-from tests.workshop.kit import PLAIN
 
 
 def test_the_shipped_positions_are_those_of_the_documented_command(shell: Shell) -> None:
@@ -39,9 +36,3 @@ def test_they_are_of_all_nodes_table_sizes_and_win_rules() -> None:
     assert len({one.deal for one in found}) == 40
     truths = [one.hidden.dishonest for one in found if one.hidden and one.position.node == "C"]
     assert 2 <= sum(map(bool, truths)) <= 6, "both answers are right now and then"
-
-
-@pytest.mark.at_length
-def test_no_shipped_prompt_fails_on_them() -> None:
-    for one in read_folder(shipped(GAME), GAME).values():
-        assert f"node: {one.position.node}" in PLAIN.render(one.position).user

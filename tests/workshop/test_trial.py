@@ -146,14 +146,6 @@ def test_who_cannot_be_reached_is_no_answer_either(tmp_path: Path) -> None:
     assert Counter(one.cause for one in trial.taken[0]) == {"unreachable": 2, None: 8}
 
 
-def test_the_same_prompt_twice_is_a_twin_with_answers_of_its_own(tmp_path: Path) -> None:
-    twin = entry(PLAIN, "again", model="house-random", sample=1)
-    trial = tried(tmp_path, entry(PLAIN, model="house-random"), twin)
-    assert answers(trial.taken[0]) != answers(trial.taken[1])
-    alone = tried(tmp_path, twin, name="alone")
-    assert answers(alone.taken[0]) == answers(trial.taken[1])
-
-
 def test_a_stopped_trial_goes_on_and_its_cap_from_its_start(tmp_path: Path) -> None:
     with pytest.raises(AccountFault, match="the budget is used up: 7 of 7 calls spent"):
         tried(tmp_path, entry(), caps=Caps(calls=7))

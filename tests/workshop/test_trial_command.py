@@ -10,6 +10,7 @@ import yaml
 from dubito.games.dubito.game import GAME
 from dubito.workshop.recordings import shipped
 from tests.cli.kit import Shell, made
+from tests.conftest import cases
 from tests.llm.kit import Server, config_file, contender, says
 from tests.workshop.kit import prompt
 
@@ -44,12 +45,16 @@ def test_a_trial_in_print(shell: Shell) -> None:
 
 
 def test_flips_are_named_and_a_prompt_against_itself_shows_chance(shell: Shell) -> None:
-    said = shell("prompts", "test", "plain", "--against", "plain", "--model", "house:house-random", "--quiet")
+    Path("own").mkdir()
+    for file in sorted(shipped(GAME).glob("*.json"))[::2]:
+        shutil.copy(file, "own")
+    words = ("--model", "house:house-random", "--quiet", "--positions", "own")
+    said = shell("prompts", "test", "plain", "--against", "plain", *words)
     lines = said.out.splitlines()
-    (everything,) = (line.split() for line in lines if line.split()[:2] == ["all", "40"])
+    (everything,) = (line.split() for line in lines if line.split()[:2] == ["all", "20"])
     flips = [line for line in lines if line.startswith("flipped: ")]
-    assert len(flips) == int(everything[-1]) + int(everything[-2]) > 8
-    assert float(everything[2]) == 100 - 2.5 * len(flips)
+    assert len(flips) == int(everything[-1]) + int(everything[-2]) > 4
+    assert float(everything[2]) == 100 - 5 * len(flips)
     to_yes = sum(": yes by plain, no by plain again" in line for line in flips)
     assert to_yes == int(everything[-2]) != int(everything[-1])
     name, said_first = flips[0].removeprefix("flipped: ").split(": ")
@@ -103,19 +108,14 @@ def test_a_stopped_trial_says_how_to_go_on(shell: Shell) -> None:
             ("plain", "--model", "opnai:gpt"),
             "--model 'opnai:gpt' names no provider: say it as in openai:MODEL; did you",
         ),
-        (("plain", "--model", "openai:"), "--model: model: "),
         (
             ("plain", "--model", "openai:gpt"),
             "openai:gpt needs a key for https://api.openai.com/v1: set the environment",
         ),
         (("plain", *HOUSE, "--api", "fax"), "--model: api: must be 'responses', 'chat', 'messages' or 'decisions'"),
-        (("plain", *HOUSE, "--base-url", "http://a:b@127.0.0.1/"), "--model: base_url must hold no credentials"),
         (("plain", *HOUSE, "--parameters", "{x"), "--model: parameters: must be a valid dictionary"),
-        (("plain", *HOUSE, "--reasks", "-1"), "--model: reasks: must be greater than or equal to 0"),
         (("plain", *HOUSE, "--positions", "none"), "cannot read none: No such file or directory"),
         (("plain", *HOUSE, "--positions", "."), ". holds no positions: `dubito prompts record` makes some"),
-        (("plain", *HOUSE, "--budget", "usd"), "--budget: say it as usd=5 or usd=5,calls=1000, not 'usd'"),
-        (("plain", *HOUSE, "--budget", "usd=1,usd=5"), "--budget: usd stands twice"),
         (("plain", *HOUSE, "--budget", "euro=1"), "--budget: unknown key 'euro': choose from calls, tokens, usd"),
         (("plain", *HOUSE, "--in-flight", "0"), "--in-flight: must be at least 1, not 0"),
         (("plain", *HOUSE, "--prices", "none.yaml"), "cannot read "),
@@ -125,13 +125,6 @@ def test_a_stopped_trial_says_how_to_go_on(shell: Shell) -> None:
             ("plain", "--model", "openai:m", "--base-url", "http://127.0.0.1:1/v1", "--budget", "usd=1"),
             "openai:m: budget.usd needs a price of 'm' at http://127.0.0.1:1/v1, and there is none: remove "
             "budget.usd, or add this line, with the numbers",
-        ),
-        (
-            (
-                *("plain", "--model", "openai:gpt-6-sol", "--offline", "--budget", "usd=1"),
-                *("--parameters", "{service_tier: ultrafast}"),
-            ),
-            "openai:gpt-6-sol: parameters.service_tier: the list price of 'gpt-6-sol' does not say",
         ),
     ],
 )
@@ -147,7 +140,7 @@ def test_bad_input_is_one_sentence_before_anything_is_asked(
     assert [path.name for path in Path("here").iterdir()] == ["mine"]
 
 
-@pytest.mark.parametrize(
+@cases(
     "words",
     [
         ("replay", "r"),
@@ -159,7 +152,6 @@ def test_bad_input_is_one_sentence_before_anything_is_asked(
         ("prompts", "record", "r"),
         ("estimate", "models.yaml", "--from", "r"),
     ],
-    ids=" ".join,
 )
 def test_a_trial_is_no_run_and_says_so(trial: Shell, words: tuple[str, ...]) -> None:
     said = trial(*words)
