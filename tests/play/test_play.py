@@ -54,7 +54,7 @@ def test_no_hand_but_his_own_is_shown(play: Play) -> None:
     assert all("puts down" in line or "doubts" in line or "discards" in line for line in told)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("typed", "sentence"),
     [
         ("2 2 2 3", "4 cards were played; play 1 to 3."),

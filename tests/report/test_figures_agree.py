@@ -35,7 +35,7 @@ STAND_INS = [
 COMPARED = {
     "bots": ["StefaBot", "UsualBot", "ClaudeBot"],
     "contenders": ["ClaudeBot", "RandomBoi", "StefaBot", "MrDoubt"],
-    "games": 160,
+    "games": 80,
     "table_sizes": [4],
 }
 RUNS: dict[str, dict[str, Any]] = {
@@ -65,7 +65,7 @@ RUNS: dict[str, dict[str, Any]] = {
     "stand-ins": {
         "bots": ["StefaBot", "RandomBoi"],
         "contenders": [*STAND_INS, "RandomBoi"],
-        "games": 21,
+        "games": 12,
         "rules": {"max_turns": 36},
     },
 }

@@ -107,7 +107,7 @@ def test_intervals_of_a_size_are_those_of_a_run_of_that_size(tmp_path: Path) -> 
 def long_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run of many games, without a report."""
     folder = tmp_path_factory.mktemp("long") / "run"
-    hand_written(folder, games=1500, table_sizes=[3, 4])
+    hand_written(folder, games=1200, table_sizes=[3, 4])
     return folder
 
 
@@ -153,16 +153,16 @@ def test_a_long_run_says_how_its_intervals_and_seats_are_known(long_run: Path, l
     sizes = json.loads((report / "data" / "by-table-size.json").read_text())
     assert {(row["bot"], row["size"]): row["score"] for row in sizes["rows"]} == whole
     assert all(0 < row["score_low"] < row["score"] < row["score_high"] < 1 for row in sizes["rows"])
-    known = "Rates are those of all 1,500 games. The widths of their intervals are estimated from the first 150"
+    known = "Rates are those of all 1,200 games. The widths of their intervals are estimated from the first 150"
     for key in ("by-table-size", "habits", "deviations", "hard-wins-by-next", "bot-0-habits", "bot-0-by-size"):
         assert known in json.loads((report / "data" / f"{key}.json").read_text())["notes"][-1]
     assert known in Seen(report / "neighbours.html").words
     for key in ("lies", "bot-0-lies"):
         lies = json.loads((report / "data" / f"{key}.json").read_text())
-        assert lies["notes"][0] == "Counted over the first 1,000 games of 1,500, each played again move by move."
+        assert lies["notes"][0] == "Counted over the first 1,000 games of 1,200, each played again move by move."
         assert all(0 < row["lies"] < published(long_run)[row["bot"]]["total"]["bluffs"] for row in lies["rows"])
     seats = json.loads((report / "data" / "bot-0-by-seat.json").read_text())
-    assert "Of the first 150 of 1,500 games" in seats["notes"][0]
+    assert "Of the first 150 of 1,200 games" in seats["notes"][0]
     assert sum(data(report, f"bot-{player}-by-seat")[place]["games"] for player in range(4) for place in range(3)) < 300
 
 
@@ -177,7 +177,7 @@ def test_contenders_are_sampled_by_whole_deals(models_run: Path) -> None:
 
 
 def test_a_side_is_named_only_where_it_is_no_chance(bots_run: Path, long_report: Path) -> None:
-    """Sixty games tell nothing of four bots, fifteen hundred something."""
+    """Sixty games tell nothing of four bots, twelve hundred something."""
     short = data(bots_run / "report", "deviations")
     assert {row["more"] for row in short} == {"may be chance"}
     assert all(row["difference_low"] < 0 < row["difference_high"] and row["by_next_chance"] > 0 for row in short)

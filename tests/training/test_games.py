@@ -195,18 +195,6 @@ def test_what_is_not_legal_is_refused_at_once_and_changes_nothing(name: str) -> 
     assert refused > 100 or "moves" not in name  # at the nodes of Dubito all that there is is legal
 
 
-@pytest.mark.parametrize("name", WHOLE)
-def test_a_clone_goes_its_own_way(name: str) -> None:
-    chance = Random(3)
-    for number, state in enumerate(states(name)):
-        if number % 20 == 0 and not state.is_terminal():
-            before, twin = str(state), state.clone()
-            assert str(twin) == before
-            while not twin.is_terminal():
-                twin.apply_action(drawn(twin, chance))
-            assert str(state) == before != str(twin)
-
-
 @cases(
     ("name", "says"),
     [
