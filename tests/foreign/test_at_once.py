@@ -14,58 +14,30 @@ from tests.foreign.server import Answer, Foreign, Habits
 from tests.foreign.simulation import simulated
 from tests.llm.kit import outcomes_of
 
+
+def told(message: str, **more: object) -> object:
+    """An error as most servers write it."""
+    return {"error": {"message": message, **more}}
+
+
 CROWDED: Final[dict[str, tuple[int, object]]] = {  # status and body, as the servers send them
-    "Anthropic": (
-        429,
-        {
-            "type": "error",
-            "error": {
-                "type": "rate_limit_error",
-                "message": "Number of concurrent connections has exceeded your rate limit. Please try again later.",
-            },
-        },
-    ),
-    "W&B": (429, {"error": {"message": "Concurrency limit reached for requests"}}),
-    "Moonshot": (
-        429,
-        {
-            "error": {
-                "type": "rate_limit_reached_error",
-                "message": "Your account org-1 request reached organization max concurrency: 1, please try again "
-                "after 1 seconds",
-            }
-        },
-    ),
-    "Zhipu": (
-        429,
-        {
-            "error": {
-                "code": "1302",
-                "message": "\u60a8\u5f53\u524d\u4f7f\u7528\u8be5API\u7684\u5e76\u53d1\u6570\u8fc7\u9ad8",
-            }
-        },
-    ),
-    "LiteLLM": (429, {"error": {"message": "Max parallel request limit reached", "type": "None", "code": "429"}}),
+    "Anthropic": (429, told("Number of concurrent connections has exceeded your rate limit.", type="rate_limit_error")),
+    "W&B": (429, told("Concurrency limit reached for requests")),
+    "Moonshot": (429, told("Your account org-1 request reached organization max concurrency: 1, try after 1 seconds")),
+    "Zhipu": (429, told("\u60a8\u5f53\u524d\u4f7f\u7528\u8be5API\u7684\u5e76\u53d1\u6570\u8fc7\u9ad8", code="1302")),
+    "LiteLLM": (429, told("Max parallel request limit reached", type="None", code="429")),
     "a relay": (429, {"error": "Too many concurrent requests", "limit": 1}),
     "a model of a relay": (429, {"message": "Too many concurrent requests for this model"}),
-    "Azure": (429, {"error": {"message": "Too many pending requests"}}),
+    "Azure": (429, told("Too many pending requests")),
     "Ollama": (503, {"error": "server busy, please try again.  maximum pending requests exceeded"}),
-    "llama.cpp": (503, {"error": {"code": 503, "message": "no slot available", "type": "unavailable_error"}}),
+    "llama.cpp": (503, told("no slot available", code=503, type="unavailable_error")),
     "TGI": (429, {"error": "Model is overloaded", "error_type": "overloaded"}),
-    "a code": (429, {"error": {"code": "concurrency_limit_exceeded", "message": "Slow down."}}),
+    "a code": (429, told("Slow down.", code="concurrency_limit_exceeded")),
 }
+MINUTE: Final = "Rate limit reached for gpt-4o in organization org-1 on requests per min (RPM): Limit 500, Used 500."
 OF_A_RATE: Final[dict[str, tuple[int, object]]] = {
-    "OpenAI": (
-        429,
-        {
-            "error": {
-                "message": "Rate limit reached for gpt-4o in organization org-1 on requests per min (RPM): Limit 500, "
-                "Used 500, Requested 1. Please try again in 120ms.",
-                "code": "rate_limit_exceeded",
-            }
-        },
-    ),
-    "LiteLLM, of three": (429, {"error": {"message": "Crossed TPM / RPM / Max Parallel Request Limit: rpm_limit: 5"}}),
+    "OpenAI": (429, told(MINUTE, code="rate_limit_exceeded")),
+    "LiteLLM, of three": (429, told("Crossed TPM / RPM / Max Parallel Request Limit: rpm_limit: 5")),
     "nothing said": (429, "Too Many Requests"),
 }
 

@@ -94,8 +94,7 @@ STATUSES: Final[Mapping[str, Wrong]] = {
         400,
         anthropic(
             "invalid_request_error",
-            "input length and `max_tokens` exceed context limit: 199000 + 8192 > 200000, decrease input length or "
-            "`max_tokens` and try again",
+            "input length and `max_tokens` exceed context limit: 199000 + 8192 > 200000, decrease input length",
         ),
         "too_long",
     ),
@@ -204,13 +203,7 @@ STATUSES: Final[Mapping[str, Wrong]] = {
     ),
     "GitHub's day": Wrong(
         429,
-        {
-            "error": {
-                "code": "RateLimitReached",
-                "message": "Rate limit of 50 per 86400s exceeded for UserByModelByDay. "
-                "Please wait 4434 seconds before retrying.",
-            }
-        },
+        openai("RateLimitReached", "Rate limit of 50 per 86400s exceeded for ByDay. Please wait 4434 seconds"),
         "quota",
         4434,
     ),
@@ -240,9 +233,7 @@ STATUSES: Final[Mapping[str, Wrong]] = {
         429,
         openai(
             "rate_limit_exceeded",
-            "Request too large for gpt-4o in organization org-1 on tokens per min (TPM): Limit 10000, Requested 12500. "
-            "The input or output tokens must be reduced in order to run successfully.",
-            "tokens",
+            "Request too large for gpt-4o in organization org-1 on tokens per min (TPM): Limit 10000, Requested 12500.",
         ),
         "size",
     ),
@@ -250,9 +241,7 @@ STATUSES: Final[Mapping[str, Wrong]] = {
         413,
         openai(
             "rate_limit_exceeded",
-            "Request too large for model `m` in organization `org_1` service tier `on_demand` on tokens per minute "
-            "(TPM): Limit 6000, Requested 14,368, please reduce your message size and try again.",
-            "tokens",
+            "Request too large for model `m` on tokens per minute (TPM): Limit 6000, Requested 14,368, please reduce",
         ),
         "size",
     ),

@@ -14,7 +14,7 @@ from dubito.llm.cache import ReplyCache
 from dubito.llm.request import AccountFault, Api
 from tests.conftest import cases, few
 from tests.hostile.errors import BODIES, CONTRADICTIONS, RESPONSE_ERRORS, STATUSES, Wrong, _message, openai
-from tests.hostile.kit import Decided, Scene, first
+from tests.hostile.kit import Answer, Decided, Scene, first
 from tests.llm.kit import PROBE, PROTOCOLS, YES, Said, reply_body, says
 
 
@@ -112,16 +112,22 @@ def test_each_code_of_the_sdk_is_classed() -> None:
     assert set(get_args(ResponseError.model_fields["code"].annotation)) == set(RESPONSE_ERRORS)
 
 
+def probed(error: Said) -> Answer:
+    """Whatever is no probe is answered so."""
+    return lambda heard: says(heard.protocol) if PROBE in heard.raw else error
+
+
 @pytest.mark.parametrize("protocol", few(PROTOCOLS, 1))
-def test_an_error_with_status_200_is_never_cached(tmp_path: Path, protocol: Api) -> None:
+def test_what_is_no_reply_with_status_200_is_never_cached(tmp_path: Path, protocol: Api) -> None:
     scene = Scene(tmp_path)
+    page = Said(body="<!DOCTYPE html><html><body>502 Bad Gateway</body></html>")
     with scene.server, scene.desk:
-        error = Said(body=json.dumps(openai("server_error", "no")))
-        made = scene(protocol, lambda heard: says(protocol) if PROBE in heard.raw else error, tries=2)
-        assert (made.outcome, set(made.tries)) == ("fallback:unreachable", {"server"})
-        assert scene(protocol, first(error)).outcome == "model"
+        for error in (Said(body=json.dumps(openai("server_error", "no"))), page):
+            made = scene(protocol, probed(error), tries=2)
+            assert (made.outcome, set(made.tries)) == ("fallback:unreachable", {"server"})
+            assert scene(protocol, first(error)).outcome == "model"
     with closing(ReplyCache(tmp_path / "cache")) as cache:
-        assert len(cache) == 1, "that of the decision; a probe needs no keeping"
+        assert len(cache) == 2, "those of the decisions; a probe needs no keeping"
 
 
 @cases(("protocol", "name"), [(protocol, name) for protocol in PROTOCOLS for name in CONTRADICTIONS[protocol]])

@@ -15,20 +15,15 @@ from tests.cli.kit import Shell
 from tests.conftest import cases, few
 from tests.hostile.kit import Scene, first
 from tests.llm.kit import (
-    PROBE,
     PROTOCOLS,
     YES,
-    Heard,
     Said,
     Server,
     asker,
     outcomes_of,
     played,
-    ran,
     reply_body,
-    rows,
     says,
-    small,
 )
 
 HTML: Final = {"content-type": "text/html"}
@@ -101,29 +96,6 @@ def test_what_it_is_is_told_with_its_first_words(scene: Scene) -> None:
     made = scene("chat", first(PAGE, Said(body=whole("messages"))))
     assert made.errors[0] == f"a web page with status 200: {PAGE.body!s}"
     assert made.errors[1].startswith("JSON that is no chat completion with status 200: {")
-
-
-def test_no_such_body_is_kept_as_a_reply(tmp_path: Path) -> None:
-    """A page for twelve of the calls: the run is the one that nothing disturbed, and the healed server is asked."""
-
-    def answering(heard: Heard) -> Said:
-        return says(heard.protocol, json.dumps({"answer": sum(heard.raw) % 2 == 0}))
-
-    def sick(heard: Heard) -> Said:
-        seen = len(server.heard)
-        return PAGE if 5 < seen <= 17 and PROBE not in heard.raw else answering(heard)
-
-    with Server(answering) as server:
-        calm = ran(small(asker(server, "chat")), tmp_path / "calm" / "run")
-    with Server(sick) as server:
-        struck = ran(small(asker(server, "chat")), tmp_path / "struck" / "run")
-    assert (struck.failure, struck.results_digest) == (None, calm.results_digest)
-    assert outcomes_of(tmp_path / "struck" / "run").keys() == {"model"}
-    assert rows(tmp_path / "struck" / "run", "SELECT count(*) FROM tries WHERE kind = 'server'")[0][0] >= 5
-    with closing(ReplyCache(tmp_path / "struck" / "cache")) as cache:
-        entries = [cache.entry(key) for key in cache]
-        assert len(entries) > 10
-        assert all(entry is not None and "<html>" not in entry.received.raw for entry in entries)
 
 
 KINDS: Final = {

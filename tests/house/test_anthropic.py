@@ -8,7 +8,7 @@ import pytest
 
 from dubito.house.server import House
 from tests.conftest import cases
-from tests.house.kit import FORMATS, POLICY, SEEN, Answer, anthropic_at
+from tests.house.kit import FORMATS, POLICY, SEEN, anthropic_at
 
 FORMAT = FORMATS["messages"]
 MARK = {"cache_control": {"type": "ephemeral"}}
@@ -47,12 +47,6 @@ def test_the_reply_passes_the_sdks_own_strict_check(house: House) -> None:
         assert create(strict).stop_reason == "end_turn"
         assert create(strict, max_tokens=1).stop_reason == "max_tokens"
         assert [model.id for model in strict.models.list()] == list(POLICY.models)
-
-
-def test_parse_gives_the_model(client: anthropic.Anthropic) -> None:
-    messages: Any = said("say yes")
-    reply = client.messages.parse(model="house-honest", max_tokens=100, messages=messages, output_format=Answer)
-    assert reply.parsed_output == Answer(answer=True)
 
 
 def test_the_policy_sees_all_text_in_order(client: anthropic.Anthropic) -> None:

@@ -9,7 +9,7 @@ import pytest
 from dubito.house.server import House
 from dubito.llm.request import Request
 from tests.conftest import cases
-from tests.house.kit import FORMATS, POLICY, SEEN, Answer, openai_at
+from tests.house.kit import FORMATS, SEEN, openai_at
 
 FORMAT = FORMATS["chat"]
 
@@ -49,12 +49,6 @@ def test_the_reply_passes_the_sdks_own_strict_check(house: House) -> None:
     ) as strict:
         assert create(strict).usage
         assert create(strict, max_completion_tokens=1).choices[0].finish_reason == "length"
-
-
-def test_parse_gives_the_model(client: openai.OpenAI) -> None:
-    messages: Any = said("say yes")
-    reply = client.chat.completions.parse(model="house-honest", messages=messages, response_format=Answer)
-    assert reply.choices[0].message.parsed == Answer(answer=True)
 
 
 def test_the_policy_sees_all_text_in_order(client: openai.OpenAI) -> None:
@@ -149,10 +143,3 @@ def test_other_methods_are_refused(house: House, client: openai.OpenAI) -> None:
         client.get("/chat/completions", cast_to=object)
     assert caught.value.status_code == 405
     assert house.calls[-1].protocol == "chat"
-
-
-def test_the_address_of_each_protocol(house: House) -> None:
-    assert house.base_url("chat") == house.base_url("responses") == house.openai_base_url
-    assert house.base_url("messages") == house.anthropic_base_url
-    assert house.openai_base_url == f"http://127.0.0.1:{house.port}/v1"
-    assert POLICY.models == house.models

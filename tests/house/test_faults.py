@@ -6,7 +6,7 @@ from functools import cache
 import pytest
 
 from dubito.errors import UsageError
-from dubito.house.faults import CONTENT_FAULTS, MIXES, PARAMETERS, SLOW, TRANSPORT_FAULTS, Faults
+from dubito.house.faults import CONTENT_FAULTS, MIXES, SLOW, TRANSPORT_FAULTS, Faults
 from dubito.house.request import HeardRequest
 from tests.conftest import cases
 
@@ -79,11 +79,6 @@ def test_a_mix_may_be_all_there_is_and_adds_to_others() -> None:
     more = Counter(of_tries(Faults(transport=0.13, dropped=0.5)))
     assert more["dropped"] == pytest.approx(0.51 * MANY, rel=0.1)
     assert all(sum(mix.values()) == pytest.approx(1) for mix in MIXES.values())
-
-
-def test_all_names_are_different() -> None:
-    names = [*TRANSPORT_FAULTS, *CONTENT_FAULTS, *MIXES, *PARAMETERS]
-    assert len(set(names)) == len(names)
 
 
 def test_faults_are_spelled_as_names_and_numbers() -> None:

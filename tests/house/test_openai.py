@@ -9,7 +9,7 @@ from pydantic import BaseModel
 
 from dubito.house.server import House
 from tests.conftest import cases
-from tests.house.kit import FORMATS, POLICY, SEEN, Answer, openai_at
+from tests.house.kit import FORMATS, POLICY, SEEN, openai_at
 
 FORMAT = FORMATS["responses"]
 
@@ -43,11 +43,6 @@ def test_the_reply_passes_the_sdks_own_strict_check(house: House) -> None:
         assert create(strict).output_text == '{"answer":true}'
         assert create(strict, max_output_tokens=16, reasoning={"effort": "low"}, metadata={"a": "b"}).usage
         assert [model.id for model in strict.models.list()] == list(POLICY.models)
-
-
-def test_parse_gives_the_model(client: openai.OpenAI) -> None:
-    parsed = client.responses.parse(model="house-honest", input="say yes", text_format=Answer).output_parsed
-    assert parsed == Answer(answer=True)
 
 
 def test_the_policy_sees_all_text_in_order(client: openai.OpenAI) -> None:

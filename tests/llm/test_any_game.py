@@ -184,19 +184,6 @@ def test_what_is_not_of_its_kind_is_malformed(node: str, text: str) -> None:
     assert len(failed.value.detail) < 200
 
 
-@cases(
-    ("node", "answer"),
-    [
-        *(("hint", "high"), ("stake", []), ("stake", [1, 1, 1, 1, 1, 1]), ("stake", [5] * 52), ("number", -3)),
-        *(("number", 10**30), ("number", 0), ("sure", False)),
-    ],
-)
-def test_what_is_of_its_kind_is_read(node: str, answer: object) -> None:
-    """Whether the rules allow it is not the form's to say."""
-    found = read_answer(reply(json.dumps({"answer": answer})), form_of(("answer",), NODES[node])).answer
-    assert (type(found), found) == (type(answer), answer)
-
-
 SPOILT: Final = ("wrong_string", "wrong_number", "wrong_null", "nan", "no_answer", "duplicate_keys", "extra_fields")
 
 

@@ -3,7 +3,6 @@
 from pathlib import Path
 from typing import Any
 
-import pytest
 import yaml
 
 from tests.cli.kit import Shell
@@ -85,18 +84,6 @@ def test_dollars_need_a_price(shell: Shell) -> None:
         )
         assert not Path("r").exists()
         assert played(shell, asker(server), games=1, budget={"tokens": 10**9}).code == 0, "other caps need none"
-
-
-def test_a_listed_price_is_the_provider_s_own(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A model of that name at another server may cost anything."""
-    monkeypatch.setenv("OPENAI_API_KEY", "sk-none-of-them")
-    with Server(lambda heard: says(heard.protocol)) as server:
-        elsewhere = contender("there", "gpt-6-sol", base_url=server.base_url("responses"))
-        assert "needs a price of 'gpt-6-sol'" in sentence(played(shell, elsewhere, budget={"usd": 5}), 2)
-    own = contender("here", "gpt-6-sol", base_url=None)
-    ended = played(shell, own, budget={"usd": 5}, flags=("--offline",))
-    assert ended.code == 3, "it has a price, and only the reply is missing"
-    assert "--offline: the cache has no reply" in ended.err
 
 
 def test_prices_are_said_in_the_config_or_in_a_file(shell: Shell) -> None:

@@ -318,14 +318,6 @@ def test_entries_that_are_as_they_were_written_have_no_faults(cache: ReplyCache,
     assert list(cache.faults()) == []
 
 
-def test_a_reply_under_another_key_is_refused(cache: ReplyCache, folder: Path) -> None:
-    cache.once(*PARTS, says(GOOD))
-    other = key_of_reply("house", ASKED.digest, PARTS[2])
-    change(folder, "UPDATE Cache SET key = ? WHERE key = ?", other, KEY)
-    with pytest.raises(RunStopped, match="was changed or is damaged"):
-        cache.once("house", *PARTS[1:], never)
-
-
 def test_a_long_reply_is_kept_whole(cache: ReplyCache, folder: Path) -> None:
     """Beyond 32 KiB diskcache keeps a file of its own."""
     long = RawReply(200, json.dumps({"text": noise(200_000)}), {})

@@ -1,14 +1,12 @@
 """Connections that servers close while they idle, for which nothing is lost or assumed, and bodies that never end."""
 
 import gzip
-import json
 import socket
 import struct
-import threading
 import tracemalloc
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
-from typing import Any, BinaryIO, Final
+from contextlib import closing, contextmanager, suppress
+from typing import Any, Final
 
 import httpcore2
 import httpx2
@@ -18,100 +16,25 @@ from dubito.llm.client import Deadline, Provider
 from dubito.llm.request import RawReply, TryFailed
 from dubito.llm.settings import Account
 from tests.conftest import cases
-from tests.llm.kit import ask, reply_body
+from tests.llm.kit import ask
+from tests.llm.raw_server import BODY, Answer, RawServer, answer
 
-BODY: Final = json.dumps(reply_body("responses")).encode()
 MOST: Final = 8 * 2**20
 
-# What is written for a request, by the number of the connection and of the request on it; None: closed without a byte.
-Answer = Callable[[int, int], Iterator[bytes] | None]
-
-
-def answer(body: bytes = BODY, *headers: str) -> Iterator[bytes]:
-    """A complete answer."""
-    head = ["HTTP/1.1 200 OK", "content-type: application/json", f"content-length: {len(body)}", *headers]
-    yield "\r\n".join([*head, "", ""]).encode() + body
-
-
-class Requests(list[int]):
-    """The connection of each request that the server got; `leaves` is set when it has closed one."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.leaves = threading.Event()
-
 
 @contextmanager
-def asked_at(answers: Answer, patience: float | None = None) -> Iterator[tuple[Callable[[], RawReply], Requests]]:
-    """A way to ask a server that keeps its connections open, while they do not idle for longer than its patience."""
-    listener, requests, threads = socket.create_server(("127.0.0.1", 0)), Requests(), list[threading.Thread]()
-    address = f"http://127.0.0.1:{listener.getsockname()[1]}/v1"
-
-    def serve(connection: socket.socket, number: int) -> None:
-        connection.settimeout(patience)
-        with after(requests.leaves.set), connection, connection.makefile("rb") as reader:
-            asked = 0
-            while read_request(reader):
-                requests.append(number)
-                asked += 1
-                written = answers(number, asked)
-                if written is None:
-                    return
-                try:
-                    for piece in written:
-                        connection.sendall(piece)
-                except OSError:  # the client left
-                    return
-
-    def accept() -> None:
-        number = 0
-        while True:
-            try:
-                connection, _ = listener.accept()
-            except OSError:
-                return
-            number += 1
-            threads.append(threading.Thread(target=serve, args=(connection, number)))
-            threads[-1].start()
-
-    threads.append(threading.Thread(target=accept))
-    threads[0].start()
-    provider = Provider(Account("responses", address, None), address, "no-key-needed", 4)
-    try:
-        yield lambda: provider(ask(), 1, 20), requests
-    finally:
-        provider.close()
-        listener.shutdown(socket.SHUT_RDWR)
-        listener.close()
-        for thread in threads:
-            thread.join(20)
-
-
-@contextmanager
-def after(then: Callable[[], None]) -> Iterator[None]:
-    """Call it at the end."""
-    try:
-        yield
-    finally:
-        then()
-
-
-def read_request(reader: BinaryIO) -> bool:
-    """Read one to its end; False if there is none."""
-    length = 0
-    try:
-        while (line := reader.readline()) not in (b"", b"\r\n"):
-            name, _, value = line.partition(b":")
-            length = int(value) if name.lower() == b"content-length" else length
-        return bool(line) and len(reader.read(length)) == length
-    except OSError:  # the client left, or its time is over
-        return False
+def asked_at(answers: Answer, patience: float | None = None) -> Iterator[tuple[Callable[[], RawReply], RawServer]]:
+    """A way to ask a server that answers so."""
+    with RawServer(answers, patience) as server:
+        address = server.base_url("responses")
+        with closing(Provider(Account("responses", address, None), address, "no-key-needed", 4)) as provider:
+            yield lambda: provider(ask(), 1, 20), server
 
 
 def test_a_connection_is_used_again() -> None:
-    with asked_at(lambda connection, number: answer()) as (call, requests):
+    with asked_at(lambda connection, number: answer()) as (call, server):
         assert [call().status for _ in range(3)] == [200] * 3
-    assert requests == [1, 1, 1]
+    assert server.requests == [1, 1, 1]
 
 
 @cases("many", [False, True])
@@ -177,29 +100,29 @@ class Line:
 
 def test_a_server_that_closes_what_idles_for_30_ms_costs_nothing() -> None:
     """Asked when it has closed: no try is lost, nothing is assumed."""
-    with asked_at(lambda connection, number: answer(), patience=0.03) as (call, requests):
+    with asked_at(lambda connection, number: answer(), patience=0.03) as (call, server):
         for _ in range(20):
             assert call().raw == BODY.decode()
-            requests.leaves.wait(20)
-            requests.leaves.clear()
-    assert len(requests) == 20
+            server.left.wait(20)
+            server.left.clear()
+    assert len(server.requests) == 20
 
 
 def test_a_new_connection_that_is_closed_may_have_been_billed() -> None:
-    with asked_at(lambda connection, number: None) as (call, requests):
+    with asked_at(lambda connection, number: None) as (call, server):
         with pytest.raises(TryFailed) as failed:
             call()
         assert (failed.value.kind, failed.value.billed) == ("connection", True)
-    assert requests == [1], "and is not asked again here"
+    assert server.requests == [1], "and is not asked again here"
 
 
 def test_a_used_connection_closed_when_asked_may_be_billed() -> None:
-    with asked_at(lambda connection, number: answer() if number == 1 else None) as (call, requests):
+    with asked_at(lambda connection, number: answer() if number == 1 else None) as (call, server):
         assert call().status == 200
         with pytest.raises(TryFailed) as failed:
             call()
         assert (failed.value.kind, failed.value.billed) == ("connection", True)
-    assert requests == [1, 1]
+    assert server.requests == [1, 1]
 
 
 def test_an_answer_broken_off_on_a_used_connection_may_be_billed() -> None:
@@ -210,18 +133,18 @@ def test_an_answer_broken_off_on_a_used_connection_may_be_billed() -> None:
         yield b"HTTP/1.1 200 OK\r\n"
         raise OSError
 
-    with asked_at(broken) as (call, requests):
+    with asked_at(broken) as (call, server):
         assert call().status == 200
         with pytest.raises(TryFailed) as failed:
             call()
         assert (failed.value.kind, failed.value.billed) == ("connection", True)
-    assert requests == [1, 1]
+    assert server.requests == [1, 1]
 
 
 def test_what_a_server_says_of_its_patience_is_kept() -> None:
-    with asked_at(lambda connection, number: answer(BODY, "keep-alive: timeout=0, max=100")) as (call, requests):
+    with asked_at(lambda connection, number: answer(BODY, "keep-alive: timeout=0, max=100")) as (call, server):
         assert [call().status for _ in range(3)] == [200] * 3
-    assert requests == [1, 2, 3]
+    assert server.requests == [1, 2, 3]
 
 
 def zeros(packed: bytes) -> Iterator[bytes]:

@@ -91,17 +91,22 @@ def test_each_cause_is_counted(tmp_path: Path, name: str) -> None:
         assert unanswered == [(log.decisions if cause in ("too_long", "unreachable") else 0,)]
 
 
+REFUSED = always("I cannot.", "refusal")
+
+
 @pytest.mark.parametrize(
     ("first", "asked_again"),
     few(
         [
             (always(None, "length"), "Your last reply was cut off before the answer."),
+            (REFUSED, 'Please reply with nothing but the JSON object, {"answer": true} or {"answer": false}.'),
             (always("I doubt it."), "Your last reply could not be read: it is not JSON."),
         ],
-        1,
+        2,
     ),
 )
 def test_a_good_answer_to_a_re_ask_is_the_models(tmp_path: Path, first: Answer, asked_again: str) -> None:
+    """Who declined once goes on declining: after a refusal the model does not see that it did."""
     with Server(lambda heard: says(heard.protocol) if heard.re_asked else first(heard)) as server:
         players = [asker(server, protocol, protocol) for protocol in PROTOCOLS]
         run = ran(small(*players, games=3, turns=6), tmp_path / "run", in_flight=1)
@@ -109,28 +114,18 @@ def test_a_good_answer_to_a_re_ask_is_the_models(tmp_path: Path, first: Answer, 
     again = [heard for heard in server.heard if heard.re_asked]
     assert {heard.protocol for heard in again} == set(PROTOCOLS)
     for heard in again:
-        (last, asked) = heard.conversation[-2:]
-        assert last["role"] == "assistant"
-        assert last["content"], "an empty message is refused by providers"
-        assert asked["content"].startswith(asked_again)
+        if first is REFUSED:
+            roles = [message["role"] for message in heard.conversation]
+            assert roles in (["user"], ["system", "user"], ["developer", "user"])
+            asked, _, words = heard.last.partition(AFTER_A_REFUSAL)
+            assert any(other.last == asked for other in server.heard)
+            assert words == asked_again
+        else:
+            last, again_asked = heard.conversation[-2:]
+            assert last["role"] == "assistant"
+            assert last["content"], "an empty message is refused by providers"
+            assert again_asked["content"].startswith(asked_again)
     assert rows(run.folder, "SELECT DISTINCT answer FROM decisions") == [(1,)]
-
-
-def test_a_re_ask_after_a_refusal_begins_a_new_conversation(tmp_path: Path) -> None:
-    """Who declined once goes on declining: the model does not see that it did."""
-    refusing = always("I cannot.", "refusal")
-    with Server(lambda heard: says(heard.protocol) if heard.re_asked else refusing(heard)) as server:
-        players = [asker(server, protocol, protocol) for protocol in PROTOCOLS]
-        run = ran(small(*players, games=3, turns=6), tmp_path / "run", in_flight=1)
-    assert set(outcomes_of(run.folder)) == {"model_after_reask"}
-    again = [heard for heard in server.heard if heard.re_asked]
-    assert {heard.protocol for heard in again} == set(PROTOCOLS)
-    for heard in again:
-        roles = [message["role"] for message in heard.conversation]
-        assert roles in (["user"], ["system", "user"], ["developer", "user"])
-        asked, _, words = heard.last.partition(AFTER_A_REFUSAL)
-        assert any(other.last == asked for other in server.heard)
-        assert words == 'Please reply with nothing but the JSON object, {"answer": true} or {"answer": false}.'
 
 
 def test_re_asks_after_a_refusal_build_on_the_new_conversation(tmp_path: Path) -> None:

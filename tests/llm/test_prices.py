@@ -79,11 +79,6 @@ def test_what_the_cache_saved_is_the_difference_to_no_cache(listed: dict[str, fl
     assert price.saved(usage) == price.of(uncached) - price.of(usage)
 
 
-def test_writing_to_the_cache_may_cost_more_than_it_saves() -> None:
-    assert price_of(GOOD, "x").saved(Usage(1000, 0, 1000, 1, 0)) == -1000 * 500_000
-    assert price_of(GOOD, "x").saved(Usage(1000, 1000, 0, 1, 0)) == 1000 * 1_900_000
-
-
 @given(PRICES | st.none(), usages(), st.integers(0, 1000), st.integers(0, 1000))
 def test_nothing_costs_more_than_the_worst_case(
     listed: dict[str, float] | None, usage: Usage, less: int, unused: int
@@ -267,11 +262,6 @@ def test_input_kept_for_long_costs_the_dearest_where_a_price_does_not_say() -> N
     assert price.worst(1000, 0, Asked(long=True)) == 1000 * 250
     said = price_of(GOOD | {"long_write": 4}, "x")
     assert said.of(USED, Charges(long_writes=20)) - said.of(USED) == 20 * (4_000_000 - 2_500_000)
-
-
-def test_a_call_of_a_tool_costs_besides_the_tokens() -> None:
-    price = Price(100, 10, 125, 500)
-    assert price.of(USED, Charges(tool_calls=3)) - price.of(USED) == 3 * PICO // 40
 
 
 def test_ones_own_price_is_for_the_service_that_one_asks_for() -> None:

@@ -121,16 +121,6 @@ def test_a_try_and_its_reply_are_on_disk_before_what_follows(tmp_path: Path) -> 
         assert book == {state: count for state, count in states.items() if count}
 
 
-def test_another_server_is_asked_anew(tmp_path: Path) -> None:
-    """What one server said about a request is nothing that another one said."""
-    for number, text in enumerate(['{"answer": true}', '{"answer": false}']):
-        with Server(lambda _, text=text: says("responses", text)) as server:  # type: ignore[misc]
-            of = small(contender("one", base_url=server.base_url("responses")), games=1)
-            run = ran(of, tmp_path / f"{number}")
-        assert len(server.heard) == run.models["one"].decisions
-        assert rows(run.folder, "SELECT DISTINCT answer FROM decisions") == [(1 - number,)]
-
-
 def test_whole_deals_behind_a_missing_one_are_not_published(tmp_path: Path) -> None:
     """All games are under way at once, and only deal 1 misses a reply, its last: short games are not favoured."""
     of = small(contender("one"), games=4)

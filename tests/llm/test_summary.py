@@ -120,13 +120,6 @@ def test_each_player_pays_for_his_own_calls(shell: Shell) -> None:
     assert (shown["free"]["cost"], shown["free"]["cost a game"]) == ("$0.0000", "$0.0000"), "the house costs nothing"
 
 
-def test_without_a_price_there_are_dashes(shell: Shell) -> None:
-    with Server(billing()) as server:
-        row = models(played(shell, asker(server), prices={"other-model": PRICE}))["asker"]
-    assert [row[key] for key in ("cost", "cost a game", "saved by the provider's cache")] == ["-", "-", "-"]
-    assert row["tokens in"] == f"{1000 * len(server.heard):,}"
-
-
 def test_calls_that_do_not_say_their_cost_are_counted_at_the_worst(shell: Shell) -> None:
     with Server(billing(usage={})) as server:
         ended = played(shell, asker(server, max_output=99), prices={"some-model": PRICE})

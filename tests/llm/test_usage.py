@@ -107,14 +107,6 @@ def test_counts_that_cannot_be_are_missing_usage(protocol: Api) -> None:
     assert said.usage == Usage(0, 0, 0, 0, 0)
 
 
-@cases("protocol", PROTOCOLS)
-def test_one_count_of_two_is_missing_usage(protocol: Api) -> None:
-    into, out, *_ = NAMES[protocol]
-    assert usage(protocol, {into: 5}) is None
-    assert usage(protocol, {out: 5}) is None
-    assert usage(protocol, {"total_tokens": 5}) is None
-
-
 def chat_counts(into: int, out: int, total: int | None, reasoning: int | None = None) -> dict[str, Any]:
     """A usage as servers of Chat Completions say it."""
     details = {} if reasoning is None else {"completion_tokens_details": {"reasoning_tokens": reasoning}}

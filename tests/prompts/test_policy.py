@@ -123,11 +123,6 @@ def test_with_facts_the_answer_is_no_chance(model: str, node: str) -> None:
     assert said(model, text)[1] is True
 
 
-def test_an_unknown_model_is_refused() -> None:
-    with pytest.raises(KeyError, match="house-dull"):
-        said("house-dull", "")
-
-
 def question(**changes: str) -> str:
     """A prompt with a block of facts of a regular turn, some of them changed."""
     values = read_facts(str(PLAIN.render(example_position("C"))))

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from dubito.errors import DubitoError
 from dubito.games.dubito.facts import example_position
 from dubito.games.dubito.game import GAME
 from dubito.llm.prompts import OWN_PROMPTS
@@ -125,16 +124,3 @@ def test_our_own_prompts_pass_all_checks(name: str) -> None:
         run()
         names.append(check)
     assert names == ["loads", *NODES, *GOLDEN, *REST]
-
-
-def test_a_check_says_what_is_wrong(tmp_path: Path) -> None:
-    """Of the two that look at whole games."""
-    moving = prompt(tmp_path, system="{{ history | length }}", user="{{ question }}")
-    found = dict(checks(moving.folder))
-    with pytest.raises(DubitoError, match="the system text changes within a game"):
-        found["system_text_stays"]()
-    with pytest.raises(DubitoError, match="share less than 85% with its request before"):
-        found["beginning_stays"]()
-    silent = prompt(tmp_path, "silent", user="{{ question if node != 'A' }}")
-    with pytest.raises(DubitoError, match="the user text is empty at node A"):
-        dict(checks(silent.folder))["renders[A]"]()

@@ -134,18 +134,6 @@ def test_what_never_came_is_counted_by_cause_and_not_replaced(tmp_path: Path) ->
     assert trial.spent.calls == 2 * (3 + 3 + 3 + 1 + 2)
 
 
-def test_who_cannot_be_reached_is_no_answer_either(tmp_path: Path) -> None:
-    """A server that fails now and then: no outage, no answer where all tries failed."""
-
-    def answer(heard: Heard) -> Said:
-        return Said(500, "{}") if "\\nnode: A\\n" in json.dumps(heard.body) else says("responses")
-
-    with Server(answer) as server:
-        asker = entry(model="m", base_url=server.base_url("responses"), tries=1)
-        trial = tried(tmp_path, asker)
-    assert Counter(one.cause for one in trial.taken[0]) == {"unreachable": 2, None: 8}
-
-
 def test_a_stopped_trial_goes_on_and_its_cap_from_its_start(tmp_path: Path) -> None:
     with pytest.raises(AccountFault, match="the budget is used up: 7 of 7 calls spent"):
         tried(tmp_path, entry(), caps=Caps(calls=7))
