@@ -58,6 +58,10 @@ class Narrator:
         self.aside(thought.in_words(name, question_in_words(game, thought.node), game.node(thought.node), truth))
         self._wait_visibly()
 
+    def speaks(self, seat: int, words: str) -> None:
+        """Show what a model says before its move, as far as it has come."""
+        self._voice.thinks(self._session.label(seat), words)
+
     def _begin_move(self) -> None:
         state = self._session.state
         self._seat, turn = state.seat, state.turns_played + 1

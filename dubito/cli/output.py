@@ -143,8 +143,9 @@ class Voice(Protocol):
     def __call__(self, line: str = "") -> None:
         """Say a line."""
 
-    def thinks(self, name: str) -> None:
-        """Say that this player may take its time, until there is something else to say, or it was `heard`."""
+    def thinks(self, name: str, words: str = "") -> None:
+        """Say that this player may take its time, until there is something else to say, or it was `heard`; `words`
+        are what it has said so far."""
 
     def heard(self) -> None:
         """Nobody thinks any more."""
@@ -156,7 +157,7 @@ class PlainVoice:
     def __call__(self, line: str = "") -> None:
         say(line)
 
-    def thinks(self, name: str) -> None:
+    def thinks(self, name: str, words: str = "") -> None:
         pass
 
     def heard(self) -> None:

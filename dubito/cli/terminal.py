@@ -1,15 +1,20 @@
 """What needs a terminal: drawn tables, a live line, a game in colour; only there is the library for them loaded."""
 
 import re
+import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from rich.box import SIMPLE_HEAD
+from rich.cells import cell_len
 from rich.console import Console, JustifyMethod, RenderableType
 from rich.progress import BarColumn, Progress, ProgressColumn, Task, TaskID
 from rich.table import Table
 from rich.text import Text
 
+from dubito.errors import one_line
+
+_REDRAWN: Final = 0.1  # seconds between two looks of a line that grows
 _ANY: Final = 10_000  # columns that are enough for any table
 _NAME: Final = 12  # columns that a name has at least
 _BAR: Final = 16  # columns of the bar of a progress
@@ -103,6 +108,7 @@ class TerminalVoice:
         self._names = list(dict.fromkeys(names))
         self._words = {**_WORDS, rf"\ban? {re.escape(lie)}\b(?!\?)": "bold red"}
         self._waits = False  # the line stands that says who thinks
+        self._shown = 0.0  # when it was written last
 
     def __call__(self, line: str = "") -> None:
         """Say a line, the following ones of it set in under its words."""
@@ -115,11 +121,15 @@ class TerminalVoice:
                 piece.rstrip()
                 self._console.print(Text(" " * indent if number else "") + piece, soft_wrap=True)
 
-    def thinks(self, name: str) -> None:
-        """Say so on a line that goes away."""
+    def thinks(self, name: str, words: str = "") -> None:
+        """Say so on a line that goes away, with the last of the words."""
+        if words and self._waits and time.monotonic() - self._shown < _REDRAWN:
+            return
         self.heard()
         if not self._console.is_dumb_terminal:
-            text = self._painted(f"      {name} is thinking ...")
+            said, self._shown = f"      {name} is thinking ... ", time.monotonic()
+            room = self._console.width - 1 - cell_len(said)
+            text = self._painted(f"{said}{one_line(words, len(words) + 1)[-max(1, room) :]}".rstrip())
             text.truncate(max(1, self._console.width - 1))
             self._console.print(text, end="\r", soft_wrap=True)
             self._waits = True

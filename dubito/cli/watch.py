@@ -107,7 +107,7 @@ def _tell(watched: BotsGame, pace: float | None, show_hands: bool, save: Path | 
         note(stand_ins)
     voice = voice_for([watched.label(seat) for seat in range(len(watched.names))], watched.game.results.lie_words[0])
     narrator = Narrator(show_hands, voice, waits(pace))
-    session = watched.begin(narrator.thought)
+    session = watched.begin(narrator.thought, narrator.speaks)
     try:
         with session.code:
             narrator.tell(session)

@@ -21,6 +21,7 @@ from dubito.errors import UsageError, nearest_first
 from dubito.game import ODDS, REASON, STATED, Game, HousePolicy
 from dubito.game.find import DUBITO
 from dubito.game.words import legal_in
+from dubito.house.events import EVENTS, as_events
 from dubito.house.faults import CONTENT_FAULTS, DECISION_FAULTS, PAGE, ContentFault, Delivery, Faults
 from dubito.house.request import TRY_HEADER, HeardRequest, JsonBody, Opinion, Refusal, answer_text, canonical_bytes
 from dubito.house.wires import ReadPrompt, Wire
@@ -152,7 +153,11 @@ class Core:
             fault=name,
         )
         content = fault.pack(wire.reply(asked, body, prompt, written), self.faults.size)
-        return ServerAnswer(200, wire.headers(_request_id(asked), limited=False), content, call, fault.media)
+        headers = wire.headers(_request_id(asked), limited=False)
+        streamed = as_events(wire.name, content) if body.get("stream") is True else None
+        if streamed is not None:
+            return ServerAnswer(200, headers, streamed, call, EVENTS)
+        return ServerAnswer(200, headers, content, call, fault.media)
 
     def models(self, wire: Wire, asked: HeardRequest, headers: Mapping[str, str], name: str | None) -> ServerAnswer:
         try:

@@ -8,7 +8,7 @@ import os
 import socket
 import struct
 import threading
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import suppress
 from math import isfinite
 from pathlib import Path
@@ -20,7 +20,7 @@ import uvicorn
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import Response
+from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
@@ -31,6 +31,7 @@ from dubito.house.background import BackgroundDesk
 from dubito.house.batches import BatchDesk
 from dubito.house.core import Call, CallLog, Core, Policy, ServerAnswer, house_policy
 from dubito.house.decisions import DecisionsWire
+from dubito.house.events import EVENTS
 from dubito.house.faults import Delivery, Faults
 from dubito.house.request import HeardRequest, Refusal, RefusalKind
 from dubito.house.wires import AnthropicWire, ChatWire, ResponsesWire, Wire, WireName
@@ -121,6 +122,7 @@ _PATHS: Final[Mapping[str, Wire]] = {
     "/v1/messages": _MESSAGES,
     "/v1/decisions": DecisionsWire(),
 }
+_BETWEEN: Final = b"\n\n"  # events
 _BASES: Final[Mapping[WireName, str]] = {wire.name: wire.base for wire in _PATHS.values()}
 
 
@@ -139,11 +141,24 @@ class _Desk:
         else:
             answer = self._core.create(wire, asked, request.headers)
         sent = self._sent(answer)
-        if self._latency:
-            with suppress(TimeoutError):
-                async with asyncio.timeout(self._latency):
-                    await self._closing.wait()  # the end of the house does not wait for its own latency
+        if answer.media == EVENTS and answer.delivery is None and self._latency:
+            return StreamingResponse(self._in_time(answer.content), answer.status, answer.headers, EVENTS)
+        await self._wait(self._latency)
         return sent
+
+    async def _in_time(self, events: bytes) -> AsyncIterator[bytes]:
+        """The events, one by one, over the time of the latency."""
+        single = [event + _BETWEEN for event in events.split(_BETWEEN) if event]
+        for event in single:
+            await self._wait(self._latency / len(single))
+            yield event
+
+    async def _wait(self, seconds: float) -> None:
+        """Let the time pass; the end of the house does not wait for its own latency."""
+        if seconds:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(seconds):
+                    await self._closing.wait()
 
     async def models(self, request: Request) -> Response:
         wire = _speaks(request)

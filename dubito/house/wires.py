@@ -191,7 +191,7 @@ class AnthropicWire(Wire):
     name = "messages"
     base = ""
     rejected = frozenset({"temperature", "top_k", "top_p"})
-    unsupported = frozenset({"container", "stream"})
+    unsupported = frozenset({"container"})
     parameters = frozenset(_MESSAGES_PARAMETERS.split())
     problems = _ANTHROPIC_PROBLEMS
 
@@ -440,7 +440,7 @@ _CHAT_PARAMETERS: Final = (
     " web_search_options"
 )
 _CHAT_UNSUPPORTED: Final = (
-    "audio function_call functions logprobs parallel_tool_calls prediction stream tool_choice tools top_logprobs"
+    "audio function_call functions logprobs parallel_tool_calls prediction tool_choice tools top_logprobs"
     " web_search_options"
 )
 _ROLES: Final = ("developer", "system", "user", "assistant")
@@ -576,7 +576,7 @@ class ResponsesWire(OpenAIWire):
     """POST /v1/responses."""
 
     name = "responses"
-    unsupported = frozenset({"background", "conversation", "previous_response_id", "prompt", "stream"})
+    unsupported = frozenset({"background", "conversation", "previous_response_id", "prompt"})
     parameters = frozenset(_RESPONSES_PARAMETERS.split())
 
     def read(self, body: JsonBody) -> ReadPrompt:

@@ -25,7 +25,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import datetime, timedelta
-from functools import cached_property
+from functools import cached_property, partial
 from ssl import SSLContext
 from time import monotonic
 from typing import Any, Final
@@ -39,6 +39,7 @@ from dubito.llm.gate import span_in_words as length
 from dubito.llm.protocols import protocol_of
 from dubito.llm.request import AccountFault, Api, Ask, Failure, Instead, RawReply, Reply, TryFailed
 from dubito.llm.settings import Account, is_on_this_machine, where_said
+from dubito.llm.streamed import STREAMS, Tell, body_of, listener
 from dubito.llm.verdicts import Verdict, text_of, verdict, verdict_within
 from dubito.store.model_log import Spend
 
@@ -54,6 +55,9 @@ _MOST: Final = ContextVar("bytes of a body, unpacked", default=8 * 2**20)
 _LONGEST: Final = 2**29  # bytes of a file of replies
 _NOT_THERE: Final = (404, 405, 410, 501)
 _TOO_LARGE: Final = b"(a body of more than 8 MB, which was not kept)"
+_CUT_SHORT: Final = b"(a stream that ended before its reply did)"
+_LOST: Final = {_TOO_LARGE: "a body of more than 8 MB", _CUT_SHORT: "a stream that ended before its reply did,"}
+_STREAMED: Final = ContextVar[tuple[Api, Tell] | None]("the protocol of events, and who hears them", default=None)
 _INSTEAD: Final[Mapping[Instead, str]] = {  # of a reply
     "empty": "an empty body",
     "page": "a web page",
@@ -88,6 +92,10 @@ _A_MINUTE, _A_YEAR = 60.0, 365 * 86_400.0  # seconds
 _SENT: Final = {"model", "messages", "input", "system", "text", "store", "prompt_cache_key", "questions"}
 
 
+class _NoStreamsError(Exception):
+    """The server streams nothing to this account, or nothing of this model: OpenAI verifies organisations first."""
+
+
 class NotThere(DubitoError):
     """The server knows nothing under this path."""
 
@@ -99,7 +107,7 @@ class Provider:
         """`address` is the account's base URL, with the house's port where it is the house."""
         self._account, self._address, self._key = account, address, key
         self._connections, self._is_here = connections, is_on_this_machine(address)
-        self._preparing = threading.Lock()
+        self._preparing, self._streams = threading.Lock(), True
         written = _as_written(key)
         self._in_errors = re.compile(f"{written}|{_IDS}|{_UUID}")
         self._in_replies = re.compile(f"{written}|{_IDS}" if len(key) >= _SHORTEST_KEY else _IDS)
@@ -110,12 +118,26 @@ class Provider:
         if self._is_here:  # for the house's repeatable faults; nobody else is told
             headers = {"x-dubito-draw": ask.draw, "x-dubito-try": str(number)}
         options = {"headers": headers, "timeout": deadline}
-        return self._received(
-            ask,
-            deadline,
-            # not the SDK's typed method: what is sent is the body to the letter
-            lambda client: client.post(ask.request.path, cast_to=self._raw, body=ask.request.body, options=options),
-        )
+        streams, hear = STREAMS.get(ask.request.protocol, {}), listener() if self._streams else None
+        body, wanted = ask.request.body, None
+        if streams and hear:
+            body, wanted = {**body, **streams}, (ask.request.protocol, partial(self._tell, hear))
+        reading = _STREAMED.set(wanted)
+        try:
+            return self._received(
+                ask,
+                deadline,
+                # not the SDK's typed method: what is sent is the body to the letter
+                lambda client: client.post(ask.request.path, cast_to=self._raw, body=body, options=options),
+            )
+        except _NoStreamsError:
+            self._streams = False
+            return self(ask, number, deadline)
+        finally:
+            _STREAMED.reset(reading)
+
+    def _tell(self, hear: Tell, words: str) -> None:
+        hear(self._without_key(words))
 
     def errand(self, ask: Ask, deadline: float, path: str, **sent: Any) -> RawReply:
         """A call that is no try: what is `sent`, as the SDK's `post` takes it, or a question if that is nothing.
@@ -140,6 +162,8 @@ class Provider:
             try:
                 response = self._sent(client, bound, call)
             except self._errors.APIStatusError as error:
+                if _STREAMED.get() and error.response.status_code == 400 and b"stream" in error.response.content:
+                    raise _NoStreamsError from None
                 if error.response.status_code in _NOT_THERE and _MOST.get() == _LONGEST:
                     raise NotThere(error.response.status_code) from None
                 failure = self._status(error.response, ask)
@@ -153,8 +177,7 @@ class Provider:
 
         if keeps := _KEEP_ALIVE.search(response.headers.get("keep-alive", "")):
             bound.idle_below(float(keeps[1]))
-        if response.content == _TOO_LARGE or not whole(response):
-            what = "a body of more than 8 MB" if response.content == _TOO_LARGE else "a gzip body that was cut short"
+        if what := _LOST.get(response.content) or (None if whole(response) else "a gzip body that was cut short"):
             raise TryFailed("server", f"{what} with status {response.status_code}", billed=True)
         raw = self._without_key(response.content.decode("utf-8", "replace"))
         return RawReply(response.status_code, raw, self._headers_kept(response.headers))
@@ -396,17 +419,29 @@ def _resume_at(found: Verdict) -> str:
     return f"go on in {length(found.retry_after)}, at {moment:%Y-%m-%d %H:%M}"
 
 
+def _has_events(response: Any) -> bool:
+    return bool(response.headers.get("content-type", "").startswith("text/event-stream"))
+
+
 def _read_within(response: Any) -> None:
-    """Read the body in pieces, unpacked, up to a limit; what is longer is no reply, and none of it is kept."""
-    pieces, size = [], 0
-    for piece in response.iter_bytes():
-        size += len(piece)
-        if size > _MOST.get():
-            response.close()
-            pieces = [_TOO_LARGE]
-            break
-        pieces.append(piece)
-    response._content = b"".join(pieces)  # httpx2 has no public way to say it
+    """Read the body in pieces, unpacked, up to a limit; what is longer is no reply, and none of it is kept.
+
+    Events that were asked for are told to whoever listens; the body is what they make.
+    """
+    size = 0
+
+    def pieces() -> Iterator[bytes]:
+        nonlocal size
+        for piece in response.iter_bytes():
+            size += len(piece)
+            if size > _MOST.get():
+                response.close()
+                return
+            yield piece
+
+    wanted = _STREAMED.get() if _has_events(response) else None
+    content = b"".join(pieces()) if wanted is None else body_of(wanted[0], pieces(), wanted[1]) or _CUT_SHORT
+    response._content = _TOO_LARGE if size > _MOST.get() else content  # httpx2 has no public way to say it
 
 
 @contextmanager
@@ -440,6 +475,8 @@ def whole(response: httpx2.Response) -> bool:
     """Whether a received body is all there, as far as its packing tells."""
     stream = response.stream
     if not isinstance(stream, _Tail):
+        return True
+    if _STREAMED.get() and _has_events(response):  # the events say so
         return True
     said = int.from_bytes(stream.end, "little")
     return said == len(response.content) & 0xFFFFFFFF

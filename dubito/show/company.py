@@ -18,6 +18,7 @@ from dubito.game.table import Entrant
 from dubito.llm.answers import reasoning_of
 from dubito.llm.decide import Decider, DecisionLog, GameServices, Journal
 from dubito.llm.request import Ask, Quoting, Reply, Suspended
+from dubito.llm.streamed import told_to
 from dubito.store.model_log import Decision, answer_in_words
 
 if TYPE_CHECKING:
@@ -73,22 +74,27 @@ class Thought:
         return " ".join(words)
 
 
-def with_listener(decider: Decider, hear: Callable[[Thought], None]) -> Decider:
-    """The same for one seat of one game, where `hear` is told each decision as soon as it is taken."""
-    listener = _Listener(decider.ask, decider.log, hear)
+Hear = Callable[[Thought], None]  # told each decision as soon as it is taken
+Speak = Callable[[int, str], None]  # told a seat, and the words of its model so far, as they come
+
+
+def with_listener(decider: Decider, hear: Hear, speak: Speak) -> Decider:
+    """The same for one seat of one game, to which somebody listens."""
+    listener = _Listener(decider.ask, decider.log, hear, speak)
     return replace(decider, ask=listener.ask, log=listener)
 
 
 class _Listener:
     """Stands between a decider and what it asks and logs; what passes is as it was."""
 
-    def __init__(self, ask: "MakeAttempt", log: DecisionLog, hear: Callable[[Thought], None]) -> None:
-        self._ask, self._log, self._hear = ask, log, hear
+    def __init__(self, ask: "MakeAttempt", log: DecisionLog, hear: Hear, speak: Speak) -> None:
+        self._ask, self._log, self._hear, self._speak = ask, log, hear, speak
         self._asked, self._text = 0, ""
 
     def ask(self, ask: Ask) -> Reply:
         self._asked, self._text = self._asked + 1, ""
-        reply = self._ask(ask)
+        with told_to(lambda words: self._speak(ask.place.seat, words)):
+            reply = self._ask(ask)
         self._text = reply.text or ""
         return reply
 
@@ -98,6 +104,10 @@ class _Listener:
         self._asked, self._text = 0, ""
         taken = (decision.seat, decision.node, decision.answer, decision.outcome)
         self._hear(Thought(*taken, asked, decision.stated, reasoning))
+
+
+def _nobody(thought: Thought) -> None:
+    """Nobody is told of the decisions."""
 
 
 def company(config: Config, registry: Registry, names: Sequence[str] | None = None) -> Experiment:
@@ -178,12 +188,12 @@ class Opponents:
         return entrant, next(iter(services), None)
 
     def among_themselves(
-        self, names: Sequence[str], seed: int, rules: Any, hear: Callable[[Thought], None] | None = None
+        self, names: Sequence[str], seed: int, rules: Any, hear: Hear = _nobody, speak: Speak | None = None
     ) -> tuple[list[Entrant], list[object]]:
         """These, seat by seat, each with what it needs in one game: a model player its way to ask, others nothing.
 
-        `hear` is told what models think. Without models nothing is needed at all. Raises UsageError for a bot that is
-        none of these.
+        With `speak` replies are streamed. Without models nothing is needed at all. Raises UsageError for a bot that
+        is none of these.
         """
         specs = [self._find(name) for name in names]
         entrants = [Entrant(spec.name, self._registry.find(spec.bot).cls, spec.settings) for spec in specs]
@@ -194,7 +204,7 @@ class Opponents:
             own = self._models.deciders.get(name)
             if own is not None:
                 own = replace(own, seed=seed, rules=rules)
-                own = own if hear is None else with_listener(own, hear)
+                own = own if speak is None else with_listener(own, hear, speak)
             services.append(own and GameServices(own, journal))
         return entrants, services
 

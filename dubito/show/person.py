@@ -90,11 +90,13 @@ class Sitting(Session):
         fallback: type[Player],
         services: Sequence[object] = (),
         number: int = 0,
+        spoken: dict[int, int] | None = None,
     ) -> None:
         """Deal the cards to the person and these bots, those of `setup`.
 
         A bot that fails is stood in for by `fallback`, and what it did kept in `errors`. `services` are what the
-        bots need who ask a model, one each, and `number` the game's in the store of what they are asked.
+        bots need who ask a model, one each, and `number` the game's in the store of what they are asked. How many
+        words a model has `spoken` before the move that it is at stands there by its seat.
         """
         self.setup, self.me = setup, setup.seat
         self.asks_models = any(bot.bot.is_model for bot in bots)
@@ -111,6 +113,7 @@ class Sitting(Session):
         )
         super().__init__(game, state, label, moves_at(table), table=table, rules=setup.rules)
         self.thinks = lambda seat: seats[seat].bot.is_model
+        self.spoken = {} if spoken is None else spoken
         self.said: list[tuple[int, str]] = []  # what the person was told so far, with the turn
         self._met = 0  # lies that lay before them on their moves
 
@@ -149,6 +152,7 @@ class Sitting(Session):
             self._met += self.game.truth(state) is True
         elif state.over or output is not None:
             raise IllegalOutput("the game is over" if state.over else "it is not your turn")
+        self.spoken.clear()
         moment = next(self)
         seat, played = moment.seat, moment.output
         self.teller.moved(seat, played, moment.events)
@@ -201,11 +205,17 @@ class Sitting(Session):
 def seat_person(opponents: Opponents, setup: Setup, number: int) -> Sitting:
     """Deal the person's game, which has this number where what models are asked is kept.
 
+    Of what a model says before its move the person hears no more than how much it is: it may tell of its cards.
     Raises UsageError for a bot that is none of these opponents.
     """
     rules = opponents.game.rules(**setup.rules)
-    entrants, services = opponents.among_themselves(setup.bots, setup.seed, rules)
-    return Sitting(setup, opponents.game, entrants, opponents.fallback, services, number)
+    spoken: dict[int, int] = {}
+
+    def speak(seat: int, words: str) -> None:
+        spoken[seat] = len(words.split())
+
+    entrants, services = opponents.among_themselves(setup.bots, setup.seed, rules, speak=speak)
+    return Sitting(setup, opponents.game, entrants, opponents.fallback, services, number, spoken)
 
 
 def seat_of_guest(players: Sequence[str]) -> int | None:

@@ -19,7 +19,7 @@ from dubito.game.words import Label, labels
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-    from dubito.show.company import Opponents, Thought
+    from dubito.show.company import Hear, Opponents, Speak
 
 MoveSource = Callable[[], tuple[Any, Sequence[Any]]]  # makes the next move: what was given back, and what was observed
 
@@ -164,20 +164,24 @@ class BotsGame:
         with GameCode(self.game, self.number or 0, self.deal):
             return self.game.dealt(self.rules, len(self.names), DealStreams(self.seed, self.deal).deck())
 
-    def begin(self, hear: "Callable[[Thought], None]" = lambda thought: None) -> Session:
-        """Seat everybody; `hear` is told what models think, and what it raises ends the game. Raises BotError.
+    def begin(self, hear: "Hear" = lambda thought: None, speak: "Speak" = lambda seat, words: None) -> Session:
+        """Seat everybody; `hear` is told what models decide and `speak` what they say before it, as it comes; what
+        either raises ends the game. Raises BotError.
 
         A move raises BotError where a bot fails and nothing else was asked for.
         """
         unsaid: list[Exception] = []  # raised within a bot's turn it would be blamed on the bot
 
-        def told(thought: "Thought") -> None:
-            try:
-                hear(thought)
-            except Exception as error:  # nobody reads on, the disk is full
-                unsaid.append(error)
+        def guarded(tell: Callable[..., None]) -> Callable[..., None]:
+            def told(*what: Any) -> None:
+                try:
+                    tell(*what)
+                except Exception as error:  # nobody reads on, the disk is full
+                    unsaid.append(error)
 
-        entrants, services = self._seated(told)
+            return told
+
+        entrants, services = self._seated(guarded(hear), guarded(speak))
         table = Table(
             self.dealt(),
             entrants,
@@ -201,12 +205,12 @@ class BotsGame:
         session.thinks = lambda seat: entrants[seat].bot.is_model
         return session
 
-    def _seated(self, hear: "Callable[[Thought], None]") -> tuple[list[Entrant], list[object]]:
+    def _seated(self, hear: "Hear", speak: "Speak") -> tuple[list[Entrant], list[object]]:
         services = list[object]()
         if self.company is None:
             entrants = [Entrant(name, self.registry.find(name).cls) for name in self.names]
         else:
-            entrants, services = self.company.among_themselves(self.names, self.seed, self.rules, hear)
+            entrants, services = self.company.among_themselves(self.names, self.seed, self.rules, hear, speak)
         if (deadline := self.bot_deadline) is not None:
             entrants = [
                 each if each.bot.is_model else replace(each, bot=in_time(each.bot, deadline, self.game.nodes))

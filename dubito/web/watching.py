@@ -20,7 +20,7 @@ from dubito.game.record import output_of
 from dubito.report.render import Renderer, Site, Viewer
 from dubito.report.share import page_of_file
 from dubito.report.tables import GamePage
-from dubito.show.company import as_sentence
+from dubito.show.company import Thought, as_sentence
 from dubito.show.run import FollowedRun
 from dubito.show.session import BotsGame, Session, of_outputs
 from dubito.show.story import ModelDecisions, Texts, game_in_short, story_of_game, title_of, won_by
@@ -64,21 +64,28 @@ class LiveGame(GameSource):
         self._outputs: list[Any] = []  # so far, as a record has them
         self._faults: list[str] = []  # of bots, in sentences
         self._thinks: int | None = None  # the seat of a model that was asked last
+        self._words = ""  # of it, so far
         self._lock, self._texts = threading.Lock(), Texts()
         self._asked = None if database is None else ModelDecisions(database, game.game)
 
     def play(self, wait: Callable[[], None], stop: threading.Event) -> Session:
         """Play the game to its end; `wait` lets the time before a turn pass."""
-        session, begun = self._game.begin(), -1  # the turn that was waited for
+        session, begun = self._game.begin(self._decided, self._speaks), -1  # the turn that was waited for
         while not (session.over or stop.is_set()):
             seat, turns = session.state.seat, session.state.turns_played
-            self._thinks = seat if session.thinks(seat) else None
+            self._thinks, self._words = seat if session.thinks(seat) else None, ""
             if turns > begun:
                 begun = turns
                 wait()
             self._faults += next(session).faults  # first: whoever sees the last move asks no more
             self._outputs.append(session.outputs[-1])
         return session
+
+    def _speaks(self, seat: int, words: str) -> None:
+        self._words = words
+
+    def _decided(self, thought: Thought) -> None:
+        self._words = ""  # they stand with the decision now
 
     def begin(self) -> None:
         self.followed.set()
@@ -95,7 +102,8 @@ class LiveGame(GameSource):
                 asked = self._asked.of_game(live.number or 0, whole, self._texts, len(whole["turns"]) + 1)
         final = title_of("The game", names, won_by(live.game.results, state.ending())) if state.over else None
         over = state.over or trouble is not None
-        moves_now = {"to_move": None if over else state.seat, "thinks": not over and self._thinks == state.seat}
+        thinks = not over and self._thinks == state.seat
+        moves_now = {"to_move": None if over else state.seat, "thinks": thinks, "words": self._words if thinks else ""}
         warnings = [*self._faults, *([trouble] if trouble else [])]
         about = game_in_short(live.game, live.rules, live.deal, live.seed)
         framed = _framed(names, final, about, over, warnings) | {"kinds": live.kinds}

@@ -46,6 +46,9 @@ def test_the_reply_passes_the_sdks_own_strict_check(house: House) -> None:
     ) as strict:
         assert create(strict).stop_reason == "end_turn"
         assert create(strict, max_tokens=1).stop_reason == "max_tokens"
+        events = [*create(strict, stream=True)]
+        assert "".join(event.delta.text for event in events if event.type == "content_block_delta") == '{"answer":true}'
+        assert (events[-2].type, events[-2].delta.stop_reason) == ("message_delta", "end_turn")
         assert [model.id for model in strict.models.list()] == list(POLICY.models)
 
 
@@ -131,7 +134,6 @@ REFUSED: list[tuple[dict[str, Any], type[anthropic.APIStatusError], str, str]] =
     ({"extra_body": {"temperature": 1.0}}, anthropic.BadRequestError, INVALID, "`temperature` is not supported"),
     ({"extra_body": {"top_k": None}}, anthropic.BadRequestError, INVALID, "`top_k` is not supported"),
     ({"extra_body": {"seed": 1}}, anthropic.BadRequestError, INVALID, "seed: Extra inputs are not permitted"),
-    ({"extra_body": {"stream": True}}, anthropic.BadRequestError, INVALID, "`stream` is not supported"),
     (
         {"output_config": {"format": {"type": "json_schema", "schema": OPEN_SCHEMA}}},
         anthropic.BadRequestError,

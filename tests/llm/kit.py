@@ -88,6 +88,7 @@ class Said:
     body: str | bytes = ""
     headers: Mapping[str, str] = field(default_factory=lambda: {"content-type": "application/json"})
     lost: int | None = 0
+    waits: threading.Event | None = None  # for which the last byte waits
 
 
 class Loopback:
@@ -140,6 +141,11 @@ class Server(Loopback):
                     self.send_header(name, value)
                 self.send_header("content-length", str(len(body) + said.lost))
                 self.end_headers()
+                if said.waits is not None:
+                    self.wfile.write(body[:-1])
+                    self.wfile.flush()
+                    said.waits.wait(20)
+                    body = body[-1:]
                 self.wfile.write(body)
 
             def do_CONNECT(self) -> None:

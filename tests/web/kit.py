@@ -18,7 +18,7 @@ from dubito.serve import listen, make_server
 from dubito.show.company import Opponents, company
 from dubito.web.app import make_app
 from dubito.web.tables import MOST_TABLES, Tables
-from tests.llm.kit import Server, asker
+from tests.llm.kit import Said, Server, asker
 
 FIRST: Final = 1_700_000_000_000  # the number of the first game
 BOTS = ["ClaudeBot", "StefaBot", "MrDoubt"]
@@ -188,6 +188,18 @@ def table_with(home: Path, *players: Mapping[str, Any], first: int = FIRST, **co
     ):
         yield server
         stop.set()
+
+
+def in_events(
+    reply: Mapping[str, Any], heard: int, then: threading.Event, error: Mapping[str, Any] | None = None
+) -> Said:
+    """A streamed chat completion: at once so many characters of its first text; the rest waits, or an error instead."""
+    text = json.dumps(reply)
+    cut = text.index(": ") + 3 + heard
+    rest = {"choices": [{"index": 0, "delta": {"content": text[cut:]}, "finish_reason": "stop"}]}
+    events = [{"choices": [{"index": 0, "delta": {"content": text[:cut]}}]}, error or rest]
+    body = "".join(f"data: {json.dumps(event)}\n\n" for event in events)
+    return Said(body=body, headers={"content-type": "text/event-stream"}, waits=then)
 
 
 def asking(server: Server, name: str = "asker", **more: Any) -> dict[str, Any]:

@@ -4,8 +4,8 @@ import threading
 from pathlib import Path
 
 from tests.chromium import Chrome
-from tests.llm.kit import Heard, Said, Server, error_body, says
-from tests.web.kit import asking, table_with
+from tests.llm.kit import Heard, Said, Server, says
+from tests.web.kit import asking, in_events, table_with
 
 DEAL = """
 (() => {
@@ -28,12 +28,12 @@ def test_a_model_thinks_and_goes_on_and_its_words_are_kept(chrome: Chrome, home:
 
     def slow(asked: Heard) -> Said:
         heard.set()
-        told.wait(20)
         if next(answers, True):
             return says(asked.protocol)
-        return Said(503, error_body(asked.protocol, "overloaded", "<script>document.title = 'x'</script>"))
+        overloaded = {"error": {"code": "overloaded", "message": "<script>document.title = 'x'</script>"}}
+        return in_events({"reasoning": "I hold them.", "answer": True}, 6, told, overloaded)
 
-    with Server(slow) as model, table_with(home, asking(model, "<b>asker</b>"), preflight=False) as server:
+    with Server(slow) as model, table_with(home, asking(model, "<b>asker</b>", api="chat"), preflight=False) as server:
         chrome.screen(390)
         chrome.open(f"http://127.0.0.1:{server.port}/")
         assert (
@@ -46,7 +46,7 @@ def test_a_model_thinks_and_goes_on_and_its_words_are_kept(chrome: Chrome, home:
         chrome.click("#put")
         chrome.until("document.querySelector('#thinks').textContent.length > 0")
         assert heard.wait(20)
-        assert chrome.text("#thinks") == "<b>asker</b> is thinking …"
+        chrome.until("document.querySelector('#thinks').textContent === '<b>asker</b> is thinking … 2 words'")
         assert chrome.run("document.querySelector('#put').disabled")
         told.set()
         chrome.until("document.querySelector('#trouble').hidden === false")

@@ -21,7 +21,7 @@ from dubito.web.watching import GameSource, RunGames, SavedGame, watching_app
 from tests.chromium import Chrome
 from tests.cli.kit import made, started
 from tests.llm.kit import Heard, Said, Server, says
-from tests.web.kit import Browser, asking
+from tests.web.kit import Browser, asking, in_events
 
 HOUSE = ("house:house-sharp@reasoned", "StefaBot", "MrDoubt")
 RUN = ("run", "--bots", "StefaBot,UsualBot,ClaudeBot", "--table-sizes", "3", "--output", "runs/r", "--no-report")
@@ -117,6 +117,21 @@ def test_what_a_model_has_said_is_there_before_its_move(home: Path) -> None:
             assert (data["turns"], data["over"], data["to_move"], data["thinks"]) == ([], False, 0, True)
             assert [(one["turn"], one["question"]) for one in data["decisions"]] == [(1, "Open with a bluff?")]
             told.set()
+
+
+def test_a_models_words_are_on_the_page_as_they_come(chrome: Chrome, home: Path) -> None:
+    told, words = threading.Event(), "A <b>queen</b> is"
+    with Server(lambda _: in_events({"reasoning": f"{words} not here.", "answer": True}, len(words), told)) as model:
+        Path("c.yaml").write_text(yaml.safe_dump({"bots": [asking(model, api="chat")], "preflight": False}))
+        order = wanted("asker", "StefaBot", "MrDoubt", config=Path("c.yaml"))
+        with playing(order, lambda: None) as live, served(live) as port:
+            chrome.open(f"http://127.0.0.1:{port}/")
+            chrome.until("document.querySelector('#seats .thought') !== null")
+            assert chrome.text("#seats .thought") == words
+            assert chrome.text("#seats .moved") == "is thinking …"
+            told.set()
+            chrome.until("document.title.includes('The game: nobody wins')")
+            assert live.data(0)["decisions"][0]["attempts"][0]["reasoning"] == f"{words} not here."
 
 
 @pytest.mark.parametrize(("game", "names"), [("bs", ("Player1",) * 4), ("defuse", ("Medium", "Scared"))])

@@ -34,14 +34,14 @@ window.DUBITO_FOLLOW = (viewer) => {
     return { turns, story: turns, decisions, pieces: game.pieces.length, shared: shared.length };
   }
 
-  const looks = () => JSON.stringify([game.turns.length, game.decisions.length, game.to_move, game.thinks, game.over, game.warnings]);
+  const looks = () => JSON.stringify([game.turns.length, game.decisions.length, game.to_move, game.thinks, game.words, game.over, game.warnings]);
 
   // Who looks at the newest turn goes on to the next; for others only what lies ahead grows.
   function take(news, had) {
     const wasAtNewest = viewer.isAtNewest();
     const before = looks();
     for (const [key, first] of Object.entries(had)) (key === "shared" ? shared : game[key]).splice(first, Infinity, ...news[key]);
-    for (const key of ["places", "ending", "over", "to_move", "thinks", "warnings", "final"]) game[key] = news[key];
+    for (const key of ["places", "ending", "over", "to_move", "thinks", "words", "warnings", "final"]) game[key] = news[key];
     if (looks() === before) return;
     viewer.tell();
     if (wasAtNewest) viewer.show(game.turns.length);

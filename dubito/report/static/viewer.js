@@ -139,8 +139,10 @@
     if (game.kinds?.[seat]) head.append(" ", make("span", `kind ${game.kinds[seat]}`, game.kinds[seat]));
     if (ended) head.append(" ", make("span", ended.startsWith("place") ? "ended" : "ended lost", ended));
     if (turn && turn.seat === seat) head.append(" ", make("span", "moved", moved));
-    if (at === last && game.to_move === seat) head.append(" ", make("span", "moved", game.thinks ? "is thinking …" : "to move"));
-    const item = make("li", "", head, ...below, ...decisionsHere().filter((one) => one.seat === seat).map(thought));
+    const isNow = at === last && game.to_move === seat;
+    if (isNow) head.append(" ", make("span", "moved", game.thinks ? "is thinking …" : "to move"));
+    const said = isNow && game.words ? [make("p", "thought", game.words)] : [];
+    const item = make("li", "", head, ...below, ...said, ...decisionsHere().filter((one) => one.seat === seat).map(thought));
     if (turn && turn.seat === seat) item.setAttribute("aria-current", "true");
     return item;
   }

@@ -74,7 +74,7 @@ export class Flow {
     this.#skipping = false;
     this.#unheard = [];
     for (;;) {
-      this.game = { ...this.game, ...answer };
+      this.game = { ...this.game, spoken: 0, ...answer };
       this.turn = answer.turn;
       await this.#playback(frames);
       if (this.game.asked || this.game.over || this.game.trouble) break;
@@ -142,7 +142,7 @@ export class Flow {
   #controls() {
     const { game, frame, busy } = this;
     const thinks = busy && !game.asked && !game.over && !game.trouble ? frame.to_move : null;
-    $("thinks").textContent = thinks === null || thinks === game.me ? "" : `${game.names[thinks]} is thinking …`;
+    $("thinks").textContent = thinks === null || thinks === game.me ? "" : `${game.names[thinks]} is thinking …${game.spoken ? ` ${game.spoken} words` : ""}`;
     $("trouble").hidden = busy || !game.trouble;
     $("why").textContent = game.trouble || "";
     $("own").classList.toggle("asked", this.mine);

@@ -1,0 +1,204 @@
+"""A reply that is told as it comes: what is kept is what comes unstreamed, and whatever breaks is put under its name.
+
+The streams are written from the providers' references; the house's own are another hand's.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+from dubito.house.server import House
+from dubito.llm.client import Provider
+from dubito.llm.protocols import Exchange, build_request, read_reply
+from dubito.llm.request import Api, Ask, RawReply, TryFailed
+from dubito.llm.settings import Account, ModelSettings
+from dubito.llm.streamed import body_of, told_to
+from tests.conftest import cases
+from tests.llm.kit import PROTOCOLS, Heard, Line, Said, Server, ask, error_body, reply_body, says
+
+KEY = "sk-a-key-of-nobody-0123456789"
+STREAM = {"content-type": "text/event-stream; charset=utf-8"}
+REPLY = '{"reasoning": "Nine is \u201cunlikely\u201d.", "answer": true}'
+RESPONSE = {"id": "resp_1", "object": "response", "status": "completed", "output": [
+    {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": REPLY}]}]}  # fmt: skip
+EVENTS: Mapping[Api, list[Any]] = {
+    "responses": [
+        {"type": "response.created", "response": {"id": "resp_1", "status": "in_progress", "output": []}},
+        {"type": "response.reasoning_summary_text.delta", "output_index": 0, "delta": "I think: "},
+        {"type": "response.output_text.delta", "output_index": 1, "delta": REPLY[:20]},
+        {"type": "response.output_text.delta", "output_index": 1, "delta": REPLY[20:]},
+        {"type": "response.of.tomorrow", "delta": {"no": "text"}},
+        {"type": "response.completed", "sequence_number": 6, "response": RESPONSE},
+    ],
+    "chat": [
+        {"id": "c", "created": 5, "model": "m", "choices": [{"index": 0, "delta": {"role": "assistant"}}]},
+        {"id": "c", "model": "m", "choices": [{"index": 0, "delta": {"content": "", "reasoning": "I think: "}}]},
+        {"id": "c", "model": "m", "choices": [{"index": 0, "delta": {"content": REPLY[:20]}, "finish_reason": None}]},
+        {"id": "c", "model": "m", "choices": [{"index": 0, "delta": {"content": REPLY[20:]}, "finish_reason": None}]},
+        {"id": "c", "model": "m", "choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]},
+        {"id": "c", "model": "m", "choices": [], "usage": {"prompt_tokens": 3, "completion_tokens": 2}},
+        "[DONE]",
+    ],
+    "messages": [
+        {"type": "message_start", "message": {"id": "msg_1", "type": "message", "role": "assistant", "content": [],
+            "stop_reason": None, "usage": {"input_tokens": 3, "output_tokens": 1}}},
+        {"type": "content_block_start", "index": 0, "content_block": {"type": "thinking", "thinking": ""}},
+        {"type": "ping"},
+        {"type": "content_block_delta", "index": 0, "delta": {"type": "thinking_delta", "thinking": "I think: "}},
+        {"type": "content_block_delta", "index": 0, "delta": {"type": "signature_delta", "signature": "s"}},
+        {"type": "content_block_stop", "index": 0},
+        {"type": "content_block_start", "index": 1, "content_block": {"type": "text", "text": ""}},
+        {"type": "content_block_delta", "index": 1, "delta": {"type": "text_delta", "text": REPLY[:20]}},
+        {"type": "content_block_delta", "index": 1, "delta": {"type": "text_delta", "text": REPLY[20:]}},
+        {"type": "content_block_stop", "index": 1},
+        {"type": "message_delta", "delta": {"stop_reason": "end_turn", "stop_sequence": None},
+            "usage": {"output_tokens": 2}},
+        {"type": "message_stop"},
+    ],
+}  # fmt: skip
+WORDS = "I think: \nNine is \u201cunlikely\u201d."
+
+
+def written(protocol: Api, said: list[Any], end: str = "\n") -> bytes:
+    """Events on the wire, between comments; only one API names them."""
+    parts = [": keep-alive", ""]
+    for one in said:
+        parts += [f"event: {one['type']}"] if protocol != "chat" else []
+        parts += [f"data: {one if isinstance(one, str) else json.dumps(one, ensure_ascii=False)}", ""]
+    return end.join([*parts, ""]).encode()
+
+
+def in_pieces(body: bytes, size: int) -> Iterator[bytes]:
+    yield from (body[at : at + size] for at in range(0, len(body), size))
+
+
+@cases("protocol", PROTOCOLS)
+@cases("end", ["\n", "\r\n", "\r"])
+@cases("size", [1, 7, 10_000])
+def test_a_stream_makes_a_reply_however_it_is_cut(protocol: Api, end: str, size: int) -> None:
+    told: list[str] = []
+    body = body_of(protocol, in_pieces(written(protocol, EVENTS[protocol], end), size), told.append)
+    assert body is not None
+    read = read_reply(protocol, replace(READ, raw=body.decode()))
+    assert (read.text, read.finish) == (REPLY, "stop")
+    assert told[-1] == WORDS
+    assert len(told) >= 2
+    assert all(after.startswith(before) for before, after in pairwise(told))
+    if protocol == "messages":
+        assert json.loads(body)["usage"] == {"input_tokens": 3, "output_tokens": 2}
+        assert json.loads(body)["content"][0] == {"type": "thinking", "thinking": "I think: ", "signature": "s"}
+
+
+def test_a_response_is_kept_byte_for_byte() -> None:
+    odd = '{ "output" :[ ],"a": 1.50, "note": "\\u00e9 \\"response\\": {}" }'
+    stream = f'data: {{"sequence_number":9, "type": "response.completed" , "response":{odd} }}\n\n'.encode()
+    assert body_of("responses", [stream], lambda words: None) == odd.encode()
+
+
+@cases("protocol", PROTOCOLS)
+def test_a_stream_that_ends_early_or_says_nonsense_is_no_reply(protocol: Api) -> None:
+    last = {"responses": 1, "chat": 3, "messages": 1}[protocol]
+    whole = written(protocol, EVENTS[protocol])
+    for stream in (b"", whole[: len(whole) // 2], written(protocol, EVENTS[protocol][:-last]), b"data: {\n\n",
+                   b"data: []\n\n", b'data: {"type": 5}\n\n', b"data: " + b"[" * 100_000 + b"\n\n"):  # fmt: skip
+        assert body_of(protocol, [stream], lambda words: None) is None
+
+
+READ = RawReply(200, "")
+
+
+@pytest.fixture(scope="module")
+def line() -> Iterator[Line]:
+    with Line(KEY) as line:
+        yield line
+
+
+def streamed(line: Line, protocol: Api, said: Said) -> tuple[str, list[str]]:
+    """The body that is kept, and what was told meanwhile."""
+    told: list[str] = []
+    with told_to(told.append):
+        received = line(said, ask(protocol=protocol))
+    return received.raw, told
+
+
+@cases("protocol", PROTOCOLS)
+def test_only_who_listens_is_streamed_to(line: Line, protocol: Api) -> None:
+    raw, told = streamed(line, protocol, Said(body=written(protocol, EVENTS[protocol]), headers=STREAM))
+    assert read_reply(protocol, replace(READ, raw=raw)).text == REPLY
+    assert told[-1] == WORDS
+    assert line.server.heard[-1].body["stream"] is True
+    line(says(protocol), ask(protocol=protocol))
+    assert "stream" not in line.server.heard[-1].body
+
+
+@cases("protocol", PROTOCOLS)
+def test_a_server_that_streams_nothing_answers_as_ever(line: Line, protocol: Api) -> None:
+    raw, told = streamed(line, protocol, says(protocol))
+    assert (json.loads(raw), told) == (reply_body(protocol), [])
+
+
+@cases("protocol", PROTOCOLS)
+def test_a_stream_that_breaks_is_a_failed_try_that_may_be_billed(line: Line, protocol: Api) -> None:
+    half = written(protocol, EVENTS[protocol][:-4])
+    with pytest.raises(TryFailed, match="a stream that ended before its reply did, with status 200") as failed:
+        streamed(line, protocol, Said(body=half, headers=STREAM))
+    assert (failed.value.kind, failed.value.billed) == ("server", True)
+    with pytest.raises(TryFailed) as lost:
+        streamed(line, protocol, Said(body=half, headers=STREAM, lost=100))
+    assert (lost.value.kind, lost.value.billed) == ("connection", True)
+
+
+@cases("protocol", PROTOCOLS)
+def test_an_error_among_the_events_is_the_body(line: Line, protocol: Api) -> None:
+    overloaded = {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}
+    said = written(protocol, [*EVENTS[protocol][:3], overloaded])
+    raw, _ = streamed(line, protocol, Said(body=said, headers=STREAM))
+    assert read_reply(protocol, replace(READ, raw=raw)).failure is not None
+    assert json.loads(raw)["error"]["message"] == "Overloaded"
+
+
+@cases("protocol", PROTOCOLS)
+def test_the_key_is_in_no_words(line: Line, protocol: Api) -> None:
+    events = json.loads(json.dumps(EVENTS[protocol]).replace("Nine is", f"Nine {KEY} is"))
+    _, told = streamed(line, protocol, Said(body=written(protocol, events), headers=STREAM))
+    assert told
+    assert KEY not in "".join(told)
+
+
+@cases("protocol", PROTOCOLS)
+def test_an_account_that_may_not_stream_is_asked_at_once(protocol: Api) -> None:
+    message = "Your organization must be verified to stream this model."
+
+    def strict(heard: Heard) -> Said:
+        if "stream" in heard.body:
+            return Said(400, error_body(protocol, "invalid_request_error", message))
+        return says(protocol)
+
+    with Server(strict) as server:
+        address = server.base_url(protocol)
+        provider, told = Provider(Account(protocol, address, None), address, KEY, 1), list[str]()
+        with told_to(told.append):
+            for _ in range(2):
+                assert json.loads(provider(ask(protocol=protocol), 1, 20.0).raw) == reply_body(protocol)
+        provider.close()
+        assert ["stream" in heard.body for heard in server.heard] == [True, False, False]
+
+
+@cases("protocol", PROTOCOLS)
+def test_of_the_house_the_same_bytes_are_kept(protocol: Api) -> None:
+    properties = {"reasoning": {"type": "string"}, "answer": {"type": "boolean"}}
+    schema = {"type": "object", "properties": properties, "required": [*properties], "additionalProperties": False}
+    settings = ModelSettings(api=protocol, model="house-sharp", base_url="house")
+    request = build_request(settings, Exchange("Rules.", "Do you doubt?", schema), "k")
+    with House() as house:
+        address = house.base_url(protocol)
+        provider, told = Provider(Account(protocol, address, None), address, KEY, 1), list[str]()
+        plain = provider(Ask(request, "d", ask().place), 1, 20.0)
+        with told_to(told.append):
+            assert provider(Ask(request, "d", ask().place), 1, 20.0) == plain
+        provider.close()
+    assert len(told) > 2
