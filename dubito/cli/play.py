@@ -64,12 +64,12 @@ def play(
     """
     checked = rules_from(rules, game)
     against = bots or (words_of(game).BOTS or _anybody(game))[: game.seats_by(checked)[1] - 1]
-    setup = set_up(game, against, checked, seat, seed, deal)
     check_save(save)
     if isinstance(sys.stdin, io.TextIOWrapper):
         sys.stdin.reconfigure(errors="replace")
     number = int(time.time() * 1000)
-    with opponents(config, setup.bots, games, number, lambda: False, server, game.name) as company:
+    with opponents(config, against, games, number, lambda: False, server, game.name) as company:
+        setup = set_up(game, against, checked, seat, seed, deal)
         kinds = dict(zip(setup.bots, company.kinds(setup.bots), strict=True))
         if stand_ins := stand_ins_in_words(kinds):
             note(stand_ins)

@@ -128,6 +128,7 @@ def _asked_in_words(run: Played) -> str:
     }
     whose = f" ({', '.join(f'{cause} {count}' for cause, count in causes.items())})" if causes else ""
     asked = f"{outcomes.total():,} decisions, {sum(log.calls for log in logs):,} calls"
+    asked += f" ({reasks:,} re-ask{'s' * (reasks > 1)})" if (reasks := sum(log.reasks for log in logs)) else ""
     costs = [log.picodollars for log in logs if log.picodollars is not None]
     asked += f", ${sum(costs) / PICO:.4f}" if costs else ""
     kinds = {run.experiment.kinds[name] for name in run.models}

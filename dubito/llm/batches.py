@@ -95,6 +95,10 @@ class Sells(Protocol):
         """How it stands."""
 
     @staticmethod
+    def overdue(errand: Errand, id: str) -> SeenBatch:
+        """How it stands long after its time is over; what the server does not end by itself is called off."""
+
+    @staticmethod
     def entries(errand: Errand, seen: SeenBatch, names: Sequence[str]) -> Iterator[BatchEntry]:
         """What came of its requests, of these names, in any order."""
 
@@ -146,6 +150,10 @@ class OpenAIBatches:
     @staticmethod
     def look(errand: Errand, id: str) -> SeenBatch:
         return _openai_batch(errand(f"{OpenAIBatches.batches}/{id}"))
+
+    @staticmethod
+    def overdue(errand: Errand, id: str) -> SeenBatch:
+        return OpenAIBatches.look(errand, id)
 
     @staticmethod
     def entries(errand: Errand, seen: SeenBatch, names: Sequence[str] = ()) -> Iterator[BatchEntry]:
@@ -204,6 +212,10 @@ class AnthropicBatches:
     @staticmethod
     def look(errand: Errand, id: str) -> SeenBatch:
         return _anthropic_batch(errand(f"{AnthropicBatches.batches}/{id}"))
+
+    @staticmethod
+    def overdue(errand: Errand, id: str) -> SeenBatch:
+        return AnthropicBatches.look(errand, id)
 
     @staticmethod
     def entries(errand: Errand, seen: SeenBatch, names: Sequence[str] = ()) -> Iterator[BatchEntry]:

@@ -14,6 +14,7 @@ from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor
 from concurrent.futures import wait as wait_for
 from dataclasses import dataclass, field, replace
 from functools import partial
+from math import inf
 from typing import Any, Final, NoReturn, TypeVar, cast
 
 from dubito.errors import one_line
@@ -41,6 +42,7 @@ from dubito.llm.windows import seller_of
 from dubito.store.model_log import ModelLog, Spend
 from dubito.store.wave_log import Awaited, SentBatch, WaveLog
 
+_OVERDUE: Final = 3600.0  # seconds after its end in which a batch may still come in
 _FIRST, _MOST, _LONGER = 1.0, 60.0, 1.5  # seconds between two looks at a batch: the first, the most, times each time
 _STEP: Final = 1.0  # seconds of waiting between two looks whether to stop
 _READS: Final = 3  # times that a file is read in which something is missing, or looked for what is not there
@@ -265,9 +267,10 @@ class Waves:
 
     def _is_in(self, outcome: _Outcome, under: _Under) -> bool:
         """Look at a batch, and keep what came of it once it has ended."""
-        there = under.batch.id or ""
+        there, sells, ends = under.batch.id or "", under.lane.sells, under.batch.expires or inf
+        look = sells.look if self._timing.time() < ends + _OVERDUE else sells.overdue
         try:
-            seen = self._patiently(under.lane, lambda: under.lane.sells.look(under.errand, there))
+            seen = self._patiently(under.lane, lambda: look(under.errand, there))
             outcome.missed.pop(under.batch.name, None)
             outcome.known.add(under.lane.account)
             return seen.ended and self._comes_in(outcome, under, seen)

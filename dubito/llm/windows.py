@@ -66,6 +66,10 @@ class _Window:
         return _seen(errand(f"{_Window.batches}/{id}"))
 
     @staticmethod
+    def overdue(errand: Errand, id: str) -> SeenBatch:
+        return _seen(errand(f"{_Window.batches}/{id}/cancel", body={}))
+
+    @staticmethod
     def entries(errand: Errand, seen: SeenBatch, names: Sequence[str]) -> Iterator[BatchEntry]:
         (name,) = names
         body = seen.body or ""
@@ -103,7 +107,7 @@ def _seen(received: RawReply) -> SeenBatch:
 
 
 def _was_left(body: Mapping[str, object]) -> bool:
-    """Whether its window ended before anything was done for it."""
+    """Whether its window ended, or it was called off, before anything was done for it."""
     code = mapping(body.get("error")).get("code")
-    expired = body.get("status") == _EXPIRED or (isinstance(code, str) and code.endswith(_EXPIRED))
+    expired = body.get("status") in (_EXPIRED, "cancelled") or (isinstance(code, str) and code.endswith(_EXPIRED))
     return expired and not body.get("output") and not body.get("usage")

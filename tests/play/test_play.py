@@ -58,8 +58,8 @@ def test_no_hand_but_his_own_is_shown(play: Play) -> None:
     ("typed", "sentence"),
     [
         ("2 2 2 3", "4 cards were played; play 1 to 3."),
-        ("ace", "The hand holds 0 of card 1, not 1."),
-        ("k k", "The hand holds 1 of card 13, not 2."),
+        ("ace", "The hand holds no ace."),
+        ("k k", "The hand holds 1 king, not 2."),
         ("2 as 7", "The number of this round is 1; declare it or None."),
         ("as 7", "'as' is no card: type ace, 2 to 10, jack, queen, king, joker, or `doubt`."),
         ("14", "'14' is no card: type ace, 2 to 10, jack, queen, king, joker, or `doubt`."),

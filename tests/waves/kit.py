@@ -61,6 +61,8 @@ class Provider(Loopback):
         self.lines: Callable[[list[str]], list[str]] = lambda lines: lines
         self.responses: list[Batch] = []  # in the background
         self.ends: Callable[[Batch, dict[str, Any]], dict[str, Any] | None] = lambda response, body: body
+        self.stuck: set[str] = set()  # responses that stay in the queue
+        self.called_off: list[str] = []
         self._events: Counter[str] = Counter()
         self._files: dict[str, list[Entry]] = {}
         self._lock = threading.Lock()
@@ -114,6 +116,8 @@ class Provider(Loopback):
             if path.startswith("/v1/files/"):
                 self._happens("content")
                 return 200, self._content(self._find(path.split("/")[3].partition(".")[0]))
+            if path.endswith("/cancel"):
+                return self._called_off(path.split("/")[3])
             if path.startswith("/v1/responses/"):
                 return self._looked(path.rpartition("/")[2])
             name = path.removeprefix("/v1/messages/batches/").removeprefix("/v1/batches/").partition("/")[0]
@@ -169,9 +173,16 @@ class Provider(Loopback):
         self._happens("look")
         (response,) = [each for each in self.responses if each.id == name]
         response.looks += 1
+        if name in self.stuck:
+            return 200, json.dumps(self._response(response, "queued")).encode()
         body = self._response(response, "in_progress" if response.looks < 2 else "completed")
         said = body if response.looks < 2 else self.ends(response, body)
         return (404, b"{}") if said is None else (200, json.dumps(said).encode())
+
+    def _called_off(self, name: str) -> tuple[int, bytes]:
+        (response,) = [each for each in self.responses if each.id == name]
+        self.called_off.append(name)
+        return 200, json.dumps(self._response(response, "cancelled")).encode()
 
     def _response(self, response: Batch, status: str) -> dict[str, Any]:
         reply = self.reply("responses", response.given) if status == "completed" else {"output": [], "usage": None}

@@ -3,6 +3,8 @@
 import json
 import re
 import shutil
+import sqlite3
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -66,6 +68,20 @@ def test_with_every_fault_the_games_are_those_of_the_live_run(tmp_path: Path, fa
     assert (lost[0][0] > 0) == (fault in ("failed_response", "lost_response", "truncated_json", "dropped"))
     if fault in ("late_response", "cut_off", "unavailable"):
         assert len(set(bought)) == len(bought)
+
+
+def test_what_stays_in_the_queue_long_after_its_window_is_called_off_and_asked_anew(tmp_path: Path) -> None:
+    with Provider("default") as server:
+        live = ended(waiting(server, "responses", wait=None, turns=4), tmp_path / "live" / "run")
+        of, folder = waiting(server, "responses", wait="2h", turns=4), tmp_path / "late" / "run"
+        server.stuck, server.kills = {"resp_0"}, [("look", 9)]
+        killed(server, of, folder)
+        with closing(sqlite3.connect(folder / "run.db")) as db, db:
+            db.execute("UPDATE batches SET expires = 1 WHERE id = 'resp_0'")
+        run = ended(of, folder)
+    assert server.called_off == ["resp_0"]
+    assert run.results_digest == live.results_digest
+    assert rows(folder, "SELECT error, assumed FROM tries WHERE state = 'failed'") == [("it was not processed", 0)]
 
 
 PRICE = {"input": 2, "cached_input": 0.1, "cache_write": 2.5, "output": 10}

@@ -401,6 +401,7 @@ OPTIONS: Final = (  # what of the rules a page offers: the rule, its label, its 
     ("jokers", "Jokers", ((2, "2"), (1, "1"), (0, "0"))),
     ("win_rule", "Your last card", (("immediate", "wins at once"), ("contested", "may still be doubted"))),
 )
+_OF_CARD: Final = re.compile(r"\b(\d+) of card (\d+), not (\d+)")
 _CARDS: Final = {
     **{card_name(card): card for card in (JOKER, *NUMBERS)},
     **{card_name(card, plural=True): card for card in (JOKER, *NUMBERS)},
@@ -477,7 +478,13 @@ def answered(answer: object, state: State, seat: int) -> TurnOutput:
 
 
 def why_illegal(state: State, output: object) -> str | None:
-    return refused(output, state.hands[state.seat].counts, state.number, state.can_doubt, state.rules.ranks)
+    """In the engine's words, but for the cards, which a person knows by name."""
+    why = refused(output, state.hands[state.seat].counts, state.number, state.can_doubt, state.rules.ranks)
+    return why and _OF_CARD.sub(lambda found: _held(*map(int, found.groups())), why)
+
+
+def _held(count: int, card: int, wanted: int) -> str:
+    return f"{count} {card_name(card, plural=count > 1)}, not {wanted}" if count else f"no {card_name(card)}"
 
 
 def cheer(state: State, seat: int) -> str:
