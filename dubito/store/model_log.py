@@ -184,6 +184,7 @@ class ModelLog:
 
     def __init__(self, db: RunDb) -> None:
         self._db = self.db = db
+        self._whole = set[bytes]()  # digests of first ones that stand alone
         self._first: dict[object, tuple[bytes, bytes]] = {}  # of each kind of text: the first one's digest and end
 
     @property
@@ -401,8 +402,10 @@ class ModelLog:
         """An attempt ended: with a reply (its digest) or with a cause; with neither it is open, and asked again.
 
         `request` is the canonical text, `raw` the body that the reply was read from, `model` who it says that it is of.
+        It is written with whatever is written next: its tries say already what was paid for.
         """
-        with self._db.writing() as connection:
+
+        def write(connection: sqlite3.Connection) -> None:
             digest = self._keep(connection, request, (player, key[1]))
             row = (
                 *key,
@@ -419,6 +422,8 @@ class ModelLog:
             )
             marks = ", ".join("?" * len(row))
             connection.execute(f"INSERT OR REPLACE INTO attempts VALUES ({marks})", row)  # noqa: S608, no value in it
+
+        self._db.later(write)
 
     def decision(self, decision: Decision) -> None:
         """Keep it: yes or no as 1 or 0, any other answer as JSON in bytes, of which the column makes no number."""
@@ -480,7 +485,10 @@ class ModelLog:
         digest = sha256(data).digest()
         if _first_byte(connection, digest) is None:
             first = self._first.setdefault(kind, (digest, data[-_WINDOW:]))
-            whole = _first_byte(connection, first[0]) not in (None, _LIKE)  # it was committed, and needs no other
+            whole = first[0] in self._whole
+            if not whole and _first_byte(connection, first[0]) not in (None, _LIKE):  # committed, and needs no other
+                self._whole.add(first[0])
+                whole = True
             packed = _packed_beside(data, *first) if whole else zlib.compress(data)
             connection.execute("INSERT INTO texts VALUES (?, ?)", (digest.hex(), packed))
         return digest.hex()

@@ -11,7 +11,7 @@ The rows of several `run.db` in one, table by table within SQLite: none of them 
 import os
 import sqlite3
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
@@ -90,13 +90,17 @@ class Chunk:
         return _digest(self.outcomes, self.decision_digests)
 
 
+Write = Callable[[sqlite3.Connection], None]  # a part of a transaction
+
+
 class RunDb:
     """The open file; use it as a context manager."""
 
     def __init__(self, connection: sqlite3.Connection, path: Path, writes: bool = False) -> None:
         self._connection, self._writes = connection, writes
         self._lock = threading.RLock()
-        self._paid: bool | None = None  # how the last transaction was synchronised
+        self._later: list[Write] = []
+        self._journal: int | None = None  # open, once something was paid for
         self.path = path
 
     def __enter__(self) -> "RunDb":
@@ -104,6 +108,10 @@ class RunDb:
 
     def __exit__(self, *exc: object) -> None:
         if self._writes:
+            with suppress(RunStopped):
+                self.write_waiting()
+            if self._journal is not None:
+                os.close(self._journal)
             # While somebody else reads, closing alone would leave the journal behind; fold it into the file.
             with suppress(sqlite3.Error):  # a full disk keeps it
                 self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
@@ -116,6 +124,7 @@ class RunDb:
         try:
             connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
             connection.execute("PRAGMA journal_mode=WAL")
+            connection.execute("PRAGMA synchronous=NORMAL")  # `_sync` does what FULL does, and holds nobody up
             connection.executescript(f"BEGIN;{_SCHEMA}PRAGMA user_version={_FORMAT};COMMIT;")
             for table, column in _lacks(connection):
                 connection.execute(f"ALTER TABLE {table} ADD COLUMN {column} {_LATER[table, column]}")
@@ -204,18 +213,45 @@ class RunDb:
             if self._connection.in_transaction:  # the thread's own: it commits all together
                 yield self._connection
                 return
+            waiting, self._later = self._later, []
             try:
-                if paid != self._paid:
-                    self._connection.execute(f"PRAGMA synchronous={'FULL' if paid else 'NORMAL'}")
-                    self._paid = paid
                 self._connection.execute("BEGIN")
+                for write in waiting:
+                    write(self._connection)
                 yield self._connection
                 self._connection.execute("COMMIT")
             except BaseException as error:
+                self._later = waiting + self._later
                 self._roll_back()
                 if isinstance(error, sqlite3.Error):
                     raise RunStopped(f"cannot write {self.path}: {error}; is the disk full?") from None
                 raise
+
+        if paid:
+            self._sync()
+
+    def later(self, write: Write) -> None:
+        """Write with the next transaction, whoever's, and before anything is read: for what follows from what is kept
+        already, and is found again if the process dies before."""
+        with self._lock:
+            self._later.append(write)
+
+    def write_waiting(self) -> None:
+        """Write what waits for the next transaction."""
+        with self._lock:
+            if self._later and not self._connection.in_transaction:
+                with self.writing():
+                    pass
+
+    def _sync(self) -> None:
+        """Wait until the disk has what was committed. Others write meanwhile, and are waited for together."""
+        try:
+            with self._lock:
+                if self._journal is None:
+                    self._journal = os.open(_journal(self.path), os.O_RDWR)
+            os.fsync(self._journal)
+        except OSError as error:
+            raise RunStopped(f"cannot write {self.path}: {error.strerror}") from None
 
     def _roll_back(self) -> None:
         with suppress(sqlite3.Error):  # where the file cannot be written at all, what was committed stands
@@ -226,6 +262,7 @@ class RunDb:
         """All rows of a query; raises RunStopped where the file cannot be read."""
         try:
             with self._lock:
+                self.write_waiting()
                 return self._connection.execute(query, values).fetchall()
         except sqlite3.Error as error:
             raise RunStopped(f"cannot read {self.path}: {one_line(str(error))}") from None

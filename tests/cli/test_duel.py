@@ -37,7 +37,9 @@ def test_a_solved_opponent_sits_at_the_table(shell: Shell) -> None:
     said = shell(*run, "--output", "q")
     needed = "Solved plays duels alone: set `duel`, and `ranks`, `copies` and `max_turns` small enough"
     assert (said.code, said.err) == (2, f"dubito: {needed}\n")
-    assert shell(*run, "--output", "q", *small[:-1], "9").err.startswith(f"dubito: {needed} (")
+    assert shell(*run, "--output", "q", *small, "--ranks", "3", "--max-turns", "4").err.startswith(
+        f"dubito: {needed} ("
+    )
 
 
 def test_a_bot_of_duels_is_not_offered_at_usual_tables(shell: Shell) -> None:

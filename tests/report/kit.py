@@ -25,7 +25,7 @@ def drawn_in(picture: bytes) -> set[str]:
     """The colours of the picture of a link, which is a PNG of the size that chats and feeds show."""
     with Image.open(BytesIO(picture)) as image:
         assert (image.format, image.size) == ("PNG", (1200, 630))
-        counted: Any = image.convert("RGB").getcolors()
+        counted: Any = image.convert("RGB").getcolors(2**20)
         return {"#{:02x}{:02x}{:02x}".format(*colour) for _, colour in counted}
 
 
