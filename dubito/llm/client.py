@@ -177,6 +177,7 @@ class Provider:
 
         if keeps := _KEEP_ALIVE.search(response.headers.get("keep-alive", "")):
             bound.idle_below(float(keeps[1]))
+        self._streams &= response.content != _CUT_SHORT  # a server whose streams cannot be read is asked without
         if what := _LOST.get(response.content) or (None if whole(response) else "a gzip body that was cut short"):
             raise TryFailed("server", f"{what} with status {response.status_code}", billed=True)
         raw = self._without_key(response.content.decode("utf-8", "replace"))

@@ -111,7 +111,7 @@ def test_a_stream_that_ends_early_or_says_nonsense_is_no_reply(protocol: Api) ->
 READ = RawReply(200, "")
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def line() -> Iterator[Line]:
     with Line(KEY) as line:
         yield line
@@ -147,6 +147,13 @@ def test_a_stream_that_breaks_is_a_failed_try_that_may_be_billed(line: Line, pro
     with pytest.raises(TryFailed, match="a stream that ended before its reply did, with status 200") as failed:
         streamed(line, protocol, Said(body=half, headers=STREAM))
     assert (failed.value.kind, failed.value.billed) == ("server", True)
+    assert streamed(line, protocol, says(protocol)) == (json.dumps(reply_body(protocol)), [])
+    assert "stream" not in line.server.heard[-1].body  # its next try, for another stream might be as odd
+
+
+@cases("protocol", PROTOCOLS)
+def test_a_connection_that_is_lost_in_a_stream_is_a_lost_reply(line: Line, protocol: Api) -> None:
+    half = written(protocol, EVENTS[protocol][:-4])
     with pytest.raises(TryFailed) as lost:
         streamed(line, protocol, Said(body=half, headers=STREAM, lost=100))
     assert (lost.value.kind, lost.value.billed) == ("connection", True)
