@@ -198,30 +198,28 @@ class Live:
         rests, frames, sitting = self.rests.is_set(), list(self.frames), self.sitting
         over, own = rests and sitting.state.over, sitting.game.module("page", before="frames")
         result, ended = sitting.ended() if over else (None, None)
-        return (
-            {
-                "table": self.kept.number,
-                "names": names_to(self.kept.setup.players, sitting.me),
-                "kinds": self._kinds,
-                "me": sitting.me,
-                "game": sitting.game.name,
-                "words": dict(own.WORDS) if own else {},  # what the game's own page needs to call things
-                "rules": self.kept.setup.rules,
-                "turn": len(frames) - 1,
-                "asked": rests and sitting.asked and self.trouble is None,
-                "over": over and self.trouble is None,
-                "trouble": self.trouble if rests else None,
-                "first": since,
-                "frames": frames[since:],
-                "result": result,
-                "ended": ended,
-                "lies": sitting.lies_in_words() if over else "",
-                "record": self.kept.record,
-                "seed": self.kept.setup.seed if over else None,  # with it, anybody can deal the same cards
-                "errors": sitting.errors if over else [],
-            }
-            | ({} if rests or not sitting.spoken else {"spoken": sum(sitting.spoken.values())})
-        )
+        return {
+            "table": self.kept.number,
+            "names": names_to(self.kept.setup.players, sitting.me),
+            "kinds": self._kinds,
+            "me": sitting.me,
+            "game": sitting.game.name,
+            "words": dict(own.WORDS) if own else {},  # what the game's own page needs to call things
+            "rules": self.kept.setup.rules,
+            "turn": len(frames) - 1,
+            "asked": rests and sitting.asked and self.trouble is None,
+            "over": over and self.trouble is None,
+            "trouble": self.trouble if rests else None,
+            "first": since,
+            "frames": frames[since:],
+            "result": result,
+            "ended": ended,
+            "lies": sitting.lies_in_words() if over else "",
+            "record": self.kept.record,
+            "seed": self.kept.setup.seed if over else None,  # with it, anybody can deal the same cards
+            "errors": sitting.errors if over else [],
+            **({} if rests or not sitting.spoken else {"spoken": sum(sitting.spoken.values())}),
+        }
 
 
 def replayed(kept: TableFile, opponents: Mapping[str, Opponents]) -> Live:
