@@ -53,10 +53,11 @@ class Panel:
 
 @dataclass(frozen=True, slots=True)
 class Marks:
-    """What a move was to those who see everything, for who looks for such moves: bluffs, or mistakes."""
+    """What a move was to those who see everything, for who looks for such moves: bluffs, or what was got wrong."""
 
     kinds: tuple[str, ...] = ()  # nouns that a button can name: bluff, doubt
-    mistake: str = ""  # of who moved, in words: let a bluff pass
+    mistake: str = ""  # of who moved, in words: doubted an honest play
+    let_pass: str = ""  # a lie, in words; whether that was a mistake is up to what was thought of it
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from typing import Final, TypeVar
 
 from dubito.experiment.replay import LieCounts, LieRate, ToldPlay, ToldWord
 from dubito.experiment.stored import Run
-from dubito.game import STATED
+from dubito.game import FALLBACK_OUTCOME, STATED
 from dubito.report.tables import (
     Block,
     Chart,
@@ -27,7 +27,7 @@ from dubito.report.tables import (
     series_by_kind,
     texts,
 )
-from dubito.stats.players import Calibration, calibrations, cluster
+from dubito.stats.players import Calibration, calibrations, cluster, is_mistake
 from dubito.stats.rates import Rate, clustered_rate
 
 _BEST: Final = 5  # lies that are shown, and mistakes
@@ -101,20 +101,29 @@ class Stories:
     def mistakes(self, player: int) -> list[ToldWord]:
         """Honest plays that it called lies, and lies let pass that it stated to be more likely than not."""
         words = [one for one in self.lies.words_told if one.player == player]
-        return self._shown([one for one in words if (one.called if not one.is_lie else self._let_pass(one))])
+        return [one for one in self._shown(words) if self._is_mistake(one)]
 
-    def _let_pass(self, one: ToldWord) -> bool:
-        return not one.called and self._stated.get((one.game, one.seat, one.move), 0.0) > 0.5
+    def _is_mistake(self, one: ToldWord) -> bool:
+        outcome, stated = self._answer(one)
+        return not outcome.startswith(FALLBACK_OUTCOME) and is_mistake(one.is_lie, one.called, stated)
 
     def _shown(self, found: Iterable[Told]) -> list[Told]:
         """Those of games with pages, most at stake first, then as they were played."""
         return sorted((one for one in found if one.game in self.turns), key=lambda one: (-one.pile, one.game, one.move))
 
+    def _answer(self, one: ToldWord) -> tuple[str, float | None]:
+        """What was answered there; of a player that did not ask its model there, nothing."""
+        return self._answers.get((one.game, one.seat, one.move), ("", None))
+
     @cached_property
-    def _stated(self) -> dict[tuple[int, int, int], float]:
-        """The probability that a seat stated at a move of its own."""
-        query = f"SELECT game, seat, turn, {STATED} FROM decisions WHERE {STATED} IS NOT NULL"  # noqa: S608, a name of ours
-        return {(game, seat, turn): stated for game, seat, turn, stated in self.source.db.read(query)}
+    def _answers(self) -> dict[tuple[int, int, int], tuple[str, float | None]]:
+        """The first answer of a seat at a move of its own: how it came about, and the probability that it stated."""
+        query = f"SELECT seat, turn, outcome, {STATED} FROM decisions WHERE game = ? ORDER BY decision DESC"  # noqa: S608, a name of ours
+        return {
+            (game, seat, turn): (outcome, stated)
+            for game in self.turns
+            for seat, turn, outcome, stated in self.source.db.read(query, (game,))
+        }
 
     def _at(self, one: ToldPlay | ToldWord) -> tuple[str, str]:
         """The address of its turn, and what was played there."""
@@ -266,7 +275,7 @@ class Stories:
         lie, lies, call = self._words
         best, worst = self.boldest(player)[:_BEST], self.mistakes(player)[:_BEST]
         whom = [[who for who, _ in one.called] for one in best] + [[one.of] for one in worst]
-        stated = [None for _ in best] + [self._stated.get((one.game, one.seat, one.move)) for one in worst]
+        stated = [None for _ in best] + [self._answer(one)[1] for one in worst]
         which = [f"{lie} that passed" for _ in best] + ["mistake" for _ in worst]
         shown: list[ToldPlay | ToldWord] = [*best, *worst]
         found = [(one, *self._at(one)) for one in shown]

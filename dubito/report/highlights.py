@@ -79,7 +79,7 @@ def turn_to_open(told: Mapping[str, Any]) -> int:
     for number, (turn, after) in enumerate(pairwise([*turns, {}]), 1):
         if turn.get("honest") is False and after and "honest" not in after:
             return number + 1
-        if "movers" in turn and lie in turn["marks"] and len(turn["mistakes"]) < len(turn["movers"]) - 1:
+        if "movers" in turn and lie in turn["marks"] and len(turn["let_pass"]) < len(turn["movers"]) - 1:
             return number
     seen = Highlights(lie, {})
     seen.look(0, told, told["names"], [])

@@ -83,7 +83,7 @@ def _told(game: Game, record: Any, path: Path, for_others: bool = False) -> tupl
             why = one_line(str(error).replace(str(path.parent / DATABASE), DATABASE))
             warnings.append(as_sentence(f"what models were asked in this game is not shown: {why}"))
     del told["truths"]
-    return told | asked, warnings
+    return told | asked | {"opens": turn_to_open(told)}, warnings
 
 
 def _dealt(game: Game, record: Any) -> str:
@@ -128,7 +128,7 @@ def _kinds(game: Game, told: Mapping[str, Any], players: Sequence[str]) -> list[
 def _shared(game: Game, record: Any, told: Mapping[str, Any], about: str, warnings: Sequence[str]) -> SharedGame:
     names = [THE_PERSON if seat == told.get("me") else name for seat, name in enumerate(told["names"])]
     title = title_of(f"A game of {called(game)}", names, told["winners"])
-    page = GamePage("game.html", title, about, {**told, "sent": True, "opens": turn_to_open(told)}, "", warnings)
+    page = GamePage("game.html", title, about, {**told, "sent": True}, "", warnings)
     return SharedGame(page, words_of(game).LEAD, _dealt(game, record), records_of(game).dump(record))
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from dubito.errors import UsageError, listed
-from dubito.game import Ending, Game, Results
+from dubito.game import FALLBACK_OUTCOME, Ending, Game, Results
 from dubito.game.record import Forfeit, whole_game
 from dubito.game.words import (
     THE_PERSON,
@@ -35,8 +35,9 @@ from dubito.llm.questions import odds_in
 from dubito.llm.request import Api, sendable
 from dubito.show.person import seat_of_guest
 from dubito.show.session import Moment, Session, of_record
+from dubito.stats.players import is_mistake
 from dubito.stats.tally import Outcome
-from dubito.store.model_log import ModelLog, StoredAttempt, asked_under
+from dubito.store.model_log import Decision, ModelLog, StoredAttempt, asked_under
 from dubito.store.run_db import RunDb
 
 
@@ -190,8 +191,10 @@ class _Words:
 def _marked(movers: Sequence[int], marks: Sequence[Marks]) -> dict[str, Any]:
     """What the moves of a turn were, and who got what wrong."""
     kinds = dict.fromkeys(kind for mark in marks for kind in mark.kinds)
-    wrong = {seat: mark.mistake for seat, mark in zip(movers, marks, strict=True) if mark.mistake}
-    return {"marks": [*kinds], "mistakes": wrong}
+    by_seat = [*zip(movers, marks, strict=True)]
+    mistakes = {seat: mark.mistake for seat, mark in by_seat if mark.mistake}
+    let_pass = {seat: mark.let_pass for seat, mark in by_seat if mark.let_pass}
+    return {"marks": [*kinds], "mistakes": mistakes, "let_pass": let_pass}
 
 
 _PIECE: Final = re.compile(r'[^\n]*?(?:\n|,(?=")|$)')  # a line, or one key of JSON
@@ -255,7 +258,7 @@ class ModelDecisions:
         `under_way` is the turn of those for a move that is not told.
         """
         attempts, taken, moves = self._log.attempts(game), self._log.decisions(game), own_moves(told["turns"])
-        under, decisions = asked_under(taken, attempts), []
+        under, decisions, judged = asked_under(taken, attempts), [], set[tuple[int, int]]()
         for one in taken.values():
             if one.seat not in range(len(told["names"])):
                 raise UsageError(f"{self.db.path} is damaged: game {game} has no seat {one.seat}")
@@ -279,6 +282,9 @@ class ModelDecisions:
             if one.stated is not None:
                 node = self.game.node(one.node)
                 decisions[-1] |= {"stating": node.stating, "truths": node.truths}
+            if move is not None and (one.seat, move) not in judged:  # what a seat says of a play is its first answer
+                judged.add((one.seat, move))
+                decisions[-1] |= _judged_of(one, told["turns"][turn - 1])
             if (first := under[one.seat, one.number]) != one.number:  # they stand there
                 decisions[-1]["asked_with"] = f"{game}.{one.seat}.{first}"
         _name(decisions)
@@ -322,6 +328,14 @@ class ModelDecisions:
         odds = odds_in(reply.text or "")
         said = {"reply": text, "finish": reply.finish, "raw": body, "reasoning": reasoning}
         return said | ({"odds": odds} if odds else {})
+
+
+def _judged_of(one: Decision, turn: Mapping[str, Any]) -> dict[str, Any]:
+    """What a model got wrong of the play before, in words, and whether that was a mistake; a fallback's is none."""
+    mistake, let_pass = (turn[which].get(one.seat) for which in ("mistakes", "let_pass"))
+    if one.outcome.startswith(FALLBACK_OUTCOME) or not (wrong := mistake or let_pass):
+        return {}
+    return {"wrong": wrong, "mistake": is_mistake(bool(let_pass), bool(mistake), one.stated)}
 
 
 def own_moves(turns: Sequence[Mapping[str, Any]]) -> dict[tuple[int, int], tuple[int, int]]:

@@ -93,6 +93,12 @@ class Statement:
     dishonest: bool  # the last play was
 
 
+def is_mistake(is_lie: bool, called: bool, stated: float | None) -> bool:
+    """Whether so to speak of a play was one: to call it a lie though it was none, or to let one pass that the seat had
+    itself stated to be more likely than not."""
+    return not is_lie if called else is_lie and stated is not None and stated > 0.5
+
+
 @dataclass(frozen=True, slots=True)
 class Bin:
     """The statements within a tenth, [low, low + 0.1), the last one with 1."""

@@ -93,6 +93,10 @@ def test_the_viewer_steps_by_keys_buttons_and_links(bots_run: Path, chrome: Chro
     (game,) = Seen(page).json
     last = len(game["turns"])
     chrome.open(page)
+    assert chrome.text("#turn").startswith(f"turn {game['opens']} of {last}")
+    assert chrome.text("#said").startswith(game["story"][game["opens"] - 1])
+    assert "cards" not in game["turns"][game["opens"] - 1], "a lie is found out there"
+    chrome.key("Home")
     assert chrome.text("#turn").startswith("the deal")
     for key, expected in (("ArrowRight", 1), ("ArrowRight", 2), ("ArrowLeft", 1), ("End", last), ("Home", 0)):
         chrome.key(key)
@@ -112,7 +116,7 @@ def test_a_card_keeps_its_suit_through_the_game(bots_run: Path, chrome: Chrome) 
     """From hand to board and on; no card is there twice, but on a board that was doubted and is in a hand already."""
     page = bots_run / "report" / "games" / "0.html"
     (game,) = Seen(page).json
-    chrome.open(page)
+    chrome.open(page, "#turn-0")
     states: list[list[list[list[str]]]] = chrome.run(
         "(() => { const cards = (list) => [...list].map(item => [...item.querySelectorAll('.card')]"
         ".map(card => card.textContent + (card.dataset.suit ?? ''))); "
@@ -138,7 +142,7 @@ def test_the_viewer_goes_to_the_next_bluff_and_plays_on(bots_run: Path, chrome: 
     bluff, *_ = [turn for turn, one in enumerate(game["turns"], 1) if not one.get("honest", True)]
     doubt, *_ = [turn for turn, one in enumerate(game["turns"], 1) if turn > bluff and "cards" not in one]
     later = next(turn for turn, one in enumerate(game["turns"], 1) if turn > bluff and not one.get("honest", True))
-    chrome.open(page)
+    chrome.open(page, "#turn-0")
     for wanted in (bluff, later):
         chrome.key("b")
         assert chrome.run("location.hash") == f"#turn-{wanted}"
@@ -201,16 +205,23 @@ def test_a_decision_has_a_link_of_its_own(stating_run: Path, chrome: Chrome) -> 
     truth = "✓ honest" if game["turns"][turn - 2]["honest"] else "✗ a bluff"
     stated = f"{round(100 * decision['p_bluff'])} %. In truth: {truth}."
     assert f"Stated probability that the last play is a bluff: {stated}" in said
-    wrong = [one for one in game["decisions"] if f"{one['seat']}" in game["turns"][one["turn"] - 1]["mistakes"]]
-    chrome.open(page, f"#turn-{wrong[0]['turn']}")
-    mistake = game["turns"][wrong[0]["turn"] - 1]["mistakes"][f"{wrong[0]['seat']}"]
-    assert f"✗ {mistake}" in chrome.text("#seats .thought")
+    wrong = [one for one in game["decisions"] if "wrong" in one]
+    for is_mistake, words in ((True, "✗ {}"), (False, "It {}.")):
+        one = next(one for one in wrong if one["mistake"] is is_mistake)
+        chrome.open(page, f"#turn-{one['turn']}")
+        assert words.format(one["wrong"]) in chrome.text("#seats .thought")
+    chrome.run("document.activeElement.blur()")
+    chrome.key("h")  # a model's words tell of its cards
+    assert chrome.run("document.querySelectorAll('#seats .thought, .decision').length") == 0
+    assert "“Show hands” (H) shows both." in chrome.text("#decisions")
+    chrome.key("h")
+    assert chrome.run("document.querySelectorAll('.decision').length") > 0
 
 
 def test_hands_can_be_hidden(bots_run: Path, chrome: Chrome) -> None:
     page = bots_run / "report" / "games" / "0.html"
     (game,) = Seen(page).json
-    chrome.open(page)
+    chrome.open(page, "#turn-0")
     assert chrome.run("document.querySelectorAll('#seats .card').length") == 54
     assert chrome.text("#open") == "Hide hands"
     chrome.key("h")

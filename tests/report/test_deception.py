@@ -35,7 +35,7 @@ def test_the_boldest_lie_is_there_and_passed(models_run: Path) -> None:
 def test_the_best_lies_and_the_worst_mistakes_are_what_they_are_called(
     which: str, request: pytest.FixtureRequest
 ) -> None:
-    """The viewer judges the same turns by itself; a lie let pass is a mistake only of who had stated it."""
+    """The viewer has the same decisions for mistakes; a lie let pass is one only of who had stated it."""
     report = request.getfixturevalue(which) / "report"
     mistakes = {"let a bluff pass": "let a bluff pass", "false doubt": "doubted an honest play"}
     seen = set()
@@ -46,7 +46,9 @@ def test_the_best_lies_and_the_worst_mistakes_are_what_they_are_called(
         for row, address in zip(rows, links, strict=True):
             turn, after = linked(report, address)
             if row["which"] == "mistake":
-                assert mistakes[row["what"]] in turn["mistakes"].values()
+                file, _, number = address.partition("#turn-")
+                (said,) = [one["wrong"] for one in judged(report / file) if one["turn"] == int(number)]
+                assert said == mistakes[row["what"]]
                 assert row["what"] == "false doubt" or row["stated"] > 0.5
             else:
                 assert turn["marks"] == ["bluff"]
@@ -54,6 +56,25 @@ def test_the_best_lies_and_the_worst_mistakes_are_what_they_are_called(
             seen.add(row["what"])
     assert "false doubt" in seen
     assert which == "models_run" or "let a bluff pass" in seen
+
+
+def judged(page: Path) -> list[Any]:
+    """The decisions that the viewer of a game has for mistakes."""
+    (game,) = Seen(page).json
+    return [one for one in game["decisions"] if one.get("mistake")]
+
+
+def test_the_viewer_marks_a_lie_let_pass_only_where_it_was_thought_likely(stating_run: Path) -> None:
+    seen = set()
+    for page in (stating_run / "report" / "games").glob("*.html"):
+        (game,) = Seen(page).json
+        for one in game["decisions"]:
+            if "wrong" in one:
+                likely = one["wrong"] == "doubted an honest play" or (one["p_bluff"] or 0) > 0.5
+                assert (one["mistake"], one["outcome"].startswith("model")) == (likely, True)
+                seen.add((one["wrong"], likely))
+    passed = {("let a bluff pass", so) for so in (False, True)}
+    assert seen == {("doubted an honest play", True), *passed}
 
 
 def bot_page(path: Path) -> Path:

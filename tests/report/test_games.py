@@ -40,12 +40,13 @@ def test_what_is_looked_for_is_what_was_played(bots_run: Path) -> None:
             lay: dict[str, Any] = {"honest": True, "seat": 0, "won": []}
             if before and turn["pile"] < turns.index(turn):
                 lay = before
-            wrong = [*turn["mistakes"].values()]
+            mistakes, let_pass = [*turn["mistakes"].values()], [*turn["let_pass"].values()]
             if "cards" not in turn:
-                assert wrong == (["doubted an honest play"] if before["honest"] else [])
+                assert mistakes == (["doubted an honest play"] if before["honest"] else [])
             else:
                 bluff = not lay["honest"] and lay["seat"] not in lay["won"]  # nobody may doubt who has left (R4)
-                assert wrong == (["let a bluff pass"] if bluff else [])
+                assert let_pass == (["let a bluff pass"] if bluff else [])
+            assert not (mistakes and let_pass)
 
 
 def test_what_was_stated_stands_beside_the_truth(stating_run: Path) -> None:

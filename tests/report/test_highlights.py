@@ -73,8 +73,8 @@ def test_a_game_opens_at_its_first_lie_found_out_else_at_the_longest_else_at_the
     assert opens(lie, play, lie, doubt, lie, doubt) == 4
     assert opens(lie, play, lie, lie) == 4
     assert opens(play, doubt, play) == 0
-    said = {"movers": [0, 1, 2], "marks": ["bluff"], "mistakes": {1: "let it pass", 2: "let it pass"}}
-    caught = {**said, "mistakes": {1: "let it pass"}}
+    said = {"movers": [0, 1, 2], "marks": ["bluff"], "let_pass": {1: "let it pass", 2: "let it pass"}}
+    caught = {**said, "let_pass": {1: "let it pass"}}
     in_words = {"names": ["A"], "winners": [], "lie": "bluff", "turns": [said, caught]}
     assert turn_to_open(in_words) == 2
     assert turn_to_open({**in_words, "turns": [said]}) == 0

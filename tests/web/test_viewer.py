@@ -79,10 +79,10 @@ def test_a_saved_game_is_stepped_through(saved: Served, chrome: Chrome) -> None:
     assert chrome.run(STORY) == lines
     assert chrome.text("h1") == "Game bots: AdaptyBoi wins"
     assert "Two jokers, the last card winning at once; deal 23 of seed 20." in chrome.text("#about")
-    for key, turn in (("ArrowRight", 1), ("ArrowRight", 2), ("ArrowLeft", 1), ("End", len(lines))):
+    for key, turn in (("Home", 0), ("ArrowRight", 1), ("ArrowRight", 2), ("ArrowLeft", 1), ("End", len(lines))):
         chrome.key(key)
         assert chrome.run("location.hash") == f"#turn-{turn}"
-        assert chrome.text("#said p") == lines[turn - 1]
+        assert chrome.text("#said p") == ["The cards are dealt.", *lines][turn]
     chrome.open(address(saved, "bots"), "#turn=12")
     assert chrome.text("#turn").startswith(f"turn 12 of {len(lines)}")
     assert chrome.text("#said") == lines[11]

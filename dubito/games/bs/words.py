@@ -125,8 +125,9 @@ class Teller:
             self._marks = Marks(("lie",) if self._lie else ())
             truth = f"really {numbers(output)}: {'a lie' if self._lie else 'honest'}"
             return [Line(sentence(events[0], self._label), truth, drawn_as(sorted(output)))]
-        wrong = "doubted an honest play" if output and not self._lie else "let a lie pass"
-        self._marks = Marks(("doubt",) if output else (), wrong if output != self._lie else "")
+        wrong = "doubted an honest play" if output and not self._lie else ""
+        passed = "let a lie pass" if self._lie and not output else ""
+        self._marks = Marks(("doubt",) if output else (), wrong, passed)
         lines = []
         if output:
             self._accusers.append(seat)

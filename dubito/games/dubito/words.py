@@ -373,12 +373,11 @@ def _cards_shown(output: TurnOutput, number: int) -> dict[str, Any]:
 def _marks(output: TurnOutput, number: int, seat: int, bluffed: bool) -> dict[str, Any]:
     """What the viewer can look for: bluffs and doubts, and what a seat got wrong of the play before."""
     if output.doubt:
-        kinds, mistake = ["doubt"], "" if bluffed else "doubted an honest play"
-    else:
-        assert output.cards is not None
-        kinds = [] if is_honest(output.cards, output.number or number) else ["bluff"]
-        mistake = "let a bluff pass" if bluffed else ""
-    return {"marks": kinds, "mistakes": {seat: mistake} if mistake else {}}
+        mistakes = {} if bluffed else {seat: "doubted an honest play"}
+        return {"marks": ["doubt"], "mistakes": mistakes, "let_pass": {}}
+    assert output.cards is not None
+    kinds = [] if is_honest(output.cards, output.number or number) else ["bluff"]
+    return {"marks": kinds, "mistakes": {}, "let_pass": {seat: "let a bluff pass"} if bluffed else {}}
 
 
 def _letters(cards: Iterable[int]) -> str:

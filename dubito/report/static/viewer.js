@@ -38,20 +38,13 @@
     return all;
   }
 
-  // Of each kind of move that can be looked for, the turns with one; a mistake is a model's own, not its fallback's.
+  // Of each kind of move that can be looked for, the turns with one.
   function found() {
     const kinds = new Map();
     const note = (kind, turn) => kinds.set(kind, [...(kinds.get(kind) || []), turn]);
     game.turns.forEach((turn, place) => turn.marks.forEach((kind) => note(kind, place + 1)));
-    for (const turn of new Set(game.decisions.filter(mistake).map((one) => one.turn))) note(MISTAKE, turn);
+    for (const turn of new Set(game.decisions.filter((one) => one.mistake).map((one) => one.turn))) note(MISTAKE, turn);
     return kinds;
-  }
-
-  // What a model got wrong of what lay there is its first answer of the turn.
-  function mistake(one) {
-    const wrong = game.turns[one.turn - 1]?.mistakes[one.seat];
-    const first = wrong && decisionsAt(one.turn).find((other) => other.seat === one.seat) === one;
-    return first && !one.outcome.startsWith(FALLBACK) ? wrong : "";
   }
 
   function make(tag, className, ...children) {
@@ -141,8 +134,8 @@
     if (turn && turn.seat === seat) head.append(" ", make("span", "moved", moved));
     const isNow = at === last && game.to_move === seat;
     if (isNow) head.append(" ", make("span", "moved", game.thinks ? "is thinking …" : "to move"));
-    const said = isNow && game.words ? [make("p", "thought", game.words)] : [];
-    const item = make("li", "", head, ...below, ...said, ...decisionsHere().filter((one) => one.seat === seat).map(thought));
+    const said = open && isNow && game.words ? [make("p", "thought", game.words)] : [];
+    const item = make("li", "", head, ...below, ...said, ...(open ? decisionsHere().filter((one) => one.seat === seat).map(thought) : []));
     if (turn && turn.seat === seat) item.setAttribute("aria-current", "true");
     return item;
   }
@@ -153,8 +146,8 @@
     const reasoning = one.attempts.at(-1)?.reasoning;
     if (reasoning) box.append(make("q", "", reasoning));
     if (one.outcome.startsWith(FALLBACK)) box.append(make("p", "bluff", outcomeOf(one)));
-    if (open && one.p_bluff !== null) box.append(stated(one));
-    if (open && mistake(one)) box.append(make("p", "bluff", `✗ ${mistake(one)}`));
+    if (one.p_bluff !== null) box.append(stated(one));
+    if (one.wrong) box.append(one.mistake ? make("p", "bluff", `✗ ${one.wrong}`) : make("p", "", `It ${one.wrong}.`));
     return box;
   }
 
@@ -392,7 +385,7 @@
     box.classList.toggle("linked", opened === one.link);
     const told = one.outcome.startsWith(FALLBACK) ? null : odds(one, first.attempts);
     if (told) heading.after(told);
-    if (one.p_bluff !== null && open) heading.after(stated(one));
+    if (one.p_bluff !== null) heading.after(stated(one));
     return box;
   }
 
@@ -437,7 +430,8 @@
     }
     $("decisions").classList.remove("sheet");
     const asked = decisionsHere().sort((one, other) => (other.link === opened) - (one.link === opened)); // what was linked to comes first
-    $("decisions").replaceChildren(...asked.map((one) => decision(one, opened)));
+    const hidden = asked.length ? [make("p", "note", "What models were asked and said here tells of their cards: “Show hands” (H) shows both.")] : [];
+    $("decisions").replaceChildren(...(open ? asked.map((one) => decision(one, opened)) : hidden));
     toEnds($("decisions"));
     story.forEach((item, place) => item.classList.toggle("here", place === at - 1));
     const [list, item] = [$("story").querySelector("ol"), story[at - 1]];
