@@ -34,8 +34,9 @@ KUHN: Final = REPO / "examples" / "games" / "kuhn"
 
 
 def write_kuhn(folder: Path) -> None:
-    """The game that the guide builds, in this folder, without its module `training`."""
-    shutil.copytree(KUHN, folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns("training.py", "__pycache__"))
+    """The game that the guide builds, in this folder, without its module `training` and what makes it a package."""
+    left = shutil.ignore_patterns("training.py", "pyproject.toml", "__pycache__")
+    shutil.copytree(KUHN, folder, dirs_exist_ok=True, ignore=left)
 
 
 def write_kuhn_course(folder: Path) -> Path:

@@ -23,7 +23,7 @@ from dubito.game.find import digest_of_game, find_bots, find_game
 from dubito.game.packages import games_path, set_games_path
 from dubito.llm.prompts import game_of_folder
 from tests.cli.kit import Shell
-from tests.games.kit import WRITING, write_kuhn
+from tests.games.kit import KUHN, WRITING, write_kuhn
 
 PINNED: Final = "dubito-kuhn==0.1.0"
 RUN: Final = ("run", "--game", "kuhn", "--games", "40", "--output")
@@ -35,8 +35,7 @@ def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What the two commands of the guide install, which this test keeps off the network."""
     project, site = tmp_path_factory.mktemp("project"), tmp_path_factory.mktemp("site")
     write_kuhn(project)
-    (pyproject,) = re.findall(r"^```toml\n# pyproject.toml\n(.*?)^```$", WRITING, re.MULTILINE | re.DOTALL)
-    (project / "pyproject.toml").write_text(pyproject)
+    shutil.copy(KUHN / "pyproject.toml", project)
     make, install = [shlex.split(line) for line in re.findall(r"^pip .*$", WRITING, re.MULTILINE)]
     here = ("--disable-pip-version-check", "--no-index")
     for words in ((*make, "--no-build-isolation"), (*install, "--no-deps", "--no-compile", "--target", str(site))):

@@ -46,11 +46,13 @@ def test_the_commands_of_the_guide_run(shell: Shell) -> None:
 
 def test_what_the_guide_prints_is_what_the_example_holds() -> None:
     """And it names every file of the example."""
-    python = re.findall(r"^```python\n# (\S+)\n(.*?)^```$", WRITING, re.MULTILINE | re.DOTALL)
+    files = re.findall(r"^```(?:python|toml)\n# (\S+)\n(.*?)^```$", WRITING, re.MULTILINE | re.DOTALL)
     text = re.findall(r"^`(\S+)`:\n\n```text\n(.*?)^```$", WRITING, re.MULTILINE | re.DOTALL)
-    assert len(python) == 2
+    assert [name for name, _ in files] == [*["games/kuhn/game.py"] * 2, "bots/manual/kuhn/coin.py", "pyproject.toml"]
     assert len(text) == 3
-    for name, source in [*python, *text]:
+    for name, source in files:
+        assert source in (KUHN / name).read_text(), f"a part of {name}"
+    for name, source in text:
         assert (KUHN / name).read_text() == source
     for file in KUHN.rglob("*.py"):
         assert f"`{file.relative_to(KUHN)}`" in WRITING or f"# {file.relative_to(KUHN)}" in WRITING
