@@ -22,7 +22,7 @@ SECTIONS = {
     "Play": ["rules", "playing", "bs", "defuse", "openspiel", "bots"],
     "Rank a model": ["first-run", "servers", "money", "comparing", "report", "rating", "leaderboard", "when-it-fails"],
     "Write": ["writing-a-bot", "writing-a-bs-bot", "writing-a-model-bot", "prompts", "writing-a-game", "training"],
-    "Look up": ["commands", "runs", "clusters", "tournament", "house", "cassettes", "json", "performance"],
+    "Look up": ["commands", "runs", "clusters", "tournament", "house", "json", "performance"],
     "Why": ["decisions/README"],
 }
 

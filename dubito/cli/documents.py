@@ -55,7 +55,7 @@ class Interval(_Part):
 class LieResult(_Part):
     """How often a player deceived, in a game with lies: by choice, where it could have been honest, or forced."""
 
-    games: int = Field(description="how many of the run's games, the first ones, this is counted over")
+    games: int = Field(description="the first games of the run, over which this is counted")
     plays: int = Field(description="moves that can be lies")
     chosen: int
     forced: int
@@ -66,13 +66,13 @@ class PlayerResult(_Part):
 
     name: str
     kind: PlayerKind
-    rank: int | None = Field(description="1 plus the number of those told apart as better; null: it is not ranked")
-    games: int = Field(description="seats that it played; a bot seated twice counts twice")
-    buckets: dict[str, int] = Field(description="how many of these ended in each way that the game counts")
+    rank: int | None = Field(description="null: it is not ranked")
+    games: int = Field(description="a bot seated twice counts twice")
+    buckets: dict[str, int] = Field(description="how many of these ended in each way")
     rates: dict[str, Interval] = Field(description="by the keys of the game's measures")
-    fallback_turns: int = Field(description="turns that the fallback bot played after an error of the bot")
+    fallback_turns: int = Field(description="turns played for it after an error of the bot")
     forfeits: int = Field(description="games that it ended by an error")
-    lies: LieResult | None = Field(description="null: the game has none, or its games cannot be played again here")
+    lies: LieResult | None = Field(description="null: there are none, or its games cannot be played again here")
 
 
 class ContenderResult(_Part):
@@ -80,7 +80,7 @@ class ContenderResult(_Part):
 
     name: str
     kind: PlayerKind
-    rank: int | None = Field(description="as in the ranking of the run; null: nobody to be compared with")
+    rank: int | None = Field(description="null: nobody to be compared with")
     run: str = Field(description="the run folder")
     deals: int
     rates: dict[str, Interval]
@@ -92,12 +92,8 @@ class Difference(_Part):
 
     difference: Interval
     more_games: int | None = Field(description="how many would tell them apart; 0: they are apart; null: not known")
-    interval: Literal["fixed", "anytime"] = Field(
-        description="whether it holds for a number of deals settled before, or whenever one looks: in a run with `stop`"
-    )
-    verdict: PairVerdict | None = Field(
-        description="of the test by which a run with `stop` ends; null: without, by another measure, or not yet"
-    )
+    interval: Literal["fixed", "anytime"] = Field(description="anytime: in a run with `stop`")
+    verdict: PairVerdict | None = Field(description="in a run with `stop`; null: by another measure, or not yet")
 
 
 class PairResult(_Part):
@@ -116,7 +112,7 @@ class PairStatus(_Part):
     deals: int
     verdict: PairVerdict | None = Field(description="null: not yet")
     goal: PairVerdict = Field(description="which end is the nearer one")
-    way: float = Field(description="how much of the way to it is gone, from 0 to 1")
+    way: float = Field(description="how much of the way to it is gone, 0 to 1")
 
 
 class ArmResult(_Part):
@@ -125,8 +121,8 @@ class ArmResult(_Part):
     name: str
     prompt: str
     title: str = Field(description="what the prompt says of itself")
-    paragraph: str = Field(description="what it adds to the prompt that it extends; empty if nothing")
-    games: int | None = Field(description="over which lies are counted; null: they cannot be, or the game has none")
+    paragraph: str = Field(description="what it adds to the prompt that it extends")
+    games: int | None = Field(description="over which lies are counted; null: they cannot be")
     plays: int | None = Field(description="moves that can be lies")
     chosen: Interval | None = Field(description="of these, the lies by choice")
 
@@ -157,9 +153,9 @@ class ModelUse(_Part):
     tokens: dict[str, int]
     usd: float | None = Field(description="billed and assumed; null: no price is known")
     usd_billed: float | None = Field(description="what the replies say that they cost")
-    usd_assumed: float | None = Field(description="what the calls probably cost whose cost is not known")
-    assumed: int = Field(description="how many these are; a budget counts them at their worst case")
-    ids: dict[str, int] = Field(description="the models that its replies name, with how many of them")
+    usd_assumed: float | None = Field(description="what the other calls probably cost")
+    assumed: int = Field(description="how many these are")
+    ids: dict[str, int] = Field(description="how many of its replies name which model")
 
 
 class ComparedResult(_Part):
@@ -178,7 +174,7 @@ class RunObject(Document):
     folder: str
     game: str
     seed: int
-    games: int = Field(description="games the run will have when finished; with `stop` at most")
+    games: int = Field(description="when finished; with `stop` at most")
     kept: int = Field(description="games finished and stored")
     state: RunState
     stopped: str | None = Field(description="why it stopped before its end")
@@ -196,7 +192,7 @@ class MergeObject(Document):
 
     format: Literal["dubito merge 1"] = "dubito merge 1"
     shards: list[str] = Field(description="their folders, in the order of their games")
-    run: RunObject = Field(description="the whole run, as `dubito run --json` has it")
+    run: RunObject = Field(description="the whole run")
 
 
 class AwaitedBatch(_Part):
@@ -238,7 +234,7 @@ class ComparisonObject(Document):
     arms: list[ArmResult] = Field(description="empty: all models are asked by one prompt")
     comparison: ComparedResult | None = Field(description="null: there are not two contenders")
     less_luck: list[CorrectedResult] = Field(
-        description="empty: the game is none of OpenSpiel's small ones, or an opponent's way to play is not known"
+        description="empty: the game is not small, or an opponent's way to play is not known"
     )
 
 
@@ -295,9 +291,7 @@ class ListedRun(_Part):
 
     folder: str
     game: str | None = Field(default=None, description="null: a trial of prompts, or a folder that cannot be read")
-    state: RunState | None = Field(
-        default=None, description="null: no run, but with a `game` the policies of `dubito policy`"
-    )
+    state: RunState | None = Field(default=None, description="null: no run, or policies of `dubito policy`")
     games: int | None = None
     kept: int | None = None
     models: list[str] = []
@@ -393,7 +387,7 @@ class RatingObject(Document):
     game: str
     player: str
     kind: PlayerKind
-    measure: str = Field(description="what is rated; a rate of it is a share, or on its own scale")
+    measure: str = Field(description="what is rated")
     games: int
     mean: Interval = Field(description="over the field")
     beside_worst: RatingWorst

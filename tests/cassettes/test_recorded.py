@@ -1,6 +1,6 @@
 """Short games as they were recorded through the real SDKs, replayed with no network: not even loopback.
 
-`python -m tests.cassettes.record` records these, and only these, anew; docs/cassettes.md has the rest.
+`python -m tests.cassettes.record` records these, and only these, anew; tests/cassettes/README.md has the rest.
 """
 
 from pathlib import Path

@@ -15,9 +15,9 @@ _HEAD: Final = """# `--json`
 
 With `--json` these commands print one object, and nothing else, to standard output; all else goes to standard error,
 and the exit codes are the usual ones. An error before anything started prints no object. Keys stay as they are; new
-ones may join, and a change that could break a reader raises the number in `format`. A rate is a share from 0 to 1, or
-on the game's own scale where its measure has one; money is in dollars. `?` is what may be null; a *kind* is "model",
-"stand-in", "hand-written" or "person".
+ones may join, and a change that could break a reader raises the number in `format`, such as "dubito run 1". A rate is a
+share from 0 to 1, or on the game's own scale where its measure has one; money is in dollars. `?` is what may be null;
+a *kind* is "model", "stand-in", "hand-written" or "person".
 
 ```sh
 dubito run examples/models.yaml --json > result.json
@@ -53,6 +53,8 @@ class _Page:
         """A line a key; keys of one type of which nothing more is said share a line."""
         lines: dict[str, list[str]] = {}  # by what stands behind the keys
         for key, of in schema["properties"].items():
+            if key == "format":
+                continue
             here = [self.inside[name] for name in re.findall(r"\$defs/(\w+)", json.dumps(of)) if name in self.inside]
             said = [self.type(of), *(_clause(part["description"]) for part in here), of.get("description", "")]
             within = "".join(self.keys(part, f"{indent}  ") for part in here)
