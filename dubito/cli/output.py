@@ -71,7 +71,29 @@ def show(
 
 
 _EVERY: Final = 10.0  # seconds between two lines of progress in a log
-_TELLING: Final = 3.0  # seconds before which nobody can say how long it takes
+_TELLING: Final = 3.0  # seconds before which nobody can say how long it takes,
+_TELLS: Final = 5  # and games, or where there are few, this share of them:
+_SHARE: Final = 0.05
+_SAMPLES: Final = 100  # of the time so far, in which it is noted how much is played
+
+
+class Speed:
+    """How fast it goes now: by the second half of the time so far, since how a run begins says little of it."""
+
+    def __init__(self, done: float) -> None:
+        """So much was done before."""
+        self.before = done
+        self._seen = [(0.0, done)]  # seconds, and what was done by then; the first is the last of the first half
+
+    def __call__(self, seconds: float, done: float) -> float:
+        """What is done a second, with so much done by now."""
+        seen = self._seen
+        if seconds - seen[-1][0] >= max(0.1, seconds / _SAMPLES):
+            seen.append((seconds, done))
+        while len(seen) > 1 and seen[1][0] <= seconds / 2:
+            del seen[0]
+        then, had = seen[0]
+        return max(0.0, done - had) / (seconds - then) if seconds > then else 0.0
 
 
 class GamesProgress:
@@ -84,13 +106,14 @@ class GamesProgress:
         clock: Callable[[], float],
         more: Callable[[], Sequence[str]] = tuple,
         unit: str = "games",
-        played: Callable[[], float] = lambda: 0.0,
+        parts: Callable[[], tuple[float, float] | None] = lambda: None,
     ) -> None:
-        """`more` is what else there is to say: of models, how their decisions go. `played`: how many games, if anybody
-        knows better than those that have ended."""
+        """`more` is what else there is to say: of models, how their decisions go. `parts`: how many games are played
+        and left, if anybody knows better than those that have ended."""
         self._games, self._clock, self._more, self._unit = max(1, games), clock, more, unit
-        self._played = played
+        self._parts = parts
         self._start = clock()
+        self._speed: Speed | None = None
         self._said_at = self._start - _EVERY
         self._before: int | None = None  # games that were there already
         self._said = 0  # games, the last time
@@ -115,11 +138,13 @@ class GamesProgress:
         """Say how many games there are so far; the first time, how many there were before."""
         if self._before is None:
             self._before = self._said = games
+            self._left(games, 0.0)
         if self._bar is not None:
             self._bar.update(games)
         elif not self._quiet:
             with self._lock:  # games end in many threads
                 now = self._clock()
+                self._left(games, now - self._start)
                 if now - self._said_at >= _EVERY and games > self._said:
                     self._said_at, self._said = now, games
                     note(", ".join([self._course(games, now), *self._more()]))
@@ -131,10 +156,18 @@ class GamesProgress:
         if games > before and seconds:
             speed = (games - before) / seconds
             said.append(f"{speed:{',.0f' if speed >= 10 else '.1f'}} {self._unit}/s")
-        played = max(games, self._played()) - before
-        if played > 0 and seconds >= _TELLING:
-            said.append(f"{seconds * max(0.0, self._games - before - played) / played:,.0f} s left")
-        return ", ".join(said)
+        return ", ".join([*said, *self._left(games, seconds)])
+
+    def _left(self, games: int, seconds: float) -> list[str]:
+        """How long it still takes, in words; nothing until there is enough to go by."""
+        done, rest = self._parts() or (games, self._games - games)
+        self._speed = self._speed or Speed(done)
+        pace, new = self._speed(seconds, done), done - self._speed.before
+        if not pace or seconds < _TELLING or new < min(_TELLS, _SHARE * (new + rest)):
+            return []
+        left = max(0.0, rest) / pace
+        unit, name = (1, "s") if left < 120 else (60, "min") if left < 7200 else (3600, "h")
+        return [f"{left / unit:.{int(unit == 3600)}f} {name} left"]
 
 
 class Voice(Protocol):

@@ -236,7 +236,7 @@ def play_and_keep(
     asks, workers = bool(model_specs(experiment, registry)), workers or cores()
     stop, watch = new_stop(1 if asks else workers), ModelProgress(told=note)
     more = watch.figures if asks else lambda: [*filter(None, [watch.decision()])]
-    progress = GamesProgress(experiment.games, quiet, time.monotonic, more, played=lambda: watch.played())
+    progress = GamesProgress(experiment.games, quiet, time.monotonic, more, parts=lambda: watch.parts())
     with _signals_set(stop, asks) as told, progress:
         means = RunOptions(registry, workers, calls, stop, progress, watch, lambda: (*told, signal.SIGINT)[0], crew)
         return play(experiment, folder, means)

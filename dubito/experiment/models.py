@@ -54,7 +54,7 @@ def serving(
     cache = ReplyCache(options.cache, writes=not options.offline)
     with asking(log, cache, options, watch, stopped, suspend, registry.game, waits=waits) as pipeline:
         course = RunCourse(log, pipeline.budget, experiment.games_per_deal, experiment.first_game)
-        watch.played = lambda: pipeline.budget.played
+        watch.parts = lambda: pipeline.budget.parts(experiment.games)
         watch.used = lambda: ", ".join([_used_in_words(pipeline.budget, options.caps), *pipeline.paced])
         watch.standing = lambda: course.standing(watch.new_replies)
         deciders = {}

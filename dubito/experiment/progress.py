@@ -77,7 +77,7 @@ class ModelProgress:
     waiting: Counter[str] = field(default_factory=Counter)
     logged: dict[str, float] = field(default_factory=dict)  # when it was last logged that somebody waits for this
     used: Callable[[], str] = lambda: ""  # of the budget, in words
-    played: Callable[[], float] = lambda: 0.0  # games, with the parts that are played of those under way
+    parts: Callable[[], tuple[float, float] | None] = lambda: None  # how much is played and left, with games under way
     standing: Callable[[], Standing | None] = lambda: None
     decision: Callable[[], str] = lambda: ""  # how near the run is to being decided, where it stops then
     log: Callable[..., None] = lambda event, **facts: None  # the run's log

@@ -104,11 +104,10 @@ class Budget:
 
         return budgeted
 
-    @property
-    def played(self) -> float:
-        """How many games, with the parts that are played of those under way."""
+    def parts(self, games: int) -> tuple[float, float]:
+        """How much was played of games that ask, in games, and how much of so many is left."""
         with self._settled:
-            return self._forecast.played
+            return self._forecast.parts(games)
 
     def foresees(self, worst: Spend) -> None:
         """A call of a wave may take this much."""

@@ -236,12 +236,19 @@ class Past:
     spent: Spend = _NOTHING  # on them, and on failures under way to them
 
 
+def _left(long: float, asked: float) -> float:
+    """How many questions a game has still to come that usually has so many, and has had so many; one that has become
+    long is taken to go on for half as long again."""
+    return max(long - asked, max(long, asked) * _REST)
+
+
 class Forecast:
     """The forecast of one run; those that share it see to its lock."""
 
     def __init__(self, past: Past) -> None:
         self._ended = set(past.ended)
         self._questions = sum(past.ended.values())  # of the games that ended
+        self._asking = sum(questions > 0 for questions in past.ended.values())  # of them, those in which any was asked
         self._replies, self._spent = past.replies, past.spent
         self._worst = Spend()  # of any call
         self._under_way: dict[int, int] = {}  # games, with their questions so far
@@ -258,12 +265,14 @@ class Forecast:
     def idle(self) -> bool:
         return not self._under_way
 
-    @property
-    def played(self) -> float:
-        """Games, each of those under way as the part of its questions that it has probably had."""
-        usual = self._questions / len(self._ended) if self._ended else LONG
-        longest = max([usual, *self._under_way.values()])
-        return len(self._ended) + sum(asked / (longest + 1) for asked in self._under_way.values())
+    def parts(self, games: int) -> tuple[float, float]:
+        """How many games were played in which anything is asked, and how many of so many in all are left: each of
+        those under way is the part of its questions that it has probably had."""
+        had, ended = self._under_way.values(), len(self._ended)
+        long = (self._questions + sum(had)) / self._asking if self._asking else LONG  # the short ones end first
+        begun = sum(asked / (asked + _left(long, asked)) for asked in had)
+        asking = (self._asking + len(had)) / max(1, ended + len(had))  # the share of games
+        return self._asking + begun, asking * (games - ended - len(had)) + len(had) - begun
 
     def begins(self, game: int) -> None:
         self._under_way[game] = 0
@@ -279,6 +288,7 @@ class Forecast:
         if game not in self._ended:
             self._ended.add(game)
             self._questions += questions
+            self._asking += questions > 0
 
     def reserved(self, worst: Spend) -> None:
         """A call may take this much."""
@@ -327,15 +337,11 @@ class Forecast:
             yield Spend(*(ceil(total + more) for total, more in zip(sums, last, strict=True)))
 
     def _rest(self, game: int, each: tuple[float, ...]) -> tuple[float, tuple[float, ...]]:
-        """How many questions a game under way has still to come, and what each of them takes.
-
-        One that has become long is taken to go on for half as long again.
-        """
+        """How many questions a game under way has still to come, and what each of them takes."""
         if game in self._ended:
             return 0, each
-        long, done = self._long(), self._under_way[game]
         last = _amounts(self._last.get(game, _NOTHING))
-        return max(long - done, max(long, done) * _REST), tuple(map(max, each, last))
+        return _left(self._long(), self._under_way[game]), tuple(map(max, each, last))
 
     def _sum(self, parts: Sequence[tuple[float, tuple[float, ...]]]) -> Spend:
         """What so many questions take, of which the last has to find room for its worst."""

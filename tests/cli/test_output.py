@@ -12,6 +12,7 @@ from dubito.__main__ import main as begin
 from dubito.cli.main import main
 from dubito.cli.output import GamesProgress, table
 from dubito.experiment.progress import ModelProgress
+from dubito.llm.prices import Forecast, Past
 
 HEADERS = ["bot", "size", "Score %", "hard %", "soft %", "loss %"]
 ROWS = [[name, size, *(f"{n}{size}.1 ±0.2" for n in range(4))] for name in ("ClaudeBot", "StefaBot") for size in "34"]
@@ -97,14 +98,39 @@ def test_the_progress_of_models_is_a_bar_and_what_else_is_said_below_it(
     assert len(below) == {30: 4, 80: 2, 200: 1}[columns]
 
 
-def test_how_long_it_takes_follows_from_what_is_played_not_from_the_first_seconds(
-    capsys: pytest.CaptureFixture[str],
+@pytest.mark.parametrize(
+    ("course", "said"),
+    [
+        (((10, 1), (20, 11)), ["", ", 29 s left"]),  # a machine that loads
+        (((4, 20), (20, 22), (40, 24)), [", 4 s left", ", 2 min left", ", 3 min left"]),  # from the cache, at first
+    ],
+)
+def test_how_long_it_takes_follows_from_how_it_goes_now_once_there_is_enough_to_go_by(
+    course: tuple[tuple[int, int], ...], said: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    clock = iter((0.0, 1.0, 2.0, 20.0))
-    with GamesProgress(20, False, lambda: next(clock), played=lambda: 8.0) as progress:
-        for games in (0, 1, 2):
+    clock = iter((0.0, 0.0, *(float(seconds) for seconds, _ in course)))
+    with GamesProgress(40, False, lambda: next(clock)) as progress:
+        for _, games in ((0, 0), *course):
             progress(games)
-    assert capsys.readouterr().err == "1 of 20 games, 0.5 games/s\n2 of 20 games, 0.1 games/s, 30 s left\n"
+    lines = capsys.readouterr().err.splitlines()
+    assert [line.partition(" games/s")[2] for line in lines] == said
+
+
+def test_games_that_ask_nothing_say_nothing_of_how_long_the_others_take() -> None:
+    """Ten of 40 are over at once; of two others a short one is over, and one has had 12 of its questions."""
+    forecast = Forecast(Past())
+    for game in range(10):
+        forecast.begins(game)
+        forecast.ends(game)
+    assert forecast.parts(40)[0] == 0
+    for game, questions in ((10, 20), (11, 12)):
+        forecast.begins(game)
+        for _ in range(questions):
+            forecast.asked(game)
+    forecast.ends(10)
+    played, left = forecast.parts(40)
+    assert played == 1 + 12 / 32  # the usual is at least what all have had
+    assert left == pytest.approx(20 / 32 + 28 * 2 / 12)  # most of those that are not begun ask nothing either
 
 
 def test_before_the_first_question_there_is_no_word_of_calls() -> None:
@@ -117,7 +143,7 @@ def test_the_progress_of_models_is_whole_records_in_a_log(capsys: pytest.Capture
     with GamesProgress(4, False, lambda: next(clock), lambda: ["fallback 0.0 %", "x" * 300]) as progress:
         for games in (0, 2, 3, 4, 3):
             progress(games)
-    first, second = (f"{games} of 4 games, 0.2 games/s, {left} s left" for games, left in ((2, 10), (4, 0)))
+    first, second = (f"{games} of 4 games, 0.2 games/s, {left} s left" for games, left in ((2, 9), (4, 0)))
     assert capsys.readouterr().err == f"{first}, fallback 0.0 %, {'x' * 300}\n{second}, fallback 0.0 %, {'x' * 300}\n"
 
 
