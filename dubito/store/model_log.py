@@ -204,14 +204,13 @@ class ModelLog:
         likely: int | None = None,
     ) -> None:
         """A try of that request's digest is about to be sent; `worst` is assumed until its cost is known, if ever."""
-        with self._db.writing() as connection:
-            usd = worst.usd if priced else None
-            row = (*key, player, account, request, draw, "open", worst.tokens, usd, True, 0, likely)
-            connection.execute(
-                "INSERT INTO tries (game, seat, decision, attempt, try, player, account, request, draw, state, "
-                "tokens, picodollars, assumed, saved, likely) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                row,
-            )
+        usd = worst.usd if priced else None
+        row = (*key, player, account, request, draw, "open", worst.tokens, usd, True, 0, likely)
+        query = (
+            "INSERT INTO tries (game, seat, decision, attempt, try, player, account, request, draw, state, "
+            "tokens, picodollars, assumed, saved, likely) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+        )
+        self._write(query, row)
 
     def try_received(
         self,
@@ -234,9 +233,10 @@ class ModelLog:
         """
         state, kind, error = ("failed", *failed) if failed else ("received", beyond and _BEYOND, beyond)
         assumed = usage is None and spent.tokens > 0
-        with self._db.writing(paid=True) as connection:
-            digest = self._keep(connection, raw, "reply")
-            row = (status, digest, json.dumps(dict(headers)), usage and json.dumps(usage))
+        said, counts = json.dumps(dict(headers)), usage and json.dumps(usage)
+
+        def write(connection: sqlite3.Connection) -> None:
+            row = (status, self._keep(connection, raw, "reply"), said, counts)
             connection.execute(
                 "UPDATE tries SET state = ?, status = ?, raw = ?, headers = ?, usage = ?, "
                 "tokens = ?, picodollars = iif(picodollars IS NULL, NULL, ?), assumed = ?, saved = ?, seconds = ?, "
@@ -245,15 +245,19 @@ class ModelLog:
                 (state, *row, spent.tokens, spent.usd, assumed, saved, seconds, kind, error, assumed, *key),
             )
 
+        self._db.write(write, paid=True)
+
     def try_failed(self, key: PlaceKey, kind: str, error: str, spent: Spend, seconds: float) -> None:
         """A try gave no body; `kind` is that of TryFailed, or `account`. What it may have cost is assumed."""
-        with self._db.writing() as connection:
-            connection.execute(
-                "UPDATE tries SET state = 'failed', kind = ?, error = ?, tokens = ?, "
-                "picodollars = iif(picodollars IS NULL, NULL, ?), assumed = ?, seconds = ?, "
-                "likely = iif(?, likely, NULL) WHERE (game, seat, decision, attempt, try) = (?, ?, ?, ?, ?)",
-                (kind, error, spent.tokens, spent.usd, spent.tokens > 0, seconds, spent.tokens > 0, *key),
-            )
+        query = (
+            "UPDATE tries SET state = 'failed', kind = ?, error = ?, tokens = ?, "
+            "picodollars = iif(picodollars IS NULL, NULL, ?), assumed = ?, seconds = ?, "
+            "likely = iif(?, likely, NULL) WHERE (game, seat, decision, attempt, try) = (?, ?, ?, ?, ?)"
+        )
+        self._write(query, (kind, error, spent.tokens, spent.usd, spent.tokens > 0, seconds, spent.tokens > 0, *key))
+
+    def _write(self, query: str, values: tuple[object, ...]) -> None:
+        self._db.write(lambda connection: connection.execute(query, values))
 
     def replies_of(self, player: str) -> list[tuple[int, tuple[int, ...], int]]:
         """Of a player's replies, or many of them: the request's length, the usage, and the picodollars."""
@@ -426,16 +430,19 @@ class ModelLog:
         self._db.later(write)
 
     def decision(self, decision: Decision) -> None:
-        """Keep it: yes or no as 1 or 0, any other answer as JSON in bytes, of which the column makes no number."""
+        """Keep it: yes or no as 1 or 0, any other answer as JSON in bytes, of which the column makes no number.
+
+        It is written with whatever is written next: its attempts, if they are kept, lead to it again.
+        """
         answer = decision.answer
         stored = int(answer) if isinstance(answer, bool) else json.dumps(answer, separators=(",", ":")).encode()
         at = (decision.game, decision.seat, decision.number)
-        with self._db.writing() as connection:
-            connection.execute(
-                "INSERT OR REPLACE INTO decisions (game, seat, decision, turn, node, answer, outcome, p_bluff) "
-                "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-                (*at, decision.turn, decision.node, stored, decision.outcome, decision.stated),
-            )
+        query = (
+            "INSERT OR REPLACE INTO decisions (game, seat, decision, turn, node, answer, outcome, p_bluff) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+        )
+        row = (*at, decision.turn, decision.node, stored, decision.outcome, decision.stated)
+        self._db.later(lambda connection: connection.execute(query, row))
 
     def _kept(self, text: str | bytes) -> Any:
         """What a row has as JSON; raises RunStopped where it is none."""

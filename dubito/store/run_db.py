@@ -11,6 +11,7 @@ The rows of several `run.db` in one, table by table within SQLite: none of them 
 import os
 import sqlite3
 import threading
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
@@ -90,7 +91,19 @@ class Chunk:
         return _digest(self.outcomes, self.decision_digests)
 
 
-Write = Callable[[sqlite3.Connection], None]  # a part of a transaction
+Write = Callable[[sqlite3.Connection], object]  # a part of a transaction
+
+
+class _Part:
+    """What a thread writes and waits for: `over` can be taken when it is committed, or has failed."""
+
+    __slots__ = ("failure", "over", "write")
+
+    def __init__(self, write: Write) -> None:
+        self.write = write
+        self.over = threading.Lock()
+        self.over.acquire()
+        self.failure: BaseException | None = None
 
 
 class RunDb:
@@ -98,8 +111,10 @@ class RunDb:
 
     def __init__(self, connection: sqlite3.Connection, path: Path, writes: bool = False) -> None:
         self._connection, self._writes = connection, writes
-        self._lock = threading.RLock()
-        self._later: list[Write] = []
+        self._lock, self._syncing = threading.Lock(), threading.Lock()
+        self._writer: int | None = None  # the thread within a transaction
+        self._parts, self._later = deque[_Part](), deque[Write]()
+        self._commits = self._synced = 0  # how many there were, and how many the disk has for certain
         self._journal: int | None = None  # open, once something was paid for
         self.path = path
 
@@ -108,8 +123,8 @@ class RunDb:
 
     def __exit__(self, *exc: object) -> None:
         if self._writes:
-            with suppress(RunStopped):
-                self.write_waiting()
+            with suppress(RunStopped), self._alone():
+                pass
             if self._journal is not None:
                 os.close(self._journal)
             # While somebody else reads, closing alone would leave the journal behind; fold it into the file.
@@ -209,49 +224,106 @@ class RunDb:
 
         It survives the death of the process; what was `paid` for, and all before it, a loss of power too.
         """
-        with self._lock:
-            if self._connection.in_transaction:  # the thread's own: it commits all together
-                yield self._connection
-                return
-            waiting, self._later = self._later, []
-            try:
-                self._connection.execute("BEGIN")
-                for write in waiting:
-                    write(self._connection)
-                yield self._connection
-                self._connection.execute("COMMIT")
-            except BaseException as error:
-                self._later = waiting + self._later
-                self._roll_back()
-                if isinstance(error, sqlite3.Error):
-                    raise RunStopped(f"cannot write {self.path}: {error}; is the disk full?") from None
-                raise
+        if self._writer == threading.get_ident():
+            yield self._connection
+            return
+        with self._alone(), self._transaction():
+            yield self._connection
+        if paid:
+            self._sync()
 
+    def write(self, write: Write, paid: bool = False) -> None:
+        """Write as within `writing`, in one transaction with what other threads write just now.
+
+        Whoever finds the connection free commits for all who wait; so many threads wait for few commits.
+        """
+        if self._writer == threading.get_ident():
+            write(self._connection)
+            return
+        part = _Part(write)
+        self._parts.append(part)
+        self._commit_for_all()
+        part.over.acquire()
+        if part.failure is not None:
+            raise part.failure
         if paid:
             self._sync()
 
     def later(self, write: Write) -> None:
         """Write with the next transaction, whoever's, and before anything is read: for what follows from what is kept
         already, and is found again if the process dies before."""
-        with self._lock:
-            self._later.append(write)
+        self._later.append(write)
 
-    def write_waiting(self) -> None:
-        """Write what waits for the next transaction."""
-        with self._lock:
-            if self._later and not self._connection.in_transaction:
-                with self.writing():
-                    pass
-
-    def _sync(self) -> None:
-        """Wait until the disk has what was committed. Others write meanwhile, and are waited for together."""
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Within, the connection is this thread's, and all is written that waited."""
         try:
             with self._lock:
+                self._commit_waiting()
+                yield
+        finally:
+            self._commit_for_all()
+
+    def _commit_for_all(self) -> None:
+        """Commit the parts that wait, if no other thread has the connection: it does so when it gives it back."""
+        while self._parts and self._lock.acquire(blocking=False):
+            try:
+                with suppress(Exception):  # whoever waits for a part has it
+                    self._commit_waiting()
+            finally:
+                self._lock.release()
+
+    def _commit_waiting(self) -> None:
+        """Commit what waits; what nobody waits for goes on waiting if it fails."""
+        later, parts = [*self._later], [*self._parts]
+        if not later and not parts:
+            return
+        failure: BaseException | None = None
+        try:
+            with self._transaction() as connection:
+                for write in (*later, *(part.write for part in parts)):
+                    write(connection)
+            for _ in later:
+                self._later.popleft()
+        except BaseException as error:
+            failure = error
+            raise
+        finally:
+            for part in parts:
+                self._parts.popleft()
+                part.failure = failure
+                part.over.release()
+
+    @contextmanager
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
+        self._writer = threading.get_ident()
+        try:
+            self._connection.execute("BEGIN")
+            yield self._connection
+            self._connection.execute("COMMIT")
+            self._commits += 1
+        except BaseException as error:
+            self._roll_back()
+            if isinstance(error, sqlite3.Error):
+                raise RunStopped(f"cannot write {self.path}: {error}; is the disk full?") from None
+            raise
+        finally:
+            self._writer = None
+
+    def _sync(self) -> None:
+        """Wait until the disk has what was committed. Others write meanwhile, and one wait serves all before it."""
+        mine = self._commits
+        with self._syncing:
+            if self._synced >= mine:
+                return
+            reached = self._commits
+            try:
                 if self._journal is None:
                     self._journal = os.open(_journal(self.path), os.O_RDWR)
-            os.fsync(self._journal)
-        except OSError as error:
-            raise RunStopped(f"cannot write {self.path}: {error.strerror}") from None
+                os.fsync(self._journal)
+            except OSError as error:
+                raise RunStopped(f"cannot write {self.path}: {error.strerror}") from None
+            self._synced = reached
 
     def _roll_back(self) -> None:
         with suppress(sqlite3.Error):  # where the file cannot be written at all, what was committed stands
@@ -261,15 +333,16 @@ class RunDb:
     def read(self, query: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
         """All rows of a query; raises RunStopped where the file cannot be read."""
         try:
-            with self._lock:
-                self.write_waiting()
+            if self._writer == threading.get_ident():
+                return self._connection.execute(query, values).fetchall()
+            with self._alone():
                 return self._connection.execute(query, values).fetchall()
         except sqlite3.Error as error:
             raise RunStopped(f"cannot read {self.path}: {one_line(str(error))}") from None
 
     def make_room_for_waves(self) -> None:
         """Make the tables of what a run waits for, if they are not there."""
-        with self._lock:
+        with self._alone():
             self._connection.executescript(f"BEGIN;{_WAVES}COMMIT;")
 
     def has(self, table: str) -> bool:
