@@ -1,7 +1,9 @@
 """`run.db`: what is committed together, what is refused, what stands after a failure."""
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 
@@ -146,3 +148,64 @@ def test_a_journal_that_cannot_be_read_is_no_damage(locked: Path) -> None:
     locked.chmod(0o555)
     with pytest.raises(UsageError, match=r"run\.db has a journal that cannot be read where it lies: copy its folder"):
         RunDb.open(locked / "run.db")
+
+
+def _keep(name: str) -> Callable[[sqlite3.Connection], object]:
+    return lambda connection: connection.execute("INSERT INTO tally VALUES (?, '')", (name,))
+
+
+def _names(db: RunDb) -> list[str]:
+    return [name for (name,) in db.read("SELECT chunks FROM tally ORDER BY chunks")]
+
+
+def test_what_waits_while_another_writes_is_committed_when_it_is_done(tmp_path: Path) -> None:
+    """Nobody waits for ever, whoever has the connection: a transaction, a reader, or another who commits for all."""
+    names = [f"{thread}.{number}" for thread in range(8) for number in range(40)]
+    with RunDb.create(tmp_path / "run.db") as db, ThreadPoolExecutor(9) as pool:
+        reads = [pool.submit(_names, db) for _ in range(40)]
+        kept = [pool.submit(db.write, _keep(name), paid=True) for name in names]
+        for number in range(40):
+            with db.writing() as connection:
+                _keep(f"alone {number}")(connection)
+        for write in kept:
+            write.result(60)
+        for read in reads:
+            read.result(60)
+    with RunDb.open(tmp_path / "run.db") as db:
+        assert sorted(_names(db)) == sorted(names + [f"alone {number}" for number in range(40)])
+
+
+def test_whoever_gives_the_connection_back_commits_what_came_meanwhile(tmp_path: Path) -> None:
+    with RunDb.create(tmp_path / "run.db") as db, ThreadPoolExecutor(1) as pool:
+        with db.writing():
+            waits = pool.submit(db.write, _keep("meanwhile"))
+            while not db._parts:
+                pass
+        waits.result(20)
+        assert _names(db) == ["meanwhile"]
+
+
+def test_within_a_transaction_it_is_part_of_it(tmp_path: Path) -> None:
+    with RunDb.create(tmp_path / "run.db") as db:
+        with suppress(ZeroDivisionError), db.writing():
+            db.write(_keep("within"))
+            assert _names(db) == ["within"]
+            raise ZeroDivisionError
+        assert _names(db) == []
+
+
+def test_what_can_wait_is_there_before_anything_is_read(tmp_path: Path) -> None:
+    with RunDb.create(tmp_path / "run.db") as db:
+        db.later(_keep("later"))
+        assert _names(db) == ["later"]
+        db.later(_keep("at the end"))
+    with RunDb.open(tmp_path / "run.db") as db:
+        assert _names(db) == ["at the end", "later"]
+
+
+def test_whoever_waits_hears_of_a_failure_and_what_can_wait_is_kept(tmp_path: Path) -> None:
+    with RunDb.create(tmp_path / "run.db") as db:
+        db.later(_keep("later"))
+        with pytest.raises(RunStopped, match=r"cannot write .*run\.db: UNIQUE constraint failed: tally\.chunks"):
+            db.write(lambda connection: [_keep("twice")(connection) for _ in range(2)])
+        assert _names(db) == ["later"]
