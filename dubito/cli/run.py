@@ -4,7 +4,6 @@ import os
 import signal
 import sys
 import time
-from _thread import start_new_thread
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
@@ -33,7 +32,7 @@ from dubito.experiment.resolve import (
 )
 from dubito.experiment.run import Played, RunOptions, finished_run, play
 from dubito.experiment.shards import FOLDER, caps_of_shard, cut_shard, shard_named
-from dubito.experiment.workers import Crew, Stop, cores, new_stop
+from dubito.experiment.workers import Crew, Stop, cores, new_stop, set_elsewhere
 from dubito.game.find import Registry, find_bots
 
 _NUMBERS: Final = ("games", "seed", "workers", "in_flight")
@@ -260,7 +259,7 @@ def _signals_set(stop: Stop, models: bool) -> Iterator[list[int]]:
         if len(told) > 1:
             note(f"dubito: stopped at once by {signal_in_words(number)}{_SHOW_CURSOR if sys.stderr.isatty() else ''}")
             os._exit(128 + number)
-        start_new_thread(stop.set, ())  # here it would wait for ever where this thread was just asking for it
+        set_elsewhere(stop)
         again = "" if number == signal.SIGINT else f"{signal_in_words(number)}: "
         note(f"{again}stopping after the {after}; {signal_in_words(number)} again stops at once")
 

@@ -15,6 +15,7 @@ import signal
 import socket
 import struct
 import threading
+from _thread import allocate_lock, start_new_thread
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future, ProcessPoolExecutor, wait
@@ -143,6 +144,7 @@ _SOON: Final = 10  # pieces of a chunk after each of which a run may stop
 TOLD: Final = {  # the signals that end a run
     signal.Signals[name] for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)
 }
+_MOMENT: Final = 1.0  # seconds for a thread to tell of a stop
 _POLL_SECONDS: Final = 0.2  # seconds after which somebody who waits for a chunk looks whether to stop
 
 T = TypeVar("T")
@@ -280,6 +282,19 @@ def processes(workers: int, stop: Stop) -> Iterator[Crew]:
     finally:
         stop.set()  # who is still playing leaves off
         pool.shutdown(cancel_futures=True)
+
+
+def set_elsewhere(stop: Stop) -> None:
+    """Set it in another thread, and wait a moment for that: where this thread was just asking for it, for ever else."""
+    over = allocate_lock()
+    over.acquire()
+
+    def tell() -> None:
+        stop.set()
+        over.release()
+
+    start_new_thread(tell, ())
+    over.acquire(timeout=_MOMENT)
 
 
 @contextmanager

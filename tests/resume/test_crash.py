@@ -83,7 +83,9 @@ def test_a_run_of_two_workers_that_is_killed_ends_as_undisturbed(tmp_path: Path,
         with start(tmp_path, *words, "--output", "cut") as process:
             output = process.stdout
             assert output is not None
-            next(line for line in output if line.startswith(f"{tenth},000 of {games:,} games"))
+            next(line for line in output if f" of {games:,} games" in line)
+            while rows(tmp_path / "cut", "SELECT coalesce(sum(games), 0) FROM chunks") < [(tenth * 1000,)]:
+                assert process.poll() is None
             process.send_signal(signal.SIGKILL)
             process.communicate(timeout=60)  # workers and trackers have this output too: it ends when they have ended
             assert process.returncode == -signal.SIGKILL
