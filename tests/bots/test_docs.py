@@ -40,6 +40,7 @@ __all__ = ["shell"]
 WRITING = (REPO / "docs" / "writing-a-bot.md").read_text()
 BOTS = (REPO / "docs" / "bots.md").read_text()
 TEMPLATE = (REPO / "bots" / "manual" / "_template.py").read_text()
+WITNESS = (REPO / "examples" / "bots" / "witness.py").read_text()
 
 
 def blocks(language: str) -> list[str]:
@@ -51,8 +52,8 @@ PROSE = re.sub(r"^```.*?^```$", "", WRITING, flags=re.MULTILINE | re.DOTALL)
 
 
 def bots_and_tests() -> tuple[list[str], list[str]]:
-    """The code blocks that are bots, and those that are tests of one."""
-    sources = blocks("python")
+    """The code blocks that are whole bots, and those that are tests of one."""
+    sources = [one for one in blocks("python") if not one.startswith("# examples/")]
     return [one for one in sources if "\nclass " in one], [one for one in sources if "\nclass " not in one]
 
 
@@ -70,7 +71,7 @@ def plays(bot: Bot, **settings: object) -> None:
             assert played([mine, *entrants("StefaBot", "ClaudeBot"), mine], Rules(win_rule=rule), 3, deal).over
 
 
-@pytest.mark.parametrize("source", [*bots_and_tests()[0], TEMPLATE], ids=name_of)
+@pytest.mark.parametrize("source", [*bots_and_tests()[0], WITNESS, TEMPLATE], ids=name_of)
 def test_every_bot_in_the_guide_plays(tmp_path: Path, source: str) -> None:
     name = name_of(source)
     bot = load_bot(tmp_path, name.lower(), source)
@@ -81,7 +82,12 @@ def test_every_bot_in_the_guide_plays(tmp_path: Path, source: str) -> None:
 
 
 def test_the_guide_shows_the_three_ways_of_r28() -> None:
-    assert [name_of(source) for source in bots_and_tests()[0]] == ["MyBot", "Witness", "Careful", "Whole"]
+    assert [name_of(source) for source in bots_and_tests()[0]] == ["MyBot", "Careful", "Whole"]
+
+
+def test_the_guide_shows_what_the_witness_observes() -> None:
+    (shown,) = re.findall(r"^```python\n# examples/bots/witness.py\n(.*?)^```$", WRITING, re.MULTILINE | re.DOTALL)
+    assert shown in WITNESS
 
 
 def test_the_template_plays_under_another_name(tmp_path: Path) -> None:

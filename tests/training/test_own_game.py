@@ -17,17 +17,11 @@ from tests.cli.kit import Shell
 from tests.conftest import cases
 from tests.games.kit import KUHN, write_kuhn, write_kuhn_course, write_stacks
 from tests.training.kit import drawn
-from tests.training.test_training import BLOCKS, PAGE
+from tests.training.test_training import EXAMPLES, PAGE
 
 MODULE = Path("games/kuhn/training.py")
 JACK, QUEEN, KING = range(3)
 PASS, BET = range(2)
-
-
-def block(name: str) -> str:
-    """The page's code of that name."""
-    (code,) = [block for block in BLOCKS if block.startswith(f"# {name}\n")]
-    return str(code)
 
 
 @pytest.fixture(autouse=True)
@@ -65,9 +59,9 @@ def test_pyspiel_has_it_by_its_name_once_it_was_loaded() -> None:
 @pytest.mark.at_length
 def test_the_pages_solver_finds_what_it_is_worth(capsys: pytest.CaptureFixture[str]) -> None:
     """Exactly, by OpenSpiel's regret minimisation: -1/18 of a chip for the seat that begins."""
-    code = block("value.py")
+    code = (EXAMPLES / "value.py").read_text()
     said: dict[str, Any] = {}
-    exec(compile(code, "docs/training.md", "exec"), said)  # noqa: S102, the project's own page
+    exec(compile(code, "value.py", "exec"), said)  # noqa: S102, the project's own example
     assert 2 * said["worth"][0] == pytest.approx(-1 / 18, abs=0.001)
     assert capsys.readouterr().out.strip() == code.rstrip().rpartition("# ")[2]
 
