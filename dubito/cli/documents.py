@@ -91,7 +91,7 @@ class Difference(_Part):
     """How much more of a measure the first has than the other, on the same deals."""
 
     difference: Interval
-    more_games: int | None = Field(description="how many would tell them apart; 0: they are apart; null: not known")
+    more_games: int | None = Field(description="0: they are apart; null: not known")
     interval: Literal["fixed", "anytime"] = Field(description="anytime: in a run with `stop`")
     verdict: PairVerdict | None = Field(description="in a run with `stop`; null: by another measure, or not yet")
 
@@ -135,7 +135,7 @@ class CorrectedResult(_Part):
     games: int
     raw: Interval
     corrected: Interval
-    times: float | None = Field(description="how many times the games the raw mean would take to be known as well")
+    times: float | None = Field(description="how many times the games the raw mean would take")
 
 
 class ModelUse(_Part):
@@ -162,9 +162,7 @@ class ComparedResult(_Part):
     """How much the comparison of a run's contenders hangs on few deals."""
 
     preliminary: bool = Field(description=f"fewer than {PRELIMINARY} deals, in a run without `stop`")
-    fragility: int | None = Field(
-        description="the fewest deals without which the first would not be alone in front; null: it is not kept"
-    )
+    fragility: int | None = Field(description="without so many deals the first would not be alone in front")
 
 
 class RunObject(Document):
@@ -202,7 +200,7 @@ class AwaitedBatch(_Part):
     id: str | None = Field(description="the server's; null: it is not known to have it")
     requests: int
     since: str = Field(description="when it was sent, in UTC")
-    expires: str | None = Field(description="when what is not answered by then is asked again, in UTC")
+    expires: str | None = Field(description="in UTC; then it is asked again")
 
 
 class StatusObject(Document):
@@ -210,7 +208,7 @@ class StatusObject(Document):
 
     format: Literal["dubito status 1"] = "dubito status 1"
     folder: str
-    trial: bool = Field(default=False, description="whether it is a trial of prompts, in which no game is played")
+    trial: bool = Field(default=False, description="of prompts, in which no game is played")
     games: int | None = None
     kept: int | None = None
     state: RunState | None = None
@@ -220,7 +218,7 @@ class StatusObject(Document):
     failed_calls: dict[str, int] = Field(description="by kind")
     awaited: list[AwaitedBatch] = []
     pairs: list[PairStatus] = []
-    to_be_sent: int = Field(default=0, description="requests that go out with the next wave")
+    to_be_sent: int = Field(default=0, description="requests of the next wave")
 
 
 class ComparisonObject(Document):
@@ -347,8 +345,8 @@ class CacheObject(Document):
     folder: str
     replies: int
     bytes: int
-    older: int = Field(description="replies of older versions, which nothing asks for any more")
-    damaged: int = Field(description="entries that cannot be read; `dubito cache verify` names them")
+    older: int = Field(description="of older versions, which nothing asks for")
+    damaged: int = Field(description="entries that cannot be read")
     models: list[CachedModel]
 
 
@@ -393,9 +391,7 @@ class RatingObject(Document):
     beside_worst: RatingWorst
     taken: list[RatingTaken]
     exact: float | None = Field(description="what a best response takes; null: the game is not small, or a model plays")
-    exact_draws: int | None = Field(
-        description="how often the bot was seen to act in each situation; null: it says how it plays"
-    )
+    exact_draws: int | None = Field(description="how often the bot acted in each situation; null: it says how it plays")
     use: RatingUsed
     folders: list[str] = Field(description="the runs: over the field, and of the exploiters")
     results_digests: list[str] = Field(description="theirs")

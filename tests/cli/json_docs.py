@@ -16,8 +16,8 @@ _HEAD: Final = """# `--json`
 With `--json` these commands print one object, and nothing else, to standard output; all else goes to standard error,
 and the exit codes are the usual ones. An error before anything started prints no object. Keys stay as they are; new
 ones may join, and a change that could break a reader raises the number in `format`, such as "dubito run 1". A rate is a
-share from 0 to 1, or on the game's own scale where its measure has one; money is in dollars. `?` is what may be null;
-a *kind* is "model", "stand-in", "hand-written" or "person".
+share from 0 to 1, or on the game's own scale where its measure has one; money is in dollars. `?` is what may be null,
+`[...]` a list, `{...}` an object by names; a *kind* is "model", "stand-in", "hand-written" or "person".
 
 ```sh
 dubito run examples/models.yaml --json > result.json
@@ -81,9 +81,9 @@ class _Page:
         if "prefixItems" in of:
             return f"({', '.join(map(self.type, of['prefixItems']))})"
         if of.get("type") == "array":
-            return f"list of {self.type(of['items'])}"
+            return f"[{self.type(of['items'])}]"
         if of.get("type") == "object":
-            return f"object of {self.type(of['additionalProperties'])}"
+            return f"{{{self.type(of['additionalProperties'])}}}"
         return str(of["type"])
 
 

@@ -30,7 +30,16 @@ def name_of(source: str) -> str:
     return name
 
 
-PLAIN, DESCRIPTION, BOLD, DECIDES, MIXES, ALL_THREE = blocks("yaml")
+PLAIN, DESCRIPTION, BOLD, DECIDES, MIXES = blocks("yaml")
+ALL_THREE = """\
+games: 9
+table_sizes: [3]
+bots: [StefaBot, UsualBot]
+contenders:
+  - {bot: SureBot, model: house-sharp, base_url: house}
+  - {bot: RatelessBot, model: house-sharp, base_url: house}
+  - {bot: OpenAIBot, name: brief, model: house-sharp, base_url: house, prompt: my/short}
+"""
 FILES = {
     **dict(zip(["bots/llms/sure_bot.py", "bots/llms/rateless_bot.py"], blocks("python"), strict=True)),
     "my/short/prompt.yaml": DESCRIPTION,

@@ -76,11 +76,6 @@ def test_bots_to_start_from_keep_to_the_protocol(tmp_path: Path, name: str) -> N
         assert line.exit == (0, 0)
 
 
-def test_the_bot_in_the_docs_is_the_one_that_is_there() -> None:
-    (block,) = re.findall(r"```python\n(.*?)```", (REPO / "docs" / "tournament.md").read_text(), re.DOTALL)
-    assert (EXAMPLES / "random_bot.py").read_text() == "#!/usr/bin/env python3\n" + block
-
-
 CHECKS = {"check": ("--games", "kuhn_poker", "--move-seconds", "0.8", "--prepare-seconds", "1")}
 
 
