@@ -42,7 +42,7 @@ def cache() -> None:
 @json_option
 def stats(folder: Path, as_json: bool) -> None:
     """Say how many replies there are, of which servers and models, and what they take on disk."""
-    with closing(_opened(folder)) as opened:
+    with closing(_cache_in_folder(folder)) as opened:
         damaged: list[str] = []
         entries = Counter((entry.server, _model(entry)) for entry in _readable(opened, damaged))
         older = len(opened) - entries.total() - len(damaged)
@@ -55,7 +55,7 @@ def stats(folder: Path, as_json: bool) -> None:
         if older:
             say(f"{older:,} of them by an older version of Dubito: nothing asks for them any more")
         _note_damaged(damaged)
-    if others := _others(folder):
+    if others := _other_caches(folder):
         note(f"not read: {_flags(others)}")
 
 
@@ -77,7 +77,7 @@ def _stats(opened: ReplyCache, entries: Counter[tuple[str, str]], older: int, da
 @_WHERE
 def verify(folder: Path) -> int:
     """Read every entry and name those that were changed or are damaged. Exit code 1 if there are any."""
-    opened = _opened(folder)
+    opened = _cache_in_folder(folder)
     faults = list(opened.faults())
     for fault in faults:
         say(one_line(fault, 400))
@@ -91,7 +91,7 @@ def verify(folder: Path) -> int:
 @_WHERE
 def show(key: str, folder: Path) -> None:
     """Show the entry of KEY, or of the only key that begins so: what was asked, and what was answered."""
-    with closing(_opened(folder)) as opened:
+    with closing(_cache_in_folder(folder)) as opened:
         full = _full(opened, key)
         entry = opened.entry(full)
         if entry is None:
@@ -124,7 +124,7 @@ def drop(key: str | None, cause: str | None, folder: Path) -> None:
     """
     if (key is None) == (cause is None):
         raise UsageError("say what to drop: a KEY, or --cause CAUSE for all that are no answer for it")
-    with closing(_opened(folder, writes=True)) as opened:
+    with closing(_cache_in_folder(folder, writes=True)) as opened:
         if key is not None:
             full = _full(opened, key)
             aside = opened.drop(full)
@@ -188,7 +188,7 @@ def explain(what: str, run: Path | None, folder: Path) -> None:
             f"{run or 'the latest run'} has no request {one_line(what)!r}: give GAME.SEAT.DECISION[.ATTEMPT], as the "
             "report's viewer and `dubito replay RUN --game GAME` say it, or 8 digits of a digest"
         )
-    with closing(_opened(folder)) as opened:
+    with closing(_cache_in_folder(folder)) as opened:
         _explain(opened, asked)
 
 
@@ -202,7 +202,7 @@ def _explain(opened: ReplyCache, asked: StoredRequest) -> None:
     _note_damaged(damaged)
     if entry is None:
         say(f"the cache {opened.folder} {'holds no reply that can be read' if damaged else 'is empty'}")
-        if others := _others(opened.folder):
+        if others := _other_caches(opened.folder):
             note(f"not read: {_flags(others)}")
         return
     say(f"the cache has no reply for it; the nearest entry is {entry.key}, and it differs in:")
@@ -223,15 +223,15 @@ def _full(opened: ReplyCache, key: str) -> str:
     return keys[0]
 
 
-def _opened(folder: Path, *, writes: bool = False) -> ReplyCache:
+def _cache_in_folder(folder: Path, *, writes: bool = False) -> ReplyCache:
     if not (folder / _FILE).exists():
-        others = _others(folder)
+        others = _other_caches(folder)
         known = f", as {_flags(others)}" if others else ""
         raise UsageError(f"there is no cache in {folder}: give its folder with --cache{known}")
     return ReplyCache(folder, writes=writes)
 
 
-def _others(folder: Path) -> list[Path]:
+def _other_caches(folder: Path) -> list[Path]:
     """Other caches below the working directory: its own, and those of demos, the newest first."""
     caches = [*Path().glob(f"runs/*/cache/{_FILE}"), *Path().glob(f"cache/{_FILE}")]
     newest = sorted(caches, key=lambda file: (-file.stat().st_mtime, file))

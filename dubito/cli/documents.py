@@ -415,12 +415,12 @@ def players(
         return LieResult(games=lies.games, plays=lies.plays(player), **counts)
 
     return [
-        _of(PlayerResult, row, kind=kinds[row.name], rank=order.rank(row.name), lies=lied(names.index(row.name)))
+        _part_of(PlayerResult, row, kind=kinds[row.name], rank=order.rank(row.name), lies=lied(names.index(row.name)))
         for row in ranking(tally, names, results)
     ]
 
 
-def _of(part: type[P], value: object, /, **more: Any) -> P:
+def _part_of(part: type[P], value: object, /, **more: Any) -> P:
     """This part of a document, with what the value has of the same names."""
     return part(**{key: getattr(value, key) for key in part.model_fields if key not in more}, **more)
 
@@ -431,7 +431,7 @@ def contenders(
     """The contenders in their seat, the best first; `runs` are the folders that they played in."""
     order = order_of_contenders(tally, compared, results)
     return [
-        _of(
+        _part_of(
             ContenderResult,
             row.contender,
             rank=order.rank(row.contender.name) if order else None,
@@ -449,7 +449,9 @@ def pairs(tally: Tally, compared: Sequence[Contender], results: Results) -> list
         PairResult(
             one=row.one.name,
             other=row.other.name,
-            differences={key: _of(Difference, found, difference=found.rate) for key, found in row.differences.items()},
+            differences={
+                key: _part_of(Difference, found, difference=found.rate) for key, found in row.differences.items()
+            },
         )
         for row in contender_pairs(tally, compared, results)
     ]
@@ -463,23 +465,23 @@ def comparison(tally: Tally, compared: Sequence[Contender], results: Results) ->
 
 def pair_statuses(found: "Sequence[PairStanding]") -> list[PairStatus]:
     """How near the pairs of a run are."""
-    return [_of(PairStatus, pair.test, one=pair.one, other=pair.other) for pair in found]
+    return [_part_of(PairStatus, pair.test, one=pair.one, other=pair.other) for pair in found]
 
 
 def arms(found: "Sequence[Arm]") -> list[ArmResult]:
     """The contenders that models play, by which prompt."""
-    return [_of(ArmResult, arm) for arm in found]
+    return [_part_of(ArmResult, arm) for arm in found]
 
 
 def corrected(found: "Sequence[LessLuck]") -> list[CorrectedResult]:
     """What contenders came to less luck."""
-    return [_of(CorrectedResult, one) for one in found]
+    return [_part_of(CorrectedResult, one) for one in found]
 
 
 def model_uses(logs: Mapping[str, PlayerLog], kinds: Mapping[str, PlayerKind]) -> list[ModelUse]:
     """What each model player's decisions took."""
     return [
-        _of(
+        _part_of(
             ModelUse,
             log,
             name=name,

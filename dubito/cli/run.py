@@ -102,7 +102,7 @@ def run(
     """Play the experiment in CONFIG (a YAML file; flags go over it), print its ranking and write its report."""
     here = Path.cwd()
     content = {} if config is None else read_config(config)
-    checked = check(content, str(config or "the config"), {**_given(flags), **rules})
+    checked = check(content, str(config or "the config"), {**_config_of_flags(flags), **rules})
     registry = find_bots(here, checked.game)
     experiment, calls = _checked_experiment(checked, shard, registry, call_options(checked, here))
     folder = Path(checked.output) if checked.output else _default_folder(config, experiment)
@@ -130,7 +130,7 @@ def run(
     return 0
 
 
-def _given(flags: Mapping[str, str | bool | None]) -> dict[str, Any]:
+def _config_of_flags(flags: Mapping[str, str | bool | None]) -> dict[str, Any]:
     """The flags that were given, as the config would have them."""
     read: dict[str, Callable[[str], Any]] = {
         **dict.fromkeys(_NUMBERS, number),

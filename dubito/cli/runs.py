@@ -51,7 +51,7 @@ def runs(folder: Path, as_json: bool) -> None:
         raise UsageError(
             f"there is no folder {one_line(str(folder))}: `dubito demo` or `dubito run CONFIG` makes a run"
         )
-    found = [_listed(run) for run in run_folders(folder)]
+    found = [_row_of_run(run) for run in run_folders(folder)]
     if as_json:
         print_document(RunsObject(runs=found))
         return
@@ -67,7 +67,7 @@ def state_of(run: Run) -> RunState:
     return "finished" if run.is_finished else "playing" if is_claimed(run.folder) else "stopped"
 
 
-def _listed(folder: Path) -> ListedRun:
+def _row_of_run(folder: Path) -> ListedRun:
     date = datetime.fromtimestamp(last_written(folder), UTC).strftime("%Y-%m-%d %H:%M")
     listed = partial(ListedRun, folder=str(folder), date=date)
     try:

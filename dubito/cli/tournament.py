@@ -192,7 +192,7 @@ def _bot(command: str) -> Any:
     return bot("your-bot", command, Path.cwd(), "your bot")
 
 
-def _named(games: str) -> list[str]:
+def _names_in(games: str) -> list[str]:
     return [name.strip() for name in games.split(",")]
 
 
@@ -218,7 +218,7 @@ def check(bot: str, games: str, **seconds: float) -> int:
     keeps to the protocol. Exit code 1 if it does not."""
     from dubito.referee.check import PARTNERS, findings, trial_results
 
-    content = {"games": _named(games), "matches": 1, **seconds}
+    content = {"games": _names_in(games), "matches": 1, **seconds}
     with _folder() as folder:
         log = trial_results(_bot(bot), list(PARTNERS), folder, content, note)
         found = findings(log, seconds["move_seconds"])
@@ -253,7 +253,7 @@ def qualify(bot: str, games: str, lower_bound: bool, quiet: bool, **flags: Any) 
     The random bot itself passes about every second time: look at the interval."""
     from dubito.referee.check import qualifications, score_in_words, trial_results
 
-    named = _named(games)
+    named = _names_in(games)
     with (
         _folder() as folder,
         GamesProgress(2 * flags["matches"] * len(named), quiet, time.monotonic, unit="matches") as progress,

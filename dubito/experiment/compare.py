@@ -54,15 +54,15 @@ def check_comparable(runs: Sequence[Run]) -> None:
             raise UsageError(f"{run} is given twice")
         if not run.deals:
             raise UsageError(f"{run} keeps no finished deal: there is nothing to compare")
-        for key, here in _dealt(run).items():
-            if here != (there := _dealt(first)[key]):
+        for key, here in _deal_settings(run).items():
+            if here != (there := _deal_settings(first)[key]):
                 raise UsageError(
                     f"{first} and {run} are not dealt the same cards, so their contenders cannot be paired: "
                     f"{key} is {_brief(there)} in {first} and {_brief(here)} in {run}"
                 )
 
 
-def _dealt(run: Run) -> dict[str, Any]:
+def _deal_settings(run: Run) -> dict[str, Any]:
     """What decides how the cards are dealt and who draws a seat (R1, R33); the game first."""
     planned = run.planned
     return {

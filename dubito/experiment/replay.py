@@ -153,7 +153,7 @@ def moves_again(kept: Run, number: int) -> Iterator[tuple[Any, Any]]:
         raise UsageError(f"game {number} of {one_line(str(kept.folder))} is now played differently")
 
 
-def _told(kept: Run, number: int) -> Iterator[tuple[int, int, Lie | None, Deed | None]]:
+def _lies_and_deeds(kept: Run, number: int) -> Iterator[tuple[int, int, Lie | None, Deed | None]]:
     """The moves of a game: whose, which of its own from 1, what lie and what deed it is."""
     game, moves = kept.registry.game, Counter[int]()
     lie_of, deed_of = game.lie or (lambda state, output: None), game.deed or (lambda state, output: None)
@@ -166,7 +166,7 @@ def _told(kept: Run, number: int) -> Iterator[tuple[int, int, Lie | None, Deed |
 
 def lies_told(kept: Run, number: int) -> list[ToldLie]:
     """The lies of a game in their order; raises UsageError if it is not the game that the run keeps."""
-    return [ToldLie(seat, move, lie) for seat, move, lie, _ in _told(kept, number) if lie]
+    return [ToldLie(seat, move, lie) for seat, move, lie, _ in _lies_and_deeds(kept, number) if lie]
 
 
 class _Counting:
@@ -197,7 +197,7 @@ class _Counting:
         for player, counts in zip(outcome.seats, outcome.counts, strict=True):
             for key, place in self._places.items():
                 own[player, key] += counts[place]
-        told, asked = [*_told(kept, game)], list[tuple[int, bool]]()  # who was asked about the last play
+        told, asked = [*_lies_and_deeds(kept, game)], list[tuple[int, bool]]()  # who was asked about the last play
         for place, (seat, move, lie, deed) in enumerate(told):
             player = outcome.seats[seat]
             if lie:

@@ -41,14 +41,14 @@ class RunDecision:
         for deals in range(1, played.deals + 1):
             self.add(played.outcomes[(deals - 1) * m : deals * m])
             if self.test.decided:
-                played = self._cut(played, deals)
+                played = self._first_deals(played, deals)
                 break
         for pair, row in self.test.rows().items():
             if pair not in before:
                 played.tally.add("decided", pair, row)
         return wanted, played
 
-    def _cut(self, played: ChunkResult, deals: int) -> ChunkResult:
+    def _first_deals(self, played: ChunkResult, deals: int) -> ChunkResult:
         if deals == played.deals:
             return replace(played, decided=True, stopped=False, error=None)
         assert not played.records  # with models none is played beyond a look

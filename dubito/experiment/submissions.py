@@ -134,7 +134,7 @@ def submissions_in(
     with ExitStack() as opened:
         books = []
         for book, paths in sorted(by_book.items()):
-            proven = _proved(_read(paths, folder, home, opened, refused), home, workers, tell, refused)
+            proven = _proved(_finished_runs(paths, folder, home, opened, refused), home, workers, tell, refused)
             books += [(book, proven)] if proven else []
         yield Submissions(books, sorted(refused, key=lambda one: one.file))
 
@@ -143,21 +143,23 @@ def _is_submission(path: Path) -> bool:
     return path.suffix.lower() in ("", ".zip") and not path.name.startswith(".") and not path.is_dir()
 
 
-def _read(paths: Sequence[Path], folder: Path, home: Path, opened: ExitStack, refused: list[Refused]) -> list[_Opened]:
+def _finished_runs(
+    paths: Sequence[Path], folder: Path, home: Path, opened: ExitStack, refused: list[Refused]
+) -> list[_Opened]:
     """Those that are finished runs with somebody to rank."""
     found, seen = list[_Opened](), dict[str, str]()
     for path in paths:
         file = path.relative_to(folder).as_posix()
         try:
             with ExitStack() as own:
-                found.append(_opened(path, file, home, own, seen))
+                found.append(_finished_run(path, file, home, own, seen))
                 opened.enter_context(own.pop_all())
         except (DubitoError, OSError) as error:
             refused.append(Refused(file, _reason(error, path, file)))
     return found
 
 
-def _opened(path: Path, file: str, home: Path, own: ExitStack, seen: dict[str, str]) -> _Opened:
+def _finished_run(path: Path, file: str, home: Path, own: ExitStack, seen: dict[str, str]) -> _Opened:
     """One of them; `seen` are the files that were read before, by their digest. Raises UsageError."""
     if not is_export(path):
         raise UsageError("it is not an exported run: hand in a file that `dubito export RUN FILE` wrote")

@@ -72,7 +72,7 @@ class GameQueue:
         """The next game, once there is one; None when all are played, on a stop, or when the queue is closed."""
         with self._changed:
             while not self._closed and not self._stop():
-                if self._games or self._opened():
+                if self._games or self._next_deal_opens():
                     self._playing += 1
                     return self._games.popleft()
                 due = min(self._put_back, key=lambda waiting: waiting.due, default=None)
@@ -104,7 +104,7 @@ class GameQueue:
         self._waiting.clear()
         self._changed.notify_all()
 
-    def _opened(self) -> bool:
+    def _next_deal_opens(self) -> bool:
         if not self._deals:
             return False
         self.why_not_started = self._admit([waiting.game[1].game for waiting in self._deals[0]])

@@ -445,7 +445,7 @@ def courses_of(game: Game) -> Mapping[str, type[Course]]:
 def try_out(game: Game, course: type[Course], players: int) -> None:
     """One game at random, and what the seats see of it; raises UsageError with what is wrong, its file not named."""
     try:
-        for wrong in _wrong(course(players, game.rules_of_run(game.rules().model_dump()))):
+        for wrong in _flaws_when_played(course(players, game.rules_of_run(game.rules().model_dump()))):
             raise UsageError(f"a game at random: {wrong}")
     except DubitoError:
         raise
@@ -457,7 +457,7 @@ def _raised(error: BaseException) -> str:
     return one_line(f"{type(error).__name__}: {error}".removesuffix(": "))
 
 
-def _wrong(course: Course) -> Iterator[str]:
+def _flaws_when_played(course: Course) -> Iterator[str]:
     """What is wrong with a game that was not dealt yet, and is played at random."""
     chance, sizes = Random(0), {name: len(values) for name, values in course.observation(0).items()}
     while course.player != TERMINAL:

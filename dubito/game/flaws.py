@@ -20,15 +20,15 @@ def flaws_of(game: Game) -> Iterator[str]:
         yield "package does not say where its modules are: write package=__package__"
     least, most = game.seats if isinstance(game.seats, tuple) and len(game.seats) == 2 else (0, 0)
     if not (type(least) is type(most) is int and 1 <= least <= most):
-        yield f"seats is {_shown(game.seats)}, but is to be the fewest and the most, as (2, 4)"
+        yield f"seats is {_brief(game.seats)}, but is to be the fewest and the most, as (2, 4)"
     if game.lineup not in get_args(LineupKind):
-        yield f"lineup is {_shown(game.lineup)}, but is to be one of {', '.join(get_args(LineupKind))}"
+        yield f"lineup is {_brief(game.lineup)}, but is to be one of {', '.join(get_args(LineupKind))}"
     yield from _of_rules(game)
     yield from _of_nodes(game)
     yield from _of_results(game)
 
 
-def _shown(value: object) -> str:
+def _brief(value: object) -> str:
     return one_line(repr(value), 60)
 
 
@@ -46,12 +46,12 @@ def _of_rules(game: Game) -> Iterator[str]:
         yield f"rules() raises {type(error).__name__}: {one_line(str(error), 200)}: every rule needs a default"
         return
     if not hasattr(rules, "model_dump"):
-        yield f"rules() gives {_shown(rules)}, but is to give a model of pydantic's"
+        yield f"rules() gives {_brief(rules)}, but is to give a model of pydantic's"
 
 
 def _of_nodes(game: Game) -> Iterator[str]:
     if not (isinstance(game.base, type) and issubclass(game.base, Player)):
-        yield f"base is {_shown(game.base)}, but is to be a class that inherits from dubito.game.Player"
+        yield f"base is {_brief(game.base)}, but is to be a class that inherits from dubito.game.Player"
     names = [node.name for node in game.nodes if isinstance(node, Node)]
     if not names or len(names) < len(game.nodes):
         yield "nodes is to hold at least one Node, and nothing else"
@@ -60,9 +60,9 @@ def _of_nodes(game: Game) -> Iterator[str]:
     for node in game.nodes:
         if isinstance(node, Node):
             if not isinstance(node.answer, Answer):
-                yield f"node {node.name}: its answer is {_shown(node.answer)}, no kind of answer of dubito.game"
+                yield f"node {node.name}: its answer is {_brief(node.answer)}, no kind of answer of dubito.game"
             if isinstance(node.answer, Text) and not (type(node.answer.most) is int and 10 <= node.answer.most <= 4000):
-                yield f"node {node.name}: Text(most={_shown(node.answer.most)}) is to be from 10 to 4000 characters"
+                yield f"node {node.name}: Text(most={_brief(node.answer.most)}) is to be from 10 to 4000 characters"
             if not (game.walk or game.base is Player or callable(getattr(game.base, node.method, None))):
                 yield f"node {node.name}: {game.base.__name__} has no method {node.method}()"
 
@@ -100,7 +100,7 @@ def _of_results(game: Game) -> Iterator[str]:
 def _unknown(fact: str, said: Collection[str], known: Collection[str], where: str) -> Iterator[str]:
     for name in said:
         if name not in known:
-            yield f"results: {fact} names {_shown(name)}, which is none of {where} ({', '.join(known) or 'empty'})"
+            yield f"results: {fact} names {_brief(name)}, which is none of {where} ({', '.join(known) or 'empty'})"
 
 
 def flaws_of_position(position: Any) -> Iterator[str]:
@@ -113,26 +113,26 @@ def flaws_of_position(position: Any) -> Iterator[str]:
 def flaws_of_ending(ending: Any, results: Results, seats: int) -> Iterator[str]:
     """What of the ending of a game with so many seats cannot be."""
     if not isinstance(ending, Ending):
-        yield f"ending() gives {_shown(ending)}, but is to give an Ending"
+        yield f"ending() gives {_brief(ending)}, but is to give an Ending"
         return
     if len(ending.game_counts) != len(results.game_counts):
-        yield f"ending() has {len(ending.game_counts)} game_counts, but the game counts {_named(results.game_counts)}"
+        yield f"ending() has {len(ending.game_counts)} game_counts, but the game counts {_counted(results.game_counts)}"
     if len(ending.marks) != seats:
         yield f"ending() has {len(ending.marks)} marks for {seats} seats"
     if len(ending.counts) != seats:
         yield f"ending() has counts for {len(ending.counts)} of {seats} seats"
     for seat, counts in enumerate(ending.counts):
         if len(counts) != len(results.seat_counts):
-            yield f"ending() has {len(counts)} counts of seat {seat}, but seats count {_named(results.seat_counts)}"
+            yield f"ending() has {len(counts)} counts of seat {seat}, but seats count {_counted(results.seat_counts)}"
             return
     if not all(type(number) is int and number >= 0 for number in _numbers(ending)):
         wrong = next(number for number in _numbers(ending) if not (type(number) is int and number >= 0))
-        yield f"ending() has {_shown(wrong)}, but marks and counts are whole numbers from 0"
+        yield f"ending() has {_brief(wrong)}, but marks and counts are whole numbers from 0"
         return
     yield from _of_buckets(ending, results)
 
 
-def _named(counts: Collection[str]) -> str:
+def _counted(counts: Collection[str]) -> str:
     return f"{len(counts)} ({', '.join(counts)})"
 
 
@@ -151,7 +151,7 @@ def _of_buckets(ending: Ending, results: Results) -> Iterator[str]:
             yield f"results: bucket raises {type(error).__name__}: {one_line(str(error), 60)} for the mark {mark}"
             return
         if not (type(bucket) is int and 0 <= bucket < len(results.buckets)):
-            yield f"results: bucket is {_shown(bucket)} for the mark {mark}, but buckets has {len(results.buckets)}"
+            yield f"results: bucket is {_brief(bucket)} for the mark {mark}, but buckets has {len(results.buckets)}"
             return
         for measure, value in zip(results.measures, results.measured(bucket, [*counts, 0]), strict=True):
             if not 0 <= value <= measure.scale:

@@ -30,7 +30,7 @@ def why_not_said(said: object, most: int) -> str | None:
     for character in said:
         marks = marks + 1 if unicodedata.category(character).startswith("M") else 0
         if not _is_seen(character) or marks > _MARKS:
-            return f"it holds {_named(character)}: say it on one line, in characters that everybody can see"
+            return f"it holds {_name_of_character(character)}: say it on one line, in characters that everybody can see"
     return None
 
 
@@ -56,6 +56,6 @@ def _escaped(character: str) -> str:
     return "".join(f"\\u{halves[place]:02x}{halves[place + 1]:02x}" for place in range(0, len(halves), 2))
 
 
-def _named(character: str) -> str:
+def _name_of_character(character: str) -> str:
     name = "a line break" if character in "\n\r" else unicodedata.name(character, "a control character").lower()
     return f"U+{ord(character):04X} ({name})"

@@ -76,16 +76,19 @@ class BatchDesk:
     @property
     def routes(self) -> list[Route]:
         return [
-            Route(_FILES, self._told(self._upload), methods=["POST"]),
-            Route(f"{_FILES}/{{id}}/content", self._told(self._content), methods=["GET"]),
-            Route(_OPENAI, self._told(self._openai_in), methods=["POST"]),
-            Route(_ANTHROPIC, self._told(self._anthropic_in), methods=["POST"]),
-            *(Route(path, self._told(self._listed), methods=["GET"]) for path in (_OPENAI, _ANTHROPIC)),
-            *(Route(f"{path}/{{id}}", self._told(self._shown), methods=["GET"]) for path in (_OPENAI, _ANTHROPIC)),
-            Route(f"{_ANTHROPIC}/{{id}}/results", self._told(self._results), methods=["GET"]),
+            Route(_FILES, self._answering(self._upload), methods=["POST"]),
+            Route(f"{_FILES}/{{id}}/content", self._answering(self._content), methods=["GET"]),
+            Route(_OPENAI, self._answering(self._openai_in), methods=["POST"]),
+            Route(_ANTHROPIC, self._answering(self._anthropic_in), methods=["POST"]),
+            *(Route(path, self._answering(self._list_batches), methods=["GET"]) for path in (_OPENAI, _ANTHROPIC)),
+            *(
+                Route(f"{path}/{{id}}", self._answering(self._show_batch), methods=["GET"])
+                for path in (_OPENAI, _ANTHROPIC)
+            ),
+            Route(f"{_ANTHROPIC}/{{id}}/results", self._answering(self._results), methods=["GET"]),
         ]
 
-    def _told(self, answer: Callable[[Request, bytes], bytes]) -> Callable[[Request], Any]:
+    def _answering(self, answer: Callable[[Request, bytes], bytes]) -> Callable[[Request], Any]:
         """An answer as its protocol sends it, or the refusal in its place."""
 
         async def told(request: Request) -> Response:
@@ -160,12 +163,12 @@ class BatchDesk:
             raise Refusal("unknown_path", method=request.method, path=request.url.path)
         return batch
 
-    def _shown(self, request: Request, raw: bytes) -> bytes:
+    def _show_batch(self, request: Request, raw: bytes) -> bytes:
         batch = self._find(request)
         batch.looks += 1
         return self._shape(batch)
 
-    def _listed(self, request: Request, raw: bytes) -> bytes:
+    def _list_batches(self, request: Request, raw: bytes) -> bytes:
         """The latest first."""
         kind = "msgbatch_" if request.url.path == _ANTHROPIC else "batch_"
         batches = [batch for name, batch in reversed(self._batches.items()) if name.startswith(kind)]

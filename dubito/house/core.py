@@ -265,7 +265,9 @@ def decided(policy: HousePolicy | None, text: str, chance: Random, questions: Se
             understood = understood and said.understood
             answers.append(_choice(name, chosen, values, shares))
         else:
-            stated = (opinion(policy, _asking(text, node), chance).stated for node in _named(text)) if policy else ()
+            stated = (
+                (opinion(policy, _asking(text, node), chance).stated for node in _nodes_named(text)) if policy else ()
+            )
             share = next((each for each in stated if each is not None), 0.5)
             answers.append({"type": "predicate", "name": name, "probability": share})
     return Opinion(answers, understood)
@@ -282,7 +284,7 @@ def _of_values(values: Sequence[Any]) -> _Schema:
     return {"properties": {"answer": kind}}
 
 
-def _named(text: str) -> list[str]:
+def _nodes_named(text: str) -> list[str]:
     """The questions that the last line `node:` names; the text's one question where it has none."""
     named = _NODE.findall(text)
     return named[-1].split() if named else [""]
@@ -291,7 +293,7 @@ def _named(text: str) -> list[str]:
 def _several(text: str, schema: _Schema | None) -> list[str]:
     """Of the questions that the last line `node:` names: those that have a field of their own in the reply."""
     fields = (schema or {}).get("properties", {})
-    return [node for node in _named(text) if node in fields] if "answer" not in fields else []
+    return [node for node in _nodes_named(text) if node in fields] if "answer" not in fields else []
 
 
 def _asking(text: str, node: str) -> str:

@@ -36,7 +36,7 @@ def _written(name: str | None, data: bytes) -> bytes:
     return (b"" if name is None else b"event: " + name.encode() + b"\n") + b"data: " + data + b"\n\n"
 
 
-def _cut(text: str) -> Iterator[str]:
+def _pieces_of(text: str) -> Iterator[str]:
     yield from (text[at : at + _PIECE] for at in range(0, len(text), _PIECE))
 
 
@@ -48,7 +48,7 @@ def _of_responses(body: JsonBody) -> Iterator[_Event]:
         said.append({"type": "response.output_item.added", "output_index": number, "item": {**item, "content": []}})
         for part in [*item.get("summary", []), *item.get("content", [])]:
             if event := _DELTAS.get(part["type"]):
-                said += ({**event, **where, "delta": piece} for piece in _cut(part["text"]))
+                said += ({**event, **where, "delta": piece} for piece in _pieces_of(part["text"]))
         said.append({"type": "response.output_item.done", "output_index": number, "item": item})
     said.append({"type": f"response.{body['status']}", "response": body})
     for number, one in enumerate(said):
@@ -63,7 +63,7 @@ def _of_chat(body: JsonBody) -> Iterator[_Event]:
     first = message | dict.fromkeys(texts, "")
     yield None, {**chunk, "choices": [{**ended, "delta": first, "finish_reason": None}]}
     for key in sorted(texts, key=("reasoning_content", "content", "refusal").index):
-        for piece in _cut(texts[key]):
+        for piece in _pieces_of(texts[key]):
             yield None, {**chunk, "choices": [{**ended, "delta": {key: piece}, "finish_reason": None}]}
     yield None, {**chunk, "choices": [{**ended, "delta": {}}]}
     yield None, {**chunk, "choices": [], "usage": body["usage"]}
@@ -78,7 +78,7 @@ def _of_messages(body: JsonBody) -> Iterator[_Event]:
         part = next((key for key in ("thinking", "text") if key in block), None)
         started = block if part is None else {**block, part: ""}
         said.append({"type": "content_block_start", "index": number, "content_block": started})
-        for piece in _cut(block[part]) if part else ():
+        for piece in _pieces_of(block[part]) if part else ():
             delta = {"type": f"{part}_delta", part: piece}
             said.append({"type": "content_block_delta", "index": number, "delta": delta})
         said.append({"type": "content_block_stop", "index": number})

@@ -47,15 +47,15 @@ class HeardRequest:
     @property
     def body(self) -> JsonBody | None:
         """The body as JSON, None if it is no JSON object (NaN is no JSON)."""
-        return self._read[0]
+        return self._body_and_digest[0]
 
     @property
     def digest(self) -> str:
         """The request's own digest, of its canonical JSON. Neither draw nor try are in it."""
-        return self._read[1]
+        return self._body_and_digest[1]
 
     @cached_property
-    def _read(self) -> tuple[JsonBody | None, str]:
+    def _body_and_digest(self) -> tuple[JsonBody | None, str]:
         try:
             body = json.loads(self.raw.decode(), parse_constant=_no_json)
             if isinstance(body, dict):

@@ -226,7 +226,7 @@ class AnthropicWire(Wire):
                 said += texts_in([block], name)
             said += texts_in(content, name) if not isinstance(content, list) else []
         system = [] if body.get("system") is None else list(texts_in(body["system"], "system"))
-        cached = system + said[:held] if held else _marked(body, system)
+        cached = system + said[:held] if held else _cacheable_texts(body, system)
         return ReadPrompt(
             model=model,
             text="\n".join(system + said),
@@ -285,7 +285,7 @@ class AnthropicWire(Wire):
         }
 
 
-def _marked(body: JsonBody, system: list[str]) -> list[str]:
+def _cacheable_texts(body: JsonBody, system: list[str]) -> list[str]:
     """The texts of the system part that are marked as cacheable: up to the last mark, all by a mark on the request."""
     if body.get("cache_control") is not None:
         return system

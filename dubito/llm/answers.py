@@ -191,20 +191,20 @@ def read_answers(reply: Reply, form: Form) -> ReadAnswers:
         raise AttemptFailed("malformed", "it holds no text", reply.text)
     try:
         _DECODER.decode(text)  # refuses twin keys, NaN and Infinity before pydantic reads it
-        return ReadAnswers(_given(form.model.model_validate_json(text).__dict__, form))
+        return ReadAnswers(_answers_in(form.model.model_validate_json(text).__dict__, form))
     except TwinKey as error:
         detail = str(error)
     except ValidationError as error:
         detail = _detail(dict(error.errors()[0]), form)
         spoilt = {str(each["loc"][0]) if each["loc"] else "" for each in error.errors()}
         if spoilt < form.answers.keys():
-            return _others(text, form, spoilt, AttemptFailed("malformed", detail, text))
+            return _answers_beside(text, form, spoilt, AttemptFailed("malformed", detail, text))
     except (ValueError, RecursionError):
         detail = _unreadable(text)
     raise AttemptFailed("malformed", detail, text)
 
 
-def _given(said: Mapping[str, Any], form: Form) -> dict[str, ModelAnswer]:
+def _answers_in(said: Mapping[str, Any], form: Form) -> dict[str, ModelAnswer]:
     found = {}
     for name, node in form.answers.items():
         stated = _probability(said.get(STATED)) if node.states == STATED else (None, False)
@@ -215,11 +215,11 @@ def _given(said: Mapping[str, Any], form: Form) -> dict[str, ModelAnswer]:
     return found
 
 
-def _others(text: str, form: Form, spoilt: Collection[str], unread: AttemptFailed) -> ReadAnswers:
+def _answers_beside(text: str, form: Form, spoilt: Collection[str], unread: AttemptFailed) -> ReadAnswers:
     """The answers of a turn in the other fields than those that are spoilt."""
     rest = form.of_keys([node.name for name, node in form.answers.items() if name not in spoilt])
     said = {name: value for name, value in json.loads(text).items() if name in rest.fields}
-    given = _given(rest.model.model_validate_json(json.dumps(said)).__dict__, rest)
+    given = _answers_in(rest.model.model_validate_json(json.dumps(said)).__dict__, rest)
     return ReadAnswers(given, {key: unread for key in form.keys if key not in given})
 
 

@@ -140,7 +140,7 @@ class OpenAIBatches:
 
     @staticmethod
     def find(errand: Errand, batch: SentBatch, known: Sequence[str], rest: Callable[[], None]) -> SeenBatch | None:
-        for body in _listed(errand, OpenAIBatches.batches, "after"):
+        for body in _all_batches(errand, OpenAIBatches.batches, "after"):
             if mapping(body.get("metadata")).get(NAMED) == batch.name:
                 return _openai_seen(body)
             if isinstance(body.get("created_at"), int) and body["created_at"] < batch.since - _BEFORE:
@@ -194,7 +194,7 @@ class AnthropicBatches:
     @staticmethod
     def find(errand: Errand, batch: SentBatch, known: Sequence[str], rest: Callable[[], None]) -> SeenBatch | None:
         """By its entries, which are shown once it has ended: one of so many, made then, may be it."""
-        for body in _listed(errand, AnthropicBatches.batches, "after_id"):
+        for body in _all_batches(errand, AnthropicBatches.batches, "after_id"):
             made = _seconds(body.get("created_at"))
             if made is not None and made < batch.since - _BEFORE:
                 break
@@ -245,7 +245,7 @@ def _for_an_hour(value: Any) -> Any:
     return {key: _for_an_hour(each) for key, each in value.items()} | longer
 
 
-def _listed(errand: Errand, path: str, after: str) -> Iterator[dict[str, Any]]:
+def _all_batches(errand: Errand, path: str, after: str) -> Iterator[dict[str, Any]]:
     """All batches of the account, the latest first, page by page."""
     last = ""
     while True:

@@ -283,7 +283,7 @@ class ReplyCache:
             return None
         if text.startswith("{"):  # of a version before; under today's keys nothing like it is found
             return None
-        content, received = self._read(key, text)
+        content, received = self._checked_entry(key, text)
         try:
             asked: object = content["asked"] if "asked" in content else inflated(b64decode(content["sent"])).decode()
             request = str(asked)
@@ -338,12 +338,12 @@ class ReplyCache:
 
     def _received(self, key: str, text: str, server: str, request: str, draw: str) -> RawReply:
         """An entry that names another request than its key does was tampered with."""
-        content, received = self._read(key, text)
+        content, received = self._checked_entry(key, text)
         if (content.get("server"), content.get("request"), content.get("draw")) != (server, request, draw):
             raise self._tampered(key)
         return received
 
-    def _read(self, key: str, text: str) -> tuple[dict[str, Any], RawReply]:
+    def _checked_entry(self, key: str, text: str) -> tuple[dict[str, Any], RawReply]:
         seal, _, packed = text.partition("\n")
         if seal != digest_of(packed):
             raise self._tampered(key)

@@ -190,7 +190,7 @@ class Provider:
 
     def _headers_kept(self, headers: Mapping[str, str]) -> dict[str, str]:
         """The headers that may be kept, without the key."""
-        return {name: self._without_key(value) for name, value in _kept(headers).items()}
+        return {name: self._without_key(value) for name, value in _kept_headers(headers).items()}
 
     def _sent(self, client: Any, bound: "Deadline", call: Callable[[Any], Any]) -> Any:
         """The response. A connection that the server had closed while idle has carried nothing: the next one is
@@ -330,7 +330,7 @@ class Provider:
                 model = one_line(str(ask.request.body.get("model")), 80)
                 return self._fault(ask, "model", f"has no model {model!r}, or `api` or `base_url` is wrong", said)
             case "request":
-                named = _named(text, ask)
+                named = _setting_complained_of(text, ask)
                 fault = self._fault(ask, named, f"rejected the request ({brief})", said)
                 fault.stray = named == _UNNAMED
                 return fault
@@ -400,7 +400,7 @@ def _as_written(key: str) -> str:
     return "".join(rf"(?:{each}|\\{{1,2}}u(?i:{ord(char):04x}))" for char, each in zip(key, plain, strict=True))
 
 
-def _named(said: str, ask: Ask) -> str:
+def _setting_complained_of(said: str, ask: Ask) -> str:
     """The setting that a server complains of: a parameter of the player's, or one of the harness's own."""
     limited = any(name in said and name in ask.request.body for name in ("max_tokens", "max_completion_tokens"))
     if ask.request.protocol == "chat" and limited and any(words in said.lower() for words in _UNKNOWN):
@@ -456,7 +456,7 @@ def _without_custom_headers() -> Iterator[None]:
             os.environ.update(hidden)
 
 
-def _kept(headers: Mapping[str, str]) -> dict[str, str]:
+def _kept_headers(headers: Mapping[str, str]) -> dict[str, str]:
     return {
         name.lower(): value
         for name, value in headers.items()

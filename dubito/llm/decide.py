@@ -258,7 +258,7 @@ class Conversation:
         try:
             reply = self._ask(Ask(request, self._draw(here), here))
             self.digests[-1][1] = reply.digest
-            read = self._drawn(form.read(reply))
+            read = self._with_drawn_answers(form.read(reply))
             _refuse_illegal(read.given, form, self._accept, reply)
             self._given |= {key: (answered, number) for key, answered in read.given.items()}
             unread = read.unread
@@ -268,7 +268,7 @@ class Conversation:
             unread = dict.fromkeys(form.keys, error)
         self._ask_again(unread)
 
-    def _drawn(self, read: ReadAnswers) -> ReadAnswers:
+    def _with_drawn_answers(self, read: ReadAnswers) -> ReadAnswers:
         """The same, each answer with a probability drawn by it, where that is wanted."""
         if self._chance is None:
             return read

@@ -362,7 +362,7 @@ def preflight(
     for decision, (rendered, form) in enumerate(samples):
         place = Place(name, _PREFLIGHT, _PREFLIGHT, number, decision, 0, "preflight")
         try:
-            _put(rendered, form, settings, place, ask)
+            _put_until_answered(rendered, form, settings, place, ask)
         except (AttemptFailed, Suspended) as error:
             if isinstance(error.__cause__, TryFailed) and error.__cause__.todo is not None:
                 raise AccountFault(error.__cause__.todo) from None
@@ -375,7 +375,9 @@ def preflight(
             warn(str(fault))
 
 
-def _put(rendered: "RenderedPrompt", form: AnyForm, settings: ModelSettings, place: Place, ask: MakeAttempt) -> None:
+def _put_until_answered(
+    rendered: "RenderedPrompt", form: AnyForm, settings: ModelSettings, place: Place, ask: MakeAttempt
+) -> None:
     """Put the question; raises AttemptFailed if no answer comes of it today.
 
     A kept answer that cannot be read is no news of the server: then another draw is asked for.

@@ -179,7 +179,7 @@ class _Provider:
 
 
 @cache
-def _listed() -> dict[str, _Provider]:
+def _shipped_prices() -> dict[str, _Provider]:
     """The shipped prices, by server."""
     text, fast = _FILE.read_text(encoding="utf-8"), getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     servers = yaml.load(text, fast)["servers"]  # noqa: S506, a SafeLoader: ours is no user's, and read at every start
@@ -210,7 +210,7 @@ def _lines(entries: Mapping[str, Any], common: Terms) -> dict[str, _Line]:
 
 def find_price(server: str, model: str, own: Mapping[str, Price], api: str = "") -> Price | None:
     """What a model costs there; the config's own price goes over the list's. None if nobody says it."""
-    provider = _listed().get(HOUSE if is_house(server) else server)
+    provider = _shipped_prices().get(HOUSE if is_house(server) else server)
     if provider and is_house(server):
         (free,) = provider.models.values()
         return own.get(model) or free.price
@@ -220,7 +220,7 @@ def find_price(server: str, model: str, own: Mapping[str, Price], api: str = "")
 
 def price_to_fill_in(model: str) -> str:
     """A line of `prices` for a model that has none, at the dearest price that is known of any."""
-    every = [line.price for provider in _listed().values() for line in provider.models.values()]
+    every = [line.price for provider in _shipped_prices().values() for line in provider.models.values()]
     dear = {name: max(getattr(price, name) for price in every) / 10**_DECIMALS for name in _NEEDED}
     numbers = ", ".join(f"{name}: {usd:g}" for name, usd in dear.items())
     return f"prices: {{{json.dumps(model)}: {{{numbers}}}}}"
@@ -253,5 +253,5 @@ def ends_soon(server: str, model: str, today: date) -> str | None:
 
 
 def _line_of(server: str, model: str) -> _Line | None:
-    provider = None if is_house(server) else _listed().get(server)
+    provider = None if is_house(server) else _shipped_prices().get(server)
     return provider.line(model) if provider else None

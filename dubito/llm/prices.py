@@ -79,7 +79,7 @@ class Terms:
         left_to_it = value == "auto" and self.dearest.get(mode, _ONE) > 1
         return value in self.modes.get(mode, {}) or value in USUAL[mode] or left_to_it
 
-    def _of(self, mode: str, value: str) -> Fraction:
+    def _times_list_price(self, mode: str, value: str) -> Fraction:
         """How many times the list price; a value that is not known counts as the dearest that is."""
         known = self.modes.get(mode, {}).get(value)
         return known or (_ONE if value in USUAL[mode] else max(_ONE, self.dearest.get(mode, _ONE)))
@@ -93,11 +93,13 @@ class Terms:
         waits = [(mode, value) for mode, value in asked.waits if mode != _WINDOW or not charges.at_once]
         said |= {mode: value for mode, value in waits if said.get(mode, value) in (*USUAL[mode], value)}
         for mode, value in said.items():
-            times *= self._of(mode, value)
+            times *= self._times_list_price(mode, value)
         for mode, value in asked.modes:
             if mode not in said:
                 as_asked = mode == _WINDOW and charges.background
-                times *= self._of(mode, value) if as_asked else max(_ONE, self._of(mode, value))
+                times *= (
+                    self._times_list_price(mode, value) if as_asked else max(_ONE, self._times_list_price(mode, value))
+                )
         return times
 
     def most(self, asked: Asked) -> Fraction:

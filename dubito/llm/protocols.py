@@ -293,7 +293,7 @@ class Messages:
             "model": settings.model,
             "max_tokens": settings.max_output,
             "system": [{"type": "text", "text": exchange.system, **_MARK}],
-            "messages": _marked(exchange),
+            "messages": _marked_messages(exchange),
             "output_config": mapping(parameters.pop("output_config", None)) | form,
         }
         if asks_provider(settings):
@@ -343,7 +343,7 @@ class Messages:
         return apart and replace(apart, input=apart.input + apart.cached + apart.cache_write)
 
 
-def _marked(exchange: Exchange) -> list[dict[str, Any]]:
+def _marked_messages(exchange: Exchange) -> list[dict[str, Any]]:
     """The messages, with a mark on the last chapter of the history.
 
     The cache knows whole blocks, and looks back from a mark over 20 of them for one that was marked before: a

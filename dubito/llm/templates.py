@@ -339,7 +339,7 @@ class _Environment(ImmutableSandboxedEnvironment):
     def call(self, context: Context, function: Any, /, *args: Any, **kwargs: Any) -> Any:
         self.spend(10)
         if isinstance(function, BuiltinMethodType):
-            args = (*map(self._listed, args),)
+            args = (*map(self._without_iterator, args),)
             self._refuse_huge(function.__name__, [function.__self__, *args, *kwargs.values()])
         if isinstance(function, LoopContext):
             args = (*map(self.turns, args),)
@@ -375,7 +375,7 @@ class _Environment(ImmutableSandboxedEnvironment):
 
         @wraps(function)
         def metered(*args: Any, **kwargs: Any) -> Any:
-            args = (*map(self._listed, args),)
+            args = (*map(self._without_iterator, args),)
             given = [value for value in args if not isinstance(value, Context | EvalContext | Environment)]
             given += kwargs.values()
             if name == "format" and isinstance(given[0], str):
@@ -390,7 +390,7 @@ class _Environment(ImmutableSandboxedEnvironment):
 
         return metered
 
-    def _listed(self, value: Any) -> Any:
+    def _without_iterator(self, value: Any) -> Any:
         return [*self._counted(value)] if isinstance(value, Iterator) else value
 
     def _check_format(self, text: str, values: Any) -> None:

@@ -232,7 +232,7 @@ class Waves:
             came = (
                 {} if isinstance(error, Lost) else {name: BatchEntry(name, error=error) for name in _names(batch, rows)}
             )
-            self._keep(batch, rows, SeenBatch("", ended=True), came, outcome)
+            self._keep_outcomes(batch, rows, SeenBatch("", ended=True), came, outcome)
             if isinstance(error, AccountFault):
                 raise
             return None
@@ -289,17 +289,17 @@ class Waves:
                 f"{account} does not know {under.batch.id}: it is seen only with a key of the project that made it; "
                 "resume with such a key"
             )
-        self._keep(under.batch, self._rows(under.batch), SeenBatch("", ended=True), {}, outcome)
+        self._keep_outcomes(under.batch, self._rows(under.batch), SeenBatch("", ended=True), {}, outcome)
         return True
 
     def _comes_in(self, outcome: _Outcome, under: _Under, seen: SeenBatch) -> bool:
         """Keep what came of a batch that has ended."""
         rows = self._rows(under.batch)
-        found = {} if seen.failed else self._read(under, seen, rows)
-        self._keep(under.batch, rows, seen, found, outcome)
+        found = {} if seen.failed else self._entries_by_name(under, seen, rows)
+        self._keep_outcomes(under.batch, rows, seen, found, outcome)
         return True
 
-    def _read(self, under: _Under, seen: SeenBatch, rows: Sequence[_Row]) -> dict[str, BatchEntry]:
+    def _entries_by_name(self, under: _Under, seen: SeenBatch, rows: Sequence[_Row]) -> dict[str, BatchEntry]:
         """By name, what came of the entries, the first of each; read again where not all of them are there."""
         found, names, sells = dict[str, BatchEntry](), _names(under.batch, rows), under.lane.sells
         for number in range(_READS):
@@ -312,7 +312,7 @@ class Waves:
                 break
         return found
 
-    def _keep(
+    def _keep_outcomes(
         self,
         batch: SentBatch,
         rows: Sequence[_Row],

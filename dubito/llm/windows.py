@@ -51,7 +51,7 @@ class _Window:
     def hand_in(errand: Errand, name: str, path: str, lines: Sequence[bytes]) -> SeenBatch:
         (line,) = lines
         try:
-            return _seen(errand(path, body=json.loads(line)))
+            return _state_of_response(errand(path, body=json.loads(line)))
         except TryFailed as error:
             if error.billed:
                 raise Lost(error.reason) from None
@@ -63,11 +63,11 @@ class _Window:
 
     @staticmethod
     def look(errand: Errand, id: str) -> SeenBatch:
-        return _seen(errand(f"{_Window.batches}/{id}"))
+        return _state_of_response(errand(f"{_Window.batches}/{id}"))
 
     @staticmethod
     def overdue(errand: Errand, id: str) -> SeenBatch:
-        return _seen(errand(f"{_Window.batches}/{id}/cancel", body={}))
+        return _state_of_response(errand(f"{_Window.batches}/{id}/cancel", body={}))
 
     @staticmethod
     def entries(errand: Errand, seen: SeenBatch, names: Sequence[str]) -> Iterator[BatchEntry]:
@@ -98,7 +98,7 @@ def seller_of(api: Api, wait: str) -> type[Sells]:
     return _SELLERS[wait][api]
 
 
-def _seen(received: RawReply) -> SeenBatch:
+def _state_of_response(received: RawReply) -> SeenBatch:
     body = object_in(received)
     status = body.get("status")
     if not isinstance(status, str):

@@ -50,7 +50,7 @@ def less_luck(runs: Sequence[Run], comparison: Comparison) -> list[LessLuck]:
             if known and (games := known.games(run.planned.players.index(player))):
                 raw = [game.came_to for game in games]
                 found[name] = len(games), _by_deal(games, raw), _by_deal(games, known.corrected(games))
-    told = [_told(name, "", games, raw, less) for name, (games, raw, less) in found.items()]
+    told = [_less_luck(name, "", games, raw, less) for name, (games, raw, less) in found.items()]
     return told + [_pair(one, other, found[one], found[other]) for one, other in combinations(found, 2)]
 
 
@@ -103,9 +103,9 @@ class _Known:
 
     def corrected(self, games: Sequence[LuckyGame]) -> list[float]:
         """What each game came to, less luck."""
-        return corrected_returns(self._tree, games, self._others, uniform(self._tree))
+        return corrected_returns(self._tree, games, self._policy_of_others, uniform(self._tree))
 
-    def _others(self, game: LuckyGame) -> PolicyTable:
+    def _policy_of_others(self, game: LuckyGame) -> PolicyTable:
         """How all but the seat play, each by its own table."""
         held = {place: self._tables[player] for place, player in enumerate(game.players) if place != game.seat}
         return {state.string: held[state.seat][state.string] for state in self._tree.states if state.seat != game.seat}
@@ -125,10 +125,10 @@ def _pair(one: str, other: str, first: _Contender, second: _Contender) -> LessLu
         {deal: ours[deal] - theirs[deal] for deal in ours.keys() & theirs.keys()}
         for ours, theirs in zip(first[1:], second[1:], strict=True)
     )
-    return _told(one, other, min(first[0], second[0]), raw, less)
+    return _less_luck(one, other, min(first[0], second[0]), raw, less)
 
 
-def _told(name: str, against: str, games: int, raw: _ByDeal, less: _ByDeal) -> LessLuck:
+def _less_luck(name: str, against: str, games: int, raw: _ByDeal, less: _ByDeal) -> LessLuck:
     spreads = [variance(values.values()) if len(values) > 1 else 0.0 for values in (raw, less)]
     times = spreads[0] / spreads[1] if spreads[1] > _ROUNDING else None
     return LessLuck(name, against, games, _mean(raw), _mean(less), times)

@@ -78,12 +78,12 @@ def small_game(game: Game, rules: Any) -> SmallGame:
     )
 
 
-def _seated(game: Game, rules: Any, entrant: Entrant, seat: int, draw: int, seed: int, look: Any) -> Any:
+def _player_at(game: Game, rules: Any, entrant: Entrant, seat: int, draw: int, seed: int, look: Any) -> Any:
     streams = DealStreams(seed, draw).seat(seat)
     return make_player(entrant.bot, Seating(seat, draw, draw, streams, look, None, rules), entrant.settings)
 
 
-def _told(player: Any, events: Sequence[GameEvent]) -> Any:
+def _having_observed(player: Any, events: Sequence[GameEvent]) -> Any:
     if player.observes():
         for event in events:
             player.observe(event)
@@ -117,8 +117,8 @@ class _OfOpenSpiel:
 
     def player(self, entrant: Entrant, state: InfoState, draw: int, seed: int) -> Any:
         look = partial(self.situation(state).look, state.seat)
-        player = _seated(self.game, self.rules, entrant, state.seat, draw, seed, look)
-        return _told(player, self._workshop.events_at(state.history, state.seat))
+        player = _player_at(self.game, self.rules, entrant, state.seat, draw, seed, look)
+        return _having_observed(player, self._workshop.events_at(state.history, state.seat))
 
     def act(self, player: Any, state: InfoState) -> int:
         view = self.situation(state)
@@ -239,8 +239,10 @@ class _OfOurs:
         course = self._course(state)
         look = partial(course.engine.cards, state.seat)
         rules = getattr(course.engine, "rules", self.rules)  # as the engine has them
-        player = _seated(self.game, rules, entrant, state.seat, draw, seed, look)
-        return _told(player, [entry.what for entry in course.seen(state.seat) if isinstance(entry.what, GameEvent)])
+        player = _player_at(self.game, rules, entrant, state.seat, draw, seed, look)
+        return _having_observed(
+            player, [entry.what for entry in course.seen(state.seat) if isinstance(entry.what, GameEvent)]
+        )
 
     def act(self, player: Any, state: InfoState) -> int:
         answer = self._course(state).answer_of(player)

@@ -63,16 +63,16 @@ def solution_in(
     path = folder / _file_name(str(game), algorithm, iterations)
     note = None
     if path.exists():
-        kept = _read(path, game, algorithm, iterations, limit)
+        kept = _solution_in(path, game, algorithm, iterations, limit)
         if isinstance(kept, Solution):
             return kept
         note = f"{one_line(str(path))} {kept}: it was computed again and written anew"
     found = solve(game, algorithm, iterations, limit)
-    _keep(path, _to_json(found))
+    _write_solution(path, _to_json(found))
     return replace(found, note=note)
 
 
-def _keep(path: Path, text: str) -> None:
+def _write_solution(path: Path, text: str) -> None:
     """Writes the file whole, even if other processes do so too: several may want the same solution first."""
     draft = path.with_name(f"{path.name}.{os.getpid()}-{get_ident()}")
     try:
@@ -145,7 +145,7 @@ def _to_json(solution: Solution) -> str:
     return json.dumps({**told, "table": rows}, indent=1) + "\n"
 
 
-def _read(path: Path, game: Any, algorithm: str, iterations: int, limit: int) -> Solution | str:
+def _solution_in(path: Path, game: Any, algorithm: str, iterations: int, limit: int) -> Solution | str:
     """What the file holds; or what is wrong with it, in words."""
     try:
         told = json.loads(path.read_text(encoding="utf-8"))

@@ -138,7 +138,9 @@ class World:
     def _cover(self) -> None:
         """Put temporary folders of its own over everybody's, but for what the bot needs of those."""
         for place in self._places:
-            self._places[place] = {name: os.open(os.path.join(place, name), os.O_PATH) for name in self._shown(place)}
+            self._places[place] = {
+                name: os.open(os.path.join(place, name), os.O_PATH) for name in self._visible_paths(place)
+            }
         try:
             self.refresh()
         except OSError:
@@ -185,7 +187,7 @@ class World:
     def _scratch(self) -> int:
         return self._memory // SHARE
 
-    def _shown(self, place: str) -> set[str]:
+    def _visible_paths(self, place: str) -> set[str]:
         """What lies there and is still needed: the bot's folders, what its command names, where programs are found.
 
         The Python that runs the tournament is one of these, wherever it was installed.

@@ -227,12 +227,12 @@ def _game(result: Standings, number: int, game: GameResult) -> Iterator[Section]
     yield Section("Scores", [cross_table(result, number)])
     if game.ranking is None or not game.ranking.places:
         return
-    drawn: list[Block] = [_drawn(result, game), rounds_table(result, number)]
+    drawn: list[Block] = [_chart_of_votes(result, game), rounds_table(result, number)]
     yield Section("Ballots", [ballot_table(result, number)])
     yield Section("Rounds", drawn)
 
 
-def _drawn(result: Standings, game: GameResult) -> Chart:
+def _chart_of_votes(result: Standings, game: GameResult) -> Chart:
     assert game.ranking is not None
     rounds = [
         (f"place {place.place}, round {count}", votes)

@@ -73,12 +73,12 @@ class Pair:
                     )
                 self._seen[path] = now
 
-    def _drawn(self, number: int) -> tuple[Seeds, list[Program]]:
+    def _seeds_and_seats(self, number: int) -> tuple[Seeds, list[Program]]:
         one, other = self._bots
         return self._source.seeds(self._name, (one.name, other.name), number), [self._bots[n] for n in seats(number)]
 
     def _match(self, number: int) -> MatchLine:
-        drawn, bots = self._drawn(number)
+        drawn, bots = self._seeds_and_seats(number)
         match = Match(self._root.clone(), self._dialect, drawn.draws(), self._config.strikes)
         table = MatchTable((self._start(bots[0], 0, drawn), self._start(bots[1], 1, drawn)))
         try:
@@ -244,8 +244,8 @@ class V2Pair(Pair):
             self._close()
 
     def _match(self, number: int) -> MatchLine:
-        drawn, bots = self._drawn(number)
-        channels = self._seated(bots, drawn)
+        drawn, bots = self._seeds_and_seats(number)
+        channels = self._ready_channels(bots, drawn)
         table = MatchTable(channels)
         match = V2Match(self._root.clone(), self._dialect, drawn.draws(), self._config.strikes)
         self._await(table, b"start", self._config.prepare_seconds)
@@ -266,7 +266,7 @@ class V2Pair(Pair):
         self._confinement.end_orphans(self._mark, [channel.pid for channel in channels])
         return line
 
-    def _seated(self, bots: list[Program], drawn: Seeds) -> tuple[Channel, Channel]:
+    def _ready_channels(self, bots: list[Program], drawn: Seeds) -> tuple[Channel, Channel]:
         """Both bots at the table, started if they are not there; who does not get ready is gone."""
         fresh = [seat for seat in (0, 1) if self._channels[seat] is None]
         found = [self._channels[seat] or self._start(bots[seat], seat, drawn) for seat in (0, 1)]

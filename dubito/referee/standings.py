@@ -299,7 +299,7 @@ def standings(log: Log, resamples: int = RESAMPLES) -> Standings:
     missing = 2 * log.matches * len(log.pairings()) - there
     found = Standings(log.bots, games, disqualified, {}, log.damaged, there, missing, {})
     found.places = final({bot: found.ranks(bot) for bot in in_it})
-    found.same = _kept(found, in_it, resamples)
+    found.same = _how_often_in_place(found, in_it, resamples)
     return found
 
 
@@ -332,7 +332,9 @@ def _disqualified(games: Sequence[GameResult], names: Sequence[str]) -> dict[int
     return found
 
 
-def _kept(standing: Standings, in_it: Sequence[int], resamples: int) -> dict[tuple[int | None, int], float]:
+def _how_often_in_place(
+    standing: Standings, in_it: Sequence[int], resamples: int
+) -> dict[tuple[int | None, int], float]:
     """How often each bot has the same place when every pair's matches are drawn anew from those that it played."""
     if not in_it or not resamples:
         return {}

@@ -228,13 +228,13 @@ class _Crew:
                 self._busy[process.submit(_next_line, item)] = process, chosen, Writer(self._log.path(chosen))
             for done in wait(self._busy, return_when=FIRST_COMPLETED).done:
                 process, pairing, write = self._busy.pop(done)  # first: a match that Ctrl-C hits is not kept twice
-                if self._kept(done, write) and not stopping:
+                if self._keep_refereed(done, write) and not stopping:
                     self._busy[process.submit(_next_line, None)] = process, pairing, write
                 else:
                     write.close()
                     idle.append(process)
 
-    def _kept(self, done: "Future[Refereed]", write: Writer) -> bool:
+    def _keep_refereed(self, done: "Future[Refereed]", write: Writer) -> bool:
         """Keep what a process has refereed; whether there may be more of its work."""
         try:
             facts, line = done.result()

@@ -96,18 +96,18 @@ class Stories:
         """Its lies by choice that somebody was asked about and nobody called one, most at stake first."""
         told = (one for one in self.lies.plays_told if one.player == player and one.lie == "chosen")
         passed = [one for one in told if one.called and not any(called for _, called in one.called)]
-        return self._shown(passed)
+        return self._with_pages(passed)
 
     def mistakes(self, player: int) -> list[ToldWord]:
         """Honest plays that it called lies, and lies let pass that it stated to be more likely than not."""
         words = [one for one in self.lies.words_told if one.player == player]
-        return [one for one in self._shown(words) if self._is_mistake(one)]
+        return [one for one in self._with_pages(words) if self._is_mistake(one)]
 
     def _is_mistake(self, one: ToldWord) -> bool:
         outcome, stated = self._answer(one)
         return not outcome.startswith(FALLBACK_OUTCOME) and is_mistake(one.is_lie, one.called, stated)
 
-    def _shown(self, found: Iterable[Told]) -> list[Told]:
+    def _with_pages(self, found: Iterable[Told]) -> list[Told]:
         """Those of games with pages, most at stake first, then as they were played."""
         return sorted((one for one in found if one.game in self.turns), key=lambda one: (-one.pile, one.game, one.move))
 

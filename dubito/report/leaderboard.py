@@ -243,7 +243,7 @@ def _blocks_of(board: _Board) -> list[Block]:
     if any(row.dollars for row in rows):
         blocks.append(_against_dollars(board, rows, names))
     blocks.append(_table_of(board))
-    blocks += [Paragraph(" ".join(said))] if board.order and (said := cautions(_named(board))) else []
+    blocks += [Paragraph(" ".join(said))] if board.order and (said := cautions(_order_by_label(board))) else []
     return blocks
 
 
@@ -257,7 +257,7 @@ def _chart_of(board: _Board) -> Chart:
     return Chart("intervals", title, first.named, names, [points(first.name, rates, unit_of(first))])
 
 
-def _named(board: _Board) -> Order:
+def _order_by_label(board: _Board) -> Order:
     assert board.order is not None
     return replace(board.order, names=[board.label(name) for name in board.order.names])
 

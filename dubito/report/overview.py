@@ -75,7 +75,7 @@ def comparison_in_words(order: Order, label: Callable[[str], str] = one_line) ->
     groups = [[place for place, rank in enumerate(ranks) if rank == one] for one in sorted({*ranks})]
     said = [_ahead(order, groups)] if len(groups) > 1 else []
     tied = [group for group in groups if len(group) > 1 and not any(starmap(order.apart, combinations(group, 2)))]
-    said += [f"{_listed([order.names[place] for place in group])} are {_tied(order, group)}" for group in tied]
+    said += [f"{_some_names([order.names[place] for place in group])} are {_tied(order, group)}" for group in tied]
     text = f"{'Preliminary: ' * order.is_preliminary}{'; '.join(filter(None, said))}."
     if ranks[:2] == [1, 1] and order.more_games:
         text += f" About {order.more_games:,} more games would tell the first two apart."
@@ -91,7 +91,7 @@ def _ahead(order: Order, groups: Sequence[Sequence[int]]) -> str:
     by = cell_text(least, difference_of(order.measure)).replace("+", "")
     value, _, interval = by.partition(" ")
     unit, interval = _unit(order), interval + (" (anytime interval)" if order.within is not None else "")
-    said = f"{_listed([order.names[place] for place in better])} beat{'s' * (len(better) == 1)} "
+    said = f"{_some_names([order.names[place] for place in better])} beat{'s' * (len(better) == 1)} "
     same = len({order.differences[place, other].value for place in better}) == 1
     said += f"{order.names[other]} by {'' if same else 'at least '}{value} {unit} {interval}"
     if rest and all(order.apart(one, place) for one in better for place in rest):
@@ -111,7 +111,7 @@ def _tied(order: Order, group: Sequence[int]) -> str:
     return "not told apart"
 
 
-def _listed(names: Sequence[str]) -> str:
+def _some_names(names: Sequence[str]) -> str:
     if len(names) > _NAMES + 1:
         return f"{', '.join(names[:_NAMES])} and {len(names) - _NAMES} others"
     return listed(names)

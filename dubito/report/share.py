@@ -65,13 +65,15 @@ def page_of_file(path: Path, address: str, said: str) -> GamePage:
     UsageError where the game cannot be shown.
     """
     game, record = saved_record(path)
-    told, warnings = _told(game, record, path)
+    told, warnings = _story_and_warnings(game, record, path)
     proof = f"dubito replay {said} proves that the game was played so."
     title = title_of(f"Game {path.stem}", told["names"], told["winners"])
-    return GamePage(address, title, _dealt(game, record), told, proof, warnings)
+    return GamePage(address, title, _deal_in_short(game, record), told, proof, warnings)
 
 
-def _told(game: Game, record: Any, path: Path, for_others: bool = False) -> tuple[dict[str, Any], list[str]]:
+def _story_and_warnings(
+    game: Game, record: Any, path: Path, for_others: bool = False
+) -> tuple[dict[str, Any], list[str]]:
     """A saved game told with what models were asked, and what has to be said of its file."""
     told = story_of_record(game, record, for_others)
     warnings = [] if list(records_of(game).replay(record)) == record.story else [_CHANGED]
@@ -86,7 +88,7 @@ def _told(game: Game, record: Any, path: Path, for_others: bool = False) -> tupl
     return told | asked | {"opens": turn_to_open(told)}, warnings
 
 
-def _dealt(game: Game, record: Any) -> str:
+def _deal_in_short(game: Game, record: Any) -> str:
     rules = game.rules(**record.rules) if isinstance(record.rules, dict) else record.rules
     return game_in_short(game, rules, record.deal, record.seed)
 
@@ -106,7 +108,7 @@ def _asked(game: Game, database: Path, number: int, told: Mapping[str, Any]) -> 
 def shared_file(path: Path) -> SharedGame:
     """A saved game; raises UsageError."""
     game, record = saved_record(path)
-    told, warnings = _told(game, record, path, for_others=True)
+    told, warnings = _story_and_warnings(game, record, path, for_others=True)
     kinds = _kinds(game, told, record.players)
     return _shared(game, record, told | {"kinds": kinds}, told.pop("standing"), warnings)
 
@@ -129,7 +131,7 @@ def _shared(game: Game, record: Any, told: Mapping[str, Any], about: str, warnin
     names = [THE_PERSON if seat == told.get("me") else name for seat, name in enumerate(told["names"])]
     title = title_of(f"A game of {called(game)}", names, told["winners"])
     page = GamePage("game.html", title, about, {**told, "sent": True}, "", warnings)
-    return SharedGame(page, words_of(game).LEAD, _dealt(game, record), records_of(game).dump(record))
+    return SharedGame(page, words_of(game).LEAD, _deal_in_short(game, record), records_of(game).dump(record))
 
 
 def shared_game(source: Run, number: int) -> SharedGame:

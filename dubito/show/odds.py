@@ -48,11 +48,11 @@ def odds_of(run: Run, number: int) -> Playouts:
     path = run.folder / _FOLDER / f"{number}.json"
     ((row,),) = run.db.read("SELECT outcome FROM games WHERE game = ?", (number,))
     of = {"playouts": PLAYOUTS, "game": row.hex(), "bots": sorted(one.source for one in run.experiment.players)}
-    kept = _kept(path)
+    kept = _kept_odds(path)
     if kept is not None and kept.get("of") == of:
         return Playouts(PLAYOUTS, kept["stand_in"], kept["won"])
     try:
-        table, stand_in = _seated(run, number)
+        table, stand_in = _table_at_start(run, number)
         found = Playouts(PLAYOUTS, stand_in, [*_played_on(run, number, table)])
     except (DubitoError, TypeError, ValueError, RecursionError) as error:  # such as a bot that cannot be copied
         raise UsageError(f"game {number} cannot be played on from its turns ({one_line(str(error))})") from None
@@ -64,7 +64,7 @@ def odds_of(run: Run, number: int) -> Playouts:
     return found
 
 
-def _kept(path: Any) -> dict[str, Any] | None:
+def _kept_odds(path: Any) -> dict[str, Any] | None:
     """What stands in a file of ours; None where there is none, or it is not one."""
     try:
         kept = json.loads(read_text(path))
@@ -73,7 +73,7 @@ def _kept(path: Any) -> dict[str, Any] | None:
         return None
 
 
-def _seated(run: Run, number: int) -> tuple[Table, str | None]:
+def _table_at_start(run: Run, number: int) -> tuple[Table, str | None]:
     """The table of a game before its first move, with a bot in each model's place, and which."""
     experiment, registry = run.experiment, run.registry
     deal, place = divmod(number, experiment.games_per_deal)

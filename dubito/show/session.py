@@ -181,7 +181,7 @@ class BotsGame:
 
             return told
 
-        entrants, services = self._seated(guarded(hear), guarded(speak))
+        entrants, services = self._entrants_and_services(guarded(hear), guarded(speak))
         table = Table(
             self.dealt(),
             entrants,
@@ -205,7 +205,7 @@ class BotsGame:
         session.thinks = lambda seat: entrants[seat].bot.is_model
         return session
 
-    def _seated(self, hear: "Hear", speak: "Speak") -> tuple[list[Entrant], list[object]]:
+    def _entrants_and_services(self, hear: "Hear", speak: "Speak") -> tuple[list[Entrant], list[object]]:
         services = list[object]()
         if self.company is None:
             entrants = [Entrant(name, self.registry.find(name).cls) for name in self.names]

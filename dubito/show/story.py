@@ -154,7 +154,7 @@ class _Words:
                 lines += teller.moved(moment.seat, moment.output, moment.events)
                 marks.append(marks_of(teller))
             if state.over or state.turns_played != played:
-                turns.append(self._turn(movers, lines, teller.panels()) | _marked(movers, marks))
+                turns.append(self._turn(movers, lines, teller.panels()) | _marks_of_turn(movers, marks))
                 story.append(spoken(" ".join(line.said for line in lines if line.said)))
                 movers, lines, marks, played = [], [], [], state.turns_played
         return {
@@ -174,21 +174,21 @@ class _Words:
         }
         changed |= dict.fromkeys(range(len(now), len(self._panels)))  # gone
         self._panels = now
-        truth = [[self._spoken(line.truth), self._drawn(line.cards)] for line in lines if line.truth]
+        truth = [[self._spoken(line.truth), self._numbers_of_faces(line.cards)] for line in lines if line.truth]
         return {"seat": movers[0], "movers": movers, "panels": changed, "truth": truth}
 
     def _panel_rows(self, panels: list[Panel]) -> list[list[Any]]:
         return [
-            [*map(self._spoken, (each.title, each.public, each.truth)), each.seat, self._drawn(each.cards)]
+            [*map(self._spoken, (each.title, each.public, each.truth)), each.seat, self._numbers_of_faces(each.cards)]
             for each in panels
         ]
 
-    def _drawn(self, cards: Sequence[str]) -> list[int]:
+    def _numbers_of_faces(self, cards: Sequence[str]) -> list[int]:
         """By their places among all that is drawn."""
         return [self._faces.setdefault(card, len(self._faces)) for card in cards]
 
 
-def _marked(movers: Sequence[int], marks: Sequence[Marks]) -> dict[str, Any]:
+def _marks_of_turn(movers: Sequence[int], marks: Sequence[Marks]) -> dict[str, Any]:
     """What the moves of a turn were, and who got what wrong."""
     kinds = dict.fromkeys(kind for mark in marks for kind in mark.kinds)
     by_seat = [*zip(movers, marks, strict=True)]
@@ -215,10 +215,10 @@ class Texts:
     def add(self, text: str) -> list[int]:
         """Keep a text; what is returned gives it back. A very long one is cut, and says so."""
         if text not in self._kept:
-            self._kept[text] = self._cut(text)
+            self._kept[text] = self._pieces_of_text(text)
         return self._kept[text]
 
-    def _cut(self, text: str) -> list[int]:
+    def _pieces_of_text(self, text: str) -> list[int]:
         if len(text) > _MOST:
             text = f"{text[:_MOST]}\n[cut here: {len(text) - _MOST:,} more characters lie in run.db]"
         runs: list[int] = []

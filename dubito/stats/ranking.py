@@ -100,7 +100,7 @@ def contender_pairs(tally: Tally, contenders: Sequence[Contender], results: Resu
     places = [*combinations(_best_first(tally, contenders), 2)]
     by_measure = {}
     for key in results.headline:
-        seen = [_seen(tally, one, other, contenders, results.measure(key), results) for one, other in places]
+        seen = [_games_together(tally, one, other, contenders, results.measure(key), results) for one, other in places]
         told = told_apart(seen)
         by_measure[key] = [one.difference(place in told, len(seen)) for place, one in enumerate(seen)]
     return [
@@ -162,7 +162,7 @@ def told_apart(pairs: Sequence[_Seen]) -> set[int]:
     return told
 
 
-def _seen(
+def _games_together(
     tally: Tally, one: int, other: int, contenders: Sequence[Contender], measure: Measure, results: Results
 ) -> _Seen:
     key, sign = (min(one, other), max(one, other)), 1 if one < other else -1

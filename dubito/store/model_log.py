@@ -236,7 +236,7 @@ class ModelLog:
         said, counts = json.dumps(dict(headers)), usage and json.dumps(usage)
 
         def write(connection: sqlite3.Connection) -> None:
-            row = (status, self._keep(connection, raw, "reply"), said, counts)
+            row = (status, self._keep_text(connection, raw, "reply"), said, counts)
             connection.execute(
                 "UPDATE tries SET state = ?, status = ?, raw = ?, headers = ?, usage = ?, "
                 "tokens = ?, picodollars = iif(picodollars IS NULL, NULL, ?), assumed = ?, saved = ?, seconds = ?, "
@@ -300,7 +300,7 @@ class ModelLog:
             "AND account = ? AND (kind IS NULL OR kind = ?) ORDER BY game, seat, decision, attempt, try LIMIT 1",
             (request, draw, account, _BEYOND),
         )
-        return next((RawReply(status, self.text(raw), self._kept(headers)) for status, raw, headers in rows), None)
+        return next((RawReply(status, self.text(raw), self._from_json(headers)) for status, raw, headers in rows), None)
 
     def decisions(self, game: int) -> dict[tuple[int, int], Decision]:
         """What was decided in a game, by seat and number, in their order."""
@@ -410,7 +410,7 @@ class ModelLog:
         """
 
         def write(connection: sqlite3.Connection) -> None:
-            digest = self._keep(connection, request, (player, key[1]))
+            digest = self._keep_text(connection, request, (player, key[1]))
             row = (
                 *key,
                 player,
@@ -418,7 +418,7 @@ class ModelLog:
                 digest,
                 draw,
                 reply,
-                None if raw is None else self._keep(connection, raw, "reply"),
+                None if raw is None else self._keep_text(connection, raw, "reply"),
                 cause,
                 origin,
                 *(usage or (None,) * len(TOKENS)),
@@ -444,7 +444,7 @@ class ModelLog:
         row = (*at, decision.turn, decision.node, stored, decision.outcome, decision.stated)
         self._db.later(lambda connection: connection.execute(query, row))
 
-    def _kept(self, text: str | bytes) -> Any:
+    def _from_json(self, text: str | bytes) -> Any:
         """What a row has as JSON; raises RunStopped where it is none."""
         try:
             return json.loads(text)
@@ -453,13 +453,13 @@ class ModelLog:
 
     def _usage(self, text: str) -> list[int]:
         """The tokens that a row has, by TOKENS."""
-        counts = self._kept(text)
+        counts = self._from_json(text)
         if not isinstance(counts, list) or [type(count) for count in counts] != [int] * len(TOKENS):
             raise RunStopped(f"{self._db.path} is damaged: a row holds no counts of tokens")
         return counts
 
     def _answer(self, stored: int | bytes) -> Any:
-        return bool(stored) if isinstance(stored, int) else self._kept(stored)
+        return bool(stored) if isinstance(stored, int) else self._from_json(stored)
 
     def text(self, digest: str) -> str:
         """A kept text; raises RunStopped if it is missing, or was changed or damaged."""
@@ -483,9 +483,9 @@ class ModelLog:
     def keep_request(self, text: str, player: str, seat: int) -> None:
         """Keep the text of a request before anything else is known of it."""
         with self._db.writing() as connection:
-            self._keep(connection, text, (player, seat))
+            self._keep_text(connection, text, (player, seat))
 
-    def _keep(self, connection: sqlite3.Connection, text: str, kind: object) -> str:
+    def _keep_text(self, connection: sqlite3.Connection, text: str, kind: object) -> str:
         """Keep a text and return its digest. Of the second of a kind on, only what differs from the first is packed:
         rules and history are said again and again."""
         data = text.encode("utf-8", "surrogatepass")
@@ -556,7 +556,7 @@ class ModelLog:
         """Who answered a player, and who was asked; a run of before has kept only the latter."""
         query = "SELECT model, count(*), min(request) FROM attempts WHERE player = ? AND model IS NOT NULL GROUP BY 1"
         rows = self._db.read(f"{query} ORDER BY 1", (name,))
-        asked = self._kept(self.text(rows[0][2])) if rows else None
+        asked = self._from_json(self.text(rows[0][2])) if rows else None
         body = asked.get("body") if isinstance(asked, dict) else None
         model = body.get("model") if isinstance(body, dict) else None
         return {"ids": {model: count for model, count, _ in rows}, "asked": model if isinstance(model, str) else None}

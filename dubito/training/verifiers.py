@@ -66,7 +66,7 @@ class SeatEnv(vf.MultiTurnEnv):  # type: ignore[misc]  # the same verdict withou
         """Begin the game; its first question is the prompt."""
         state["score"], state["outcomes"] = None, {}
         game = self._games[state["trajectory_id"]] = AskedGame(self._seat, state["info"]["deal"])
-        self._put(state, await asyncio.to_thread(game.begin))
+        self._ask_next(state, await asyncio.to_thread(game.begin))
         return state
 
     async def get_prompt_messages(self, state: Any) -> Any:
@@ -78,10 +78,10 @@ class SeatEnv(vf.MultiTurnEnv):  # type: ignore[misc]  # the same verdict withou
         message = state["trajectory"][-1]["response"].message
         text = message.content if isinstance(message.content, str) else None
         game = self._games[state["trajectory_id"]]
-        self._put(state, await asyncio.to_thread(game.answer, Said(text, bool(message.is_truncated))))
+        self._ask_next(state, await asyncio.to_thread(game.answer, Said(text, bool(message.is_truncated))))
         return state["asked"]
 
-    def _put(self, state: Any, question: ChatQuestion | None) -> None:
+    def _ask_next(self, state: Any, question: ChatQuestion | None) -> None:
         """Make this the open question; None: the game is over."""
         if question is None:
             state["asked"] = state["final_env_response"] = []

@@ -175,24 +175,24 @@ class _Pages:
         return JSONResponse(self.tables.view(self._secret(request), max(0, since)))
 
     async def open(self, request: Request) -> Response:
-        asked = _read(_NEW_TABLE, await body_of(request))
-        return self._seated(*await run_in_threadpool(self.tables.open, asked, self._secret(request)))
+        asked = _checked_body(_NEW_TABLE, await body_of(request))
+        return self._with_cookie(*await run_in_threadpool(self.tables.open, asked, self._secret(request)))
 
     async def rematch(self, request: Request) -> Response:
-        _read(_NOTHING, await body_of(request))
-        return self._seated(*await run_in_threadpool(self.tables.rematch, self._secret(request)))
+        _checked_body(_NOTHING, await body_of(request))
+        return self._with_cookie(*await run_in_threadpool(self.tables.rematch, self._secret(request)))
 
-    def _seated(self, secret: str, view: dict[str, Any]) -> Response:
+    def _with_cookie(self, secret: str, view: dict[str, Any]) -> Response:
         response = JSONResponse(view, 201)
         response.set_cookie(self.cookie, secret, max_age=LIFE, httponly=True, samesite="strict")
         return response
 
     async def move(self, request: Request) -> Response:
-        move = _read(_MOVE, await body_of(request))
+        move = _checked_body(_MOVE, await body_of(request))
         return JSONResponse(await run_in_threadpool(self.tables.move, self._secret(request), move))
 
     async def again(self, request: Request) -> Response:
-        _read(_NOTHING, await body_of(request))
+        _checked_body(_NOTHING, await body_of(request))
         return JSONResponse(await run_in_threadpool(self.tables.again, self._secret(request)))
 
     def refused(self, request: Request, error: Exception) -> Response:
@@ -240,7 +240,7 @@ def _refusal(request: Request, status: int, sentence: str, headers: Any) -> Resp
     return _page("refused", status, sentence=sentence)
 
 
-def _read(kind: TypeAdapter[T], body: bytes) -> T:
+def _checked_body(kind: TypeAdapter[T], body: bytes) -> T:
     try:
         return kind.validate_json(body)
     except ValidationError as error:

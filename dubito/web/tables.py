@@ -351,15 +351,15 @@ class Tables:
             self._number = max(self._number + 1, int(now * 1000))
             live = Live(TableFile(setup, now, now, number=self._number, chosen=asked.seat is not None), opponents)
             path = self._path(secret)
-            self._keep(path, live)
+            self._write_table(path, live)
             self._drop(mine)
             self._go_on(path, live)
-        return secret, self._seen(live, 0)
+        return secret, self._view_of(live, 0)
 
     def rematch(self, secret: str | None) -> tuple[str, dict[str, Any]]:
         """Their game, which is over, once more with new cards; the seat is by chance again, unless it was chosen."""
         with self._lock:
-            kept = self._read(secret)[2]
+            kept = self._file_of(secret)[2]
         if kept.record is None:
             raise HTTPException(409, "Your game is not over yet.")
         setup = kept.setup
@@ -369,16 +369,16 @@ class Tables:
         """What the person sees: the frames from number `since` on."""
         with self._lock:
             _, live = self._find(secret)
-        return self._seen(live, since)
+        return self._view_of(live, since)
 
     def plays(self, secret: str | None) -> Game | None:
         with self._lock, suppress(HTTPException, UsageError):
-            return self.game(self._read(secret)[2].setup.game)
+            return self.game(self._file_of(secret)[2].setup.game)
         return None
 
     def has(self, secret: str | None) -> bool:
         with self._lock, suppress(HTTPException):
-            return self._read(secret)[2].record is None
+            return self._file_of(secret)[2].record is None
         return False
 
     def move(self, secret: str | None, move: Move) -> dict[str, Any]:
@@ -402,9 +402,9 @@ class Tables:
             del self._live[path]  # until the file agrees with it again
             live.step(output)
             live.kept = replace(live.kept, touched=self._clock())
-            self._keep(path, live)
+            self._write_table(path, live)
             self._go_on(path, live)
-        return self._seen(live, seen + 1)
+        return self._view_of(live, seen + 1)
 
     def again(self, secret: str | None) -> dict[str, Any]:
         """Let bots that could not go on try again; returns all that the person sees."""
@@ -416,7 +416,7 @@ class Tables:
             self._forget(path)  # the bots were stopped within a turn; played again from the file, they are before it
             self._opponents[game].try_again()
             _, live = self._find(secret)
-        return self._seen(live, 0)
+        return self._view_of(live, 0)
 
     def close(self) -> None:
         """Let nobody begin another turn, and wait a moment for the turns under way."""
@@ -431,7 +431,7 @@ class Tables:
     def _path(self, secret: str) -> Path:
         return self._running / f"{sha256(secret.encode('utf-8', 'replace')).hexdigest()}.json"
 
-    def _read(self, secret: str | None) -> tuple[Path, str, TableFile]:
+    def _file_of(self, secret: str | None) -> tuple[Path, str, TableFile]:
         """The file of a table, its text, and what it says."""
         path = self._path(secret or "")
         try:
@@ -448,7 +448,7 @@ class Tables:
 
     def _find(self, secret: str | None) -> tuple[Path, Live]:
         """The table; if it is not in memory, played again from its file, and then resumed."""
-        path, text, kept = self._read(secret)
+        path, text, kept = self._file_of(secret)
         known, live = self._live.get(path, ("", None))
         if live is None or known != text:
             self._forget(path)
@@ -474,12 +474,12 @@ class Tables:
                 self._playing.discard(threading.current_thread())
                 if not live.abandoned and live.trouble is None:
                     try:
-                        self._keep(path, live)
+                        self._write_table(path, live)
                     except HTTPException as error:
                         live.trouble = error.detail
                 live.rests.set()
 
-    def _keep(self, path: Path, live: Live) -> None:
+    def _write_table(self, path: Path, live: Live) -> None:
         """Write the table, and a finished game's record before it."""
         sitting, kept, record = live.sitting, live.kept, None
         try:
@@ -517,7 +517,7 @@ class Tables:
         if live is not None:
             live.abandoned = True
 
-    def _seen(self, live: Live, since: int) -> dict[str, Any]:
+    def _view_of(self, live: Live, since: int) -> dict[str, Any]:
         """What the person sees, and at the end how they have fared against these players so far."""
         live.rests.wait(_PATIENCE)
         seen, setup = live.view(since), live.kept.setup

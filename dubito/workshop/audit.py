@@ -52,7 +52,7 @@ def leak_in(prompt: Prompt, here: Position, there: Position) -> Leak | None:
         if texts[0] != texts[1]:
             byte = common(texts[0].encode(), texts[1].encode())
             at = texts[0].encode()[:byte].decode("utf-8", "ignore")
-            said = " or ".join(_shown(text[len(at) :]) for text in texts)
+            said = " or ".join(_line_in_brief(text[len(at) :]) for text in texts)
             template, line = _written_by(one, other, len(at))
             what = f"byte {byte + 1:,} of the {name} (its line {at.count(chr(10)) + 1}) tells {seat}"
             sentence = f"{what}, by {_fact(prompt, here, there)}: {said}"
@@ -68,7 +68,7 @@ def _parts(rendered: RenderedPrompt) -> tuple[str, str, str]:
     return rendered.system, "".join(rendered.history), rendered.user
 
 
-def _shown(text: str) -> str:
+def _line_in_brief(text: str) -> str:
     return repr(one_line(text.partition("\n")[0], _SHOWN)) if text.partition("\n")[0] else "the end of the line"
 
 

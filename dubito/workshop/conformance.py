@@ -120,7 +120,7 @@ def _bots(subject: Subject) -> Iterator[Flaw]:
         yield Flaw(subject.shown(broken.file), broken.reason)
     if not registry.hand_written():
         yield Flaw(subject.main, f"no bot plays it: put one into {folder}")
-    base = _named(subject.game.base_path)
+    base = _object_at(subject.game.base_path)
     if not (isinstance(base, type) and issubclass(base, subject.game.base)):
         yield Flaw(subject.main, f"base_path is {subject.game.base_path}, which is not {subject.game.base.__name__}")
     if registry.hand_written() and subject.game.fallback not in registry.bots:
@@ -135,7 +135,7 @@ def _bots(subject: Subject) -> Iterator[Flaw]:
             yield Flaw(file, f"{bot.name} does not answer {', '.join(bot.missing)}")
 
 
-def _named(path: str) -> Any:
+def _object_at(path: str) -> Any:
     module, _, name = path.rpartition(".")
     try:
         return getattr(import_module(module), name, None)

@@ -171,7 +171,9 @@ def _line_of(subject: Subject, file: str, found: str) -> str:
 
 def _hands_differ(subject: Subject, deal: int, seats: int) -> bool:
     """Whether some seat holds something else where some draw is turned."""
-    hands = [[_dealt(subject, deal, seats, 0, turned).held(seat) for seat in range(seats)] for turned in range(-1, 12)]
+    hands = [
+        [_world_of(subject, deal, seats, 0, turned).held(seat) for seat in range(seats)] for turned in range(-1, 12)
+    ]
     return any(hand != hands[0] for hand in hands)
 
 
@@ -209,10 +211,10 @@ class _Other(NamedTuple):
 
 def _worlds(subject: Subject, deal: int, seats: int) -> Iterator[_Other]:
     """Draws to turn, first those by which another seat holds other cards; then moves to exchange."""
-    chance, dealt = Random(deal), _dealt(subject, deal, seats, 0, -1)
+    chance, dealt = Random(deal), _world_of(subject, deal, seats, 0, -1)
     others, elsewhere = list[_Other](), list[_Other]()
     for turned in chance.sample(range(_DRAWS), _DRAWS):
-        other = _dealt(subject, deal, seats, 0, turned)
+        other = _world_of(subject, deal, seats, 0, turned)
         alike = [seat for seat in range(seats) if dealt.held(seat) == other.held(seat)]
         if alike and len(alike) < seats and len(others) < _WORLDS:
             others.append(_Other(chance.choice(alike), turned, hands=True))
@@ -269,7 +271,7 @@ def _in_two_worlds(
 ) -> Iterator[tuple[Flaw, str]]:
     """What the seat is told differently in a deal and in one like it, with the fact that tells."""
     seat = world.seat
-    one, other = (_dealt(subject, deal, seats, seat, turned) for turned in (-1, world.turned))
+    one, other = (_world_of(subject, deal, seats, seat, turned) for turned in (-1, world.turned))
     if one.held(seat) != other.held(seat) or one.state.seat != other.state.seat:
         return
     suspect = _difference(one.observe([one.state.start]), other.observe([other.state.start]))
@@ -308,7 +310,7 @@ def _keeps(mover: int, one: _World, other: _World) -> bool:
     return one.held(mover) != other.held(mover) and sees[0] == sees[1]
 
 
-def _dealt(subject: Subject, deal: int, seats: int, seat: int, turned: int) -> _World:
+def _world_of(subject: Subject, deal: int, seats: int, seat: int, turned: int) -> _World:
     game = subject.game
     chance = _Turned(DealStreams(0, deal).deck(), turned)
     state = game.deal(game.rules(), seats, chance)

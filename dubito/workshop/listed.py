@@ -56,7 +56,7 @@ def _misshapen(subject: Subject, state: Any) -> Flaw | None:
     if not hasattr(view, "why_illegal"):
         what = f"{type(view).__name__} has no why_illegal(output): let it be a `View` of dubito.game, which has one"
         return Flaw(subject.main, what)
-    wrong = _wrong(subject, node, legal)
+    wrong = _flaw_of_list(subject, node, legal)
     return Flaw(subject.main, f"view().legal() {wrong}") if wrong else None
 
 
@@ -72,7 +72,7 @@ def _otherwise(subject: Subject) -> Iterator[str]:
         for output in subject.outputs[deal, seats]:
             legal = subject.game.legal(state.view())
             if legal is not None and not is_listed(output, legal):
-                yield f"leaves out {_shown(output)} at node {state.view().node}, which apply takes"
+                yield f"leaves out {_brief(output)} at node {state.view().node}, which apply takes"
             state.apply(output)
     moves = 0
     for deal in range(_GAMES):
@@ -101,12 +101,12 @@ def _by_chance(subject: Subject, deal: int, seats: int) -> Iterator[str]:
         try:
             events = state.apply(output, bool(table.watchers))
         except IllegalOutput as error:
-            yield f"lists {_shown(output)} at node {view.node}, which apply refuses: {one_line(str(error))}"
+            yield f"lists {_brief(output)} at node {view.node}, which apply refuses: {one_line(str(error))}"
             return
         table.tell(events, state.turns_played)
 
 
-def _wrong(subject: Subject, node: Node, legal: Any) -> str:
+def _flaw_of_list(subject: Subject, node: Node, legal: Any) -> str:
     """What is wrong with a list by itself."""
     if not isinstance(legal, Sequence) or isinstance(legal, str):
         return f"gives {one_line(repr(legal), 60)} at node {node.name}: give a list or a tuple, or None"
@@ -120,30 +120,30 @@ def _wrong(subject: Subject, node: Node, legal: Any) -> str:
     answers = [subject.game.answer_of(node.name, output) for output in legal]
     for answer, output in zip(answers, legal, strict=True):
         if not is_of_kind(answer, node):
-            return f"lists {_shown(output)} at node {node.name}, which is no answer of its {type(node.answer).__name__}"
+            return f"lists {_brief(output)} at node {node.name}, which is no answer of its {type(node.answer).__name__}"
     answer, times = Counter(answers).most_common(1)[0]
-    return f"lists {_shown(answer)} twice at node {node.name}" if times > 1 else ""
+    return f"lists {_brief(answer)} twice at node {node.name}" if times > 1 else ""
 
 
 def _refused(subject: Subject, state: Any, legal: Sequence[Any], chance: Random) -> str:
     """What is wrong with a list, or where `why_illegal` says something else, or `apply` takes what is not in it."""
     view, game = state.view(), subject.game
-    if wrong := _wrong(subject, game.node(view.node), legal):
+    if wrong := _flaw_of_list(subject, game.node(view.node), legal):
         return wrong
     at = f"at node {view.node}"
     for output in legal if len(legal) <= _TRIED else chance.sample(legal, _TRIED):
         if why := view.why_illegal(output):
-            return f"lists {_shown(output)} {at}, of which why_illegal says: {one_line(why)}"
-    for output in _others(subject, state, game.node(view.node), legal):
+            return f"lists {_brief(output)} {at}, of which why_illegal says: {one_line(why)}"
+    for output in _unlisted_outputs(subject, state, game.node(view.node), legal):
         if view.why_illegal(output) is None:
-            return f"leaves out {_shown(output)} {at}, which why_illegal lets pass"
+            return f"leaves out {_brief(output)} {at}, which why_illegal lets pass"
         with suppress(IllegalOutput):
             state.apply(output)
-            return f"leaves out {_shown(output)} {at}, which apply takes"
+            return f"leaves out {_brief(output)} {at}, which apply takes"
     return ""
 
 
-def _others(subject: Subject, state: Any, node: Node, legal: Sequence[Any]) -> Iterator[Any]:
+def _unlisted_outputs(subject: Subject, state: Any, node: Node, legal: Sequence[Any]) -> Iterator[Any]:
     """Outputs of the node's kind that are not in the list: of whole numbers, those beside it and between."""
     game, cards = subject.game, state.cards(state.seat, DealStreams(0, 0).seat(state.seat))
     match node.answer:
@@ -161,7 +161,7 @@ def _others(subject: Subject, state: Any, node: Node, legal: Sequence[Any]) -> I
                 yield output
 
 
-def _shown(output: Any) -> str:
+def _brief(output: Any) -> str:
     return one_line(repr(output), 40)
 
 
@@ -200,8 +200,8 @@ def _asked(subject: Subject) -> Iterator[tuple[Any, list[str]]]:
 def _facts(subject: Subject, position: Any, answers: list[str]) -> Iterator[Flaw]:
     said = subject.game.facts.facts(position).get("legal")
     if isinstance(said, Sequence) and not isinstance(said, str) and sorted(map(str, said)) != sorted(answers):
-        what = f"facts() has {_shown(said)} for legal at node {position.node}, where view().legal() lists"
-        yield Flaw(subject.file("facts.py"), f"{what} {_listed(answers)}")
+        what = f"facts() has {_brief(said)} for legal at node {position.node}, where view().legal() lists"
+        yield Flaw(subject.file("facts.py"), f"{what} {_brief_list(answers)}")
 
 
 def _lines(subject: Subject, prompts: Sequence[Prompt], position: Any, answers: list[str]) -> Iterator[Flaw]:
@@ -209,9 +209,9 @@ def _lines(subject: Subject, prompts: Sequence[Prompt], position: Any, answers: 
         with suppress(UsageError):  # a template that fails here, which is told elsewhere too
             said = legal_in(str(prompt.render(position)))
             if said and sorted(said) != sorted(answers):
-                what = f"its line `legal:` has {_listed(said)} at node {position.node}, where view().legal() lists"
-                yield Flaw(subject.shown(prompt.folder), f"{what} {_listed(answers)}", sure=False)
+                what = f"its line `legal:` has {_brief_list(said)} at node {position.node}, where view().legal() lists"
+                yield Flaw(subject.shown(prompt.folder), f"{what} {_brief_list(answers)}", sure=False)
 
 
-def _listed(answers: list[str]) -> str:
+def _brief_list(answers: list[str]) -> str:
     return one_line(" | ".join(answers), 60)

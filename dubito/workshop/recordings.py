@@ -159,10 +159,10 @@ def read_folder(folder: Path, game: Game) -> dict[str, RecordedPosition]:
         raise UsageError(f"cannot read {one_line(str(folder))}: {error.strerror}") from None
     if not files:
         raise UsageError(f"{one_line(str(folder))} holds no positions: `dubito prompts record` makes some")
-    return {file.name: _read(file, game) for file in files}
+    return {file.name: _position_in(file, game) for file in files}
 
 
-def _read(file: Path, game: Game) -> RecordedPosition:
+def _position_in(file: Path, game: Game) -> RecordedPosition:
     text = read_text(file)
     try:
         return read_recorded(text, game)

@@ -234,14 +234,14 @@ class Agreement:
 
 def rows(taken: Sequence[TrialAnswer], price: Price | None) -> list[ScoreRow]:
     """Node by node, then all."""
-    return [_row(node, those, price) for node in _nodes(taken) if (those := _of(node, taken))]
+    return [_row(node, those, price) for node in _nodes(taken) if (those := _answers_at(node, taken))]
 
 
 def agreements(taken: Sequence[TrialAnswer], other: Sequence[TrialAnswer]) -> list[Agreement]:
     """Node by node, then all; the same positions in the same order."""
     found = []
     for node in _nodes(taken):
-        both = zip(_of(node, taken), _of(node, other), strict=True)
+        both = zip(_answers_at(node, taken), _answers_at(node, other), strict=True)
         pairs = [(one, two) for one, two in both if None not in (one.answer, two.answer)]
         if pairs:
             same = _rate((one.recorded.deal, one.answer == two.answer) for one, two in pairs)
@@ -275,7 +275,7 @@ def _is_bool(one: TrialAnswer) -> bool:
     return one.recorded.game.node(one.recorded.position.node).answer == Bool()
 
 
-def _of(node: str, taken: Sequence[TrialAnswer]) -> list[TrialAnswer]:
+def _answers_at(node: str, taken: Sequence[TrialAnswer]) -> list[TrialAnswer]:
     return [one for one in taken if node in (ALL, one.recorded.position.node)]
 
 

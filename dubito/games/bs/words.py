@@ -109,9 +109,9 @@ class Teller:
         self._play: Sequence[Card] = ()
         self._asked = 0  # the number that the last play was said to be of
         self._marks = Marks()
-        self._keep()
+        self._note_state()
 
-    def _keep(self) -> None:
+    def _note_state(self) -> None:
         state = self._state
         self._mover, self._number = state.public.mover, state.public.number
         self._drawn = [counts.accusations_drawn for counts in state.counts]
@@ -136,7 +136,7 @@ class Teller:
             end, *others = events
             lines.append(self._line(end, self._settled()))
             lines += [self._line(event) for event in others]
-            self._keep()
+            self._note_state()
         return lines
 
     def marks(self) -> Marks:

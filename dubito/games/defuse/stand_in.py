@@ -24,7 +24,7 @@ MODELS: Final[Mapping[str, HousePolicy]] = {"house-careful": _house_careful}
 
 def act(values: Mapping[str, str]) -> str:
     """Draws with a defuse card in hand or what is most likely no bomb; looks where it can, dodges where it must."""
-    held = _held(values["hand"])
+    held = _kinds_held(values["hand"])
     top, bottom = _chance(values["bomb_on_top"]), _chance(values["bomb_at_bottom"])
     if top == 0 or (top < 1 and "defuse" in held) or top < _FEAR:
         return "draw"
@@ -37,10 +37,10 @@ def act(values: Mapping[str, str]) -> str:
 
 def place(values: Mapping[str, str]) -> int:
     """On top, for the other to draw, where it can be dodged if it comes back; else at the bottom."""
-    return 0 if _held(values["hand"]) & {"defuse", "skip", "bottom"} else int(values["pile"])
+    return 0 if _kinds_held(values["hand"]) & {"defuse", "skip", "bottom"} else int(values["pile"])
 
 
-def _held(text: str) -> set[str]:
+def _kinds_held(text: str) -> set[str]:
     return {part.split("x ")[1] for part in text.split(", ") if "x " in part}
 
 

@@ -135,14 +135,14 @@ class _Piles:
         pile = Counter(ALL_CARDS)
         for hand in hands.values():
             pile.subtract(hand)
-        yield -1, pile, self._given(-1, kinds), 0
+        yield -1, pile, self._kinds_dealt(-1, kinds), 0
         for place, act in enumerate(trace.acts):
             hand = hands[act.seat]
             if act.act not in ("draw", "place"):
                 hand[act.act] -= 1
                 short += hand[act.act] < 0
             if act.act == "shuffle":
-                yield place, pile, self._given(place, kinds), short
+                yield place, pile, self._kinds_dealt(place, kinds), short
                 short = 0
             elif act.card == BOMB:
                 hand[DEFUSE] -= 1
@@ -153,7 +153,7 @@ class _Piles:
                 pile[card] -= 1
         yield len(trace.acts), pile, Counter(), short
 
-    def _given(self, place: int, kinds: Kinds) -> Counter[str]:
+    def _kinds_dealt(self, place: int, kinds: Kinds) -> Counter[str]:
         return Counter([kinds[card] for card in self.trace.orders[place] if card in kinds])
 
 

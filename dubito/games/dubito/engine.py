@@ -186,7 +186,7 @@ def why_illegal(output: object, held: list[int], number: int, can_doubt: bool, r
         return f"{n} cards were played; play 1 to {MOST}"
     for card in cards:  # all, before any is compared: no code of a card runs
         if type(card) is not int or not 0 <= card <= 13:
-            return f"there is no card {_shown(card)}"
+            return f"there is no card {_number_or_kind(card)}"
     for card in cards:
         if held[card] < n and held[card] < cards.count(card):
             return f"the hand holds {held[card]} of card {card}, not {cards.count(card)}"
@@ -197,7 +197,7 @@ def _why_number_illegal(declared: object, number: int, ranks: int) -> str | None
     if number == 0:
         if type(declared) is int and 1 <= declared <= ranks:
             return None
-        return f"an opening declares a number from 1 to {ranks}, not {_shown(declared)}"
+        return f"an opening declares a number from 1 to {ranks}, not {_number_or_kind(declared)}"
     if declared is None or (type(declared) is int and declared == number):
         return None
     return f"the number of this round is {number}; declare it or None"
@@ -207,7 +207,7 @@ def _is_empty(cards: object) -> bool:
     return (type(cards) is list or type(cards) is tuple) and not cards
 
 
-def _shown(value: object) -> str:
+def _number_or_kind(value: object) -> str:
     """A whole number of everyday size as itself, anything else by its type."""
     return str(value) if type(value) is int and abs(value) < 10**6 else _kind(value)
 

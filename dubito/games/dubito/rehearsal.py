@@ -32,11 +32,11 @@ def at_turn(
     """
     cls = find_bots(Path.cwd()).find(bot).cls if isinstance(bot, str) else bot
     _refuse_impossible(hands, rules)
-    state = partial(_dealt, hands, rules)
+    state = partial(_state_with, hands, rules)
     return at_its_turn(cls, moves, state, len(hands), settings)
 
 
-def _dealt(hands: Sequence[Sequence[int]], rules: Rules) -> State:
+def _state_with(hands: Sequence[Sequence[int]], rules: Rules) -> State:
     return State(rules, [Hand(hand, rules.copies) for hand in hands])
 
 

@@ -113,7 +113,7 @@ def _reason(values: Mapping[str, str], answer: bool) -> str:
     if node == "A":
         return "Whoever opens may call the number, so I need no bluff."
     if node == "D":
-        held, rate = _held(values), _rate(values["next_doubt_rate"], values["table_doubt_rate"])
+        held, rate = _cards_held(values), _rate(values["next_doubt_rate"], values["table_doubt_rate"])
         seen = f"I hold {held}, and the next player doubts about {100 * rate:.0f} % of the time"
         return f"{seen}: a bluff gets rid of more." if answer else f"{seen}: I play them honestly."
     return "The more cards I put down, the sooner I am out."
@@ -125,7 +125,7 @@ def _reason_to_doubt(values: Mapping[str, str], answer: bool) -> str:
     if values["prev_about_to_win"] == "yes":
         return "The last play wins the game unless somebody doubts it."
     share = _chance_of_bluff(values)
-    chance = f"I hold {_held(values)}, and put a bluff at {100 * share:.0f} %"
+    chance = f"I hold {_cards_held(values)}, and put a bluff at {100 * share:.0f} %"
     if answer:
         return f"{chance}: I doubt it."
     if share > 1 / 2:
@@ -133,7 +133,7 @@ def _reason_to_doubt(values: Mapping[str, str], answer: bool) -> str:
     return f"{chance}: not enough to risk the {counted(int(values['board_cards']))} on the board."
 
 
-def _held(values: Mapping[str, str]) -> str:
+def _cards_held(values: Mapping[str, str]) -> str:
     held = int(values["held_of_number"])
     return f"{('no', 'one', 'two', 'three', 'four')[held]} {values['number']}{'s' * (held != 1)}"
 

@@ -114,11 +114,11 @@ class Deal:
                 lacking[holder][self.left[number] - 1 - (number == card)] += 1
         undealt = self._ranks - len({*holders, card} - {JOKER})
         seats = [(n - (place == seat), tuple(lacking[place])) for place, n in enumerate(self._slots)]
-        return _kept(undealt, tuple(sorted(seats)), self._copies)
+        return _orders_without_set(undealt, tuple(sorted(seats)), self._copies)
 
 
 @lru_cache(maxsize=2**15)
-def _kept(undealt: int, seats: tuple[Seat, ...], copies: int = COPIES) -> int:
+def _orders_without_set(undealt: int, seats: tuple[Seat, ...], copies: int = COPIES) -> int:
     """The orders of the rest of the deck in which nobody comes to hold a set, so many copies of a number.
 
     `undealt` numbers are all in there.
@@ -138,7 +138,7 @@ def _kept(undealt: int, seats: tuple[Seat, ...], copies: int = COPIES) -> int:
 def _with_sets(undealt: int, slots: int, lacking: tuple[int, ...], copies: int) -> Terms:
     """The ways to complete some sets of one seat, with a minus where their number is odd.
 
-    Of those of undealt numbers, only by how many they are: `_kept` says which.
+    Of those of undealt numbers, only by how many they are: `_orders_without_set` says which.
     """
     terms: Terms = Counter()
     for sets in range(min(undealt, slots // copies) + 1):

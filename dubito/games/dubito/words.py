@@ -479,10 +479,10 @@ def answered(answer: object, state: State, seat: int) -> TurnOutput:
 def why_illegal(state: State, output: object) -> str | None:
     """In the engine's words, but for the cards, which a person knows by name."""
     why = refused(output, state.hands[state.seat].counts, state.number, state.can_doubt, state.rules.ranks)
-    return why and _OF_CARD.sub(lambda found: _held(*map(int, found.groups())), why)
+    return why and _OF_CARD.sub(lambda found: _cards_of_kind(*map(int, found.groups())), why)
 
 
-def _held(count: int, card: int, wanted: int) -> str:
+def _cards_of_kind(count: int, card: int, wanted: int) -> str:
     return f"{count} {card_name(card, plural=count > 1)}, not {wanted}" if count else f"no {card_name(card)}"
 
 

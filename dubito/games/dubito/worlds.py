@@ -150,7 +150,7 @@ class _Bounds:
         """Swap cards of two hands wherever that fits no worse; whether they fit at last."""
         counts = [Counter(hand) for hand in hands]
         others = [seat for seat in range(len(hands)) if seat != self.seat]
-        wrong = sum(self._wrong(seat, card, counts) for seat in others for card in (JOKER, *NUMBERS))
+        wrong = sum(self._distance(seat, card, counts) for seat in others for card in (JOKER, *NUMBERS))
         if len(others) == 1:
             return not wrong
         for step in range(_STUCK):
@@ -162,9 +162,9 @@ class _Bounds:
             if card == for_it:
                 continue
             pairs = [(seat, value) for seat in (one, other) for value in (card, for_it)]
-            before = sum([self._wrong(*pair, counts) for pair in pairs])
+            before = sum([self._distance(*pair, counts) for pair in pairs])
             self._swap(counts, one, other, card, for_it)
-            after = sum([self._wrong(*pair, counts) for pair in pairs])
+            after = sum([self._distance(*pair, counts) for pair in pairs])
             if after > before:
                 self._swap(counts, one, other, for_it, card)
             else:
@@ -172,7 +172,7 @@ class _Bounds:
                 wrong += after - before
         return False
 
-    def _wrong(self, seat: int, card: int, counts: Sequence[Counter[int]]) -> int:
+    def _distance(self, seat: int, card: int, counts: Sequence[Counter[int]]) -> int:
         """How many cards of this value are too few or too many."""
         n = counts[seat][card]
         return max(0, self.least[seat][card] - n, n - self.most[seat][card])

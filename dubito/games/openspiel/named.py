@@ -159,9 +159,9 @@ class GinRummy:
         ]
         return [
             *seats,
-            Panel("Upcard", _listed(upcard), cards=_called(upcard)),
+            Panel("Upcard", _list_of_cards(upcard), cards=_called(upcard)),
             Panel("Stock", f"{counted(state.stock_size())}, face down"),
-            Panel("Discard pile, the last one last", _listed(discarded), cards=_called(discarded)),
+            Panel("Discard pile, the last one last", _list_of_cards(discarded), cards=_called(discarded)),
             *melds,
         ]
 
@@ -171,16 +171,19 @@ class GinRummy:
         points = sum(map(_points, hand)) if knocked else state.deadwood()[seat]
         upcard = _CARDS[state.upcard()] if state.upcard() is not None else "none"
         parts = [
-            f"{_listed(hand)} ({len(hand)} cards, deadwood {points})",
+            f"{_list_of_cards(hand)} ({len(hand)} cards, deadwood {points})",
             f"upcard: {upcard}",
             f"stock: {state.stock_size()} cards",
-            f"discard pile, the last one last: {_listed(state.discard_pile())}",
-            f"known in the hand of seat {other}: {_listed(state.known_cards()[other])}",
+            f"discard pile, the last one last: {_list_of_cards(state.discard_pile())}",
+            f"known in the hand of seat {other}: {_list_of_cards(state.known_cards()[other])}",
         ]
         if knocked:
             who = "you" if state.knocked()[seat] else f"seat {other}"
             parts += [f"{who} knocked", f"melds that you have laid: {self._melds(state, seat)}"]
-            parts += [f"melds of seat {other}: {self._melds(state, other)}", f"laid off: {_listed(state.layoffs())}"]
+            parts += [
+                f"melds of seat {other}: {self._melds(state, other)}",
+                f"laid off: {_list_of_cards(state.layoffs())}",
+            ]
         return "; ".join(parts)
 
     def history(self, state: Any, seat: int) -> list[Line]:
@@ -191,7 +194,7 @@ class GinRummy:
         replay = state.get_game().new_initial_state()
         for entry in entries[:dealt]:
             replay.apply_action(entry.action)
-        cards = _listed(sorted(replay.hands()[seat]))
+        cards = _list_of_cards(sorted(replay.hands()[seat]))
         lines: list[Line] = [(None, f"The cards are dealt. Yours: {cards}. The upcard is {_CARDS[replay.upcard()]}.")]
         drawer = None
         for entry in entries[dealt:]:
@@ -255,7 +258,7 @@ def _called(numbers: Iterable[int]) -> list[str]:
     return [_GIN_NAMES[number] for number in numbers]
 
 
-def _listed(numbers: Iterable[int]) -> str:
+def _list_of_cards(numbers: Iterable[int]) -> str:
     return " ".join(_cards(numbers)) or "none"
 
 
@@ -304,13 +307,13 @@ class Kuhn:
         return [ranks(self.players + 1)[card] for card in state.history()[seat : seat + 1]]
 
     def panels(self, state: Any, label: Label) -> list[Panel]:
-        return bets(self._put(state), label)
+        return bets(self._bets(state), label)
 
     def holds(self, state: Any, seat: int) -> str:
         done = state.history()
-        return f"{self._card(done[seat]) if seat < len(done) else 'no card yet'}; {pot(self._put(state), seat)}"
+        return f"{self._card(done[seat]) if seat < len(done) else 'no card yet'}; {pot(self._bets(state), seat)}"
 
-    def _put(self, state: Any) -> list[int]:
+    def _bets(self, state: Any) -> list[int]:
         put = [1] * self.players
         for entry in state.full_history()[self.players :]:
             put[entry.player] += entry.action == _BET
@@ -390,13 +393,13 @@ class Leduc:
         }
 
     def cards(self, state: Any, seat: int) -> list[str]:
-        return self._dealt(state)[: self.players][seat : seat + 1]
+        return self._cards_dealt(state)[: self.players][seat : seat + 1]
 
     def panels(self, state: Any, label: Label) -> list[Panel]:
-        shown = self._dealt(state)[self.players :]
-        return [*bets(_put(state), label), Panel("Community card", " ".join(shown) or "none yet", cards=shown)]
+        shown = self._cards_dealt(state)[self.players :]
+        return [*bets(_chips_put(state), label), Panel("Community card", " ".join(shown) or "none yet", cards=shown)]
 
-    def _dealt(self, state: Any) -> list[str]:
+    def _cards_dealt(self, state: Any) -> list[str]:
         """One card for each seat, then the community card."""
         names = [*self.faces]
         return [names[entry.action] for entry in state.full_history() if entry.player < 0]
@@ -405,7 +408,7 @@ class Leduc:
         dealt = [entry.action for entry in state.full_history() if entry.player < 0]
         own = self._card(dealt[seat]) if seat < len(dealt) else "no card yet"
         shown = self._card(dealt[self.players]) if len(dealt) > self.players else "none yet"
-        return f"{own}; community card: {shown}; {pot(_put(state), seat)}"
+        return f"{own}; community card: {shown}; {pot(_chips_put(state), seat)}"
 
     def history(self, state: Any, seat: int) -> list[Line]:
         entries = state.full_history()
@@ -416,12 +419,12 @@ class Leduc:
             replay.apply_action(entry.action)
         lines: list[Line] = [(None, f"The cards are dealt. Yours: {self._card(entries[seat].action)}.")]
         for entry in entries[self.players :]:
-            before = _put(replay)
+            before = _chips_put(replay)
             replay.apply_action(entry.action)
             if entry.player < 0:
                 lines.append((None, f"The community card is {self._card(entry.action)}."))
             else:
-                put = _put(replay)[entry.player] - before[entry.player]
+                put = _chips_put(replay)[entry.player] - before[entry.player]
                 name, chips = self.names[entry.action], counted(put, "chip") if put else "nothing"
                 lines.append(did(entry.player, seat, name, "" if name == "fold" else f", putting in {chips}"))
         return lines
@@ -430,7 +433,7 @@ class Leduc:
         return f"the {ranks(self.players + 1)[number // 2]} of {_LEDUC_SUITS[number % 2]}"
 
 
-def _put(state: Any) -> list[int]:
+def _chips_put(state: Any) -> list[int]:
     found = _PUT.search(state.observation_string(0))
     assert found is not None
     return [int(count) for count in found[1].split()]

@@ -301,7 +301,7 @@ class State:
         state = self.state
         while not state.is_terminal():
             if state.is_chance_node():
-                step: Step = self._drawn(state.chance_outcomes())
+                step: Step = self._drawn_outcome(state.chance_outcomes())
             elif state.is_simultaneous_node() and not self._movers():
                 step = [0] * len(self.moves)
             else:
@@ -309,7 +309,7 @@ class State:
             apply_step(state, step)
             self.steps.append(step)
 
-    def _drawn(self, outcomes: Sequence[tuple[int, float]]) -> int:
+    def _drawn_outcome(self, outcomes: Sequence[tuple[int, float]]) -> int:
         point = self._rng.random()
         for action, chance in outcomes:
             point -= chance

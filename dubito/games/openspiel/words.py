@@ -45,7 +45,10 @@ class OpenSpielWords(Words):
 
     def sees(self, state: State, seat: int, label: Label) -> list[str]:
         if (told := state.hand(seat)) is not None:
-            lines = [f"You hold {_held(state, seat)}.", *(each[:1].upper() + each[1:] for each in told.split("; ")[1:])]
+            lines = [
+                f"You hold {_hand_in_words(state, seat)}.",
+                *(each[:1].upper() + each[1:] for each in told.split("; ")[1:]),
+            ]
         else:
             lines = state.sees(seat).strip("\n").splitlines()
         return [*lines, "What do you do?"]
@@ -90,7 +93,7 @@ class Teller:
         """And what lies open; nothing where we have no words, since the engine's string tells more than that."""
         own, label = own_words(self._state.engine), self._label
         boards = [one for one in own.panels(self._state.state, label) if one.seat is None] if own else []
-        return "; ".join([_held(self._state, seat), *(f"{one.title.lower()}: {one.public}" for one in boards)])
+        return "; ".join([_hand_in_words(self._state, seat), *(f"{one.title.lower()}: {one.public}" for one in boards)])
 
     def moved(self, seat: int, output: object, events: Sequence[GameEvent]) -> list[Line]:
         """The action, which is public in the games that we have words for; of the others, nobody says."""
@@ -104,7 +107,7 @@ class Teller:
             return [
                 each
                 if (seat := each.seat) is None
-                else replace(each, truth=_held(state, seat), cards=own.cards(state.state, seat))
+                else replace(each, truth=_hand_in_words(state, seat), cards=own.cards(state.state, seat))
                 for each in own.panels(state.state, label)
             ]
         seen = [Panel(label(seat), "", state.sees(seat), seat) for seat in range(len(state.moves))]
@@ -115,7 +118,7 @@ class Teller:
         return [f"The game is over. Returns: {gains}.", f"{self._state.turns_played} moves"]
 
 
-def _held(state: State, seat: int) -> str:
+def _hand_in_words(state: State, seat: int) -> str:
     """What a seat holds, in a game that we have words for: what is to be said of it, a colon, and the cards."""
     cards, _, about = (state.hand(seat) or "").partition("; ")[0].partition(" (")
     return f"{about.rstrip(')').rpartition(', ')[2]}: {cards}" if about else cards

@@ -20,10 +20,10 @@ def another(engine: Any, steps: Sequence[Step], seat: int, rng: Random) -> Seque
         found = list(state.resample_from_infostate(seat, rng.random).history())
         if found != list(steps):
             return found
-    wanted = _seen(engine, steps, seat)
+    wanted = _observations(engine, steps, seat)
     for _ in range(_TRIES):
         other = rng.choice((_varied, _swapped))(engine, steps, seat, rng)
-        if other != list(steps) and _seen(engine, other, seat) == wanted:
+        if other != list(steps) and _observations(engine, other, seat) == wanted:
             return other
     return None
 
@@ -72,7 +72,7 @@ def _swapped(engine: Any, steps: Sequence[Step], seat: int, rng: Random) -> list
     return swapped
 
 
-def _seen(engine: Any, steps: Sequence[Step], seat: int) -> list[Any]:
+def _observations(engine: Any, steps: Sequence[Step], seat: int) -> list[Any]:
     """What a seat sees after each step, and what it does."""
     state, seen = engine.new_initial_state(), list[Any]()
     for step in steps:
