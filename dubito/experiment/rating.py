@@ -2,7 +2,7 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from dubito.experiment.experiment import Experiment
@@ -102,17 +102,6 @@ def exploiter_entries(run: Run, names: Iterable[str]) -> list[dict[str, Any]]:
         fit = getattr(run.registry.find(name).cls, "fitted", None)
         entries.append({"bot": name, **(fit(_own_moves(run)) if fit else {})})
     return entries
-
-
-def why_not_one_rating(field: Run, exploiters: Run) -> str | None:
-    """Why two runs by a book are not one player's, or the exploiters not fitted to it; None if all is well."""
-    players = [replace(player, name="") for player in (*field.planned.contenders, *exploiters.planned.bots)]
-    if any(player != players[0] for player in players):
-        return "another player sits among the exploiters than plays over the field"
-    sat = [{"bot": one.bot, **one.settings} for one in exploiters.planned.contenders]
-    if sat != exploiter_entries(field, [one.bot for one in exploiters.planned.contenders]):
-        return "the exploiters are not fitted to the games over the field"
-    return None
 
 
 def _own_moves(run: Run) -> Iterator[tuple[Any, Any]]:

@@ -1,8 +1,6 @@
 """`dubito rate`: three numbers by a book, the same bytes for everybody, and nothing that changes in silence."""
 
 from collections.abc import Callable
-from contextlib import ExitStack
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +10,7 @@ import yaml
 from bots.manual.counter_bot import situation
 from dubito.cli.documents import RatingObject
 from dubito.experiment.book import book_names, book_of, check_book, read_book
-from dubito.experiment.rating import RatedGame, beside_worst, why_not_one_rating
+from dubito.experiment.rating import RatedGame, beside_worst
 from dubito.experiment.resolve import cannot_play_by
 from dubito.experiment.stored import opened_run
 from dubito.game.find import find_bots
@@ -115,21 +113,12 @@ def test_the_counter_bot_is_fitted_to_the_player(shell: Shell, rated: Callable[.
         rated(name, "--book", book, "--output", name)
     taken = rated("CounterBot", "--book", book).taken
     assert [one.name for one in taken] == ["Sherlock", "CounterBot 2"], "fitted to the other one"
-    with ExitStack() as stack:
-        honest, answer, other = (
-            stack.enter_context(opened_run(shell.folder / part))
-            for part in ("AlwaysTruthful/field", "AlwaysTruthful/exploiters", "MrDoubt/exploiters")
-        )
+    with opened_run(shell.folder / "AlwaysTruthful/exploiters") as answer:
         sherlock, counter = answer.planned.contenders
         assert sherlock.settings == {}
         fit = counter.settings
         assert max(fit["opens"], fit["answers"], fit["loose"]) < 0.1
         assert fit["doubts"][situation(3, False, True, 3)] > 0.7 > 0.3 > fit["doubts"][situation(3, True, True, 3)]
-        assert why_not_one_rating(honest, answer) is None
-        assert why_not_one_rating(honest, other) == "another player sits among the exploiters than plays over the field"
-        weak = replace(counter, settings={**fit, "opens": 0.9})
-        edited = replace(answer, planned=replace(answer.planned, contenders=(sherlock, weak)))
-        assert why_not_one_rating(honest, edited) == "the exploiters are not fitted to the games over the field"
 
 
 def test_a_changed_bot_or_rule_is_a_new_book(shell: Shell) -> None:
