@@ -226,7 +226,7 @@ class ComparisonObject(Document):
 
     format: Literal["dubito comparison 1"] = "dubito comparison 1"
     runs: list[str]
-    notes: list[str] = Field(description="what a reader must know of the comparison")
+    notes: list[str] = Field(description="what a reader must know")
     contenders: list[ContenderResult]
     pairs: list[PairResult]
     arms: list[ArmResult] = Field(description="empty: all models are asked by one prompt")
@@ -237,7 +237,7 @@ class ComparisonObject(Document):
 
 
 class ListedBot(_Part):
-    """A bot that was found."""
+    """A bot."""
 
     name: str
     strategy: str
@@ -273,7 +273,7 @@ class ListedGame(_Part):
     why_not: str | None = Field(default=None, description="why it cannot be played")
     origin: str | None = Field(
         default=None,
-        description="null for a game that comes with Dubito; else its folder, or what pip installed",
+        description="its folder, or what pip installed; null: it comes with Dubito",
     )
 
 
@@ -288,15 +288,13 @@ class ListedRun(_Part):
     """A run folder."""
 
     folder: str
-    game: str | None = Field(default=None, description="null: a trial of prompts, or a folder that cannot be read")
+    game: str | None = Field(default=None, description="null: a trial of prompts, or unreadable")
     state: RunState | None = Field(default=None, description="null: no run, or policies of `dubito policy`")
     games: int | None = None
     kept: int | None = None
     models: list[str] = []
     kinds: dict[str, PlayerKind] = Field(default={}, description="of the models, by name")
-    usd: float | None = Field(
-        default=None, description="what its models cost; null: nothing that has a price was asked"
-    )
+    usd: float | None = Field(default=None, description="null: nothing that has a price was asked")
     date: str = Field(description="when it was last written to, in UTC")
     fault: str | None = Field(default=None, description="why it cannot be read")
 
