@@ -49,6 +49,7 @@ class Panel:
     # By name, what a page draws in the place of the words behind the first colon of `truth`, or of all of it where it
     # has none; of `public` where there is no truth.
     cards: Sequence[str] = ()
+    folded: tuple[str, str] | None = None  # of the truth, what few can read: a title, and what opens under it
 
 
 @dataclass(frozen=True, slots=True)

@@ -155,8 +155,10 @@ class Sitting(Session):
         self.spoken.clear()
         moment = next(self)
         seat, played = moment.seat, moment.output
-        self.teller.moved(seat, played, moment.events)
+        told = self.teller.moved(seat, played, moment.events)
         words = in_words_to(self.words, moment.events, self.label, self.me)
+        if not words and seat != self.me:
+            words = [self.to_me(line.said) for line in told if line.said]
         if seat == self.me and isinstance(played, bool):  # which nobody observes
             words.insert(0, f"You answer {'yes' if played else 'no'}.")
         if sum(table.fallback_turns) > stood_in:

@@ -179,7 +179,11 @@ class _Words:
 
     def _panel_rows(self, panels: list[Panel]) -> list[list[Any]]:
         return [
-            [*map(self._spoken, (each.title, each.public, each.truth)), each.seat, self._numbers_of_faces(each.cards)]
+            [
+                *map(self._spoken, (each.title, each.public, each.truth)),
+                *(each.seat, self._numbers_of_faces(each.cards)),
+                *([each.folded] if each.folded else []),
+            ]
             for each in panels
         ]
 

@@ -79,22 +79,24 @@ def frame_in_words(sitting: Sitting, move: int, moment: Moment | None, said: lis
     def truth(panel: Panel) -> Shown:
         return sitting.to_me(panel.truth), faces_of(words, panel.cards) if panel.truth else []
 
+    boards = [
+        (sitting.to_me(one.title), shown)
+        for one in panels
+        if one.seat is None
+        for shown in (public(one), *([truth(one)] if state.over else []))
+        if shown[0]
+    ]
+    there = {said for title, (text, _) in boards for said in (f"{title}:", text)}
     return Frame(
         move=move,
         turn=moment.turn if moment else 0,
         mover=moment.seat if moment else None,
         said=said,
         seats=[*map(public, known)],
-        boards=[
-            (sitting.to_me(one.title), shown)
-            for one in panels
-            if one.seat is None
-            for shown in (public(one), *([truth(one)] if state.over else []))
-            if shown[0]
-        ],
+        boards=boards,
         truth=[*map(truth, known)] if state.over else [],
         hand=hand,
-        sees=[line for line in sees if not (hand and line.startswith(HAND))],
+        sees=[line for line in sees if not (hand and line.startswith(HAND)) and line not in there],
         to_move=None if state.over else state.seat,
         question=_question(sitting) if sitting.asked else None,
     )

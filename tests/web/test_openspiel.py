@@ -12,17 +12,17 @@ from tests.web.test_other_games import ASKED, OVER, deal
 
 pytest.importorskip("pyspiel", reason="OpenSpiel is an extra: pip install 'dubito[openspiel]'")
 
-GAMES = ("openspiel:kuhn_poker", "openspiel:phantom_ttt")
+GAMES = ("openspiel:kuhn_poker", "openspiel:phantom_ttt", "openspiel:nim")
 
 
 @pytest.fixture
 def hall(tmp_path: Path) -> Iterator[Served]:
-    """A server with two of them."""
+    """A server with three of them."""
     with served(tmp_path, others=[guests_of(registry_of(game)) for game in GAMES]) as server:
         yield server
 
 
-@pytest.mark.parametrize(("game", "width"), [(GAMES[0], 390), (GAMES[1], 1440)])
+@pytest.mark.parametrize(("game", "width"), [(GAMES[0], 390), (GAMES[1], 1440), (GAMES[2], 390)])
 def test_a_game_is_played_to_its_end(hall: Served, chrome: Chrome, game: str, width: int) -> None:
     chrome.screen(width)
     deal(chrome, hall, game)
@@ -36,7 +36,8 @@ def test_a_game_is_played_to_its_end(hall: Served, chrome: Chrome, game: str, wi
         held = chrome.run(
             "[...document.querySelectorAll('#held [role=img]')].map(card => card.getAttribute('aria-label'))"
         )
-        assert (game == GAMES[1]) == (held == [])
+        assert (game == GAMES[0]) == (held != [])
+        assert game == GAMES[0] or "as OpenSpiel writes it:" in chrome.text("#sees")
         assert not held or f"You hold the {held[0]}." in chrome.text("#sees")
         chrome.run("document.querySelector('#answer button').click()")
         chrome.until(f"{ASKED} || {OVER}")
@@ -47,3 +48,8 @@ def test_a_game_is_played_to_its_end(hall: Served, chrome: Chrome, game: str, wi
     assert f'"game":"{game}"' in path.read_text().replace(" ", "")
     chrome.open(chrome.run("document.querySelector('#watch').href"), "#turn=1")
     assert chrome.text("#said")
+    if game == GAMES[2]:  # nothing is hidden: moves are told, and what nobody reads is folded
+        told = chrome.run("[...document.querySelectorAll('.story li')].map(one => one.textContent)")
+        assert all(": pile:" in line for line in told)
+        assert chrome.text(".pile details").startswith("The board, as OpenSpiel writes it(")
+        assert not chrome.run("document.querySelector('.pile details').open")

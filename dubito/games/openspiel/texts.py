@@ -1,6 +1,8 @@
-"""The rules of OpenSpiel's games for people and prompts: in our own words if there are some, else the engine's."""
+"""The rules of OpenSpiel's games for people and prompts: in our own words if there are some, else the engine's; and for
+people alone what the engine writes of a state, as far as they can read it."""
 
-from typing import Any
+import re
+from typing import Any, Final
 
 from dubito.games.openspiel.engine import range_of
 from dubito.games.openspiel.state import own_words
@@ -34,3 +36,30 @@ def objective(engine: Any) -> str:
     if total == 0:
         return f"{said} What one player wins, the others lose."
     return said if total is None else f"{said} All returns together are {total:g}."
+
+
+_COLOUR: Final = re.compile(r"\x1b\[[0-9;]*m")
+_FIELD: Final = re.compile(r"[A-Za-z][^:\n]*:")
+_ROWS: Final = re.compile(
+    r"([\w?+~]+(?:/[\w?+~]+){7,})( .*)?"
+)  # a board as chess programs write it: digits are empty places
+
+
+def is_open(engine: Any) -> bool:
+    """Whether everybody sees every move, and all that lies there."""
+    kind = engine.get_type()
+    perfect, in_turn = type(kind.information).PERFECT_INFORMATION, type(kind.dynamics).SEQUENTIAL
+    return bool(kind.information == perfect and kind.dynamics == in_turn)
+
+
+def readable(written: str) -> str:
+    """What the engine writes of a state, with a field a line, or as a board of lines; empty where it is neither."""
+    text = _COLOUR.sub("", written).strip("\n")
+    if "][" in text:
+        text = text.replace("][", "\n").removeprefix("[").removesuffix("]")
+    elif all(map(_FIELD.match, parts := text.split("|"))):
+        text = "\n".join(parts)
+    if board := _ROWS.fullmatch(text):
+        rows = re.sub(r"\d+", lambda empty: "." * int(empty[0]), board[1]).split("/")
+        return "\n".join([*rows, "", text])
+    return text if "\n" in text or _FIELD.match(text) else ""

@@ -9,8 +9,10 @@ from dubito.game import Game, GameEvent
 from dubito.game.words import Label, Line, Panel, Words
 from dubito.games.openspiel.game import engine_of
 from dubito.games.openspiel.state import DealEvent, SeenEvent, State, own_words
-from dubito.games.openspiel.texts import objective, rule_sentences
+from dubito.games.openspiel.texts import is_open, objective, readable, rule_sentences
 
+_WRITTEN: Final = ", as OpenSpiel writes it"
+_BOARD: Final = f"The board{_WRITTEN}"
 _GIN: Final = "openspiel:gin_rummy"
 
 
@@ -40,7 +42,8 @@ class OpenSpielWords(Words):
             case DealEvent():
                 return "The game begins."
             case SeenEvent(entries):
-                return " ".join(_sentence(entry.text) for entry in entries)
+                shown = (entry for entry in entries if entry.by is not None or not is_open(engine_of(self._game)))
+                return " ".join(_sentence(entry.text) for entry in shown)
         return ""
 
     def sees(self, state: State, seat: int, label: Label) -> list[str]:
@@ -50,7 +53,9 @@ class OpenSpielWords(Words):
                 *(each[:1].upper() + each[1:] for each in told.split("; ")[1:]),
             ]
         else:
-            lines = state.sees(seat).strip("\n").splitlines()
+            is_board = is_open(state.engine)
+            text = str(state.state) if is_board else state.sees(seat)
+            lines = [f"{_BOARD if is_board else f'What you see{_WRITTEN}'}:", readable(text) or text.strip("\n")]
         return [*lines, "What do you do?"]
 
     def keys(self, state: State) -> str:
@@ -96,10 +101,11 @@ class Teller:
         return "; ".join([_hand_in_words(self._state, seat), *(f"{one.title.lower()}: {one.public}" for one in boards)])
 
     def moved(self, seat: int, output: object, events: Sequence[GameEvent]) -> list[Line]:
-        """The action, which is public in the games that we have words for; of the others, nobody says."""
-        if own_words(self._state.engine):
+        """The action, which is public in the games that we have words for, and where nothing is hidden."""
+        engine = self._state.engine
+        if own_words(engine) or is_open(engine):
             return [Line(f"{self._label(seat)}: {output}")]
-        return [Line(f"{self._label(seat)} moves.", str(output))]
+        return [Line(f"{self._label(seat)} moves.", f"chose {output}")]
 
     def panels(self) -> list[Panel]:
         state, label = self._state, self._label
@@ -110,12 +116,22 @@ class Teller:
                 else replace(each, truth=_hand_in_words(state, seat), cards=own.cards(state.state, seat))
                 for each in own.panels(state.state, label)
             ]
-        seen = [Panel(label(seat), "", state.sees(seat), seat) for seat in range(len(state.moves))]
-        return [*seen, Panel("The whole state, as OpenSpiel writes it", "", str(state.state))]
+        if is_open(state.engine):
+            return [_written(_BOARD, str(state.state), is_public=True)]
+        seats = range(len(state.moves))
+        seen = [_written(label(seat), state.sees(seat), seat, f"What the seat sees{_WRITTEN}") for seat in seats]
+        return [*seen, _written(f"The whole state{_WRITTEN}", str(state.state))]
 
     def ending(self) -> list[str]:
         gains = ", ".join(f"{self._label(seat)} {gain:g}" for seat, gain in enumerate(self._state.state.returns()))
         return [f"The game is over. Returns: {gains}.", f"{self._state.turns_played} moves"]
+
+
+def _written(title: str, text: str, seat: int | None = None, under: str = "", *, is_public: bool = False) -> Panel:
+    """What the engine writes, folded where nobody can read it."""
+    plain = readable(text)
+    folded = None if plain else (under or title, text.strip("\n"))
+    return Panel(title, plain if is_public else "", "" if is_public else plain, seat, folded=folded)
 
 
 def _hand_in_words(state: State, seat: int) -> str:

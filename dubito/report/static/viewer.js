@@ -189,10 +189,12 @@
   const isEnd = () => at === last && isOver();
   const faces = (places) => (places ?? []).map((place) => game.faces[place]);
 
-  function words([, known, truth, seat, drawn]) {
-    const shown = open || (seat === null && isEnd()) ? truth : "";
+  function words([, known, truth, seat, drawn, folded]) {
+    const isOpen = open || (seat === null && isEnd());
+    const shown = isOpen ? truth : "";
+    const under = isOpen && folded ? [make("details", "", make("summary", "", folded[0]), make("p", "hand drawn", folded[1]))] : [];
     const line = (said, cards) => make("p", said.includes("\n") ? "hand drawn" : "hand", ...dubitoCards.drawnIn(said, cards));
-    return [...(known ? [line(known, truth ? [] : faces(drawn))] : []), ...(shown ? [line(shown, faces(drawn))] : [])];
+    return [...(known ? [line(known, truth ? [] : faces(drawn))] : []), ...(shown ? [line(shown, faces(drawn))] : []), ...under];
   }
 
   function truly([said, drawn]) {

@@ -29,6 +29,7 @@ function show(frame) {
   for (const [seat, item] of seats.entries()) {
     const [, held, badge, truth] = item.children;
     held.replaceChildren(...drawn(frame.seats[seat]));
+    truth.className = `held ${drawnAs(frame.truth[seat]?.[0] ?? "")}`;
     truth.replaceChildren(...drawn(frame.truth[seat]));
     const next = seat === frame.to_move;
     badge.textContent = !next ? "" : seat === me ? "▶ your turn" : "▶ to move";
@@ -37,13 +38,14 @@ function show(frame) {
   }
   $("boards").hidden = !frame.boards.length;
   $("boards").replaceChildren(...frame.boards.flatMap(([title, shown], place) => {
-    const text = make("p");
+    const text = make("p", drawnAs(shown[0]));
     text.append(...drawn(shown));
     return title === frame.boards[place - 1]?.[0] ? [text] : [make("p", "claim", title), text]; // turned over: known, then the truth
   }));
   $("own").hidden = false;
 }
 
+const drawnAs = (words) => (words.includes("\n") ? "drawn" : ""); // a board of lines
 const drawn = (shown) => (shown ? window.dubitoCards.drawnIn(...shown) : []);
 
 let asked; // the frame whose question stands there
@@ -54,7 +56,7 @@ function controls() {
   $("prompt").textContent = question ? frame.sees.at(-1) || "Your turn." : "The others move.";
   const inQuestion = question?.kind === "cards" && question.options.length === frame.hand.length; // its boxes are the hand
   $("held").replaceChildren(...(inQuestion ? [] : frame.hand.map((one) => window.dubitoCards.face(one))));
-  $("sees").replaceChildren(...(question ? frame.sees.slice(0, -1) : []).map((line) => make("p", "", line)));
+  $("sees").replaceChildren(...(question ? frame.sees.slice(0, -1) : []).map((line) => make("p", drawnAs(line), line)));
   if (asked === (question && frame)) return;
   asked = question && frame;
   $("answer").replaceChildren(...(question ? KINDS[question.kind](question) : []));

@@ -9,6 +9,7 @@ from dubito.errors import UsageError
 from dubito.game import Choice
 from dubito.game.find import find_game
 from dubito.game.streams import DealStreams
+from dubito.game.words import seat_label, words_of
 from tests.cli.kit import REPO
 from tests.conftest import cases, few
 
@@ -136,6 +137,31 @@ def test_no_move_is_seen_before_all_are_made() -> None:
         view = state.view()
         seen.append((view.sees, view.names, view.history, view.tensor))
     assert seen[0] == seen[1]
+
+
+@pytest.mark.parametrize(
+    ("name", "about", "begins"),
+    [
+        ("tic_tac_toe", "The board, as OpenSpiel writes it", "..."),
+        ("chess", "The board, as OpenSpiel writes it", "rnbqkbnr\npppppppp\n........\n"),
+        ("universal_poker", "", "Round 0\nPlayer: 0\nPot: 200\n"),
+        ("skat", "", "PlPos:0\nPhase:bidding\n"),
+        ("battleship", "What the seat sees, as OpenSpiel writes it", ""),
+        ("nim", "The board, as OpenSpiel writes it", ""),
+    ],
+)
+def test_what_the_engine_writes_is_shown_as_fields_or_a_board_else_folded(name: str, about: str, begins: str) -> None:
+    """Where nothing is hidden it is the board's and everybody's, and a move is told; else each seat's, open hands."""
+    game = find_game(f"openspiel:{name}", REPO)
+    state = game.deal(game.rules(), game.seats[0], DealStreams(1, 0).deck())
+    teller, move = words_of(game).Teller(state, seat_label), next(iter(state.view().names.values()))
+    panel = teller.panels()[0]
+    assert (panel.public or panel.truth).startswith(begins)
+    assert bool(panel.folded) == (not begins)
+    assert about in (panel.title, panel.folded[0] if panel.folded else "")
+    is_open = panel.seat is None
+    (line,) = teller.moved(0, move, state.apply(move))
+    assert (line.said, line.truth) == ((f"seat 0: {move}", "") if is_open else ("seat 0 moves.", f"chose {move}"))
 
 
 def test_chance_is_the_deals_own() -> None:
