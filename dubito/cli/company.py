@@ -7,14 +7,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
+from pydantic import BaseModel
+
 from dubito.cli.calls import call_options, note_unused_addresses
 from dubito.cli.narrator import check_save
-from dubito.cli.options import rules_from
 from dubito.cli.output import note
 from dubito.errors import UsageError
 from dubito.experiment.config import Config, check, read_config
 from dubito.experiment.progress import ModelProgress
-from dubito.experiment.resolve import check_cache, checked_models, model_specs
+from dubito.experiment.resolve import check_cache, checked_models, model_specs, rules_of
 from dubito.game import Game
 from dubito.game.find import DUBITO, find_bots, find_games
 from dubito.show.company import Opponents, company
@@ -24,6 +25,7 @@ from dubito.store.lock import claimed
 from dubito.store.run_db import RunDb
 
 _USUAL: Final[Mapping[str, str | None]] = {}
+_NO_RULES: Final[Mapping[str, Any]] = {}
 _AT_A_TABLE: Final = 60.0  # seconds of patience at the most: a person waits
 
 
@@ -36,19 +38,21 @@ def opponents(
     stopped: Callable[[], bool],
     server: Mapping[str, str | None] = _USUAL,
     game: str | None = None,
+    rules: Mapping[str, Any] = _NO_RULES,
 ) -> Iterator[Opponents]:
     """The opponents of these names, or all that the config and the bot files define.
 
     What models are asked is kept in `games`, which this process holds alone for as long as this lasts; the budget is
     for all that is kept there. `first` is a number that no game there has; `server` holds the config's keys `base_url`,
-    `api` and `api_key_env` where they were given as flags. Raises UsageError.
+    `api` and `api_key_env` where they were given as flags, and `rules` those of the game. Raises UsageError.
     """
-    here, said = Path.cwd(), _config(config, server, game)
+    here, said = Path.cwd(), _config(config, server, game, rules)
     registry, calls = find_bots(here, said.game), call_options(said, here)
     calls = replace(calls, patience=min(calls.patience, _AT_A_TABLE), on_unusable="fallback")  # who sits there plays on
     together = checked_models(company(said, registry, names), registry, calls)
+    settled = {rule: getattr(rules_of(said, registry.game), rule) for rule in said.rules}
     if not model_specs(together, registry):
-        yield Opponents(together, registry)
+        yield Opponents(together, registry, settled=settled)
         return
     note_unused_addresses(together, registry)
     if warning := check_cache(together, registry, calls):
@@ -62,12 +66,18 @@ def opponents(
             together,
             registry,
             stack.enter_context(serving(together, registry, db, calls, ModelProgress(), stopped, first)),
+            settled,
         )
 
 
-def _config(file: Path | None, server: Mapping[str, str | None], game: str | None) -> Config:
+def rules_at_table(config: Path | None, game: Game, rules: Mapping[str, Any]) -> BaseModel:
+    """Those of a config and, over it, of flags; raises UsageError."""
+    return rules_of(_config(config, {}, game.name, rules), game)
+
+
+def _config(file: Path | None, server: Mapping[str, str | None], game: str | None, rules: Mapping[str, Any]) -> Config:
     """What a file and flags say; raises UsageError where they are of two games."""
-    flags = {key: value for key, value in server.items() if value is not None}
+    flags: dict[str, Any] = {key: value for key, value in server.items() if value is not None} | dict(rules)
     content = {} if file is None else read_config(file)
     if game is not None and content.get("game", DUBITO) != game:
         if file is not None:
@@ -125,13 +135,13 @@ def seated(wanted: TableOrder, stopped: Callable[[], bool] = lambda: False) -> I
         asks = wanted.config is not None or any(":" in name for name in names)
         bots = [] if asks else [registry.find(name) for name in names]
         if asks or any(bot.cls.is_model for bot in bots):
-            flags = (wanted.config, names, wanted.games, number, stopped, wanted.server, wanted.game)
+            flags = (wanted.config, names, wanted.games, number, stopped, wanted.server, wanted.game, wanted.rules)
             company = stack.enter_context(opponents(*flags))
         yield BotsGame(
             registry,
             company,
             names,
-            rules_from(wanted.rules, registry.game),
+            rules_at_table(wanted.config, registry.game, wanted.rules),
             wanted.seed,
             wanted.deal,
             wanted.on_bot_error,

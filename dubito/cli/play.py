@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from dubito.cli.company import opponents, others
+from dubito.cli.company import opponents, others, rules_at_table
 from dubito.cli.narrator import check_save, pace_option, save_record, waits
 from dubito.cli.options import (
     KEPT,
@@ -20,7 +20,6 @@ from dubito.cli.options import (
     game_option,
     games_path_option,
     kept_games,
-    rules_from,
     server_options,
 )
 from dubito.cli.output import Voice, note, say, voice_for
@@ -62,13 +61,13 @@ def play(
     A BOT is a class name, a player of --config, or a model as in openai:MODEL@PROMPT or house:MODEL.
     For a hard game: `dubito play Sherlock Sherlock`, `dubito play --game defuse Sapper`.
     """
-    checked = rules_from(rules, game)
+    checked = rules_at_table(config, game, rules)
     against = bots or (words_of(game).BOTS or _anybody(game))[: game.seats_by(checked)[1] - 1]
     check_save(save)
     if isinstance(sys.stdin, io.TextIOWrapper):
         sys.stdin.reconfigure(errors="replace")
     number = int(time.time() * 1000)
-    with opponents(config, against, games, number, lambda: False, server, game.name) as company:
+    with opponents(config, against, games, number, lambda: False, server, game.name, rules) as company:
         setup = set_up(game, against, checked, seat, seed, deal)
         kinds = dict(zip(setup.bots, company.kinds(setup.bots), strict=True))
         if stand_ins := stand_ins_in_words(kinds):
@@ -232,9 +231,9 @@ def web(
 
     stop = threading.Event()
     first = int(time.time() * 1000)
-    with listen(host, port) as listener, opponents(config, None, games, first, stop.is_set, asked, game) as company:
-        settled = rules_from(rules, company.game).model_dump(include={*rules})
-        tables = Tables(games, {company.game.name: company} | others(company.game), time.time, settled=settled)
+    everybody = opponents(config, None, games, first, stop.is_set, asked, game, rules)
+    with listen(host, port) as listener, everybody as company:
+        tables = Tables(games, {company.game.name: company} | others(company.game), time.time)
         choices = company.choices()
         label = labelled_by({one.name: one.kind for one in choices})
         models = [label(one.name) for one in choices if one.asks]

@@ -3,7 +3,7 @@
 A thought is told as its decision is taken, to those who may see everything.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from dubito.experiment.models import Models
     from dubito.llm.gate import MakeAttempt
 
+_NO_RULES: Final[Mapping[str, Any]] = {}
 _REASONS: Final = 2000  # characters of a reasoning that are told
 _WHY: Final = {  # a decision was left to the fallback, by the cause
     "unreachable": "it could not be reached",
@@ -152,8 +153,16 @@ class Opponent:
 class Opponents:
     """The players of a company, by name, ready to be seated."""
 
-    def __init__(self, company: Experiment, registry: Registry, models: "Models | None" = None) -> None:
-        """`models` are the company's model players; None where there are none."""
+    def __init__(
+        self,
+        company: Experiment,
+        registry: Registry,
+        models: "Models | None" = None,
+        settled: Mapping[str, Any] = _NO_RULES,
+    ) -> None:
+        """`models` are the company's model players; None where there are none. Who sits there plays by the rules that
+        are `settled`; the others may be chosen."""
+        self.settled = settled
         self._specs = {spec.name: spec for spec in company.bots}
         self._registry, self._models = registry, models
 

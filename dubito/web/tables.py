@@ -247,7 +247,6 @@ def read(text: str) -> TableFile:
 LIFE: Final = 7 * 24 * 3600  # seconds after its last move that a table is kept
 MOST_TABLES: Final = 100
 MOST_BOTS: Final = 31  # at one table
-_NO_RULES: Final[Mapping[str, Any]] = {}
 _PATIENCE: Final = 0.5  # seconds that an answer waits for the bots; a page then asks again
 _GRACE: Final = 5.0  # seconds that the end waits for the models' answers
 
@@ -285,16 +284,14 @@ class Tables:
         opponents: Mapping[str, Opponents],
         clock: Callable[[], float],
         most: int = MOST_TABLES,
-        settled: Mapping[str, Any] = _NO_RULES,
     ) -> None:
-        """`opponents` are those of each game; the first game is offered first, with the rules that are `settled`.
+        """`opponents` are those of each game, with the rules that are settled there; the first game is offered first.
 
         `folder` takes finished games, its `running` the others. Raises UsageError if it cannot be made.
         """
         self.folder = folder
         self._running = folder / "running"
         self._opponents, self._clock, self._most = opponents, clock, most
-        self._settled = {self.games[0].name: settled}
         self._lock = threading.Lock()
         self._live: dict[Path, tuple[str, Live]] = {}  # with the file's text that it belongs to
         self._playing: set[threading.Thread] = set()
@@ -315,7 +312,7 @@ class Tables:
 
     def options(self, game: Game) -> list[Option]:
         """What of a game's rules may be chosen here: of a settled one its value alone."""
-        settled = self._settled.get(game.name, _NO_RULES)
+        settled = self._those_of(game.name).settled
         options = [
             replace(one, values=[each for each in one.values if settled.get(one.rule, each[0]) == each[0]])
             for one in options_of(game)
@@ -324,7 +321,7 @@ class Tables:
 
     def rules(self, game: Game, said: Mapping[str, Any]) -> BaseModel:
         """Those of a table for which a page says this; raises ValidationError."""
-        return game.rules(**{**said, **self._settled.get(game.name, _NO_RULES)})
+        return game.rules(**{**said, **self._those_of(game.name).settled})
 
     def choices(self, game: str) -> list[Opponent]:
         return self._those_of(game).choices()

@@ -3,8 +3,10 @@
 import signal
 import socket
 from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 
 from dubito.cli.play import web as command
 from dubito.errors import UsageError
@@ -23,6 +25,7 @@ def test_it_serves_until_ctrl_c_and_goes_on_after_it(tmp_path: Path) -> None:
             first = not browser.port
             browser.port = int(address.removesuffix("/").rpartition(":")[2])
             assert address == f"http://{host}:{browser.port}/"
+            assert 'data-value="&#34;contested&#34;"' in browser("GET", "/").text, "what nobody has settled is offered"
             view = browser.sit(BOTS, seat=0) if first else browser.view()
             process.send_signal(signal.SIGINT)
             out, err = process.communicate()
@@ -48,6 +51,31 @@ def test_another_host_has_a_warning_and_the_game_that_is_named_comes_first(tmp_p
     assert '<option value="Hoarder"' in first
     assert '<option value="ClaudeBot"' in other
     assert (view["game"], view["names"]) == ("bs", ["Player1 0", "You", "Player1 2", "Hoarder"])
+
+
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        ({}, ("--duel", "--ranks", "2", "--copies", "2", "--jokers", "0", "--max-turns", "2")),
+        ({"duel": True, "ranks": 2, "copies": 2, "jokers": 0, "max_turns": 2}, ()),
+        ({"duel": True, "ranks": 3, "copies": 2, "jokers": 0, "max_turns": 2}, ("--ranks", "2")),
+    ],
+)
+def test_a_table_takes_the_rules_that_were_given_and_who_plays_by_them(
+    tmp_path: Path, said: dict[str, Any], words: tuple[str, ...]
+) -> None:
+    """By flags, a config, or flags over a config; a page cannot choose them."""
+    (tmp_path / "c.yaml").write_text(yaml.safe_dump({"rules": said}))
+    with started(tmp_path, "web", "c.yaml", "--port", "0", *words) as process:
+        assert process.stdout is not None
+        browser = Browser(int(process.stdout.readline().strip().removesuffix("/").rpartition(":")[2]))
+        lobby = browser("GET", "/").text
+        view = browser.sit(["Solved"], seat=0, jokers=1)
+        process.send_signal(signal.SIGINT)
+        process.communicate()
+    assert '<option value="Solved"' in lobby
+    rules = {"duel": True, "ranks": 2, "copies": 2, "jokers": 0, "max_turns": 2}
+    assert view["rules"].items() >= rules.items()
 
 
 @pytest.mark.parametrize(
