@@ -37,9 +37,8 @@ def test_a_solved_opponent_sits_at_the_table(shell: Shell) -> None:
     said = shell(*run, "--output", "q")
     needed = "Solved plays duels alone: set `duel`, and `ranks`, `copies` and `max_turns` small enough"
     assert (said.code, said.err) == (2, f"dubito: {needed}\n")
-    assert shell(*run, "--output", "q", *small, "--ranks", "3", "--max-turns", "4").err.startswith(
-        f"dubito: {needed} ("
-    )
+    large = shell(*run, "--output", "q", *small, "--ranks", "13", "--max-turns", "200")
+    assert large.err.startswith(f"dubito: {needed} (dubito has more than 100 moves in a game")
 
 
 def test_a_bot_of_duels_is_not_offered_at_usual_tables(shell: Shell) -> None:

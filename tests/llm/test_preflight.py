@@ -82,7 +82,7 @@ def test_it_comes_first_and_asks_what_the_game_will_ask(shell: Shell, protocol: 
     assert len({schema_of(check) for check in checked}) == forms
 
 
-@pytest.mark.parametrize("seated", few([True, False], 1), ids=["contender", "of the field"])
+@pytest.mark.parametrize("seated", few([True, False], 1))
 def test_its_question_is_as_long_as_those_of_late_turns(shell: Shell, seated: bool) -> None:
     """A server with too small a window, or a limit that late turns exceed, is found before the first game."""
     with Server(answering) as server:

@@ -1,6 +1,7 @@
 """What these tests share: a player that sees each of its questions as a position, and games full of them."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache
 from pathlib import Path
 from random import Random
 
@@ -13,14 +14,12 @@ from dubito.games.dubito.cards import TurnData, TurnOutput
 from dubito.games.dubito.engine import MAX_PLAYERS, MIN_PLAYERS, Rules, State, deal_hands, deal_table
 from dubito.games.dubito.events import Event
 from dubito.games.dubito.facts import OwnPlay, Position
-from dubito.llm.prompts import load_prompt, prompt_names
+from dubito.llm.prompts import Prompt, load_prompt, prompt_names
 from tests.conftest import few
 
 REPO = Path(dubito.__file__).resolve().parent.parent
 REGISTRY = find_bots(REPO)
 ARMS = ("disguised", "hud", "may-deceive", "must-not-lie", "others-honest")  # which vary `plain`: test_arms.py
-PROMPTS = {name: load_prompt(name, REPO) for name in prompt_names(REPO) if name not in ARMS}
-PLAIN = PROMPTS["plain"]
 SIZES = range(MIN_PLAYERS, MAX_PLAYERS + 1)
 RULES = [Rules(), Rules(win_rule="contested"), Rules(jokers=0)]
 TABLES = few(  # in the gate each size once, and each of the rules twice
@@ -28,6 +27,32 @@ TABLES = few(  # in the gate each size once, and each of the rules twice
 )
 
 Decide = Callable[[Position, Random], bool]
+
+
+@cache
+def prompt(name: str) -> Prompt:
+    """One of the project."""
+    return load_prompt(name, REPO)
+
+
+class Prompts(Mapping[str, Prompt]):
+    """Some of the project's; each is loaded when a test asks for it."""
+
+    def __init__(self, *names: str) -> None:
+        self._names = names
+
+    def __getitem__(self, name: str) -> Prompt:
+        return prompt(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+
+PROMPTS = Prompts(*(name for name in prompt_names(REPO) if name not in ARMS))
+PLAIN = PROMPTS["plain"]
 
 
 class Asked(FiveNodes):

@@ -12,13 +12,13 @@ from dubito.games.dubito.engine import Rules
 from dubito.games.dubito.facts import Position, example_position, facts, sample_table
 from dubito.games.dubito.game import GAME
 from dubito.games.dubito.workshop import pairs
-from dubito.llm.prompts import Prompt, load_prompt, said_of_prompt
+from dubito.llm.prompts import Prompt, said_of_prompt
 from dubito.workshop.audit import leak_in
 from dubito.workshop.recordings import Origin, recorded_positions
 from tests.conftest import cases
-from tests.prompts.kit import ARMS, PLAIN, REPO
+from tests.prompts.kit import ARMS, PLAIN, Prompts
 
-PROMPTS = {name: load_prompt(name, REPO) for name in ARMS}
+PROMPTS = Prompts(*ARMS)
 HONESTY = {
     "may-deceive": "Deception is part of the game.",
     "others-honest": "The other players are honest.",
