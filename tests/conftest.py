@@ -135,10 +135,11 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out what is marked `at_length`, unless there is time for it.
 
-    What opens pages comes first: so it stays with one worker, which starts the one browser and makes what pages show
-    once; workers that have nothing left take over the last tests of others.
+    What opens pages comes first, and then what reads all modules: so each stays with one worker, which starts the one
+    browser, makes what pages show and takes the modules apart once; workers that have nothing left take over the last
+    tests of others.
     """
-    items.sort(key=lambda item: item.path.parent.name not in _WITH_PAGES)
+    items.sort(key=lambda item: (item.path.parent.name not in _WITH_PAGES, item.path.name != "test_project.py"))
     if not config.getoption("--at-length"):
         long = [item for item in items if item.get_closest_marker("at_length")]
         config.hook.pytest_deselected(items=long)

@@ -12,15 +12,7 @@ import pytest
 from tests.cli.kit import REPO, Shell
 from tests.conftest import in_turn
 
-COMMANDS = (
-    "bots",
-    "runs",
-    "status r",
-    "games --json",
-    "replay r --quiet",
-    "run --help",
-    "watch StefaBot UsualBot RandomBoi",
-)
+COMMANDS = ("status r", "replay r --quiet", "run --help", "watch StefaBot UsualBot RandomBoi")
 
 
 @pytest.fixture

@@ -488,7 +488,7 @@ def test_nothing_is_found_in_a_game_of_the_house(shell: Shell, name: str) -> Non
     checked(shell, name, "--quick")
 
 
-@cases("name", LARGE)
+@pytest.mark.parametrize("name", few(LARGE, 1))
 def test_nothing_is_found_in_the_course_of_a_large_game(name: str) -> None:
     """But for its prompts and what leaks, which take ten seconds: tests of their own try these."""
     assert [*flaws_of(GAMES[name])] == []

@@ -20,7 +20,7 @@ from tests.llm.kit import KEY, PROTOCOLS, Line, Said, ask, reply_body
 
 PLAIN: Final = form_of(("answer",), GAME.node("C"))
 REASONED: Final = form_of(("reasoning", "p_bluff", "answer"), GAME.node("C"))
-GENERATED: Final = 600 if settings().max_examples > 100 else 80
+GENERATED: Final = 600 if settings().max_examples > 100 else 40
 REPEATS: Final = settings(max_examples=GENERATED, suppress_health_check=list(HealthCheck))
 UNFINISHED: Final = ("incomplete", "failed", "cancelled", "queued", "in_progress")
 CUT: Final = ("length", "max_tokens", "model_context_window_exceeded", "content_filter", "refusal")

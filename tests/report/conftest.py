@@ -1,5 +1,6 @@
 """The runs and reports that most tests read, made once."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -7,13 +8,15 @@ import pytest
 from tests.report.kit import hand_written, models, reported, stating
 
 
-@pytest.fixture(autouse=True)
-def short_odds(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture(scope="package", autouse=True)
+def short_odds() -> Iterator[None]:
     """A game is played on twice from each of its turns, and not as often as for a user."""
-    monkeypatch.setattr("dubito.show.odds.PLAYOUTS", 2)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("dubito.show.odds.PLAYOUTS", 2)
+        yield
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def bots_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A finished run of hand-written bots with its report."""
     folder = tmp_path_factory.mktemp("bots") / "run"
@@ -22,7 +25,7 @@ def bots_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def models_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A finished run of two model players with its report."""
     folder = tmp_path_factory.mktemp("models") / "run"
@@ -31,7 +34,7 @@ def models_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def stating_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A finished run of a model player that states probabilities, with its report."""
     folder = tmp_path_factory.mktemp("stating") / "run"

@@ -114,7 +114,7 @@ def long_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def long_report(long_run: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Its report, of which a tenth is looked at game by game."""
-    return reported(long_run, output=tmp_path_factory.mktemp("report") / "report", scanned=150)
+    return reported(long_run, output=tmp_path_factory.mktemp("report") / "report", scanned=150, games="0")
 
 
 def rates_of(scanned: Scan) -> dict[tuple[Any, ...], Rate]:

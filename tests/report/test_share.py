@@ -155,10 +155,10 @@ def test_without_a_name_it_says_what_there_is(bots_run: Path, shell: Shell) -> N
     assert shell("view", "runs").err == "dubito: runs is a folder of runs: name one of them, such as runs/r\n"
 
 
-def test_runs_are_a_site_with_an_index(bots_run: Path, stating_run: Path, shell: Shell) -> None:
+def test_runs_are_a_site_with_an_index(models_run: Path, stating_run: Path, shell: Shell) -> None:
     assert shell("export", str(stating_run), "two.zip").code == 0
     named = ("--title", f"Ours {SCRIPT}", "--about", "Two.", "--url", "https://me.github.io/site")
-    said = shell("publish", str(bots_run), "two.zip", *named, "--output", "s")
+    said = shell("publish", str(models_run), "two.zip", *named, "--output", "s")
     assert (said.code, said.out) == (0, "site: s/index.html\n"), said.err
     page = Seen(Path("s/index.html"))
     assert "Two." in page.words
