@@ -14,6 +14,7 @@ import os
 import signal
 import socket
 import struct
+import sys
 import threading
 from _thread import allocate_lock, start_new_thread
 from collections import deque
@@ -144,6 +145,7 @@ _SOON: Final = 10  # pieces of a chunk after each of which a run may stop
 TOLD: Final = {  # the signals that end a run
     signal.Signals[name] for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)
 }
+_UNSAID: Final = "ignore:resource_tracker"  # after a `kill -9`: that it has cleared away what we had
 _MOMENT: Final = 1.0  # seconds for a thread to tell of a stop
 _POLL_SECONDS: Final = 0.2  # seconds after which somebody who waits for a chunk looks whether to stop
 
@@ -308,7 +310,9 @@ def deaf_to_signals() -> Iterator[None]:
         return
     before = signal.pthread_sigmask(signal.SIG_BLOCK, TOLD)
     try:
+        sys.warnoptions.append(_UNSAID)
         resource_tracker.ensure_running()  # its first start, later, would hear two of them again
+        sys.warnoptions.remove(_UNSAID)
         signal.pthread_sigmask(signal.SIG_BLOCK, TOLD)
         yield
     finally:

@@ -225,7 +225,7 @@ BAD = {
     f"games: ['kuhn_poker(players=3)']\n{TWO}": "is a game for 3: a tournament is held in games for two: "
     "write kuhn_poker(players=2)",
     f"games: [battleship]\n{TWO}": "battleship has no observation tensor",
-    f"games: [kuhn]\n{TWO}": "OpenSpiel has no game 'kuhn': did you mean 'kuhn_poker'?",
+    f"games: [kuhn_pokr]\n{TWO}": "OpenSpiel has no game 'kuhn_pokr': did you mean 'kuhn_poker'?",
     f"games: [kuhn_poker]\ndialect: v3\n{TWO}": "t.yaml: dialect: there is no dialect 'v3'",
     f"games: [kuhn_poker]\nmatch: 3\n{TWO}": "t.yaml: unknown key 'match': did you mean 'matches'?",
     f"games: [kuhn_poker]\nmatches: 0\n{TWO}": "t.yaml: matches: must be at least 1, not 0",
