@@ -185,10 +185,13 @@ class _CourseState:
     def legal_actions(self) -> Sequence[int]:
         return self._course.actions
 
+    def apply_action(self, action: int) -> None:
+        self._course.apply(action)
+
     def child(self, action: int) -> "_CourseState":
-        course = deepcopy(self._course)
-        course.apply(action)
-        return _CourseState(course)
+        after = deepcopy(self._course)
+        after.apply(action)
+        return _CourseState(after)
 
 
 class _OfOurs:

@@ -6,6 +6,7 @@ A strategy is a table on them: for every information state, how probable each le
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import isclose
+from random import Random
 from typing import Any, Final
 
 from dubito.errors import UsageError, one_line
@@ -14,6 +15,9 @@ LIMIT: Final = 2_000  # information states: a player is asked about each
 HISTORIES: Final = 300_000  # what is written out in seconds
 _OF_PYTHON: Final = 50_000  # the same of a game that is written in Python
 _DEEPEST: Final = 100  # acts and outcomes in a history: what is small is not deep
+_TRIED: Final = 3_000  # games at random that show in a second how large a game is;
+_FIRST: Final = 300  # so many tell whether the others are worth it
+_SURE: Final = 4  # an estimate that is so many times the limit is no chance
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,11 +64,45 @@ class Tree:
         self.nodes: list[TreeNode] = []
         self._limit, self._histories = limit, histories
         self._met: dict[str, _Place] = {}
+        if not is_compiled(game):
+            self._check_size(game)
         self._write(game.new_initial_state(), [], [None] * self.players)
         places = sorted(self._met.values(), key=lambda place: place.state.seat)
         self.states: list[InfoState] = [place.state for place in places]
         self.nodes_of: dict[str, list[int]] = {place.state.string: place.nodes for place in places}
         del self._met
+
+    def _check_size(self, game: Any) -> None:
+        """Refuse by games at random what would be given up only after half a minute of writing.
+
+        More information states than are allowed are sure once they are met. The number of histories is an estimate,
+        the mean of the products of how many children there were on the way (Knuth, 1975).
+        """
+        draw, met, histories = Random(0), set[str](), 0.0
+        for games in range(1, _TRIED + 1):
+            histories += self._try(game.new_initial_state(), draw, met)
+            if len(met) > self._limit:
+                raise _too_large(self.name, f"{self._limit:,} information states")
+            if games == _FIRST and histories <= games * self._histories:
+                return
+        if histories > _TRIED * _SURE * self._histories:
+            raise _too_large(self.name, f"{self._histories:,} histories")
+
+    def _try(self, state: Any, draw: Random, met: set[str]) -> float:
+        """A game at random; notes the information states, and returns how many histories there are by it."""
+        histories, alike, moves = 1.0, 1, 0
+        while not state.is_terminal():
+            if (moves := moves + 1) > _DEEPEST:
+                raise _too_large(self.name, f"{_DEEPEST} moves in a game")
+            if state.is_chance_node():
+                actions = [action for action, _ in state.chance_outcomes()]
+            else:
+                met.add(state.information_state_string(state.current_player()))
+                actions = [*state.legal_actions()]
+            alike *= len(actions)
+            histories += alike
+            state.apply_action(draw.choice(actions))
+        return histories
 
     def _write(self, state: Any, history: list[int], before: list[tuple[str, int] | None]) -> int:
         """Writes out a history and all that follow; returns its place."""

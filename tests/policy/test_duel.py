@@ -13,6 +13,7 @@ from tests.policy.test_command import nash_conv_of
 pyspiel = pytest.importorskip("pyspiel", reason="OpenSpiel is an extra: pip install 'dubito[openspiel]'")
 
 from bots.manual.solved import Solved  # noqa: E402
+from dubito.errors import UsageError  # noqa: E402
 from dubito.game.table import Entrant  # noqa: E402
 from dubito.games.dubito.game import GAME  # noqa: E402
 from dubito.policy.regret import cfr_plus  # noqa: E402
@@ -48,13 +49,23 @@ def test_what_a_best_response_takes_by_hand(shell: Shell) -> None:
     assert nash_conv_of(said.out, "house:house-honest") == 0
 
 
+@pytest.mark.parametrize(("limit", "size"), [(2_000, "2,000 information states"), (10**6, "50,000 histories")])
+def test_a_duel_that_is_far_too_large_is_refused_before_it_is_written_out(
+    limit: int, size: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = small(ranks=3, max_turns=4).engine
+    monkeypatch.delattr(type(engine.new_initial_state()), "child")  # without which nothing is
+    with pytest.raises(UsageError, match=f"^dubito has more than {size}, and a policy"):
+        Tree(engine, limit)
+
+
 @cases(
     ("player", "more", "sentence"),
     [
         ("house:house-sharp@plan", FLAGS, "prompt plan tells the usual rules of dubito in words of its own"),
         ("Sherlock", FLAGS, "Sherlock does not answer its questions one by one"),
         ("StefaBot", (), "dubito has more than 100 moves in a game"),
-        ("Solved", ("--duel", "--ranks", "2", "--copies", "4"), "dubito has more than 100 moves in a game"),
+        ("Solved", ("--duel", "--ranks", "2", "--copies", "4"), "dubito has more than 2,000 information states"),
     ],
 )
 def test_what_cannot_be_asked_is_one_sentence(shell: Shell, player: str, more: tuple[str, ...], sentence: str) -> None:
