@@ -29,10 +29,6 @@ def test_leduc_is_solved() -> None:
     assert solve(load(LEDUC)).nash_conv < 1e-3
 
 
-def test_leduc_is_nearly_solved_in_few_iterations() -> None:
-    assert solve(load(LEDUC), iterations=20).nash_conv < 0.6  # of 4.75
-
-
 def test_the_first_seat_of_kuhn_loses_an_eighteenth() -> None:
     tree, table = tree_of(KUHN), solve(load(KUHN)).table
     assert versus(tree, table, table) == pytest.approx([-1 / 18, 1 / 18], abs=1e-3)

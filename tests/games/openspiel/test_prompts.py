@@ -24,11 +24,11 @@ def test_two_worlds_that_a_seat_cannot_tell_apart_read_the_same(name: str) -> No
     game = find_game(f"openspiel:{name}", REPO)
     prompts = [load_prompt(prompt, REPO, game) for prompt in ("plain", "reasoned")]
     pairs = 0
-    for one, other in islice(game.module("workshop").world_pairs(), 10):
+    for one, other in islice(game.module("workshop").world_pairs(), 4):
         pairs += 1
         for prompt in prompts:
             assert prompt.render(one) == prompt.render(other)
-    assert pairs == 10
+    assert pairs == 4
 
 
 def test_a_position_of_another_game_is_refused() -> None:
