@@ -100,42 +100,32 @@ def test_the_log_has_the_digest_of_the_pipeline(house: House, client: openai.Ope
 OPEN_SCHEMA = {"type": "object", "properties": {"answer": {"type": "boolean"}}, "required": ["answer"]}
 BAD_SCHEMA = {"type": "json_schema", "json_schema": {"name": "a", "strict": True, "schema": OPEN_SCHEMA}}
 TOOL = {"type": "function", "function": {"name": "f"}}
-BAD = openai.BadRequestError
-REFUSED: list[tuple[dict[str, Any], type[openai.APIStatusError], str | None, str | None]] = [
-    ({"model": "gpt-9"}, openai.NotFoundError, "model_not_found", "model"),
-    ({"extra_body": {"model": None}}, BAD, "missing_required_parameter", "model"),
-    ({"extra_body": {"messages": None}}, BAD, "missing_required_parameter", "messages"),
-    ({"extra_body": {"messages": "say yes"}}, BAD, "invalid_value", "messages"),
-    ({"messages": []}, BAD, "invalid_value", "messages"),
-    ({"messages": [{"role": "user"}]}, BAD, "invalid_value", "messages[0].content"),
-    ({"messages": said("?", "wizard")}, BAD, "invalid_value", "messages[0].role"),
-    ({"messages": said("x" * 800_004)}, BAD, "context_length_exceeded", "input"),
-    ({"extra_body": {"input": "?"}}, BAD, "unknown_parameter", "input"),
-    ({"n": 2}, BAD, "unsupported_parameter", "n"),
-    ({"tools": [TOOL]}, BAD, "unsupported_parameter", "tools"),
-    ({"max_tokens": 9, "max_completion_tokens": 9}, BAD, "unsupported_parameter", "max_tokens"),
-    ({"max_completion_tokens": 0}, BAD, "invalid_value", "max_completion_tokens"),
-    ({"response_format": {"type": "xml"}}, BAD, "invalid_value", "response_format.type"),
-    ({"response_format": {"type": "json_object"}}, BAD, "invalid_value", "messages"),
+REFUSED: list[tuple[dict[str, Any], str, str]] = [  # beside what both protocols of OpenAI's refuse (test_openai.py)
+    ({"extra_body": {"messages": None}}, "missing_required_parameter", "messages"),
+    ({"extra_body": {"messages": "say yes"}}, "invalid_value", "messages"),
+    ({"messages": []}, "invalid_value", "messages"),
+    ({"messages": [{"role": "user"}]}, "invalid_value", "messages[0].content"),
+    ({"messages": said("?", "wizard")}, "invalid_value", "messages[0].role"),
+    ({"extra_body": {"input": "?"}}, "unknown_parameter", "input"),
+    ({"n": 2}, "unsupported_parameter", "n"),
+    ({"tools": [TOOL]}, "unsupported_parameter", "tools"),
+    ({"max_tokens": 9, "max_completion_tokens": 9}, "unsupported_parameter", "max_tokens"),
+    ({"max_completion_tokens": 0}, "invalid_value", "max_completion_tokens"),
+    ({"response_format": {"type": "xml"}}, "invalid_value", "response_format.type"),
+    ({"response_format": {"type": "json_object"}}, "invalid_value", "messages"),
     (
         {"response_format": {"type": "json_schema", "json_schema": {"schema": OPEN_SCHEMA}}},
-        BAD,
         "missing_required_parameter",
         "response_format.json_schema.name",
     ),
-    ({"response_format": BAD_SCHEMA}, BAD, "invalid_json_schema", "response_format.json_schema.schema"),
-    ({"extra_headers": {"Authorization": "Bearer wrong-1"}}, openai.AuthenticationError, "invalid_api_key", None),
-    ({"extra_headers": {"Authorization": "Bearer broke-1"}}, openai.RateLimitError, "insufficient_quota", None),
+    ({"response_format": BAD_SCHEMA}, "invalid_json_schema", "response_format.json_schema.schema"),
 ]
 
 
-@cases(("changed", "error", "code", "param"), REFUSED)
-def test_errors_are_the_providers(
-    client: openai.OpenAI, changed: dict[str, Any], error: type[openai.APIStatusError], code: str, param: str
-) -> None:
-    with pytest.raises(error) as caught:
+@cases(("changed", "code", "param"), REFUSED)
+def test_errors_are_the_providers(client: openai.OpenAI, changed: dict[str, Any], code: str, param: str) -> None:
+    with pytest.raises(openai.BadRequestError) as caught:
         create(client, **changed)
-    assert type(caught.value) is error
     assert (caught.value.code, caught.value.param) == (code, param)
     assert str(caught.value.request_id).startswith("req_")
 

@@ -297,9 +297,11 @@ def test_what_the_account_or_its_entry_is_wrong_in(
 
 @pytest.mark.usefixtures("unhurried")
 def test_a_server_that_does_not_answer(shell: Shell) -> None:
+    """It stops the run with `suspend` too."""
     words = "unreachable: 40 tries, the last: status 503"
     with Server(lambda _: Said(503)) as server:
-        said = stopped(played(shell, asker(server, tries=2), flags=["--patience", "30m"]))
+        ended = played(shell, asker(server, tries=2), flags=["--patience", "30m"], provider_errors="suspend")
+        said = stopped(ended)
     assert said.startswith(f"the preflight of asker got no reply ({words}")
     assert said.endswith("); check `base_url` in the entry of 'asker'")
     assert len(server.heard) == 40
@@ -334,14 +336,6 @@ def test_a_run_that_it_stopped_goes_on_when_the_server_is_up_again(shell: Shell)
         ended = played(shell, asker(server, tries=2))
     assert (ended.code, ended.err) == (0, "")
     assert set(outcomes_of(Path("r"))) == {"model"}
-
-
-@pytest.mark.usefixtures("unhurried")
-def test_with_suspend_too_a_server_that_is_down_stops_the_run(shell: Shell) -> None:
-    with Server(lambda _: Said(503)) as server:
-        ended = played(shell, asker(server), flags=["--patience", "30m"], provider_errors="suspend")
-    assert stopped(ended).startswith("the preflight of asker got no reply (")
-    assert len(server.heard) == 40
 
 
 def test_ctrl_c_in_the_midst_of_it_interrupts_and_is_no_failure(tmp_path: Path) -> None:

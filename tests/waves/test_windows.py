@@ -15,7 +15,6 @@ from dubito.experiment.resolve import checked_models
 from dubito.experiment.run import play
 from dubito.house.faults import RESPONSE_FAULTS, Faults
 from dubito.house.server import House
-from dubito.llm.budget import Caps
 from dubito.llm.price_list import read_prices
 from tests.cli.kit import Shell
 from tests.conftest import few
@@ -123,16 +122,6 @@ def test_a_server_that_answers_at_once_is_paid_in_full(tmp_path: Path) -> None:
         server._begun = answer  # type: ignore[method-assign]
         run = ended(waiting(server, "responses", wait="2h", turns=4), tmp_path / "run", prices=prices)
     assert run.models["by responses"].picodollars == server.live * EACH
-
-
-@pytest.mark.at_length
-def test_a_budget_holds_and_the_run_goes_on_with_more(tmp_path: Path) -> None:
-    with Provider("default") as server:
-        run = go(waiting(server, "responses", wait="2h"), tmp_path / "run", caps=Caps(calls=3))
-        assert "the budget is used up: 3 of 3 calls spent, and the next call may take up to 1" in str(run.failure)
-        assert sum(server.bought.values()) == 3
-        ended(waiting(server, "responses", wait="2h"), tmp_path / "run")
-        assert set(server.bought.values()) == {1}
 
 
 def test_stopped_while_it_waits_status_says_what_is_awaited(tmp_path: Path, shell: Shell) -> None:
