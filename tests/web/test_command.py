@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 import yaml
 
-from dubito.cli.play import web as command
-from dubito.errors import UsageError
-from tests.cli.kit import started
+from tests.cli.conftest import shell
+from tests.cli.kit import Shell, started
 from tests.web.kit import BOTS, Browser
+
+__all__ = ["shell"]
 
 
 def test_it_serves_until_ctrl_c_and_goes_on_after_it(tmp_path: Path) -> None:
@@ -87,18 +88,13 @@ def test_a_table_takes_the_rules_that_were_given_and_who_plays_by_them(
         (["--games", "file/games"], "cannot keep games in file/games: Not a directory; choose another --games"),
     ],
 )
-def test_mistakes_have_one_sentence(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str], sentence: str
-) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_mistakes_have_one_sentence(shell: Shell, words: list[str], sentence: str) -> None:
     Path("file").touch()
-    with pytest.raises(UsageError) as caught:
-        command.main(["--port", "0", *words], standalone_mode=False)
-    assert str(caught.value).startswith(sentence)
+    said = shell("web", "--port", "0", *words)
+    assert (said.code, said.out, said.err.startswith(f"dubito: {sentence}")) == (2, "", True), said
 
 
-def test_a_port_in_use_has_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    with socket.create_server(("127.0.0.1", 0)) as taken, pytest.raises(UsageError) as caught:
-        command.main(["--port", str(taken.getsockname()[1])], standalone_mode=False)
-    assert "(address already in use): choose another port, or 0 for a free one" in str(caught.value)
+def test_a_port_in_use_has_one_sentence(shell: Shell) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        said = shell("web", "--port", str(taken.getsockname()[1]))
+    assert "(address already in use): choose another port, or 0 for a free one" in said.err
