@@ -18,7 +18,7 @@ GAMES = (
     "dubito(max_turns=40)",
     "dubito(players=6,win_rule=contested,max_turns=40)",
     "dubito(players=4,moves=cards,max_turns=40)",
-    "dubito(players=2,duel=true,ranks=4,copies=3,win_rule=contested,max_turns=40)",
+    "dubito(players=2,duel=true,ranks=9,copies=3,win_rule=contested,max_turns=60)",
     "dubito_defuse",
 )
 
