@@ -206,7 +206,7 @@ class ShownGames:
         more = {"filter": "games", "filters": self._filters(columns, rows)}
         found = self.highlights.table()
         sections = [Section("Highlights", [found])] if found else []
-        return Page("games.html", "Games", [Section("Games", [words, table]), *sections], more)
+        return Page("games.html", "Games", [*sections, Section("Every game", [words, table])], more)
 
     def _filters(self, columns: Sequence[Column], rows: Sequence[Sequence[Value]]) -> list[Filter]:
         places = {column.key: place for place, column in enumerate(columns)}

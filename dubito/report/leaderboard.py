@@ -229,7 +229,9 @@ def _answer(board: _Board) -> str:
 
 def _title_of(board: _Board) -> str:
     planned = next(iter(board.rows.values())).of.run.planned
-    sizes = ", ".join(map(str, planned.table_sizes))
+    least, most = min(planned.table_sizes), max(planned.table_sizes)
+    every = [*range(least, most + 1)] == sorted(planned.table_sizes) and least < most
+    sizes = f"{least} to {most}" if every else ", ".join(map(str, planned.table_sizes))
     about = f"{one_line(planned.game, 60)}, {board.ranked[0].deals:,} deals of seed {planned.seed}, tables of {sizes}"
     return f"{one_line(board.book)}: {about}" if board.book else about
 

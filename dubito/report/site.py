@@ -12,6 +12,7 @@ from dubito.errors import RunStopped, UsageError, one_line
 from dubito.experiment.replay import LieCounts
 from dubito.experiment.stored import Run, opened_run
 from dubito.experiment.submissions import Submissions
+from dubito.game.words import called
 from dubito.report.bots import bots, neighbours, players_ranked, strategy
 from dubito.report.deception import Stories
 from dubito.report.games import ShownGames, chosen_games
@@ -94,7 +95,7 @@ def write_site(folder: Path, title: str, about: str, runs: Mapping[str, Path], h
         for name, run in runs.items():
             write_report(run, home, output=draft / name, name=name, address=address and f"{address}{quote(name)}/")
             with opened_run(run, home) as source:
-                rows.append([name, source.game.name, source.tally.games, headline(source)[0]])
+                rows.append([name, called(source.game), source.tally.games, headline(source)[0]])
                 chart = chart or players_chart(source)
         columns = [*texts("run", "game"), *counts("games"), *texts("answer")]
         table = ResultTable("runs", "Runs", columns, rows, links=[f"{name}/index.html" for name in runs])

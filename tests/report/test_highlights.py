@@ -18,7 +18,7 @@ def row_of(run: Path, kind: str) -> tuple[str, str]:
     cells = {row[0].strip(): row[1].strip() for row in page.tables["highlights"][1:]}
     links = [str(attrs["href"]) for tag, attrs in page.elements if tag == "a" and "href" in attrs]
     at = [row["highlight"] for row in data(run / "report", "highlights")].index(kind)
-    return cells[kind], [link for link in links if link.startswith("games/")][-len(cells) :][at]
+    return cells[kind], [link for link in links if link.startswith("games/")][at]  # they come first
 
 
 def test_the_most_cards_taken_up_and_the_longest_lie(bots_run: Path) -> None:

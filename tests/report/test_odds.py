@@ -56,9 +56,15 @@ def test_in_a_models_place_a_bot_plays_and_the_page_says_which(shell: Shell, chr
     assert re.search("6 times, with the cards as they lay and ClaudeBot in each model.s place", chrome.text("#strip"))
 
 
-def test_a_game_that_cannot_be_played_on_says_why(shell: Shell) -> None:
+def test_a_game_that_cannot_be_played_on_says_why_to_who_asked(shell: Shell, chrome: Chrome) -> None:
+    """Whoever is sent it did not."""
     assert shell("run", "--game", "defuse", "--bots", "Simple,Sapper", "--games", "1", "--output", "d").code == 0
     assert shell("report", "d", "--games", "0", "--odds", "--output", "pages").code == 0
     (told,) = Seen(Path("pages/games/0.html")).json
     assert told["odds"]["why"].startswith("game 0 cannot be played on from its turns (cannot pickle ")
     assert not Path("d/odds").exists()
+    chrome.open(Path("pages/games/0.html"))
+    assert chrome.text("#strip").startswith("No odds: game 0 cannot be played on ")
+    assert shell("share", "d", "--game", "0", "--output", "s.html").code == 0
+    chrome.open(Path("s.html"))
+    assert chrome.text("#strip") == ""

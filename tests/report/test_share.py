@@ -155,13 +155,18 @@ def test_without_a_name_it_says_what_there_is(bots_run: Path, shell: Shell) -> N
     assert shell("view", "runs").err == "dubito: runs is a folder of runs: name one of them, such as runs/r\n"
 
 
-def test_runs_are_a_site_with_an_index(models_run: Path, stating_run: Path, shell: Shell) -> None:
+def test_runs_are_a_site_with_an_index(models_run: Path, stating_run: Path, shell: Shell, chrome: Chrome) -> None:
     assert shell("export", str(stating_run), "two.zip").code == 0
     named = ("--title", f"Ours {SCRIPT}", "--about", "Two.", "--url", "https://me.github.io/site")
     said = shell("publish", str(models_run), "two.zip", *named, "--output", "s")
     assert (said.code, said.out) == (0, "site: s/index.html\n"), said.err
     page = Seen(Path("s/index.html"))
     assert "Two." in page.words
+    assert [row[1].strip() for row in page.tables["runs"][1:]] == ["Dubito", "Dubito"]
+    chrome.screen(390)  # where a run is a card, with its answer in view
+    chrome.open(Path("s/index.html"))
+    ends = "[...document.querySelectorAll('#runs td')].map(cell => cell.getBoundingClientRect().right)"
+    assert max(chrome.run(ends)) < 390
     assert SCRIPT not in Path("s/index.html").read_text()
     links = [str(attrs["href"]) for tag, attrs in page.elements if tag == "a"]
     assert [link for link in links if link.endswith("/index.html")] == ["run/index.html", "two/index.html"]

@@ -94,6 +94,7 @@ def test_a_whole_game_by_mouse_is_saved_and_stepped_through(chrome: Chrome, tabl
     assert len(log) == len(record.story)  # the deal for the seal
     chrome.run("document.querySelector('#watch').click()")
     chrome.until("location.pathname.startsWith('/games/') && document.querySelector('#viewer')?.hidden === false")
+    chrome.key("Home")
     for turn in range(1, len(record.outputs) + 1):
         chrome.key("ArrowRight")
         assert chrome.run("location.hash") == f"#turn-{turn}"

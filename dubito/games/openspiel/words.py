@@ -35,7 +35,8 @@ class OpenSpielWords(Words):
         return [*rule_sentences(engine), f"Objective: {objective(engine)}"]
 
     def in_short(self, rules: Any) -> str:
-        return "Its parameters stand in brackets behind its name."
+        given = self._game.name.partition("(")[2].removesuffix(")")
+        return given.replace("=", " ").replace(",", ", ")
 
     def sentence(self, event: GameEvent, label: Label) -> str:
         match event:

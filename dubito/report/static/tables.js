@@ -63,16 +63,22 @@
 
   const NARROW = matchMedia("(max-width: 40rem)"); // as report.css has it
 
-  // On a phone the filters fold, and a game's row is a card: its cells say what they are, and its order is chosen here.
+  // On a phone a row is a card, whose cells say what they are.
+  function cards(table) {
+    const headers = [...table.tHead.rows[0].cells];
+    for (const row of table.tBodies[0].rows) headers.forEach((header, place) => { row.cells[place].dataset.title = header.textContent; });
+    table.classList.add("listed");
+    return headers;
+  }
+
+  // On a phone the filters fold, and the order of the games is chosen here.
   function folding(form) {
     const box = form.querySelector(".filters");
     const fold = () => { box.open = !NARROW.matches; };
     NARROW.addEventListener("change", fold);
     fold();
     const table = document.querySelector(`#${form.dataset.filters} table`);
-    const headers = [...table.tHead.rows[0].cells];
-    for (const row of table.tBodies[0].rows) headers.forEach((header, place) => { row.cells[place].dataset.title = header.textContent; });
-    table.classList.add("listed");
+    const headers = cards(table);
     const order = document.createElement("select");
     order.append(...headers.map((header, place) => new Option(header.textContent, place)));
     order.addEventListener("change", () => sort(table, Number(order.value), headers[order.value]));
@@ -108,5 +114,6 @@
 
   document.querySelectorAll(".block table:not(.map)").forEach(sortable);
   document.querySelectorAll(".scroll").forEach(edges);
+  document.querySelectorAll("#runs table, #highlights table").forEach(cards);
   document.querySelectorAll("form[data-filters]").forEach((form) => { folding(form); filtered(form); });
 })();

@@ -259,7 +259,7 @@
   // How often each seat won from each turn on.
   function standings() {
     const { won, playouts, stand_in: standIn, why } = game.odds;
-    if (why) return [make("p", "note", `No odds: ${why}.`)];
+    if (why) return game.sent ? [] : [make("p", "note", `No odds: ${why}.`)]; // whoever is sent a game has not asked for them
     if (won.length !== states.length) return [];
     const share = (turn, seat) => (100 * won[turn][seat]) / playouts;
     const how = `How often each won when the game was played on from there ${playouts} times, with the cards as they lay${standIn ? ` and ${standIn} in each model’s place` : ""}. `;

@@ -123,6 +123,8 @@ def test_a_game_has_one_name_however_it_is_said() -> None:
     assert one is find_game("openspiel:liars_dice(dice_sides=3,numdice=1)", Path("elsewhere"))
     assert one.name == "openspiel:liars_dice(dice_sides=3,numdice=1)"
     assert find_game("openspiel:kuhn_poker()", REPO).name == "openspiel:kuhn_poker"
+    assert words_of(one).in_short(one.rules()) == "dice_sides 3, numdice 1"
+    assert words_of(find_game("openspiel:kuhn_poker", REPO)).in_short(None) == ""
 
 
 def test_no_move_is_seen_before_all_are_made() -> None:
