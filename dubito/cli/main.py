@@ -110,6 +110,7 @@ _PARAMETERS: Final = (  # of models, as people know them
     *("max_tokens", "max_output_tokens", "max_completion_tokens", "service_tier", "stop"),
 )
 _OLD_NAMES: Final = {"play-game": "watch"}
+_A_LIST: Final = "; the names in a list are parted by commas, without spaces"
 _ECHO: Final = 0.3  # seconds within which another such signal is the same one: `timeout` and shells send theirs twice
 
 
@@ -181,7 +182,8 @@ def _code(arguments: Sequence[str] | None) -> int:
         click.echo(error.format_message())
         return 0
     except click.ClickException as error:
-        return _ended(_setting_of_a_player(error) or one_line(error.format_message()), 2)
+        said = _setting_of_a_player(error) or one_line(error.format_message())
+        return _ended(f"{said}{_A_LIST * said.startswith('Got unexpected extra argument')}", 2)
     except UsageError as error:
         return _ended(str(error), 2)
     except (BotError, GameError, RunStopped) as error:
@@ -207,7 +209,10 @@ def _setting_of_a_player(error: click.ClickException) -> str | None:
         return None
     from dubito.llm.settings import ModelSettings  # late: it takes a while to load
 
-    key = error.option_name.lstrip("-").replace("-", "_")
+    name = error.option_name.lstrip("-")
+    key, dashed = name.replace("-", "_"), f"--{name.replace('_', '-')}"
+    if dashed in (error.possibilities or ()):
+        return f"there is no {error.option_name}: it is {dashed}"
     if key in ModelSettings.model_fields:
         return f"{error.option_name} is no flag, but a setting of one player: say `{key}` in its entry of a config"
     if key in _PARAMETERS:

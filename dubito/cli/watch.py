@@ -65,6 +65,8 @@ def watch(
     made, is a RUN; with no name it is the latest run: its last finished game is told, then each newest one, until the
     run ends. The path of a saved game is a GAME, which is told again.
     """
+    if len(what) == 1 and "," in what[0] and not os.path.exists(what[0]):
+        raise UsageError(f"who sits at one table is parted by spaces: {' '.join(what[0].split(','))}")
     of_run = not what or (len(what) == 1 and _means_a_run(what[0]))
     _refuse((*_OF_BOTS, *flags["rules"]) if of_run else (), "is for a game between bots: name them, or leave it out")
     _refuse(() if web else ("port", "host"), "goes with --web")

@@ -80,6 +80,8 @@ def find_game(name: str, working_directory: Path, flawed: bool = False) -> Game:
         hint = suggestion(first, game_names(working_directory))
         if members := _members_named(first.partition("(")[0], working_directory):
             hint = f"did you mean {one_line(repr(members[0] + first.removeprefix(members[0].partition(':')[2])), 80)}?"
+        if first.isdecimal():
+            hint = f"for so many games say --games {one_line(first, 60)}"
         raise NoSuchGame(f"there is no game {one_line(repr(first), 60)}: {hint}")
     found = _load_game(package, working_directory, flawed)
     if isinstance(found, Game):

@@ -26,9 +26,9 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import datetime, timedelta
 from functools import cached_property, partial
-from ssl import SSLContext
+from ssl import SSLContext, SSLError
 from time import monotonic
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 from urllib.parse import urlsplit
 
 import httpcore2
@@ -43,6 +43,7 @@ from dubito.llm.streamed import STREAMS, Tell, body_of, listener
 from dubito.llm.verdicts import Verdict, text_of, verdict, verdict_within
 from dubito.store.model_log import Spend
 
+E = TypeVar("E", bound=BaseException)
 _KEPT_HEADERS: Final = ("request-id", "x-request-id", "retry-after", "retry-after-ms")
 _KEPT_PREFIXES: Final = ("x-ratelimit-", "anthropic-ratelimit-")
 _HEADER_VARIABLES: Final = ("OPENAI_CUSTOM_HEADERS", "ANTHROPIC_CUSTOM_HEADERS")
@@ -252,13 +253,20 @@ class Provider:
         sent = not isinstance(error.__cause__, httpx2.ConnectError | httpx2.ConnectTimeout | httpx2.PoolTimeout)
         if late:
             return TryFailed("deadline", f"no complete answer within the deadline of {deadline:g} s", billed=sent)
-        if (unknown := _unknown_name(error)) is not None:
-            host = one_line(urlsplit(self._address).hostname or self._address, 80)
-            return TryFailed("connection", f"the name {host!r} is not known (DNS: {unknown}); check `base_url`")
-        if _has_refused(error):
+        if (unknown := _cause(error, socket.gaierror)) is not None:
+            host, why = (
+                one_line(urlsplit(self._address).hostname or self._address, 80),
+                one_line(str(unknown.strerror), 80),
+            )
+            return TryFailed("connection", f"the name {host!r} is not known (DNS: {why}); check `base_url`")
+        if _cause(error, ConnectionRefusedError) is not None:
             nobody = f"nothing answers at {self._address} (connection refused)"
             failed = TryFailed("connection", nobody)
             failed.todo = f"{nobody}: start the server, or correct {where_said('base_url', ask.place.player)}"
+            return failed
+        if (handshake := _cause(error, SSLError)) is not None:
+            failed = TryFailed("connection", f"no TLS at {self._address} ({one_line(str(handshake), 80)})")
+            failed.todo = f"{failed.reason}: a server without a certificate has an http:// address"
             return failed
         cause = f": {type(error.__cause__).__name__}" if error.__cause__ else ""
         reason = self._scrubbed(f"{type(error).__name__}: {error}{cause}")
@@ -303,6 +311,8 @@ class Provider:
             f"{self._account} has no {_PATHS[protocol]} (status {status}",
             f"{_asks(ask, other)}, or correct {here}",
         )
+        if not urlsplit(self._address).path.strip("/"):
+            todo = f"most servers want /v1 at the end of {here}; or else {todo}"
         return AccountFault(f"{what}{said and ': '}{said}), and {todo}", f"{what}), and {todo}")
 
     def _failure(self, found: Verdict, brief: str, text: str, ask: Ask) -> TryFailed | AccountFault:
@@ -372,26 +382,15 @@ def _is_of_a_path(said: str, ask: Ask) -> bool:
     return not said.strip() or (not of_model and _NO_PATH.search(said) is not None)
 
 
-def _has_refused(error: BaseException | None) -> bool:
-    """Whether nobody listens at the address."""
-    while error is not None:
-        if isinstance(error, ConnectionRefusedError):
-            return True
+def _cause(error: BaseException | None, kind: type[E]) -> E | None:
+    """What of this kind it came of; None if it came of nothing like it."""
+    while error is not None and not isinstance(error, kind):
         error = error.__cause__ or error.__context__
-    return False
+    return error
 
 
 def instead_in_words(instead: Instead, protocol: Api) -> str:
     return _INSTEAD[instead].format(_REPLIES[protocol])
-
-
-def _unknown_name(error: BaseException | None) -> str | None:
-    """What the resolver of names says, where no address was found; None if that is not what failed."""
-    while error is not None:
-        if isinstance(error, socket.gaierror):
-            return one_line(str(error.strerror), 80)
-        error = error.__cause__ or error.__context__
-    return None
 
 
 def _as_written(key: str) -> str:

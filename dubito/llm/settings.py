@@ -120,7 +120,7 @@ def check_settings(name: str, settings: Mapping[str, Any]) -> ModelSettings:
         if checked.api_key_env is None and not is_on_this_machine(checked.base_url) and not asks_provider(checked):
             raise UsageError(
                 f"{one_line(name)}: base_url is a server of its own: name the variable with its key in api_key_env "
-                "(--api-key-env)"
+                "(--api-key-env); any text in it will do where the server wants none"
             )
     return checked
 

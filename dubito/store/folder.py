@@ -161,7 +161,14 @@ def _check_same_run(folder: Path, there: Mapping[str, Any], ours: Mapping[str, A
         kept = there["identity"].get(key)
         if kept != value:
             said = difference_of_runs(key, kept, value)
-            raise UsageError(f"{folder} belongs to another run: {said}; choose another --output")
+            raise UsageError(f"{folder} belongs to another run: {said}; choose another --output{_or_delete(folder)}")
+
+
+def _or_delete(folder: Path) -> str:
+    if not (folder / DATABASE).exists():
+        return ""
+    with RunDb.open(folder / DATABASE) as db:
+        return "" if db.game_count() else ", or delete it: no game in it is finished"
 
 
 def difference_of_runs(where: str, there: Any, ours: Any, places: tuple[str, str] = ("there", "here")) -> str:

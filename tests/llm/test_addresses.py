@@ -54,6 +54,14 @@ def test_a_protocol_that_the_provider_does_not_speak(shell: Shell) -> None:
     assert "--api: must be 'responses', 'chat', " in run(shell, "openai:x", "--api", "chatt").err
 
 
+def test_an_address_that_speaks_no_tls_is_told_so(shell: Shell) -> None:
+    with Server(lambda _: says("responses")) as server:
+        address = server.base_url("responses").replace("http:", "https:")
+        said = run(shell, "openai:my-model", "--base-url", address).err
+    assert f"dubito: no TLS at {address} (" in said
+    assert ": a server without a certificate has an http:// address; 0 of 2 games are kept" in said
+
+
 def test_a_server_of_another_protocol_names_the_flag(shell: Shell) -> None:
     with Server(lambda _: says("chat")) as server:
         address = server.base_url("responses")

@@ -37,6 +37,14 @@ def test_a_server_that_does_not_know_the_path(shell: Shell, protocol: Api, answe
     assert len(server.heard) == 1
 
 
+def test_an_address_without_a_path_wants_one_first(shell: Shell) -> None:
+    with Server(lambda _: Said(404)) as server:
+        ended = played(shell, asker(server, "chat") | {"base_url": server.base_url("messages")})
+    assert (
+        ", and most servers want /v1 at the end of `base_url` in the entry of 'asker'; or else asker asks" in ended.err
+    )
+
+
 @pytest.mark.parametrize(("asked", "spoken"), few(PAIRS, [("responses", "messages"), ("chat", "responses")]))
 def test_a_reply_of_another_protocol_is_none(shell: Shell, asked: Api, spoken: Api) -> None:
     """Even if there is an answer in it; its tokens count where they can be read."""

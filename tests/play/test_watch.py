@@ -237,6 +237,7 @@ def test_a_runs_models_are_told_as_they_were(shell: Shell) -> None:
         (("StefaBot", "ClaudeBot", "--web", "--port", "0"), "Dubito needs 3 to 8 players, not 2"),
         (("--web", "--pace", "3"), "--pace is chosen on the page: leave it out"),
         (("notes.txt",), "notes.txt: this is no game record: "),
+        (("StefaBot,ClaudeBot",), "who sits at one table is parted by spaces: StefaBot ClaudeBot"),
         (("StefaBot", "ClaudBot"), "no bot is named 'ClaudBot': did you mean 'ClaudeBot'?"),
     ],
 )
