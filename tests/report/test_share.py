@@ -47,6 +47,9 @@ def test_a_game_of_a_run_opens_alone_and_plays_again(
     assert chrome.text("#turn").startswith(f"turn 2 of {turns}")
     chrome.run("document.querySelector('[data-go=last]').click()")
     assert chrome.run("window.ran") is None
+    chrome.screen(390)
+    chrome.run("document.querySelector('details.sent').open = true")
+    assert chrome.run("document.documentElement.scrollWidth") == 390, "its picture is no wider than a phone"
     Path("game.json").write_text(record_on(page))
     assert shell("replay", "game.json").out.startswith(f"identical: {turns} turns")
 
