@@ -185,6 +185,7 @@ class ModelLog:
     def __init__(self, db: RunDb) -> None:
         self._db = self.db = db
         self._whole = set[bytes]()  # digests of first ones that stand alone
+        self._undone = 0  # transactions, when that was found
         self._first: dict[object, tuple[bytes, bytes]] = {}  # of each kind of text: the first one's digest and end
 
     @property
@@ -492,8 +493,10 @@ class ModelLog:
         digest = sha256(data).digest()
         if _first_byte(connection, digest) is None:
             first = self._first.setdefault(kind, (digest, data[-_WINDOW:]))
+            if self._undone != self._db.undone:  # they may have gone with a transaction
+                self._whole, self._undone = set(), self._db.undone
             whole = first[0] in self._whole
-            if not whole and _first_byte(connection, first[0]) not in (None, _LIKE):  # committed, and needs no other
+            if not whole and _first_byte(connection, first[0]) not in (None, _LIKE):  # it is there, and needs no other
                 self._whole.add(first[0])
                 whole = True
             packed = _packed_beside(data, *first) if whole else zlib.compress(data)

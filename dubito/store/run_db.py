@@ -115,6 +115,7 @@ class RunDb:
         self._writer: int | None = None  # the thread within a transaction
         self._parts, self._later = deque[_Part](), deque[Write]()
         self._commits = self._synced = 0  # how many there were, and how many the disk has for certain
+        self.undone = 0  # transactions
         self._journal: int | None = None  # open, once something was paid for
         self.path = path
 
@@ -303,6 +304,7 @@ class RunDb:
             self._connection.execute("COMMIT")
             self._commits += 1
         except BaseException as error:
+            self.undone += 1
             self._roll_back()
             if isinstance(error, sqlite3.Error):
                 raise RunStopped(f"cannot write {self.path}: {error}; is the disk full?") from None

@@ -236,14 +236,15 @@ def test_of_texts_that_are_alike_only_the_difference_is_kept(db: RunDb, log: Mod
 def test_a_first_text_that_was_never_committed_is_nobodys_like(db: RunDb, log: ModelLog) -> None:
     def fails() -> None:
         with db.writing() as connection:
-            log._keep_text(connection, "the first, and then the disk is full", "kind")
+            for n in "", " again":
+                log._keep_text(connection, f"the first, and then the disk is full{n}", "kind")
             raise KeyError
 
     with pytest.raises(KeyError):
         fails()
     with db.writing() as connection:
-        digests = [log._keep_text(connection, f"the first, and then the disk is full {n}", "kind") for n in range(3)]
-    assert [log.text(digest)[-1] for digest in digests] == ["0", "1", "2"]
+        digests = [log._keep_text(connection, f"the first, and then the disk is full{n}", "kind") for n in ("", *"012")]
+    assert [log.text(digest)[-1] for digest in digests] == ["l", "0", "1", "2"]
 
 
 def test_a_text_that_unpacks_without_end_is_not_unpacked(db: RunDb, log: ModelLog) -> None:
