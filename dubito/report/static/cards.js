@@ -1,7 +1,6 @@
-// Cards as they are drawn, in reports and at the table. Suits are decoration: a game knows numbers alone, so the page gives them.
+// Cards as they are drawn, in reports and at the table. A game says which suits or icons its cards have; Dubito's are numbers alone.
 "use strict";
 window.dubitoCards = (() => {
-  const SUITS = ["spades", "hearts", "clubs", "diamonds"]; // one a copy of a number
   const dot = (x, y) => `M${x - 2.3} ${y}a2.3 2.3 0 1 0 4.6 0a2.3 2.3 0 1 0-4.6 0z`;
   const die = (...pips) => pips.map((pip) => dot(...{ a: [5.5, 5.5], b: [18.5, 5.5], c: [5.5, 12], d: [12, 12], e: [18.5, 12], f: [5.5, 18.5], g: [18.5, 18.5] }[pip])).join("");
   // Icons by name: paths in a box of 24 by 24. A game may name them, or bring paths of its own.
@@ -10,6 +9,7 @@ window.dubitoCards = (() => {
     hearts: "M12 21C6 16 3 12.5 3 8.6A4.6 4.6 0 0 1 12 7a4.6 4.6 0 0 1 9 1.6C21 12.5 18 16 12 21z",
     clubs: "M12 2a4.3 4.3 0 0 0-3.6 6.6A4.3 4.3 0 1 0 11 15.4C10.9 18 10 20 8.5 22h7C14 20 13.1 18 13 15.4a4.3 4.3 0 1 0 2.6-6.8A4.3 4.3 0 0 0 12 2z",
     diamonds: "M12 2l7.5 10L12 22 4.5 12z",
+    pip: "M12 7a5 5 0 1 0 .1 0z", // of a card without a suit
     "die-1": die("d"), "die-2": die("a", "g"), "die-3": die("a", "d", "g"), "die-4": die("a", "b", "f", "g"),
     "die-5": die("a", "b", "d", "f", "g"), "die-6": die("a", "b", "c", "e", "f", "g"),
     bomb: "M9.5 8a7 7 0 1 0 .1 0zM13.6 8.2l2-2 2.2 2.2-2 2zM17.6 5.4c.6-1.6 2-2 3.4-1.4l-.6 1.6c-.7-.3-1.1-.1-1.4.5zM20 7l3 1.2-.6 1.4-3-1.2z",
@@ -43,12 +43,11 @@ window.dubitoCards = (() => {
     return card;
   }
 
-  // A playing card that has its suit from the page: a number of 0 to 3. A joker has none.
-  function draw(sign, suit, name, tag = "span") {
+  // A card that is a number alone, or a joker: copies of a number are alike, as they are to the game.
+  function draw(sign, name, tag = "span") {
     const isJoker = sign === "★";
-    const card = face([name, sign, isJoker ? "" : SUITS[suit]], tag);
+    const card = face([name, sign, isJoker ? "" : "pip"], tag);
     if (isJoker) card.className = "card joker";
-    else card.dataset.suit = suit;
     return card;
   }
 
@@ -62,42 +61,5 @@ window.dubitoCards = (() => {
     return lead ? [`${lead} `, list] : [list];
   }
 
-  // Gives the cards of one screen their suits by order of appearance: no suit of a number twice, as long as there are four.
-  class Screen {
-    #used = new Map();
-
-    suit(value) {
-      const used = this.#used.get(value) ?? 0;
-      this.#used.set(value, used + 1);
-      return used % SUITS.length;
-    }
-  }
-
-  // Follows all the cards of an open game, hands of letters: each keeps the suit that it is dealt with.
-  class Deal {
-    #board = []; // [letter, suit]: what lies there, or did until somebody took it
-
-    constructor(hands) {
-      const screen = new Screen();
-      this.hands = hands.map((letters) => [...letters].map((letter) => [letter, screen.suit(letter)]));
-    }
-
-    // The hands after a turn, and the cards that it played. What was played came from the mover's hand to the board;
-    // whoever has cards more has them from there.
-    after(turn) {
-      const hands = [...this.hands];
-      const take = (from, letter) => from.splice(from.findIndex((card) => card[0] === letter), 1)[0];
-      const left = [...hands[turn.seat]];
-      const played = [...(turn.cards ?? "")].map((letter) => take(left, letter));
-      this.#board.push(...played);
-      for (const [seat, letters] of Object.entries(turn.hands)) {
-        const own = Number(seat) === turn.seat ? left : [...hands[seat]];
-        hands[seat] = [...letters].map((letter) => take(own.some((card) => card[0] === letter) ? own : this.#board, letter));
-      }
-      this.hands = hands;
-      return { hands, played };
-    }
-  }
-
-  return { draw, face, drawnIn, Screen, Deal };
+  return { draw, face, drawnIn };
 })();

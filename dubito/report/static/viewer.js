@@ -20,12 +20,10 @@
   // --- What the page brings along ---
 
   function cardStates() {
-    const deal = new dubitoCards.Deal(game.hands);
-    const all = [{ hands: deal.hands, places: game.names.map(() => 0) }];
+    const all = [{ hands: game.hands, places: game.names.map(() => 0) }];
     for (const turn of game.turns) {
       const before = all[all.length - 1];
-      const { hands, played } = deal.after(turn);
-      turn.played = played;
+      const hands = before.hands.map((hand, seat) => turn.hands[seat] ?? hand);
       const places = before.places.map((place, seat) => (turn.won.includes(seat) ? game.places[seat] : place));
       all.push({ hands, places });
     }
@@ -117,13 +115,13 @@
 
   // --- The table ---
 
-  function cards(suited, shown) {
+  function cards(letters, shown) {
     const list = make("span", "cards");
     if (!shown) {
-      list.append(make("span", "back", `${suited.length}`), suited.length === 1 ? " card" : " cards");
+      list.append(make("span", "back", `${letters.length}`), letters.length === 1 ? " card" : " cards");
       return list;
     }
-    list.append(...suited.map(([letter, suit]) => dubitoCards.draw(FACES[letter] || letter, suit, NAMES[letter] || letter)));
+    list.append(...[...letters].map((letter) => dubitoCards.draw(FACES[letter] || letter, NAMES[letter] || letter)));
     return list;
   }
 
@@ -178,7 +176,7 @@
       const item = make("li", "", make("p", "claim", claim));
       if (open || isEnd()) {
         const truth = make("span", play.honest ? "honest" : "bluff", play.honest ? "✓ honest" : `✗ a ${game.lie}`);
-        item.append(make("p", "", "really ", cards(play.played, true), " ", truth));
+        item.append(make("p", "", "really ", cards(play.cards, true), " ", truth));
       }
       return item;
     }).reverse()); // the last one on top

@@ -76,12 +76,11 @@ const KINDS = {
   bool: ({ options }) => options.map((yes) => button(yes ? "Yes" : "No", () => yes)),
   choice: ({ options }) => options.map((name) => button(name, () => name)),
   cards: ({ options }) => {
-    const screen = new window.dubitoCards.Screen();
     const { hand } = flow.frame;
     const boxes = options.map((value, place) => {
       const box = Object.assign(make("input"), { type: "checkbox", value });
       const isHand = hand.length === options.length;
-      const label = isHand ? window.dubitoCards.face(hand[place], "label") : window.dubitoCards.draw(`${value}`, screen.suit(value), "", "label");
+      const label = isHand ? window.dubitoCards.face(hand[place], "label") : window.dubitoCards.draw(`${value}`, "", "label");
       label.classList.add("tick");
       label.removeAttribute("aria-label");
       label.prepend(box);

@@ -48,7 +48,7 @@ function hand() {
   const { frame, game, mine } = flow;
   const seen = {};
   const cards = frame.hand.map((value, index) => {
-    const button = table.card(value, table.suits.hands[game.me][index], "button");
+    const button = table.card(value, "button");
     seen[value] = (seen[value] || 0) + 1;
     const held = frame.hand.filter((other) => other === value).length;
     const name = game.words.one[value];

@@ -57,21 +57,6 @@ export async function ask(path, body) {
   return answer;
 }
 
-// The suits of all cards that are seen at once: of the hands, by seat, and of the cards that a doubt has turned over.
-// Who took those holds them too, if they are open: then they have the suits that they have there.
-function suits(frame, me) {
-  const screen = new window.dubitoCards.Screen();
-  const open = frame.hands.length ? frame.hands : frame.counts.map((_, seat) => (seat === me ? frame.hand : []));
-  const hands = open.map((hand) => hand.map((value) => screen.suit(value)));
-  const { cards = [], loser } = frame.shown || {};
-  const taken = cards.length ? open[loser].map((value, index) => [value, hands[loser][index]]) : [];
-  const shown = cards.map((value) => {
-    const place = taken.findLastIndex((card) => card[0] === value);
-    return place < 0 ? screen.suit(value) : taken.splice(place, 1)[0][1];
-  });
-  return { hands, shown, turned: frame.turned.map((value) => screen.suit(value)) };
-}
-
 function place(n) {
   return n === 1 ? "◆ place 1, hard win" : `◇ place ${n}, soft win`;
 }
@@ -114,7 +99,6 @@ export class Table {
 
   show(frame) {
     const over = frame.to_move === null;
-    this.suits = suits(frame, this.game.me);
     [...$("seats").children].forEach((item, seat) => {
       const [, held, badge, cards] = item.children;
       const won = frame.places[seat];
@@ -124,13 +108,13 @@ export class Table {
       item.classList.toggle("won", won !== null);
       item.classList.toggle("loser", frame.shown !== null && frame.shown.loser === seat);
       badge.textContent = this.#badge(frame, seat, won, over);
-      cards.replaceChildren(...(frame.hands[seat] ?? []).map((value, index) => this.card(value, this.suits.hands[seat][index])));
+      cards.replaceChildren(...(frame.hands[seat] ?? []).map((value) => this.card(value)));
     });
     this.#board(frame);
   }
 
-  card(value, suit, tag) {
-    return window.dubitoCards.draw(FACES[value], suit, this.game.words.one[value], tag);
+  card(value, tag) {
+    return window.dubitoCards.draw(FACES[value], this.game.words.one[value], tag);
   }
 
   #badge(frame, seat, won, over) {
@@ -142,7 +126,7 @@ export class Table {
 
   #board(frame) {
     const { words, names } = this.game;
-    const cards = frame.shown ? frame.shown.cards.map((value, index) => this.card(value, this.suits.shown[index])) : this.#pile(frame);
+    const cards = frame.shown ? frame.shown.cards.map((value) => this.card(value)) : this.#pile(frame);
     $("pile").replaceChildren(...cards);
     $("pile").classList.toggle("revealed", frame.shown !== null || frame.turned.length > 0);
     const claim = frame.board
@@ -166,7 +150,7 @@ export class Table {
   }
 
   #pile(frame) {
-    if (frame.turned.length) return frame.turned.map((value, index) => this.card(value, this.suits.turned[index]));
+    if (frame.turned.length) return frame.turned.map((value) => this.card(value));
     const shown = Math.min(frame.board, SHOWN_BACKS);
     return Array.from({ length: shown }, (_, index) => {
       const back = make("span", "back");
