@@ -93,6 +93,11 @@ def value_in_words(value: object, longest: int = 20) -> str:
     return repr(value) if type(value) is str and len(value) <= longest else f"a value of type {type(value).__name__}"
 
 
+def with_stop(sentence: str) -> str:
+    """The sentence with a full stop, unless it has its mark."""
+    return sentence if sentence.endswith((".", "?", "!")) else f"{sentence}."
+
+
 def listed(names: Sequence[str]) -> str:
     """`A`, `A and B`, `A, B and C`."""
     *first, last = names

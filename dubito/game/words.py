@@ -9,7 +9,7 @@ from dataclasses import dataclass, fields, is_dataclass
 from functools import cache
 from typing import Any, Final, NamedTuple, Protocol
 
-from dubito.errors import UsageError, one_line
+from dubito.errors import UsageError, one_line, with_stop
 from dubito.game import Bool, Cards, Choice, Game, GameEvent, Node, State, Text
 from dubito.game.legal import listed_in_words
 from dubito.game.streams import DealStreams
@@ -17,7 +17,7 @@ from dubito.game.streams import DealStreams
 Label = Callable[[int], str]  # names a seat in a sentence
 _LEGAL: Final = "legal:"
 ME: Final = "\0"  # the label of the seat that a sentence is for, until `to_me` speaks to it; no name contains it
-THE_PERSON: Final = "the person"  # what others read of that seat
+A_PERSON, THE_PERSON = "a person", "the person"  # what others read of that seat, by itself and in its story
 _BEGINS: Final = re.compile(rf"(^|[.!?] |\n){ME}")  # a sentence with the person
 HAND: Final = "Your hand: "  # begins the line of `sees` that a page leaves out where it draws the hand
 
@@ -109,7 +109,7 @@ class Words:
     def __init__(self, game: Game) -> None:
         self._game = game
         self.Teller: Callable[[Any, Label], Teller] = lambda state, label: _PlainTeller(self, game, state, label)
-        self.LEAD = f"{game.summary}."  # the game in a sentence or two
+        self.LEAD = with_stop(game.summary)  # the game in a sentence or two
         kinds = dict.fromkeys(f"Where you are asked `{node.name}`, type {wanted(node)}." for node in game.nodes)
         self.HOW = (  # how a move is typed
             f"{' '.join(kinds)} `rules` tells the rules, `hand` what you see, `log` what happened; Ctrl-D leaves the "
@@ -120,7 +120,7 @@ class Words:
 
     def rules(self, rules: Any, seats: int) -> list[str]:
         """The rules in force, a sentence or a paragraph each."""
-        return [f"{said}." for said in (self._game.summary, self.in_short(rules)) if said]
+        return [with_stop(said) for said in (self._game.summary, self.in_short(rules)) if said]
 
     def in_short(self, rules: Any) -> str:
         """What of the rules may be varied, as it is here."""
@@ -281,9 +281,9 @@ def to_person(text: str, to_me: Mapping[str, str]) -> str:
     return text
 
 
-def to_others(text: str) -> str:
+def to_others(text: str, called: str = THE_PERSON) -> str:
     """The sentence with the seat whose label is `ME` told to whoever did not sit there."""
-    return _BEGINS.sub(rf"\1{THE_PERSON.capitalize()}", text).replace(ME, THE_PERSON)
+    return _BEGINS.sub(rf"\1{called.capitalize()}", text).replace(ME, called)
 
 
 def facts_in(prompt_text: str) -> dict[str, str]:
@@ -318,8 +318,8 @@ def labels(players: Sequence[str], me: int | None) -> Label:
         if seat == me:
             return ME
         name = one_line(players[seat])
-        alone = players.count(players[seat]) == 1 and (me is None or name.casefold() not in ("you", THE_PERSON))
-        return name if alone else f"{name} {seat}"
+        mistaken = me is not None and name.casefold() in ("you", A_PERSON, THE_PERSON)
+        return f"{name} {seat}" if mistaken or players.count(players[seat]) > 1 else name
 
     return cache(label)  # a story names its seats hundreds of times
 

@@ -7,7 +7,7 @@ from typing import Any, Final
 from dubito.errors import UsageError, one_line
 from dubito.experiment.stored import Run
 from dubito.game import FALLBACK_OUTCOME, Habit
-from dubito.report.highlights import Highlights, turn_to_open
+from dubito.report.highlights import Highlights, opening
 from dubito.report.tables import Column, Filter, GamePage, Page, Paragraph, ResultTable, Section, Value, counts, texts
 from dubito.show.company import as_sentence
 from dubito.show.odds import told_odds
@@ -126,7 +126,7 @@ class ShownGames:
                 self.turns[game] = {move: turn for move, (turn, _) in own_moves(told["turns"]).items()}
             about = f"Deal {game // self.source.planned.games_per_deal} of seed {self.source.planned.seed}."
             asked = {"decisions": decisions, "pieces": texts.pieces}
-            data = told | asked | {"game": game, "opens": turn_to_open(told)}
+            data = told | asked | {"game": game, "opens": opening(told)[0]}
             if self.odds:
                 data["odds"] = told_odds(self.source, game)
             seated = zip(told["names"], map(self.source.label, names), names, strict=True)

@@ -73,18 +73,20 @@ class Highlights:
         return ResultTable("highlights", "Highlights", texts("highlight", "what happened"), rows, links=links)
 
 
-def turn_to_open(told: Mapping[str, Any]) -> int:
-    """Where a game is worth opening: at the first lie that is found out; else at what is greatest, or the deal, 0."""
+def opening(told: Mapping[str, Any]) -> tuple[int, str]:
+    """Where a game is worth opening, and what is there: the first lie found out; else what is greatest, or the deal."""
     turns, lie = told["turns"], told["lie"]
+    found_out = f"the first {lie} found out"
     for number, (turn, after) in enumerate(pairwise([*turns, {}]), 1):
         if turn.get("honest") is False and after and "honest" not in after:
-            return number + 1
+            return number + 1, found_out
         if "movers" in turn and lie in turn["marks"] and len(turn["let_pass"]) < len(turn["movers"]) - 1:
-            return number
+            return number, found_out
     seen = Highlights(lie, {})
     seen.look(0, told, told["names"], [])
     links = {kind: link for kind, (_, _, link) in seen._found.items() if "#turn-" in link}
-    return int(next((links[kind] for kind in _TOLD if kind in links), "-0").rpartition("-")[2])
+    at = next((kind for kind in _TOLD if kind in links), "")
+    return int(links[at].rpartition("-")[2]) if at else 0, at
 
 
 def cards_held(told: Mapping[str, Any]) -> list[list[int]]:

@@ -16,10 +16,10 @@ from dubito.experiment.stored import Run
 from dubito.game import Game
 from dubito.game.find import DUBITO, find_bots, find_game
 from dubito.game.record import game_named, records_of
-from dubito.game.words import THE_PERSON, called, words_of
+from dubito.game.words import A_PERSON, called, words_of
 from dubito.llm.settings import HOUSE
 from dubito.report.games import GameChoice, ShownGames
-from dubito.report.highlights import turn_to_open
+from dubito.report.highlights import opening
 from dubito.report.picture import picture_of_game
 from dubito.report.render import Renderer, Site, embedded
 from dubito.report.tables import GamePage, Page
@@ -85,7 +85,7 @@ def _story_and_warnings(
             why = one_line(str(error).replace(str(path.parent / DATABASE), DATABASE))
             warnings.append(as_sentence(f"what models were asked in this game is not shown: {why}"))
     del told["truths"]
-    return told | asked | {"opens": turn_to_open(told)}, warnings
+    return told | asked | {"opens": opening(told)[0]}, warnings
 
 
 def _deal_in_short(game: Game, record: Any) -> str:
@@ -128,9 +128,9 @@ def _kinds(game: Game, told: Mapping[str, Any], players: Sequence[str]) -> list[
 
 
 def _shared(game: Game, record: Any, told: Mapping[str, Any], about: str, warnings: Sequence[str]) -> SharedGame:
-    names = [THE_PERSON if seat == told.get("me") else name for seat, name in enumerate(told["names"])]
+    names = [A_PERSON if seat == told.get("me") else name for seat, name in enumerate(told["names"])]
     title = title_of(f"A game of {called(game)}", names, told["winners"])
-    page = GamePage("game.html", title, about, {**told, "sent": True}, "", warnings)
+    page = GamePage("game.html", title, about, {**told, "sent": True, "opens_at": opening(told)[1]}, "", warnings)
     return SharedGame(page, words_of(game).LEAD, _deal_in_short(game, record), records_of(game).dump(record))
 
 

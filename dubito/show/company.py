@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from dubito.errors import DubitoError, UsageError, one_line, suggestion
+from dubito.errors import DubitoError, UsageError, one_line, suggestion, with_stop
 from dubito.experiment.config import Config
 from dubito.experiment.experiment import Experiment, PlayerSpec, kind_of_player
 from dubito.experiment.resolve import cannot_play_by, player, resolve, rules_of, unsettled
@@ -40,7 +40,7 @@ _WHY: Final = {  # a decision was left to the fallback, by the cause
 def as_sentence(reason: str) -> str:
     """The engine's reason with a capital, unless an address or a path begins it, and a full stop."""
     first = reason[:1] if "/" in reason.partition(" ")[0] else reason[:1].upper()
-    return f"{first}{reason[1:]}{'' if reason.endswith(('.', '?', '!')) else '.'}"
+    return with_stop(f"{first}{reason[1:]}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -195,9 +195,9 @@ class Sitting(Session):
             return ""
         lies = results.habit(results.lies)
         counts = dict(zip(results.seat_counts, self.state.ending().counts[self.me], strict=True))
-        own = counts[lies.count]
-        told = f"{own} {'was' if own == 1 else 'were'}" if own else "none was"
-        return f"You caught {counts[found.count]} of {self._met} {lies.name}; {told} your own."
+        own = counts[lies.count] or "none"
+        met = f"You caught {counts[found.count]} of the {self._met} {lies.name} laid before you, and"
+        return f"{met if self._met else f'No {lies.name} lay before you, and you'} told {own} of your own."
 
     def finished(self) -> Any:
         setup, number = self.setup, self.number if self.asks_models else None

@@ -14,7 +14,7 @@ from dubito.errors import UsageError, listed
 from dubito.game import FALLBACK_OUTCOME, Ending, Game, Results
 from dubito.game.record import Forfeit, whole_game
 from dubito.game.words import (
-    THE_PERSON,
+    A_PERSON,
     Line,
     Marks,
     Panel,
@@ -109,7 +109,7 @@ def story_of_record(game: Game, record: Any, for_others: bool = False) -> dict[s
     Raises UsageError if the record breaks the rules, or ends before its game does.
     """
     me = seat_of_guest(record.players)
-    spoken, called = (to_others, THE_PERSON.capitalize()) if for_others else (words_of(game).to_me, "You")
+    spoken, called = (to_others, A_PERSON.capitalize()) if for_others else (words_of(game).to_me, "You")
     names = names_to(record.players, me, called)
     session = of_record(game, record, labels(record.players, me))
     with whole_game(session.state):
@@ -118,7 +118,8 @@ def story_of_record(game: Game, record: Any, for_others: bool = False) -> dict[s
     ending = session.state.ending()
     if for_others:
         labelled = [session.label(seat) for seat in range(len(names))]
-        whole["standing"] = to_others(how_it_ended(game.results, ending, labelled, len(whole["turns"])))
+        standing = how_it_ended(game.results, ending, labelled, len(whole["turns"]))
+        whole["standing"] = to_others(standing, A_PERSON)
     return whole | {"me": me, "winners": won_by(game.results, ending), "kinds": kinds}
 
 

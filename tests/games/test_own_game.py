@@ -3,6 +3,7 @@
 import os
 import re
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from dubito.errors import UsageError
 from dubito.game.find import find_game
 from dubito.game.rehearsal import after
-from dubito.game.words import words_of
+from dubito.game.words import Words, words_of
 from tests.cli.kit import Shell
 from tests.conftest import cases
 from tests.games.kit import GAMES, dealt, write_stacks
@@ -93,6 +94,11 @@ def test_what_a_seat_holds_is_shown_without_words() -> None:
     lines = words_of(game).sees(dealt(game), 0, str)
     assert lines[0] == "heights: (0, 0)"
     assert re.fullmatch(r"Your cards: held \(\d, \d, \d\)", lines[1])
+
+
+def test_a_summary_with_its_mark_gets_no_stop() -> None:
+    game = replace(find_game("stacks", Path.cwd()), summary="Stacks: a higher one?")
+    assert Words(game).LEAD == Words(game).rules(game.rules(), 2)[0] == "Stacks: a higher one?"
 
 
 def test_a_bot_is_put_at_a_turn_of_any_game() -> None:

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from dubito.report.highlights import turn_to_open
+from dubito.report.highlights import opening
 from tests.report.kit import Seen, data
 
 
@@ -66,15 +66,15 @@ def test_a_game_opens_at_its_first_lie_found_out_else_at_the_longest_else_at_the
     play = {"seat": 0, "hands": {}, "marks": [], "honest": True}
     lie, doubt = {**play, "honest": False}, {"seat": 1, "hands": {}, "marks": ["doubt"]}
 
-    def opens(*turns: dict[str, Any]) -> int:
+    def opens(*turns: dict[str, Any]) -> tuple[int, str]:
         told = {"names": ["A", "B"], "winners": [], "hands": ["", ""], "lie": "bluff", "turns": turns}
-        return turn_to_open(told)
+        return opening(told)
 
-    assert opens(lie, play, lie, doubt, lie, doubt) == 4
-    assert opens(lie, play, lie, lie) == 4
-    assert opens(play, doubt, play) == 0
+    assert opens(lie, play, lie, doubt, lie, doubt) == (4, "the first bluff found out")
+    assert opens(lie, play, lie, lie) == (4, "the longest lie")
+    assert opens(play, doubt, play) == (0, "")
     said = {"movers": [0, 1, 2], "marks": ["bluff"], "let_pass": {1: "let it pass", 2: "let it pass"}}
     caught = {**said, "let_pass": {1: "let it pass"}}
     in_words = {"names": ["A"], "winners": [], "lie": "bluff", "turns": [said, caught]}
-    assert turn_to_open(in_words) == 2
-    assert turn_to_open({**in_words, "turns": [said]}) == 0
+    assert opening(in_words) == (2, "the first bluff found out")
+    assert opening({**in_words, "turns": [said]}) == (0, "")

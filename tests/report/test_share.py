@@ -75,12 +75,15 @@ def test_a_persons_game_is_told_to_whoever_is_sent_it(shell: Shell, chrome: Chro
     assert not re.search(r"\b(you|your)\b", said, re.IGNORECASE)
     assert any(line.startswith("The person ") for line in told["story"])
     assert " the person" in said
-    assert told["names"][2] == "The person"
+    assert told["names"][2] == "A person"
+    assert re.search(r"\ba person: ", told["about"], re.IGNORECASE)
     assert told["kinds"] == ["hand-written", "hand-written", "person"]
     assert told["about"].endswith(f"lost; {len(told['turns'])} turns.")
     assert "catch the others lying" in page.words
     chrome.screen(390)
     chrome.open(Path("game.html").resolve())
+    assert "Opens at the first bluff found out." in chrome.text("#said")
+    assert re.search(r"\bA person \d+$", chrome.text("#board"))
     top = "document.querySelector('{}').getBoundingClientRect().top"
     assert chrome.run(top.format("#said")) < chrome.run(top.format("#board")) < 844
     assert chrome.run(top.format("#board")) < chrome.run(top.format("#seats")) < chrome.run(top.format("#strip"))

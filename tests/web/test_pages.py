@@ -68,7 +68,7 @@ def test_a_finished_game_is_listed_and_opens(server: Served, browser: Browser) -
     caught = sum("cards" not in turn for turn in met)
     own = sum(turn.get("honest") is False for _, turn in mine)
     assert own > 1
-    assert end["lies"] == f"You caught {caught} of {len(met)} bluffs; {own} were your own."
+    assert end["lies"] == f"You caught {caught} of the {len(met)} bluffs laid before you, and told {own} of your own."
     shared = browser("GET", f"/games/{end['record']}/share")
     assert shared.headers["content-disposition"] == 'attachment; filename="game.html"'
     assert f"A game of Dubito: {' and '.join(told['names'][seat] for seat in told['winners'])} win" in shared.text

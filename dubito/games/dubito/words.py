@@ -393,8 +393,8 @@ HOW: Final = (
     "are. `?` tells the rules, Ctrl-D leaves the table."
 )
 LEAD: Final = (
-    "Dubito, “I doubt it”: put cards face down, claim what they are, and catch the others lying. The first without "
-    "cards wins."
+    "Dubito, “I doubt it”: put cards face down, claim what they are, and catch the others lying. The first to be "
+    "rid of all cards has a hard win, the next ones a soft win, worth half; those left at the end lose."
 )
 OPTIONS: Final = (  # what of the rules a page offers: the rule, its label, its values in words, the first the usual one
     ("jokers", "Jokers", ((2, "2"), (1, "1"), (0, "0"))),

@@ -170,11 +170,12 @@
   function pile(turn) {
     const doubt = turn && !turn.cards; // what was doubted is shown once more
     const plays = doubt ? game.turns.slice(game.turns[at - 2].pile, at - 1) : turn ? game.turns.slice(turn.pile, at) : [];
-    $("board").textContent = doubt ? "The board that was doubted" : isEnd() && plays.length ? "The board, turned over" : "Board";
-    $("pile").replaceChildren(...plays.map((play) => {
+    $("board").textContent = doubt ? "The board that was doubted" : open && isEnd() && plays.length ? "The board, turned over" : "Board";
+    $("board").append(make("small", "sizes", game.names.map((name, seat) => `${name} ${states[at].hands[seat].length}`).join(" · ")));
+    $("pile").replaceChildren(...plays.map((play, place) => {
       const claim = `${game.names[play.seat]}: ${count(play.cards.length, "card")} as ${play.claimed}`;
       const item = make("li", "", make("p", "claim", claim));
-      if (open || isEnd()) {
+      if (open || (doubt && place === plays.length - 1)) { // what was doubted everybody has seen
         const truth = make("span", play.honest ? "honest" : "bluff", play.honest ? "✓ honest" : `✗ a ${game.lie}`);
         item.append(make("p", "", "really ", cards(play.cards, true), " ", truth));
       }
@@ -183,14 +184,12 @@
     if (!plays.length) $("pile").append(make("li", "empty", "The board is empty."));
   }
 
-  // Once the game is over, what lay there is turned over, whether hands are shown or not.
   const isEnd = () => at === last && isOver();
   const faces = (places) => (places ?? []).map((place) => game.faces[place]);
 
-  function words([, known, truth, seat, drawn, folded]) {
-    const isOpen = open || (seat === null && isEnd());
-    const shown = isOpen ? truth : "";
-    const under = isOpen && folded ? [make("details", "", make("summary", "", folded[0]), make("p", "hand drawn", folded[1]))] : [];
+  function words([, known, truth, , drawn, folded]) {
+    const shown = open ? truth : "";
+    const under = open && folded ? [make("details", "", make("summary", "", folded[0]), make("p", "hand drawn", folded[1]))] : [];
     const line = (said, cards) => make("p", said.includes("\n") ? "hand drawn" : "hand", ...dubitoCards.drawnIn(said, cards));
     return [...(known ? [line(known, truth ? [] : faces(drawn))] : []), ...(shown ? [line(shown, faces(drawn))] : []), ...under];
   }
@@ -207,7 +206,7 @@
       return player(seat, turn, "moved", "", ...(panel ? words(panel) : []));
     }));
     const boards = state.filter((panel) => panel[3] === null);
-    const really = turn && (open || isEnd()) ? turn.truth : [];
+    const really = turn && open ? turn.truth : [];
     $("board").parentElement.hidden = !boards.length && !really.length;
     $("board").textContent = boards.length ? boards[0][0] : "What happened";
     $("pile").replaceChildren(
@@ -510,6 +509,7 @@
     const first = location.hash === "#play" ? 0 : game.opens ?? 0;
     show(named ? Number(named[1]) : isOver() ? first : last, named?.[2] ? `turn-${named[1]}${named[2]}` : "");
     if (named) $("viewer").scrollIntoView();
+    if (!named && at === game.opens && game.opens_at) $("said").append(make("p", "note", `Opens at ${game.opens_at}.`));
     const linked = named?.[2] && $(`asked-turn-${named[1]}${named[2]}`);
     if (linked) bringUp(linked);
     if (location.hash === "#play") play();
