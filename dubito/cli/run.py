@@ -126,7 +126,7 @@ def run(
     if code := exit_code(result):
         return code
     if not as_json:
-        say_folder(result.folder, tables)
+        say_folder(result.folder, tables, result)
     return 0
 
 

@@ -257,11 +257,22 @@ def _what_is_kept(run: Played) -> str:
     return f"{run.standing}{free} in {run.folder}"
 
 
-def say_folder(folder: Path, tables: bool) -> None:
-    """Where a run lies, and what shows more of it."""
+def say_folder(folder: Path, tables: bool, run: Played | None = None) -> None:
+    """Where a run lies, what shows more of it, and what makes it longer, if it is `run` that ends here."""
     say(f"run folder: {folder}")
+    if run is not None and (games := _games_that_tell_apart(run)) is not None:
+        say(f"with more games: the same command with --games {games}")
     if not tables:
         say(f"in a browser: {command_called()} view {quote(str(folder))}; every table here: add --tables")
+
+
+def _games_that_tell_apart(run: Played) -> int | None:
+    """How many games, in whole deals, would probably tell the first two apart; None if they are, or nobody knows."""
+    order = order_of(run.tally, run.experiment.names, run.compared, run.game.results)
+    if order.ranks[:2] != [1, 1] or not order.more_games or run.experiment.stop or run.experiment.shard:
+        return None
+    a_deal = run.experiment.games_per_deal
+    return -(-(run.tally.games + order.more_games) // a_deal) * a_deal
 
 
 def command_called() -> str:

@@ -1,5 +1,6 @@
 """`dubito run`: what it prints and writes, what it refuses, how it stops."""
 
+import re
 import resource
 import signal
 import sys
@@ -130,6 +131,15 @@ def test_progress_is_plain_lines_in_a_log_and_nothing_when_quiet(shell: Shell) -
     said = shell("run", *FIELD, "--games", "40")
     assert said.err.startswith("40 of 40 games, ")
     assert shell("run", *FIELD, "--games", "40", "--seed", "2", "--quiet").err == ""
+
+
+def test_who_is_not_told_apart_is_told_how_to_go_on(shell: Shell) -> None:
+    words = ("run", *FIELD, "--contenders", "ClaudeBot,StefaBot", "--quiet", "--no-report")
+    said = shell(*words, "--games", "40").out
+    (more,) = re.findall(r"^with more games: the same command with --games (\d+)$", said, re.MULTILINE)
+    assert int(more) % 2 == 0
+    assert int(more) > 40
+    assert "with more games" not in shell(*words, "--stop", "within=30,most=60").out
 
 
 def test_contenders_and_their_pairs_have_tables_of_their_own(shell: Shell) -> None:
