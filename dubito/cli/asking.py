@@ -18,7 +18,7 @@ from dubito.experiment.resolve import PROVIDERS, CallOptions
 from dubito.files import from_yaml
 from dubito.game import Game
 from dubito.game.find import find_bots
-from dubito.llm.settings import ModelSettings, check_settings
+from dubito.llm.settings import ModelSettings, check_settings, said_as_flags
 
 # Which server and account, what is sent, what may be used up, and what is kept.
 asking_options = flags(
@@ -73,13 +73,16 @@ def settings_of_model(model: str, given: dict[str, Any], game: Game) -> ModelSet
 
 
 @contextmanager
-def resumable(folder: Path) -> Iterator[None]:
-    """Whatever stops the questions within, what was answered is kept there; Ctrl-C ends the command."""
+def resumable(folder: Path, flags: bool = False) -> Iterator[None]:
+    """Whatever stops the questions within, what was answered is kept there; Ctrl-C ends the command.
+
+    `flags` are all that says which model is asked, and how.
+    """
     kept = f"what was answered is kept in {folder}, and the same command resumes"
     try:
         yield
     except RunStopped as error:
-        raise RunStopped(f"{error}; {kept}") from None
+        raise RunStopped(f"{said_as_flags(str(error)) if flags else error}; {kept}") from None
     except KeyboardInterrupt as error:
         number = signal_of(error)
         note(f"dubito: stopped by {signal_in_words(number)}; {kept}")

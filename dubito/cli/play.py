@@ -229,6 +229,8 @@ def web(
     from dubito.web.guard import is_loopback
     from dubito.web.tables import Tables
 
+    if config is not None and not config.exists() and str(config) in find_bots(Path.cwd(), game or DUBITO).bots:
+        raise UsageError(f"{config} is a bot, and `dubito web` takes a config: bots are chosen on the page")
     stop = threading.Event()
     first = int(time.time() * 1000)
     everybody = opponents(config, None, games, first, stop.is_set, asked, game, rules)

@@ -350,7 +350,7 @@ def test(
     if sentence := ends_soon(account_of(settings).server, settings.model, datetime.now(UTC).date()):
         note(sentence)
     folder = output or trial_folder(entries, found)
-    with resumable(folder), progress_of(len(found) * len(entries), quiet) as progress:
+    with resumable(folder, flags=True), progress_of(len(found) * len(entries), quiet) as progress:
         done = ask(entries, found, folder, TrialMeans(calls, watch_of(quiet), progress))
     print_trial(entries, list(found), done, price_of_model(settings, calls))
 

@@ -31,7 +31,7 @@ def share(what: Path | None, game: int | None, output: Path | None, url: str) ->
     on the page, and what models were asked and answered. With --url the picture of a link to it is written beside it.
     """
     if what is not None and not what.exists():
-        raise no_such_run(what, Path(RUNS))
+        raise no_such_run(what, Path(RUNS), "`dubito share` alone says which games and runs are here")
     if is_saved_game(what):
         if game is not None:
             raise UsageError("--game belongs to a run, and this is one saved game: leave it out")

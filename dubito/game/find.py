@@ -295,7 +295,9 @@ class Registry:
                 f"add `game: {having[0]}`, or choose from {', '.join(sorted(self.bots))}"
             )
         model = "" if ":" in name or near(name, self.bots) else f"; a model is `openai:{one_line(name)}`"
-        raise UsageError(f"no bot is named {one_line(name)!r}: {suggestion(name, self.bots)}{model}")
+        files = " and ".join(_short(broken.file) for broken in self.broken)
+        unused = f"; {files} cannot be used, and `dubito bots` says why" if files else ""
+        raise UsageError(f"no bot is named {one_line(name)!r}: {suggestion(name, self.bots)}{model}{unused}")
 
     def _elsewhere(self, name: str) -> list[str]:
         """The other games that have a bot of this name."""

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any, Final
 
-from dubito.errors import one_line, value_in_words
+from dubito.errors import near, one_line, value_in_words
 
 _SHOWN: Final = 60  # of a list, in a sentence
 
@@ -26,12 +26,23 @@ class View:
         """Why this is not legal now, in a sentence; None if it is. No code of the output runs."""
         legal = self.legal()
         if legal is None:
-            raise NotImplementedError(f"{type(self).__name__} lists nothing at {self.node}: write why_illegal there")
+            raise NotImplementedError(
+                f"{type(self).__name__} lists nothing at {self.node}: write why_illegal there{_misspelt(type(self))}"
+            )
         if is_listed(output, legal):
             return None
         if not legal:
             return "no move is legal here"
         return f"a move here is {listed_in_words(legal)}, and not {value_in_words(output, 60)}"
+
+
+def _misspelt(view: type[View]) -> str:
+    """Which of a view's own methods may be meant for one that it does not write; empty if none is like it."""
+    own = {name for name in {*dir(view)} - {*dir(View)} if callable(getattr(view, name))}
+    for name in ("legal", "why_illegal"):
+        if getattr(view, name) is getattr(View, name) and (meant := near(name, own)):
+            return f", or is `{meant}` to be `{name}`?"
+    return ""
 
 
 def legal_of(view: Any) -> Sequence[Any] | None:

@@ -30,6 +30,7 @@ _OWN_PARAMETERS: Final = (
     *("max_tokens", "max_output_tokens", "max_completion_tokens"),  # said by max_output
     *("n", "best_of"),  # several answers would be paid for, and one read
 )
+_IN_ENTRY: Final = re.compile(r"`(\w+)(?::( [^`]+))?` in the entry of (?:'[^']*'|\"[^\"]*\")")
 _SHORT_FORMS: Final = ("openai:", "anthropic:")  # of players: their server is said by flags, or beside them
 _OPENAI: Final = ("OPENAI_API_KEY", "https://api.openai.com/v1", "OPENAI_BASE_URL")
 _PROVIDERS: Final[dict[Api, tuple[str, str, str]]] = {  # the variable of the key, the address, its variable
@@ -223,6 +224,11 @@ def where_said(setting: str, player: str, value: str = "") -> str:
         if setting == "model":
             return f"the model's name in {one_line(player)!r}"
     return f"`{key}` in the entry of {one_line(player)!r}"
+
+
+def said_as_flags(fault: str) -> str:
+    """A fault as a command says it whose model is given by flags: it has no entry that `where_said` could mean."""
+    return _IN_ENTRY.sub(lambda found: f"`--{found[1].replace('_', '-')}{found[2] or ''}`", fault)
 
 
 def account_of(settings: ModelSettings) -> Account:

@@ -312,12 +312,12 @@ def latest(root: Path) -> Path:
     return folders[0]
 
 
-def no_such_run(path: Path, root: Path) -> UsageError:
-    """What to say where there is nothing at that path: which runs it could mean."""
+def no_such_run(path: Path, root: Path, listed: str = "") -> UsageError:
+    """What to say where there is nothing at that path: which runs it could mean, or what has them `listed`."""
     known = {folder.name: folder for folder in reversed(run_folders(root))}
     meant = near(path.name.removesuffix(".zip"), known)
     if meant is not None:
         hint = f"did you mean {one_line(str(known[meant]))}?"
     else:
-        hint = "`dubito runs` lists them" if known else f"there is no run in {root} either"
+        hint = listed or ("`dubito runs` lists them" if known else f"there is no run in {root} either")
     return UsageError(f"there is no {one_line(str(path))}: {hint}")

@@ -190,6 +190,12 @@ def test_ctrl_c_at_an_import_is_the_users(tmp_path: Path) -> None:
         find_bots(tmp_path)
 
 
+def test_an_unknown_name_may_be_that_of_a_file_that_cannot_be_used(tmp_path: Path) -> None:
+    write_bot(tmp_path, "oops", "class Wrong: pass\n")
+    with pytest.raises(UsageError, match=r"; bots/manual/oops\.py cannot be used, and `dubito bots` says why$"):
+        find_bots(tmp_path).find("Wrong")
+
+
 def test_hand_written_refuses_a_broken_file_in_manual(tmp_path: Path) -> None:
     """Else a run of all bots would leave one out without a word."""
     write_bot(tmp_path, "odd", "oops oops\n")

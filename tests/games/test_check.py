@@ -314,6 +314,11 @@ IN_KUHN: dict[str, tuple[str, list[tuple[str, str]], str]] = {  # file, what is 
         [('node = "act"', 'node = "acts"'), ("return self.act(view)", "return getattr(self, view.node)(view)")],
         "games/kuhn/game.py: view().node is 'acts', which is none of nodes (act)",
     ),
+    "a method by another name": (
+        KUHN,
+        [("def legal", "def leagl")],
+        "KuhnView lists nothing at act: write why_illegal there, or is `leagl` to be `legal`?",
+    ),
     "a view that is no copy": (
         KUHN,
         [("self.acts = tuple(acts)", "self.acts = acts")],

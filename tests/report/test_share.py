@@ -133,7 +133,7 @@ def test_too_large_a_game_leaves_out_bodies_then_requests(
     ("words", "sentence"),
     [
         (("share", "r"), "a run has many games: say which with --game, as in: dubito share r --game 0"),
-        (("share", "runs/nope"), "there is no runs/nope: "),
+        (("share", "games/2026"), "there is no games/2026: `dubito share` alone says which games and runs are here\n"),
         (("share", "r", "--game", "99"), "there is no game 99"),
         (("share", "c.txt"), "c.txt: this is no game record"),
         (("share", "c.txt", "--game", "1"), "--game belongs to a run, and this is one saved game: leave it out"),

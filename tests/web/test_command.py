@@ -83,6 +83,7 @@ def test_a_table_takes_the_rules_that_were_given_and_who_plays_by_them(
     ("words", "sentence"),
     [
         (["--game", "chess"], "there is no game 'chess': "),
+        (["StefaBot"], "StefaBot is a bot, and `dubito web` takes a config: bots are chosen on the page"),
         (["--port", "66000"], "port is a number from 0 to 65535, not 66000"),
         (["--host", "no.such.host.invalid"], "cannot listen on no.such.host.invalid: "),
         (["--games", "file/games"], "cannot keep games in file/games: Not a directory; choose another --games"),

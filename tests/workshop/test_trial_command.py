@@ -11,7 +11,7 @@ from dubito.games.dubito.game import GAME
 from dubito.workshop.recordings import shipped
 from tests.cli.kit import Shell, made
 from tests.conftest import cases
-from tests.llm.kit import Server, config_file, contender, says
+from tests.llm.kit import Said, Server, config_file, contender, error_body, says
 from tests.workshop.kit import prompt
 
 HOUSE = ("--model", "house:house-sharp", "--quiet")
@@ -83,6 +83,14 @@ def test_own_positions_parameters_and_prices_of_another_server(shell: Shell) -> 
     assert of_c[-4:] == ["100", "0", "20", "$3.0000"], "3 dollars a thousand, by 100 tokens in and 20 out"
     assert said.out.splitlines()[-2:] == ["calls: 3, cost $0.0090", "run folder: r"]
     assert re.fullmatch(r"1 of 3 questions, \S+ questions/s\n", said.err), "one at first, and every ten seconds"
+
+
+def test_a_wrong_model_is_a_wrong_flag(shell: Shell) -> None:
+    """The prompt is no entry of a config."""
+    with Server(lambda heard: Said(404, error_body("chat", "model_not_found", "there is no m"))) as server:
+        where = ("--api", "chat", "--base-url", server.base_url("chat"))
+        said = shell("prompts", "test", "plain", "--model", "openai:m", *where, "--quiet")
+    assert "; change `--model`; what was answered is kept in " in said.err
 
 
 def test_a_stopped_trial_says_how_to_go_on(shell: Shell) -> None:
