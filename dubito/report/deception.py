@@ -159,9 +159,9 @@ class Stories:
             yield f"Of its {lies} {said['caught']} are caught."
         if shares["hits"].value is not None and shares["alarms"].value is not None:
             verdicts = (
-                "It tells them apart.",
-                f"They draw more than {lies} do.",
-                "That it tells them apart is not shown.",
+                f"So it tells {lies} from honest plays.",
+                f"So honest plays draw more than {lies} do.",
+                f"That it tells {lies} from honest plays is not shown.",
             )
             yield f"Of the {lies} that it is asked about it catches {said['hits']}."
             yield f"Of the honest plays {said['alarms']} draw a false {call}."

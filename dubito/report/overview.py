@@ -47,11 +47,22 @@ from dubito.report.tables import (
     unit_of,
 )
 from dubito.stats.players import fallback_share
-from dubito.stats.ranking import FEW, Order, RankingRow, by_table_size, contender_pairs, order_of, ranking
+from dubito.stats.ranking import (
+    FEW,
+    PRELIMINARY,
+    Order,
+    RankingRow,
+    by_table_size,
+    contender_pairs,
+    order_of,
+    ranking,
+)
 from dubito.store.folder import last_written, to_yaml
 from dubito.store.model_log import PlayerLog
 
 _NAMES: Final = 4  # that a sentence lists where there are more than one others
+_FEW_DEALS: Final = f"Preliminary (fewer than {PRELIMINARY} deals): "
+_FALLBACK: Final = "a bot's answer in the place of one that cannot be used"
 _WIDE: Final = ((10**9, "G"), (10**6, "M"), (10**3, "k"))
 
 
@@ -76,9 +87,9 @@ def comparison_in_words(order: Order, label: Callable[[str], str] = one_line) ->
     said = [_ahead(order, groups)] if len(groups) > 1 else []
     tied = [group for group in groups if len(group) > 1 and not any(starmap(order.apart, combinations(group, 2)))]
     said += [f"{_some_names([order.names[place] for place in group])} are {_tied(order, group)}" for group in tied]
-    text = f"{'Preliminary: ' * order.is_preliminary}{'; '.join(filter(None, said))}."
+    text = f"{_FEW_DEALS * order.is_preliminary}{'; '.join(filter(None, said))}."
     if ranks[:2] == [1, 1] and order.more_games:
-        text += f" About {order.more_games:,} more games would tell the first two apart."
+        text += f" About {order.more_games:,} more games would probably tell the first two apart."
     return text
 
 
@@ -90,7 +101,7 @@ def _ahead(order: Order, groups: Sequence[Sequence[int]]) -> str:
     least = min((order.differences[place, other] for place in better), key=lambda rate: rate.value or 0.0)
     by = cell_text(least, difference_of(order.measure)).replace("+", "")
     value, _, interval = by.partition(" ")
-    unit, interval = _unit(order), interval + (" (anytime interval)" if order.within is not None else "")
+    unit, interval = _unit(order), f"{interval} ({'anytime ' * (order.within is not None)}95 % interval)"
     said = f"{_some_names([order.names[place] for place in better])} beat{'s' * (len(better) == 1)} "
     same = len({order.differences[place, other].value for place in better}) == 1
     said += f"{order.names[other]} by {'' if same else 'at least '}{value} {unit} {interval}"
@@ -125,12 +136,13 @@ def _models_in_words(models: Mapping[str, PlayerLog], label: Callable[[str], str
     shares = {label(name): fallback_share(log.outcomes) for name, log in models.items() if log.decisions}
     some = {name: share for name, share in shares.items() if 0 < share < 1}
     every = [name for name, share in shares.items() if share == 1]
-    said = [f"{_rounded(tokens)} tokens, {cost}{'' if some or every else ', no fallback'}."]
+    said = [f"{_rounded(tokens)} tokens, {cost}{'' if some or every else f', no fallback ({_FALLBACK})'}."]
     if some:
         parts = [f"{_share_in_words(share)} of the answers of {name}" for name, share in some.items()]
-        said.append(f"Fallbacks gave {' and '.join(parts)}.")
+        said.append(f"Fallbacks ({_FALLBACK}) gave {' and '.join(parts)}.")
     if every:
-        said.append(f"All answers of {' and '.join(every)} were fallbacks: this run says nothing about the model.")
+        what = "fallbacks" if some else f"fallbacks ({_FALLBACK})"
+        said.append(f"All answers of {' and '.join(every)} were {what}: this run says nothing about the model.")
     return said
 
 
@@ -259,7 +271,8 @@ def players_chart(source: Run) -> Chart:
 def _chart_of(rows: Sequence[RankingRow], source: Run) -> Chart:
     first = source.game.results.measures[0]
     return beside_equal_share(
-        f"{first.name} of each player with its 95 % interval, beside its equal share",
+        f"{first.name} of each player with its 95 % interval, beside its equal share (grey): what it would get were "
+        "all alike",
         first,
         [source.label(row.name) for row in rows],
         [row.rates[first.key] for row in rows],

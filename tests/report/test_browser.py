@@ -292,6 +292,13 @@ def test_the_games_that_a_player_won_are_found(bots_run: Path, chrome: Chrome) -
         assert chrome.text("#found") == f"{len(wanted)} of 60 games shown"
 
 
+def test_on_a_phone_headers_are_low(models_run: Path, chrome: Chrome) -> None:
+    chrome.screen(390)
+    chrome.open(models_run / "report" / "index.html")
+    rows = "[...document.querySelectorAll('.block table:not(.map) thead tr')].map(row => row.offsetHeight)"
+    assert max(chrome.run(rows)) < 62, "two lines"
+
+
 def test_on_a_phone_filters_fold_and_a_game_is_a_card(models_run: Path, chrome: Chrome) -> None:
     wide, turns = (
         "document.documentElement.scrollWidth",

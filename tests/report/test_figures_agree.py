@@ -206,7 +206,9 @@ def test_how_much_hangs_on_few_deals_is_said_everywhere_alike(shown: Shown) -> N
         assert gone in text
         assert ("Preliminary: " in text) == said["preliminary"]
         assert bool(re.search(r"Without \d+ deals? of", text)) == bool(gone)
-    assert shown.answer.startswith("Preliminary: ") == (said["preliminary"] and not shown.answer.startswith("Too few"))
+    assert shown.answer.startswith("Preliminary (fewer than 100 deals): ") == (
+        said["preliminary"] and not shown.answer.startswith("Too few")
+    )
     first, *others = (one["name"] for one in shown.run["contenders"])
     fewest = []
     with opened_run(shown.folder / "r") as run:

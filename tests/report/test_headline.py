@@ -18,6 +18,8 @@ from tests.report.kit import SCRIPT, data, hand_written
 __all__ = ["shell"]
 SCORE = Measure("score", "Score", "Score", (2, 1, 0), scale=2)
 
+FALLBACK = "(a bot's answer in the place of one that cannot be used)"
+
 
 def said(run: Path) -> list[str]:
     with opened_run(run) as source:
@@ -52,32 +54,33 @@ def test_a_rank_counts_who_is_told_apart_as_better(rates: list[tuple[float, floa
     [
         (
             [(0.9, 0.8, 1), (0.5, 0.4, 0.6), (0.1, 0, 0.2)],
-            "A beats B by 40.0 points of Score [20.0, 100.0], and C by at least as much.",
+            "A beats B by 40.0 points of Score [20.0, 100.0] (95 % interval), and C by at least as much.",
         ),
         (
             [(0.9, 0.8, 1), (0.6, 0.55, 0.7), (0.5, 0.4, 0.52), (0.1, 0, 0.2)],
-            "A beats B by 30.0 points of Score [10.0, 100.0], and everybody else by at least as much.",
+            "A beats B by 30.0 points of Score [10.0, 100.0] (95 % interval), and everybody else by at least as much.",
         ),
         (
             [(0.9, 0.8, 1), (0.6, 0.55, 0.7), (0.5, 0.1, 0.9)],
-            "A beats B by 30.0 points of Score [10.0, 100.0]; A and C are not told apart.",
+            "A beats B by 30.0 points of Score [10.0, 100.0] (95 % interval); A and C are not told apart.",
         ),
         (
             [(0.6, 0.1, 0.9), (0.5, 0.45, 0.6), (0.2, 0.1, 0.3)],
-            "B beats C by 30.0 points of Score [15.0, 100.0]; A and B are not told apart.",
+            "B beats C by 30.0 points of Score [15.0, 100.0] (95 % interval); A and B are not told apart.",
         ),
         (
             [(0.9, 0.8, 1), (0.5, 0.4, 0.6), (0.5, 0.4, 0.6)],
-            "A beats B by 40.0 points of Score [20.0, 100.0], and C by at least as much; B and C are not told apart.",
+            "A beats B by 40.0 points of Score [20.0, 100.0] (95 % interval), and C by at least as much; "
+            "B and C are not told apart.",
         ),
         (
             [(0.9, 0.8, 1), (0.85, 0.75, 0.95), (0.5, 0.4, 0.6), (0.1, 0, 0.2)],
-            "A and B beat C by at least 35.0 points of Score [15.0, 100.0], and D by at least as much; "
+            "A and B beat C by at least 35.0 points of Score [15.0, 100.0] (95 % interval), and D by at least as much; "
             "A and B are not told apart.",
         ),
         (
             [(0.9, 0.8, 1), (0.9, 0.8, 1), (0.5, 0.4, 0.6)],
-            "A and B beat C by 40.0 points of Score [20.0, 100.0]; A and B are not told apart.",
+            "A and B beat C by 40.0 points of Score [20.0, 100.0] (95 % interval); A and B are not told apart.",
         ),
         ([(0.5, 0.1, 0.9)] * 5, "A, B, C, D and E are not told apart."),
         ([(0.5, 0.1, 0.9)] * 6, "A, B, C, D and 2 others are not told apart."),
@@ -92,20 +95,20 @@ def test_everybody_else_is_all_others() -> None:
     apart, not_apart = Rate(0.2, 0.1, 0.3), Rate(0.4, -0.1, 0.9)
     pairs = dict.fromkeys(combinations(range(4), 2), apart)
     some = Order("ABCD", pairs | {(0, 2): not_apart}, SCORE, told={*pairs} - {(0, 2)})
-    assert comparison_in_words(some) == "A beats B by 20.0 points of Score [10.0, 30.0]."
+    assert comparison_in_words(some) == "A beats B by 20.0 points of Score [10.0, 30.0] (95 % interval)."
 
 
 def test_how_many_games_would_tell_two_apart_is_said() -> None:
     tied = replace(order((0.5, 0.2, 0.9), (0.4, 0.1, 0.8)), more_games=1200)
     assert (
         comparison_in_words(tied)
-        == "A and B are not told apart. About 1,200 more games would tell the first two apart."
+        == "A and B are not told apart. About 1,200 more games would probably tell the first two apart."
     )
 
 
 def test_returns_are_said_on_their_own_scale() -> None:
     returns = replace(order((3, 2, 4), (-3, -4, -2)), measure=replace(SCORE, name="Return", span=(-13, 13)))
-    assert comparison_in_words(returns) == "A beats B by 6.000 Return [4.000, 1.000]."
+    assert comparison_in_words(returns) == "A beats B by 6.000 Return [4.000, 1.000] (95 % interval)."
 
 
 def test_who_is_told_apart_beats_by_the_points(tmp_path: Path) -> None:
@@ -117,7 +120,7 @@ def test_who_is_told_apart_beats_by_the_points(tmp_path: Path) -> None:
     assert last.value is not None
     ends = [100 * (first.value - last.value), 100 * (first.low - last.high), 100 * (first.high - last.low)]
     value, low, high = (f"{end:.1f}" for end in ends)
-    assert words == f"StefaBot beats {SCRIPT} by {value} points of Score [{low}, {high}]."
+    assert words == f"StefaBot beats {SCRIPT} by {value} points of Score [{low}, {high}] (95 % interval)."
 
 
 def test_twins_are_not_told_apart(tmp_path: Path) -> None:
@@ -140,7 +143,9 @@ def test_a_model_that_never_answered_is_said_to(tmp_path: Path) -> None:
     with Server(lambda heard: says(heard.protocol, "no answer")) as server:
         ran(small(asker(server, name="mute", reasks=0), games=6), tmp_path / "run")
     _, *models = said(tmp_path / "run")
-    assert models[1:] == ["All answers of mute (model) were fallbacks: this run says nothing about the model."]
+    assert models[1:] == [
+        f"All answers of mute (model) were fallbacks {FALLBACK}: this run says nothing about the model."
+    ]
     assert "no fallback" not in models[0]
 
 
@@ -148,8 +153,8 @@ def test_tokens_cost_and_fallbacks_are_those_of_the_run(models_run: Path, statin
     share = next(row["fallback"] for row in data(models_run / "report", "models") if row["fallback"])
     _, use, fallbacks = said(models_run)
     assert use.endswith(" tokens, at a cost that is not known.")
-    assert fallbacks == f"Fallbacks gave {100 * share:.1f} % of the answers of fails {SCRIPT} (model)."
-    assert said(stating_run)[-1].endswith(" k tokens, $0.00, no fallback.")
+    assert fallbacks == f"Fallbacks {FALLBACK} gave {100 * share:.1f} % of the answers of fails {SCRIPT} (model)."
+    assert said(stating_run)[-1].endswith(f" k tokens, $0.00, no fallback {FALLBACK}.")
 
 
 def test_a_game_for_two_and_returns_have_their_own_units(shell: Shell) -> None:

@@ -14,8 +14,10 @@
   const drawnAs = (one, place) => OF_KIND[one.of_kind] ?? [place % 6, place % 4];
 
   const LINES = 3; // of a name beside a chart: the rest stands in its tooltip and in the table
-  const LETTER = 7.2; // pixels, in the mean
-  const labelWidth = (spec, box) => Math.round(Math.min(300, box.clientWidth * 0.36, 10 + LETTER * Math.max(8, ...spec.names.map((name) => name.length))));
+  const pen = document.createElement("canvas").getContext("2d");
+  const font = () => getComputedStyle(document.body).fontFamily;
+  const wide = (text) => { pen.font = `12px ${font()}`; return pen.measureText(text).width; };
+  const labelWidth = (spec, box) => Math.ceil(Math.min(300, box.clientWidth * 0.36, Math.max(60, ...spec.names.map(wide))));
   const paired = (spec) => spec.series.length > 1 && !spec.series.some((series) => series.mark); // one above the other
   const rowHeight = (spec, box) => spec.names.reduce(
     (most, name) => Math.max(most, 15 * broken(name, labelWidth(spec, box)).split("\n").length + 10),
@@ -48,7 +50,7 @@
   function base(spec, style) {
     return {
       animation: false,
-      textStyle: { color: style.ink, fontFamily: getComputedStyle(document.body).fontFamily, fontSize: 13 },
+      textStyle: { color: style.ink, fontFamily: font(), fontSize: 13 },
       color: style.colours,
       legend: spec.series.length > 1
         ? { top: 0, left: 0, type: "plain", textStyle: { color: style.ink }, data: spec.series.map((s, i) => ({ name: s.name, icon: s.mark ? "rect" : SYMBOLS[drawnAs(s, i)[1]] })), itemHeight: 10, itemWidth: 12 }
@@ -64,7 +66,7 @@
       xAxis: { type: "value", axisLabel: { color: style.ink, hideOverlap: true }, splitLine: { lineStyle: { color: style.faint } }, ...value },
       yAxis: {
         type: "category", inverse: true, data: spec.names, axisTick: { show: false }, axisLine: { lineStyle: { color: style.faint } },
-        axisLabel: { color: style.ink, interval: 0, width, overflow: "break", lineHeight: 15, formatter: (name) => broken(name, width) },
+        axisLabel: { color: style.ink, interval: 0, fontSize: 12, lineHeight: 15, formatter: (name) => broken(name, width) },
       },
     };
   }
@@ -72,17 +74,16 @@
   // Lines that fit beside a chart; of a pair each has its own.
   const broken = (name, width) => name.split(/ (?=against )/).map((part) => inLines(part, width)).join("\n");
 
-  // A word that is longer than a line is broken too.
+  // A word that is longer than a line is broken behind a sign, and a part that still is, anywhere.
   function inLines(name, width) {
-    const most = Math.max(8, Math.floor(width / LETTER));
     const lines = [""];
-    for (const piece of name.split(" ").flatMap((word) => word.match(new RegExp(`.{1,${most}}`, "gu")) ?? [])) {
-      const line = lines.at(-1) ? `${lines.at(-1)} ${piece}` : piece;
-      if (line.length <= most) lines[lines.length - 1] = line;
-      else lines.push(piece);
-    }
-    if (lines.length > LINES) lines.splice(LINES - 1, lines.length, `${[...lines[LINES - 1]].slice(0, most - 1).join("")}…`);
-    return lines.join("\n");
+    const fits = (text) => wide(text.trimEnd()) <= width;
+    const add = (part) => { if (fits(lines.at(-1) + part)) lines[lines.length - 1] += part; else lines.push(part); };
+    const inParts = (word) => (fits(word) ? [word] : word.split(/(?<=[-/:@_])/).flatMap((part) => (fits(part) ? [part] : [...part])));
+    name.split(/(?<=\s)/).flatMap(inParts).forEach(add);
+    const shown = lines.filter(Boolean);
+    if (shown.length > LINES) shown.splice(LINES - 1, shown.length, `${shown[LINES - 1].slice(0, -1)}…`);
+    return shown.map((line) => line.trimEnd()).join("\n");
   }
 
   function intervals(spec, style, box) {
