@@ -172,6 +172,7 @@
     const plays = doubt ? game.turns.slice(game.turns[at - 2].pile, at - 1) : turn ? game.turns.slice(turn.pile, at) : [];
     $("board").textContent = doubt ? "The board that was doubted" : open && isEnd() && plays.length ? "The board, turned over" : "Board";
     $("board").append(make("small", "sizes", game.names.map((name, seat) => `${name} ${states[at].hands[seat].length}`).join(" · ")));
+    $("pile").classList.add("plays");
     $("pile").replaceChildren(...plays.map((play, place) => {
       const claim = `${game.names[play.seat]}: ${count(play.cards.length, "card")} as ${play.claimed}`;
       const item = make("li", "", make("p", "claim", claim));
