@@ -11,6 +11,7 @@ import shutil
 import signal
 import sys
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from importlib.metadata import Distribution
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any, Final
@@ -162,6 +163,25 @@ def at_length(request: pytest.FixtureRequest) -> bool:
     return bool(request.config.getoption("--at-length"))
 
 
+@pytest.fixture(autouse=True, scope="session")
+def entry_points_read_once() -> Iterator[None]:
+    """Of what is installed here, which tests only add to: each command reads those of eighty packages, twice."""
+    read = Distribution.entry_points.fget  # type: ignore[attr-defined]
+    known = dict[str, Any]()
+
+    def entry_points(dist: Distribution) -> Any:
+        place = str(getattr(dist, "_path", ""))
+        if not place.startswith(sys.prefix):
+            return read(dist)
+        if place not in known:
+            known[place] = read(dist)
+        return known[place]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Distribution, "entry_points", property(entry_points))
+        yield
+
+
 @pytest.fixture(autouse=True)
 def bare_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     """No key, no proxy and no SDK setting of whoever runs the tests."""
@@ -188,7 +208,8 @@ def chromium() -> Iterator[Chrome]:
 @pytest.fixture
 def chrome(chromium: Chrome) -> Iterator[Chrome]:
     """The browser, with a wide window; what its console complains of fails the test, and what it asks others for."""
-    chromium.leave()
+    if any(address.startswith("http") for address in chromium.asked):  # a file is quiet, and `open` leaves it
+        chromium.leave()
     chromium.forget()
     chromium.screen(1440)
     yield chromium

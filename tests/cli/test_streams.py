@@ -12,7 +12,7 @@ import pytest
 from tests.cli.kit import REPO, Shell
 from tests.conftest import in_turn
 
-COMMANDS = ("status r", "replay r --quiet", "run --help", "watch StefaBot UsualBot RandomBoi")
+COMMANDS = ("status r", "run --help", "watch StefaBot UsualBot RandomBoi")
 
 
 @pytest.fixture
