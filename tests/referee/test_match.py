@@ -60,7 +60,7 @@ def test_both_seats_are_asked_where_both_move_at_once() -> None:
     assert kinds(one) == [(1, "ponder")]
 
 
-@cases("answer", [b"", b"3.0", b"+1", b" 1 ", b"01", b"1\0", b"\xff", b"1" + b"0" * 30, b"7"])
+@cases("answer", [b"", b"3.0", b"+1", b" 1 ", b"01", b"1\0", b"\xff", b"1" + b"0" * 30, b"7", b"I pass"])
 def test_only_an_action_as_it_was_listed_is_legal(answer: bytes) -> None:
     one = match("kuhn_poker")
     for _ in range(3):

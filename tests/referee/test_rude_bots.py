@@ -30,16 +30,10 @@ def test_good_bots_get_no_strike_and_end_by_themselves(meet: Meet) -> None:
         assert sorted(line.returns) == [-1.0, 1.0]
 
 
-ANSWERS = {
-    "3.0": "echo 3.0",
-    "+1": "echo +1",
-    " 1 ": "echo ' 1 '",
-    "10^30": "echo 1000000000000000000000000000000",
+ANSWERS = {  # which a pipe could spoil; more of them in test_match.py
     "NUL": r"printf '1\000\n'",
     "bad UTF-8": r"printf '\377\n'",
     "empty": "echo",
-    "words": "echo I pass",
-    "long": "head -c 1100 /dev/zero | tr '\\0' 1; echo",
     "longer than the cap": "head -c 100000 /dev/zero | tr '\\0' 1; echo",
     "a line begun while pondering": "echo",
 }

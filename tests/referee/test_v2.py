@@ -70,7 +70,6 @@ def test_observations_are_packed_as_that_referee_did(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("script", "kinds"),
     [
-        (bot(act="echo nonsense"), {"illegal"}),
         (bot(act="echo 17"), {"illegal"}),
         (bot(pondering="echo 0"), {"ponder"}),
         (bot(act="exit 1"), {"crash"}),
