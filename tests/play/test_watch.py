@@ -3,6 +3,7 @@
 import os
 import pty
 import re
+import sqlite3
 import sys
 import threading
 from collections.abc import Callable
@@ -206,11 +207,17 @@ def test_a_run_is_followed_to_its_end_and_only_read(shell: Shell, capsys: pytest
 
 
 def test_a_game_that_has_ended_is_told_before_it_is_kept(tmp_path: Path) -> None:
-    """Game 1 misses its last reply, so that of a run no game is kept from there on; game 2 has ended."""
+    """Game 1 misses its last reply, so that no game is kept from there on; game 2 had ended beside it."""
     of = small(contender("one"), games=3)
     whole = ran(of, tmp_path / "whole").folder
     forget_last_reply(whole, 1, tmp_path / "cache")
-    cut = ran(of, tmp_path / "cut", offline=True, in_flight=3).folder
+    cut = ran(of, tmp_path / "cut", offline=True, in_flight=1).folder
+    with closing(sqlite3.connect(cut / "run.db")) as db:
+        db.execute("ATTACH ? AS whole", (str(whole / "run.db"),))
+        for table in ("attempts", "decisions", "ended"):
+            db.execute(f"INSERT INTO {table} SELECT * FROM whole.{table} WHERE game = 2")  # noqa: S608
+        db.execute("INSERT OR IGNORE INTO texts SELECT * FROM whole.texts")
+        db.commit()
     with closing(FollowedRun(cut, tmp_path)) as followed, closing(FollowedRun(whole, tmp_path)) as finished:
         assert followed.finished() == {0, 2}
         assert followed.games.play(2) == finished.games.play(2)
