@@ -59,7 +59,7 @@ _MEMORY: Final = Path("/dev/shm")  # noqa: S108, where there is one: what must b
 if _MEMORY.is_dir() and shutil.disk_usage(_MEMORY).free > 2**31:
     os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(_MEMORY))
 
-settings.register_profile("gate", deadline=None, derandomize=True, database=None, max_examples=40)
+settings.register_profile("gate", deadline=None, derandomize=True, database=None, max_examples=25)
 settings.register_profile("at length", settings.get_profile("gate"), max_examples=120)
 
 
@@ -192,8 +192,8 @@ def bare_environment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
-    """One more than there are cores: many tests wait for a server, a browser or another process."""
-    return (os.cpu_count() or 1) + 1
+    """Two more than there are cores: many tests wait for a server, a browser or another process."""
+    return (os.cpu_count() or 1) + 2
 
 
 @pytest.fixture(scope="session")

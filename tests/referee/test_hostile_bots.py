@@ -19,6 +19,7 @@ from dubito.referee.plan import tournament as read
 from dubito.referee.programs import Confinement
 from dubito.referee.standings import standings
 from dubito.referee.tournament import hold
+from tests.conftest import few
 from tests.referee.test_tournament import silent, texts
 
 PYTHON = f"{sys.executable} -S -E"
@@ -142,7 +143,7 @@ def test_memory_is_that_of_all_processes(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(len(cores_here()) < 2, reason="a core for each bot takes two")
-@pytest.mark.parametrize("apart", [True, False])
+@pytest.mark.parametrize("apart", few([True, False], [False]))
 def test_a_hog_keeps_to_its_core(tmp_path: Path, apart: bool) -> None:
     """Where the system makes no worlds for bots too."""
     path = config(tmp_path, {"hog": f"{PYTHON} hog.py 8", "thinker": HONEST["thinker"]})
