@@ -47,10 +47,10 @@ def cut_shard(experiment: Experiment, number: int, of: int, registry: Registry) 
         raise UsageError(f"--shard {number}/{of}: a run that stops when decided is played in one place: leave it out")
     chunks = chunk_numbers(experiment)
     if of > len(chunks):
-        most = "it cannot be cut" if len(chunks) == 1 else f"at most {len(chunks):,} shards can be cut"
+        has = f"{len(chunks):,} chunks of {DEALS_A_CHUNK:,}, each played in one place: at most {len(chunks):,} shards"
+        alone = f"no more than the {DEALS_A_CHUNK:,} that are played in one place: it cannot be cut"
         raise UsageError(
-            f"--shard {number}/{of}: this run of {experiment.deals:,} deals has {len(chunks):,} chunks of "
-            f"{DEALS_A_CHUNK:,} deals, and a chunk is played in one place: {most}"
+            f"--shard {number}/{of}: this run of {experiment.deals:,} deals has {alone if len(chunks) == 1 else has}"
         )
     first, end = (first_game_of(experiment, len(chunks) * place // of) for place in (number - 1, number))
     engine = source_of(registry.game, registry.working_directory)

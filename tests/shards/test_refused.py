@@ -155,7 +155,7 @@ def test_a_game_changed_by_hand_leaves_nothing_behind(shards: Callable[..., Said
         ("17/16", "--shard 17/16: the shards of 16 are 1/16 to 16/16"),
         ("3/0", "--shard: say it as 3/16, the third of sixteen, not '3/0'"),
         ("x", "--shard: say it as 3/16, the third of sixteen, not 'x'"),
-        ("1/2", "--shard 1/2: this run of 60 deals has 1 chunks of 1,000 deals"),
+        ("1/2", "--shard 1/2: this run of 60 deals has no more than the 1,000 that are played in one place"),
     ],
 )
 def test_shards_that_are_none_are_refused(shard: str, why: str, shell: Shell) -> None:
