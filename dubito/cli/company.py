@@ -24,8 +24,7 @@ from dubito.store.folder import DATABASE, MANIFEST
 from dubito.store.lock import claimed
 from dubito.store.run_db import RunDb
 
-_USUAL: Final[Mapping[str, str | None]] = {}
-_NO_RULES: Final[Mapping[str, Any]] = {}
+_USUAL: Final[Mapping[str, Any]] = {}
 _AT_A_TABLE: Final = 60.0  # seconds of patience at the most: a person waits
 
 
@@ -38,7 +37,7 @@ def opponents(
     stopped: Callable[[], bool],
     server: Mapping[str, str | None] = _USUAL,
     game: str | None = None,
-    rules: Mapping[str, Any] = _NO_RULES,
+    rules: Mapping[str, Any] = _USUAL,
 ) -> Iterator[Opponents]:
     """The opponents of these names, or all that the config and the bot files define.
 
@@ -50,7 +49,8 @@ def opponents(
     registry, calls = find_bots(here, said.game), call_options(said, here)
     calls = replace(calls, patience=min(calls.patience, _AT_A_TABLE), on_unusable="fallback")  # who sits there plays on
     together = checked_models(company(said, registry, names), registry, calls)
-    settled = {rule: getattr(rules_of(said, registry.game), rule) for rule in said.rules}
+    in_force = rules_of(said, registry.game)
+    settled = {rule: getattr(in_force, rule) for rule in said.rules}
     if not model_specs(together, registry):
         yield Opponents(together, registry, settled=settled)
         return

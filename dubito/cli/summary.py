@@ -268,8 +268,10 @@ def say_folder(folder: Path, tables: bool, run: Played | None = None) -> None:
 
 def _games_that_tell_apart(run: Played) -> int | None:
     """How many games, in whole deals, would probably tell the first two apart; None if they are, or nobody knows."""
+    if run.experiment.stop or run.experiment.shard:
+        return None
     order = order_of(run.tally, run.experiment.names, run.compared, run.game.results)
-    if order.ranks[:2] != [1, 1] or not order.more_games or run.experiment.stop or run.experiment.shard:
+    if order.ranks[:2] != [1, 1] or not order.more_games:
         return None
     a_deal = run.experiment.games_per_deal
     return -(-(run.tally.games + order.more_games) // a_deal) * a_deal

@@ -66,7 +66,7 @@ def watch(
     run ends. The path of a saved game is a GAME, which is told again.
     """
     if len(what) == 1 and "," in what[0] and not os.path.exists(what[0]):
-        raise UsageError(f"who sits at one table is parted by spaces: {' '.join(what[0].split(','))}")
+        raise UsageError(f"who sits at one table is parted by spaces: {what[0].replace(',', ' ')}")
     of_run = not what or (len(what) == 1 and _means_a_run(what[0]))
     _refuse((*_OF_BOTS, *flags["rules"]) if of_run else (), "is for a game between bots: name them, or leave it out")
     _refuse(() if web else ("port", "host"), "goes with --web")

@@ -254,10 +254,8 @@ class Provider:
         if late:
             return TryFailed("deadline", f"no complete answer within the deadline of {deadline:g} s", billed=sent)
         if (unknown := _cause(error, socket.gaierror)) is not None:
-            host, why = (
-                one_line(urlsplit(self._address).hostname or self._address, 80),
-                one_line(str(unknown.strerror), 80),
-            )
+            host = one_line(urlsplit(self._address).hostname or self._address, 80)
+            why = one_line(str(unknown.strerror), 80)
             return TryFailed("connection", f"the name {host!r} is not known (DNS: {why}); check `base_url`")
         if _cause(error, ConnectionRefusedError) is not None:
             nobody = f"nothing answers at {self._address} (connection refused)"

@@ -96,10 +96,8 @@ class Terms:
             times *= self._times_list_price(mode, value)
         for mode, value in asked.modes:
             if mode not in said:
-                as_asked = mode == _WINDOW and charges.background
-                times *= (
-                    self._times_list_price(mode, value) if as_asked else max(_ONE, self._times_list_price(mode, value))
-                )
+                as_asked, factor = mode == _WINDOW and charges.background, self._times_list_price(mode, value)
+                times *= factor if as_asked else max(_ONE, factor)
         return times
 
     def most(self, asked: Asked) -> Fraction:

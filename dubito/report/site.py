@@ -177,9 +177,9 @@ def _write(
     for game in shown.pages():
         text = viewer(game)
         shown.written += len(text)
-        _write_page(folder / game.path, text)
+        _write_text(folder / game.path, text)
     shared = {"DUBITO_SHARED": shown.asked.shared.pieces, "DUBITO_GAMES": shown.with_pages}
-    _write_page(folder / "games" / "shared.js", "".join(script_of(name, value) for name, value in shared.items()))
+    _write_text(folder / "games" / "shared.js", "".join(script_of(name, value) for name, value in shared.items()))
     try:
         lies: LieCounts | str | None = shown.games.lies()
     except NotShown as error:
@@ -202,13 +202,13 @@ def _begin(folder: Path) -> None:
 
 def _put_page(folder: Path, page: Page, render: Renderer) -> None:
     (folder / page.path).parent.mkdir(exist_ok=True)
-    _write_page(folder / page.path, render(page))
+    _write_text(folder / page.path, render(page))
     if page.preview and render.site.address is not None:
         (folder / page.picture).write_bytes(picture_of_page(page.title, page.preview))
     for table in page.tables:
-        _write_page(folder / "data" / f"{table.key}.csv", table.to_csv())
-        _write_page(folder / "data" / f"{table.key}.json", table.to_json())
+        _write_text(folder / "data" / f"{table.key}.csv", table.to_csv())
+        _write_text(folder / "data" / f"{table.key}.json", table.to_json())
 
 
-def _write_page(path: Path, text: str) -> None:
+def _write_text(path: Path, text: str) -> None:
     path.write_text(text, encoding="utf-8", newline="\n", errors="replace")

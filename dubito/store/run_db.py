@@ -257,7 +257,10 @@ class RunDb:
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
-        """Within, the connection is this thread's, and all is written that waited."""
+        """Within, the connection is this thread's, and what waited is written; its own transaction just goes on."""
+        if self._writer == threading.get_ident():
+            yield
+            return
         try:
             with self._lock:
                 self._commit_waiting()
@@ -335,8 +338,6 @@ class RunDb:
     def read(self, query: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
         """All rows of a query; raises RunStopped where the file cannot be read."""
         try:
-            if self._writer == threading.get_ident():
-                return self._connection.execute(query, values).fetchall()
             with self._alone():
                 return self._connection.execute(query, values).fetchall()
         except sqlite3.Error as error:

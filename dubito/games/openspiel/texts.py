@@ -40,9 +40,8 @@ def objective(engine: Any) -> str:
 
 _COLOUR: Final = re.compile(r"\x1b\[[0-9;]*m")
 _FIELD: Final = re.compile(r"[A-Za-z][^:\n]*:")
-_ROWS: Final = re.compile(
-    r"([\w?+~]+(?:/[\w?+~]+){7,})( .*)?"
-)  # a board as chess programs write it: digits are empty places
+# A board as chess programs write it: digits are empty places.
+_ROWS: Final = re.compile(r"([\w?+~]+(?:/[\w?+~]+){7,})( .*)?")
 
 
 def is_open(engine: Any) -> bool:
