@@ -5,17 +5,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from dubito.errors import BotError, IllegalOutput, UsageError, one_line
 from dubito.game.table import Entrant
-from dubito.llm.prompts import Prompt
-from dubito.llm.settings import ModelSettings
 from dubito.policy.small import SmallGame
 from dubito.policy.tree import InfoState, Row
 from dubito.store.model_log import Spend
-from dubito.workshop.recordings import RecordedPosition
-from dubito.workshop.trial import TrialAnswer, TrialEntry, TrialMeans, ask
+
+if TYPE_CHECKING:
+    from dubito.llm.prompts import Prompt
+    from dubito.llm.settings import ModelSettings
+    from dubito.workshop.trial import TrialAnswer, TrialMeans
 
 _OFF: Final = 1e-6  # what a bot's probabilities may sum to beside 1: rounding
 
@@ -91,17 +92,20 @@ class _Situation:
 def of_model(
     name: str,
     game: SmallGame,
-    prompt: Prompt,
-    settings: ModelSettings,
+    prompt: "Prompt",
+    settings: "ModelSettings",
     states: Sequence[InfoState],
     draws: int | None,
     folder: Path,
-    means: TrialMeans,
+    means: "TrialMeans",
 ) -> StatedPolicy:
     """What a model states of each state, or does in so many draws; all of it is kept in the folder.
 
     The prompt's game says which of the two is asked. Where no answer came, all legal actions are equally probable.
     """
+    from dubito.workshop.recordings import RecordedPosition  # late: bots need no way to ask
+    from dubito.workshop.trial import TrialEntry, ask
+
     asked = prompt.game
     found = {f"{n:04}": RecordedPosition(asked, game.position(asked, state)) for n, state in enumerate(states)}
     entries = []
@@ -118,7 +122,7 @@ def of_model(
     return StatedPolicy(name, rows, failures, draws, trial.spent)
 
 
-def _row(ids: Mapping[Any, int], answers: Sequence[TrialAnswer]) -> Row:
+def _row(ids: Mapping[Any, int], answers: "Sequence[TrialAnswer]") -> Row:
     """What was stated, or how often each action was taken; an answer that never came counts as all equally probable."""
     row: defaultdict[int, float] = defaultdict(float)
     for one in answers:

@@ -164,18 +164,20 @@ def test_what_only_lists_loads_no_library_for_it(commands: list[str]) -> None:
     assert not loaded & {"pydantic", "jinja2", "yaml", "rich", "openai", "anthropic", "httpx2", "multiprocessing"}
 
 
-def test_a_run_alone_starts_no_other_process(tmp_path: Path) -> None:
+def test_a_run_alone_starts_no_other_process_and_loads_no_way_to_ask(tmp_path: Path) -> None:
     script = (
         "import contextlib, sys; from multiprocessing import resource_tracker; from dubito.cli.main import main\n"
         "with contextlib.suppress(SystemExit): main(sys.argv[1:])\n"
-        "print(resource_tracker._resource_tracker._pid)"
+        "print(resource_tracker._resource_tracker._pid, *sys.modules)"
     )
-    words = ("run", "--bots", "StefaBot", "--games", "3", "--workers", "1", "--no-report", "--output", "r")
+    words = ("run", "--bots", "StefaBot", "--games", "3", "--workers", "1", "--output", "r")
     said = subprocess.run(
         [sys.executable, "-c", script, *words], cwd=tmp_path, capture_output=True, text=True, check=True
     )
     assert "3 games" in said.stdout
-    assert said.stdout.splitlines()[-1] == "None"
+    tracker, *loaded = said.stdout.splitlines()[-1].split()
+    assert tracker == "None"
+    assert not {"httpx2", "dubito.llm.client", "dubito.workshop.trial"} & {*loaded}
 
 
 def test_a_config_that_is_mistyped_or_misnamed(shell: Shell) -> None:
