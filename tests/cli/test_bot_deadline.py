@@ -19,14 +19,14 @@ class Looping(BotBase):
     def bluff_regular(self, p): return False
 '''
 RUN = ("run", "--bots", "Looping", "--table-sizes", "3", "--max-turns", "6", "--quiet", "--output", "out")
-LATE = "turn 4: node C (should_doubt) took longer than 0.5 s (looping.py, line 7)"
+LATE = "turn 4: node C (should_doubt) took longer than 0.25 s (looping.py, line 7)"
 
 
 @pytest.mark.parametrize(("games", "workers"), [(10, 1), (1010, 2)])
 def test_a_bot_that_loops_is_named_and_stops_the_run(shell: Shell, games: int, workers: int) -> None:
     game = games - 5
     shell.bot("looping.py", LOOPING.replace("GAME", f"{game}"))
-    said = shell(*RUN, "--games", f"{games}", "--workers", f"{workers}", "--bot-deadline", "0.5")
+    said = shell(*RUN, "--games", f"{games}", "--workers", f"{workers}", "--bot-deadline", "0.25")
     assert said.code == 3
     assert f" failed in game {game}, deal {game}, {LATE}; {game:,} of {games:,} games are kept in out" in said.err
     assert "bot_deadline" not in Path("out/manifest.yaml").read_text(), "no finished run depends on it"
@@ -35,7 +35,7 @@ def test_a_bot_that_loops_is_named_and_stops_the_run(shell: Shell, games: int, w
 def test_a_fallback_plays_the_turn_and_a_replay_meets_it_again(shell: Shell) -> None:
     shell.bot("looping.py", LOOPING.replace("GAME", "5"))
     fallback = (*RUN, "--games", "10", "--on-bot-error", "fallback")
-    said = shell(*fallback, "--bot-deadline", "0.5")
+    said = shell(*fallback, "--bot-deadline", "0.25")
     assert said.code == 0
     assert said.err.splitlines() == [
         "note: games in which a bot takes too long are not repeatable: that depends on the machine",
@@ -43,7 +43,7 @@ def test_a_fallback_plays_the_turn_and_a_replay_meets_it_again(shell: Shell) -> 
     ]
     assert "warning: 1 turns of Looping were played by the fallback after bot errors." in said.out
     assert f"failed in game 5, deal 5, {LATE}" in said.out
-    assert yaml.safe_load(Path("out/manifest.yaml").read_text())["identity"]["bot_deadline"] == 0.5
+    assert yaml.safe_load(Path("out/manifest.yaml").read_text())["identity"]["bot_deadline"] == 0.25
     replayed = shell("replay", "out")
     assert (replayed.code, replayed.out.split()[0]) == (0, "identical:"), replayed
     other = shell(*fallback, "--bot-deadline", "0.6")
@@ -52,9 +52,9 @@ def test_a_fallback_plays_the_turn_and_a_replay_meets_it_again(shell: Shell) -> 
 
 def test_one_game_has_a_deadline_too(shell: Shell) -> None:
     shell.bot("looping.py", LOOPING.replace("GAME", "0"))
-    said = shell("play-game", "Looping", "Looping", "Looping", "--bot-deadline", "0.5")
+    said = shell("play-game", "Looping", "Looping", "Looping", "--bot-deadline", "0.25")
     assert said.code == 3
-    assert said.err.endswith("node C (should_doubt) took longer than 0.5 s (looping.py, line 7)\n")
+    assert said.err.endswith("node C (should_doubt) took longer than 0.25 s (looping.py, line 7)\n")
 
 
 @pytest.mark.parametrize(
