@@ -12,7 +12,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
 
-CHROMIUM: Final = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+_NAMES: Final = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")  # the dearest last
+CHROMIUM: Final = next(filter(None, map(shutil.which, _NAMES)), None)
 _FLAGS: Final = (
     "--headless",
     "--no-sandbox",

@@ -200,7 +200,9 @@ def pytest_xdist_auto_num_workers() -> int:
 def chromium() -> Iterator[Chrome]:
     """One browser for all tests."""
     if CHROMIUM is None:
-        pytest.skip("no Chromium here, so no page was opened: install the package `chromium`")
+        pytest.skip(
+            "no Chromium here, so no page was opened: install the package `chromium-headless-shell` or `chromium`"
+        )
     with started() as chromium:
         yield chromium
 
