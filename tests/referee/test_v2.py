@@ -85,7 +85,7 @@ def test_strikes_and_a_fresh_process(tmp_path: Path, script: str, kinds: set[str
 
 def test_a_late_ponder_is_a_strike_and_shifts_nothing(tmp_path: Path) -> None:
     late = bot(pondering="sleep 0.2; echo ponder")
-    for line in met(tmp_path, late, bot(), ponder_seconds=0.1, games=["leduc_poker"]):
+    for line in met(tmp_path, late, bot(), ponder_seconds=0.1, move_seconds=5.0, games=["leduc_poker"]):
         assert set(strikes(line, "one")) <= {"ponder"}
         assert len(strikes(line, "one")) >= 2
         assert line.history[2:] or line.returns
