@@ -11,13 +11,14 @@ const RESULTS = {
   losses: ["You lose this one.", "The last two players at the table lose."],
   unfinished: ["Unfinished.", "The game was stopped after too many turns."],
 };
+const LOST_DUEL = [RESULTS.losses[0], "The other was the first to be out of cards."];
 
 let table;
 let chosen = new Set(); // places in the hand
 let claimed = false; // whether the number was chosen by the person
 const flow = new Flow({
   begin, show, controls,
-  end: (game) => RESULTS[game.result],
+  end: (game) => game.result === "losses" && game.names.length === 2 ? LOST_DUEL : RESULTS[game.result],
   focus: () => $("hand").querySelector("button")?.focus({ preventScroll: true }),
   patience: (shown, speed) => (shown.shown || shown.won.length ? 2 * speed : speed),
 });
