@@ -1,40 +1,49 @@
 """Our games pass PettingZoo's own tests."""
 
 import pickle
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from tests.conftest import cases
 
-pytest.importorskip("shimmy", reason="shimmy is not installed, so no game of ours was PettingZoo's: '.[pettingzoo]'")
-
-from pettingzoo.test import api_test, seed_test
-
-from dubito.training.environment import HarnessEnv
-
 GAMES = [("dubito", {"players": 4, "max_turns": 30}), ("dubito_bs", {"max_rounds": 5}), ("dubito_defuse", {})]
+Make = Callable[..., Any]
+
+
+@pytest.fixture(scope="module")
+def make() -> Make:
+    """The environment's class, imported by who runs these tests alone: it takes a while."""
+    pytest.importorskip(
+        "shimmy", reason="shimmy is not installed, so no game of ours was PettingZoo's: '.[pettingzoo]'"
+    )
+    from dubito.training.environment import HarnessEnv
+
+    return HarnessEnv
 
 
 @pytest.mark.parametrize(("game", "parameters"), GAMES)
 @pytest.mark.filterwarnings("ignore:Agent's m.* observation space value is")  # shimmy gives no bounds
-def test_pettingzoos_own_tests_pass(game: str, parameters: dict[str, Any]) -> None:
-    api_test(HarnessEnv(game, **parameters), num_cycles=40)
-    seed_test(lambda: HarnessEnv(game, **parameters), num_cycles=20)
+def test_pettingzoos_own_tests_pass(make: Make, game: str, parameters: dict[str, Any]) -> None:
+    from pettingzoo.test import api_test, seed_test
+
+    api_test(make(game, **parameters), num_cycles=40)
+    seed_test(lambda: make(game, **parameters), num_cycles=20)
 
 
 @cases(("game", "parameters"), GAMES)
-def test_a_reset_and_a_copy_keep_the_parameters(game: str, parameters: dict[str, Any]) -> None:
-    env = pickle.loads(pickle.dumps(HarnessEnv(game, **parameters)))  # noqa: S301, our own
+def test_a_reset_and_a_copy_keep_the_parameters(make: Make, game: str, parameters: dict[str, Any]) -> None:
+    env = pickle.loads(pickle.dumps(make(game, **parameters)))  # noqa: S301, our own
     env.reset(seed=3)
     assert env._env.get_parameters().items() >= parameters.items()
     assert len(env.agents) == env._env.num_players()
 
 
 @pytest.mark.parametrize(("game", "parameters"), GAMES)
-def test_a_whole_game_ends_with_its_returns(game: str, parameters: dict[str, Any]) -> None:
+def test_a_whole_game_ends_with_its_returns(make: Make, game: str, parameters: dict[str, Any]) -> None:
     """Each seat is paid once, and sees the end."""
-    env = HarnessEnv(game, **parameters)
+    env = make(game, **parameters)
     env.reset(seed=5)
     rewards = dict.fromkeys(env.agents, 0.0)
     for agent in env.agent_iter():
