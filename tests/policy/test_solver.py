@@ -12,9 +12,6 @@ from dubito.policy.solver import solution_in, solve
 from dubito.policy.tree import uniform
 from tests.policy.kit import DICE, KUHN, LEDUC, engines, load, pyspiel, tree_of, versus
 
-exploitability = pytest.importorskip("open_spiel.python.algorithms.exploitability")
-LCFRSolver = pytest.importorskip("open_spiel.python.algorithms.discounted_cfr").LCFRSolver
-
 
 @pytest.mark.parametrize(("name", "iterations"), [(KUHN, 1000), (DICE, 150)])
 def test_a_solved_table_loses_nothing(name: str, iterations: int) -> None:
@@ -37,8 +34,9 @@ def test_the_first_seat_of_kuhn_loses_an_eighteenth() -> None:
 
 def test_linear_cfr_solves_too() -> None:
     """As OpenSpiel's own solver has it, which is another table than that of CFR+."""
+    exploitability = pytest.importorskip("open_spiel.python.algorithms.exploitability")
     solution = solve(load(KUHN), "linear cfr", 100)
-    solver = LCFRSolver(load(KUHN))
+    solver = pytest.importorskip("open_spiel.python.algorithms.discounted_cfr").LCFRSolver(load(KUHN))
     for _ in range(100):
         solver.evaluate_and_update_policy()
     assert solution.nash_conv == pytest.approx(exploitability.nash_conv(load(KUHN), solver.average_policy()), abs=1e-9)
