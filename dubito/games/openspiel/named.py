@@ -105,6 +105,10 @@ class GinRummy:
     undercut: int
 
     title: ClassVar[str] = "gin rummy"
+    lead: ClassVar[str] = (
+        "Gin rummy: draw and discard until your cards lie in sets and runs; whoever knocks with less left over than "
+        "the other takes the difference."
+    )
 
     @property
     def rules(self) -> tuple[str, ...]:
@@ -281,6 +285,7 @@ class Kuhn:
     players: int
 
     title: ClassVar[str] = "Kuhn poker"
+    lead: ClassVar[str] = "Kuhn poker, the smallest there is: a card each, one bet, and the highest card takes the pot."
     names: ClassVar[tuple[str, ...]] = ("pass", "bet")
 
     @property
@@ -361,6 +366,10 @@ class Leduc:
     first: int
 
     title: ClassVar[str] = "Leduc poker"
+    lead: ClassVar[str] = (
+        "Leduc poker: a card each, bets, one card for all to see, and bets again; a pair with it wins, else the "
+        "highest card."
+    )
     names: ClassVar[tuple[str, ...]] = ("fold", "call", "raise")
 
     @property
@@ -468,6 +477,10 @@ class LiarsDice:
     number_first: bool  # whether a bid is higher by the number of dice first, and then by the face
 
     title: ClassVar[str] = "liar's dice"
+    lead: ClassVar[str] = (
+        "Liar's dice: each rolls unseen and bids, ever higher, how many dice show a face among both; when one calls "
+        "the other a liar, the dice decide."
+    )
 
     @property
     def rules(self) -> tuple[str, ...]:
@@ -561,6 +574,10 @@ class OwnWords(Protocol):
     @property
     def title(self) -> str:
         """What it is called in a sentence."""
+
+    @property
+    def lead(self) -> str:
+        """The game in a sentence, for whoever has never played it."""
 
     @property
     def rules(self) -> tuple[str, ...]:

@@ -22,7 +22,8 @@ class OpenSpielWords(Words):
     def __init__(self, game: Game) -> None:
         super().__init__(game)
         self.Teller = Teller
-        self.FACES = own.faces if (own := own_words(engine_of(game))) else {}
+        if own := own_words(engine_of(game)):
+            self.FACES, self.LEAD = own.faces, own.lead
         self.HOW = (
             "Type the name of an action, or its number in the list. `rules` tells the rules, `hand` what you see, "
             "`log` what happened; Ctrl-D leaves the table."

@@ -2,11 +2,14 @@
 
 from collections import defaultdict
 from collections.abc import Iterator
+from pathlib import Path
 from random import Random
 from typing import Any
 
 import pytest
 
+from dubito.game import words
+from dubito.game.find import find_game
 from dubito.games.openspiel.named import words_for
 from tests.conftest import cases, few
 from tests.games.openspiel.kit import load, tree, words_of
@@ -30,6 +33,13 @@ def test_names_are_as_many_as_acts_and_distinct(name: str) -> None:
     names = words_of(game).names
     assert len(set(names)) == len(names) == game.num_distinct_actions() <= 250
     assert all(name == " ".join(name.split()) and "|" not in name for name in names)
+
+
+def test_whoever_has_never_played_it_is_told_what_it_is() -> None:
+    assert words.words_of(find_game("openspiel:kuhn_poker", Path())).LEAD == (
+        "Kuhn poker, the smallest there is: a card each, one bet, and the highest card takes the pot."
+    )
+    assert words.words_of(find_game("openspiel:tic_tac_toe", Path())).LEAD == "Tic Tac Toe, by OpenSpiel."
 
 
 @cases(
