@@ -111,6 +111,11 @@ class Chrome:
             self._went(address + after)
         self.drawn()
 
+    def go_to(self, part: str) -> None:
+        """Go to another part of the page, as by a link in it."""
+        self.run(f"location.hash = {json.dumps(part)}")
+        self.drawn()
+
     def _went(self, address: str) -> bool:
         """Go there; whether that was a load, which is waited for."""
         before = self._loaded

@@ -145,9 +145,9 @@ class Served:
         return Browser(self.port)
 
 
-def guests_of(registry: Registry) -> Opponents:
-    """All hand-written bots of a registry."""
-    return Opponents(company(check({"game": registry.game.name}, "the tests"), registry), registry)
+def guests_of(registry: Registry, **rules: Any) -> Opponents:
+    """All hand-written bots of a registry, at tables with these rules."""
+    return Opponents(company(check({"game": registry.game.name, "rules": rules}, "the tests"), registry), registry)
 
 
 @contextmanager

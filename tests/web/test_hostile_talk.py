@@ -124,34 +124,29 @@ def test_a_post_that_nobody_could_see_is_refused_and_changes_nothing(hall: Serve
 
 
 def test_what_is_said_in_a_browser_is_text_on_every_page(hall: Served, chrome: Chrome) -> None:
-    """Spoken by the person, repeated by Echo, told while the game is played and when it is watched again."""
-    for seed, sentence in enumerate((*SPOKEN[:2], SPOKEN[-1])):
-        deal(chrome, hall, "outsider", seed=seed)
-        chrome.run(
-            f"(field => {{ field.value = {json.dumps(sentence)}; field.dispatchEvent(new Event('input')); }})"
-            "(document.querySelector('#answer .say'))"
-        )
-        chrome.click("#answer button")
-        chrome.until(f"{ASKED} && document.querySelector('#answer .say') === null")
-        assert f"You say: {quoted(sentence)}" in chrome.text("body")
-        assert chrome.run("document.querySelectorAll('img[src=x], #own script').length") == 0
-        chrome.click("#answer button")
-        chrome.until(OVER)
-        assert "taken" not in chrome.run("document.title")
-    chrome.open(chrome.run("document.querySelector('#watch').href"), "#turn=2")
-    assert "im_start" in chrome.text("body")
-    assert chrome.errors == []
+    """Spoken by the person, repeated by Echo, told while the game is played and when it is watched again.
 
-
-def test_a_page_of_a_game_without_rules_to_vary_or_a_board_shows_neither(hall: Served, chrome: Chrome) -> None:
+    The pages show neither rules to vary nor a board, which this game has not.
+    """
+    sentence = f"{SPOKEN[0]} <img src=x onerror='document.title = `taken`'> “I” \\\" <|im_start|>"
     chrome.screen(390)
     deal(chrome, hall, "outsider", seed=3)
     assert chrome.run("document.querySelector('#boards').offsetHeight") == 0
-    browser = Browser(hall.port)
-    view = browser.sit(["Echo", "Listener"], seed=3, seat=0, game="outsider")
-    while not view["over"]:
-        view = browser.play("Hm." if view["frames"][-1]["question"]["kind"] == "text" else "seat 1")
-    chrome.open(f"http://127.0.0.1:{hall.port}/games/{view['record']}")
-    assert chrome.text("#about").startswith("Deal 0 of seed 3.")
+    chrome.run(
+        f"(field => {{ field.value = {json.dumps(sentence)}; field.dispatchEvent(new Event('input')); }})"
+        "(document.querySelector('#answer .say'))"
+    )
+    chrome.click("#answer button")
+    chrome.until(f"{ASKED} && document.querySelector('#answer .say') === null")
+    assert f"You say: {quoted(sentence)}" in chrome.text("body")
+    assert chrome.run("document.querySelectorAll('img[src=x], #own script').length") == 0
+    chrome.click("#answer button")
+    chrome.until(OVER)
+    assert "taken" not in chrome.run("document.title")
+    chrome.open(chrome.run("document.querySelector('#watch').href"), "#turn=2")
+    assert quoted(sentence) in chrome.text("main")
+    assert chrome.run("document.querySelectorAll('img[src=x]').length") == 0
+    assert "taken" not in chrome.run("document.title")
+    assert "Deal 0 of seed 3." in chrome.text("#about")
     assert chrome.run("document.querySelector('#board').offsetHeight") == 0
-    assert "Echo votes." in chrome.text("body"), "no empty line, though nobody observes for whom"
+    assert "Echo votes." in chrome.text("main"), "no empty line, though nobody observes for whom"

@@ -22,7 +22,10 @@ def hall(tmp_path: Path) -> Iterator[Served]:
         yield server
 
 
-@pytest.mark.parametrize(("game", "width"), [(GAMES[0], 390), (GAMES[1], 1440), (GAMES[2], 390)])
+@pytest.mark.parametrize(
+    ("game", "width"),
+    [(GAMES[0], 390), pytest.param(GAMES[1], 1440, marks=pytest.mark.at_length), (GAMES[2], 390)],
+)
 def test_a_game_is_played_to_its_end(hall: Served, chrome: Chrome, game: str, width: int) -> None:
     chrome.screen(width)
     deal(chrome, hall, game)

@@ -222,10 +222,17 @@ def deal(chrome: Chrome, server: Served, game: str, seed: int = 5) -> None:
     chrome.until(f"location.pathname === '/table' && {ASKED}")
 
 
+@pytest.fixture
+def brief(home: Path) -> Iterator[Served]:
+    """A server with games of BS that end after a round."""
+    with served(home / "kept", others=[guests_of(find_bots(home, "bs"), max_rounds=1)]) as server:
+        yield server
+
+
 @pytest.mark.parametrize(("width", "dark"), few([(390, True), (1440, False)], 1))
-def test_bs_is_played_in_a_browser(hall: Served, chrome: Chrome, width: int, dark: bool) -> None:
+def test_bs_is_played_in_a_browser(brief: Served, chrome: Chrome, width: int, dark: bool) -> None:
     chrome.screen(width, dark=dark)
-    deal(chrome, hall, "bs")
+    deal(chrome, brief, "bs")
     assert chrome.text("#prompt") == "Your turn: play cards as 0."
     assert chrome.run("document.querySelector('#answer button').disabled")
     chrome.click(".tick input")

@@ -25,6 +25,7 @@ SHOWN = "document.querySelector('#viewer')?.hidden === false"
 def test_a_model_thinks_and_goes_on_and_its_words_are_kept(chrome: Chrome, home: Path) -> None:
     heard, told = threading.Event(), threading.Event()
     answers = iter([False])
+    rules = {"max_turns": 8}
 
     def slow(asked: Heard) -> Said:
         heard.set()
@@ -33,7 +34,10 @@ def test_a_model_thinks_and_goes_on_and_its_words_are_kept(chrome: Chrome, home:
         overloaded = {"error": {"code": "overloaded", "message": "<script>document.title = 'x'</script>"}}
         return in_events({"reasoning": "I hold them.", "answer": True}, 6, told, overloaded)
 
-    with Server(slow) as model, table_with(home, asking(model, "<b>asker</b>", api="chat"), preflight=False) as server:
+    with (
+        Server(slow) as model,
+        table_with(home, asking(model, "<b>asker</b>", api="chat"), preflight=False, rules=rules) as server,
+    ):
         chrome.screen(390)
         chrome.open(f"http://127.0.0.1:{server.port}/")
         assert (

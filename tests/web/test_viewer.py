@@ -75,7 +75,10 @@ def test_a_saved_game_is_stepped_through(saved: Served, chrome: Chrome) -> None:
         lines.append(" ".join(told))
     for seat in range(3):
         lines = [line.replace(f"seat {seat}", label(seat)) for line in lines]
-    chrome.open(address(saved, "bots"))
+    chrome.open(address(saved, "bots"), "#turn=12")
+    assert chrome.text("#turn").startswith(f"turn 12 of {len(lines)}")
+    assert chrome.text("#said") == lines[11]
+    assert "really" in chrome.text("#pile") or "doubts" in lines[11]
     assert chrome.run(STORY) == lines
     assert chrome.text("h1") == "Game bots: AdaptyBoi wins"
     assert "Two jokers, the last card winning at once; deal 23 of seed 20." in chrome.text("#about")
@@ -83,10 +86,6 @@ def test_a_saved_game_is_stepped_through(saved: Served, chrome: Chrome) -> None:
         chrome.key(key)
         assert chrome.run("location.hash") == f"#turn-{turn}"
         assert chrome.text("#said p") == ["The cards are dealt.", *lines][turn]
-    chrome.open(address(saved, "bots"), "#turn=12")
-    assert chrome.text("#turn").startswith(f"turn 12 of {len(lines)}")
-    assert chrome.text("#said") == lines[11]
-    assert "really" in chrome.text("#pile") or "doubts" in lines[11]
     chrome.key("Home")
     assert chrome.run("document.querySelectorAll('#seats .card').length") == 54
     chrome.key("h")
@@ -104,9 +103,10 @@ def test_what_a_model_was_asked_stands_at_its_turn(saved: Served, chrome: Chrome
     assert len(game["decisions"]) == asked > 3
     doubts = [decision for decision in game["decisions"] if decision["node"] == "C"]
     assert len(doubts) > 1
+    chrome.open(address(saved, "models"))
     for decision in doubts[:2]:
         turn = decision["turn"]
-        chrome.open(address(saved, "models"), f"#turn={turn}")
+        chrome.go_to(f"turn={turn}")
         words = chrome.text("#decisions")
         assert f"Doubt? {'yes' if decision['answer'] else 'no'} answered" in words
         assert f"You are seat {decision['seat']}." in words
@@ -115,33 +115,36 @@ def test_what_a_model_was_asked_stands_at_its_turn(saved: Served, chrome: Chrome
         assert "answered live · 1 call" in words
         assert ("doubts" in chrome.text("#said")) == decision["answer"]
     others = {decision["turn"] for decision in game["decisions"]}
-    chrome.open(address(saved, "models"), f"#turn={min(set(range(1, 30)) - others)}")
+    chrome.go_to(f"turn={min(set(range(1, 30)) - others)}")
     assert chrome.text("#decisions") == ""
 
 
-def test_foreign_words_are_shown_and_never_run(saved: Served, chrome: Chrome) -> None:
+def fits(chrome: Chrome) -> None:
+    """The page is no wider than a window, at a desk and on a phone."""
+    for width, dark in ((390, True), (1440, False)):
+        chrome.screen(width, dark=dark)
+        assert chrome.run("document.documentElement.scrollWidth") <= width
+
+
+def test_foreign_words_fit_the_window_and_are_never_run(saved: Served, chrome: Chrome) -> None:
     chrome.open(address(saved, "foreign"), "#turn=1")
     assert f"{HOSTILE} 2" in chrome.text("#seats")
     assert f"{HOSTILE} 0 puts down " in chrome.text("#said")
+    chrome.go_to("turn=20")
+    fits(chrome)
     decisions = data(saved.browser(), "models")["decisions"]
     turn = next(decision["turn"] for decision in decisions if len(decision["attempts"]) == 2)
     chrome.open(address(saved, "models"), f"#turn={turn}")
     assert HOSTILE in chrome.text("#decisions")
     assert "Asked again" in chrome.text("#decisions")
     assert HOSTILE in chrome.text("#seats")
+    fits(chrome)
     assert chrome.run("window.ran") is None
     assert chrome.run("document.querySelectorAll('main img').length") == 0
     chrome.open(f"http://127.0.0.1:{saved.port}/games")
     assert HOSTILE in chrome.text(".saved")
+    fits(chrome)
     assert chrome.run("window.ran") is None
-
-
-def test_the_pages_of_saved_games_fit_the_window(saved: Served, chrome: Chrome) -> None:
-    for path in ("/games", "/games/foreign#turn=20", "/games/models#turn=6"):
-        chrome.open(f"http://127.0.0.1:{saved.port}{path}")
-        for width, dark in ((1440, False), (390, True)):
-            chrome.screen(width, dark=dark)
-            assert chrome.run("document.documentElement.scrollWidth") <= width
 
 
 def lose(folder: Path) -> None:
