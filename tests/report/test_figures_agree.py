@@ -56,7 +56,7 @@ RUNS: dict[str, dict[str, Any]] = {
     "lies at BS": {"game": "bs", "bots": ["ConMan", "CalculatingLiar", "Player1", "Hoarder"], "games": 40},
     "stops when decided": {
         "bots": ["StefaBot", "RandomBoi"],
-        "contenders": ["ClaudeBot", "UsualBot", "MrDoubt"],
+        "contenders": ["ClaudeBot", "MrDoubt"],
         "table_sizes": [3],
         "stop": {"within": 12, "most": 100},
     },
@@ -65,7 +65,7 @@ RUNS: dict[str, dict[str, Any]] = {
     "stand-ins": {
         "bots": ["StefaBot", "RandomBoi"],
         "contenders": [*STAND_INS, "RandomBoi"],
-        "games": 12,
+        "games": 6,
         "rules": {"max_turns": 36},
     },
 }

@@ -19,7 +19,7 @@ from tests.experiment.kit import REPO, registry
 from tests.llm.kit import rows
 from tests.report.kit import Seen, data, hand_written, reported
 
-LATER = "SELECT outcome FROM games WHERE game >= 10"
+LATER = "SELECT outcome FROM games WHERE game >= 4"
 
 
 def len_of(outcome: Outcome) -> int:
@@ -152,15 +152,15 @@ def reported_unscanned(run: Path) -> Path:
 
 
 def test_a_long_run_shows_the_first_games_and_the_longest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    hand_written(tmp_path / "run", games=100)
-    for name in ("PLAYED", "FEW"):
-        monkeypatch.setattr(f"dubito.report.games.{name}", 10)
+    hand_written(tmp_path / "run", games=20)
+    for name in ("PLAYED", "FEW", "_LONGEST"):
+        monkeypatch.setattr(f"dubito.report.games.{name}", 4)
     report = reported(tmp_path / "run")
     listed = data(report, "games")
-    assert [row["game"] for row in listed[:10]] == [str(game) for game in range(10)]
+    assert [row["game"] for row in listed[:4]] == [str(game) for game in range(4)]
     lengths = sorted((len_of(unpack(row, RESULTS)) for (row,) in rows(tmp_path / "run", LATER)), reverse=True)
-    assert sorted((row["turns"] + row["free_turns"] for row in listed[10:]), reverse=True) == lengths[:10]
-    assert "20 of 100 games: the first 10, and the 10 longest others" in Seen(report / "games.html").words
+    assert sorted((row["turns"] + row["free_turns"] for row in listed[4:]), reverse=True) == lengths[:4]
+    assert "8 of 20 games: the first 4, and the 4 longest others" in Seen(report / "games.html").words
 
 
 def test_games_that_are_named_are_shown(tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ from tests.report.kit import SCRIPT, Seen, data, pictures_linked
 
 __all__ = ["shell"]
 
-BOOK = ("--bots", "StefaBot,UsualBot", "--table-sizes", "3", "--max-turns", "40", "--games", "6", "--seed", "5")
+BOOK = ("--bots", "StefaBot,UsualBot", "--table-sizes", "3", "--max-turns", "20", "--games", "6", "--seed", "5")
 HOW = ("--no-report", "--quiet", "--workers", "1", "--prices", "prices.yaml")
 PRICES = "house-sharp: {input: 1, cached_input: 1, cache_write: 1, output: 4}\n"
 MINE = '''
@@ -206,13 +206,13 @@ def test_a_number_of_a_pair_leads_to_the_games_in_which_it_differs(site: Path) -
 
 HOSTILE: dict[str, tuple[bytes | dict[str, bytes], str]] = {
     "bomb.zip": (
-        {"manifest.yaml": b"", "run.db": bytes(60 << 20)},
+        {"manifest.yaml": b"", "run.db": bytes(17 << 20)},
         "bomb.zip holds more than 50 times its size, which no exported run does",
     ),
     "text.zip": (b"hello", "it is not an exported run: hand in a file that `dubito export RUN FILE` wrote"),
     "cut.zip": (b"PK\x03\x04", "it is not an exported run"),
     "other.zip": ({"run.py": b"import os"}, "other.zip is not an exported run: it should hold manifest.yaml"),
-    "<img src=x>.zip": ({"manifest.yaml": b"[" * 9000}, "<img src=x>.zip/manifest.yaml is damaged"),
+    "<img src=x>.zip": ({"manifest.yaml": b"[" * 2000}, "<img src=x>.zip/manifest.yaml is damaged"),
     "no run.zip": ({"manifest.yaml": b"identity: {}"}, "no run.zip/manifest.yaml is damaged"),
 }
 
@@ -321,7 +321,7 @@ def _a_book(run: Path, db: sqlite3.Connection) -> None:
     ("edit", "reason"),
     [
         (_more_score, "its sums are not what its games add up to"),
-        (_more_decisions, "it keeps 384 decisions of models, and its games have 192"),
+        (_more_decisions, "it keeps 206 decisions of models, and its games have 103"),
         (_another_prompt, "the prompt of house:house-sharp@plain is not the one that its digest names"),
         (_a_book, "it says that it is by the book dubito-1, but it was played by another dubito-1"),
     ],
@@ -393,7 +393,7 @@ def test_a_sample_is_asked_again_and_the_row_is_attested(submission: Path, shell
 @cases(
     ("words", "sentence"),
     [
-        (("alone/m.zip", "--sample", "9000"), "took 192 decisions, fewer than the 9000 of a sample"),
+        (("alone/m.zip", "--sample", "9000"), "took 103 decisions, fewer than the 9000 of a sample"),
         (("alone", "--sample", "50"), "alone is no exported run: name a file that `dubito export` wrote"),
         (("alone/m.zip", "--sample", "50", "--budget", "calls=3"), "the budget is used up: 3 of 3 calls spent"),
     ],

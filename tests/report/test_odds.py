@@ -16,8 +16,8 @@ FEW = ("--games", "2", "--quiet", "--max-turns", "24", "--jokers", "0")
 
 
 @pytest.fixture
-def six(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(odds, "PLAYOUTS", 6)
+def three(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(odds, "PLAYOUTS", 3)
 
 
 def odds_in(folder: str, game: int = 0) -> odds.Playouts:
@@ -25,13 +25,13 @@ def odds_in(folder: str, game: int = 0) -> odds.Playouts:
         return odds.odds_of(run, game)
 
 
-@pytest.mark.usefixtures("six")
+@pytest.mark.usefixtures("three")
 def test_they_end_with_who_won_and_are_the_same_again(shell: Shell) -> None:
     assert shell("run", "--bots", "StefaBot,RandomBoi,UsualBot", "--games", "1", "--quiet", "--output", "r").code == 0
     found = odds_in("r")
-    assert [sum(row) for row in found.won] == [6] * len(found.won), "one of them wins each game"
+    assert [sum(row) for row in found.won] == [3] * len(found.won), "one of them wins each game"
     assert len({*map(tuple, found.won)}) > 2
-    assert {*found.won[-1]} == {0, 6}, "after the last move there is nothing to draw"
+    assert {*found.won[-1]} == {0, 3}, "after the last move there is nothing to draw"
     kept = Path("r/odds/0.json")
     assert odds_in("r") == found
     kept.write_text(kept.read_text().replace("[[", "[[[", 1))
@@ -40,7 +40,7 @@ def test_they_end_with_who_won_and_are_the_same_again(shell: Shell) -> None:
     assert odds_in("r") == found
 
 
-@pytest.mark.usefixtures("six")
+@pytest.mark.usefixtures("three")
 def test_in_a_models_place_a_bot_plays_and_the_page_says_which(shell: Shell, chrome: Chrome) -> None:
     players = "--contenders", "house:house-random@plain", "--bots", "StefaBot,RandomBoi", "--table-sizes", "3"
     assert shell("run", *players, *FEW, "--output", "m").code == 0
@@ -51,9 +51,9 @@ def test_in_a_models_place_a_bot_plays_and_the_page_says_which(shell: Shell, chr
     assert len(told["odds"]["won"]) == len(told["turns"]) + 1
     chrome.open(page.resolve(), "#turn-3")
     assert chrome.run("document.querySelectorAll('#strip polyline').length") == 6
-    here = [f"{name} {100 * won / 6:.0f} %" for name, won in zip(told["names"], told["odds"]["won"][3], strict=True)]
+    here = [f"{name} {100 * won / 3:.0f} %" for name, won in zip(told["names"], told["odds"]["won"][3], strict=True)]
     assert chrome.text("#strip .chances") == f"Here: {', '.join(here)}."
-    assert re.search("6 times, with the cards as they lay and ClaudeBot in each model.s place", chrome.text("#strip"))
+    assert re.search("3 times, with the cards as they lay and ClaudeBot in each model.s place", chrome.text("#strip"))
 
 
 def test_a_game_that_cannot_be_played_on_says_why_to_who_asked(shell: Shell, chrome: Chrome) -> None:

@@ -15,9 +15,14 @@ __all__ = ["shell"]
 
 
 def test_it_serves_until_ctrl_c_and_goes_on_after_it(tmp_path: Path) -> None:
-    """On loopback by any name, of which nothing is to be warned."""
+    """On loopback by any name, of which nothing is to be warned.
+
+    New tables take the rules of a config, and of flags over it, and who plays by them; a page cannot choose them.
+    """
+    rules = {"duel": True, "ranks": 2, "copies": 2, "jokers": 0, "max_turns": 2}
+    (tmp_path / "c.yaml").write_text(yaml.safe_dump({"rules": {**rules, "ranks": 3}}))
     browser = Browser(0)
-    for host, words in (("127.0.0.1", ()), ("LOCALHOST", ("--host", "LOCALHOST"))):
+    for host, words in (("127.0.0.1", ()), ("LOCALHOST", ("c.yaml", "--ranks", "2", "--host", "LOCALHOST"))):
         with started(tmp_path, "web", "--port", "0", *words) as process:
             assert process.stdout is not None
             address, folder = process.stdout.readline().split()[-1], process.stdout.readline()
@@ -25,13 +30,17 @@ def test_it_serves_until_ctrl_c_and_goes_on_after_it(tmp_path: Path) -> None:
             first = not browser.port
             browser.port = int(address.removesuffix("/").rpartition(":")[2])
             assert address == f"http://{host}:{browser.port}/"
-            assert 'data-value="&#34;contested&#34;"' in browser("GET", "/").text, "what nobody has settled is offered"
+            lobby = browser("GET", "/").text
+            assert 'data-value="&#34;contested&#34;"' in lobby, "what nobody has settled is offered"
             view = browser.sit(BOTS, seat=0) if first else browser.view()
+            assert view["asked"]
+            assert ('<option value="Solved"' in lobby) != first
+            if not first:
+                assert Browser(browser.port).sit(["Solved"], seat=0, jokers=1)["rules"].items() >= rules.items()
             process.send_signal(signal.SIGINT)
             out, err = process.communicate()
         assert (process.returncode, out, err) == (0, "ended\n", "")
-    assert view["asked"]
-    assert len(list((tmp_path / "games" / "running").iterdir())) == 1
+    assert len(list((tmp_path / "games" / "running").iterdir())) == 2
 
 
 def test_another_host_has_a_warning_and_the_game_that_is_named_comes_first(tmp_path: Path) -> None:
@@ -51,21 +60,6 @@ def test_another_host_has_a_warning_and_the_game_that_is_named_comes_first(tmp_p
     assert '<option value="Hoarder"' in first
     assert '<option value="ClaudeBot"' in other
     assert (view["game"], view["names"]) == ("bs", ["Player1 0", "You", "Player1 2", "Hoarder"])
-
-
-def test_a_table_takes_the_rules_that_were_given_and_who_plays_by_them(tmp_path: Path) -> None:
-    """Of a config, and of flags over it; a page cannot choose them."""
-    rules = {"duel": True, "ranks": 2, "copies": 2, "jokers": 0, "max_turns": 2}
-    (tmp_path / "c.yaml").write_text(yaml.safe_dump({"rules": {**rules, "ranks": 3}}))
-    with started(tmp_path, "web", "c.yaml", "--port", "0", "--ranks", "2") as process:
-        assert process.stdout is not None
-        browser = Browser(int(process.stdout.readline().strip().removesuffix("/").rpartition(":")[2]))
-        lobby = browser("GET", "/").text
-        view = browser.sit(["Solved"], seat=0, jokers=1)
-        process.send_signal(signal.SIGINT)
-        process.communicate()
-    assert '<option value="Solved"' in lobby
-    assert view["rules"].items() >= rules.items()
 
 
 @pytest.mark.parametrize(

@@ -55,7 +55,7 @@ def test_its_frames_are_the_game(server: Served, browser: Browser) -> None:
 
 def test_soft_and_hard_wins_are_told(server: Served) -> None:
     told = {}
-    for seed in range(3):
+    for seed in (8, 18, 33):
         browser = server.browser()
         end = browser.to_the_end(browser.sit(["RandomBoi"] * 4, seed=seed))
         me, frames = end["me"], browser.view()["frames"]
