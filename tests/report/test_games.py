@@ -203,22 +203,22 @@ def test_nor_is_what_lies_where_its_draft_goes(bots_run: Path, tmp_path: Path) -
     assert (tmp_path / "r.part" / "mine.txt").read_text() == "mine"
 
 
-def test_a_link_to_a_folder_is_written_through(bots_run: Path, tmp_path: Path) -> None:
+def test_a_link_to_a_folder_is_written_through(stating_run: Path, tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(tmp_path / "there")
     for _ in range(2):
-        assert reported(bots_run, output=tmp_path / "link", games="0") == tmp_path / "link"
+        assert reported(stating_run, output=tmp_path / "link", games="0") == tmp_path / "link"
     assert (tmp_path / "link").is_symlink()
     assert (tmp_path / "there" / "index.html").exists()
 
 
-def test_a_report_is_written_over_with_the_same_bytes(bots_run: Path, tmp_path: Path) -> None:
+def test_a_report_is_written_over_with_the_same_bytes(stating_run: Path, tmp_path: Path) -> None:
     def bytes_of(report: Path) -> dict[str, bytes]:
         return {str(path.relative_to(report)): path.read_bytes() for path in report.rglob("*") if path.is_file()}
 
-    first = bytes_of(bots_run / "report")
-    copytree(bots_run / "report", tmp_path / "r")
+    first = bytes_of(stating_run / "report")
+    copytree(stating_run / "report", tmp_path / "r")
     (tmp_path / "r" / "games" / "999.html").write_text("old")
-    assert bytes_of(reported(bots_run, output=tmp_path / "r")) == first
+    assert bytes_of(reported(stating_run, output=tmp_path / "r")) == first
 
 
 def test_without_a_finished_game_there_is_no_report(tmp_path: Path) -> None:

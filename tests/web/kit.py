@@ -147,7 +147,8 @@ class Served:
 
 def guests_of(registry: Registry, **rules: Any) -> Opponents:
     """All hand-written bots of a registry, at tables with these rules."""
-    return Opponents(company(check({"game": registry.game.name, "rules": rules}, "the tests"), registry), registry)
+    config = check({"game": registry.game.name, "rules": rules}, "the tests")
+    return Opponents(company(config, registry), registry, settled=rules)
 
 
 @contextmanager

@@ -224,8 +224,8 @@ def deal(chrome: Chrome, server: Served, game: str, seed: int = 5) -> None:
 
 @pytest.fixture
 def brief(home: Path) -> Iterator[Served]:
-    """A server with games of BS that end after a round."""
-    with served(home / "kept", others=[guests_of(find_bots(home, "bs"), max_rounds=1)]) as server:
+    """A server with games of BS that end after two rounds."""
+    with served(home / "kept", others=[guests_of(find_bots(home, "bs"), max_rounds=2)]) as server:
         yield server
 
 
