@@ -102,7 +102,7 @@ def _store(games: Path) -> RunDb:
         raise UsageError(f"{games} is the folder of a run: choose another --games")
     if file.exists():
         RunDb.open(file).__exit__()
-    return RunDb.create(file)
+    return RunDb.create(file, at_once=True)  # pages of games that have ended are made meanwhile
 
 
 @dataclass(frozen=True, kw_only=True)

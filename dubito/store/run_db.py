@@ -109,8 +109,8 @@ class _Part:
 class RunDb:
     """The open file; use it as a context manager."""
 
-    def __init__(self, connection: sqlite3.Connection, path: Path, writes: bool = False) -> None:
-        self._connection, self._writes = connection, writes
+    def __init__(self, connection: sqlite3.Connection, path: Path, writes: bool = False, at_once: bool = False) -> None:
+        self._connection, self._writes, self._at_once = connection, writes, at_once
         self._lock, self._syncing = threading.Lock(), threading.Lock()
         self._writer: int | None = None  # the thread within a transaction
         self._parts, self._later = deque[_Part](), deque[Write]()
@@ -134,8 +134,11 @@ class RunDb:
         self._connection.close()
 
     @staticmethod
-    def create(path: Path) -> "RunDb":
-        """The file to write into, new and empty or as it is; raises UsageError if it cannot be written."""
+    def create(path: Path, at_once: bool = False) -> "RunDb":
+        """The file to write into, new and empty or as it is; raises UsageError if it cannot be written.
+
+        `at_once`: nothing is left for later, since others read it meanwhile.
+        """
         connection = None
         try:
             connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
@@ -148,7 +151,7 @@ class RunDb:
             if connection is not None:
                 connection.close()
             raise UsageError(f"{path.name}: {error}") from None
-        return RunDb(connection, path, writes=True)
+        return RunDb(connection, path, writes=True, at_once=at_once)
 
     @staticmethod
     def open(path: Path) -> "RunDb":
@@ -253,7 +256,10 @@ class RunDb:
     def later(self, write: Write) -> None:
         """Write with the next transaction, whoever's, and before anything is read: for what follows from what is kept
         already, and is found again if the process dies before."""
-        self._later.append(write)
+        if self._at_once:
+            self.write(write)
+        else:
+            self._later.append(write)
 
     @contextmanager
     def _alone(self) -> Iterator[None]:

@@ -25,7 +25,7 @@ SHOWN = "document.querySelector('#viewer')?.hidden === false"
 def test_a_model_thinks_and_goes_on_and_its_words_are_kept(chrome: Chrome, home: Path) -> None:
     heard, told = threading.Event(), threading.Event()
     answers = iter([False])
-    rules = {"max_turns": 5}
+    rules = {"max_turns": 4}
 
     def slow(asked: Heard) -> Said:
         heard.set()
