@@ -177,7 +177,7 @@ def test_the_seats_that_a_fallback_touched_leave_the_game_with_it() -> None:
 
 
 def test_a_run_is_scored_as_its_store_tells_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    of = small(contender("sharp", "house-sharp", prompt="reasoned"), games=3, turns=25)
+    of = small(contender("sharp", "house-sharp", prompt="reasoned"), games=2, turns=20)
     run = ran(of, tmp_path / "r")
     assert run.failure is None
     errors = []

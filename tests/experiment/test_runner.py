@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import pytest
 import yaml
 
 from dubito.experiment import play as chunk
@@ -53,7 +54,8 @@ def test_another_seed_gives_another_digest(tmp_path: Path) -> None:
     assert len(digests) == 4
 
 
-def test_a_stop_keeps_the_games_before_it(tmp_path: Path) -> None:
+def test_a_stop_keeps_the_games_before_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(chunk, "DEALS_A_CHUNK", 20)
     of = experiment(bots=BOTS, games=2 * chunk.DEALS_A_CHUNK, table_sizes=[3], rules=SHORT)
     how = means(tmp_path / "run", progress=lambda games: how.stop.set() if games else None)
     run = play(of, tmp_path / "run", how)

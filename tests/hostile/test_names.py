@@ -12,7 +12,7 @@ from tests.cli.kit import Said as Ended
 from tests.cli.kit import Shell
 from tests.conftest import few
 from tests.hostile.kit import Desk
-from tests.llm.kit import PROTOCOLS, Heard, Said, Server, asker, config_file, contender, ran, rows, says, small
+from tests.llm.kit import PROBE, PROTOCOLS, Heard, Said, Server, asker, config_file, contender, ran, rows, says, small
 
 pytestmark = pytest.mark.usefixtures("unhurried")
 NAMES: Final = (
@@ -59,8 +59,8 @@ STEERING: Final = "\x1b[2J\x1b]0;house\x07\x1b[31m\r\x08\x00\x9b5m\u202e\u2028\u
 
 
 def hostile(heard: Heard) -> Said:
-    """A text full of what steers terminals; an error of it for every third call."""
-    if len(heard.raw) % 3 == 0 and "preflight" not in heard.raw.decode():
+    """A text full of what steers terminals; an error of it for every fourth question, however often."""
+    if sum(heard.raw) % 4 == 0 and PROBE not in heard.raw:
         return Said(503, f"slow {STEERING} down", {"content-type": "text/plain", "retry-after": "0"})
     said = says(heard.protocol, f'{STEERING}{{"answer": true}}{STEERING}', note=STEERING)
     return Said(body=json.dumps(json.loads(str(said.body)), ensure_ascii=False), headers={"x-request-id": "\x80\x9b2J"})

@@ -89,7 +89,7 @@ def storm(folder: Path, games: int, in_flight: int, latency: float) -> Storm:
 def storms(tmp_path_factory: pytest.TempPathFactory, at_length: bool) -> tuple[Storm, Storm]:
     """The same storm with many games in flight and with few; a third of them with each contender."""
     folder = tmp_path_factory.mktemp("storm")
-    games, many = (258, 256) if at_length else (30, 24)
+    games, many = (258, 256) if at_length else (27, 24)
     return (
         storm(folder / "many" / "run", games, many, latency=0.2),
         storm(folder / "few" / "run", games, 8, latency=0.002),

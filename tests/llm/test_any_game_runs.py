@@ -58,13 +58,13 @@ def test_what_was_illegal_is_shown_and_only_there(home: Shell) -> None:
         asks = contender("asks", base_url=server.base_url("responses"))
         said = home("run", config(asks, contender("plays")), "--output", "r", "--quiet")
     assert "fallback:illegal %" in said.out
-    assert "illegal" not in home("run", config(contender("plays")), "--output", "s", "--quiet").out
+    assert "illegal" not in home("run", config(contender("plays"), games=2), "--output", "s", "--quiet").out
     nodes = rows(Path("r"), "SELECT DISTINCT node, outcome FROM decisions WHERE outcome LIKE 'fallback%'")
     assert nodes == [("number", "fallback:illegal")]
 
 
 def test_positions_come_from_a_run_and_from_a_config(home: Shell) -> None:
-    assert home("run", config(*PAIR, games=8), "--output", "r", "--quiet").code == 0
+    assert home("run", config(PAIR[0]), "--output", "r", "--quiet").code == 0
     said = home("prompts", "record", "r", "--count", "8", "--output", "of-run")
     assert said.out == "written: 8 positions of 2 deals in of-run: hint 2, stake 2, number 2, sure 2\n"
     said = home("prompts", "record", config(), "--count", "3", "--node", "sure", "--output", "of-config")
@@ -88,7 +88,7 @@ def test_an_estimate_is_played_with_the_games_own_stand_in(home: Shell) -> None:
 
 
 def test_a_miss_is_explained(home: Shell) -> None:
-    assert home("run", config(PAIR[0]), "--output", "r", "--quiet").code == 0
+    assert home("run", config(PAIR[0], games=2), "--output", "r", "--quiet").code == 0
     user = Path("prompts/guess/plain/user.jinja")
     user.write_text("Now! " + user.read_text())
     missed = home("run", "c.yaml", "--output", "s", "--offline", "--quiet")

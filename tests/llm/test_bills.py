@@ -90,7 +90,7 @@ def test_an_error_alone_costs_nothing(tmp_path: Path, protocol: Api) -> None:
 def test_an_error_with_status_200_is_a_failed_call_to_whoever_asks(shell: Shell) -> None:
     body = json.dumps(reply_body("responses", status="failed", error=ERROR))
     with Server(lambda heard: says("responses") if PROBE in heard.raw else Said(body=body)) as server:
-        ended = played(shell, asker(server, tries=1), games=1, flags=["--no-preflight"])
+        ended = played(shell, asker(server, tries=1), games=1, rules={"max_turns": 4}, flags=["--no-preflight"])
     assert ended.code == 0
     assert "fallback:unreachable" in ended.out
     status = shell("status", "r").out

@@ -80,7 +80,7 @@ def doubt_rate(request: str) -> str:
 
 def test_the_first_config_plays(shell: Shell) -> None:
     Path("c.yaml").write_text(PLAIN)
-    said = shell("run", "c.yaml", "--output", "r", "--quiet", "--games", "3")
+    said = shell("run", "c.yaml", "--output", "r", "--quiet", "--games", "3", "--max-turns", "9")
     assert said.code == 0
     assert requests("sharp")
     assert requests("honest")
@@ -88,7 +88,7 @@ def test_the_first_config_plays(shell: Shell) -> None:
 
 def test_the_classes_and_the_prompt_play(written: Shell) -> None:
     Path("c.yaml").write_text(ALL_THREE)
-    said = written("run", "c.yaml", "--output", "r", "--quiet", "--games", "6")
+    said = written("run", "c.yaml", "--output", "r", "--quiet", "--games", "3", "--max-turns", "60", "--seed", "3")
     assert (said.code, said.err) == (0, "")
     nodes = dict(
         rows(

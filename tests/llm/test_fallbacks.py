@@ -33,7 +33,7 @@ from tests.llm.kit import (
 Answer = Callable[[Heard], Said]
 
 
-def run_at(server: Server, protocol: Api, folder: Path, games: int = 1, turns: int = 9, **more: Any) -> Played:
+def run_at(server: Server, protocol: Api, folder: Path, games: int = 1, turns: int = 5, **more: Any) -> Played:
     """A short run of one contender that asks this server."""
     patience = more.pop("patience", 1e9)
     player = asker(server, protocol, **more)
@@ -75,7 +75,7 @@ def test_each_cause_is_counted(tmp_path: Path, name: str) -> None:
     answer, cause, requests = CAUSES[name]
     with Server(answer) as server:
         players = [asker(server, protocol, protocol, tries=3) for protocol in PROTOCOLS]
-        run = ran(small(*players, games=3, turns=4), tmp_path / "run", in_flight=1)
+        run = ran(small(*players, games=3, turns=3), tmp_path / "run", in_flight=1)
     assert run.failure is None
     assert run.tally.games == 3, "a game with a fallback is never dropped"
     for protocol, log in run.models.items():

@@ -94,8 +94,8 @@ def test_a_used_up_budget_says_how_much_of_it_is_the_worst_of_lost_calls(tmp_pat
     """Or its figure would stand beside a much smaller cost; before a stop and after it."""
     with Server(Biller(every(4, DROPPED))) as server:
         players = small(asker(server, "chat"), games=40)
-        for usd in (1, 2):
-            how: dict[str, Any] = {"prices": {"some-model": PRICE}, "caps": Caps(usd=usd * PICO), "in_flight": 4}
+        for usd in (PICO // 2, PICO):
+            how: dict[str, Any] = {"prices": {"some-model": PRICE}, "caps": Caps(usd=usd), "in_flight": 4}
             run = ran(players, tmp_path / "r", **how)
             ((worst,),) = rows(tmp_path / "r", "SELECT sum(picodollars) FROM tries WHERE assumed")
             said = f" spent ({dollars(worst)} of it the worst case of calls whose cost nobody knows), and "

@@ -15,7 +15,7 @@ from dubito.llm.client import Provider
 from dubito.llm.request import AccountFault, Api, TryFailed
 from dubito.llm.settings import Account
 from dubito.llm.verdicts import Meaning, verdict, verdict_within, wait_asked
-from tests.conftest import cases
+from tests.conftest import cases, in_turn
 from tests.llm.kit import KEY, PATH_OF, PROTOCOLS, Line, Said, Server, error_body, says
 from tests.llm.test_providers import asked, provider
 
@@ -86,34 +86,34 @@ def test_what_the_user_has_to_mend_is_a_fault_of_the_account(
         assert "the very reason" in said
 
 
-@cases(("protocol", "status"), [("responses", 429), ("chat", 503), ("messages", 529), ("chat", 429)])
-@cases(
-    ("headers", "seconds"),
-    [
-        ({"retry_after": "7"}, 7.0),
-        ({"retry_after": "0.25"}, 0.25),
-        ({"retry_after": "0"}, None),
-        ({"retry_after_ms": "1500", "retry_after": "2"}, 1.5),
-        ({"retry_after_ms": "soon", "retry_after": "2"}, 2.0),
-        ({"retry_after": "30"}, 30.0),
-        ({"retry_after": "-1"}, None),
-        ({"retry_after": "nan"}, None),
-        ({"retry_after": "inf"}, None),
-        ({"retry_after": "soon"}, None),
-        ({"retry_after": ""}, None),
-        ({"retry_after_ms": "250.5"}, 0.2505),
-        ({"retry_after_ms": "-5", "retry_after": "2"}, 2.0),
-        ({"retry_after": "1e12"}, 1e12),
-        ({"retry_after": "9" * 400}, None),
-        ({"retry_after": "1,5"}, None),
-        ({"retry_after": "0x10"}, None),
-        ({"retry_after": "Thu, 01 Jan 2026 00:00:00 GMT"}, None),
-        ({"retry_after": "Thu, 32 Foo 2026 25:61:00 GMT"}, None),
-    ],
-)
+WAITS: list[tuple[dict[str, str], float | None]] = [  # headers, and the seconds that they ask for
+    ({"retry_after": "7"}, 7.0),
+    ({"retry_after": "0.25"}, 0.25),
+    ({"retry_after": "0"}, None),
+    ({"retry_after_ms": "1500", "retry_after": "2"}, 1.5),
+    ({"retry_after_ms": "soon", "retry_after": "2"}, 2.0),
+    ({"retry_after": "30"}, 30.0),
+    ({"retry_after": "-1"}, None),
+    ({"retry_after": "nan"}, None),
+    ({"retry_after": "inf"}, None),
+    ({"retry_after": "soon"}, None),
+    ({"retry_after": ""}, None),
+    ({"retry_after_ms": "250.5"}, 0.2505),
+    ({"retry_after_ms": "-5", "retry_after": "2"}, 2.0),
+    ({"retry_after": "1e12"}, 1e12),
+    ({"retry_after": "9" * 400}, None),
+    ({"retry_after": "1,5"}, None),
+    ({"retry_after": "0x10"}, None),
+    ({"retry_after": "Thu, 01 Jan 2026 00:00:00 GMT"}, None),
+    ({"retry_after": "Thu, 32 Foo 2026 25:61:00 GMT"}, None),
+]
+
+
+@cases(("answer", "wait"), in_turn([("responses", 429), ("chat", 503), ("messages", 529), ("chat", 429)], WAITS))
 def test_how_long_the_server_says_to_wait(
-    line: Line, protocol: Api, status: int, headers: dict[str, str], seconds: float | None
+    line: Line, answer: tuple[Api, int], wait: tuple[dict[str, str], float | None]
 ) -> None:
+    (protocol, status), (headers, seconds) = answer, wait
     error = failure(line, protocol, refused(status, protocol, **headers))
     assert isinstance(error, TryFailed)
     assert error.retry_after == seconds
@@ -213,8 +213,10 @@ def test_a_refused_connection_is_a_failed_try(protocol: Api) -> None:
     assert failed.value.kind == "connection"
 
 
-@cases("protocol", PROTOCOLS)
-@cases("body", ["", "<html>Bad gateway</html>", "{", "[]", '{"error": 5}', '{"error": {"code": []}}'])
+@cases(
+    ("protocol", "body"),
+    in_turn(PROTOCOLS, ["", "<html>Bad gateway</html>", "{", "[]", '{"error": 5}', '{"error": {"code": []}}']),
+)
 def test_an_error_body_may_be_anything(line: Line, protocol: Api, body: str) -> None:
     error = failure(line, protocol, Said(502, body))
     assert isinstance(error, TryFailed)

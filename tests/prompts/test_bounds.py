@@ -13,7 +13,7 @@ from tests.conftest import cases
 
 BESIDE = {"prompt.yaml": "title: t\nanswer: [answer]\n", "system.jinja": "{{ answer_format }}"}
 MOST_STEPS = templates._STEPS
-FEWER = 100_000  # steps: where the bound really lies is tried once
+FEWER = 20_000  # steps: where the bound really lies is tried once
 STEPS, WIDTH, LONGER = f"takes more than {FEWER:,} steps", "a width in a format", "would make too long a text or list"
 MOST = 60 << 10  # kilobytes, where many of these took gigabytes
 

@@ -15,7 +15,7 @@ from tests.llm.kit import Unhurried, contender, small
 def models(games: int = 6, **config: Any) -> Experiment:
     """Short games of two model players in turn against hand-written bots."""
     both = (contender("one"), contender("two", "house-sharp", "AnthropicBot", prompt="reasoned"))
-    return small(*both, games=games, turns=12, **config)
+    return small(*both, games=games, turns=8, **config)
 
 
 def go(

@@ -35,10 +35,10 @@ SERVER.set_forkserver_preload(["tests.resume.kit", "openai"])  # slow to import
 
 
 def played_at(house: House, **config: int) -> Experiment:
-    """Some hundred calls of two models at that house."""
+    """Calls of two models at that house."""
     one = contender("one", "house-sharp", base_url=house.openai_base_url, prompt="reasoned")
     two = contender("two", base_url=house.openai_base_url, api="chat")
-    return small(one, two, turns=15, **config)
+    return small(one, two, turns=9, **config)
 
 
 def bought(house: House) -> Counter[tuple[str, str]]:
@@ -96,7 +96,7 @@ def test_killed_between_body_and_cache_nothing_is_bought_twice(tmp_path: Path, a
         go(of, tmp_path / "whole" / "run", in_flight=IN_FLIGHT)
         whole, games = len(house.calls), rows(tmp_path / "whole" / "run", "SELECT * FROM games ORDER BY game")
         go(of, folder, stop_after=1, in_flight=1)  # so that cache and run are there
-        for _ in range(20 if at_length else 2):
+        for _ in range(20 if at_length else 1):
             asked = len(house.calls)
             running = process(of, folder)
             until_called(house, asked)
@@ -149,7 +149,7 @@ def test_what_found_no_room_in_the_cache_is_not_bought_again(tmp_path: Path) -> 
 
 def test_two_processes_with_one_cache_buy_each_reply_once(tmp_path: Path) -> None:
     with House() as house:
-        of = played_at(house, games=12)
+        of = played_at(house, games=6)
         both = [process(of, tmp_path / name) for name in ("one", "two")]
         for running in both:
             running.join()

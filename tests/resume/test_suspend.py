@@ -46,7 +46,7 @@ def config(address: str, together: bool = False, **more: Any) -> Experiment:
     base: dict[str, Any] = {
         "table_sizes": [3],
         "bots": ["StefaBot", "UsualBot"],
-        "rules": {"max_turns": 12},
+        "rules": {"max_turns": 8},
         "games": 4,
     }
     seated: dict[str, Any] = {"bots": [one, two]} if together else {"contenders": [one, two]}

@@ -24,7 +24,7 @@ from tests.llm.kit import BOT_OF, PATH_OF, Loopback, contender, reply_body, smal
 from tests.resume.kit import go
 
 SERVER: Final = get_context("forkserver")
-SERVER.set_forkserver_preload(["tests.waves.kit", "openai", "anthropic"])  # slow to import
+SERVER.set_forkserver_preload(["tests.waves.kit", "openai"])  # slow to import
 _DAY: Final = 86_400
 LATER: Final = ("ttl", "background", "background_options", "metadata", "store")  # which a request has that waits
 
@@ -273,7 +273,7 @@ def waiting(server: Provider, *protocols: Api, wait: str | None = "batch", tries
         contender(f"by {api}", "some-model", BOT_OF[api], base_url=server.base_url(api), api=api, **more)
         for api in protocols
     ]
-    return small(*players, **{"games": 4 * len(players), "turns": 8} | config)
+    return small(*players, **{"games": 4 * len(players), "turns": 6} | config)
 
 
 def _goes(of: Experiment, folder: Path) -> None:

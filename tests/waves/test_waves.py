@@ -42,8 +42,9 @@ POINTS = [  # where a run is killed: how often what has happened since the last 
 
 def test_killed_anywhere_and_resumed_elsewhere_each_request_is_bought_once(tmp_path: Path, at_length: bool) -> None:
     with Provider() as server:
-        live = ended(waiting(server, *THREE, wait=None), tmp_path / "live" / "run")
-        of, folder = waiting(server, *THREE), tmp_path / "0" / "run"
+        turns = 8 if at_length else 6
+        live = ended(waiting(server, *THREE, wait=None, turns=turns), tmp_path / "live" / "run")
+        of, folder = waiting(server, *THREE, turns=turns), tmp_path / "0" / "run"
         server.kills = POINTS[:] if at_length else POINTS[1:2]
         points = len(server.kills)
         for number in range(points):
