@@ -13,12 +13,11 @@ from dubito.store.run_db import RunDb
 from tests.cli.kit import REPO, Shell, made
 from tests.llm.kit import config_file, contender
 
-parquet = pytest.importorskip("pyarrow.parquet", reason="the extra dubito[parquet] is not installed")
-
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a run of two models, one of which fails now and then, in the folder `r`."""
+    pytest.importorskip("pyarrow", reason="the extra dubito[parquet] is not installed")
     home = tmp_path_factory.mktemp("home")
     failing = contender("failing", bot="AnthropicBot", base_url="house?faults=prose:0.5")
     config_file(contender("one", model="house-sharp", prompt="reasoned"), failing, name=str(home / "c.yaml"), games=4)
@@ -35,6 +34,8 @@ def shell(home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkey
 
 def rows(name: str) -> list[dict[str, Any]]:
     """The rows of a table of the dataset."""
+    from pyarrow import parquet  # by who runs these tests alone: it takes a while
+
     found: list[dict[str, Any]] = parquet.read_table(f"d/{name}.parquet").to_pylist()
     return found
 
