@@ -15,9 +15,6 @@ from tests.llm.kit import Heard, Said, Server, says
 
 pyspiel = pytest.importorskip("pyspiel", reason="OpenSpiel is an extra: pip install 'dubito[openspiel]'")
 
-from open_spiel.python import policy as spiel_policy  # noqa: E402
-from open_spiel.python.algorithms import exploitability  # noqa: E402
-
 KUHN = ("--game", "openspiel:kuhn_poker", "--iterations", "100", "--quiet")
 Row = dict[str, float]
 
@@ -31,8 +28,11 @@ def nash_conv_of(out: str, player: str) -> float:
 
 def of_openspiel(row: Callable[[str], Row]) -> float:
     """OpenSpiel's own figure for a table of Kuhn poker, by what a row says of a state."""
+    from open_spiel.python import policy  # by who runs these tests alone: it takes a while
+    from open_spiel.python.algorithms import exploitability
+
     game = pyspiel.load_game("kuhn_poker")
-    table = spiel_policy.TabularPolicy(game)
+    table = policy.TabularPolicy(game)
     for string, place in table.state_lookup.items():
         said = row(string)
         table.action_probability_array[place] = [said["pass"], said["bet"]]
