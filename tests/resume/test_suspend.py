@@ -13,8 +13,10 @@ from dubito.experiment.resolve import checked_models
 from dubito.experiment.run import play
 from tests.conftest import few
 from tests.experiment.kit import experiment, means, registry
-from tests.llm.kit import Heard, Said, Server, contender, outcomes_of, rows, says
+from tests.llm.kit import PROBE, Heard, Said, Server, contender, outcomes_of, rows, says
 from tests.resume.kit import go, published
+
+ANSWERED, GIVES_UP = 6, 13  # questions, and then failures of one, with probes answered between them
 
 
 class Hurried(ModelProgress):
@@ -114,12 +116,18 @@ def test_an_outage_stops_the_run_and_it_goes_on_later(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("together", few([True, False], 1))
 def test_under_fallback_games_of_an_outage_are_asked_again(tmp_path: Path, together: bool) -> None:
-    """Together: the one goes on to be asked in the game in which a fallback has played for the other."""
-    answered, down = [0], [True]
+    """A question fails until it is given up, while probes are answered; from then on nobody is answered.
+
+    Together: the one goes on to be asked in the game in which a fallback has played for the other.
+    """
+    asked, down = [0], [True]
 
     def answer(heard: Heard) -> Said:
-        answered[0] += heard.protocol == "messages"
-        fails = down[0] and heard.protocol == "messages" and answered[0] > 8
+        if heard.protocol != "messages" or not down[0]:
+            return says(heard.protocol)
+        probe = PROBE in heard.raw
+        asked[0] += not probe
+        fails = asked[0] >= ANSWERED + GIVES_UP if probe else asked[0] > ANSWERED
         return Said(500, "{}") if fails else says(heard.protocol)
 
     with Server(answer) as server:
@@ -128,6 +136,7 @@ def test_under_fallback_games_of_an_outage_are_asked_again(tmp_path: Path, toget
         assert "cannot be reached: no answer for " in str(cut.failure)
         assert rows(tmp_path / "run", "SELECT count(*) FROM attempts WHERE cause = 'unreachable'") == [(0,)]
         assert outcomes_of(tmp_path / "run").keys() <= {"model"}, "nothing of the games put back is decided"
+        assert asked[0] > ANSWERED + GIVES_UP, "it was given up, and the next one asked"
         down[0] = False
         run = go(of, tmp_path / "run", watch=Hurried(), in_flight=1)
     assert (run.failure, run.tally.games) == (None, 4)
