@@ -135,6 +135,13 @@ def test_wins_are_celebrated_by_their_kind(play: Play, tmp_path: Path) -> None:
     assert len(seen) == 3
 
 
+def test_who_loses_a_duel_is_told_so(play: Play) -> None:
+    small = ("--duel", "--ranks", "3", "--copies", "2", "--jokers", "0", "--seed", "1", "--seat", "0")
+    assert (
+        "\n   4. The game is over; you lose.\nYou lose this one.\n" in play("ClaudeBot", *small, typed="1\n2\n3\n").out
+    )
+
+
 def test_a_seed_not_said_is_drawn_and_told(play: Play) -> None:
     hands = {play("--seat", "0").out for _ in range(2)}
     assert len(hands) == 2

@@ -251,6 +251,7 @@ TO_ME: Final = {
     f"{ME} discards": "You discard",
     f"{ME} is": "You are",
     f"{ME} holds": "you hold",
+    f"{ME} loses": "you lose",
     ME: "you",
 }
 

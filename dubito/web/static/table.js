@@ -119,7 +119,7 @@ export class Table {
 
   #badge(frame, seat, won, over) {
     if (won !== null) return place(won);
-    if (over) return this.game.names.length - frame.places.filter((p) => p !== null).length === 2 ? "✗ loses" : "unfinished";
+    if (over) return frame.places.filter((p) => p === null).length === (this.game.names.length === 2 ? 1 : 2) ? "✗ loses" : "unfinished";
     if (seat === frame.to_move) return seat === this.game.me ? "▶ your turn" : "▶ to move";
     return "";
   }
