@@ -271,7 +271,7 @@ def _games_that_tell_apart(run: Played) -> int | None:
     if run.experiment.stop or run.experiment.shard:
         return None
     order = order_of(run.tally, run.experiment.names, run.compared, run.game.results)
-    if order.ranks[:2] != [1, 1] or not order.more_games:
+    if not order.more_games:
         return None
     a_deal = run.experiment.games_per_deal
     return -(-(run.tally.games + order.more_games) // a_deal) * a_deal

@@ -88,7 +88,7 @@ def comparison_in_words(order: Order, label: Callable[[str], str] = one_line) ->
     tied = [group for group in groups if len(group) > 1 and not any(starmap(order.apart, combinations(group, 2)))]
     said += [f"{_some_names([order.names[place] for place in group])} are {_tied(order, group)}" for group in tied]
     text = f"{_FEW_DEALS * order.is_preliminary}{'; '.join(filter(None, said))}."
-    if ranks[:2] == [1, 1] and order.more_games:
+    if order.more_games:
         text += f" About {order.more_games:,} more games would probably tell the first two apart."
     return text
 

@@ -68,7 +68,7 @@ def page_of_file(path: Path, address: str, said: str) -> GamePage:
     told, warnings = _story_and_warnings(game, record, path)
     proof = f"dubito replay {said} proves that the game was played so."
     title = title_of(f"Game {path.stem}", told["names"], told["winners"])
-    return GamePage(address, title, _deal_in_short(game, record), told, proof, warnings)
+    return GamePage(address, title, _deal_in_short(game, record), told | {"opens": opening(told)[0]}, proof, warnings)
 
 
 def _story_and_warnings(
@@ -85,7 +85,7 @@ def _story_and_warnings(
             why = one_line(str(error).replace(str(path.parent / DATABASE), DATABASE))
             warnings.append(as_sentence(f"what models were asked in this game is not shown: {why}"))
     del told["truths"]
-    return told | asked | {"opens": opening(told)[0]}, warnings
+    return told | asked, warnings
 
 
 def _deal_in_short(game: Game, record: Any) -> str:
@@ -130,7 +130,9 @@ def _kinds(game: Game, told: Mapping[str, Any], players: Sequence[str]) -> list[
 def _shared(game: Game, record: Any, told: Mapping[str, Any], about: str, warnings: Sequence[str]) -> SharedGame:
     names = [A_PERSON if seat == told.get("me") else name for seat, name in enumerate(told["names"])]
     title = title_of(f"A game of {called(game)}", names, told["winners"])
-    page = GamePage("game.html", title, about, {**told, "sent": True, "opens_at": opening(told)[1]}, "", warnings)
+    opens, opens_at = opening(told)
+    sent = {**told, "opens": opens, "sent": True, "opens_at": opens_at}
+    page = GamePage("game.html", title, about, sent, "", warnings)
     return SharedGame(page, words_of(game).LEAD, _deal_in_short(game, record), records_of(game).dump(record))
 
 

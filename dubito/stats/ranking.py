@@ -370,7 +370,7 @@ class Order:
     names: Sequence[str]
     differences: Mapping[tuple[int, int], Rate]  # by places, of the better one over the other
     measure: Measure
-    more_games: int | None = None  # that would tell the first two apart, where that is known
+    more_games: int | None = None  # that would tell the first two apart, where that is known; 0: they are told apart
     deals: int = FEW
     paired: bool = False  # whether the differences are those of the same deals
     told: Set[tuple[int, int]] = frozenset()  # the pairs that are told apart, the better one first
