@@ -36,21 +36,24 @@ class Lineup:
 
 
 def lineups(experiment: Experiment, deal: int, streams: DealStreams) -> list[Lineup]:
-    """The games of a deal: one, or one a contender, who takes the same seat among the same neighbours.
+    """Return the games of a deal: one, or one for each contender in the same seat against the same opponents.
 
-    Where two sit at every table each contender plays two games, one in each seat, against the same other player.
-    Draws the table size, then the bots seat by seat as the game has it, then the contenders' seat.
+    The opponents are drawn from all of the field whoever the contenders are, so a contender that is also in the field
+    may meet a copy of itself. If every table has two seats, each contender plays two games, one in each seat.
+
+    Draws the table size, then the bots seat by seat as the game's `lineup` says, then the contenders' seat.
     """
     draw = streams.seating().random
     sizes = experiment.table_sizes
     size = sizes[int(draw() * len(sizes))]
-    seats = _seats_drawn(experiment, deal, size, draw)
+    seats = _draw_bots(experiment, deal, size, draw)
     if not experiment.contenders:
         return [Lineup(deal, seats, None)]
     seat = int(draw() * size)
     games = []
     for contender in experiment.contenders:
-        whole = _with_contender(experiment.players.index(contender), seat, seats, experiment)
+        whole = [*seats]
+        whole[seat] = experiment.players.index(contender)
         if experiment.contender_seats == 1:
             games.append((whole, seat))
         else:
@@ -59,26 +62,18 @@ def lineups(experiment: Experiment, deal: int, streams: DealStreams) -> list[Lin
     return [Lineup(first + k, whole, at) for k, (whole, at) in enumerate(games)]
 
 
-def _seats_drawn(experiment: Experiment, deal: int, size: int, draw: Callable[[], float]) -> list[int]:
+def _draw_bots(experiment: Experiment, deal: int, size: int, draw: Callable[[], float]) -> list[int]:
+    """Draw a bot for each seat, as places in `Experiment.bots`."""
     n_field = len(experiment.bots)
     if experiment.lineup == "uniform":
         return [int(draw() * n_field) for _ in range(size)]
-    if n_field == 1:  # whom every contender meets
+    if n_field == 1:  # the opponent of every contender
         return [0] * size
     if experiment.lineup == "ordered_pairs":  # each against each, in either seat, turn by turn
         first, second = divmod(deal % (n_field * (n_field - 1)), n_field - 1)
         return [first, second + (second >= first)]
     left = list(range(n_field))
     return [left.pop(int(draw() * len(left))) for _ in range(size)]
-
-
-def _with_contender(contender: int, seat: int, seats: list[int], experiment: Experiment) -> list[int]:
-    """The contender in this seat. Where nobody sits twice and it was drawn for another seat, the two change places."""
-    whole = [*seats]
-    if experiment.lineup != "uniform" and contender in whole:
-        whole[whole.index(contender)] = whole[seat]
-    whole[seat] = contender
-    return whole
 
 
 DEALS_A_CHUNK: Final = 1000  # part of the results digest, so that it never depends on workers
