@@ -36,12 +36,13 @@ class QueuedGame:
     """A game that waits for its turn, or was put back."""
 
     game: tuple[int, Lineup]  # its deal, and who plays
+    has_models: bool = True  # else it costs nothing
     why: str = ""  # it was put back: what it waits for
     times: int = 0
     due: float = 0.0  # by the clock
 
 
-Admit = Callable[[Sequence[int]], str | None]  # lets the games of a deal begin, or says why not
+Admit = Callable[[Sequence[int]], str | None]  # lets the games of a deal with models begin, or says why not
 
 
 class GameQueue:
@@ -107,7 +108,7 @@ class GameQueue:
     def _next_deal_opens(self) -> bool:
         if not self._deals:
             return False
-        self.why_not_started = self._admit([waiting.game[1].game for waiting in self._deals[0]])
+        self.why_not_started = self._admit([one.game[1].game for one in self._deals[0] if one.has_models])
         if self.why_not_started is None:
             self._games.extend(self._deals.popleft())
         return self.why_not_started is None
@@ -169,7 +170,7 @@ class ThreadedChunks:
                 if waiting.why:
                     self.watch.end_wait(waiting.why)
                 try:
-                    with course.budget.playing(lineup.game, deal) if course else nullcontext():
+                    with course.budget.playing(lineup.game, deal) if course and waiting.has_models else nullcontext():
                         streams = DealStreams(experiment.seed, deal)
                         played = self.player.game_with_models(deal, lineup, streams, self.models)
                         done = course.ends(lineup.game) if course else len(ended) + 1
@@ -198,7 +199,9 @@ class ThreadedChunks:
     def _queue(self, deals: list[list[tuple[int, Lineup]]], stop: Callable[[], bool]) -> GameQueue:
         course = self.models.course
         admit = course.budget.admit if course else lambda games: None
-        queued = [[QueuedGame(game) for game in games] for games in deals]
+        names = self.player.experiment.names
+        asking = {place for place, name in enumerate(names) if name in self.models.deciders}
+        queued = [[QueuedGame(game, not asking.isdisjoint(game[1].seats)) for game in games] for games in deals]
         return GameQueue(queued, self.watch.clock, stop, admit, self.models.next_wave)
 
     def _games_of(self, deal: int) -> list[tuple[int, Lineup]]:

@@ -243,7 +243,10 @@ def _left(long: float, asked: float) -> float:
 
 
 class Forecast:
-    """The forecast of one run; those that share it see to its lock."""
+    """The forecast of one run, not thread-safe.
+
+    Only games with model players begin here; the others cost nothing, and say nothing about what a game takes.
+    """
 
     def __init__(self, past: Past) -> None:
         self._ended = set(past.ended)
@@ -259,7 +262,7 @@ class Forecast:
 
     @property
     def none_ended(self) -> bool:
-        return not self._ended
+        return not self._asking
 
     @property
     def idle(self) -> bool:
@@ -353,13 +356,16 @@ class Forecast:
         return Spend(*(ceil(total + max(0.0, worst - one)) for total, one, worst in triples))
 
     def _long(self) -> float:
-        """How many questions a game has. The short ones end first: what the others have had so far counts as well."""
-        if not self._ended:
+        """Return how many questions a game has that asks any.
+
+        Short games end first, so what the games in progress have asked so far counts as well.
+        """
+        if not self._asking:
             return LONG
-        return max(1.0, (self._questions + sum(self._under_way.values())) / len(self._ended))
+        return max(1.0, (self._questions + sum(self._under_way.values())) / self._asking)
 
     def _each(self) -> tuple[float, ...] | None:
         """What a paid reply costs; the most that a call may cost while no game has ended; None if no call was made."""
-        if self._ended and self._replies:
+        if self._asking and self._replies:
             return tuple(amount / self._replies for amount in _amounts(self._spent))
         return _amounts(self._worst) if self._worst.calls else None

@@ -2,6 +2,7 @@
 
 from contextlib import nullcontext
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -122,6 +123,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Played:
 
 
 GAMES = 10
+BOTS = ["StefaBot", "UsualBot"]
 
 
 def two() -> Experiment:
@@ -146,6 +148,31 @@ def test_a_cap_is_spent_on_games_that_end(tmp_path: Path, whole: Played, share: 
     check_kept(run, whole)
     on = ran(two(), tmp_path / "run", caps=Caps(calls=2 * took), in_flight=in_flight, cache=tmp_path / "fresh")
     assert on.results_digest == whole.results_digest
+
+
+MODEL, DEAR = contender("one"), contender("two", "house-sharp", "AnthropicBot")
+MIXES: dict[str, dict[str, Any]] = {
+    "a model and a bot": {"contenders": [MODEL, "ClaudeBot"]},
+    "a model and three bots": {"contenders": ["ClaudeBot", MODEL, "MrDoubt", "RandomBoi"]},
+    "two models and a bot": {"contenders": [MODEL, DEAR, "ClaudeBot"]},
+    "a model in the field": {"bots": ["StefaBot", "UsualBot", MODEL]},
+    "a model in the field, bots as contenders": {"bots": ["StefaBot", MODEL], "contenders": ["ClaudeBot", "MrDoubt"]},
+    "a model in both": {"bots": ["StefaBot", MODEL], "contenders": [MODEL, "MrDoubt"]},
+}
+
+
+@pytest.mark.parametrize("in_flight", few([64, 1], 1))
+@pytest.mark.parametrize("cap", few([100, 400, 1500, 5000], 1))
+@pytest.mark.parametrize("mix", few(MIXES, 1))
+def test_a_cap_buys_counted_games_whatever_the_mix(tmp_path: Path, mix: str, cap: int, in_flight: int) -> None:
+    contenders = MIXES[mix].get("contenders", [])
+    of = small(*contenders, games=max(1, len(contenders)) * cap // 4, turns=14, bots=MIXES[mix].get("bots", BOTS))
+    run = ran(of, tmp_path / "run", caps=Caps(calls=cap), in_flight=in_flight)
+    assert "raise `budget.calls`" in str(run.failure)
+    asked = dict(rows(run.folder, "SELECT game, count(*) FROM attempts WHERE game >= 0 GROUP BY game"))
+    uncounted = [game for game in asked if game >= run.tally.games]
+    assert len({game // of.games_per_deal for game in uncounted}) <= 2, "only the last open deals are paid for in vain"
+    assert sum(count for game, count in asked.items() if game < run.tally.games) > 0.6 * cap
 
 
 def test_a_cap_too_small_for_one_game_says_so(shell: Shell) -> None:
