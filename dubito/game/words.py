@@ -290,13 +290,13 @@ def facts_in(prompt_text: str) -> dict[str, str]:
     """What a prompt's last block of facts says, name to value; empty if it has none. So a stand-in reads a prompt."""
     _, begun, block = prompt_text.rpartition("=== facts ===\n")
     block, ended, _ = block.partition("\n=== end of facts ===")
-    lines = block.splitlines() if begun and ended else []
+    lines = block.split("\n") if begun and ended else []
     return {name: value for name, _, value in (line.partition(": ") for line in lines)}
 
 
 def legal_in(prompt_text: str) -> list[str]:
     """What a prompt's last line of the kind `legal: draw | skip` lists; empty without one. So a stand-in reads it."""
-    lines = [line.strip() for line in prompt_text.splitlines()]
+    lines = [line.strip() for line in prompt_text.split("\n")]
     line = next((line for line in reversed(lines) if line.startswith(_LEGAL)), _LEGAL)
     return [part.strip() for part in line.removeprefix(_LEGAL).split("|") if part.strip()]
 

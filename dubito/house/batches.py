@@ -116,7 +116,7 @@ class BatchDesk:
         file, path = given.get("input_file_id"), str(given.get("endpoint"))
         if file not in self._files or path not in self._wires:
             raise Refusal("bad_value", name="input_file_id", expected="a file of requests to one endpoint")
-        entries = [_object(line) for line in self._files[file].splitlines()]
+        entries = [_object(line) for line in self._files[file].split(b"\n") if line]
         bodies = [(str(entry.get("custom_id")), entry.get("body")) for entry in entries]
         return self._shape(self._taken_in("batch_", path, given, bodies, request.headers))
 

@@ -158,7 +158,7 @@ class OpenAIBatches:
     @staticmethod
     def entries(errand: Errand, seen: SeenBatch, names: Sequence[str] = ()) -> Iterator[BatchEntry]:
         for file in seen.files:
-            for line in errand(f"/files/{file}/content").raw.splitlines():
+            for line in errand(f"/files/{file}/content").raw.split("\n"):
                 said = mapping(read_json(line))
                 answer, error = mapping(said.get("response")), said.get("error")
                 entry = BatchEntry(str(said.get("custom_id")), whole="custom_id" in said)
@@ -219,7 +219,7 @@ class AnthropicBatches:
 
     @staticmethod
     def entries(errand: Errand, seen: SeenBatch, names: Sequence[str] = ()) -> Iterator[BatchEntry]:
-        for line in errand(f"{AnthropicBatches.batches}/{seen.id}/results").raw.splitlines():
+        for line in errand(f"{AnthropicBatches.batches}/{seen.id}/results").raw.split("\n"):
             said = mapping(read_json(line))
             result = mapping(said.get("result"))
             entry = BatchEntry(str(said.get("custom_id")), whole="custom_id" in said)
@@ -230,8 +230,16 @@ class AnthropicBatches:
             yield entry
 
 
+def body_text(body: Mapping[str, Any]) -> str:
+    """Return the JSON that the SDKs send for a body, to the byte.
+
+    A server that writes the fields of an answer in the schema's order must get the same order live and in a batch.
+    """
+    return json.dumps(body, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+
+
 def entry_line(entry: Mapping[str, Any]) -> bytes:
-    return json.dumps(entry, separators=(",", ":")).encode() + b"\n"
+    return body_text(entry).encode() + b"\n"
 
 
 def _for_an_hour(value: Any) -> Any:

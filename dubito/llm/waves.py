@@ -18,7 +18,7 @@ from math import inf
 from typing import Any, Final, NoReturn, TypeVar, cast
 
 from dubito.errors import one_line
-from dubito.llm.batches import BatchEntry, Lost, SeenBatch, Sells, name_of_entry
+from dubito.llm.batches import BatchEntry, Lost, SeenBatch, Sells, body_text, name_of_entry
 from dubito.llm.budget import Budget
 from dubito.llm.client import NotThere, Provider, error_in_place
 from dubito.llm.gate import Timing, pause, span_in_words
@@ -134,7 +134,8 @@ class Waves:
             if found is None:
                 place = ask.place
                 where = (place.player, place.game, place.deal, place.seat, place.decision, place.attempt, place.node)
-                self._kept.wants(Awaited(str(lane.account), request.digest, ask.draw, *where), request.text)
+                entry = Awaited(str(lane.account), request.digest, ask.draw, *where, body=body_text(request.body))
+                self._kept.wants(entry, request.text)
                 self._budget.foresees(lane.tariff.worst(request))
             elif found.cause is not None:
                 raise AttemptFailed(cast(Cause, found.cause), found.detail or "")
@@ -208,10 +209,11 @@ class Waves:
 
     def _ask(self, entry: Awaited) -> Ask:
         """The request of an entry, as its game made it."""
-        text = self._log.text(entry.request)
-        protocol, body = kept_request(text)
+        kept = self._log.text(entry.request)  # its keys are sorted: no server may see it
+        protocol, _ = kept_request(kept)
         where = (entry.game, entry.deal, entry.seat, entry.decision, entry.attempt, entry.node)
-        return Ask(Request(protocol, str(read_json(text)["path"]), body), entry.draw, Place(entry.player, *where))
+        request = Request(protocol, str(read_json(kept)["path"]), read_json(entry.body))
+        return Ask(request, entry.draw, Place(entry.player, *where))
 
     def _rows(self, batch: SentBatch) -> list[_Row]:
         return [(entry, self._ask(entry)) for entry in self._kept.within(batch.name)]

@@ -62,7 +62,7 @@ _WAVES: Final = """
 CREATE TABLE IF NOT EXISTS awaited (
     account TEXT, request TEXT, draw TEXT, player TEXT NOT NULL, game INTEGER NOT NULL, deal INTEGER NOT NULL,
     seat INTEGER NOT NULL, decision INTEGER NOT NULL, attempt INTEGER NOT NULL, node TEXT NOT NULL,
-    try INTEGER NOT NULL, failures INTEGER NOT NULL, batch TEXT, cause TEXT, detail TEXT,
+    try INTEGER NOT NULL, failures INTEGER NOT NULL, batch TEXT, cause TEXT, detail TEXT, body TEXT NOT NULL,
     PRIMARY KEY (account, request, draw)
 ) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS batches (

@@ -12,7 +12,8 @@ from typing import Final
 from dubito.store.model_log import ModelLog, PlaceKey, Spend
 
 _COLUMNS: Final = (
-    "account, request, draw, player, game, deal, seat, decision, attempt, node, try, failures, batch, cause, detail"
+    "account, request, draw, player, game, deal, seat, decision, attempt, node, try, failures, batch, cause, detail, "
+    "body"
 )
 
 
@@ -35,6 +36,7 @@ class Awaited:
     batch: str | None = None  # the name of the one that it is under way with; None: it goes out with the next wave
     cause: str | None = None  # why no reply will come
     detail: str | None = None
+    body: str = "{}"  # what is sent, as JSON with its keys in their order
 
     @property
     def key(self) -> PlaceKey:

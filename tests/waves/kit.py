@@ -20,12 +20,14 @@ from urllib.parse import parse_qs, urlsplit
 from dubito.experiment.experiment import Experiment
 from dubito.experiment.run import Played
 from dubito.llm.request import Api
+from dubito.llm.request import entries as nested_entries
 from tests.llm.kit import BOT_OF, PATH_OF, Loopback, contender, reply_body, small
 from tests.resume.kit import go
 
 SERVER: Final = get_context("forkserver")
 SERVER.set_forkserver_preload(["tests.waves.kit", "openai"])  # slow to import
 _DAY: Final = 86_400
+THOUGHTS: Final = "one\u2028two\u2029three\x85four"  # line breaks for `str.splitlines`, and not for JSON Lines
 LATER: Final = ("ttl", "background", "background_options", "metadata", "store")  # which a request has that waits
 
 Entry = dict[str, Any]  # as it was handed in
@@ -54,7 +56,8 @@ class Provider(Loopback):
         self.tier = tier
         self.bought: Counter[tuple[str, str]] = Counter()  # by request and draw
         self.batches: list[Batch] = []
-        self.live = 0  # requests that were asked at once
+        self.live: list[bytes] = []  # bodies of requests that were asked at once
+        self.handed_in: list[bytes] = []  # the bytes of each batch, or of its file
         self.client = 0  # the process that may be killed
         self.kills: list[tuple[str, int]] = []  # at which event, the how-manieth since then, it is killed
         self.befalls: Callable[[str], None] = lambda event: None
@@ -106,13 +109,13 @@ class Provider(Loopback):
                 if path.removeprefix("/v1") == own.removeprefix("/v1"):
                     if (asked := json.loads(raw)).get("background"):
                         return self._begun(asked)
-                    self.live += 1
+                    self.live.append(raw)
                     return 200, json.dumps(self.reply(protocol, json.loads(raw))).encode()
             if path == "/v1/files":
                 self._happens("file")
                 return 200, json.dumps({"id": self._upload(kind, raw), "object": "file"}).encode()
             if path in ("/v1/batches", "/v1/messages/batches"):
-                return 200, json.dumps(self._hand_in(json.loads(raw)) if raw else self._listed(path, query)).encode()
+                return 200, json.dumps(self._hand_in(raw) if raw else self._listed(path, query)).encode()
             if path.startswith("/v1/files/"):
                 self._happens("content")
                 return 200, self._content(self._find(path.split("/")[3].partition(".")[0]))
@@ -139,14 +142,17 @@ class Provider(Loopback):
             raise Killed
 
     def _upload(self, kind: str, raw: bytes) -> str:
+        self.handed_in.append(raw)
         mark = kind.partition("boundary=")[2].encode()
         (content,) = [part for part in raw.split(b"--" + mark) if b'filename="' in part]
-        lines = content.partition(b"\r\n\r\n")[2].strip().splitlines()
+        lines = content.partition(b"\r\n\r\n")[2].strip().split(b"\n")
         name = f"file-{len(self._files)}"
         self._files[name] = [json.loads(line) for line in lines]
         return name
 
-    def _hand_in(self, given: dict[str, Any]) -> dict[str, Any]:
+    def _hand_in(self, raw: bytes) -> dict[str, Any]:
+        self.handed_in.append(raw)
+        given = json.loads(raw)
         self._happens("batch")
         entries = given.get("requests") or self._files[given["input_file_id"]]
         kind = "msgbatch" if "requests" in given else "batch"
@@ -230,18 +236,18 @@ class Provider(Loopback):
         for entry in reversed(batch.entries):  # in any order
             if "params" in entry:
                 result = {"type": "succeeded", "message": self.reply("messages", entry["params"], self.tier)}
-                lines.append(json.dumps({"custom_id": entry["custom_id"], "result": result}))
+                lines.append(json.dumps({"custom_id": entry["custom_id"], "result": result}, ensure_ascii=False))
             else:
                 protocol: Api = "chat" if entry["url"].endswith("/chat/completions") else "responses"
                 body = self.reply(protocol, entry["body"], self.tier)
                 answer = {"status_code": 200, "request_id": "r", "body": body}
-                lines.append(json.dumps({"custom_id": entry["custom_id"], "response": answer, "error": None}))
-        return "\n".join(self.lines(lines)).encode()
+                line = {"custom_id": entry["custom_id"], "response": answer, "error": None}
+                lines.append(json.dumps(line, ensure_ascii=False))
+        return "".join(f"{line}\n" for line in self.lines(lines)).encode()
 
     def reply(self, protocol: Api, body: dict[str, Any], tier: str | None = None) -> dict[str, Any]:
-        """Yes or no, by the request."""
-        yes = int(_digest(body), 16) % 2 == 0
-        said = reply_body(protocol, json.dumps({"answer": yes}))
+        """Yes or no, by the request, and by whether the model could reason before it answered."""
+        said = reply_body(protocol, json.dumps(_fill_fields(body), ensure_ascii=False))
         if tier is not None:
             (said["usage"] if protocol == "messages" else said)["service_tier"] = tier
         return said
@@ -258,6 +264,13 @@ def _as_at_once(value: Any) -> Any:
     return [_as_at_once(each) for each in value] if isinstance(value, list) else value
 
 
+def _fill_fields(body: dict[str, Any]) -> dict[str, Any]:
+    """Fill the fields of an answer in the order in which the schema lists them, as constrained decoding does."""
+    (fields,) = (value for key, value in nested_entries(body) if key == "properties" and "answer" in value)
+    values = {"boolean": int(_digest(body), 16) % 2 == [*fields].index("answer") % 2, "string": THOUGHTS}
+    return {name: values.get(str(kind.get("type")), 0.5) for name, kind in fields.items()}
+
+
 def _digest(body: dict[str, Any]) -> str:
     return sha256(json.dumps(_as_at_once(body), sort_keys=True).encode()).hexdigest()
 
@@ -268,7 +281,7 @@ def _identity(entry: Entry) -> tuple[str, str]:
 
 def waiting(server: Provider, *protocols: Api, wait: str | None = "batch", tries: int = 5, **config: Any) -> Experiment:
     """Short games of one player a protocol, all of whom wait."""
-    more: dict[str, Any] = {"tries": tries} | ({} if wait is None else {"wait": wait})
+    more: dict[str, Any] = {"tries": tries, "prompt": "reasoned"} | ({} if wait is None else {"wait": wait})
     players = [
         contender(f"by {api}", "some-model", BOT_OF[api], base_url=server.base_url(api), api=api, **more)
         for api in protocols

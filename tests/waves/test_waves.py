@@ -208,6 +208,17 @@ def test_a_request_that_fails_again_and_again_is_given_up(
     assert rows(tmp_path / "run", "SELECT max(try) FROM tries WHERE game >= 0") == [(tries,)]
 
 
+def test_a_batch_asks_the_same_bytes_as_the_live_run(tmp_path: Path) -> None:
+    """Of a Messages request only the time for which its prefix is cached differs."""
+    with Provider() as server:
+        live = ended(waiting(server, *THREE, wait=None, turns=3), tmp_path / "live" / "run")
+        batched = ended(waiting(server, *THREE, turns=3), tmp_path / "batched" / "run")
+        asked, sent = set(server.live), b"".join(server.handed_in).replace(b'"ttl":"1h",', b"")
+    assert batched.results_digest == live.results_digest
+    assert len(asked) > 6
+    assert [body for body in asked if body not in sent] == []
+
+
 def test_what_is_sent_is_what_the_providers_take(tmp_path: Path) -> None:
     with Provider() as server:
         ended(waiting(server, *THREE, turns=3), tmp_path / "r")

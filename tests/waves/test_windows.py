@@ -116,12 +116,12 @@ def test_a_server_that_answers_at_once_is_paid_in_full(tmp_path: Path) -> None:
     with Provider("default") as server:
 
         def answer(asked: dict[str, Any]) -> tuple[int, bytes]:
-            server.live += 1
+            server.live.append(b"")
             return 200, json.dumps({**server.reply("responses", asked), "id": "r", "background": False}).encode()
 
         server._begun = answer  # type: ignore[method-assign]
         run = ended(waiting(server, "responses", wait="2h", turns=4), tmp_path / "run", prices=prices)
-    assert run.models["by responses"].picodollars == server.live * EACH
+    assert run.models["by responses"].picodollars == len(server.live) * EACH
 
 
 def test_stopped_while_it_waits_status_says_what_is_awaited(tmp_path: Path, shell: Shell) -> None:
