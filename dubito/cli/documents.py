@@ -136,6 +136,7 @@ class CorrectedResult(_Part):
     raw: Interval
     corrected: Interval
     times: float | None = Field(description="how many times the games the raw mean would take")
+    misstated: list[str] = Field(description="opponents that do not play as they state: nothing is corrected")
 
 
 class ModelUse(_Part):

@@ -23,7 +23,7 @@ from dubito.experiment.stored import Run, opened_run
 from dubito.game.find import find_bots
 from dubito.llm.budget import Caps
 from dubito.policy.contenders import less_luck
-from dubito.report.run_tables import arm_tables, contender_tables, luck_table
+from dubito.report.run_tables import arm_tables, contender_tables, luck_blocks
 
 
 @click.command()
@@ -125,5 +125,5 @@ def compare(runs: tuple[Path, ...], as_json: bool) -> None:
     for sentence in notes:
         note(f"note: {sentence}")
     show(*contender_tables(comparison.tally, comparison.contenders, comparison.results), notes=False, kinds=kinds)
-    told = *arm_tables(arms, comparison.results), luck_table(less, comparison.results)
+    told = *arm_tables(arms, comparison.results), *luck_blocks(less, comparison.results)
     show(*told, notes=False, kinds=kinds)

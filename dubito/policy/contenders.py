@@ -1,20 +1,23 @@
 """The contenders of runs at a small game of OpenSpiel's, less luck (`dubito/policy/luck.py`).
 
-Their games are played again for what each decided; who sits opposite says how it plays.
+Their games are played again for what each seat decided. The opponents state how they play, and are tested for it
+(`dubito/policy/chances.py`).
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from statistics import fmean, variance
-from typing import Final
+from typing import Final, NamedTuple
 
 from dubito.errors import UsageError
 from dubito.experiment.compare import Comparison
 from dubito.experiment.replay import moves_again
 from dubito.experiment.stored import Run
 from dubito.game.table import Entrant
+from dubito.policy.chances import ChancesTest
 from dubito.policy.luck import LuckyGame, OwnDecision, corrected_returns
 from dubito.policy.small import small_game
 from dubito.policy.stated import of_bot
@@ -25,7 +28,13 @@ _MOST: Final = 10_000  # games of a run, since each is played again
 _FEWEST: Final = 10  # deals, of which an interval is told
 _ROUNDING: Final = 1e-12  # a variance below it is none
 _ByDeal = Mapping[int, float]
-_Contender = tuple[int, _ByDeal, _ByDeal]  # how many games; by deal what they came to, and the same less luck
+
+
+class _Contender(NamedTuple):
+    games: int
+    raw: _ByDeal
+    corrected: _ByDeal
+    misstated: Sequence[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +47,7 @@ class LessLuck:
     raw: Rate
     corrected: Rate
     times: float | None  # how many times the games would give as narrow an interval of the raw mean; None: not known
+    misstated: Sequence[str] = ()  # opponents that do not play as they state: nothing is corrected
 
 
 def less_luck(runs: Sequence[Run], comparison: Comparison) -> list[LessLuck]:
@@ -49,8 +59,9 @@ def less_luck(runs: Sequence[Run], comparison: Comparison) -> list[LessLuck]:
             name = next(contenders).name
             if known and (games := known.games(run.planned.players.index(player))):
                 raw = [game.came_to for game in games]
-                found[name] = len(games), _by_deal(games, raw), _by_deal(games, known.corrected(games))
-    told = [_less_luck(name, "", games, raw, less) for name, (games, raw, less) in found.items()]
+                corrected = known.corrected(games)
+                found[name] = _Contender(len(games), _by_deal(games, raw), _by_deal(games, corrected), known.misstated)
+    told = [_less_luck(name, "", contender) for name, contender in found.items()]
     return told + [_pair(one, other, found[one], found[other]) for one, other in combinations(found, 2)]
 
 
@@ -61,6 +72,7 @@ class _Known:
         self._run, self._tree = run, tree
         states, small = tree.states, small_game(run.game, run.game.rules())
         self._tables: dict[int, PolicyTable] = {}
+        self._tests: defaultdict[int, ChancesTest] = defaultdict(ChancesTest)  # of opponents
         for number, player in enumerate(run.experiment.players):
             cls = run.registry.find(player.bot).cls
             if callable(getattr(cls, "chances", None)):
@@ -77,7 +89,7 @@ class _Known:
 
     def games(self, player: int) -> list[LuckyGame]:
         """Those of a contender, in its seat; empty if somebody sat opposite who failed, or plays in an unknown way."""
-        experiment, found = self._run.experiment, list[LuckyGame]()
+        experiment, found, failed = self._run.experiment, list[LuckyGame](), False
         for number in experiment.game_numbers[:_MOST]:
             ((row,),) = self._run.db.read("SELECT outcome FROM games WHERE game = ?", (number,))
             outcome = self._run.outcome(row)
@@ -85,21 +97,43 @@ class _Known:
             if seat is None or outcome.seats[seat] != player:
                 continue
             others = [place for place in range(len(outcome.seats)) if place != seat]
-            if any(outcome.seats[place] not in self._tables or outcome.counts[place][-1] for place in others):
+            if any(outcome.seats[place] not in self._tables for place in others):
                 return []
+            if any(outcome.counts[place][-1] for place in others):
+                failed = True
+                continue
             measure, measured = self._run.game.results.measures[0], outcome.measured(self._run.game.results)
             least, most = measure.span or (0.0, 1.0)
             came_to = least + measured[seat][0] / measure.scale * (most - least)
-            deal, decisions = number // experiment.games_per_deal, tuple(self._decisions(number, seat))
-            found.append(LuckyGame(deal, seat, tuple(outcome.seats), came_to, decisions))
+            deal, place = divmod(number, experiment.games_per_deal)
+            decisions = self._decisions(number)
+            # One contender's games only: in those of the others the opponent repeats its draws of the same deal.
+            if place < experiment.contender_seats:
+                self._test_opponents(outcome.seats, seat, decisions)
+            own = tuple(decision for at, decision in decisions if at == seat)
+            found.append(LuckyGame(deal, seat, tuple(outcome.seats), came_to, own))
+        return [] if failed else found
+
+    def _decisions(self, number: int) -> list[tuple[int, OwnDecision]]:
+        """Return the decisions of a game, each with its seat."""
+        found = []
+        for state, output in moves_again(self._run, number):
+            view = state.view()
+            action = next(action for action, name in view.names.items() if name == output)
+            found.append((state.seat, (view.sees, action)))
         return found
 
-    def _decisions(self, number: int, seat: int) -> Iterator[OwnDecision]:
-        """What a seat did in a game, and where."""
-        for state, output in moves_again(self._run, number):
-            if state.seat == seat:
-                view = state.view()
-                yield view.sees, next(action for action, name in view.names.items() if name == output)
+    def _test_opponents(self, players: Sequence[int], seat: int, decisions: Sequence[tuple[int, OwnDecision]]) -> None:
+        """Test what all but this seat did against what they state."""
+        for at, (state, action) in decisions:
+            if at != seat:
+                self._tests[players[at]].add(state, action, self._tables[players[at]][state])
+
+    @property
+    def misstated(self) -> list[str]:
+        """The opponents in the games read so far that do not play as they state."""
+        names = self._run.experiment.names
+        return [names[player] for player, test in sorted(self._tests.items()) if test.refuted]
 
     def corrected(self, games: Sequence[LuckyGame]) -> list[float]:
         """What each game came to, less luck."""
@@ -123,12 +157,16 @@ def _pair(one: str, other: str, first: _Contender, second: _Contender) -> LessLu
     """How much more one came to than the other on the deals of both."""
     raw, less = (
         {deal: ours[deal] - theirs[deal] for deal in ours.keys() & theirs.keys()}
-        for ours, theirs in zip(first[1:], second[1:], strict=True)
+        for ours, theirs in ((first.raw, second.raw), (first.corrected, second.corrected))
     )
-    return _less_luck(one, other, min(first[0], second[0]), raw, less)
+    misstated = [*dict.fromkeys([*first.misstated, *second.misstated])]
+    return _less_luck(one, other, _Contender(min(first.games, second.games), raw, less, misstated))
 
 
-def _less_luck(name: str, against: str, games: int, raw: _ByDeal, less: _ByDeal) -> LessLuck:
+def _less_luck(name: str, against: str, contender: _Contender) -> LessLuck:
+    games, raw, less, misstated = contender
+    if misstated:
+        return LessLuck(name, against, games, _mean(raw), Rate(None), None, misstated)
     spreads = [variance(values.values()) if len(values) > 1 else 0.0 for values in (raw, less)]
     times = spreads[0] / spreads[1] if spreads[1] > _ROUNDING else None
     return LessLuck(name, against, games, _mean(raw), _mean(less), times)

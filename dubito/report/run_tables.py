@@ -209,10 +209,10 @@ def _deals(count: int) -> str:
     return f"{count:,} deal{'s' * (count != 1)}"
 
 
-def luck_table(found: Sequence[LessLuck], results: Results) -> ResultTable | None:
-    """What contenders came to, and every pair, beside the same less luck; None where nothing is known of that."""
+def luck_blocks(found: Sequence[LessLuck], results: Results) -> list[ResultTable | Paragraph]:
+    """Return a table of raw and corrected results, and a warning for each opponent that misstates how it plays."""
     if not found:
-        return None
+        return []
     what = "the same corrected for chance and for the moves of opponents whose way to play is known"
     title = (
         f"Less luck: {results.measures[0].name} a game, and {what}; games saved: that the raw mean would need besides"
@@ -224,7 +224,9 @@ def luck_table(found: Sequence[LessLuck], results: Results) -> ResultTable | Non
     for one in found:
         fewer = [None, None] if one.times is None else [f"{one.times:,.1f}", round(one.games * (one.times - 1))]
         cells.append([one.name, one.against or None, one.games, one.raw, one.corrected, *fewer])
-    return ResultTable("less-luck", title, columns, cells)
+    misstated = [*dict.fromkeys(name for one in found for name in one.misstated)]
+    said = [f"{one_line(name)} does not play as it states, so nothing is corrected for it." for name in misstated]
+    return [ResultTable("less-luck", title, columns, cells), *(Paragraph(one, warning=True) for one in said)]
 
 
 def _contender_pairs(tally: Tally, contenders: Sequence[Contender], deals: int, results: Results) -> ResultTable | None:

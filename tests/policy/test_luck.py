@@ -2,17 +2,20 @@
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import cycle, product
+from math import prod
 from pathlib import Path
 from random import Random
 
 import pytest
 
+from dubito.policy.chances import ChancesTest
 from dubito.policy.luck import LuckyGame, OwnDecision, SeatLuck, corrected_returns, fitted
-from dubito.policy.tree import PolicyTable, Tree, uniform
+from dubito.policy.tree import PolicyTable, Row, Tree, uniform
 from dubito.policy.values import expected_values
 from tests.cli.kit import Shell
-from tests.conftest import cases
+from tests.conftest import cases, few
 from tests.policy.kit import DICE, KUHN, KUHN_3, LEDUC, by_chance, tree_of, versus
 
 End = tuple[float, float, tuple[OwnDecision, ...]]  # how probable, what the seat got, what it decided
@@ -106,6 +109,69 @@ def test_compare_tells_it_beside_the_raw_score(shell: Shell) -> None:
         assert found["raw"]["low"] < found["corrected"]["value"] < found["raw"]["high"]
     assert other["times"] > 10, "FirstLegal draws no lots"
     assert both["corrected"]["value"] == pytest.approx(one["corrected"]["value"] - other["corrected"]["value"])
+
+
+LIAR = """
+from dubito.games.openspiel.bot import OpenSpielBot
+
+
+class Liar(OpenSpielBot):
+    'States uniform play.'
+
+    def act(self, view):
+        return %s
+
+    def chances(self, view):
+        return {name: 1 / len(view.legal) for name in view.legal}
+"""
+
+
+@pytest.mark.parametrize(
+    ("act", "games"),
+    few([("view.legal[-1]", 40), ("view.legal[0]", 200), ("view.legal[self.rng.random() < 0.8]", 400)], 1),
+)
+def test_an_opponent_that_misstates_its_play_is_named(shell: Shell, act: str, games: int) -> None:
+    """Nothing is corrected by what it states, which would be certain of a wrong mean."""
+    shell.bot("liar.py", LIAR % act, "manual/openspiel")
+    words = "--game", "openspiel:kuhn_poker", "--bots", "Liar", "--contenders", "Solved,FirstLegal", "--quiet"
+    assert shell("run", *words, "--games", str(2 * games), "--output", f"r{games}").code == 0
+    found = json.loads(shell("compare", f"r{games}", "--json").out)["less_luck"]
+    assert [one["misstated"] for one in found] == [["Liar"]] * 3
+    assert [(one["raw"]["value"] is None, one["corrected"]["value"]) for one in found] == [(False, None)] * 3
+    said = shell("compare", f"r{games}").out
+    assert "Liar does not play as it states, so nothing is corrected for it." in said
+
+
+def test_a_truthful_opponent_is_accused_once_in_a_thousand_at_most() -> None:
+    """Over all sequences of actions, each with its probability: of a state seen often, and of states seen in turn."""
+    for row, states in product(({0: 0.95, 1: 0.05}, {0: 0.8, 1: 0.1, 2: 0.1}), (["a"], ["a", "b"])):
+        accused = [
+            actions for actions in product(row, repeat=7) if refuted(zip(cycle(states), actions, strict=False), row)
+        ]
+        assert 0 < sum(prod(row[action] for action in actions) for actions in accused) <= 0.001
+
+
+def refuted(actions: Iterable[tuple[str, int]], row: Row) -> bool:
+    test = ChancesTest()
+    for state, action in actions:
+        test.add(state, action, row)
+    return test.refuted
+
+
+@pytest.mark.at_length
+@cases("name", [KUHN, LEDUC])
+def test_no_truthful_opponent_of_thousands_is_accused_more_often(name: str) -> None:
+    """Many games of one that draws by its table in every state."""
+    tree, chance, accused, runs = tree_of(name), Random(1), 0, 2000
+    table = by_chance(tree, 3)
+    for _ in range(runs):
+        states = chance.choices(tree.states, k=150)
+        test = ChancesTest()
+        for state in states:
+            row = table[state.string]
+            test.add(state.string, chance.choices([*row], [*row.values()])[0], row)
+        accused += test.refuted
+    assert accused <= 6, "2 are expected at most"
 
 
 def test_nothing_is_said_where_an_opponent_does_not_say_how_it_plays(shell: Shell) -> None:
