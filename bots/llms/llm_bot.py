@@ -31,6 +31,7 @@ class LLMBot(BotBase):
         services = self._seating.services
         assert isinstance(services, GameServices), "a model player sits only in a run, which gives it a way to ask"
         self._decider, self._journal, self._texts = services.decider, services.journal, services.texts
+        self._counts = services.counts
         self._game = services.decider.prompt.game
         self._fallback = fallback_for(services.decider.fallback, self._seating)
         self._notebook: Any = self._game.facts.Notebook(id, services.decider.rules)
@@ -112,4 +113,5 @@ class LLMBot(BotBase):
         prompt = self._decider.prompt
         turn = [self.facts(each) for each in prompt.questions(position)]
         rendered = self._decider.render(turn[0], self._texts, turn)
-        return self._decider.begin(rendered, prompt.form_at(position, turn), place, accept, self.rng.random)
+        form = prompt.form_at(position, turn)
+        return self._decider.begin(rendered, form, place, accept, self.rng.random, self._counts)

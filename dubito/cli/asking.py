@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from dubito.cli.calls import call_options, caps_of
-from dubito.cli.options import api_option, flags, spending_options
+from dubito.cli.options import answer_options, api_option, flags, spending_options
 from dubito.cli.output import GamesProgress, note
 from dubito.errors import RunStopped, UsageError, one_line, signal_in_words, signal_of, suggestion
 from dubito.experiment.config import check
@@ -18,7 +18,7 @@ from dubito.experiment.resolve import PROVIDERS, CallOptions
 from dubito.files import from_yaml
 from dubito.game import Game
 from dubito.game.find import find_bots
-from dubito.llm.settings import ModelSettings, check_settings, said_as_flags
+from dubito.llm.settings import SHORT_FORM_SETTINGS, ModelSettings, check_settings, said_as_flags
 
 # Which server and account, what is sent, what may be used up, and what is kept.
 asking_options = flags(
@@ -30,7 +30,7 @@ asking_options = flags(
     ),
     click.option("--api-key-env", metavar="NAME", help="Environment variable of its key."),
     click.option("--parameters", metavar="YAML", help="Sent as they are, such as '{reasoning: {effort: low}}'."),
-    click.option("--max-output", type=int, metavar="N", help="Most tokens of a reply. [default: 8192]"),
+    answer_options,
     click.option("--reasks", type=int, metavar="N", help="Times an unusable reply is asked for again. [default: 1]"),
     click.option("--in-flight", type=int, metavar="N", help="Questions at once. [default: 32]"),
     spending_options,
@@ -65,8 +65,7 @@ def settings_of_model(model: str, given: dict[str, Any], game: Game) -> ModelSet
     entry = dict(PROVIDERS[provider])
     provider_bot: Any = find_bots(Path.cwd(), game.name).find(entry.pop("bot")).cls
     settings: dict[str, Any] = {"model": named, **provider_bot.defaults, **entry}
-    keys = ("api", "base_url", "api_key_env", "max_output", "reasks")
-    settings |= {key: given[key] for key in keys if key in given}
+    settings |= {key: given[key] for key in (*SHORT_FORM_SETTINGS, "reasks") if key in given}
     if "parameters" in given:
         settings["parameters"] = _value(given["parameters"])
     return check_settings("--model", settings)

@@ -112,7 +112,19 @@ api_option = click.option(
     "--api", metavar="API", help="responses, chat, messages or decisions. [default: the provider's]"
 )
 
-# The config's keys `base_url`, `api` and `api_key_env`.
+answer_options = flags(
+    click.option("--max-output", type=int, metavar="N", help="Most tokens of a reply. [default: 8192]"),
+    click.option(
+        "--read",
+        metavar="strict|last_object",
+        help="Take a reply as it is, or the last JSON object in it. [default: strict]",
+    ),
+    click.option(
+        "--system", metavar="system|user", help="Role of the message that states the rules. [default: system]"
+    ),
+)
+
+# The config's keys for players in the short forms.
 server_options = flags(
     click.option("--base-url", metavar="URL|env", help="Server of models in the short form, such as openai:MODEL."),
     api_option,
@@ -121,6 +133,7 @@ server_options = flags(
         metavar="NAME",
         help="Environment variable with the key of that server: no other key goes there.",
     ),
+    answer_options,
 )
 
 _RULES: Final = "dubito.rules"  # where a context keeps the options that are a game's rules

@@ -21,6 +21,7 @@ from dubito.experiment.experiment import stand_ins_in_words
 from dubito.game.record import whole_game
 from dubito.game.words import labels
 from dubito.llm.request import Suspended
+from dubito.llm.settings import SHORT_FORM_SETTINGS
 from dubito.report.share import page_of_file, saved_record
 from dubito.serve import listen, serve
 from dubito.show.company import Thought, as_sentence, trouble
@@ -33,8 +34,8 @@ from dubito.web.tables import BROKEN
 from dubito.web.watching import GameSource, LiveGame, RunGames, SavedGame, watching_app
 
 _OF_BOTS: Final = (  # flags that say how bots play a game, which those of a run were played without
-    "game", "seed", "deal", "on_bot_error", "bot_deadline", "save", "config", "games", "base_url",
-    "api", "api_key_env",
+    "game", "seed", "deal", "on_bot_error", "bot_deadline", "save", "config", "games",
+    *SHORT_FORM_SETTINGS,
 )  # fmt: skip
 
 
@@ -99,7 +100,7 @@ def _refuse(flags: Sequence[str], why: str) -> None:
 
 
 def _wanted(names: tuple[str, ...], flags: dict[str, Any]) -> TableOrder:
-    server = {key: flags.pop(key) for key in ("base_url", "api", "api_key_env")}
+    server = {key: flags.pop(key) for key in SHORT_FORM_SETTINGS}
     return TableOrder(names=names, server=server, **flags | {"game": flags["game"].name})
 
 

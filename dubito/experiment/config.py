@@ -15,6 +15,7 @@ from dubito.experiment.experiment import OnBotError, OnUnusable, ProviderErrors
 from dubito.files import Checked, in_our_words, read_yaml
 from dubito.game.find import DUBITO
 from dubito.llm.request import Api
+from dubito.llm.settings import SHORT_FORM_SETTINGS
 
 ExecutorName = Literal["processes", "dask"]
 PlayerEntry = str | dict[str, Any]
@@ -68,6 +69,9 @@ class Config(Checked):
     base_url: str | None = Field(default=None, min_length=1)  # of players in the short forms openai: and anthropic:
     api: Api | None = None  # of the same players; None: the provider's usual one
     api_key_env: str | None = Field(default=None, min_length=1)  # of the same players
+    max_output: int | None = None  # of the same players, as the next two
+    read: str | None = None
+    system: str | None = None
     on_bot_error: OnBotError = "stop"
     bot_deadline: float | None = Field(default=None, gt=0, le=_DAY)  # seconds; None: a bot may take for ever
     provider_errors: ProviderErrors = "fallback"
@@ -87,10 +91,9 @@ class Config(Checked):
     _said: ConfigSource = PrivateAttr(default_factory=lambda: ConfigSource("the config", frozenset()))
 
     @property
-    def server(self) -> dict[str, str]:
-        """The settings of players in the short forms openai: and anthropic: that stand beside them."""
-        said = {"base_url": self.base_url, "api": self.api, "api_key_env": self.api_key_env}
-        return {key: value for key, value in said.items() if value}
+    def server(self) -> dict[str, Any]:
+        """Return the settings of players in the short forms openai: and anthropic:."""
+        return {key: value for key in SHORT_FORM_SETTINGS if (value := getattr(self, key)) is not None}
 
     @property
     def said(self) -> ConfigSource:

@@ -16,7 +16,8 @@ from dubito.llm.budget import Budget, Caps
 from dubito.llm.cache import ReplyCache
 from dubito.llm.decide import Conversation, Decider, DecisionLog, GameServices, Journal, UnusableAnswers
 from dubito.llm.gate import MakeAttempt, Timing
-from dubito.llm.pipeline import Pipeline, PipelineOptions, preflight
+from dubito.llm.pipeline import Pipeline, PipelineOptions
+from dubito.llm.preflight import Preflight
 from dubito.llm.prices import dollars
 from dubito.llm.prompts import Prompt, Sample, load_prompt, longest
 from dubito.llm.request import Api, Place
@@ -80,7 +81,7 @@ def _ask_before(
     """The preflight of each model player."""
     for number, player in enumerate(deciders.values(), first):
         samples = longest([*player.prompt.samples, *late.get(player.name, [])])
-        preflight(player.name, number, player.settings, samples, player.ask, warn)
+        Preflight(player.name, number, player.settings, player.ask, warn).run(samples)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,14 +107,20 @@ class _Listener(Decider):
 def _late_questions(
     deciders: Mapping[str, Decider], experiment: Experiment, table: Callable[[int, "Models"], tuple[Table, object]]
 ) -> dict[str, list[Sample]]:
-    """What each model player would be asked late in its first game, with the fallback in every model's place."""
+    """Return what each model player would be asked late in the largest of its first games, where prompts are longest.
+
+    The fallback answers in every model's place.
+    """
     listeners = {name: _Listener(*(getattr(one, each.name) for each in fields(one))) for name, one in deciders.items()}
+    tables = list[Table]()
     for game in experiment.game_numbers[: max(_FIRST_GAMES, experiment.games_per_deal)]:
+        with suppress(Exception):  # of bots, or of the game: the run will name it
+            tables.append(table(game, Models(listeners))[0])
+    for played in sorted(tables, key=lambda played: -len(played.entrants)):
         if all(listener.heard for listener in listeners.values()):
             break
         turns = 0
-        with suppress(Exception):  # of bots, or of the game: the run will name it
-            played = table(game, Models(listeners))[0]
+        with suppress(Exception):
             while not played.state.over and turns < _LATE:
                 step(played)
                 turns += 1

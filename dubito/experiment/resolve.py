@@ -208,7 +208,7 @@ def player(entry: PlayerEntry, registry: Registry, config: Config) -> PlayerSpec
     return PlayerSpec(name, bot.name, settings, bot.digest)
 
 
-def _spelled_out(entry: str, registry: Registry, server: Mapping[str, str]) -> dict[str, Any]:
+def _spelled_out(entry: str, registry: Registry, server: Mapping[str, Any]) -> dict[str, Any]:
     """The short form of a player: a class name, or `openai:MODEL@PROMPT` (or `anthropic:`, `house:`).
 
     The provider ends at the first colon; `@` splits only before a prompt or a path, since the name of a model may hold

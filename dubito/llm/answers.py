@@ -9,6 +9,7 @@ There a field that cannot be read spoils no other one.
 """
 
 import json
+import re
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -36,6 +37,10 @@ _ROUNDING: Final = 0.01 + 1e-9  # how far the sum of probabilities may be from 1
 _EXAMPLES: Final[Mapping[str, str]] = {"reasoning": '"..."', STATED: "0.4"}
 _LISTED: Final = 40  # names that an answer's description lists; where there are more, the request says what is legal
 _NAMED: Final = "one of the legal answers, as they are listed"
+_SEARCHED: Final = 2**16  # characters at the end of a reply in which an object is looked for
+_THOUGHTS: Final = r"(?:think|thinking|thought|thoughts|reasoning|reflection)"
+_THOUGHTS_BEGIN: Final = re.compile(rf"<{_THOUGHTS}>", re.IGNORECASE)
+_THOUGHTS_END: Final = re.compile(rf"</{_THOUGHTS}>", re.IGNORECASE)
 _YES_OR_NO: Final = '{"answer": true} or {"answer": false}'
 
 
@@ -223,9 +228,29 @@ def _answers_beside(text: str, form: Form, spoilt: Collection[str], unread: Atte
     return ReadAnswers(given, {key: unread for key in form.keys if key not in given})
 
 
+def find_last_object(text: str) -> str | None:
+    """Return the last complete JSON object after a model's thoughts, as it is written; None if there is none.
+
+    Only the end of a long text is searched, so that a hostile one takes no time.
+    """
+    rest = _THOUGHTS_END.split(text)[-1][-_SEARCHED:]
+    if _THOUGHTS_BEGIN.search(rest):  # they never ended: what is in them is not the answer
+        return None
+    found, at = None, rest.find("{")
+    while at >= 0:
+        try:
+            value, end = _PLAIN.raw_decode(rest, at)
+        except (ValueError, RecursionError):
+            end = at + 1
+        else:
+            found = rest[at:end] if isinstance(value, dict) else found
+        at = rest.find("{", end)
+    return found
+
+
 def reasoning_of(reply: str) -> str:
-    """The reasons that a reply's text gives beside its answer; empty where it gives none."""
-    said = read_json(reply)
+    """Return the reasons that a reply gives beside its answer; empty if it gives none."""
+    said = read_json(find_last_object(reply) or reply)
     reasons = said.get("reasoning") if isinstance(said, dict) else None
     return reasons if isinstance(reasons, str) else ""
 
@@ -361,6 +386,7 @@ def _no_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is no JSON")
 
 
+_PLAIN: Final = json.JSONDecoder()
 _DECODER: Final = json.JSONDecoder(object_pairs_hook=without_twins, parse_constant=_no_constant)
 
 

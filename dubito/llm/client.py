@@ -40,7 +40,7 @@ from dubito.llm.protocols import protocol_of
 from dubito.llm.request import AccountFault, Api, Ask, Failure, Instead, RawReply, Reply, TryFailed
 from dubito.llm.settings import Account, is_on_this_machine, where_said
 from dubito.llm.streamed import STREAMS, Tell, body_of, listener
-from dubito.llm.verdicts import Verdict, text_of, verdict, verdict_within
+from dubito.llm.verdicts import SYSTEM_ROLE, Verdict, text_of, verdict, verdict_within
 from dubito.store.model_log import Spend
 
 E = TypeVar("E", bound=BaseException)
@@ -76,7 +76,11 @@ _APIS: Final[Mapping[Api, str]] = {
 _NO_PATH: Final = re.compile(
     r"not.found|not.allowed|cannot post|invalid url|path|route|unknown endpoint", re.IGNORECASE
 )
-_PATHS: Final[Mapping[Api, str]] = {"responses": "/responses", "chat": "/chat/completions"}
+_PATHS: Final[Mapping[Api, str]] = {
+    "responses": "/responses",
+    "chat": "/chat/completions",
+    "messages": "/v1/messages",
+}
 _REPLIES: Final[Mapping[Api, str]] = {
     "responses": "response of the Responses API",
     "chat": "chat completion",
@@ -303,13 +307,16 @@ class Provider:
     def _unknown_path(self, status: int, said: str, ask: Ask) -> AccountFault:
         """The server may know another protocol's path."""
         protocol = ask.request.protocol
-        other: Api = "chat" if protocol == "responses" else "responses"
+        other: Api = "responses" if protocol == "chat" else "chat"
         here = where_said("base_url", ask.place.player)
         what, todo = (
             f"{self._account} has no {_PATHS[protocol]} (status {status}",
             f"{_asks(ask, other)}, or correct {here}",
         )
-        if not urlsplit(self._address).path.strip("/"):
+        path = urlsplit(self._address).path.strip("/")
+        if protocol == "messages" and path.endswith("v1"):
+            todo = f"take /v1 off the end of {here}"
+        elif protocol != "messages" and not path:
             todo = f"most servers want /v1 at the end of {here}; or else {todo}"
         return AccountFault(f"{what}{said and ': '}{said}), and {todo}", f"{what}), and {todo}")
 
@@ -338,15 +345,27 @@ class Provider:
                 model = one_line(str(ask.request.body.get("model")), 80)
                 return self._fault(ask, "model", f"has no model {model!r}, or `api` or `base_url` is wrong", said)
             case "request":
-                named = _setting_complained_of(text, ask)
-                fault = self._fault(ask, named, f"rejected the request ({brief})", said)
-                fault.stray = named == _UNNAMED
-                return fault
+                return self._rejected(brief, text, ask)
 
-    def _fault(self, ask: Ask, setting: str, what: str, said: str | None = None) -> AccountFault:
-        """The fault that the user has to fix: which setting to change, and what the server said."""
+    def _rejected(self, brief: str, text: str, ask: Ask) -> TryFailed | AccountFault:
+        """Return whose fault a rejected request is: the re-ask's alone, or a setting's that the user has to change."""
+        said = self._scrubbed(text)
+        if SYSTEM_ROLE.search(text.lower()):
+            return self._fault(ask, "system", f"takes no system message ({brief})", said, "user")
+        if ask.place.attempt:  # the question itself was answered, so what is wrong is what a re-ask adds
+            return TryFailed("rejected", f"a re-ask was rejected ({brief})", said=said)
+        named = _setting_complained_of(text, ask)
+        fault = self._fault(ask, named, f"rejected the request ({brief})", said)
+        fault.stray = named == _UNNAMED
+        return fault
+
+    def _fault(self, ask: Ask, setting: str, what: str, said: str | None = None, to: str = "") -> AccountFault:
+        """Return the fault that the user has to fix: which setting to change (`to` what), and what the server said."""
         hint = f"set {self._account.key_env}, or change " if setting == "api_key_env" and self._account.key_env else ""
-        todo = f"; {hint or 'change '}{where_said(setting, ask.place.player)}"
+        todo = f"; {hint or ('say ' if to else 'change ')}{where_said(setting, ask.place.player, to)}"
+        if setting == _UNNAMED and self._account.key_env is None:
+            key = where_said("api_key_env", ask.place.player)
+            todo += f", or name the variable of a key in {key}: none was sent"
         told = what if said is None else f"{what}: {said}"
         return AccountFault(f"{self._account} {told}{todo}", f"{self._account} {what}{todo}")
 

@@ -1,6 +1,7 @@
 """A decision: ask, re-ask as the cause suggests, and say what came of it.
 
-Nothing is played without a recorded outcome: `model`, `model_after_reask`, or `fallback:<cause>`. Where a prompt asks
+Nothing is played without a recorded outcome: `model`, `model_after_reask`, or `fallback:<cause>`. An answer that
+`read: last_object` took out of a longer reply has `:last_object` at the end of its outcome. Where a prompt asks
 all the questions of a turn at once, one conversation answers several decisions: its attempts are kept under the first.
 """
 
@@ -14,7 +15,8 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from dubito.errors import IllegalOutput, RunStopped, UsageError, one_line
 from dubito.game import FALLBACK_OUTCOME, Player, Seating, Text
-from dubito.llm.answers import Form, ModelAnswer, ReadAnswers
+from dubito.llm.answers import Form, ModelAnswer, ReadAnswers, find_last_object
+from dubito.llm.context import CONTEXT_HINT, PromptCounts
 from dubito.llm.protocols import Exchange, build_request
 from dubito.llm.questions import QuestionForm
 from dubito.llm.request import AccountFault, Api, Ask, AttemptFailed, Cause, Place, Reply, canonical, digest_of, draw_of
@@ -26,22 +28,27 @@ if TYPE_CHECKING:
     from dubito.llm.prompts import Prompt, RenderedPrompt, SeatTexts
 
 AnyForm = Form | QuestionForm
+LAST_OBJECT: Final = ":last_object"  # ends the outcome of an answer that was taken out of a longer reply
 _SAID: Final = 500  # characters of an unreadable reply that a re-ask quotes
-_LOOK_AT: Final[Mapping[Cause, str]] = {  # by the cause why a player's answers cannot be used: its settings
-    "malformed": "`response_format`, `prompt` and how the server shows thoughts",
-    "truncated": "`max_output`",
-    "too_long": "`prompt` and `max_output`",
+_TO_CHECK: Final[Mapping[Cause, str]] = {  # settings, by the cause why a player's answers are unusable
+    "malformed": "`read` (`read: last_object` takes the JSON out of a longer reply), `response_format` and `prompt`",
+    "rejected": "whether the server takes an assistant's message in a conversation",
+    "truncated": "`max_output` (--max-output)",
+    "too_long": "`prompt`, `max_output` (--max-output) and the context window of a server of your own",
+    "cut": f"the server: {CONTEXT_HINT}",
     "refused": "`prompt` and `model`",
     "illegal": "`prompt` and `model`",
     "unreachable": "`base_url`",
 }
 
 
-def look_at(cause: Cause, api: Api) -> str:
-    """What in a player's entry to look at, where its answers cannot be used for this cause."""
+def settings_to_check(cause: Cause, api: Api) -> str:
+    """Return which settings to check when a player's answers are unusable."""
     if cause == "malformed" and api == "decisions":
         return "`model`, and whether `base_url` speaks the Decisions API"
-    return _LOOK_AT[cause]
+    if cause == "malformed" and api != "chat":
+        return f"{_TO_CHECK[cause]}, and `api: chat` (`openai:` with --api chat) where a server ignores the schema"
+    return _TO_CHECK[cause]
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +94,7 @@ class UnusableAnswers:
         """Raise AccountFault if nothing more is to be asked."""
         if self.stops and self.causes.total() >= _FIRST:
             came = ", ".join(f"{count} {cause}" for cause, count in self.causes.most_common())
-            looks = [look_at(cause, self.api) for cause, _ in self.causes.most_common()]
+            looks = [settings_to_check(cause, self.api) for cause, _ in self.causes.most_common()]
             raise AccountFault(
                 f"the first {_FIRST} attempts of {one_line(self.name)} are all unusable ({came}), and a fallback would "
                 f"play in its place; check {', '.join(dict.fromkeys(looks))} in its entry, or go on all the same with "
@@ -156,6 +163,7 @@ class Decider:
         place: Place,
         accept: Callable[[Any], None] = lambda answer: None,
         chance: Callable[[], float] | None = None,
+        counts: PromptCounts | None = None,
     ) -> "Conversation":
         """A conversation with the model, in which nothing was asked yet; its attempts are kept under this place.
 
@@ -171,7 +179,8 @@ class Decider:
             return draw_of(self.seed, here, self.settings.sample)
 
         drawn = chance if self.settings.play == "drawn" else None
-        return Conversation(rendered, form, self.settings, place, draw, ask, accept, self.unusable.failed, drawn)
+        failed = self.unusable.failed
+        return Conversation(rendered, form, self.settings, place, draw, ask, accept, failed, drawn, counts)
 
     def decide(
         self,
@@ -190,6 +199,7 @@ class Decider:
         known, key = len(asked.digests), key or place.node
         try:
             answered, outcome = asked.answer(key), "model_after_reask" if asked.again(key) else "model"
+            outcome += LAST_OBJECT if asked.was_extracted(key) else ""
             self.unusable.answered()
         except AttemptFailed as failure:
             answered, outcome = ModelAnswer(otherwise()), f"{FALLBACK_OUTCOME}{failure.cause}"
@@ -219,20 +229,27 @@ class Conversation:
         accept: Callable[[Any], None] = lambda answer: None,
         failed: Callable[[Cause], None] = lambda cause: None,
         chance: Callable[[], float] | None = None,
+        counts: PromptCounts | None = None,
     ) -> None:
         """`failed` is told the cause of each attempt that came to nothing, and was not on the tape; by `chance` answers
-        with a probability are drawn."""
+        with a probability are drawn; `counts` are those of the player's earlier prompts in the game."""
         self.rendered, self.form = rendered, form
         self._settings, self._place, self._draw, self._ask = settings, place, draw, ask
         self._accept, self._failed, self._chance = accept, failed, chance
+        self._counts = counts or PromptCounts()
         self._user, self._again = self.rendered.user, list[tuple[str, str]]()
         self._given = dict[str, tuple[ModelAnswer, int]]()  # by key, with the attempt that gave it
+        self._extracted = set[int]()  # attempts whose answer was taken out of a longer reply
         self._failed_for_good = dict[str, AttemptFailed]()  # what is not asked again, and why
         self.digests: list[list[str | None]] = []  # of each attempt: the request's, and the reply's if there was one
 
     def again(self, key: str) -> bool:
         """Whether the answer to this question came of a re-ask."""
         return self._given[key][1] > 0
+
+    def was_extracted(self, key: str) -> bool:
+        """Return whether the answer to this question was taken out of a longer reply."""
+        return self._given[key][1] in self._extracted
 
     def answer(self, key: str) -> ModelAnswer:
         """The answer to this question of the form; raises AttemptFailed if none came of it."""
@@ -258,7 +275,8 @@ class Conversation:
         try:
             reply = self._ask(Ask(request, self._draw(here), here))
             self.digests[-1][1] = reply.digest
-            read = self._with_drawn_answers(form.read(reply))
+            self._counts.check(request.body, reply)
+            read = self._with_drawn_answers(form.read(self._extract_object(reply, number)))
             _refuse_illegal(read.given, form, self._accept, reply)
             self._given |= {key: (answered, number) for key, answered in read.given.items()}
             unread = read.unread
@@ -267,6 +285,15 @@ class Conversation:
                 self._failed(error.cause)
             unread = dict.fromkeys(form.keys, error)
         self._ask_again(unread)
+
+    def _extract_object(self, reply: Reply, attempt: int) -> Reply:
+        """Return the reply with the last object in it as its text, if the player's `read` allows that."""
+        text = (reply.text or "").strip()
+        found = find_last_object(text) if self._settings.read == "last_object" else None
+        if found in (None, text):
+            return reply
+        self._extracted.add(attempt)
+        return replace(reply, text=found)
 
     def _with_drawn_answers(self, read: ReadAnswers) -> ReadAnswers:
         """The same, each answer with a probability drawn by it, where that is wanted."""
@@ -311,9 +338,10 @@ def put_question(
     draw: Callable[[Place], str],
     ask: "MakeAttempt",
     accept: Callable[[Any], None] = lambda answer: None,
+    counts: PromptCounts | None = None,
 ) -> ModelAnswer:
     """Put a request's questions to a model until all are answered; the first one's answer. Raises AttemptFailed."""
-    asked = Conversation(rendered, form, settings, place, draw, ask, accept)
+    asked = Conversation(rendered, form, settings, place, draw, ask, accept, counts=counts)
     first, *_ = [asked.answer(key) for key in form.keys]
     return first
 
@@ -344,3 +372,4 @@ class GameServices:
     decider: Decider
     journal: Journal
     texts: "SeatTexts" = field(default_factory=_no_texts)
+    counts: PromptCounts = field(default_factory=PromptCounts)

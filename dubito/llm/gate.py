@@ -22,11 +22,22 @@ from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field, replace
 from itertools import count
 from math import prod
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 from dubito.errors import one_line
 from dubito.llm.pace import OpenCall, Pace, limits_of
-from dubito.llm.request import AccountFault, Ask, AttemptFailed, Interrupted, NotSent, Reply, Suspended, TryFailed
+from dubito.llm.request import (
+    FINAL_FAILURES,
+    AccountFault,
+    Ask,
+    AttemptFailed,
+    Cause,
+    Interrupted,
+    NotSent,
+    Reply,
+    Suspended,
+    TryFailed,
+)
 from dubito.llm.settings import Account, ModelSettings
 
 if TYPE_CHECKING:
@@ -468,10 +479,17 @@ def _resending(gate: Gate, sleep: Sleep) -> "Retrying":
     return Retrying(
         stop=stop_after_attempt(1 + _STRAYS),
         wait=wait_random(0, _STRAY_WAIT),
-        retry=retry_if_exception(lambda error: isinstance(error, AccountFault) and error.stray),
+        retry=retry_if_exception(_may_be_a_mistake),
         sleep=lambda seconds: sleep(seconds, f"for {gate.account} (a request was rejected)"),
         reraise=True,
     )
+
+
+def _may_be_a_mistake(error: BaseException) -> bool:
+    """Return whether a request was rejected for nothing that the server names."""
+    if isinstance(error, TryFailed):
+        return error.kind == "rejected"
+    return isinstance(error, AccountFault) and error.stray
 
 
 def _raise_if_given_up(
@@ -479,8 +497,8 @@ def _raise_if_given_up(
 ) -> None:
     """Before the first game a server gets `tries` tries where it is the wrong one: none that can be connected to, or
     one whose replies, which it bills, are none. A sick one gets more."""
-    if failed.kind in ("too_long", "refused"):
-        raise AttemptFailed(failed.kind, failed.reason)
+    if failed.kind in FINAL_FAILURES:
+        raise AttemptFailed(cast(Cause, failed.kind), failed.reason)
     if not ask.place.in_game:
         sick = failed.spent is None and (failed.kind != "connection" or failed.billed)
         if streak.failures >= (max(settings.tries, _BEFORE) if sick else settings.tries):

@@ -9,14 +9,10 @@ waits for its time before the budget reserves, and is looked at again after that
 `Pipeline` is a run's; `asker` gives a player's way in. A finished attempt is on the tape (the run's
 `attempts`) with its reply or its cause; nothing is ever used that is not on disk.
 
-Before the first game, `preflight` asks what the game will ask.
-
-Each model player is put a real question of a late turn for each form of its answers, with its own parameters, and the
-answer has to be readable: re-asks are allowed as in play. A fault of the account, a server that sends anything
-but replies, or a model whose answers cannot be read stops the run here, with one sentence.
+Before the first game, `preflight.py` asks what the game will ask.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from itertools import count
@@ -30,7 +26,6 @@ from dubito.llm.answers import form_of
 from dubito.llm.budget import Budget, Caps
 from dubito.llm.cache import ReplyCache
 from dubito.llm.client import Provider, error_in_place, instead_in_words
-from dubito.llm.decide import AnyForm, look_at, put_question
 from dubito.llm.gate import Gate, MakeAttempt, MakeTry, Timing, retried
 from dubito.llm.prices import Asked, Likely, Past, Price, Tariff, beyond
 from dubito.llm.protocols import Exchange, build_request, kept_reply, read_reply
@@ -44,28 +39,24 @@ from dubito.llm.request import (
     Place,
     RawReply,
     Reply,
-    ReplyOrigin,
     Request,
-    Suspended,
     TryFailed,
 )
-from dubito.llm.settings import Account, ModelSettings, account_of, has_limits_by_model, is_house, key_of, where_said
+from dubito.llm.settings import Account, ModelSettings, account_of, has_limits_by_model, is_house, key_of
 from dubito.llm.warm import Beginnings
 from dubito.llm.waves import Lane, Waves
 from dubito.store.model_log import ModelLog, Spend, TapedAttempt
 from dubito.store.wave_log import WaveLog
 
 if TYPE_CHECKING:
-    from dubito.llm.prompts import RenderedPrompt, Sample
+    pass
 
-_PREFLIGHT: Final = -1  # the place of a preflight: before all games
 _PROBE: Final = -2  # and that of the probes, which ask whether an account answers at all
 _PROBE_KEY: Final = (_PROBE, 0, 0, 0)  # all of them are tries of one attempt
 _SYSTEM: Final = "This is a check of the connection, before a card game begins."
 _USER: Final = "Reply with the JSON object that you are asked for, with `answer` true."
 _PROBE_FORM: Final = form_of(("answer",), Node("probe", "", Bool()))
 _PROBE_QUESTIONS: Final = {"questions": [{"type": "predicate", "name": "probe", "instructions": "This can be read."}]}
-_QUOTED: Final = 120  # characters of what was said instead of an answer
 
 
 def probe_of(name: str, settings: ModelSettings) -> Ask:
@@ -344,75 +335,3 @@ class Pipeline:
             failed.origin = "tape"
             raise failed
         return kept_reply(ask.request.protocol, self._log.text(kept.raw), kept.reply)
-
-
-def preflight(
-    name: str,
-    number: int,
-    settings: ModelSettings,
-    samples: Iterable["Sample"],
-    ask: MakeAttempt,
-    warn: Callable[[str], None] | None = None,
-) -> None:
-    """Put these questions, one for each form of answer, as the player of that number in the run; raises AccountFault.
-
-    Players that are asked in the same way at the same server share the calls: the cache answers the others. With
-    `warn`, which is told so, answers that cannot be read stop nothing.
-    """
-    for decision, (rendered, form) in enumerate(samples):
-        place = Place(name, _PREFLIGHT, _PREFLIGHT, number, decision, 0, "preflight")
-        try:
-            _put_until_answered(rendered, form, settings, place, ask)
-        except (AttemptFailed, Suspended) as error:
-            if isinstance(error.__cause__, TryFailed) and error.__cause__.todo is not None:
-                raise AccountFault(error.__cause__.todo) from None
-            if isinstance(error, Suspended) or error.cause == "unreachable":
-                got = f"the preflight of {one_line(name)} got no reply ({error})"
-                raise AccountFault(f"{got}; check {where_said('base_url', name)}") from None
-            fault = _unreadable(name, settings.api, error)
-            if warn is None:
-                raise fault from None
-            warn(str(fault))
-
-
-def _put_until_answered(
-    rendered: "RenderedPrompt", form: AnyForm, settings: ModelSettings, place: Place, ask: MakeAttempt
-) -> None:
-    """Put the question; raises AttemptFailed if no answer comes of it today.
-
-    A kept answer that cannot be read is no news of the server: then another draw is asked for.
-    """
-    number = 1
-    while not _answered(rendered, form, settings, place, ask, f"preflight {number}" if number > 1 else "preflight"):
-        number += 1
-
-
-def _answered(
-    rendered: "RenderedPrompt", form: AnyForm, settings: ModelSettings, place: Place, ask: MakeAttempt, draw: str
-) -> bool:
-    """Whether an answer came of this draw, or only kept ones that cannot be read; raises AttemptFailed for new ones."""
-    origins = set[ReplyOrigin]()
-
-    def asked(each: Ask) -> Reply:
-        reply = ask(each)
-        origins.add(reply.origin)
-        return reply
-
-    try:
-        put_question(rendered, form, settings, place, lambda here: draw, asked)
-    except AttemptFailed:
-        if origins != {"cache"}:
-            raise
-        return False
-    return True
-
-
-def _unreadable(name: str, api: Api, error: AttemptFailed) -> AccountFault:
-    """The player's replies are no answers: what came, and what to look at."""
-    got = f"the preflight of {one_line(name)} got no answer that can be read ("
-    todo = (
-        f"); check {look_at(error.cause, api)} in its entry, or go on all the same with `on_unusable: fallback` "
-        "(--on-unusable fallback)"
-    )
-    said = f": {one_line(error.text, _QUOTED)}" if error.text else ""
-    return AccountFault(f"{got}{error}{said}{todo}", f"{got}{error.cause}{todo}")

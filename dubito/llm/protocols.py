@@ -64,6 +64,14 @@ class Exchange:
     again: Sequence[tuple[str, str]] = ()  # the model's reply, our re-ask
     history: Sequence[str] = ()  # what the user text begins with: later requests of the player do so too
 
+    def as_user_text(self) -> "Exchange":
+        """Return the same exchange with the rules at the beginning of the user's text."""
+        return replace(self, system="", history=(f"{self.system}\n\n", *self.history))
+
+    def begin(self, role: str) -> list[dict[str, Any]]:
+        """Return the message that states the rules, if it is one of its own."""
+        return [{"role": role, "content": self.system}] if self.system else []
+
     def turns(self) -> list[dict[str, Any]]:
         """The messages of user and assistant, in turn."""
         messages = [{"role": "user", "content": "".join(self.history) + self.user}]
@@ -213,7 +221,7 @@ class Chat:
     def build(settings: ModelSettings, exchange: Exchange, cache_key: str) -> Request:
         body: dict[str, Any] = {
             "model": settings.model,
-            "messages": [{"role": "system", "content": exchange.system}, *exchange.turns()],
+            "messages": [*exchange.begin("system"), *exchange.turns()],
         }
         newer = asks_provider(settings) or is_house(settings.base_url or "")
         body[settings.output_limit or ("max_completion_tokens" if newer else "max_tokens")] = settings.max_output
@@ -292,7 +300,7 @@ class Messages:
         body: dict[str, Any] = {
             "model": settings.model,
             "max_tokens": settings.max_output,
-            "system": [{"type": "text", "text": exchange.system, **_MARK}],
+            **({"system": [{"type": "text", "text": exchange.system, **_MARK}]} if exchange.system else {}),
             "messages": _marked_messages(exchange),
             "output_config": mapping(parameters.pop("output_config", None)) | form,
         }
@@ -357,6 +365,11 @@ def _marked_messages(exchange: Exchange) -> list[dict[str, Any]]:
     return [first | {"content": content}, *rest]
 
 
+def _with_type(message: dict[str, Any]) -> dict[str, Any]:
+    """Return a message with its type, without which llama.cpp refuses one of the assistant."""
+    return {"type": "message", **message} if message["role"] == "assistant" else message
+
+
 class Responses:
     """OpenAI's Responses API."""
 
@@ -366,7 +379,7 @@ class Responses:
         schema = {"type": "json_schema", "name": "answer", "strict": True, "schema": exchange.schema}
         body: dict[str, Any] = {
             "model": settings.model,
-            "input": [{"role": "developer", "content": exchange.system}, *exchange.turns()],
+            "input": [*exchange.begin("developer"), *map(_with_type, exchange.turns())],
             "max_output_tokens": settings.max_output,
             "prompt_cache_key": cache_key,
             "store": False,
@@ -440,7 +453,7 @@ class Decisions:
     def build(settings: ModelSettings, exchange: Exchange, cache_key: str) -> Request:
         body: dict[str, Any] = {
             "model": settings.model,
-            "input": [{"role": "developer", "content": exchange.system}, *exchange.turns()],
+            "input": [*exchange.begin("developer"), *exchange.turns()],
             "questions": exchange.schema["questions"],
             "prompt_cache_key": cache_key,
         }
@@ -485,7 +498,8 @@ _SILENT: Final = ("decisions",)  # where an answer is no token of output
 
 def build_request(settings: ModelSettings, exchange: Exchange, cache_key: str) -> Request:
     """The request of an attempt; `cache_key` names the prompt's beginning for the provider's own cache."""
-    return _PROTOCOLS[settings.api].build(settings, exchange, cache_key)
+    stated = exchange.as_user_text() if settings.system == "user" else exchange
+    return _PROTOCOLS[settings.api].build(settings, stated, cache_key)
 
 
 def read_reply(protocol: Api, received: RawReply, origin: ReplyOrigin = "live") -> Reply:

@@ -196,10 +196,11 @@ def draw_of(seed: int, place: Place, sample: int) -> str:
     return digest_of(canonical(["draw", 1, *parts]))[:16]
 
 
-Cause = Literal["unreachable", "refused", "truncated", "too_long", "malformed", "illegal"]
+Cause = Literal["unreachable", "refused", "rejected", "truncated", "too_long", "cut", "malformed", "illegal"]
 CAUSES: Final[tuple[Cause, ...]] = get_args(Cause)
 
-FailureKind = Literal["rate_limit", "server", "connection", "deadline", "too_long", "refused"]
+FailureKind = Literal["rate_limit", "server", "connection", "deadline", "too_long", "refused", "rejected"]
+FINAL_FAILURES: Final = ("too_long", "refused", "rejected")  # of this request: another try would end alike
 
 
 class TryFailed(DubitoError):

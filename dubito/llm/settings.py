@@ -31,7 +31,9 @@ _OWN_PARAMETERS: Final = (
     *("n", "best_of"),  # several answers would be paid for, and one read
 )
 _IN_ENTRY: Final = re.compile(r"`(\w+)(?::( [^`]+))?` in the entry of (?:'[^']*'|\"[^\"]*\")")
-_SHORT_FORMS: Final = ("openai:", "anthropic:")  # of players: their server is said by flags, or beside them
+_SHORT_FORMS: Final = ("openai:", "anthropic:")
+# Settings of players in the short forms: keys of a config beside `games`, and flags.
+SHORT_FORM_SETTINGS: Final = ("base_url", "api", "api_key_env", "max_output", "read", "system")
 _OPENAI: Final = ("OPENAI_API_KEY", "https://api.openai.com/v1", "OPENAI_BASE_URL")
 _PROVIDERS: Final[dict[Api, tuple[str, str, str]]] = {  # the variable of the key, the address, its variable
     "responses": _OPENAI,
@@ -62,13 +64,15 @@ class ModelSettings(Checked):
     wait: Literal["batch", "2h", "8h"] | None = None  # asked at a lower price by who can wait; None: at once
     response_format: Literal["json_schema", "json_object", "text"] = "json_schema"  # what a chat server is asked for
     output_limit: Literal["max_tokens", "max_completion_tokens"] | None = None  # its name at a chat server
+    read: Literal["strict", "last_object"] = "strict"  # the whole reply is the JSON, or the last object in it
+    system: Literal["system", "user"] = "system"  # the role that states the rules
     parameters: dict[str, Any] = {}  # sent as they are, beside what the harness sends
 
     @model_serializer(mode="wrap")
     def _as_before(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
         """Without what is newer than runs that are kept, where it says nothing."""
         said: dict[str, Any] = serialize(self)
-        for name, says_nothing in (("play", "best"), ("wait", None)):
+        for name, says_nothing in (("play", "best"), ("wait", None), ("read", "strict"), ("system", "system")):
             if getattr(self, name) == says_nothing:
                 said.pop(name, None)
         return said
@@ -219,7 +223,7 @@ def where_said(setting: str, player: str, value: str = "") -> str:
     """Where a user says a setting of the player of this name, or a value of it."""
     flag, key = f"--{setting.replace('_', '-')} {value}".rstrip(), f"{setting}: {value}" if value else setting
     if player.startswith(_SHORT_FORMS):
-        if setting in ("base_url", "api", "api_key_env"):
+        if setting in SHORT_FORM_SETTINGS:
             return f"`{flag}` (`{key}` in a config)"
         if setting == "model":
             return f"the model's name in {one_line(player)!r}"

@@ -80,6 +80,12 @@ _REFUSED: Final = (
     *("content exists risk", "considered high risk", "inappropriate content", "content_policy_violation"),
 )
 _NO_FILTER: Final = (401, 404, 405, 429)  # whatever they say, it is not of this prompt
+_UNKNOWN_MODEL: Final = re.compile(
+    r"\b(?:invalid|unknown|unsupported) model\b|\bno such model\b|\bmodel (?:was |is )?not found\b"
+    r"|\bmodel (?:name )?\S{1,200} (?:was |is )?(?:not found|does not exist|unknown)"
+)
+# A chat template without a system message; some servers answer so with status 500.
+SYSTEM_ROLE: Final = re.compile(r"system role (?:is )?not supported|conversation roles must alternate")
 _DISABLED: Final = ("organization_on_hold", "account_deactivated")
 _QUOTA: Final = "exceeded your current quota"  # OpenAI and Gemini; Gemini also of a minute's
 _NONE_AT_ALL: Final = re.compile(r"limit: 0\b")
@@ -168,6 +174,10 @@ def _meaning(status: int, said: _Said) -> Meaning:
         or (status < 500 and (said.flagged or _has(words, _REFUSED)))
     ):
         return "refused"
+    if status in (400, 422, 500) and SYSTEM_ROLE.search(words):
+        return "request"
+    if status in (400, 422) and _UNKNOWN_MODEL.search(words):
+        return "model"
     if status == 429 or (status == 403 and _DAY.search(words)):
         return _used_up(said) or "rate_limit"
     if status >= 500 or status in (408, 409, 425, 499):

@@ -25,6 +25,7 @@ from dubito.llm.gate import Timing, pause, span_in_words
 from dubito.llm.prices import Likely, Tariff, beyond
 from dubito.llm.protocols import kept_request, read_reply
 from dubito.llm.request import (
+    FINAL_FAILURES,
     AccountFault,
     Ask,
     AttemptFailed,
@@ -399,7 +400,7 @@ class Waves:
         answered; where none is, the run stops before that.
         """
         failures = entry.failures + (counts and not (isinstance(failed, TryFailed) and failed.kind == "rate_limit"))
-        if isinstance(failed, TryFailed) and failed.kind in ("too_long", "refused"):
+        if isinstance(failed, TryFailed) and failed.kind in FINAL_FAILURES:
             self._kept.gives_up(entry, failed.kind, failed.reason)
         elif failures >= max(_TWICE, lane.settings.tries) and not self._suspend and not self._barren:
             told = failed.reason if isinstance(failed, TryFailed) else str(failed)
@@ -422,7 +423,7 @@ class Waves:
             try:
                 return call()
             except TryFailed as error:
-                if error.kind in ("too_long", "refused"):
+                if error.kind in FINAL_FAILURES:
                     raise  # nothing helps
                 number += 1
                 if self._timing.clock() - began >= self._timing.patience:

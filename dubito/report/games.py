@@ -143,7 +143,7 @@ class ShownGames:
     def _example(self, game: int, name: str, decision: dict[str, Any], texts: Texts) -> None:
         """Keep a few decisions of each player: what failed, what was asked again, then any."""
         outcome = decision["outcome"]
-        rank = 0 if outcome.startswith(FALLBACK_OUTCOME) else 1 if outcome != "model" else 2
+        rank = 0 if outcome.startswith(FALLBACK_OUTCOME) else 2 if outcome.partition(":")[0] == "model" else 1
         attempts = decision["attempts"]
         reply = texts.read(attempts[-1]["reply"]) if attempts and attempts[-1]["reply"] is not None else None
         cells: list[Value] = [

@@ -27,7 +27,7 @@ from dubito.game import FALLBACK_OUTCOME, Bool, Player
 from dubito.llm.cache import ReplyCache
 from dubito.llm.decide import Decider, Journal, StatedProbability
 from dubito.llm.gate import MakeAttempt
-from dubito.llm.pipeline import preflight
+from dubito.llm.preflight import Preflight
 from dubito.llm.prices import Price
 from dubito.llm.prompts import Prompt, RenderedPrompt
 from dubito.llm.request import CAUSES, Ask, Place, Reply, Usage, canonical
@@ -118,7 +118,8 @@ class _Question:
         check = partial(part(self.recorded.game, "check", lambda position, answer: None), position)
         asked = player.begin(self.rendered, entry.prompt.form_at(position), place, check)
         answer = player.decide(asked, place, own_turn(position), journal, lambda: False)
-        _, _, cause = self.outcome.partition(":")
+        failed = self.outcome.startswith(FALLBACK_OUTCOME)
+        cause = self.outcome.removeprefix(FALLBACK_OUTCOME) if failed else ""
         stated = next(iter(journal.stated), None)
         return TrialAnswer(self.recorded, None if cause else answer, cause or None, stated, tuple(usages))
 
@@ -180,7 +181,7 @@ def ask(entries: Sequence[TrialEntry], found: Mapping[str, RecordedPosition], fo
             log.keep_prompt(entry.prompt.digest, entry.prompt.sources)
             way = pipeline.asker(entry.name, entry.settings, price_of_model(entry.settings, means.calls))
             if means.calls.preflight and not means.calls.offline:
-                preflight(entry.name, number, entry.settings, entry.prompt.samples, way)
+                Preflight(entry.name, number, entry.settings, way).run(entry.prompt.samples)
             for place, (one, texts) in enumerate(zip(found.values(), rendered[number], strict=True)):
                 questions.append(_Question(entry, one, texts, place * len(entries) + number, way, log))
         taken = _all(questions, means, stop)

@@ -22,7 +22,7 @@ from dubito.house.faults import CONTENT_FAULTS
 from dubito.llm.answers import answer_format, form_of, read_answer
 from dubito.llm.cache import ReplyCache
 from dubito.llm.decide import Decider, GameServices, Journal
-from dubito.llm.pipeline import preflight
+from dubito.llm.preflight import Preflight
 from dubito.llm.price_list import find_price
 from dubito.llm.prompts import Prompt, load_prompt, prompt_names
 from dubito.llm.request import AttemptFailed
@@ -62,7 +62,7 @@ def at_the_table(folder: Path, offline: bool = False, **more: Any) -> Iterator[t
         log, cache = ModelLog(db), ReplyCache(calls.cache)
         with asking(log, cache, calls, Unhurried(), lambda: False, suspend=False, game=GAME) as pipeline:
             way = pipeline.asker("x", checked, None)
-            preflight("x", 0, checked, PROMPT.samples, way, lambda warning: None)
+            Preflight("x", 0, checked, way, lambda warning: None).run(PROMPT.samples)
             fallback = fallback_of("x", checked, BOTS)
             decider = Decider("x", checked, PROMPT, fallback, way, log, 0, GAME.rules(), lambda outcome: None)
             yield table_of(decider, journal), journal, log

@@ -18,7 +18,7 @@ from dubito.errors import UsageError
 from dubito.game import STATED
 from dubito.game.find import find_game
 from dubito.llm.answers import ModelAnswer, form_of, read_answer, with_odds
-from dubito.llm.decide import drawn_from, look_at
+from dubito.llm.decide import drawn_from, settings_to_check
 from dubito.llm.pipeline import probe_of
 from dubito.llm.prompts import load_prompt
 from dubito.llm.protocols import Exchange, build_request, read_reply
@@ -172,9 +172,10 @@ def test_what_is_chosen_is_played_though_another_is_likelier() -> None:
     assert (found.given["D"].answer, found.given["D"].shares[0]) == (False, (True, 0.9))
 
 
-def test_what_to_look_at_is_a_setting_that_the_api_knows() -> None:
-    assert look_at("malformed", "chat") == "`response_format`, `prompt` and how the server shows thoughts"
-    assert look_at("malformed", "decisions") == "`model`, and whether `base_url` speaks the Decisions API"
+def test_what_to_check_is_a_setting_that_the_api_knows() -> None:
+    assert settings_to_check("malformed", "chat").startswith("`read` (`read: last_object` takes")
+    assert "`api: chat`" in settings_to_check("malformed", "messages")
+    assert settings_to_check("malformed", "decisions") == "`model`, and whether `base_url` speaks the Decisions API"
 
 
 def test_the_sum_may_be_rounded_and_a_declined_statement_is_none() -> None:

@@ -12,7 +12,7 @@ from tests.llm.kit import PROTOCOLS, Said, Server, asker, played, rows, says
 WRONG_PATH = {  # what is said of a path that the server does not know
     "responses": (" has no /responses (status 40", "asks in the Responses API: add `api: chat` in the entry of"),
     "chat": (" has no /chat/completions (status 40", "asks in Chat Completions: add `api: responses` in the entry of"),
-    "messages": ("or `api` or `base_url` is wrong: ", "; change `model` in the entry of"),
+    "messages": (" has no /v1/messages (status 40", "asks in the Messages API: add `api: chat` in the entry of"),
 }
 PAIRS = [(asked, spoken) for asked in PROTOCOLS for spoken in PROTOCOLS if asked != spoken]
 

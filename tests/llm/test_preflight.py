@@ -163,12 +163,12 @@ def test_it_may_be_skipped_in_the_config(shell: Shell) -> None:
 
 
 UNREAD: dict[str, tuple[Callable[[Api], Said], str]] = {  # what comes, and the setting to look at
-    "prose": (lambda protocol: says(protocol, "Sure, I am ready."), "`response_format`"),
+    "prose": (lambda protocol: says(protocol, "Sure, I am ready."), "`read`"),
     "a refusal": (lambda protocol: says(protocol, "I cannot.", "refusal"), "`prompt`"),
     "cut off": (lambda protocol: says(protocol, None, "length"), "`max_output`"),
     "too long": (
         lambda protocol: Said(400, error_body(protocol, "context_length_exceeded", "prompt is too long")),
-        "`prompt` and `max_output`",
+        "`prompt`, `max_output` (--max-output) and the context window",
     ),
 }
 

@@ -1,0 +1,83 @@
+"""Notice when a server cuts a prompt to fit its context window, and answers as if nothing had happened.
+
+Ollama does so (ollama#17889): status 200, and a token count after the cut. So the characters sent are compared with the
+tokens counted. In play only the prompts of one player in one game are compared: the verdict on a reply depends on
+nothing else, and is the same in a replay. The preflight compares its longest question with a short piece of it.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from dubito.llm.request import AttemptFailed, Reply
+
+CONTEXT_HINT: Final = "raise its context window: Ollama `num_ctx`, llama.cpp `-c`, vLLM `--max-model-len`"
+_MAX_PER_TOKEN: Final = 7.0  # characters; no text has more: English has 4 to 5, and our prompts have 3 to 4
+_USUAL_PER_TOKEN: Final = 4.0
+_MIN_COUNT: Final = 256  # tokens; servers that count nothing report a constant, mostly below it
+_MIN_GROWTH: Final = 1000  # characters by which a prompt must have grown before its count says much
+_MIN_FALL: Final = 500  # characters of growth after which a smaller count is a cut
+_FALLEN: Final = 0.97  # of the earlier count
+_THINNED: Final = 1.3  # times the characters a token of the same text; what a history adds has fewer
+
+
+class PromptCounts:
+    """The sizes of the prompts of one player in one game, with the tokens that the server counted for them."""
+
+    def __init__(self) -> None:
+        self._seen: list[tuple[int, int]] = []  # characters, tokens
+
+    def check(self, body: Mapping[str, Any], reply: Reply) -> None:
+        """Raise AttemptFailed if the server counted fewer tokens than this prompt has."""
+        if reply.usage is None or reply.usage.input < _MIN_COUNT:
+            return
+        size, tokens = prompt_size(body), _most_tokens(reply)
+        counts = {count for _, count in self._seen} - {reply.usage.input}
+        thin = tokens * _MAX_PER_TOKEN < size or any(_is_cut(size, tokens, *earlier) for earlier in self._seen)
+        self._seen.append((size, reply.usage.input))
+        if counts and thin:  # a server whose count never changes counts nothing
+            raise cut_at(reply)
+
+
+def _is_cut(size: int, tokens: int, earlier_size: int, earlier_tokens: int) -> bool:
+    growth = size - earlier_size
+    if growth >= _MIN_GROWTH and (tokens - earlier_tokens) * _MAX_PER_TOKEN < growth:
+        return True
+    return growth >= _MIN_FALL and tokens < earlier_tokens * _FALLEN
+
+
+def may_be_cut(body: Mapping[str, Any], reply: Reply) -> bool:
+    """Return whether a prompt got fewer tokens than most models count for ours, which alone proves nothing."""
+    return _most_tokens(reply) >= _MIN_COUNT and _most_tokens(reply) * _USUAL_PER_TOKEN < prompt_size(body)
+
+
+def is_cut_beside(body: Mapping[str, Any], reply: Reply, short_body: Mapping[str, Any], short_reply: Reply) -> bool:
+    """Return whether a prompt was cut, by the tokens of a short piece of the same text."""
+    size, tokens = prompt_size(body), _most_tokens(reply)
+    short, few = prompt_size(short_body), short_reply.usage.input if short_reply.usage else 0
+    if not few or (reply.usage and reply.usage.input == few):  # the server counts nothing
+        return False
+    return tokens < few or (size - short) / (tokens - few) > _THINNED * short / few
+
+
+def cut_at(reply: Reply) -> AttemptFailed:
+    tokens = reply.usage.input if reply.usage else 0
+    return AttemptFailed("cut", f"the server cuts prompts at about {tokens:,} tokens", reply.text)
+
+
+def prompt_size(body: Mapping[str, Any]) -> int:
+    """Return the number of characters of all texts in the messages of a request."""
+    return sum(_text_size(body.get(key)) for key in ("system", "messages", "input"))
+
+
+def _text_size(value: Any) -> int:
+    if isinstance(value, str):
+        return len(value)
+    if isinstance(value, dict):
+        return sum(_text_size(value.get(key)) for key in ("content", "text"))
+    return sum(map(_text_size, value)) if isinstance(value, list) else 0
+
+
+def _most_tokens(reply: Reply) -> int:
+    """Return the largest reading of a count: some servers count cached tokens beside the input."""
+    usage = reply.usage
+    return usage.input + usage.cached + usage.cache_write if usage else 0

@@ -1,0 +1,201 @@
+"""What real servers do, written from their documents: cut prompts, think aloud, refuse roles, name no setting."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dubito.llm.answers import find_last_object
+from dubito.llm.context import PromptCounts
+from dubito.llm.protocols import read_reply
+from dubito.llm.request import Api, AttemptFailed, RawReply
+from tests.cli.kit import Shell
+from tests.conftest import cases, few
+from tests.llm.kit import PROTOCOLS, Heard, Said, Server, asker, outcomes_of, played, reply_body, says
+
+YES = '{"answer": true}'
+BAD_REQUEST = {"error": {"message": "Bad request", "type": "invalid_request_error"}}
+
+
+def texts_of(heard: Heard) -> str:
+    """All texts of a request's messages."""
+    return "".join(map(str, [heard.body.get("system", ""), *(turn["content"] for turn in heard.conversation)]))
+
+
+def counting(window: int, cached: float = 0.0) -> Callable[[Heard], Said]:
+    """A server that counts a token for every 3.5 characters, and cuts prompts to its window."""
+
+    def answer(heard: Heard) -> Said:
+        tokens = int(len(texts_of(heard)) / 3.5)
+        read = int(tokens * cached)
+        tokens = tokens if tokens < window else window // 2 + tokens % 40
+        usages: dict[str, dict[str, Any]] = {
+            "chat": {"prompt_tokens": tokens - read, "prompt_tokens_details": {"cached_tokens": read}},
+            "responses": {"input_tokens": tokens, "input_tokens_details": {"cached_tokens": read}},
+            "messages": {"input_tokens": tokens - read, "cache_read_input_tokens": read},
+        }
+        outputs = {"completion_tokens": 5, "output_tokens": 5}
+        return says(heard.protocol, usage=usages[heard.protocol] | outputs)
+
+    return answer
+
+
+@pytest.mark.parametrize("protocol", few(PROTOCOLS, ["chat"]))
+@pytest.mark.parametrize("window", few([2900, 2048, 512], [2048]))
+def test_a_server_that_cuts_prompts_is_found_before_the_first_game(shell: Shell, protocol: Api, window: int) -> None:
+    with Server(counting(window)) as server:
+        ended = played(shell, asker(server, protocol), rules={"max_turns": 90}, table_sizes=[8])
+    assert ended.code == 3
+    assert "the server cuts prompts at about" in ended.err
+    assert "Ollama `num_ctx`, llama.cpp `-c`" in ended.err
+    assert outcomes_of(Path("r")) == {}
+
+
+@pytest.mark.parametrize("protocol", few(PROTOCOLS, ["chat"]))
+def test_a_prompt_cut_in_play_is_a_fallback_of_its_own(shell: Shell, protocol: Api) -> None:
+    more = {"rules": {"max_turns": 60}, "games": 4, "on_unusable": "fallback"}
+    with Server(counting(2700)) as server:
+        ended = played(shell, asker(server, protocol), flags=["--no-preflight"], **more)
+        replayed = shell("replay", "r")
+    assert ended.code == 0, ended.err
+    outcomes = outcomes_of(Path("r"))
+    assert outcomes["fallback:cut"] > 0 < outcomes["model"]
+    assert "fallback:cut %" in ended.out
+    assert (replayed.code, "identical" in replayed.out) == (0, True)
+
+
+@pytest.mark.parametrize("protocol", few(PROTOCOLS, ["messages"]))
+@pytest.mark.parametrize("cached", few([0.0, 0.3, 0.6, 0.9], [0.6]))
+def test_a_healthy_server_with_a_prompt_cache_is_not_accused(shell: Shell, protocol: Api, cached: float) -> None:
+    with Server(counting(10**6, cached)) as server:
+        ended = played(shell, asker(server, protocol), rules={"max_turns": 60})
+    assert ended.code == 0, ended.err
+    assert set(outcomes_of(Path("r"))) == {"model"}
+
+
+def test_a_server_that_counts_nothing_is_not_accused(shell: Shell) -> None:
+    """Fakes report a constant, or none."""
+    for count in (0, 10, 100, 1200):
+        usage = {"prompt_tokens": count, "completion_tokens": 1}
+        with Server(lambda _, usage=usage: says("chat", usage=usage)) as server:  # type: ignore[misc]
+            ended = played(shell, asker(server, "chat"), rules={"max_turns": 60})
+        assert ended.code == 0, ended.err
+        assert set(outcomes_of(Path("r"))) == {"model"}
+        Path("r").rename(f"r{count}")
+
+
+@cases(
+    ("tokens", "cut"),
+    [
+        ([2000, 2300, 2600], False),
+        ([2000, 2050, 2040], True),
+        ([2000, 1900], True),
+        ([1800, 800], True),
+        ([800], False),
+        ([2000, 2000], False),
+    ],
+)
+def test_counts_of_growing_prompts_tell_a_cut(tokens: list[int], cut: bool) -> None:
+    """Of prompts of 7,000, 8,000 and 9,000 characters."""
+    counts, causes = PromptCounts(), set[str]()
+    for place, count in enumerate(tokens):
+        usage = {"prompt_tokens": count, "completion_tokens": 1}
+        reply = read_reply("chat", RawReply(200, json.dumps(reply_body("chat", usage=usage))))
+        try:
+            counts.check({"messages": [{"role": "user", "content": "x" * (7000 + 1000 * place)}]}, reply)
+        except AttemptFailed as error:
+            causes.add(error.cause)
+    assert causes == ({"cut"} if cut else set())
+
+
+AROUND = [
+    '<think>It may be {"answer": false}.</think>\n\n{}',
+    "```json\n{}\n```",
+    "Sure, here it is: {}",
+    "{}<|eot_id|>",
+    "<thinking>{{</thinking>{}",
+]
+
+
+@pytest.mark.parametrize("around", few(AROUND, 1))
+def test_a_longer_reply_is_read_where_the_player_says_so(shell: Shell, around: str) -> None:
+    text = around.replace("{}", YES)
+    with Server(lambda heard: says(heard.protocol, text)) as server:
+        strict = played(shell, asker(server, "chat"))
+        assert (strict.code, "`read: last_object`" in strict.err) == (3, True)
+        ended = played(shell, asker(server, "chat", read="last_object"), flags=["--output", "lax"])
+        assert ended.code == 0, ended.err
+        replayed = shell("replay", "lax")
+    assert set(outcomes_of(Path("lax"))) == {"model:last_object"}
+    assert "model:last_object" in shell("status", "lax").out
+    assert (replayed.code, "identical" in replayed.out) == (0, True)
+
+
+@cases(
+    ("text", "found"),
+    [
+        (YES, YES),
+        ('{"answer": true} {"answer": false}', '{"answer": false}'),
+        ('{"a": {"answer": true}}', '{"a": {"answer": true}}'),
+        ('<think>{"answer": true}', None),
+        ('{"answer": tr', None),
+        ("[1]", None),
+        ("{" * 100_000, None),
+        ('{"a":' * 100_000, None),
+        ("x" * 10**6 + YES, YES),
+    ],
+)
+def test_the_last_complete_object_is_found(text: str, found: str | None) -> None:
+    assert find_last_object(text) == found
+
+
+@pytest.mark.parametrize("status", [400, 500])
+def test_a_model_without_a_system_message_is_told_how_to_be_asked(shell: Shell, status: int) -> None:
+    def answer(heard: Heard) -> Said:
+        if heard.conversation[0]["role"] != "user":
+            return Said(status, json.dumps({"error": {"message": "System role not supported", "code": status}}))
+        return says(heard.protocol)
+
+    with Server(answer) as server:
+        refused = played(shell, asker(server, "chat"))
+        assert refused.code == 3
+        assert "say `system: user` in the entry of 'asker'" in refused.err
+        ended = played(shell, asker(server, "chat", system="user"), flags=["--output", "asked"])
+    assert ended.code == 0, ended.err
+    assert set(outcomes_of(Path("asked"))) == {"model"}
+
+
+def test_a_re_ask_that_is_rejected_fails_alone(shell: Shell) -> None:
+    def answer(heard: Heard) -> Said:
+        if len(heard.conversation) > 2:
+            return Said(400, json.dumps(BAD_REQUEST))
+        return says(heard.protocol, "Yes." if "node: C" in texts_of(heard) else YES)
+
+    with Server(answer) as server:
+        ended = played(shell, asker(server, "chat"), flags=["--no-preflight"], games=4)
+        replayed = shell("replay", "r")
+    assert ended.code == 0, ended.err
+    outcomes = outcomes_of(Path("r"))
+    assert outcomes.keys() == {"model", "fallback:rejected"}
+    assert (replayed.code, "identical" in replayed.out) == (0, True)
+
+
+@pytest.mark.parametrize("protocol", few(PROTOCOLS, ["messages"]))
+@pytest.mark.parametrize(
+    ("status", "body", "said"),
+    [
+        (400, {"error": {"message": "Invalid model name passed in model=nope", "code": "400"}}, "has no model"),
+        (404, {"error": {"message": "model 'nope' not found"}}, "has no model"),
+        (404, {"error": "Not Found", "message": "Cannot POST /v1/chat/completions", "status": 404}, "has no /"),
+        (404, {"detail": "Not Found"}, "has no /"),
+        (404, {"error": {"message": "Not Found", "code": "not_found"}}, "has no /"),
+        (400, {"error": {"message": "No connected db.", "code": "400"}}, "api_key_env"),
+    ],
+)
+def test_what_is_unknown_is_named(shell: Shell, status: int, body: dict[str, object], said: str, protocol: Api) -> None:
+    with Server(lambda heard: Said(status, json.dumps(body))) as server:
+        ended = played(shell, asker(server, protocol))
+    assert ended.code == 3
+    assert said in ended.err
