@@ -130,6 +130,15 @@ def flaws_of_ending(ending: Any, results: Results, seats: int) -> Iterator[str]:
         yield f"ending() has {_brief(wrong)}, but marks and counts are whole numbers from 0"
         return
     yield from _of_buckets(ending, results)
+    yield from _of_standing(ending, results, seats)
+
+
+def _of_standing(ending: Ending, results: Results, seats: int) -> Iterator[str]:
+    for mark in ending.marks if results.standing else ():
+        standing = results.standing(mark, seats, ending.capped) if results.standing else 0
+        if not (type(standing) is int and 0 <= standing <= 2 * (seats - 1)):
+            yield f"results: standing is {_brief(standing)} for the mark {mark}, outside of 0 to {2 * (seats - 1)}"
+            return
 
 
 def _counted(counts: Collection[str]) -> str:

@@ -18,23 +18,26 @@ from random import Random
 from statistics import mean
 from tempfile import TemporaryDirectory
 from traceback import extract_tb
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from dubito.errors import BotError, DubitoError, IllegalOutput, UsageError, one_line
-from dubito.game import Answer, Choice, Game, GameEvent, Player, Text, Whole
+from dubito.game import Choice, Game, GameEvent, Player, Text
 from dubito.game.course import courses_of, try_out
 from dubito.game.flaws import flaws_of_ending, flaws_of_position
 from dubito.game.packages import games_path
 from dubito.game.record import records_of, whole_game
-from dubito.game.streams import DealStreams
 from dubito.game.words import ME, words_of
 from dubito.llm.prompts import Prompt, load_prompt
 from dubito.show.session import Session, moves_at, of_record
 from dubito.stats.tally import outcome_of, unpack
+from dubito.workshop.caps import caps
 from dubito.workshop.hangs import Hangs, watched
-from dubito.workshop.leaks import leaks, shown, stale_cards
+from dubito.workshop.leaks import leaks, stale_cards
 from dubito.workshop.listed import lists, shapes, tellings
+from dubito.workshop.pictures import line_of
 from dubito.workshop.recordings import Origin, recorded_positions
+from dubito.workshop.refusals import refusals
+from dubito.workshop.sharing import handed_out, shared_by_games
 from dubito.workshop.subject import DEALS, Flaw, Subject
 
 _APART: Final = 0.2  # of a measure's mean from what it is said to be if all are alike, from which on that is suspect
@@ -42,23 +45,6 @@ _RUN: Final = 600  # seconds of a command in another process
 _WON: Final = re.compile(r"\b(won|wins?|winner)\b")
 _LOST: Final = re.compile(r"\b(lost|loss|loses?|loser)\b")
 _WINS: Final = re.compile(r"Player(\d+)Z (?:wins|won|has won)\b")
-_NO_OUTPUTS: Final[tuple[Any, ...]] = (
-    None,
-    7,
-    -1,
-    1.0,
-    "?",
-    b"x",
-    [],
-    (),
-    {},
-    [None],
-    [[]],
-    [1.0],
-    ["7"],
-    object(),
-    range(3),
-)
 _LOUD: Final = '"}<|{{7}}'  # what can be said wherever anything can
 _NO_POSITIONS: Final = ("", "null", "[]", "{}", "7", '{"seat": "x", "node": 1}')
 
@@ -71,7 +57,7 @@ def flaws_in(subject: Subject, quick: bool = False) -> Iterator[Flaw]:
 
     A `quick` check starts no other process.
     """
-    return found_by(subject, (shapes,), _FIRST, _SOUND, _THEN, (leaks,), () if quick else (_runs,))
+    return found_by(subject, (shared_by_games,), (shapes,), _FIRST, _SOUND, _THEN, (leaks,), () if quick else (_runs,))
 
 
 def found_by(subject: Subject, *stages: Sequence[Probe]) -> Iterator[Flaw]:
@@ -191,10 +177,7 @@ def _whole_games(subject: Subject) -> Iterator[Flaw]:
 
 
 def _asked(subject: Subject, state: Any, output: Any) -> Iterator[Flaw]:
-    view, kept = state.view(), getattr(state, "__dict__", {}).values()
-    for name, value in shown(view).items():
-        if isinstance(value, list | dict | set) and any(value is own for own in kept):
-            yield Flaw(subject.main, f"view().{name} is the state's own, which a bot could change: give a copy of it")
+    view = state.view()
     kind, answer = subject.game.node(view.node).answer, subject.game.answer_of(view.node, output)
     if isinstance(kind, Choice) and kind.options and answer not in kind.options:
         yield Flaw(subject.main, f"a move at node {view.node} is {one_line(repr(answer), 40)}, none of its Choice")
@@ -221,74 +204,6 @@ def _refuses(state: Any, output: Any) -> bool:
     except IllegalOutput:
         return True
     return False
-
-
-class _Hostile:
-    """An output whose code is not to be run."""
-
-    def __eq__(self, other: object) -> bool:
-        raise RuntimeError("the output was compared")
-
-    def __hash__(self) -> int:
-        raise RuntimeError("the output was hashed")
-
-
-def _refusals(subject: Subject) -> Iterator[Flaw]:
-    """What is no output of any game is refused, and changes nothing."""
-    for deal, seats in subject.deals[::DEALS]:
-        state = subject.state(deal, seats)
-        for output in subject.outputs[deal, seats]:
-            for each in (*_no_outputs(subject, state), _Hostile()):
-                before, shown = (
-                    _at(subject, state),
-                    f"{each!r}" if type(each) not in (object, _Hostile) else "an object",
-                )
-                try:
-                    state.apply(each)
-                except IllegalOutput:
-                    if _at(subject, state) != before:
-                        yield Flaw(subject.main, f"apply refuses {shown}, but has changed the state by then")
-                        return
-                except Exception as error:  # foreign code
-                    what = one_line(f"{type(error).__name__}: {error}", 100)
-                    yield Flaw(
-                        subject.main,
-                        f"apply raises {what}, for the output {shown}: raise IllegalOutput for what is no move",
-                    )
-                    return
-                else:
-                    yield Flaw(subject.main, f"apply takes {shown} for a move: raise IllegalOutput")
-                    return
-            state.apply(output)
-
-
-def _no_outputs(subject: Subject, state: Any) -> list[Any]:
-    """What is no output where the game stands now."""
-    kinds = [node.answer for node in subject.game.nodes]
-    wrong = [*_NO_OUTPUTS]
-    if any(isinstance(kind, Whole) for kind in kinds):
-        wrong = [each for each in wrong if not (type(each) is int and each >= 0)]
-    if any(isinstance(kind, Text) for kind in kinds):
-        wrong.remove("?")
-    if isinstance(said := _said_at(subject, state), Text):
-        too_long = "a" * (said.most + 1)
-        wrong += [_saying(subject, state, text) for text in ("", " ", "a\nb", "a\u202eb", "a\x1b[2J", too_long)]
-    return wrong
-
-
-def _said_at(subject: Subject, state: Any) -> Answer | None:
-    """The kind of answer that is asked for now, where a move is one node's answer."""
-    return None if subject.game.walk else subject.game.node(state.view().node).answer
-
-
-def _saying(subject: Subject, state: Any, text: str) -> Any:
-    """The output of the seat to move that says this."""
-    cards = state.cards(state.seat, DealStreams(0, 0).seat(state.seat))
-    return subject.game.output_of(state.view().node, text, cards)
-
-
-def _at(subject: Subject, state: Any) -> tuple[Any, ...]:
-    return state.seat, state.over, state.turns_played, json.dumps(subject.game.deal_to_json(state))
 
 
 def _silence(subject: Subject) -> Iterator[Flaw]:
@@ -381,28 +296,57 @@ def _results(subject: Subject) -> Iterator[Flaw]:
 
 
 def _order(subject: Subject) -> Iterator[Flaw]:
-    """A bucket that is called a win is worth more than a loss, and who is said to win has come to the most."""
+    """A bucket named a win is worth more than a loss, and the seat that is called the winner scores the most."""
     results, measure = subject.game.results, subject.game.results.measures[0]
     won, lost = ([place for place, name in enumerate(results.endings) if word.search(name)] for word in (_WON, _LOST))
-    if not measure.count and any(measure.values[win] < measure.values[loss] for win in won for loss in lost):
-        what = f"{results.endings[won[0]]} is worth less than {results.endings[lost[0]]}"
-        yield Flaw(subject.main, f"results: by measure {measure.key} {what}: are its values turned round?", sure=False)
-    for deal, seats in subject.deals:
-        state = subject.state(deal, seats)
-        teller = words_of(subject.game).Teller(state, "Player{}Z".format)
-        for output in subject.outputs[deal, seats]:
-            mover = state.seat
-            teller.moved(mover, output, state.apply(output))
-        ending = state.ending()
-        came = [
-            results.measured(results.bucket(mark, ending.capped), [*counts, 0])[0]
-            for mark, counts in zip(ending.marks, ending.counts, strict=True)
-        ]
-        winners = {int(seat) for seat in _WINS.findall(teller.ending()[0])}
-        if winners and max(came) > min(came[seat] for seat in winners):
-            what = f"seat {min(winners)}, which wins by the words of deal {deal}, comes to less than another"
-            yield Flaw(subject.main, f"results: {what} by measure {measure.key}: is bucket turned round?", sure=False)
+    line = line_of(subject, subject.main, "measures")
+    for win, loss in ((win, loss) for win in won for loss in lost if win not in lost and loss not in won):
+        if not measure.count and measure.values[win] < measure.values[loss]:
+            what = f"{results.endings[win]} is worth less than {results.endings[loss]}"
+            yield Flaw(subject.main, f"results: by measure {measure.key} {what}: are its values inverted?{line}")
             return
+    decided = [end for deal in subject.deals for end in _winners(subject, *deal) if len({*end.scores}) > 1]
+    below = [end for end in decided if max(end.scores) > min(end.scores[seat] for seat in end.winners)]
+    for end in below[:1]:
+        what = f"seat {min(end.winners)} wins deal {end.deal} by {end.source}"
+        same = [each for each in decided if each.source == end.source]
+        sure = len(same) > 2 and all(each in below for each in same)
+        line = line_of(subject, subject.main, "bucket")
+        sentence = f"results: {what}, but scores less than another by measure {measure.key}: is bucket inverted?{line}"
+        yield Flaw(subject.main, sentence, sure)
+
+
+class _End(NamedTuple):
+    """Who wins a game by some source, and the score of every seat."""
+
+    deal: int
+    source: str
+    winners: set[int]
+    scores: list[int]
+
+
+def _winners(subject: Subject, deal: int, seats: int) -> Iterator[_End]:
+    """Yield the winners of a game by its words, its standing, its state and its last events."""
+    results, state = subject.game.results, subject.state(deal, seats)
+    teller = words_of(subject.game).Teller(state, "Player{}Z".format)
+    events: Sequence[GameEvent] = ()
+    for output in subject.outputs[deal, seats]:
+        mover, events = state.seat, state.apply(output)
+        teller.moved(mover, output, events)
+    ending = state.ending()
+    scores = [
+        results.measured(results.bucket(mark, ending.capped), [*counts, 0])[0]
+        for mark, counts in zip(ending.marks, ending.counts, strict=True)
+    ]
+    if winners := {int(seat) for seat in _WINS.findall(teller.ending()[0])}:
+        yield _End(deal, "the words", winners, scores)
+    if results.standing and not ending.capped:
+        ranks = [results.standing(mark, seats, False) for mark in ending.marks]
+        yield _End(deal, "standing", {seat for seat, rank in enumerate(ranks) if rank == max(ranks)}, scores)
+    for name, each in [("state", state), *((type(event).__name__, event) for event in events)]:
+        winner = getattr(each, "winner", None)
+        if type(winner) is int and 0 <= winner < seats:
+            yield _End(deal, f"{name}.winner", {winner}, scores)
 
 
 def _examples(subject: Subject) -> Iterator[Flaw]:
@@ -617,8 +561,8 @@ def _dubito(subject: Subject, seed: str, *words: str) -> "subprocess.CompletedPr
 
 
 _FIRST: Final[tuple[Probe, ...]] = (_bots, _endings, _again)
-_SOUND: Final[tuple[Probe, ...]] = (_whole_games, _askable)
+_SOUND: Final[tuple[Probe, ...]] = (_whole_games, _askable, handed_out)
 _THEN: Final[tuple[Probe, ...]] = (
-    *(lists, _refusals, _silence, _repeats, _records, _results),
+    *(lists, refusals, _silence, _repeats, _records, _results, caps),
     *(_examples, _positions, _prompts, tellings, _speech, _words, _stand_ins, _training),
 )

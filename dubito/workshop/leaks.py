@@ -1,186 +1,141 @@
-"""Whether a seat is told what it cannot know, tried on any game: one deal beside another that the seat observed alike.
+"""Whether a seat is shown what it cannot know, tried on any game in pairs of worlds (worlds.py).
 
-The other deal comes from the same stream of chance with one of its draws turned, so that it differs from the first in
-as little as it can; the seat holds the same cards in both. Both games are then played by the same outputs, or by those
-that another seat plays with the other card that it holds there. For as long as the seat observed the same events, what
-it sees, what it holds and what a prompt may say must be the same. Where an event differs and nothing else that the seat
-sees does, the event may be telling what is hidden; where hidden cards are shown in the end it differs too, so such a
-flaw is not sure.
+In both worlds the seat holds the same cards. For as long as it observed the same events, its view, its facts and the
+words that a person in its seat reads must be the same. Two kinds of differences need more thought:
 
-Of two moves of another seat that the seat observed alike the same is asked; whether those are public it cannot be known
-here, so such a flaw is not sure either.
+- An event differs. It may be a reveal that the rules want, so it is an error only where the game itself keeps what it
+  tells secret: see `_Secrets`.
+- The worlds differ in a move of another seat. The move may be public. It is not where the game announces other moves by
+  events, but not this one.
 
-A game that says its own worlds (`world_pairs` of its module `workshop`) is held to these as well.
-
-Whoever wants to hold anything else to all these worlds, prompts say, is told of each turn in two of them.
+A game's own worlds (`world_pairs` of its module `workshop`) are tried as well. A caller that holds prompts, say, to the
+same worlds is given each turn of the seat in both.
 """
 
-import ast
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import fields, is_dataclass
 from random import Random
 from typing import Any, Final, NamedTuple
 
-from dubito.errors import BotError, IllegalOutput, UsageError, one_line
-from dubito.game import Bool, Cards, Choice, GameEvent
+from dubito.errors import BotError
+from dubito.game import GameEvent
 from dubito.game.streams import DealStreams
 from dubito.game.table import step
-from dubito.llm.tape import common
+from dubito.workshop.pictures import difference, file_of, first_path, line_of, name_in, picture
 from dubito.workshop.recordings import part
 from dubito.workshop.subject import MOVES, Flaw, Subject
+from dubito.workshop.worlds import (
+    Variant,
+    World,
+    apply_in_both,
+    build_pair,
+    build_world,
+    find_variants,
+    is_allowed,
+    shows_as_own,
+    similar_outputs,
+)
 
-_DRAWS: Final = 120  # of a game's first draws of chance: those that may be turned
-_WORLDS: Final = 10  # beside each deal, at most
-_LATER: Final = 2  # beside it for each node that is asked but later in a game
-_DEEP: Final = 6  # levels at which what a bot is given is looked at
-
-
-class _Turned(Random):
-    """A stream with one of its draws turned to another value."""
-
-    def __init__(self, stream: Random, turned: int) -> None:
-        super().__init__()
-        self.setstate(stream.getstate())
-        self.drawn, self._turned = 0, turned
-
-    def _randbelow(self, n: int) -> int:
-        """Under every draw of a whole number, a shuffle or a sample."""
-        value, place = Random._randbelow(self, n), self.drawn  # type: ignore[attr-defined]
-        self.drawn += 1
-        return (value + 1) % n if place == self._turned else int(value)
-
-
-@dataclass
-class _World:
-    """A game that is played beside another, as one seat has it."""
-
-    subject: Subject
-    seat: int
-    state: Any
-    notebook: Any
-    chance: "_Turned"
-
-    def held(self, seat: int) -> Any:
-        """What a seat holds, as plain values."""
-        return picture(self.state.cards(seat, DealStreams(0, 0).seat(seat)))
-
-    def observe(self, events: list[GameEvent]) -> list[Any]:
-        """Of these events those that the seat observes, as plain values."""
-        told = [event for event in events if event.only in (None, self.seat)]
-        if self.notebook is not None:
-            for event in told:
-                self.notebook.observe(event, self.state.cards(self.seat, DealStreams(0, 0).seat(self.seat)))
-        return [{type(event).__name__: picture(event)} for event in told]
-
-    def legal(self) -> Any:
-        """What is listed as legal at the seat's move, as plain values."""
-        return None if self.subject.game.walk else picture(self.subject.game.legal(self.state.view()))
-
-    def position(self) -> Any:
-        """The seat's move as a position; None where no prompt tells of the game."""
-        if self.notebook is None:
-            return None
-        view, cards = self.state.view(), self.state.cards(self.seat, DealStreams(0, 0).seat(self.seat))
-        return self.notebook.position(view.node, view, cards)
-
-
-def picture(value: Any, deep: int = _DEEP) -> Any:
-    """What a bot is given, as plain values that can be compared: of an object its public attributes."""
-    if value is None or isinstance(value, bool | int | float | str | bytes):
-        return value
-    if deep == 0 or isinstance(value, Random):
-        return type(value).__name__
-    if isinstance(value, dict):
-        return {str(key): picture(each, deep - 1) for key, each in value.items()}
-    if isinstance(value, set | frozenset):
-        return sorted((picture(each, deep - 1) for each in value), key=repr)
-    if isinstance(value, list | tuple | range):
-        return [picture(each, deep - 1) for each in value]
-    if hasattr(value, "__iter__") and hasattr(value, "__len__"):
-        return [picture(each, deep - 1) for each in value]
-    return {name: picture(each, deep - 1) for name, each in shown(value).items()}
-
-
-def shown(value: Any) -> dict[str, Any]:
-    """What an object shows of itself: its public attributes."""
-    seen = {name: _attribute(value, name) for name in dir(value) if not name.startswith("_")}
-    return {name: each for name, each in seen.items() if not callable(each)}
-
-
-def _attribute(value: Any, name: str) -> Any:
-    try:
-        return getattr(value, name)
-    except Exception as error:  # foreign code
-        return type(error).__name__
-
+_CONTINUATIONS: Final = 4  # by random moves, of a pair of worlds in which an event differs
+_MAY_TELL: Final = "an event may tell seat"
+_SILENT_MOVES: Final = 2  # of a pair, at which it is noted what differs unobserved
 
 Compared = Callable[[Any, Any, bool], Iterable[Flaw]]  # a turn in two worlds (positions or None), sure or not
 
 
+class _Suspect(NamedTuple):
+    """The first events that differ for the seat, after a move or the deal."""
+
+    found: str
+    event: GameEvent
+    place: int  # of the move among the outputs; -1: the deal
+    is_fresh: bool  # whether no other seat held different cards before this move
+    by_move: bool  # whether a seat has moved differently by then, because it held different cards
+    holders: frozenset[tuple[Any, ...]]  # the other seats that hold different cards now, each with what differs
+    in_words: bool  # whether the game's words show to nobody but those who see everything what differs
+
+
+class _Finding(NamedTuple):
+    """A flaw that may turn out to be sure once all worlds were compared."""
+
+    file: str
+    fact: str
+    sentence: str
+    sure: bool
+    suspect: _Suspect | None = None
+    variant: Variant | None = None
+    deal: tuple[int, int] = (0, 0)
+
+
 def leaks(subject: Subject, compared: Compared = lambda one, other, sure: ()) -> Iterator[Flaw]:
-    """What one seat or another is told that it cannot know, each thing once; and what is `compared` besides."""
-    told = set[tuple[str, str]]()
+    """Yield what a seat is shown that it cannot know, each fact once, and what `compared` finds."""
+    reported = set[tuple[str, str]]()
     pairs = part(subject.game, "world_pairs", None)
-    worlds = [(deal, seats, world) for deal, seats in subject.deals for world in _worlds(subject, deal, seats)]
-    for deal, seats, world in worlds:
-        for flaw, fact in _in_two_worlds(subject, deal, seats, world, compared):
-            if (flaw.file, fact) not in told and (flaw.sure or pairs is None):
-                told.add((flaw.file, fact))
-                yield flaw
-    if not any(world.hands for _, _, world in worlds):
+    worlds = [(deal, seats, world) for deal, seats in subject.deals for world in find_variants(subject, deal, seats)]
+    secrets, later = _Secrets(subject), list[_Finding]()
+    for deal, seats, variant in worlds:
+        for found in _Pair(subject, deal, seats, variant, secrets).compare(compared):
+            if isinstance(found, Flaw):
+                if found.sure or pairs is None:
+                    yield found
+            elif found.sure and (found.file, found.fact) not in reported:
+                reported.add((found.file, found.fact))
+                yield Flaw(found.file, found.sentence)
+            else:
+                later.append(found)
+    yield from _judge(later, secrets, reported, only_sure=pairs is not None)
+    if not secrets.are_there:
         if any(_hands_differ(subject, deal, seats) for deal, seats in subject.deals):
             what = "no seat holds the same cards in two deals that differ: does cards() show what others hold?"
             yield Flaw(subject.main, what, sure=False)
         elif not worlds and pairs is None:
-            what = "nothing was found that one seat knows and another does not: whether it stays hidden was not tried"
+            what = "found nothing that one seat knows and another does not, so leaks were not tried"
             yield Flaw(subject.main, what, sure=False)
     for one, other in pairs() if pairs else ():
         yield from compared(one, other, True)
-        file, found = subject.file("facts.py"), _facts_differ(subject, one, other)
-        if found and (file, _name_in(found)) not in told:
-            told.add((file, _name_in(found)))
-            yield Flaw(file, f"facts() shows what its seat cannot know: {found}{_line_of(subject, file, found)}")
+        file, found_in_facts = subject.file("facts.py"), _facts_differ(subject, one, other)
+        if found_in_facts and (file, name_in(found_in_facts)) not in reported:
+            reported.add((file, name_in(found_in_facts)))
+            line = line_of(subject, file, name_in(found_in_facts))
+            yield Flaw(file, f"facts() shows what its seat cannot know: {found_in_facts}{line}")
+
+
+def _judge(
+    later: list[_Finding], secrets: "_Secrets", reported: set[tuple[str, str]], only_sure: bool
+) -> Iterator[Flaw]:
+    """Yield the findings that depend on all worlds, sure ones first."""
+    judged = [(found, secrets.is_sure(found)) for found in later if (found.file, found.fact) not in reported]
+    leaking_event = any(sure and found.suspect for found, sure in judged)
+    for found, sure in sorted(judged, key=lambda each: not each[1]):
+        if (found.file, found.fact) in reported or (only_sure and not sure):
+            continue
+        if sure or not (found.suspect and leaking_event):  # what else differs may only follow from that event
+            reported.add((found.file, found.fact))
+            sentence = found.sentence.replace(_MAY_TELL, "an event tells seat") if sure else found.sentence
+            yield Flaw(found.file, sentence, sure)
 
 
 def _facts_differ(subject: Subject, one: Any, other: Any) -> str:
-    """What prompts are told otherwise at one position than at the other, if anything."""
-    if one is None or other is None:
+    """Return what facts show at one position and not at the other.
+
+    The order of a dict's names is not compared: a prompt that shows it is (audit.py).
+    """
+    if one is None or other is None or one == other:
         return ""
-    return _difference(*(picture(subject.game.facts.facts(position)) for position in (one, other)))
-
-
-def _name_in(found: str) -> str:
-    """Of what differs: its name."""
-    return found.partition(":")[0]
-
-
-def _line_of(subject: Subject, file: str, found: str) -> str:
-    """Where a file first says the name of what differs, ` (line 7)`; empty where it does not."""
-    name = _name_in(found).rpartition(".")[2]
-    path = subject.here / file
-    tree = ast.parse(path.read_bytes()) if path.is_file() else ast.Module([], [])
-    lines = [
-        getattr(node, "lineno", 0)
-        for node in ast.walk(tree)
-        if name in (getattr(node, "value", None), getattr(node, "attr", None), getattr(node, "name", None))
-    ]
-    return f" (line {min(lines)})" if lines else ""
+    here, there = (picture(subject.game.facts.facts(position)) for position in (one, other))
+    return difference(here, there, ordered=False)
 
 
 def _hands_differ(subject: Subject, deal: int, seats: int) -> bool:
-    """Whether some seat holds something else where some draw is turned."""
-    hands = [
-        [_world_of(subject, deal, seats, 0, turned).held(seat) for seat in range(seats)] for turned in range(-1, 12)
-    ]
+    """Return whether some seat holds something else if some draw is changed."""
+    hands = [[build_world(subject, deal, seats, 0, draw).held(seat) for seat in range(seats)] for draw in range(-1, 12)]
     return any(hand != hands[0] for hand in hands)
 
 
 def stale_cards(subject: Subject) -> Iterator[Flaw]:
-    """A bot is given its `self.cards` once, before its first move: what it has then must show what it holds now.
+    """A bot is given its `self.cards` once, before its first move: they must show what it holds now.
 
-    Looked at until the first bot fails: it may have been misled by that.
+    Looks until the first bot fails: stale cards may have misled it.
     """
     for deal, seats in subject.deals:
         table, failed = subject.table(deal, seats), False
@@ -191,204 +146,235 @@ def stale_cards(subject: Subject) -> Iterator[Flaw]:
                 failed = True
             for seat, player in enumerate(table.players):
                 now = table.state.cards(seat, DealStreams(0, deal).seat(seat))
-                if player and (found := _difference(picture(player.cards), picture(now))):
-                    what = f"{found} after turn {table.state.turns_played}: give an object that looks at the state"
-                    yield Flaw(subject.main, f"cards() gives what a seat held before, not what it holds now: {what}")
+                if player and (found := difference(picture(player.cards), picture(now), ordered=False)):
+                    what = f"{found} after turn {table.state.turns_played}: return an object that looks at the state"
+                    yield Flaw(subject.main, f"cards() shows what a seat held before, not what it holds now: {what}")
                     return
         if failed:
             return
 
 
-class _Other(NamedTuple):
-    """How another game is made beside a deal that a seat observed alike: a draw is turned, or a move exchanged."""
+class _Pair:
+    """Two worlds that one seat observes alike, played until it is shown what differs."""
 
-    seat: int
-    turned: int = -1  # the draw
-    moved: int = -1  # the place among the outputs
-    instead: Any = None  # the output there
-    hands: bool = False  # whether another seat holds other cards at the deal
+    def __init__(self, subject: Subject, deal: int, seats: int, variant: Variant, secrets: "_Secrets") -> None:
+        self.subject, self.deal, self.variant, self.secrets = subject, (deal, seats), variant, secrets
+        self.one, self.other = build_pair(subject, self.deal, variant)
+        self.suspect: _Suspect | None = None
+        self.by_words = list[_Finding]()
+        self.is_found, self.looks = False, 0
 
-
-def _worlds(subject: Subject, deal: int, seats: int) -> Iterator[_Other]:
-    """Draws to turn, first those by which another seat holds other cards; then moves to exchange."""
-    chance, dealt = Random(deal), _world_of(subject, deal, seats, 0, -1)
-    others, elsewhere = list[_Other](), list[_Other]()
-    for turned in chance.sample(range(_DRAWS), _DRAWS):
-        other = _world_of(subject, deal, seats, 0, turned)
-        alike = [seat for seat in range(seats) if dealt.held(seat) == other.held(seat)]
-        if alike and len(alike) < seats and len(others) < _WORLDS:
-            others.append(_Other(chance.choice(alike), turned, hands=True))
-        elif alike and other.chance.drawn > turned:
-            elsewhere.append(_Other(chance.choice(alike), turned))
-    yield from [*others, *elsewhere[: _WORLDS // 2]]
-    if not subject.game.walk and seats > 1:
-        met = Counter[str]()
-        for node, moved in _other_moves(subject, deal, seats, chance):
-            if met.total() < _WORLDS or met[node] < _LATER:
-                met[node] += 1
-                yield moved
-
-
-def _other_moves(subject: Subject, deal: int, seats: int, chance: Random) -> Iterator[tuple[str, _Other]]:
-    """Moves that could have been others, each with its node, for the next other seat to look at.
-
-    It looks before its own move covers anything.
-    """
-    waiting = list[tuple[str, int, Any]]()  # node, place and what instead, of the seat that moves still
-    state, outputs = subject.state(deal, seats), subject.outputs[deal, seats]
-    for place, output in enumerate(outputs):
-        mover, view = state.seat, state.view()
-        like = [each for each in _like(subject, view.node, output, state, chance) if view.why_illegal(each) is None]
-        state.apply(state.copy_of(output))
-        if like:
-            waiting.append((view.node, place, like[0]))
-        if state.seat != mover:
-            for node, moved, instead in waiting:
-                yield node, _Other(state.seat, moved=moved, instead=instead)
-            waiting.clear()
-
-
-def _like(subject: Subject, node: str, output: Any, state: Any, chance: Random) -> list[Any]:
-    """Outputs of the same kind as one, legal or not, in any order."""
-    cards, kind = state.cards(state.seat, DealStreams(0, 0).seat(state.seat)), subject.game.node(node).answer
-    answer = subject.game.answer_of(node, output)
-    if isinstance(kind, Bool):
-        answers: list[Any] = [not answer]
-    elif isinstance(kind, Choice) and kind.options:
-        answers = [each for each in chance.sample(kind.options, len(kind.options)) if each != answer]
-    elif isinstance(kind, Cards) and isinstance(answer, list):
-        held = [card for card in {*_leaves(picture(cards))} & {*kind.cards} if card not in answer]
-        answers = [[*answer[:-1], card] for card in held] if answer else []
-    else:
-        answers = [answer + 1, answer - 1] if type(answer) is int and answer else []
-    with suppress(IllegalOutput):
-        return [subject.game.output_of(node, each, cards) for each in answers]
-    return []
-
-
-def _in_two_worlds(
-    subject: Subject, deal: int, seats: int, world: _Other, compared: Compared
-) -> Iterator[tuple[Flaw, str]]:
-    """What the seat is told differently in a deal and in one like it, with the fact that tells."""
-    seat = world.seat
-    one, other = (_world_of(subject, deal, seats, seat, turned) for turned in (-1, world.turned))
-    if one.held(seat) != other.held(seat) or one.state.seat != other.state.seat:
-        return
-    suspect = _difference(one.observe([one.state.start]), other.observe([other.state.start]))
-    for place, output in enumerate(subject.outputs[deal, seats]):
-        mover = one.state.seat
-        if mover == seat and place > world.moved:
-            if one.held(seat) != other.held(seat):  # it came to hold other cards: so it was shown
-                return
-            found = [*_at_its_move(one, other, suspect, sure=world.moved < 0)]
-            if not suspect:
-                yield from ((flaw, flaw.file) for flaw in compared(one.position(), other.position(), world.moved < 0))
-            yield from found
-            if found or suspect:
-                return
-        events = _both_moved(one, other, output, world.instead if place == world.moved else None)
-        if events is None or one.state.seat != other.state.seat or one.state.over:
+    def compare(self, compared: Compared) -> Iterator[_Finding | Flaw]:
+        """Play both worlds for as long as the seat observes them alike; yield what it is shown that differs."""
+        one, other, seat, move = self.one, self.other, self.variant.seat, self.variant.move
+        if one.held(seat) != other.held(seat) or one.state.seat != other.state.seat:
             return
-        if place == world.moved and one.state.seat == mover and not _keeps(mover, one, other):
-            return
-        if mover == seat and one.notebook is not None:
+        self._observe([one.state.start], [other.state.start], -1)
+        for place, output in enumerate(self.subject.outputs[self.deal]):
+            if one.state.seat == seat and place > move:
+                if one.held(seat) != other.held(seat):  # it came to hold other cards, so it was shown
+                    return
+                yield from self._look(compared)
+                if self.is_found or self.suspect:
+                    return
+            if not self._move(place, output):
+                return
+            if self.by_words:
+                yield from self.by_words
+                return
+
+    def _look(self, compared: Compared) -> Iterator[_Finding | Flaw]:
+        """Compare what the seat is shown at its move."""
+        found = [*self._differences_at_move()]
+        self.is_found = bool(found)
+        if not self.suspect:
+            self.looks += 1
+            if self.looks <= _SILENT_MOVES:
+                self.secrets.note_silence(self.one, self.other)
+            yield from compared(self.one.position(), self.other.position(), self.variant.move < 0)
+        yield from found
+
+    def _move(self, place: int, output: Any) -> bool:
+        """Make this move in both worlds; returns whether they can be compared any further."""
+        one, other, mover, move = self.one, self.other, self.one.state.seat, self.variant.move
+        events = apply_in_both(one, other, output, self.variant.instead if place == move else None)
+        if events is None or one.state.seat != other.state.seat or one.state.over or other.state.over:
+            return False
+        if place == move and one.state.seat == mover and not shows_as_own(mover, one, other):
+            return False
+        if mover == self.variant.seat and one.notebook is not None:
             for each in (one, other):
-                each.notebook.answered(one.subject.game.nodes[0].name, output)
-        news = _difference(one.observe(events[0]), other.observe(events[1]))
-        if news and place > world.moved >= 0:  # what was hidden is shown, for all that can be known here
+                each.notebook.answered(self.subject.game.nodes[0].name, output)
+        # After another move, an event that differs shows what was hidden, for all that can be known here.
+        return not (self._observe(*events, place) and place > move >= 0)
+
+    def _is_fresh(self, place: int) -> bool:
+        """Return whether no other seat held different cards at any time before this move."""
+        pair = build_pair(self.subject, self.deal, self.variant)
+        for output in self.subject.outputs[self.deal][: max(0, place)]:
+            if _holders(*pair):
+                return False
+            apply_in_both(*pair, output)
+        return place < 0 or not _holders(*pair)
+
+    def _observe(self, here: list[GameEvent], there: list[GameEvent], place: int) -> bool:
+        """Let the seat observe these events, and note the first ones that differ; returns whether any do."""
+        one, other, seat = self.one, self.other, self.variant.seat
+        news = difference(one.observe(here), other.observe(there))
+        if news and not self.suspect:
+            mine = [[event for event in events if event.only in (None, seat)] for events in (here, there)]
+            pairs = zip(*mine, strict=False)
+            event = next((pair[0] for pair in pairs if picture(pair[0]) != picture(pair[1])), [*mine[0], *mine[1]][0])
+            fresh = self.variant.move < 0 and self._is_fresh(place)
+            in_words = one.secret_words() != other.secret_words() and one.public_words() == other.public_words()
+            holders = frozenset(_holders(one, other))
+            self.suspect = _Suspect(news, event, place, fresh, other.moved_differently, holders, in_words)
+        elif not self.suspect and (found := difference(one.public_words(), other.public_words())):
+            self.by_words = [self._in_words(found)]
+        return bool(news)
+
+    def _in_words(self, found: str) -> _Finding:
+        """What the game's words show of what differs, though events do not."""
+        file = self.subject.file("words.py")
+        part = name_in(found).partition(".")[0]
+        what = {"panels": "Panel.public", "moved": "Line.said"}.get(part, part)
+        line = line_of(self.subject, file, part)
+        return self._finding(file, what, f"{what} shows what seat {self.variant.seat} cannot know: {found}{line}")
+
+    def _finding(self, file: str, fact: str, sentence: str) -> _Finding:
+        return _Finding(file, fact, sentence, self.variant.move < 0, None, self.variant, self.deal)
+
+    def _differences_at_move(self) -> Iterator[_Finding]:
+        """Yield what differs where it is the seat's move, after it observed the same events but for the suspect."""
+        subject, one, other, seat = self.subject, self.one, self.other, self.variant.seat
+        facts, words = subject.file("facts.py"), subject.file("words.py")
+        views = one.state.view(), other.state.view()
+        main = file_of(subject, views[0], subject.main)
+        seen = difference(*map(picture, views)) or difference(one.legal(), other.legal(), "legal()")
+        if self.suspect:
+            if not seen:
+                what = f"{_MAY_TELL} {seat} what it cannot know: {self.suspect.found}"
+                yield self._event_finding(self.suspect, what)
             return
-        suspect = suspect or news
+        two = "deals that" if self.variant.move < 0 else "moves of another that"
+        alike = f"differs for seat {seat} between two {two} it observed alike"
+        shown = [
+            ("view() shows", seen, main),
+            ("facts() shows", _facts_differ(subject, one.position(), other.position()), facts),
+        ]
+        if not seen:  # words show what the view does
+            shown.append(("words show", difference(one.words_to_seat(), other.words_to_seat()), words))
+        for what, found, file in shown:
+            if found:
+                line = line_of(subject, file, name_in(found), views[0])
+                yield self._finding(file, name_in(found), f"{what} what its seat cannot know: {found} {alike}{line}")
+
+    def _event_finding(self, suspect: _Suspect, what: str) -> _Finding:
+        """Blame the file that makes the event, else the one that defines its class."""
+        files = [file_of(self.subject, each, self.subject.main) for each in (self.one.state, suspect.event)]
+        places = [(file, line_of(self.subject, file, type(suspect.event).__name__, call=True)) for file in files]
+        file, line = next((place for place in places if place[1]), places[-1])
+        sentence = f"{what}, which its view does not show{line}"
+        return _Finding(file, name_in(suspect.found), sentence, False, suspect, self.variant, self.deal)
 
 
-def _keeps(mover: int, one: _World, other: _World) -> bool:
-    """Whether what differs after a move of whom it is the turn again is what it holds, and nothing that its view shows
-    beside what is legal: then the move may well be hidden."""
-    sees = [
-        {name: value for name, value in picture(shown(world.state.view())).items() if value != world.legal()}
-        for world in (one, other)
-    ]
-    return one.held(mover) != other.held(mover) and sees[0] == sees[1]
+class _Secrets:
+    """What all pairs of worlds show about what a game keeps secret."""
+
+    def __init__(self, subject: Subject) -> None:
+        self._subject = subject
+        self._silent = set[tuple[Any, ...]]()  # cards of other seats that differed unobserved
+        self._announces: bool | None = None
+        self.are_there = False
+
+    def note_silence(self, one: World, other: World) -> None:
+        """Note which cards differ at a move of the seat, though it observed the same."""
+        self._silent |= _holders(one, other)
+        self.are_there = self.are_there or bool(self._silent)
+
+    def is_sure(self, found: _Finding) -> bool:
+        variant, suspect = found.variant, found.suspect
+        if found.sure or variant is None:
+            return found.sure
+        if suspect is None:
+            return self._announces_moves()
+        if variant.move >= 0 or suspect.by_move or not suspect.holders:
+            return False
+        if suspect.event.only is not None:
+            return suspect.is_fresh
+        if not (suspect.is_fresh or self._is_told_anyway(found)):
+            return False
+        return _is_for_one_seat(suspect.event) or suspect.in_words or bool(suspect.holders & self._silent)
+
+    def _announces_moves(self) -> bool:
+        """Return whether any event of the game depends on what a seat moves."""
+        if self._announces is None:
+            self._announces = any(self._is_announced(*deal) for deal in self._subject.deals)
+        return self._announces
+
+    def _is_announced(self, deal: int, seats: int) -> bool:
+        return any(
+            self._differs_later(deal, seats, variant)
+            for variant in find_variants(self._subject, deal, seats)
+            if variant.move >= 0
+        )
+
+    def _differs_later(self, deal: int, seats: int, variant: Variant) -> bool:
+        one, other = build_pair(self._subject, (deal, seats), variant)
+        for place, output in enumerate(self._subject.outputs[deal, seats]):
+            events = apply_in_both(one, other, output, variant.instead if place == variant.move else None)
+            if events is None:
+                return False
+            if difference(*(picture(each) for each in events)):
+                return True
+            if one.state.over or one.state.seat != other.state.seat:
+                return False
+        return False
+
+    def _is_told_anyway(self, found: _Finding) -> bool:
+        """Return whether an event tells what differs whatever the seats do, so that it answers no move of theirs."""
+        if self._subject.game.walk:
+            return False
+        assert found.variant is not None
+        assert found.suspect is not None
+        kind, told = type(found.suspect.event), list[bool]()
+        for number in range(_CONTINUATIONS):
+            one, other = build_pair(self._subject, found.deal, found.variant)
+            told += self._told_by_chance(one, other, kind, Random(number), found.deal)
+        return len(told) > 1 and all(told)
+
+    def _told_by_chance(
+        self, one: World, other: World, kind: type, chance: Random, deal: tuple[int, int]
+    ) -> list[bool]:
+        """Play random moves in both until an event of this kind comes; return whether it differs, if it came."""
+        for output in self._subject.outputs[deal]:
+            if one.state.over or one.state.seat != other.state.seat:
+                return []
+            events = apply_in_both(one, other, self._random_output(one, other, output, chance))
+            if events is None:
+                return []
+            observed = [[each for each in world if type(each) is kind] for world in events]
+            if any(observed):
+                return [bool(difference(*map(picture, observed)))]
+        return []
+
+    def _random_output(self, one: World, other: World, output: Any, chance: Random) -> Any:
+        game = self._subject.game
+        if game.walk:
+            return output
+        views = [world.state.view() for world in (one, other)]
+        legal = game.legal(views[0])
+        some = legal if legal is not None else similar_outputs(self._subject, views[0].node, output, one.state, chance)
+        both = [each for each in some[:20] if all(is_allowed(view, each) for view in views)]
+        return chance.choice(both) if both else output
 
 
-def _world_of(subject: Subject, deal: int, seats: int, seat: int, turned: int) -> _World:
-    game = subject.game
-    chance = _Turned(DealStreams(0, deal).deck(), turned)
-    state = game.deal(game.rules(), seats, chance)
-    knows = game.module("facts") is not None and not game.walk
-    return _World(subject, seat, state, game.facts.Notebook(seat, game.rules()) if knows else None, chance)
+def _holders(one: World, other: World) -> set[tuple[Any, ...]]:
+    """Return the other seats whose cards differ, each with the path to what differs."""
+    pairs = enumerate(zip(one.hands(), other.hands(), strict=True))
+    return {(seat, *first_path(*hands)) for seat, hands in pairs if hands[0] != hands[1]}
 
 
-def _at_its_move(one: _World, other: _World, suspect: str, sure: bool) -> Iterator[tuple[Flaw, str]]:
-    """What differs where it is the seat's move, after it observed the same events but for a `suspect` one."""
-    main, facts = one.subject.main, one.subject.file("facts.py")
-    sees = _difference(picture(one.state.view()), picture(other.state.view()))
-    sees = sees or _difference(one.legal(), other.legal(), "legal()")
-    says = _facts_differ(one.subject, one.position(), other.position())
-    if suspect:
-        if not sees:
-            fact = _name_in(suspect)
-            what = f"an event tells seat {one.seat} of what differs elsewhere, and nothing that it sees does: {suspect}"
-            yield Flaw(main, what, sure=False), fact
-        return
-    two = "two deals that" if sure else "two moves of another that"
-    alike = f"differs for seat {one.seat} between {two} it observed alike"
-    for what, found, file in (("view()", sees, main), ("facts()", says, facts)):
-        if found:
-            line = _line_of(one.subject, file, found)
-            yield Flaw(file, f"{what} shows what its seat cannot know: {found} {alike}{line}", sure), _name_in(found)
-
-
-def _both_moved(
-    one: _World, other: _World, output: Any, instead: Any
-) -> tuple[list[GameEvent], list[GameEvent]] | None:
-    """The events of this move in both worlds; None where the other world has no move like it."""
-    mover = one.state.seat
-    gone, come = (Counter(_leaves(world.held(mover))) for world in (one, other))
-    try:
-        its_own = output if mover == one.seat else _exchanged(one.subject, output, gone - come, come - gone)
-        its_own = its_own if instead is None else instead
-        there = [*other.state.apply(other.state.copy_of(its_own))]
-    except (IllegalOutput, UsageError):
-        return None
-    return [*one.state.apply(one.state.copy_of(output))], there
-
-
-def _exchanged(subject: Subject, output: Any, gone: Counter[Any], come: Counter[Any]) -> Any:
-    """The output with what its seat does not hold there exchanged for what it holds instead."""
-    instead = [*come.elements()]
-
-    def exchanged(value: Any) -> Any:
-        if isinstance(value, list):
-            return [exchanged(each) for each in value]
-        if isinstance(value, dict):
-            return {key: exchanged(each) for key, each in value.items()}
-        if type(value) is not bool and gone[value] and instead:
-            gone[value] -= 1
-            return instead.pop(0)
-        return value
-
-    return subject.game.output_from_json(exchanged(subject.game.output_to_json(output)))
-
-
-def _leaves(value: Any) -> Iterator[Any]:
-    if isinstance(value, dict):
-        value = [*value.values()]
-    if isinstance(value, list):
-        for each in value:
-            yield from _leaves(each)
-    else:
-        yield value
-
-
-def _difference(one: Any, other: Any, where: str = "") -> str:
-    """The first thing that differs, `hand: [1, 2] or [1, 3]`; empty where nothing does."""
-    if one == other:
-        return ""
-    if isinstance(one, dict) and isinstance(other, dict) and one.keys() == other.keys():
-        name = next(name for name in one if one[name] != other[name])
-        return _difference(one[name], other[name], f"{where}.{name}" if where else str(name))
-    if isinstance(one, list) and isinstance(other, list) and len(one) == len(other) and isinstance(one[0], dict | list):
-        place = next(place for place in range(len(one)) if one[place] != other[place])
-        return _difference(one[place], other[place], where)
-    first = common(repr(one).encode(), repr(other).encode()) + 1
-    return f"{where or 'it'}: {one_line(repr(one), 60)} or {one_line(repr(other), 60)} (from byte {first} on)"
+def _is_for_one_seat(event: GameEvent) -> bool:
+    """Return whether events of this class say themselves who is to observe them."""
+    return is_dataclass(event) and any(each.name == "only" for each in fields(event))

@@ -7,24 +7,29 @@ facts and prompts that have `legal`.
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from itertools import islice
+from itertools import chain, islice
+from pathlib import Path
 from random import Random
+from traceback import extract_tb
 from typing import Any, Final
 
-from dubito.errors import DubitoError, IllegalOutput, UsageError, one_line
-from dubito.game import Bool, Choice, Node, Whole
+from dubito.errors import BotError, DubitoError, IllegalOutput, UsageError, one_line
+from dubito.game import Bool, Choice, Node, Player, Whole
 from dubito.game.legal import is_listed
 from dubito.game.streams import DealStreams
 from dubito.game.table import step
 from dubito.game.words import is_of_kind, legal_in, words_of
 from dubito.llm.prompts import Prompt, load_prompt
+from dubito.llm.templates import DESCRIPTION
 from dubito.workshop.recordings import Origin, recorded_positions
 from dubito.workshop.subject import MOVES, Flaw, Subject
+from dubito.workshop.worlds import is_allowed, similar_outputs
 
 _GAMES: Final = 24  # in which everybody draws lots
 _MOVES: Final = 800  # in all of them
 _TRIED: Final = 24  # of a list, at one position
 _LONGEST: Final = 10_000  # outputs in a list: some games of OpenSpiel's have thousands
+_ELLIPSES: Final = frozenset({"...", "\u2026"})  # in a prompt's list that is abridged
 _PLACES: Final = 6  # of a game at which prompts are rendered, or a few more
 
 
@@ -34,12 +39,53 @@ def shapes(subject: Subject) -> Iterator[Flaw]:
         return
     for deal, seats in subject.deals:
         table = subject.table(deal, seats)
-        with suppress(DubitoError):  # which is told where whole games are played
+        players = [_Recorder(player) for player in table.players]
+        table.players = players  # type: ignore[assignment]
+        try:
             while not table.state.over and table.state.turns_played < MOVES:
                 if flaw := _misshapen(subject, table.state):
                     yield flaw
                     return
+                for player in players:
+                    player.outputs.clear()
                 step(table)
+        except BotError as error:
+            if flaw := _wrongly_refused(subject, table.state, players[table.state.seat].outputs, error.__context__):
+                yield flaw
+                return
+        except DubitoError:  # which is reported where whole games are played
+            continue
+
+
+class _Recorder:
+    """A player whose outputs are kept."""
+
+    def __init__(self, player: Player | None) -> None:
+        self._player, self.outputs = player, list[Any]()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._player, name)
+
+    def play(self, view: Any) -> Any:
+        assert self._player is not None
+        output = self._player.play(view)
+        self.outputs.append(output)
+        return output
+
+
+def _wrongly_refused(subject: Subject, state: Any, outputs: list[Any], error: object) -> Flaw | None:
+    """Return a flaw if `apply` refused with this error what the view lets pass: that is no mistake of the bot."""
+    view = state.view()
+    if not outputs or not isinstance(error, IllegalOutput) or view.why_illegal(outputs[0]) is not None:
+        return None
+    return Flaw(subject.main, _in_two_minds(subject, view, outputs[0], error))
+
+
+def _in_two_minds(subject: Subject, view: Any, output: Any, error: IllegalOutput) -> str:
+    says = "legal() lists" if subject.game.legal(view) is not None else "why_illegal lets pass"
+    own = [frame for frame in extract_tb(error.__traceback__) if frame.filename.startswith(str(subject.folder))]
+    line = f" (line {own[-1].lineno})" if own else ""
+    return f"view().{says} {_brief(output)} at node {view.node}, which apply refuses: {one_line(str(error))}{line}"
 
 
 def _misshapen(subject: Subject, state: Any) -> Flaw | None:
@@ -63,7 +109,34 @@ def _misshapen(subject: Subject, state: Any) -> Flaw | None:
 def lists(subject: Subject) -> Iterator[Flaw]:
     """The first thing that `legal()` says otherwise than `apply` or `why_illegal`."""
     if not subject.game.walk:
-        yield from islice((Flaw(subject.main, f"view().legal() {wrong}") for wrong in _otherwise(subject)), 1)
+        found = chain(_otherwise(subject), _refused_in_apply(subject))
+        yield from islice((Flaw(subject.main, wrong) for wrong in found), 1)
+
+
+def _refused_in_apply(subject: Subject) -> Iterator[str]:
+    """Yield moves that `why_illegal` lets pass and `apply` refuses, where there is no list."""
+    for deal, seats in subject.deals[::3]:
+        state, outputs, chance = subject.state(deal, seats), subject.outputs[deal, seats], Random(deal)
+        apart = max(1, len(outputs) // _PLACES)
+        for place, output in enumerate(outputs):
+            view = state.view()
+            if place % apart == 0 and subject.game.legal(view) is None:
+                for each in similar_outputs(subject, view.node, output, state, chance)[:3]:
+                    if is_allowed(view, each) and (wrong := _apply_anew(subject, deal, seats, place, each)):
+                        yield wrong
+            state.apply(output)
+
+
+def _apply_anew(subject: Subject, deal: int, seats: int, place: int, output: Any) -> str:
+    state = subject.state(deal, seats)
+    for each in subject.outputs[deal, seats][:place]:
+        state.apply(each)
+    view = state.view()
+    try:
+        state.apply(output)
+    except IllegalOutput as error:
+        return _in_two_minds(subject, view, output, error)
+    return ""
 
 
 def _otherwise(subject: Subject) -> Iterator[str]:
@@ -72,7 +145,7 @@ def _otherwise(subject: Subject) -> Iterator[str]:
         for output in subject.outputs[deal, seats]:
             legal = subject.game.legal(state.view())
             if legal is not None and not is_listed(output, legal):
-                yield f"leaves out {_brief(output)} at node {state.view().node}, which apply takes"
+                yield f"view().legal() leaves out {_brief(output)} at node {state.view().node}, which apply takes"
             state.apply(output)
     moves = 0
     for deal in range(_GAMES):
@@ -96,12 +169,13 @@ def _by_chance(subject: Subject, deal: int, seats: int) -> Iterator[str]:
             yield ""
             step(table, announce=True)
             continue
-        yield _refused(subject, state, legal, chance)
+        wrong = _refused(subject, state, legal, chance)
+        yield f"view().legal() {wrong}" if wrong else ""
         output = chance.choice(legal)
         try:
             events = state.apply(output, bool(table.watchers))
         except IllegalOutput as error:
-            yield f"lists {_brief(output)} at node {view.node}, which apply refuses: {one_line(str(error))}"
+            yield _in_two_minds(subject, view, output, error)
             return
         table.tell(events, state.turns_played)
 
@@ -169,11 +243,12 @@ def tellings(subject: Subject) -> Iterator[Flaw]:
     """The first fact `legal`, and line `legal:` of each prompt, that tells of another list than the view has."""
     if subject.game.walk or subject.game.module("facts") is None:
         return
-    prompts, told = [*_sound_prompts(subject)], set[str]()
+    prompts, reported = [*_sound_prompts(subject)], set[str]()
     for position, answers in _asked(subject):
-        for flaw in (*_facts(subject, position, answers), *_lines(subject, prompts, position, answers)):
-            if flaw.file not in told:
-                told.add(flaw.file)
+        wrong_fact = [*_facts(subject, position, answers)]
+        for flaw in wrong_fact or _lines(subject, prompts, position, answers):
+            if flaw.file not in reported:
+                reported.add(flaw.file)
                 yield flaw
 
 
@@ -206,11 +281,24 @@ def _facts(subject: Subject, position: Any, answers: list[str]) -> Iterator[Flaw
 
 def _lines(subject: Subject, prompts: Sequence[Prompt], position: Any, answers: list[str]) -> Iterator[Flaw]:
     for prompt in prompts:
-        with suppress(UsageError):  # a template that fails here, which is told elsewhere too
+        with suppress(UsageError):  # a template that fails here, which is reported elsewhere too
             said = legal_in(str(prompt.render(position)))
             if said and sorted(said) != sorted(answers):
                 what = f"its line `legal:` has {_brief_list(said)} at node {position.node}, where view().legal() lists"
-                yield Flaw(subject.shown(prompt.folder), f"{what} {_brief_list(answers)}", sure=False)
+                file, line = _template_with_legal(prompt)
+                sure = bool({*said} & {*answers}) and not _ELLIPSES & {*said}
+                yield Flaw(subject.shown(file), f"{what} {_brief_list(answers)}{line}", sure)
+
+
+def _template_with_legal(prompt: Prompt) -> tuple[Path, str]:
+    """Return the template that writes the line `legal:`, and where; else the prompt's folder."""
+    for name in sorted(prompt.sources.keys() - {DESCRIPTION}):
+        path = prompt.path_of(name)
+        if path.is_file():
+            for number, text in enumerate(path.read_text("utf-8").splitlines(), 1):
+                if text.strip().startswith("legal:"):
+                    return path, f" (line {number})"
+    return prompt.folder, ""
 
 
 def _brief_list(answers: list[str]) -> str:

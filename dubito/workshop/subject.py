@@ -62,12 +62,18 @@ class Subject:
         """A game just dealt."""
         return self.game.deal(self.game.rules(), seats, DealStreams(0, deal).deck())
 
-    def table(self, deal: int, seats: int, changed: Callable[[type[Player]], type[Player]] = lambda cls: cls) -> Table:
-        """The same with the game's own bots at the table, `changed`, in each deal another choice of them."""
+    def table(
+        self,
+        deal: int,
+        seats: int,
+        changed: Callable[[type[Player]], type[Player]] = lambda cls: cls,
+        state: Any = None,
+    ) -> Table:
+        """Seat the game's own bots, `changed`, at a game just dealt or this `state`; which ones, the deal says."""
         bots = self.registry.hand_written()
         places = [bots[(deal + 3 * seat) % len(bots)] for seat in range(seats)]
         entrants = [Entrant(bot.name, changed(bot.cls)) for bot in places]
-        return Table(self.state(deal, seats), entrants, DealStreams(0, deal), deal=deal, number=deal)
+        return Table(state or self.state(deal, seats), entrants, DealStreams(0, deal), deal=deal, number=deal)
 
     @cached_property
     def deals(self) -> list[tuple[int, int]]:

@@ -38,17 +38,11 @@ LEAKS = {  # file, what stands there, what is planted, what is said of which fil
         "return Position(self._seat, node, cards.held, tuple(view._state.stacks[0]),",
         "games/stacks/facts.py: facts() shows what its seat cannot know: heights: [",
     ),
-    "a public event with a hidden card": (
-        GAME,
-        "DrawnEvent(drawn, seat)]",
-        "DrawnEvent(drawn, None)]",
-        "look: games/stacks/game.py: an event tells seat ",
-    ),
     "what is laid, told to all": (
         GAME,
         "[LaidEvent(seat), ",
         "[LaidEvent(seat * 10 + output[0]), ",
-        "look: games/stacks/game.py: an event tells seat ",
+        "look: games/stacks/game.py: an event may tell seat ",
     ),
     "a view of the next stack's top": (
         GAME,
@@ -66,12 +60,10 @@ LEAKS = {  # file, what stands there, what is planted, what is said of which fil
         GAME,
         "Hand(lambda: self.hands[seat])",
         "Hand(lambda held=tuple(self.hands[seat]): held)",
-        "games/stacks/game.py: cards() gives what a seat held before, not what it holds now: held: [",
+        "games/stacks/game.py: cards() shows what a seat held before, not what it holds now: held: [",
     ),
 }
 RESULTS = {
-    "buckets turned round": (GAME, "1 - mark", "mark", "look: games/stacks/game.py: results: "),
-    "values turned round": (GAME, "(1, 0)", "(0, 1)", "look: games/stacks/game.py: results: by measure won win is w"),
     "another ending when asked again": (
         GAME,
         "heights = [sum(stack) for stack in self.stacks]",
@@ -86,12 +78,6 @@ MOVES = {
         "return self.turns_played == ROUNDS",
         "return self.turns_played == -ROUNDS",
         "game.py: ",
-    ),
-    "a state changed by what is refused": (
-        GAME,
-        "            raise IllegalOutput(why)",
-        "            self.turns_played += 1\n            raise IllegalOutput(why)",
-        "games/stacks/game.py: apply refuses None, but has changed the state by then",
     ),
     "moves by chance from elsewhere": (
         GAME,
@@ -297,12 +283,6 @@ LISTED = {  # in the game of the guide, where a list is all that says what is le
         '["pass"]',
         "games/kuhn/facts.py: facts() has ['pass'] for legal at node act, where view().legal() lists pass | bet",
     ),
-    "a prompt's line of another list": (
-        "prompts/kuhn/plain/user.jinja",
-        '{{ legal | join(" | ") }}',
-        "pass | bet | call",
-        "look: prompts/kuhn/plain: its line `legal:` has pass | bet | call at node act, where view().legal() lists pa",
-    ),
 }
 
 
@@ -318,11 +298,6 @@ IN_KUHN: dict[str, tuple[str, list[tuple[str, str]], str]] = {  # file, what is 
         KUHN,
         [("def legal", "def leagl")],
         "KuhnView lists nothing at act: write why_illegal there, or is `leagl` to be `legal`?",
-    ),
-    "a view that is no copy": (
-        KUHN,
-        [("self.acts = tuple(acts)", "self.acts = acts")],
-        "games/kuhn/game.py: view().acts is the state's own, which a bot could change: give a copy of it",
     ),
     "a search that finds nothing": (
         KUHN,
@@ -370,7 +345,7 @@ def test_what_is_planted_is_found(shell: Shell, fault: str) -> None:
     exchange(file, (old, new))
     said = shell("games", "check", "stacks", "--quick")
     assert sentence in said.out, said
-    assert "keeps to all" not in said.out or sentence.startswith(("look: ", "results: by"))
+    assert "keeps to all" not in said.out or sentence.startswith("look: ")
 
 
 @pytest.mark.usefixtures("stacks")
@@ -421,7 +396,7 @@ def test_a_hidden_move_of_a_seat_that_moves_again_is_tried_too(shell: Shell, see
         ("return tuple(self.acts) in ENDS", "return len(self.acts) == 3"),
     )
     said = shell("games", "check", "kuhn", "--quick")
-    assert ("look: games/kuhn/game.py: an event tells seat 1 of what differs" in said.out) == found, said
+    assert ("look: games/kuhn/game.py: an event may tell seat 1 " in said.out) == found, said
 
 
 @pytest.mark.usefixtures("stacks")

@@ -1,0 +1,148 @@
+"""Plain values of what a game hands out, so that two of them can be compared, and the first place where they differ."""
+
+import ast
+import inspect
+from collections.abc import Iterator
+from random import Random
+from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
+from typing import Any, Final
+
+from dubito.errors import one_line
+from dubito.llm.tape import common
+from dubito.workshop.subject import Subject
+
+_DEPTH: Final = 6
+_SHOWN_CHARACTERS: Final = 60
+_CODE: Final = (FunctionType, MethodType, BuiltinFunctionType, ModuleType, type)
+
+
+def picture(value: Any, depth: int = _DEPTH, private: bool = False) -> Any:
+    """Return a value as plain data; an object by its public attributes, or by all that it stores if `private`."""
+    if value is None or isinstance(value, bool | int | float | str | bytes):
+        return value
+    if isinstance(value, Random):
+        return hash(value.getstate()) if private else type(value).__name__
+    if depth == 0 or isinstance(value, _CODE):
+        return type(value).__name__
+    if isinstance(value, dict):
+        return {str(key): picture(each, depth - 1, private) for key, each in value.items()}
+    if isinstance(value, set | frozenset):
+        return sorted((picture(each, depth - 1, private) for each in value), key=repr)
+    if isinstance(value, list | tuple | range):
+        return [picture(each, depth - 1, private) for each in value]
+    if private and (kept := stored(value)):
+        return {name: picture(each, depth - 1, private) for name, each in kept.items()}
+    if hasattr(value, "__iter__") and hasattr(value, "__len__"):
+        return [picture(each, depth - 1, private) for each in value]
+    return {name: picture(each, depth - 1, private) for name, each in public_attributes(value).items()}
+
+
+def public_attributes(value: Any) -> dict[str, Any]:
+    """Return an object's public attributes without its methods."""
+    seen = {name: _attribute(value, name) for name in dir(value) if not name.startswith("_")}
+    return {name: each for name, each in seen.items() if not callable(each)}
+
+
+def _attribute(value: Any, name: str) -> Any:
+    try:
+        return getattr(value, name)
+    except Exception as error:  # foreign code
+        return type(error).__name__
+
+
+def stored(value: Any) -> dict[str, Any]:
+    """Return what an object stores in its slots and its `__dict__`, and the lists, dicts and sets of its class."""
+    slots = (getattr(cls, "__slots__", ()) for cls in type(value).__mro__)
+    names = [name for each in slots for name in ((each,) if isinstance(each, str) else each)]
+    names += [
+        name for cls in type(value).__mro__ for name, each in vars(cls).items() if isinstance(each, list | dict | set)
+    ]
+    names = [name for name in names if not name.startswith(("__", "model_"))]  # pydantic's own
+    kept = {name: getattr(value, name) for name in names if hasattr(value, name)}
+    return kept | getattr(value, "__dict__", {})
+
+
+def leaves(value: Any) -> Iterator[Any]:
+    """Yield the values in a picture that are neither lists nor dicts."""
+    if isinstance(value, dict):
+        value = [*value.values()]
+    if isinstance(value, list):
+        for each in value:
+            yield from leaves(each)
+    else:
+        yield value
+
+
+def difference(one: Any, other: Any, where: str = "", ordered: bool = True) -> str:
+    """Return the first difference of two pictures, as `hand: [1, 2] or [1, 3]`; empty if they are the same.
+
+    The order of a dict's keys counts only if `ordered`.
+    """
+    if one == other and not (ordered and repr(one) != repr(other)):
+        return ""
+    if isinstance(one, dict) and isinstance(other, dict) and one.keys() == other.keys():
+        if ordered and one == other and [*one] != [*other]:
+            return difference([*one], [*other], where)
+        for name in one:
+            if found := difference(one[name], other[name], f"{where}.{name}" if where else str(name), ordered):
+                return found
+    if isinstance(one, list) and isinstance(other, list) and len(one) == len(other) and isinstance(one[0], dict | list):
+        for place in range(len(one)):
+            if found := difference(one[place], other[place], where, ordered):
+                return found
+    byte = common(repr(one).encode(), repr(other).encode()) + 1
+    return f"{where or 'it'}: {_brief(one)} or {_brief(other)} (from byte {byte} on)"
+
+
+def _brief(value: Any) -> str:
+    return one_line(repr(value), _SHOWN_CHARACTERS)
+
+
+def name_in(found: str) -> str:
+    """Return the name of what differs, of a `difference`."""
+    return found.partition(":")[0]
+
+
+def first_path(one: Any, other: Any) -> tuple[Any, ...]:
+    """Return the keys and places that lead to the first leaf in which two pictures differ."""
+    if isinstance(one, dict) and isinstance(other, dict) and one.keys() == other.keys():
+        return next(((key, *first_path(one[key], other[key])) for key in one if one[key] != other[key]), ())
+    if isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
+        pairs = enumerate(zip(one, other, strict=True))
+        return next(((place, *first_path(*pair)) for place, pair in pairs if pair[0] != pair[1]), ())
+    return ()
+
+
+def file_of(subject: Subject, value: Any, default: str) -> str:
+    """Return the file of the game that defines a value's class; `default` if that is elsewhere."""
+    try:
+        path = inspect.getfile(type(value))
+    except (TypeError, OSError):
+        return default
+    return subject.shown(path) if path.startswith(str(subject.folder)) else default
+
+
+def line_of(subject: Subject, file: str, name: str, owner: Any = None, *, call: bool = False) -> str:
+    """Return where a file first names something, as ` (line 7)`; empty if it does not.
+
+    That is in the class of its `owner` if it is named there, or where it is called if `call` is set.
+    """
+    name = name.rpartition(".")[2].partition("(")[0]
+    path = subject.here / file
+    tree: ast.AST = ast.parse(path.read_bytes()) if path.is_file() else ast.Module([], [])
+    kind = type(owner).__name__
+    classes = [node for node in ast.walk(tree) if isinstance(node, ast.ClassDef) and node.name == kind]
+    return next(filter(None, (_first_line(part, name, call) for part in (*classes, tree))), "")
+
+
+def _first_line(tree: ast.AST, name: str, call: bool) -> str:
+    """Prefer calls if `call` is set, then definitions, to other mentions."""
+    calls, definitions, mentions = list[int](), list[int](), list[int]()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and name in (getattr(node.func, "id", None), getattr(node.func, "attr", None)):
+            calls.append(node.lineno)
+        elif name in (getattr(node, each, None) for each in ("value", "attr", "name", "id", "arg")):
+            defined = hasattr(node, "name") or isinstance(getattr(node, "ctx", None), ast.Store)
+            (definitions if defined else mentions).append(getattr(node, "lineno", 0))
+    found = (calls if call else []) or definitions or mentions
+    return f" (line {min(found)})" if found else ""

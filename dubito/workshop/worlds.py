@@ -1,0 +1,282 @@
+"""Second worlds: games that differ from a dealt one in a single draw of chance, or in a single move of another seat.
+
+Both games are then played by the same outputs, or by those that another seat plays with the card that it holds there
+instead. `Pair` drives the two; leaks.py compares what one seat is shown in them.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any, Final, NamedTuple
+
+from dubito.errors import IllegalOutput, UsageError
+from dubito.game import Bool, Cards, Choice, GameEvent
+from dubito.game.streams import DealStreams
+from dubito.game.words import Line, Words, words_of
+from dubito.workshop.pictures import leaves, picture, public_attributes
+from dubito.workshop.subject import Subject
+
+_DRAWS: Final = 120  # the first draws of a game, which may be changed
+_WORLDS: Final = 10  # per deal, of each kind
+_LATER_DRAWS: Final = 4  # per deal, of those made after it
+_LATER_MOVES: Final = 2  # per deal for each node that is only asked later in a game
+_ALTERNATIVES: Final = 2  # to one move
+
+
+class _ChangedRandom(Random):
+    """A stream of which one draw has another value."""
+
+    def __init__(self, stream: Random, changed: int) -> None:
+        super().__init__()
+        self.setstate(stream.getstate())
+        self.drawn, self._changed, self._inside = 0, changed, False
+
+    def _is_changed(self) -> bool:
+        self.drawn += 1
+        return self.drawn - 1 == self._changed
+
+    def _randbelow(self, n: int) -> int:
+        """Draw a whole number, as shuffles, samples and choices do."""
+        self._inside = True
+        value = int(Random._randbelow(self, n))  # type: ignore[attr-defined]
+        self._inside = False
+        shift = 1 + self._changed % max(1, min(3, n - 1))
+        return (value + shift) % n if self._is_changed() else value
+
+    def getrandbits(self, k: int) -> int:
+        value = super().getrandbits(k)
+        return value ^ 1 if not self._inside and self._is_changed() else value
+
+    def random(self) -> float:
+        """Draw from [0, 1), as `choices` and `uniform` do."""
+        value = super().random()
+        return (value + 0.3 + 0.1 * (self._changed % 4)) % 1 if self._is_changed() else value
+
+
+class Variant(NamedTuple):
+    """How a second world is made, and the seat that is to observe both alike: by another draw or another move."""
+
+    seat: int
+    draw: int = -1
+    move: int = -1  # its place among the outputs
+    instead: Any = None  # the output there
+    node: str = ""  # that the move answers
+
+
+@dataclass
+class World:
+    """A game that is played beside another, as one seat has it."""
+
+    subject: Subject
+    seats: int
+    seat: int
+    state: Any
+    notebook: Any
+    chance: _ChangedRandom
+    teller: Any = None  # of the game's own words
+    lines: list[Line] = field(default_factory=list)  # of the last move
+    moved_differently: bool = False  # whether some seat made another move here than in the first world
+
+    def held(self, seat: int) -> Any:
+        """Return what a seat holds, as plain data."""
+        return picture(self.cards(seat))
+
+    def cards(self, seat: int) -> Any:
+        return self.state.cards(seat, DealStreams(0, 0).seat(seat))
+
+    def hands(self) -> list[Any]:
+        """Return what each seat holds, nothing for the observing one."""
+        return [None if seat == self.seat else self.held(seat) for seat in range(self.seats)]
+
+    def apply(self, output: Any) -> list[GameEvent]:
+        mover, made = self.state.seat, self.state.copy_of(output)
+        events = [*self.state.apply(made)]
+        if self.teller is not None:
+            self.lines = [*self.teller.moved(mover, made, events)]
+        return events
+
+    def observe(self, events: Sequence[GameEvent]) -> list[Any]:
+        """Return those of the events that the seat observes, as plain data."""
+        observed = [event for event in events if event.only in (None, self.seat)]
+        if self.notebook is not None:
+            for event in observed:
+                self.notebook.observe(event, self.cards(self.seat))
+        return [{type(event).__name__: picture(event)} for event in observed]
+
+    def legal(self) -> Any:
+        """Return what is listed as legal at the seat's move, as plain data."""
+        return None if self.subject.game.walk else picture(self.subject.game.legal(self.state.view()))
+
+    def position(self) -> Any:
+        """Return the seat's move as a position; None if the game has no facts."""
+        if self.notebook is None:
+            return None
+        view = self.state.view()
+        return self.notebook.position(view.node, view, self.cards(self.seat))
+
+    def public_words(self) -> dict[str, Any]:
+        """Return what the game's own words show to everybody."""
+        if self.teller is None:
+            return {}
+        panels = [[one.title, one.public, *([] if one.truth else one.cards)] for one in self.teller.panels()]
+        return {"panels": panels, "moved": [line.said for line in self.lines if line.said]}
+
+    def secret_words(self) -> list[str]:
+        """Return what they show only to those who may see everything."""
+        return [one.truth for one in self.teller.panels()] if self.teller is not None else []
+
+    def words_to_seat(self) -> dict[str, Any]:
+        """Return what a person in this seat reads at its move."""
+        words = own_words(self.subject)
+        if words is None:
+            return {}
+        state, seat = self.state, self.seat
+        shown: dict[str, Any] = {
+            "sees": [*words.sees(state, seat, "seat {}".format)],
+            "hand": [*words.hand(state, seat)],
+        }
+        shown |= {"keys": words.keys(state)}
+        if not self.subject.game.walk:
+            shown |= {"choices": [*words.choices(state)], "holding": [*words.holding(state, seat)]}
+        return shown
+
+
+def own_words(subject: Subject) -> Words | None:
+    """Return the words of a game that has its own."""
+    game = subject.game
+    return words_of(game) if game.module("words") or game.module("told") else None
+
+
+def build_world(subject: Subject, deal: int, seats: int, seat: int, draw: int) -> World:
+    """Deal a game, with another value of one draw unless that is -1."""
+    game, chance = subject.game, _ChangedRandom(DealStreams(0, deal).deck(), draw)
+    state = game.deal(game.rules(), seats, chance)
+    notebook = game.facts.Notebook(seat, game.rules()) if game.module("facts") and not game.walk else None
+    words = own_words(subject)
+    teller = words.Teller(state, "seat {}".format) if words else None
+    return World(subject, seats, seat, state, notebook, chance, teller)
+
+
+def build_pair(subject: Subject, deal: tuple[int, int], variant: Variant) -> tuple[World, World]:
+    """Deal a game, and the second world beside it."""
+    one, other = (build_world(subject, *deal, variant.seat, draw) for draw in (-1, variant.draw))
+    return one, other
+
+
+def find_variants(subject: Subject, deal: int, seats: int) -> Iterator[Variant]:
+    """Yield draws to change, first those by which another seat holds other cards; then moves to exchange."""
+    chance, dealt = Random(deal), build_world(subject, deal, seats, 0, -1)
+    at_deal, by_others, elsewhere = dealt.chance.drawn, list[Variant](), list[Variant]()
+    for draw in chance.sample(range(_DRAWS), _DRAWS):
+        if draw >= at_deal:
+            continue
+        other = build_world(subject, deal, seats, 0, draw)
+        alike = [seat for seat in range(seats) if dealt.held(seat) == other.held(seat)]
+        if alike and len(alike) < seats and len(by_others) < _WORLDS:
+            by_others.append(Variant(chance.choice(alike), draw))
+        elif alike:
+            elsewhere.append(Variant(chance.choice(alike), draw))
+    yield from [*by_others, *elsewhere[: _WORLDS // 2]]
+    for output in subject.outputs[deal, seats]:
+        dealt.apply(output)
+    during = range(at_deal, min(dealt.chance.drawn, at_deal + _DRAWS))
+    for draw in chance.sample(during, min(_LATER_DRAWS, len(during))):
+        yield Variant(chance.randrange(seats), draw)
+    if not subject.game.walk and seats > 1:
+        asked = Counter[str]()
+        for variant in _other_moves(subject, deal, seats, chance):
+            if asked.total() < _WORLDS or asked[variant.node] < _LATER_MOVES:
+                asked[variant.node] += 1
+                yield variant
+
+
+def _other_moves(subject: Subject, deal: int, seats: int, chance: Random) -> Iterator[Variant]:
+    """Yield moves that could have been others, for the next other seat to observe.
+
+    It looks before its own move covers anything.
+    """
+    waiting = list[tuple[str, int, Any]]()  # node, place and what instead, of a seat that is still to move
+    state, outputs = subject.state(deal, seats), subject.outputs[deal, seats]
+    for place, output in enumerate(outputs):
+        mover, view = state.seat, state.view()
+        alike = [each for each in similar_outputs(subject, view.node, output, state, chance) if is_allowed(view, each)]
+        state.apply(state.copy_of(output))
+        waiting += [(view.node, place, each) for each in alike[:_ALTERNATIVES]]
+        if state.seat != mover:
+            for node, moved, instead in waiting:
+                yield Variant(state.seat, move=moved, instead=instead, node=node)
+            waiting.clear()
+
+
+def is_allowed(view: Any, output: Any) -> bool:
+    return view.why_illegal(output) is None
+
+
+def similar_outputs(subject: Subject, node: str, output: Any, state: Any, chance: Random) -> list[Any]:
+    """Return outputs of the same kind as one, legal or not, in random order."""
+    cards, kind = state.cards(state.seat, DealStreams(0, 0).seat(state.seat)), subject.game.node(node).answer
+    answer = subject.game.answer_of(node, output)
+    if isinstance(kind, Bool):
+        answers: list[Any] = [not answer]
+    elif isinstance(kind, Choice) and kind.options:
+        answers = [each for each in chance.sample(kind.options, len(kind.options)) if each != answer]
+    elif isinstance(kind, Cards) and isinstance(answer, list):
+        held = [card for card in {*leaves(picture(cards))} & {*kind.cards} if card not in answer]
+        answers = [[*answer[:-1], card] for card in held] if answer else []
+    else:
+        answers = [answer + 1, answer - 1] if type(answer) is int and answer else []
+    with suppress(IllegalOutput):
+        return [subject.game.output_of(node, each, cards) for each in answers]
+    return []
+
+
+def apply_in_both(
+    one: World, other: World, output: Any, instead: Any = None
+) -> tuple[list[GameEvent], list[GameEvent]] | None:
+    """Make this move in both worlds and return its events; None if the second has no move like it."""
+    mover = one.state.seat
+    there = output
+    try:
+        if mover != one.seat and (hands := (one.held(mover), other.held(mover)))[0] != hands[1]:
+            gone, come = (Counter(leaves(hand)) for hand in hands)
+            there = _with_exchanged(one.subject, output, gone - come, come - gone)
+        there = there if instead is None else instead
+        events = other.apply(there)
+        other.moved_differently = other.moved_differently or there != output
+    except (IllegalOutput, UsageError):
+        return None
+    return one.apply(output), events
+
+
+def _with_exchanged(subject: Subject, output: Any, gone: Counter[Any], come: Counter[Any]) -> Any:
+    """Return the output with each value that its seat does not hold there replaced by one that it holds instead."""
+    instead = [*come.elements()]
+
+    def exchange(value: Any) -> Any:
+        if isinstance(value, list):
+            return [exchange(each) for each in value]
+        if isinstance(value, dict):
+            return {key: exchange(each) for key, each in value.items()}
+        if type(value) is not bool and gone[value] and instead:
+            gone[value] -= 1
+            return instead.pop(0)
+        return value
+
+    return subject.game.output_from_json(exchange(subject.game.output_to_json(output)))
+
+
+def shows_as_own(mover: int, one: World, other: World) -> bool:
+    """Return whether a seat that moves again holds what differs, and its view shows nothing of it but what is legal.
+
+    Then the move may well be hidden from others.
+    """
+    worlds = (one, other)
+    views = [picture(public_attributes(world.state.view())) for world in worlds]
+    legal = [world.legal() for world in worlds]
+    seen = [
+        {name: value for name, value in view.items() if value != listed}
+        for view, listed in zip(views, legal, strict=True)
+    ]
+    return one.held(mover) != other.held(mover) and seen[0] == seen[1]

@@ -1,0 +1,168 @@
+"""Cups: dice under cups, rolled anew in secret, until a seat calls or the turns are used up; the highest sum wins."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from random import Random
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from dubito.errors import IllegalOutput
+from dubito.game import Choice, Ending, Game, GameEvent, Measure, Node, Player, Results, View
+
+ACTS = ("roll", "stay", "call")
+
+
+@dataclass(frozen=True, slots=True)
+class DealEvent(GameEvent):
+    """Each seat has two dice under its cup."""
+
+    seats: int
+
+
+@dataclass(frozen=True, slots=True)
+class TurnEvent(GameEvent):
+    """A seat has rolled its dice anew or not, nobody knows."""
+
+    seat: int
+
+
+@dataclass(frozen=True, slots=True)
+class RolledEvent(GameEvent):
+    """The new dice of a seat, which it alone sees."""
+
+    dice: tuple[int, ...]
+    only: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class CallEvent(GameEvent):
+    """A seat has called: all dice, by seat."""
+
+    seat: int
+    dice: tuple[tuple[int, ...], ...]
+
+
+class CupsView(View):
+    """What the seat to move sees beside its dice."""
+
+    node = "act"
+
+    def __init__(self, state: "State") -> None:
+        self.turns, self.seats = state.turns_played, len(state.dice)
+        self.order = list(range(self.seats))
+
+    def legal(self) -> Sequence[str]:
+        """A call ends the game, and waits until each seat has moved."""
+        return ACTS if self.turns >= self.seats else ACTS[:2]
+
+
+class State:
+    """A game between two turns."""
+
+    def __init__(self, seats: int, max_turns: int, chance: Random) -> None:
+        self.dice = [self._roll(chance) for _ in range(seats)]
+        self.dealt = [*self.dice]
+        self.rolls = [0] * seats
+        self.start = DealEvent(seats)
+        self.max_turns, self.turns_played = max_turns, 0
+        self.caller: int | None = None
+        self._chance = chance
+
+    def _roll(self, chance: Random) -> tuple[int, ...]:
+        return tuple(chance.choices(range(1, 7), k=2))
+
+    @property
+    def seat(self) -> int:
+        return self.turns_played % len(self.dice)
+
+    @property
+    def over(self) -> bool:
+        return self.caller is not None or self.turns_played >= self.max_turns
+
+    def view(self) -> CupsView:
+        return CupsView(self)
+
+    def cards(self, seat: int, streams: object) -> "Dice":
+        return Dice(self, seat)
+
+    def apply(self, output: Any, announce: bool = True) -> list[GameEvent]:
+        if self.over:
+            raise IllegalOutput("the game is over")
+        if why := self.view().why_illegal(output):
+            raise IllegalOutput(why)
+        seat = self.seat
+        self.turns_played += 1
+        if output == "call":
+            self.caller = seat
+            return [CallEvent(seat, tuple(self.dice))]
+        if output == "stay":
+            return [TurnEvent(seat)]
+        self.dice[seat] = self._roll(self._chance)
+        self.rolls[seat] += 1
+        return [TurnEvent(seat), RolledEvent(self.dice[seat], seat)]
+
+    def copy_of(self, output: str) -> str:
+        return output
+
+    def ending(self) -> Ending:
+        sums = [sum(dice) for dice in self.dice]
+        called = self.caller is not None
+        marks = [int(called and each == max(sums)) for each in sums]
+        return Ending(not called, (self.turns_played,), marks, [(rolls,) for rolls in self.rolls])
+
+
+class Dice:
+    """The dice of a seat, as they are now."""
+
+    def __init__(self, state: State, seat: int) -> None:
+        self._state, self._seat = state, seat
+
+    @property
+    def dice(self) -> tuple[int, ...]:
+        return self._state.dice[self._seat]
+
+
+class CupsBot(Player):
+    """The base of bots."""
+
+    def act(self, view: CupsView) -> str:
+        raise NotImplementedError
+
+    def play(self, view: CupsView) -> str:
+        return self.act(view)
+
+
+class Rules(BaseModel):
+    """When a game ends that nobody calls."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    max_turns: int = Field(default=12, ge=1)
+
+
+GAME = Game(
+    name="cups",
+    summary="Cups: the highest dice under a cup",
+    rules=Rules,
+    seats=(2, 3),
+    lineup="uniform",
+    base=CupsBot,
+    base_path="games.cups.game.CupsBot",
+    fallback="Timid",
+    nodes=(Node("act", "act", Choice(ACTS)),),
+    results=Results(
+        buckets=("wins", "losses", "open"),
+        endings=("win", "loss", "nobody called"),
+        bucket=lambda mark, capped: 2 if capped else 1 - mark,
+        measures=(Measure("won", "won", "Wins", (1, 0, 0)),),
+        headline=("won",),
+        equal_share=lambda seats: {},
+        game_counts=("turns",),
+        seat_counts=("rolls",),
+        unfinished="open",
+    ),
+    deal=lambda rules, seats, chance: State(seats, rules.max_turns, chance),
+    deal_to_json=lambda state: {"dice": [list(dice) for dice in state.dealt]},
+    package=__package__,
+)
