@@ -190,7 +190,7 @@ class _Pair:
         if not self.suspect:
             self.looks += 1
             if self.looks <= _SILENT_MOVES:
-                self.secrets.note_silence(self.one, self.other)
+                self.secrets.note_silence(self.one, self.other, self.variant)
             yield from compared(self.one.position(), self.other.position(), self.variant.move < 0)
         yield from found
 
@@ -283,13 +283,13 @@ class _Secrets:
 
     def __init__(self, subject: Subject) -> None:
         self._subject = subject
-        self._silent = set[tuple[Any, ...]]()  # cards of other seats that differed unobserved
+        self._silent = set[tuple[bool, tuple[Any, ...]]]()  # cards of other seats that differed unobserved
         self._announces: bool | None = None
         self.are_there = False
 
-    def note_silence(self, one: World, other: World) -> None:
+    def note_silence(self, one: World, other: World, variant: Variant) -> None:
         """Note which cards differ at a move of the seat, though it observed the same."""
-        self._silent |= _holders(one, other)
+        self._silent |= {(variant.after_deal, holder) for holder in _holders(one, other)}
         self.are_there = self.are_there or bool(self._silent)
 
     def is_sure(self, found: _Finding) -> bool:
@@ -304,7 +304,11 @@ class _Secrets:
             return suspect.is_fresh
         if not (suspect.is_fresh or self._is_told_anyway(found)):
             return False
-        return _is_for_one_seat(suspect.event) or suspect.in_words or bool(suspect.holders & self._silent)
+        return (
+            _is_for_one_seat(suspect.event)
+            or suspect.in_words
+            or any((variant.after_deal, holder) in self._silent for holder in suspect.holders)
+        )
 
     def _announces_moves(self) -> bool:
         """Return whether any event of the game depends on what a seat moves."""

@@ -63,6 +63,7 @@ class Variant(NamedTuple):
     move: int = -1  # its place among the outputs
     instead: Any = None  # the output there
     node: str = ""  # that the move answers
+    after_deal: bool = False  # whether the draw is made during the game
 
 
 @dataclass
@@ -183,7 +184,7 @@ def find_variants(subject: Subject, deal: int, seats: int) -> Iterator[Variant]:
         dealt.apply(output)
     during = range(at_deal, min(dealt.chance.drawn, at_deal + _DRAWS))
     for draw in chance.sample(during, min(_LATER_DRAWS, len(during))):
-        yield Variant(chance.randrange(seats), draw)
+        yield Variant(chance.randrange(seats), draw, after_deal=True)
     if not subject.game.walk and seats > 1:
         asked = Counter[str]()
         for variant in _other_moves(subject, deal, seats, chance):

@@ -54,7 +54,7 @@ LEAKS = {  # file, what stands there, what is planted, what is said of which fil
         GAME,
         "return Hand(lambda: self.hands[seat])",
         "hand: Any = Hand(lambda: self.hands[seat])\n        hand.all = self.hands\n        return hand",
-        "look: games/stacks/game.py: no seat holds the same cards in two deals that differ: does cards() show what ",
+        "games/stacks/game.py: cards().all is the state's own hands, which a bot could change: give a copy of it",
     ),
     "stale cards": (
         GAME,

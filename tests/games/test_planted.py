@@ -452,6 +452,51 @@ PROMPTS = {
         code=0,
     ),
 }
+SOUND = {  # what is exchanged in a file of a game, which stays a sound one
+    "dice rolled for everybody to see": (
+        "cups",
+        CUPS,
+        [
+            ("    dice: tuple[int, ...]\n    only: int | None", "    dice: tuple[int, ...]\n    seat: int"),
+            ("class DealEvent(GameEvent):", "class DealEvent(GameEvent):\n    dice: tuple[tuple[int, ...], ...]"),
+            ("DealEvent(seats)", "DealEvent(tuple(self.dice), seats)"),
+            (VIEW, f"{VIEW}\n        self.dice = tuple(state.dice)"),
+        ],
+    ),
+    "dice rolled for everybody, but remembered by nobody": (
+        "cups",
+        CUPS,
+        [("    dice: tuple[int, ...]\n    only: int | None", "    dice: tuple[int, ...]\n    seat: int")],
+    ),
+    "acts that only the view shows": ("kuhn", KUHN, [("        return [event]", "        return []")]),
+    "a partner's card": (
+        "kuhn",
+        KUHN,
+        [("return CARDS[self.dealt[seat]]", "return CARDS[self.dealt[seat]], CARDS[self.dealt[1 - seat]]")],
+    ),
+    "a question that is answered": (
+        "cups",
+        CUPS,
+        [
+            ("class TurnEvent(GameEvent):", "class TurnEvent(GameEvent):\n    is_high: bool | None"),
+            ("return [TurnEvent(seat)]", "return [TurnEvent(sum(self.dice[seat - 1]) > 7, seat)]"),
+            (TURN, "return [TurnEvent(None, seat), RolledEvent(self.dice[seat], seat)]"),
+        ],
+    ),
+    "a memory of what was computed": (
+        "cups",
+        CUPS,
+        [
+            ("class CupsView(View):", "MEMO: dict[int, int] = {}\n\n\nclass CupsView(View):"),
+            ("        return ACTS if", "        MEMO[self.turns] = self.turns\n        return ACTS if"),
+        ],
+    ),
+    "a list that all games share": (
+        "cups",
+        CUPS,
+        [('ACTS = ("roll", "stay", "call")', 'ACTS = ["roll", "stay", "call"]')],
+    ),
+}
 PLANTED = {name: bug for bugs in (LEAKS, WORDS, SHARING, MOVES, RESULTS, PROMPTS) for name, bug in bugs.items()}
 IN_GATE = (
     "a view that counts others' secret moves",
@@ -486,6 +531,19 @@ def test_a_planted_bug_is_reported_with_its_file_and_line(shell: Shell, name: st
     if bug.line:
         (number,) = [n for n, text in enumerate(Path(bug.file).read_text().splitlines(), 1) if bug.line in text][:1]
         assert f"(line {number})" in first
+
+
+@pytest.mark.parametrize("name", few(SOUND, ["a question that is answered"]))
+def test_what_the_rules_may_want_is_no_error(shell: Shell, name: str) -> None:
+    game, file, exchanged = SOUND[name]
+    shutil.copytree(FOLDERS[game], Path.cwd(), dirs_exist_ok=True)
+    for other in Path("games", game).glob("*.py"):
+        if other.name != "game.py":
+            other.unlink()
+    shutil.rmtree("prompts", ignore_errors=True)
+    exchange(file, *exchanged)
+    said = shell("games", "check", game, "--quick")
+    assert said.code == 0, said
 
 
 @pytest.mark.parametrize("name", few(FOLDERS, ["cups"]))
