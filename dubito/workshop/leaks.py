@@ -25,8 +25,8 @@ from dubito.workshop.pictures import difference, file_of, first_path, line_of, n
 from dubito.workshop.recordings import part
 from dubito.workshop.subject import MOVES, Flaw, Subject
 from dubito.workshop.worlds import (
+    SeatWorld,
     Variant,
-    World,
     apply_in_both,
     build_pair,
     build_world,
@@ -287,7 +287,7 @@ class _Secrets:
         self._announces: bool | None = None
         self.are_there = False
 
-    def note_silence(self, one: World, other: World, variant: Variant) -> None:
+    def note_silence(self, one: SeatWorld, other: SeatWorld, variant: Variant) -> None:
         """Note which cards differ at a move of the seat, though it observed the same."""
         self._silent |= {(variant.after_deal, holder) for holder in _holders(one, other)}
         self.are_there = self.are_there or bool(self._silent)
@@ -348,7 +348,7 @@ class _Secrets:
         return len(told) > 1 and all(told)
 
     def _told_by_chance(
-        self, one: World, other: World, kind: type, chance: Random, deal: tuple[int, int]
+        self, one: SeatWorld, other: SeatWorld, kind: type, chance: Random, deal: tuple[int, int]
     ) -> list[bool]:
         """Play random moves in both until an event of this kind comes; return whether it differs, if it came."""
         for output in self._subject.outputs[deal]:
@@ -362,7 +362,7 @@ class _Secrets:
                 return [bool(difference(*map(picture, observed)))]
         return []
 
-    def _random_output(self, one: World, other: World, output: Any, chance: Random) -> Any:
+    def _random_output(self, one: SeatWorld, other: SeatWorld, output: Any, chance: Random) -> Any:
         game = self._subject.game
         if game.walk:
             return output
@@ -373,7 +373,7 @@ class _Secrets:
         return chance.choice(both) if both else output
 
 
-def _holders(one: World, other: World) -> set[tuple[Any, ...]]:
+def _holders(one: SeatWorld, other: SeatWorld) -> set[tuple[Any, ...]]:
     """Return the other seats whose cards differ, each with the path to what differs."""
     pairs = enumerate(zip(one.hands(), other.hands(), strict=True))
     return {(seat, *first_path(*hands)) for seat, hands in pairs if hands[0] != hands[1]}

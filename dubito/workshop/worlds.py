@@ -67,7 +67,7 @@ class Variant(NamedTuple):
 
 
 @dataclass
-class World:
+class SeatWorld:
     """A game that is played beside another, as one seat has it."""
 
     subject: Subject
@@ -150,17 +150,17 @@ def own_words(subject: Subject) -> Words | None:
     return words_of(game) if game.module("words") or game.module("told") else None
 
 
-def build_world(subject: Subject, deal: int, seats: int, seat: int, draw: int) -> World:
+def build_world(subject: Subject, deal: int, seats: int, seat: int, draw: int) -> SeatWorld:
     """Deal a game, with another value of one draw unless that is -1."""
     game, chance = subject.game, _ChangedRandom(DealStreams(0, deal).deck(), draw)
     state = game.deal(game.rules(), seats, chance)
     notebook = game.facts.Notebook(seat, game.rules()) if game.module("facts") and not game.walk else None
     words = own_words(subject)
     teller = words.Teller(state, "seat {}".format) if words else None
-    return World(subject, seats, seat, state, notebook, chance, teller)
+    return SeatWorld(subject, seats, seat, state, notebook, chance, teller)
 
 
-def build_pair(subject: Subject, deal: tuple[int, int], variant: Variant) -> tuple[World, World]:
+def build_pair(subject: Subject, deal: tuple[int, int], variant: Variant) -> tuple[SeatWorld, SeatWorld]:
     """Deal a game, and the second world beside it."""
     one, other = (build_world(subject, *deal, variant.seat, draw) for draw in (-1, variant.draw))
     return one, other
@@ -234,7 +234,7 @@ def similar_outputs(subject: Subject, node: str, output: Any, state: Any, chance
 
 
 def apply_in_both(
-    one: World, other: World, output: Any, instead: Any = None
+    one: SeatWorld, other: SeatWorld, output: Any, instead: Any = None
 ) -> tuple[list[GameEvent], list[GameEvent]] | None:
     """Make this move in both worlds and return its events; None if the second has no move like it."""
     mover = one.state.seat
@@ -268,7 +268,7 @@ def _with_exchanged(subject: Subject, output: Any, gone: Counter[Any], come: Cou
     return subject.game.output_from_json(exchange(subject.game.output_to_json(output)))
 
 
-def shows_as_own(mover: int, one: World, other: World) -> bool:
+def shows_as_own(mover: int, one: SeatWorld, other: SeatWorld) -> bool:
     """Return whether a seat that moves again holds what differs, and its view shows nothing of it but what is legal.
 
     Then the move may well be hidden from others.
