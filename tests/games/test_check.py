@@ -381,6 +381,20 @@ def test_what_is_planted_in_the_game_of_the_guide_is_one_line(
     assert said.code == (not sentence.startswith("look: "))
 
 
+LIVE_ACTS = """class Acts:
+    def __init__(self, state):
+        self._state = state
+
+    def __len__(self):
+        return len(self._state.acts)
+
+    def __iter__(self):
+        return iter(self._state.acts)
+
+
+class KuhnState:"""
+
+
 @pytest.mark.parametrize(("seen", "found"), [("()", True), ("self.acts if self.seat == 0 else ()", False)])
 def test_a_hidden_move_of_a_seat_that_moves_again_is_tried_too(shell: Shell, seen: str, found: bool) -> None:
     """A move that its own seat sees afterwards may be a public one: of that nothing is said."""
@@ -392,7 +406,8 @@ def test_a_hidden_move_of_a_seat_that_moves_again_is_tried_too(shell: Shell, see
         ("return len(self.acts) % 2", "return len(self.acts) // 2"),
         ("ActEvent(self.seat, output)", 'ActEvent(self.seat, "hidden" if self.acts else output)'),
         ("return KuhnView(self.acts)", f"return KuhnView({seen})"),
-        ("return CARDS[self.dealt[seat]]", "return self.dealt[seat], () if seat else self.acts"),
+        ("return CARDS[self.dealt[seat]]", "return self.dealt[seat], () if seat else Acts(self)"),
+        ("class KuhnState:", LIVE_ACTS),
         ("return tuple(self.acts) in ENDS", "return len(self.acts) == 3"),
     )
     said = shell("games", "check", "kuhn", "--quick")
