@@ -14,11 +14,11 @@ from functools import lru_cache
 from itertools import zip_longest
 from typing import Any, AnyStr, Final, cast
 
-from dubito.errors import RunStopped
+from dubito.errors import RunStopped, one_line
 from dubito.llm.cache import CacheEntry
 from dubito.llm.protocols import kept_reply
-from dubito.llm.request import Ask, AttemptFailed, Cause, Place, Reply
-from dubito.store.model_log import Decision, ModelLog, TapedAttempt, answer_in_words
+from dubito.llm.request import CAUSES, Ask, AttemptFailed, Cause, Place, Reply
+from dubito.store.model_log import TOKENS, Decision, ModelLog, TapedAttempt, answer_in_words
 
 _SHOWN: Final = 100  # characters of a part, on either side
 _BEFORE: Final = 30  # of them before the place where two texts part
@@ -121,6 +121,10 @@ class Differs(RunStopped):
         return f"{self.where}: {self.what}"
 
 
+class TapeEnded(Differs):
+    """The recording has nothing here: as it should be where an unfinished game stopped, else a difference."""
+
+
 class ReplayTape:
     """The tape of a run as a way to ask, and as a log that compares; one for all its players."""
 
@@ -128,22 +132,33 @@ class ReplayTape:
         self._log, self._hear = log, hear
         self._attempts = lru_cache(maxsize=1)(log.finished_attempts)  # of the game that is played
         self._decided = lru_cache(maxsize=1)(log.decisions)
-        self.decisions = 0
+        self.decisions = self.attempts = 0  # compared so far
 
     def ask(self, ask: Ask) -> Reply:
         """What was replied to this very question; raises AttemptFailed as it was then, or Differs."""
         kept = self._attempts(ask.place.game).get(ask.place.key)
         if kept is None:
-            raise Differs(str(ask.place), "the run asked nothing at this point", [])
+            raise TapeEnded(str(ask.place), "the run asked nothing at this point", [])
+        self.attempts += 1
+        if kept.player != ask.place.player:
+            said = [f"recorded: {one_line(kept.player)}", f"replayed: {one_line(ask.place.player)}"]
+            raise Differs(str(ask.place), "another player was asked", said)
         if kept.request != ask.request.digest:
             raise Differs(str(ask.place), "the request differs from the recorded one", self._differences(kept, ask))
         if kept.draw != ask.draw:
             raise Differs(str(ask.place), "the draw differs", [f"recorded: {kept.draw}", f"replayed: {ask.draw}"])
         if kept.cause is not None:
+            self._check_without_reply(kept, ask)
             failed = AttemptFailed(cast(Cause, kept.cause), "recorded outcome")
             self._hear(ask.place, _question(ask), failed)
             raise failed
         reply = self._reply(kept, ask)
+        # Runs of earlier versions do not have the model.
+        model = reply.model if kept.model is not None else None
+        said_by_reply = (reply.usage.counts if reply.usage else (None,) * len(TOKENS), model)
+        if (kept.usage, kept.model) != said_by_reply:
+            details = [f"recorded: {kept.usage}, {kept.model}", f"in the reply: {said_by_reply[0]}, {said_by_reply[1]}"]
+            raise Differs(str(ask.place), "the tokens or the model are not those that the reply states", details)
         self._hear(ask.place, _question(ask), reply)
         return reply
 
@@ -154,8 +169,14 @@ class ReplayTape:
         if before != now:
             said = [f"recorded: {before}", f"replayed: {now}"]
             where = f"game {decision.game}, seat {decision.seat}, decision {decision.number}"
-            raise Differs(where, "the decision differs", said)
+            raise (TapeEnded if taken is None else Differs)(where, "the decision differs", said)
         self.decisions += 1
+
+    def _check_without_reply(self, kept: TapedAttempt, ask: Ask) -> None:
+        """Raise Differs where an attempt has a cause of failure that is none, or a reply beside it."""
+        beside = [kept.reply, kept.raw, kept.model, *kept.usage]
+        if kept.cause not in CAUSES or any(value is not None for value in beside):
+            raise Differs(str(ask.place), "the recorded cause of failure was changed or is damaged", [])
 
     def _reply(self, kept: TapedAttempt, ask: Ask) -> Reply:
         try:
@@ -191,4 +212,5 @@ def _kind(part: str) -> str:
 def _as_compared(taken: Decision | None) -> str:
     if taken is None:
         return "no decision"
-    return f"node {taken.node}: {answer_in_words(taken.answer)} ({taken.outcome})"
+    stated = "" if taken.stated is None else f", probability {taken.stated!r}"
+    return f"turn {taken.turn}, node {taken.node}: {answer_in_words(taken.answer)} ({taken.outcome}){stated}"

@@ -58,6 +58,11 @@ def answer_in_words(answer: Any) -> str:
     return answer if isinstance(answer, str) else json.dumps(answer)
 
 
+def stored_answer(answer: Any) -> int | bytes:
+    """Return an answer as its column holds it: yes or no as 1 or 0, anything else as JSON."""
+    return int(answer) if isinstance(answer, bool) else json.dumps(answer, separators=(",", ":")).encode()
+
+
 @dataclass(frozen=True, slots=True)
 class Spend:
     calls: int = 0
@@ -117,13 +122,16 @@ class DealTotals:
 
 @dataclass(frozen=True, slots=True)
 class TapedAttempt:
-    """A finished attempt: a reply, or a cause why there is none."""
+    """A finished attempt: a reply, or a cause why there is none; the fields are columns."""
 
     request: str  # digest
     draw: str
     reply: str | None  # digest
     raw: str | None  # digest of the body it was read from
     cause: str | None
+    player: str
+    usage: tuple[int | None, ...]  # by TOKENS
+    model: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,9 +298,10 @@ class ModelLog:
         return self._finished("game = ?", (game,))
 
     def _finished(self, where: str, values: tuple[int, ...]) -> dict[PlaceKey, TapedAttempt]:
-        query = f"SELECT game, seat, decision, attempt, request, draw, reply, raw, cause FROM attempts WHERE {where}"  # noqa: S608, a text of ours
+        columns = f"game, seat, decision, attempt, request, draw, reply, raw, cause, player, model, {', '.join(TOKENS)}"
+        query = f"SELECT {columns} FROM attempts WHERE {where}"  # noqa: S608, a text of ours
         rows = self._db.read(f"{query} AND (reply IS NOT NULL OR cause IS NOT NULL)", values)
-        return {row[:4]: TapedAttempt(*row[4:]) for row in rows}
+        return {row[:4]: TapedAttempt(*row[4:10], usage=row[11:], model=row[10]) for row in rows}
 
     def paid_reply(self, account: str, request: str, draw: str) -> RawReply | None:
         """The first complete reply of an account to this request and draw, which may never have reached the cache."""
@@ -337,6 +346,11 @@ class ModelLog:
         """The files of a prompt that was kept, by name; none if it was not."""
         return dict(self._db.read("SELECT file, text FROM prompts WHERE digest = ?", (digest,)))
 
+    def was_received(self, key: PlaceKey, raw: str) -> bool:
+        """Return whether a try of this attempt brought this body."""
+        query = "SELECT 1 FROM tries WHERE (game, seat, decision, attempt, state, raw) = (?, ?, ?, ?, 'received', ?)"
+        return bool(self._db.read(query, (*key, sha256(raw.encode("utf-8", "surrogatepass")).hexdigest())))
+
     def begun(self) -> bool:
         """Whether anything was ever asked in this run, even by a try whose attempt never ended."""
         return bool(self._db.read("SELECT 1 FROM attempts UNION ALL SELECT 1 FROM tries LIMIT 1"))
@@ -354,11 +368,7 @@ class ModelLog:
         A game in which nobody could be reached at one question may take another course from there on.
         """
         with self._db.writing() as connection:
-            connection.executemany(
-                "UPDATE attempts SET reply = NULL, raw = NULL, cause = NULL, model = NULL WHERE game = ?",
-                [(game,) for game in games],
-            )
-            for table in ("decisions", "ended"):
+            for table in ("attempts", "decisions", "ended"):
                 connection.executemany(f"DELETE FROM {table} WHERE game = ?", [(game,) for game in games])  # noqa: S608
 
     def game_ended(self, game: int) -> None:
@@ -426,17 +436,16 @@ class ModelLog:
                 model,
             )
             marks = ", ".join("?" * len(row))
-            connection.execute(f"INSERT OR REPLACE INTO attempts VALUES ({marks})", row)  # noqa: S608, no value in it
+            connection.execute(f"INSERT OR REPLACE INTO attempts VALUES ({marks}, NULL)", row)  # noqa: S608, no value in it
 
         self._db.later(write)
 
     def decision(self, decision: Decision) -> None:
-        """Keep it: yes or no as 1 or 0, any other answer as JSON in bytes, of which the column makes no number.
+        """Keep it. An answer in JSON is stored as bytes, which the column does not turn into a number.
 
         It is written with whatever is written next: its attempts, if they are kept, lead to it again.
         """
-        answer = decision.answer
-        stored = int(answer) if isinstance(answer, bool) else json.dumps(answer, separators=(",", ":")).encode()
+        stored = stored_answer(decision.answer)
         at = (decision.game, decision.seat, decision.number)
         query = (
             "INSERT OR REPLACE INTO decisions (game, seat, decision, turn, node, answer, outcome, p_bluff) "
@@ -460,7 +469,10 @@ class ModelLog:
         return counts
 
     def _answer(self, stored: int | bytes) -> Any:
-        return bool(stored) if isinstance(stored, int) else self._from_json(stored)
+        answer = bool(stored) if isinstance(stored, int) else self._from_json(stored)
+        if stored_answer(answer) != stored:
+            raise RunStopped(f"{self._db.path} is damaged: a decision holds no answer")
+        return answer
 
     def text(self, digest: str) -> str:
         """A kept text; raises RunStopped if it is missing, or was changed or damaged."""

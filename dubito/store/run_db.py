@@ -44,7 +44,7 @@ CREATE TABLE IF NOT EXISTS decisions (
 CREATE TABLE IF NOT EXISTS attempts (
     game INTEGER, seat INTEGER, decision INTEGER, attempt INTEGER, player TEXT NOT NULL, server TEXT NOT NULL,
     request TEXT NOT NULL, draw TEXT NOT NULL, reply TEXT, raw TEXT, cause TEXT, origin TEXT NOT NULL,
-    input INTEGER, cached INTEGER, cache_write INTEGER, output INTEGER, reasoning INTEGER, model TEXT,
+    input INTEGER, cached INTEGER, cache_write INTEGER, output INTEGER, reasoning INTEGER, model TEXT, seal BLOB,
     PRIMARY KEY (game, seat, decision, attempt)
 ) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS tries (
@@ -53,7 +53,7 @@ CREATE TABLE IF NOT EXISTS tries (
     state TEXT NOT NULL, kind TEXT, error TEXT, seconds REAL,
     status INTEGER, raw TEXT, headers TEXT, usage TEXT,
     tokens INTEGER NOT NULL, picodollars INTEGER, assumed INTEGER NOT NULL, saved INTEGER NOT NULL, likely INTEGER,
-    PRIMARY KEY (game, seat, decision, attempt, try)
+    seal BLOB, PRIMARY KEY (game, seat, decision, attempt, try)
 ) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS ended (game INTEGER PRIMARY KEY);
 CREATE INDEX IF NOT EXISTS paid ON tries (request, draw) WHERE state = 'received';
@@ -63,15 +63,25 @@ CREATE TABLE IF NOT EXISTS awaited (
     account TEXT, request TEXT, draw TEXT, player TEXT NOT NULL, game INTEGER NOT NULL, deal INTEGER NOT NULL,
     seat INTEGER NOT NULL, decision INTEGER NOT NULL, attempt INTEGER NOT NULL, node TEXT NOT NULL,
     try INTEGER NOT NULL, failures INTEGER NOT NULL, batch TEXT, cause TEXT, detail TEXT, body TEXT NOT NULL,
-    PRIMARY KEY (account, request, draw)
+    seal BLOB, PRIMARY KEY (account, request, draw)
 ) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS batches (
     name TEXT PRIMARY KEY, wave INTEGER NOT NULL, account TEXT NOT NULL, entries INTEGER NOT NULL, since REAL NOT NULL,
-    id TEXT, expires REAL, ended INTEGER NOT NULL
+    id TEXT, expires REAL, ended INTEGER NOT NULL, seal BLOB
 ) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS together ON awaited (batch);
 """  # of runs alone in which somebody waits: others are opened by versions before too
-_LATER: Final = {("tries", "likely"): "INTEGER", ("attempts", "model"): "TEXT"}  # columns that came later: their types
+_SEALED: Final = ("attempts", "tries", "awaited", "batches")
+# Columns that files of earlier versions lack, with their types.
+_LATER: Final = {
+    ("tries", "likely"): "INTEGER",
+    ("attempts", "model"): "TEXT",
+    **{(table, "seal"): "BLOB" for table in _SEALED},
+}
+# What a replay neither recomputes nor compares: clock times, durations, ids and headers of servers.
+UNPROVEN: Final = frozenset(
+    {("tries", "seconds"), ("tries", "headers"), ("batches", "id"), ("batches", "since"), ("batches", "expires")}
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,8 +155,7 @@ class RunDb:
             connection.execute("PRAGMA journal_mode=WAL")
             connection.execute("PRAGMA synchronous=NORMAL")  # `_sync` does what FULL does, and holds nobody up
             connection.executescript(f"BEGIN;{_SCHEMA}PRAGMA user_version={_FORMAT};COMMIT;")
-            for table, column in _lacks(connection):
-                connection.execute(f"ALTER TABLE {table} ADD COLUMN {column} {_LATER[table, column]}")
+            _seal_on_write(connection)
         except sqlite3.Error as error:
             if connection is not None:
                 connection.close()
@@ -170,8 +179,9 @@ class RunDb:
         if version != _FORMAT:
             connection.close()
             raise UsageError(f"{path} has format {version}; this version of Dubito reads format {_FORMAT}")
-        for table, column in _lacks(connection):
-            connection.execute(f"CREATE TEMP VIEW {table} AS SELECT *, NULL AS {column} FROM main.{table}")  # noqa: S608
+        for table, columns in _missing_columns(connection).items():
+            nulls = ", ".join(f"NULL AS {column}" for column in columns)
+            connection.execute(f"CREATE TEMP VIEW {table} AS SELECT *, {nulls} FROM main.{table}")  # noqa: S608
         return RunDb(connection, path)
 
     def check(self, first_game: int = 0) -> None:
@@ -353,6 +363,7 @@ class RunDb:
         """Make the tables of what a run waits for, if they are not there."""
         with self._alone():
             self._connection.executescript(f"BEGIN;{_WAVES}COMMIT;")
+            _seal_on_write(self._connection)
 
     def has(self, table: str) -> bool:
         """Whether it has this table: not every run has all of them."""
@@ -381,13 +392,73 @@ class RunDb:
             yield from outcomes
             first += games
 
+    def find_broken_seal(self) -> tuple[str, tuple[Any, ...]] | None:
+        """Return the table and the key of a row that was changed after it was written; None if there is none."""
+        for table in _SEALED:
+            columns = _columns_of(self._connection, table)
+            if "seal" not in columns:  # no such table, or a file of an earlier version
+                continue
+            keys = self.read("SELECT name FROM pragma_table_info(?, 'main') WHERE pk ORDER BY pk", (table,))
+            key = ", ".join(name for (name,) in keys)
+            wrong = f"seal IS NOT {_seal_call(table)}"
+            for row in self.read(f"SELECT {key} FROM {table} WHERE {wrong} LIMIT 1"):  # noqa: S608
+                return table, row
+        return None
+
     def results_digest(self) -> str:
         return results_digest(digest for (digest,) in self.read("SELECT digest FROM chunks ORDER BY chunk"))
 
 
-def _lacks(connection: sqlite3.Connection) -> list[tuple[str, str]]:
-    """The columns that files of before lack, the last of its table each."""
-    return [(table, column) for table, column in _LATER if column not in _columns_of(connection, table)]
+def _missing_columns(connection: sqlite3.Connection) -> dict[str, list[str]]:
+    """Return the columns that a file of an earlier version lacks, by table."""
+    missing: dict[str, list[str]] = {}
+    for table, column in _LATER:
+        there = _columns_of(connection, table)
+        if there and column not in there:
+            missing.setdefault(table, []).append(column)
+    return missing
+
+
+def _seal(*values: object) -> bytes:
+    """Return a checksum of a row's values: it finds damage, not forgery."""
+    return sha256(repr(values).encode("utf-8", "surrogatepass")).digest()[:8]
+
+
+@cache
+def _sealed_columns(table: str) -> tuple[str, ...]:
+    """Return the columns that a table's seals cover."""
+    columns = _known()[1][table]
+    return tuple(name for name in columns if name != "seal" and (table, name) not in UNPROVEN)
+
+
+def _seal_call(table: str, **replaced: str) -> str:
+    """Return the SQL for a row's seal; `replaced` has other expressions for columns."""
+    return f"row_seal({', '.join(replaced.get(name, name) for name in _sealed_columns(table))})"
+
+
+def _seal_on_write(connection: sqlite3.Connection) -> None:
+    """Have SQLite seal every row that this connection writes; add the columns that a file lacks.
+
+    The triggers are temporary: other connections have none, so a row that anything else changes keeps its old seal.
+    """
+    connection.create_function("row_seal", -1, _seal, deterministic=True)
+    missing = _missing_columns(connection)
+    for table, columns in missing.items():
+        for column in columns:
+            connection.execute(f"ALTER TABLE {table} ADD COLUMN {column} {_LATER[table, column]}")
+    for table in _SEALED:
+        if not _columns_of(connection, table):
+            continue
+        seals = f"UPDATE {table} SET seal = {_seal_call(table)}"  # noqa: S608
+        if "seal" in missing.get(table, ()):
+            connection.execute(seals)
+        keys = [name for (name,) in connection.execute("SELECT name FROM pragma_table_info(?) WHERE pk", (table,))]
+        this_row = " AND ".join(f"{name} = NEW.{name}" for name in keys)
+        for event in ("INSERT", f"UPDATE OF {', '.join(_sealed_columns(table))}"):
+            connection.execute(
+                f"CREATE TEMP TRIGGER IF NOT EXISTS seal_{table}_{event[:6]} AFTER {event} ON main.{table} "
+                f"BEGIN {seals} WHERE {this_row}; END"
+            )
 
 
 def _columns_of(connection: sqlite3.Connection, table: str, of: str = "main") -> list[str]:
@@ -400,6 +471,7 @@ def reading(path: Path) -> sqlite3.Connection:
     connection = sqlite3.connect(readable(path), uri=True, check_same_thread=False)
     try:
         connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _LONGEST)
+        connection.create_function("row_seal", -1, _seal, deterministic=True)
         connection.execute("PRAGMA trusted_schema=OFF")
         connection.execute("PRAGMA cell_size_check=ON")
         _check_tables(connection)
@@ -512,11 +584,12 @@ _ROWS: Final = {  # of each table: what is taken of a part, and in which order
 }
 # Before its games each part asked each model once, at the same places: these tries are numbered on.
 _TRIES: Final = """
-INSERT INTO tries (game, seat, decision, attempt, try, {columns})
-SELECT game, seat, decision, attempt, try + iif(game >= 0, 0, coalesce((
+INSERT INTO tries ({columns})
+SELECT game, seat, decision, attempt, number, {rest}
+FROM (SELECT *, try + iif(game >= 0, 0, coalesce((
     SELECT max(try) FROM main.tries t
     WHERE (t.game, t.seat, t.decision, t.attempt) = (p.game, p.seat, p.decision, p.attempt)
-), 0)), {columns} FROM part.tries p ORDER BY game, seat, decision, attempt, try
+), 0)) AS number FROM part.tries p) ORDER BY game, seat, decision, attempt, try
 """
 _SHARED: Final = ("attempts", "texts", "prompts")  # where parts may have the same row: a preflight's, a text
 
@@ -530,6 +603,7 @@ def merge_into(path: Path, parts: Iterable[Path], sums: Mapping[str, str]) -> No
     try:
         with closing(sqlite3.connect(path.resolve().as_uri(), uri=True, isolation_level=None)) as connection:
             connection.execute("PRAGMA synchronous=OFF")  # whoever finds the folder finds it whole
+            connection.create_function("row_seal", -1, _seal, deterministic=True)
             for part in parts:
                 _add(connection, part)
             connection.executemany("INSERT INTO tally VALUES (?, ?)", sums.items())
@@ -549,6 +623,13 @@ def _add(connection: sqlite3.Connection, part: Path) -> None:
             ", ".join(_columns_of(connection, table, "part")),
         )
         connection.execute(f"{verb} INTO {table} ({names}) SELECT {names} FROM part.{table} {order}")  # noqa: S608
-    connection.execute(_TRIES.format(columns=", ".join(_columns_of(connection, "tries", "part")[5:])))
+    columns = _columns_of(connection, "tries", "part")
+    sealed = "seal" in columns
+    # A row that was changed in its part stays recognizable.
+    seal = f"iif(seal IS {_seal_call('tries')}, {_seal_call('tries', **{'try': 'number'})}, seal)"
+    rest = [*columns[5:-1], seal] if sealed else columns[5:]
+    connection.execute(_TRIES.format(columns=", ".join(columns), rest=", ".join(rest)))
+    for table in () if sealed else ("attempts", "tries"):
+        connection.execute(f"UPDATE {table} SET seal = {_seal_call(table)} WHERE seal IS NULL")  # noqa: S608
     connection.execute("COMMIT")
     connection.execute("DETACH part")

@@ -73,7 +73,7 @@ class WaveLog:
         with self._db.writing() as connection:
             self._log.keep_request(request, entry.player, entry.seat)
             marks = ", ".join("?" * len(astuple(entry)))
-            connection.execute(f"INSERT OR IGNORE INTO awaited VALUES ({marks})", astuple(entry))  # noqa: S608
+            connection.execute(f"INSERT OR IGNORE INTO awaited VALUES ({marks}, NULL)", astuple(entry))  # noqa: S608
 
     def entry(self, account: str, request: str, draw: str) -> Awaited | None:
         found = self._entries("(account, request, draw) = (?, ?, ?)", (account, request, draw))
@@ -96,14 +96,15 @@ class WaveLog:
     def batches(self, *, ended: bool = False) -> list[SentBatch]:
         if not self._db.has("batches"):
             return []
-        rows = self._db.read("SELECT * FROM batches WHERE ended = ? ORDER BY since, name", (ended,))
+        columns = ", ".join(SentBatch.__slots__)
+        rows = self._db.read(f"SELECT {columns} FROM batches WHERE ended = ? ORDER BY since, name", (ended,))  # noqa: S608
         return [SentBatch(*row) for row in rows]
 
     def begins(self, batch: SentBatch, entries: Iterable[Awaited]) -> None:
         """A batch is about to be handed in, with these tries."""
         with self._db.writing() as connection:
             marks = ", ".join("?" * len(astuple(batch)))
-            connection.execute(f"INSERT INTO batches VALUES ({marks})", astuple(batch))  # noqa: S608, no value in it
+            connection.execute(f"INSERT INTO batches VALUES ({marks}, NULL)", astuple(batch))  # noqa: S608, no value in it
             for entry in entries:
                 self._update(entry, batch=batch.name, number=entry.number)
 

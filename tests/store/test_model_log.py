@@ -181,6 +181,8 @@ def test_a_file_from_before_is_read_and_gone_on_with(tmp_path: Path) -> None:
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("ALTER TABLE tries DROP COLUMN likely")
         connection.execute("ALTER TABLE attempts DROP COLUMN model")
+        for table in ("tries", "attempts"):
+            connection.execute(f"ALTER TABLE {table} DROP COLUMN seal")
     with RunDb.open(path) as old:
         assert ModelLog(old).player("one").picodollars == 77_000
         assert ModelLog(old).player("one").ids == {}
