@@ -22,7 +22,7 @@ from dubito.game.words import labels, seat_label
 from dubito.llm.request import AttemptFailed, Place, Reply
 from dubito.llm.tape import Differs
 from dubito.show.session import Session, moves_at, of_record
-from dubito.store.folder import is_export
+from dubito.store.folder import RESULTS, is_export
 
 
 @click.command()
@@ -59,6 +59,10 @@ def _replay_run(folder: Path, game: int | None, show_hands: bool, workers: int |
     say(f"identical: {found.games:,} games, {found.decisions:,} decisions")
     if found.games:
         say(f"results digest: {found.results_digest}")
+    if not kept.is_finished:
+        note(f"the run is unfinished: it has {kept.kept:,} of {kept.planned.games:,} games so far")
+    elif not (kept.folder / RESULTS).exists():
+        note(f"{RESULTS} is missing: the command that played the run writes it again")
     return 0
 
 

@@ -14,8 +14,15 @@ from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
 from dubito.errors import DubitoError, UsageError, one_line
 from dubito.experiment.experiment import Experiment
-from dubito.experiment.play import ChunkResult, chunk_numbers, deals_of_chunk, first_game_of, split
+from dubito.experiment.play import ChunkResult, chunk_numbers, deals_of_chunk, first_game_of, is_complete, split
 from dubito.experiment.progress import ModelProgress
+from dubito.experiment.proof import (
+    check_calls,
+    check_no_calls,
+    check_sums,
+    message_without_folder,
+    replay_unfinished,
+)
 from dubito.experiment.stop import flaw_of_stop
 from dubito.experiment.stored import Run, read_run
 from dubito.experiment.threads import ThreadedChunks
@@ -51,7 +58,7 @@ def run_to_replay(folder: Path, home: Path | None = None) -> Run:
 def check_to_replay(run: Run) -> None:
     """Raise UsageError if the run cannot be played again here."""
     run.db.check(run.planned.first_game)
-    _ = run.mismatches
+    _ = run.tally, run.mismatches
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,11 +270,12 @@ def shared_chunks(kept: Run, workers: int, tape: ReplayTape, progress: Callable[
     by_chunk = (deals_of_chunk(experiment, number) for number in chunk_numbers(experiment))
     runs_of_deals = (few for deals in by_chunk for few in split(deals, min(workers * _APART, len(deals))))
 
-    def played(back: Iterator[tuple[range, tuple[ChunkResult, int] | None]]) -> Iterator[tuple[range, ChunkResult]]:
+    def played(back: Iterator[tuple[range, _Replayed | None]]) -> Iterator[tuple[range, ChunkResult]]:
         games = 0
         for deals, result in back:
             assert result is not None  # none is given up: nobody stops it
             tape.decisions += result[1]
+            tape.attempts += result[2]
             games += len(result[0].outcomes)
             progress(games)
             yield deals, result[0]
@@ -277,12 +285,15 @@ def shared_chunks(kept: Run, workers: int, tape: ReplayTape, progress: Callable[
         yield from joined(experiment, played(back))
 
 
-def _play_again(folder: Path, home: Path, beside: Sequence[Path], deals: range) -> tuple[ChunkResult, int]:
-    """Play deals of one chunk, in a worker process; with them, how many decisions were taken."""
+_Replayed = tuple[ChunkResult, int, int]  # with how many decisions and attempts were compared
+
+
+def _play_again(folder: Path, home: Path, beside: Sequence[Path], deals: range) -> _Replayed:
+    """Play deals of one chunk, in a worker process."""
     set_games_path(beside)
     threads, tape = _threads_and_tape(folder, home)
-    before = tape.decisions
-    return threads.play(deals, lambda: False), tape.decisions - before
+    decisions, attempts = tape.decisions, tape.attempts
+    return threads.play(deals, lambda: False), tape.decisions - decisions, tape.attempts - attempts
 
 
 @lru_cache(maxsize=1)
@@ -309,7 +320,7 @@ class ReplayResult:
 def replay(kept: Run, workers: int, progress: Callable[[int], None]) -> ReplayResult:
     """Play all games again and compare; `progress` is told how many games are played."""
     tape, db, experiment = ReplayTape(ModelLog(kept.db)), kept.db, kept.experiment
-    tally, difference, games = Tally(), None, 0
+    tally, complete, difference, games = Tally(), Tally(), None, 0
     models = kept.asking(tape)
     try:
         progress(0)
@@ -318,13 +329,21 @@ def replay(kept: Run, workers: int, progress: Callable[[int], None]) -> ReplayRe
                 raise played.error
             _check_chunk(db, experiment, played, kept.registry.game.results)
             tally, games = tally + played.tally, games + len(played.outcomes)
+            complete = tally if is_complete(played.deals) else complete
             progress(games)
         _check_results(kept, tally)
         _check_stop(kept)
+        check_sums(kept, tally, complete)
+        if models is None:
+            check_no_calls(kept)
+        else:
+            replay_unfinished(kept, models, tape)
+            check_calls(kept, tape)
     except Differs as error:
         difference = error
     except DubitoError as error:
-        difference = Differs(f"game {games} or after", "the run cannot be played again", [str(error)])
+        said = [message_without_folder(error, kept)]
+        difference = Differs(f"game {games} or after", "the run cannot be played again", said)
     return ReplayResult(games, tape.decisions, db.results_digest(), kept.mismatches, tally, difference)
 
 
@@ -363,18 +382,23 @@ def _check_chunk(db: RunDb, experiment: Experiment, played: ChunkResult, results
             ]
             raise Differs(f"game {first + place}", "it does not play out as recorded", said)
     chunk = Chunk(played.number, played.deals, first, played.outcomes, played.decision_digests)
-    ((digest,),) = db.read("SELECT digest FROM chunks WHERE chunk = ?", (played.number,))
+    query = "SELECT digest, deals, games FROM chunks WHERE chunk = ?"
+    ((digest, deals, games),) = db.read(query, (played.number,))
+    if (deals, games) != (played.deals, len(played.outcomes)):
+        said = [f"recorded: {deals} deals, {games} games", f"replayed: {played.deals}, {len(played.outcomes)}"]
+        raise Differs(f"chunk {played.number}", "it has another number of games", said)
     if digest != chunk.digest:
         said = [f"recorded: {digest.hex()}", f"replayed: {chunk.digest.hex()}"]
         raise Differs(f"games {first} to {first + len(rows) - 1}", "their digest differs", said)
 
 
 def _check_results(kept: Run, tally: Tally) -> None:
+    """Compare the counts; a run that was killed has not written them yet."""
     names = [player.name for player in kept.experiment.players]
     file = kept.folder / run_folder.RESULTS
     counted = run_folder.to_yaml(all_games(tally, names, kept.registry.game)).encode()
-    if not file.exists() or file.read_bytes() != counted:
-        raise Differs(str(file), "the published counts are not what the games add up to", [])
+    if file.exists() and file.read_bytes() != counted:
+        raise Differs(file.name, "the published counts are not what the games add up to", [])
 
 
 def _check_stop(kept: Run) -> None:

@@ -134,6 +134,11 @@ def flaw_of_stop(run: Run) -> str | None:
     return None if kept == decision.test.rows() else "its games decide otherwise than is kept"
 
 
+def decided_pairs(run: Run) -> dict[tuple[int, ...], list[int]]:
+    """Return what the games decide, as rows of `decided`."""
+    return {} if run.planned.stop is None else {pair: [*row] for pair, row in decision_of(run).test.rows().items()}
+
+
 def _deals(rows: Iterator[bytes], games: int) -> Iterator[list[bytes]]:
     while deal := [*islice(rows, games)]:
         yield deal

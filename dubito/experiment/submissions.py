@@ -17,10 +17,9 @@ from pydantic import Field, ValidationError
 
 from dubito.errors import DubitoError, UsageError, one_line
 from dubito.experiment.book import book_names, book_of
-from dubito.experiment.replay import ReplayResult, check_to_replay, replay
+from dubito.experiment.replay import check_to_replay, replay
 from dubito.experiment.stored import Run, only_read, read_run
 from dubito.files import Checked, fault, read_yaml
-from dubito.llm.prompts import Prompt
 from dubito.stats.rates import Rate, paired_difference
 from dubito.store.folder import difference_of_runs, is_export, unpacked
 from dubito.store.model_log import ModelLog
@@ -252,35 +251,13 @@ def _proof_of(one: _Opened, workers: int, refused: list[Refused]) -> Proven:
     run = one.run
     if run.changed:
         raise UsageError(f"it cannot be played again: {run.changed[0]}")
-    _check_prompts(run)
     found = replay(run, workers, lambda games: None)
     if found.difference is not None:
         details = "; ".join(found.difference.details[:2])
         raise UsageError(f"its replay differs: {found.difference}{f' ({details})' if details else ''}")
-    _check_sums(run, found)
     answerers = {name: answerers_of(run, name) for name in run.contenders if name in run.models}
     tier, said = _tier_of(one, answerers, refused)
     return Proven(one.file, one.sha256, run, found.decisions, answerers, tier, said)
-
-
-def _check_sums(run: Run, found: ReplayResult) -> None:
-    """Raise UsageError where what pages are made of, and no game needs, is not what was found."""
-    for table, rows in run.tally.tables.items():  # those of a version before may be fewer
-        if table != "decided" and rows != found.tally.tables.get(table, {}):  # at that one the replay looks
-            raise UsageError("its sums are not what its games add up to")
-    ((decisions,),) = run.db.read("SELECT count(*) FROM decisions WHERE game >= 0")
-    if decisions != found.decisions:
-        raise UsageError(f"it keeps {decisions:,} decisions of models, and its games have {found.decisions:,}")
-
-
-def _check_prompts(run: Run) -> None:
-    """Raise UsageError where a prompt that is kept is not the one that the run names by its digest."""
-    for spec in run.planned.players:
-        if not spec.prompt:
-            continue
-        kept = ModelLog(run.db).prompt(spec.prompt)
-        if not kept or Prompt(Path("kept"), kept, run.game).digest != spec.prompt:
-            raise UsageError(f"the prompt of {one_line(spec.name, 60)} is not the one that its digest names")
 
 
 def answerers_of(run: Run, player: str) -> Answerers:

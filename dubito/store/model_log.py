@@ -124,13 +124,13 @@ class DealTotals:
 class TapedAttempt:
     """A finished attempt: a reply, or a cause why there is none; the fields are columns."""
 
+    usage: tuple[int | None, ...]  # by TOKENS
     request: str  # digest
     draw: str
     reply: str | None  # digest
     raw: str | None  # digest of the body it was read from
     cause: str | None
     player: str
-    usage: tuple[int | None, ...]  # by TOKENS
     model: str | None
 
 
@@ -298,10 +298,10 @@ class ModelLog:
         return self._finished("game = ?", (game,))
 
     def _finished(self, where: str, values: tuple[int, ...]) -> dict[PlaceKey, TapedAttempt]:
-        columns = f"game, seat, decision, attempt, request, draw, reply, raw, cause, player, model, {', '.join(TOKENS)}"
+        columns = f"game, seat, decision, attempt, {', '.join(TOKENS)}, request, draw, reply, raw, cause, player, model"
         query = f"SELECT {columns} FROM attempts WHERE {where}"  # noqa: S608, a text of ours
         rows = self._db.read(f"{query} AND (reply IS NOT NULL OR cause IS NOT NULL)", values)
-        return {row[:4]: TapedAttempt(*row[4:10], usage=row[11:], model=row[10]) for row in rows}
+        return {row[:4]: TapedAttempt(row[4:9], *row[9:]) for row in rows}
 
     def paid_reply(self, account: str, request: str, draw: str) -> RawReply | None:
         """The first complete reply of an account to this request and draw, which may never have reached the cache."""

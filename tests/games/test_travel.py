@@ -204,7 +204,7 @@ def test_a_job_says_where_its_game_lies(shell: Shell) -> None:
     try:
         assert workers.played_from(workers.play_deals(text, deals), deals, own.game.results).outcomes
         set_games_path([])
-        played, _ = replay._play_again(Path("r").resolve(), Path.cwd(), [Path("there")], range(2))
+        played, *_ = replay._play_again(Path("r").resolve(), Path.cwd(), [Path("there")], range(2))
         assert len(played.outcomes) == 8, "two deals, each contender in either seat"
     finally:
         set_games_path([])

@@ -1,0 +1,287 @@
+"""What `dubito replay` checks beside the games of a run: its sums, its prompts and texts, and every call of a model.
+
+Each check raises Differs. What none of them can prove is `UNPROVEN` in `store/run_db.py` and the page docs/runs.md.
+"""
+
+import json
+from collections.abc import Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from dubito.errors import BotError, DubitoError, GameError, one_line
+from dubito.experiment.play import lineups
+from dubito.experiment.resolve import model_specs, settings_of
+from dubito.experiment.stop import decided_pairs
+from dubito.experiment.stored import Run
+from dubito.game.streams import DealStreams
+from dubito.llm.prices import Tariff
+from dubito.llm.prompts import Prompt
+from dubito.llm.protocols import kept_reply, kept_request, read_reply
+from dubito.llm.request import Place, RawReply, Reply, Request, draw_of
+from dubito.llm.settings import ModelSettings, account_of
+from dubito.llm.tape import Differs, ReplayTape, TapeEnded
+from dubito.stats.tally import Tally, kept_tally
+from dubito.store.model_log import TOKENS, ModelLog
+from dubito.store.run_db import RunDb
+
+if TYPE_CHECKING:
+    from dubito.experiment.models import Models
+
+_DATABASE: Final = "run.db"
+_MODEL_TABLES: Final = ("attempts", "tries", "decisions", "ended", "texts", "prompts", "awaited", "batches")
+_BEYOND: Final = "beyond"
+
+
+def check_sums(run: Run, everything: Tally, complete: Tally) -> None:
+    """Compare the stored sums with those of the replayed games, over all of them and over complete chunks."""
+    expected = {"all": everything} if everything.games else {}
+    if complete.games:
+        expected["complete"] = complete
+    stored = {chunks for (chunks,) in run.db.read("SELECT chunks FROM tally")}
+    if stored != {*expected}:
+        raise Differs(_DATABASE, "its sums are not what its games add up to", [f"recorded: sums over {sorted(stored)}"])
+    decided = decided_pairs(run)
+    for chunks, replayed in expected.items():
+        deals = replayed.games // run.planned.games_per_deal
+        replayed.tables["decided"] = {pair: row for pair, row in decided.items() if row[0] <= deals}
+        _compare_tables(kept_tally(run.db, run.game.results, "all" if chunks == "all" else "complete"), replayed)
+
+
+def _compare_tables(stored: Tally, replayed: Tally) -> None:
+    # Earlier versions kept no `differences`, and pages do without them.
+    for table in {**replayed.tables, **stored.tables}.keys() - ({"differences"} - stored.tables.keys()):
+        recorded, found = stored.tables.get(table, {}), replayed.tables.get(table, {})
+        for key in sorted({*recorded, *found}):
+            if recorded.get(key) != found.get(key):
+                said = [f"{table} {list(key)}", f"recorded: {recorded.get(key)}", f"replayed: {found.get(key)}"]
+                raise Differs(_DATABASE, "its sums are not what its games add up to", said)
+
+
+def check_no_calls(run: Run) -> None:
+    """A run of hand-written bots asked nothing."""
+    for table in _MODEL_TABLES:
+        if run.db.has(table) and run.db.read(f"SELECT 1 FROM {table} LIMIT 1"):  # noqa: S608
+            raise Differs(_DATABASE, f"it has {table}, and no model plays in this run", [])
+
+
+def replay_unfinished(run: Run, models: "Models", tape: ReplayTape) -> None:
+    """Replay the games that are not counted yet, each as far as the recording goes."""
+    experiment, ended = run.experiment, ModelLog(run.db).ended()
+    rows = run.db.read(
+        "SELECT game FROM decisions UNION SELECT game FROM attempts WHERE game >= 0 UNION SELECT game FROM ended"
+    )
+    for game in sorted(game for (game,) in rows):
+        if game in experiment.game_numbers:
+            continue
+        if game not in run.planned.game_numbers:
+            raise Differs(f"game {game}", "the run has no such game", [])
+        deal, place = divmod(game, experiment.games_per_deal)
+        streams = DealStreams(experiment.seed, deal)
+        try:
+            run.player.game_with_models(deal, lineups(experiment, deal, streams)[place], streams, models)
+        except (TapeEnded, BotError, GameError):
+            if game in ended:
+                raise
+
+
+def check_calls(run: Run, tape: ReplayTape) -> None:
+    """Check all that a run keeps of its models, once its games were compared."""
+    _check_counts(run, tape)
+    broken = run.db.find_broken_seal()
+    if broken is not None:
+        table, key = broken
+        raise Differs(_DATABASE, f"a row of {table} was changed or is damaged", [f"its key: {_shown(key)}"])
+    check_prompts(run)
+    check_texts(run.db)
+    calls = _Calls(run)
+    calls.check_attempts()
+    calls.check_tries()
+
+
+def _check_counts(run: Run, tape: ReplayTape) -> None:
+    """Compare how many rows there are with how many were replayed."""
+    games = run.experiment.game_numbers
+    counted = {
+        "decisions of models": ("decisions", "1", tape.decisions),
+        "finished attempts": ("attempts", "game >= 0 AND (reply IS NOT NULL OR cause IS NOT NULL)", tape.attempts),
+        "attempts without an end in finished games": (
+            "attempts",
+            f"game BETWEEN {games.start} AND {games.stop - 1} AND reply IS NULL AND cause IS NULL",
+            0,
+        ),
+        "games that ended": ("ended", f"game BETWEEN {games.start} AND {games.stop - 1}", len(games)),
+    }
+    for what, (table, where, replayed) in counted.items():
+        ((stored,),) = run.db.read(f"SELECT count(*) FROM {table} WHERE {where}")  # noqa: S608
+        if stored != replayed:
+            raise Differs(_DATABASE, f"it keeps {stored:,} {what}, and its games have {replayed:,}", [])
+
+
+def check_prompts(run: Run) -> None:
+    """Compare the prompts that a run keeps with the digests that its players name."""
+    named = {spec.prompt: spec.name for spec in run.planned.players if spec.prompt}
+    for digest, player in named.items():
+        kept = ModelLog(run.db).prompt(digest)
+        if not kept or Prompt(Path("kept"), kept, run.game).digest != digest:
+            name = one_line(player, 60)
+            raise Differs(_DATABASE, f"the prompt of {name} is not the one that its digest names", [])
+    for (digest,) in run.db.read("SELECT DISTINCT digest FROM prompts"):
+        if digest not in named:
+            raise Differs(_DATABASE, f"no player has its prompt {one_line(str(digest), 20)}", [])
+
+
+def check_texts(db: RunDb) -> None:
+    """Read every text, which compares it with its digest."""
+    log = ModelLog(db)
+    for (digest,) in db.read("SELECT digest FROM texts"):
+        log.text(digest)
+    used = ["SELECT request FROM attempts", "SELECT raw FROM attempts WHERE raw IS NOT NULL"]
+    used += ["SELECT request FROM tries", "SELECT raw FROM tries WHERE raw IS NOT NULL"]
+    used += ["SELECT request FROM awaited"] if db.has("awaited") else []
+    query = f"SELECT * FROM ({' UNION '.join(used)}) EXCEPT SELECT digest FROM texts LIMIT 1"  # noqa: S608
+    for (digest,) in db.read(query):
+        raise Differs(_DATABASE, f"the text {one_line(digest[:16])} is missing", [])
+
+
+class _Try(NamedTuple):
+    """A row of `tries`, as far as it can be recomputed."""
+
+    game: int
+    seat: int
+    decision: int
+    attempt: int
+    number: int
+    player: str
+    account: str
+    request: str
+    draw: str
+    state: str
+    kind: str | None
+    error: str | None
+    status: int | None
+    raw: str | None
+    usage: str | None
+    tokens: int
+    assumed: int
+
+    @property
+    def name(self) -> str:
+        return f"try {self.number} of {'.'.join(map(str, self[:4]))}"
+
+
+class _Calls:
+    """The attempts and tries of a run, compared with its players' settings and with the texts."""
+
+    def __init__(self, run: Run) -> None:
+        self._run, self._log = run, ModelLog(run.db)
+        self._settings = {
+            spec.name: settings_of(spec, run.registry) for spec in model_specs(run.experiment, run.registry)
+        }
+        self._names = lru_cache(maxsize=1)(self._players_of)
+        self._request = lru_cache(maxsize=64)(self._read_request)
+
+    def check_attempts(self) -> None:
+        """Check what no game asked, and where each reply is from."""
+        for player, server in self._run.db.read("SELECT DISTINCT player, server FROM attempts"):
+            if account_of(self._settings_of(player, "an attempt")).server != server:
+                raise Differs(_DATABASE, f"{one_line(player)} was not asked at {one_line(server)}", [])
+        empty = " AND ".join(f"{name} IS NULL" for name in ("raw", "model", *TOKENS))
+        received = "SELECT 1 FROM tries t WHERE t.state = 'received' AND t.raw = a.raw AND"
+        same_key = "(t.game, t.seat, t.decision, t.attempt) = (a.game, a.seat, a.decision, a.attempt)"
+        wrong = {
+            "an attempt without a reply has something of one": f"reply IS NULL AND NOT ({empty} AND origin = 'live')",
+            "an attempt before the games has a cause of failure": "game < 0 AND cause IS NOT NULL",
+            "an attempt has an unknown origin": "origin NOT IN ('live', 'cache')",
+            "no call brought a reply that counts as live": (
+                "origin = 'live' AND reply IS NOT NULL AND NOT EXISTS "
+                f"({received} (t.request, t.draw) = (a.request, a.draw))"
+            ),
+            "a call brought a reply that counts as cached": (
+                f"origin = 'cache' AND game >= 0 AND EXISTS ({received} {same_key})"
+            ),
+        }
+        for what, where in wrong.items():
+            key = "game, seat, decision, attempt"
+            for row in self._run.db.read(f"SELECT {key} FROM attempts a WHERE {where} LIMIT 1"):  # noqa: S608
+                raise Differs(f"attempt {_shown(row)}", what, [])
+        columns = f"player, request, reply, raw, model, {', '.join(TOKENS)}"
+        for player, request, digest, raw, model, *usage in self._run.db.read(
+            f"SELECT {columns} FROM attempts WHERE game < 0 AND reply IS NOT NULL"  # noqa: S608
+        ):
+            reply = kept_reply(self._request(request).protocol, self._log.text(raw) if raw else None, digest)
+            counts = reply.usage.counts if reply.usage else (None,) * len(TOKENS)
+            if (reply.digest, tuple(usage)) != (digest, counts) or model not in (reply.model, None):
+                raise Differs(f"the preflight of {one_line(player)}", "its reply is not what is recorded of it", [])
+
+    def check_tries(self) -> None:
+        """Check every call, and that those of an attempt are numbered from 1."""
+        columns = ", ".join("try" if name == "number" else name for name in _Try._fields)
+        before, number = None, 0
+        for row in self._run.db.read(f"SELECT {columns} FROM tries ORDER BY game, seat, decision, attempt, try"):  # noqa: S608
+            one = _Try(*row)
+            number = number + 1 if one[:4] == before else 1
+            before = one[:4]
+            if one.number != number and one.game >= -1:
+                raise Differs(one.name, f"it should be try {number}", [])
+            self._check_try(one)
+
+    def _check_try(self, one: _Try) -> None:
+        settings, request = self._settings_of(one.player, one.name), self._request(one.request)
+        reply = None if one.raw is None else read_reply(request.protocol, RawReply(200, self._log.text(one.raw)))
+        worst = Tariff(None, settings.max_output if settings.api != "decisions" else 0).worst(request).tokens
+        usage = reply.usage if reply else None
+        used = usage.input + usage.output if usage else worst
+        expected: dict[str, tuple[object, set[Any]]] = {
+            "account": (one.account, {str(account_of(settings))}),
+            "usage": (one.usage, {json.dumps(usage.counts) if usage else None}),
+            "state": (one.state, _states(reply)),
+            "tokens": (one.tokens, {used} if one.state in ("received", "open") else {0, used}),
+            "assumed": (one.assumed, {int(usage is None and one.tokens > 0)}),
+            "kind": (one.kind is None, {one.state == "open" or (one.state == "received" and one.kind is None)}),
+            "error": (one.error is None, {one.kind is None}),
+            "status": (one.status is None, {reply is None}),
+        }
+        if one.state == "received":
+            expected["kind"] = (one.kind, {_BEYOND} if one.tokens > worst else {None, _BEYOND})
+        if one.game >= 0:
+            deal = one.game // self._run.planned.games_per_deal
+            place = Place(one.player, one.game, deal, one.seat, one.decision, one.attempt, "")
+            expected["draw"] = (one.draw, {draw_of(self._run.planned.seed, place, settings.sample)})
+            expected["player"] = (one.player, {self._names(one.game).get(one.seat)})
+        for column, (stored, allowed) in expected.items():
+            if stored not in allowed:
+                said = [f"recorded: {stored}", f"expected: {' or '.join(sorted(map(str, allowed)))}"]
+                raise Differs(one.name, f"its {column} is not what its request, reply and settings give", said)
+
+    def _settings_of(self, player: str, of: str) -> ModelSettings:
+        if player not in self._settings:
+            raise Differs(of, f"the run has no model player {one_line(player, 60)!r}", [])
+        return self._settings[player]
+
+    def _read_request(self, digest: str) -> Request:
+        protocol, body = kept_request(text := self._log.text(digest))
+        return Request(protocol, str(json.loads(text).get("path")), body)
+
+    def _players_of(self, game: int) -> Mapping[int, str]:
+        """Return who sits in a game, by seat."""
+        experiment = self._run.experiment
+        deal, place = divmod(game, experiment.games_per_deal)
+        lineup = lineups(experiment, deal, DealStreams(experiment.seed, deal))[place]
+        return {seat: experiment.players[player].name for seat, player in enumerate(lineup.seats)}
+
+
+def _states(reply: Reply | None) -> set[str]:
+    if reply is None:
+        return {"open", "failed"}
+    # Earlier versions took some bodies for replies that are none.
+    return {"received"} if reply.failure is None else {"failed", "received"}
+
+
+def _shown(key: tuple[Any, ...]) -> str:
+    return one_line(".".join(map(str, key)), 120)
+
+
+def message_without_folder(error: DubitoError, run: Run) -> str:
+    """Return the message with the names of files alone: an export is replayed in a folder that nobody knows."""
+    return str(error).replace(f"{run.folder}/", "")
