@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from dubito.errors import BotError, DubitoError, GameError, one_line
 from dubito.experiment.play import lineups
@@ -35,7 +35,7 @@ _BEYOND: Final = "beyond"
 
 def check_sums(run: Run, everything: Tally, complete: Tally) -> None:
     """Compare the stored sums with those of the replayed games, over all of them and over complete chunks."""
-    expected = {"all": everything} if everything.games else {}
+    expected: dict[Literal["all", "complete"], Tally] = {"all": everything} if everything.games else {}
     if complete.games:
         expected["complete"] = complete
     stored = {chunks for (chunks,) in run.db.read("SELECT chunks FROM tally")}
@@ -45,7 +45,10 @@ def check_sums(run: Run, everything: Tally, complete: Tally) -> None:
     for chunks, replayed in expected.items():
         deals = replayed.games // run.planned.games_per_deal
         replayed.tables["decided"] = {pair: row for pair, row in decided.items() if row[0] <= deals}
-        _compare_tables(kept_tally(run.db, run.game.results, "all" if chunks == "all" else "complete"), replayed)
+        sums = kept_tally(run.db, run.game.results, chunks)
+        _compare_tables(sums, replayed)
+        if sums.to_json() != run.db.sums_json(chunks):
+            raise Differs(_DATABASE, "its sums were changed or are damaged", [])
 
 
 def _compare_tables(stored: Tally, replayed: Tally) -> None:

@@ -370,10 +370,10 @@ def _check_chunk(db: RunDb, experiment: Experiment, played: ChunkResult, results
     """Raise Differs at the first game that is not the one kept."""
     first = first_game_of(experiment, played.number)
     rows = db.read(
-        "SELECT outcome, record FROM games WHERE game >= ? AND game < ? ORDER BY game",
+        "SELECT outcome, record, decisions FROM games WHERE game >= ? AND game < ? ORDER BY game",
         (first, first + len(played.outcomes)),
     )
-    for place, (outcome, record) in enumerate(rows):
+    for place, (outcome, record, decisions) in enumerate(rows):
         again = played.records[place] if played.records else None
         if (outcome, record) != (played.outcomes[place], again):
             said = [
@@ -381,6 +381,8 @@ def _check_chunk(db: RunDb, experiment: Experiment, played: ChunkResult, results
                 f"replayed: {_outcome_in_words(played.outcomes[place], results)}",
             ]
             raise Differs(f"game {first + place}", "it does not play out as recorded", said)
+        if decisions != (played.decision_digests[place] if played.decision_digests else None):
+            raise Differs(f"game {first + place}", "the digest of its decisions differs", [])
     chunk = Chunk(played.number, played.deals, first, played.outcomes, played.decision_digests)
     query = "SELECT digest, deals, games FROM chunks WHERE chunk = ?"
     ((digest, deals, games),) = db.read(query, (played.number,))

@@ -1,0 +1,159 @@
+"""No value of a run can be changed without `dubito replay` noticing, save those that docs/runs.md names."""
+
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+from shutil import copytree
+from typing import Any, Final
+
+import pytest
+
+from dubito.errors import UsageError
+from dubito.experiment.replay import replay, run_to_replay
+from dubito.store.run_db import UNPROVEN
+from tests.cli.kit import REPO, Shell
+from tests.conftest import few
+from tests.llm.kit import contender, ran, small
+
+_FAULTY: Final = "house?faults=fenced:0.2,refusal:0.1,no_usage:0.1,truncated_json:0.1,rate_limit:0.2"
+_WAITS: Final = {"prompt": "reasoned", "wait": "batch", "base_url": "house?faults=fenced:0.3,no_usage:0.1"}
+CONFIGS: Final[dict[str, dict[str, Any]]] = {
+    "by hand": {"contenders": ["ClaudeBot", "AdaptyBoi"], "games": 2004, "turns": 1},
+    "stopped": {"contenders": ["ClaudeBot", "RandomBoi"], "stop": {"within": 0.3, "most": 4000}, "turns": 20},
+    "models": {
+        "contenders": [
+            contender("one", "house-sharp", prompt="reasoned", base_url=_FAULTY, reasks=0),
+            contender("two", bot="AnthropicBot", base_url=_FAULTY),
+        ],
+        "games": 8,
+    },
+    "waves": {"contenders": [contender("one", **_WAITS)], "games": 2},
+}
+
+
+Get = Callable[[str], Path]
+
+
+@pytest.fixture(scope="module")
+def run_of(tmp_path_factory: pytest.TempPathFactory) -> Get:
+    """Gives the folder of the run of a config, which is played once."""
+    home = tmp_path_factory.mktemp("runs")
+
+    def get(name: str) -> Path:
+        if not (home / name).exists():
+            config = {**CONFIGS[name]}
+            of = small(*config.pop("contenders"), **config)
+            assert ran(of, home / name, on_unusable="fallback").failure is None
+        return home / name
+
+    return get
+
+
+def columns_of(database: Path) -> list[tuple[str, str]]:
+    with closing(sqlite3.connect(database)) as db:
+        query = "SELECT t.name, c.name FROM sqlite_master t, pragma_table_info(t.name) c WHERE t.type = 'table'"
+        return db.execute(query).fetchall()
+
+
+def other_values(value: Any) -> list[Any]:
+    """Return what a value may have become: another one, none, another type, damaged text."""
+    if isinstance(value, int | float):
+        return [value + 1, 3 * value + 7, -5, None, "x", 1.5]
+    if isinstance(value, str):
+        flipped = value[:-1] + chr(ord(value[-1]) ^ 1) if value else "x"
+        return [flipped, None, f"{value} ", "", 7, b"\x00\xff"]
+    if isinstance(value, bytes):
+        return [value[:-1] + bytes([value[-1] ^ 1]), None, value[: len(value) // 2], b"", "x", 3]
+    return [1, "x", b"x", 0.5, ""]
+
+
+def mutations(folder: Path, table: str, column: str, offset: int) -> Iterator[object]:
+    """Change one value of one row in each way that SQLite allows, and put it back."""
+    with closing(sqlite3.connect(folder / "run.db", isolation_level=None)) as db:
+        keys = [name for (name,) in db.execute("SELECT name FROM pragma_table_info(?) WHERE pk ORDER BY pk", (table,))]
+        key, marks = ", ".join(keys), ", ".join("?" * len(keys))
+        rows = db.execute(f"SELECT * FROM {table} ORDER BY {key}").fetchall()  # noqa: S608
+        if not rows:
+            return
+        names = [name for _, name in columns_of(folder / "run.db") if _ == table]
+        row = rows[offset % len(rows)]
+        value, at = row[names.index(column)], [row[names.index(name)] for name in keys]
+        for other in other_values(value):
+            try:
+                db.execute(f"UPDATE {table} SET {column} = ? WHERE ({key}) = ({marks})", (other, *at))  # noqa: S608
+            except sqlite3.IntegrityError:
+                continue
+            if db.execute(f"SELECT * FROM {table} ORDER BY {key}").fetchall() != rows:  # noqa: S608
+                yield other
+            db.execute(f"DELETE FROM {table}")  # noqa: S608
+            db.executemany(f"INSERT INTO {table} VALUES ({', '.join('?' * len(names))})", rows)  # noqa: S608
+
+
+def finding(folder: Path) -> str:
+    """What replay finds; empty if the run is identical."""
+    try:
+        run = run_to_replay(folder, REPO)
+    except UsageError as error:
+        return str(error)
+    with run.db:
+        return str(replay(run, 1, lambda games: None).difference or "")
+
+
+CASES: Final = [(name, offset) for name in CONFIGS for offset in (0, 1, -1)]
+
+
+@pytest.mark.parametrize(("name", "offset"), few(CASES, [("waves", 1)]))
+def test_a_changed_value_in_any_column_is_found(
+    run_of: Get, tmp_path: Path, name: str, offset: int, at_length: bool
+) -> None:
+    """Of the columns that there are: one that is added later fails here until replay handles it."""
+    folder = Path(copytree(run_of(name), tmp_path / "run"))
+    assert finding(folder) == ""
+    unnoticed, tried = [], set[tuple[str, str]]()
+    for table, column in columns_of(folder / "run.db"):
+        for value in mutations(folder, table, column, offset):
+            tried.add((table, column))
+            if (table, column) not in UNPROVEN and not finding(folder):
+                unnoticed.append((table, column, value))
+            if not at_length:
+                break
+    assert unnoticed == []
+    assert tried >= {("games", "outcome"), ("tally", "sums"), ("chunks", "deals")}
+    if name in ("models", "waves"):
+        assert {table for table, _ in tried} >= {"decisions", "attempts", "tries", "texts", "prompts", "ended"}
+    if name == "waves":
+        assert ("batches", "entries") in tried
+
+
+def test_the_runs_hold_what_there_is_to_prove(run_of: Get) -> None:
+    """Re-asks, fallbacks, failed calls, stated probabilities."""
+    with closing(sqlite3.connect(run_of("models") / "run.db")) as db:
+        for what in (
+            "attempts WHERE attempt > 0",
+            "decisions WHERE outcome LIKE 'fallback:%'",
+            "decisions WHERE p_bluff IS NOT NULL",
+            "tries WHERE state = 'failed'",
+        ):
+            assert db.execute(f"SELECT count(*) FROM {what}").fetchone() > (0,), what  # noqa: S608
+
+
+def test_what_is_not_proven_is_named_in_the_documentation() -> None:
+    page = (REPO / "docs" / "runs.md").read_text()
+    assert [f"`{table}.{column}`" for table, column in sorted(UNPROVEN) if f"`{table}.{column}`" not in page] == []
+
+
+@pytest.mark.parametrize("name", few(CONFIGS, ["models"]))
+def test_a_false_ranking_is_found(run_of: Get, tmp_path: Path, shell: Shell, name: str) -> None:
+    """The sums that tables are made of, edited so that they still fit together."""
+    copytree(run_of(name), "r")
+    with closing(sqlite3.connect("r/run.db")) as db, db:
+        for table in ("contended", "pairs", "differences"):
+            query = "SELECT key, value FROM json_each((SELECT sums FROM tally WHERE chunks = 'all'), ?)"
+            rows = db.execute(query, (f"$.{table}",)).fetchall()
+            for number, _ in rows:
+                path = f"$.{table}[{number}][#-1][0]"
+                change = "UPDATE tally SET sums = json_set(sums, ?1, 1 + json_extract(sums, ?1)) WHERE chunks = 'all'"
+                assert db.execute(change, (path,)).rowcount == 1
+    said = shell("replay", "r", "--quiet")
+    assert (said.code, said.out.splitlines()[0]) == (1, "differs: run.db: its sums are not what its games add up to")
