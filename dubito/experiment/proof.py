@@ -32,6 +32,12 @@ _DATABASE: Final = "run.db"
 _MODEL_TABLES: Final = ("attempts", "tries", "decisions", "ended", "texts", "prompts", "awaited", "batches")
 _BEYOND: Final = "beyond"
 
+# The text of a request is written with its attempt, after the call: a run that was killed may lack it.
+_REQUESTS_OF_TRIES: Final = (
+    "SELECT request FROM tries WHERE (game, seat, decision, attempt) IN "
+    "(SELECT game, seat, decision, attempt FROM attempts)"
+)
+
 
 def check_sums(run: Run, everything: Tally, complete: Tally) -> None:
     """Compare the stored sums with those of the replayed games, over all of them and over complete chunks."""
@@ -140,7 +146,7 @@ def check_texts(db: RunDb) -> None:
     for (digest,) in db.read("SELECT digest FROM texts"):
         log.text(digest)
     used = ["SELECT request FROM attempts", "SELECT raw FROM attempts WHERE raw IS NOT NULL"]
-    used += ["SELECT request FROM tries", "SELECT raw FROM tries WHERE raw IS NOT NULL"]
+    used += [_REQUESTS_OF_TRIES, "SELECT raw FROM tries WHERE raw IS NOT NULL"]
     used += ["SELECT request FROM awaited"] if db.has("awaited") else []
     query = f"SELECT * FROM ({' UNION '.join(used)}) EXCEPT SELECT digest FROM texts LIMIT 1"  # noqa: S608
     for (digest,) in db.read(query):
@@ -230,10 +236,12 @@ class _Calls:
             self._check_try(one)
 
     def _check_try(self, one: _Try) -> None:
-        settings, request = self._settings_of(one.player, one.name), self._request(one.request)
-        reply = None if one.raw is None else read_reply(request.protocol, RawReply(200, self._log.text(one.raw)))
-        worst = Tariff(None, settings.max_output if settings.api != "decisions" else 0).worst(request).tokens
-        usage = reply.usage if reply else None
+        settings = self._settings_of(one.player, one.name)
+        reply = None if one.raw is None else read_reply(settings.api, RawReply(200, self._log.text(one.raw)))
+        usage, worst = reply.usage if reply else None, one.tokens
+        if self._run.db.read("SELECT 1 FROM texts WHERE digest = ?", (one.request,)):
+            tariff = Tariff(None, settings.max_output if settings.api != "decisions" else 0)
+            worst = tariff.worst(self._request(one.request)).tokens
         used = usage.input + usage.output if usage else worst
         expected: dict[str, tuple[object, set[Any]]] = {
             "account": (one.account, {str(account_of(settings))}),
