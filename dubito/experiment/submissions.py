@@ -8,7 +8,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from hashlib import file_digest
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -19,7 +19,7 @@ from dubito.errors import DubitoError, UsageError, one_line
 from dubito.experiment.book import book_names, book_of
 from dubito.experiment.replay import check_to_replay, replay
 from dubito.experiment.stored import Run, only_read, read_run
-from dubito.files import Checked, fault, read_yaml
+from dubito.files import Checked, fault, read_text, read_yaml
 from dubito.stats.rates import Rate, paired_difference
 from dubito.store.folder import difference_of_runs, is_export, unpacked
 from dubito.store.model_log import ModelLog
@@ -113,6 +113,20 @@ class _Opened:
     sha256: str
     run: Run
     setting: Mapping[str, Any]
+    same: str  # equal for every file that holds this run, however it was packed
+
+    @property
+    def review(self) -> Path:
+        return self.path.with_name(f"{self.path.stem}{REVIEW}")
+
+    @property
+    def precedence(self) -> tuple[bool, float, str]:
+        """Return what sorts files of one run: a reviewed one first, then the oldest."""
+        try:
+            reviewed = self.sha256 in read_text(self.review)
+        except UsageError:
+            reviewed = False
+        return not reviewed, self.path.stat().st_mtime, self.file
 
 
 @contextmanager
@@ -146,32 +160,30 @@ def _finished_runs(
     paths: Sequence[Path], folder: Path, home: Path, opened: ExitStack, refused: list[Refused]
 ) -> list[_Opened]:
     """Those that are finished runs with somebody to rank."""
-    found, seen = list[_Opened](), dict[str, str]()
+    found = list[_Opened]()
     for path in paths:
         file = path.relative_to(folder).as_posix()
         try:
             with ExitStack() as own:
-                found.append(_finished_run(path, file, home, own, seen))
+                found.append(_finished_run(path, file, home, own))
                 opened.enter_context(own.pop_all())
         except (DubitoError, OSError) as error:
             refused.append(Refused(file, _reason(error, path, file)))
     return found
 
 
-def _finished_run(path: Path, file: str, home: Path, own: ExitStack, seen: dict[str, str]) -> _Opened:
-    """One of them; `seen` are the files that were read before, by their digest. Raises UsageError."""
+def _finished_run(path: Path, file: str, home: Path, own: ExitStack) -> _Opened:
+    """Open one of them. Raises UsageError."""
     if not is_export(path):
         raise UsageError("it is not an exported run: hand in a file that `dubito export RUN FILE` wrote")
     with path.open("rb") as content:
         digest = file_digest(content, "sha256").hexdigest()
-    if digest in seen:
-        raise UsageError(f"it is the same file as {seen[digest]}")
-    seen[digest] = one_line(file)
     run = read_run(own.enter_context(unpacked(path)), home)
     own.enter_context(run.db)
     with only_read():
         _check_to_rank(run)
-    return _Opened(file, path, digest, run, _setting_of(run))
+        same = repr((replace(run.planned, games=run.kept), run.results_digest))
+    return _Opened(file, path, digest, run, _setting_of(run), same)
 
 
 def _reason(error: Exception | str, path: Path, file: str, inside: Path | None = None) -> str:
@@ -231,19 +243,23 @@ def _proved(
     """Those of the book that most are of (where several are, the first by name), and whose replay is identical."""
     if not read:
         return []
-    book = max(read, key=lambda one: sum(other.setting == one.setting for other in read)).setting
-    proven = []
-    for one in read:
+    runs = {one.same: one.setting for one in read}  # packing a run twice gives it no second vote
+    book = max(read, key=lambda one: sum(setting == one.setting for setting in runs.values())).setting
+    proven, rows = [], dict[str, str]()
+    for one in sorted(read, key=lambda one: one.precedence):
         try:
             if one.setting != book:
                 places = "in it", "in the others"
                 said = difference_of_runs("book", one.setting, book, places).removeprefix("book.")
                 raise UsageError(f"it is of another book: {said}")
             tell(one.file)
-            proven.append(_proof_of(one, workers, refused))
+            proof = _proof_of(one, workers, refused)
+            if rows.setdefault(one.same, one.file) != one.file:
+                raise UsageError(f"it is the same run as {one_line(rows[one.same])}, which has the row")
+            proven.append(proof)
         except (DubitoError, OSError) as error:
             refused.append(Refused(one.file, _reason(error, one.path, one.file, one.run.folder)))
-    return proven
+    return sorted(proven, key=lambda one: one.file)
 
 
 def _proof_of(one: _Opened, workers: int, refused: list[Refused]) -> Proven:
@@ -291,7 +307,7 @@ def _body(log: ModelLog, raw: str | None) -> Mapping[str, Any]:
 
 def _tier_of(one: _Opened, answerers: Mapping[str, Answerers], refused: list[Refused]) -> tuple[Tier, list[str]]:
     """How far a replayed run is believed, and why; a review that cannot be read is refused itself."""
-    path = one.path.with_name(f"{one.path.stem}{REVIEW}")
+    path = one.review
     if not path.exists():
         return "replayed", []
     file = f"{one.file.rpartition('.')[0] or one.file}{REVIEW}"

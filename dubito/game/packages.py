@@ -200,5 +200,5 @@ def _package_at(point: "EntryPoint", pinned: str) -> GamePackage:
 def where_to_get(origin: object) -> str:
     """What to do to have a game that this distribution brought, if one did; a run that says so may be anybody's."""
     if isinstance(origin, str) and _PINNED(origin):
-        return f"run `pip install {origin}`"
+        return f"look for the package {origin}, which the run's own file names: install it only if you trust its author"
     return "put its folder under games/, or say with --games-path where it lies"

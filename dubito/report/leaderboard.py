@@ -7,13 +7,16 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
+from urllib.parse import urlsplit
 
 from dubito.errors import one_line
 from dubito.experiment.compare import compared_runs
 from dubito.experiment.experiment import PlayerSpec, kind_of_player, labelled_by, stand_ins_in_words
+from dubito.experiment.resolve import settings_of
 from dubito.experiment.submissions import LEAST_SAMPLE, Answerers, Proven, Submissions
 from dubito.game import FALLBACK_OUTCOME, Results
 from dubito.llm.prices import PICO, dollars
+from dubito.llm.settings import account_of
 from dubito.report.games import GameChoice
 from dubito.report.overview import comparison_in_words
 from dubito.report.run_tables import cautions, difference_of, kind_of
@@ -69,7 +72,7 @@ _TIERS: Final = (
     ("invalid", "It could not be proved. It has no row; it is listed with the first reason."),
 )
 _UNPROVED: Final = (
-    "Calls, tokens and dollars are what a file says of itself, as are dates and the versions it was made with: no "
+    "Calls without a reply, dollars, dates and the versions it was made with are what a file says of itself: no "
     "replay can prove them. Nor does it prove that a run is the only one that was made: who plays twenty times and "
     "hands in the best has been lucky. So everybody plays the book's own deals."
 )
@@ -105,6 +108,14 @@ class _Row:
     @property
     def answerers(self) -> Answerers | None:
         return self.of.answerers.get(self.spec.name)
+
+    @property
+    def server(self) -> str | None:
+        """Return the host that a model player asks."""
+        if self.log is None:
+            return None
+        server = account_of(settings_of(self.spec, self.of.run.registry)).server
+        return one_line(urlsplit(server).netloc or server, 80)
 
     @property
     def dollars(self) -> float | None:
@@ -285,7 +296,8 @@ def _against_dollars(board: _Board, rows: Sequence[_Row], names: Sequence[str]) 
 def _table_of(board: _Board) -> ResultTable:
     first = board.results.measure(board.results.headline[0])
     columns = [*texts("player", "rank"), Column(first.key, first.titled, kind_of(first)), *texts("tier")]
-    columns += [Column("kind", "kind", "kind"), Column("answered", "answered by", "text"), *texts("prompt")]
+    columns += [Column("kind", "kind", "kind"), *texts("server")]
+    columns += [Column("answered", "answered by", "text"), *texts("prompt")]
     columns += [*counts("calls"), Column("cost", "dollars", "dollars"), Column("fallback", "fallback %", "rate")]
     columns += [Column("file", "submission", "text")]
     rows = [board.row(each) for each in board.ranked]
@@ -296,7 +308,8 @@ def _table_of(board: _Board) -> ResultTable:
         if log is not None:
             asked = [log.calls, log.picodollars, fallback_share(log.outcomes)]
         answered = ", ".join(row.answerers.ids) if row.answerers else ""
-        who: list[Value] = [kind_of_player(row.spec), one_line(answered, 120) or None, row.spec.prompt[:12] or None]
+        who: list[Value] = [kind_of_player(row.spec), row.server, one_line(answered, 120) or None]
+        who.append(row.spec.prompt[:12] or None)
         known: list[Value] = [board.label(row.id), board.ranks(place), each.rates[first.key], row.of.tier]
         cells.append([*known, *who, *asked, one_line(row.of.file, 120)])
     links = {first.key: [row.games_path for row in rows], "file": [f"{report_of(row.of)}/index.html" for row in rows]}
@@ -361,6 +374,7 @@ def _facts(row: _Row, ranks: str, ranked: ContenderRow) -> list[tuple[str, str]]
     causes = ", ".join(f"{name.removeprefix(FALLBACK_OUTCOME)} {count:,}" for name, count in sorted(fallbacks.items()))
     return [
         *facts,
+        ("server", row.server or "not kept"),
         ("model that was asked", log.asked or "not kept"),
         ("models that answered", ", ".join(f"{name} ({count:,} replies)" for name, count in ids.items()) or "not said"),
         ("prompt", f"{spec.settings.get('prompt')}, digest {spec.prompt}"),

@@ -138,13 +138,15 @@ def test_an_export_says_where_its_game_is_to_be_had(shell: Shell, site: Path, mo
         assert other.code == 0
         told = [line for line in other.err.splitlines() if line.startswith("manifest mismatch: ")]
         assert [line.count(digest[:12]) for line in told] == [1], words
-        assert f"run `pip install {PINNED}`" in told[0]
+        assert f"look for the package {PINNED}, which the run's own file names: install it only if you trust" in told[0]
     monkeypatch.setattr(sys, "path", [path for path in sys.path if path != str(site)])
     for line in ("replay r.zip", "report r", "view r.zip --no-browser", "prompts record r"):
         said = shell(*line.split(" "))
         assert (said.code, said.err.count("\n")) == (2, 1), line
         assert f"was played at the game kuhn, sources {digest[:12]}, which is not here" in said.err
-        assert f"run `pip install {PINNED}`" in said.err
+        assert (
+            f"look for the package {PINNED}, which the run's own file names: install it only if you trust" in said.err
+        )
 
 
 def test_an_export_from_a_folder_names_no_folder(shell: Shell) -> None:

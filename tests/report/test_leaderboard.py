@@ -1,6 +1,7 @@
 """A leaderboard: whoever can be proved has a row, everybody else a reason, and the pages are the same everywhere."""
 
 import json
+import os
 import re
 import shutil
 import sqlite3
@@ -131,6 +132,7 @@ def test_of_ten_submissions_six_have_rows_and_four_a_reason(site: Path) -> None:
     assert {file: reason[: len(REASONS[file])] for file, reason in refused.items()} == REASONS
     (model,) = [row for row in rows if row["calls"] is not None]
     assert (model["answered"], model["tier"], model["kind"]) == ("house-sharp", "replayed", "stand-in")
+    assert {row["player"]: row["server"] for row in rows if row["server"]} == {model["player"]: "house"}
     assert model["calls"] > 0
     (dollars,) = [chart for chart in Seen(site / "index.html").json if chart["kind"] == "scatter"]
     drawn = {one["name"]: [point[0] for point in one["points"] if point] for one in dollars["series"]}
@@ -293,6 +295,37 @@ def test_a_review_is_of_one_file_and_may_challenge_it(folder: Path, tmp_path: Pa
     assert all(tier == ("replayed", []) for tier in tiers.values())
     assert reasons["ClaudeBot.review.yaml"] == "the review is of another file than ClaudeBot.zip"
     assert "believed" in reasons["AdaptyBoi.review.yaml"]
+
+
+def packed_again(file: Path, target: Path) -> None:
+    """The same parts in another order, with other times and another compression."""
+    with zipfile.ZipFile(file) as before, zipfile.ZipFile(target, "w", zipfile.ZIP_STORED) as after:
+        for part in reversed(before.infolist()):
+            after.writestr(zipfile.ZipInfo(part.filename, (2026, 1, 2, 3, 4, 6)), before.read(part))
+
+
+@pytest.mark.parametrize(("reviewed", "keeps"), [(False, "b.zip"), (True, "c.zip")])
+def test_a_run_that_is_packed_in_several_ways_is_one_submission(
+    folder: Path, tmp_path: Path, reviewed: bool, keeps: str
+) -> None:
+    """The file with a review keeps the row, else the oldest."""
+    original = folder / "submissions" / "StefaBot.zip"
+    shutil.copy(original, tmp_path / "b.zip")
+    shutil.copy(original, tmp_path / "d.zip")
+    for number, name in enumerate(["b.zip", "a.zip", "c.zip", "d.zip"]):
+        if name in ("a.zip", "c.zip"):
+            packed_again(original, tmp_path / name)
+        os.utime(tmp_path / name, (1000 + number, 1000 + number))
+    if reviewed:
+        with zipfile.ZipFile(tmp_path / "c.zip", "a") as archive:
+            archive.comment = b"the bytes of one file alone"
+        review(tmp_path / "c.zip", challenge="It is said to know the cards.")
+    with submissions_in(tmp_path, folder, 1) as found:
+        ((_, proven),) = found.books
+        reasons = {one.file: one.reason for one in found.refused}
+    assert [one.file for one in proven] == [keeps]
+    others = {"a.zip", "b.zip", "c.zip", "d.zip"} - {keeps}
+    assert reasons == dict.fromkeys(others, f"it is the same run as {keeps}, which has the row")
 
 
 def _more_score(run: Path, db: sqlite3.Connection) -> None:
