@@ -9,7 +9,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
-from dubito.errors import BotError, DubitoError, GameError, one_line
+from dubito.errors import BotError, GameError, one_line
 from dubito.experiment.play import lineups
 from dubito.experiment.resolve import model_specs, settings_of
 from dubito.experiment.stop import decided_pairs
@@ -291,8 +291,3 @@ def _states(reply: Reply | None) -> set[str]:
 
 def _shown(key: tuple[Any, ...]) -> str:
     return one_line(".".join(map(str, key)), 120)
-
-
-def message_without_folder(error: DubitoError, run: Run) -> str:
-    """Return the message with the names of files alone: an export is replayed in a folder that nobody knows."""
-    return str(error).replace(f"{run.folder}/", "")

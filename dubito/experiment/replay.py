@@ -20,7 +20,6 @@ from dubito.experiment.proof import (
     check_calls,
     check_no_calls,
     check_sums,
-    message_without_folder,
     replay_unfinished,
 )
 from dubito.experiment.stop import flaw_of_stop
@@ -340,9 +339,9 @@ def replay(kept: Run, workers: int, progress: Callable[[int], None]) -> ReplayRe
             replay_unfinished(kept, models, tape)
             check_calls(kept, tape)
     except Differs as error:
-        difference = error
+        difference = Differs(error.where, error.what, [kept.without_folder(detail) for detail in error.details])
     except DubitoError as error:
-        said = [message_without_folder(error, kept)]
+        said = [kept.without_folder(str(error))]
         difference = Differs(f"game {games} or after", "the run cannot be played again", said)
     return ReplayResult(games, tape.decisions, db.results_digest(), kept.mismatches, tally, difference)
 

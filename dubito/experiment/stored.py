@@ -82,6 +82,10 @@ class Run:
     def __str__(self) -> str:
         return one_line(str(self.folder))
 
+    def without_folder(self, message: str) -> str:
+        """Return a message with the names of files alone: an export lies in a folder that nobody knows."""
+        return message.replace(f"{self.folder}/", "")
+
     @cached_property
     def game(self) -> Game:
         """The game that was played; raises UsageError if it is not to be found here."""

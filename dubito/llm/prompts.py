@@ -421,7 +421,7 @@ def _description(path: Path, text: str) -> Description:
 
 def said_of_prompt(sources: Mapping[str, str]) -> tuple[str, str]:
     """Of a prompt's sources, as a run keeps them: its title, and what it adds to another that it extends, if any."""
-    description = _description(Path(DESCRIPTION), sources[DESCRIPTION])
+    description = _description(Path(DESCRIPTION), sources.get(DESCRIPTION, ""))
     return description.title, sources.get(PARAGRAPH, "").strip()
 
 

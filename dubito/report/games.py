@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from dubito.errors import UsageError, one_line
+from dubito.errors import RunStopped, UsageError, one_line
 from dubito.experiment.stored import Run
 from dubito.game import FALLBACK_OUTCOME, Habit
 from dubito.report.highlights import Highlights, opening
@@ -115,7 +115,11 @@ class ShownGames:
                 self.why_not[game] = str(error)
                 continue
             texts = Texts()
-            decisions = self.asked.decisions(game, told, texts) if self.source.models else []
+            try:
+                decisions = self.asked.decisions(game, told, texts) if self.source.models else []
+            except RunStopped as error:
+                self.why_not[game] = self.source.without_folder(str(error))
+                continue
             del told["truths"]
             names = self._names(game)
             self.highlights.look(game, told, [self.source.label(name) for name in names], decisions)

@@ -14,6 +14,7 @@ import sqlite3
 import zlib
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
@@ -102,7 +103,7 @@ class PlayerLog:
     @property
     def under_other_names(self) -> bool:
         """Whether somebody answered who is not named as the model was that was asked."""
-        return bool(self.ids) and [*self.ids] != [self.asked]
+        return self.asked is not None and bool(self.ids) and [*self.ids] != [self.asked]
 
     @property
     def billed(self) -> int | None:
@@ -571,7 +572,9 @@ class ModelLog:
         """Who answered a player, and who was asked; a run of before has kept only the latter."""
         query = "SELECT model, count(*), min(request) FROM attempts WHERE player = ? AND model IS NOT NULL GROUP BY 1"
         rows = self._db.read(f"{query} ORDER BY 1", (name,))
-        asked = self._from_json(self.text(rows[0][2])) if rows else None
+        asked = None
+        with suppress(RunStopped):  # a damaged text is no reason to show nothing at all
+            asked = self._from_json(self.text(rows[0][2])) if rows else None
         body = asked.get("body") if isinstance(asked, dict) else None
         model = body.get("model") if isinstance(body, dict) else None
         return {"ids": {model: count for model, count, _ in rows}, "asked": model if isinstance(model, str) else None}

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 from shutil import copytree
+from tempfile import gettempdir
 from typing import Any, Final
 
 import pytest
@@ -152,3 +153,72 @@ def test_a_false_ranking_is_found(run_of: Get, tmp_path: Path, shell: Shell, nam
                 assert db.execute(change, (path,)).rowcount == 1
     said = shell("replay", "r", "--quiet")
     assert (said.code, said.out.splitlines()[0]) == (1, "differs: run.db: its sums are not what its games add up to")
+
+
+@pytest.fixture
+def killed(run_of: Get, shell: Shell) -> Shell:
+    """The run of models as `kill -9` leaves it: no game is counted, and the last answers were not written."""
+    copytree(run_of("models"), "r")
+    Path("r/all_games.yaml").unlink()
+    with closing(sqlite3.connect("r/run.db")) as db, db:
+        for table in ("games", "chunks", "tally", "ended"):
+            db.execute(f"DELETE FROM {table}")  # noqa: S608
+        db.execute("INSERT INTO ended VALUES (0)")
+        last = "(game, seat, decision) IN (SELECT game, seat, max(decision) FROM decisions WHERE game > 3 GROUP BY 1)"
+        for table in ("attempts", "decisions"):
+            db.execute(f"DELETE FROM {table} WHERE {last}")  # noqa: S608
+    return shell
+
+
+def test_a_killed_run_replays_as_far_as_it_got(killed: Shell) -> None:
+    said = killed("replay", "r", "--quiet")
+    with closing(sqlite3.connect("r/run.db")) as db:
+        ((decisions,),) = db.execute("SELECT count(*) FROM decisions")
+    assert (said.code, said.out) == (0, f"identical: 0 games, {decisions} decisions\n")
+    assert said.err == "the run is unfinished: it has 0 of 8 games so far\n"
+
+
+@pytest.mark.parametrize(
+    ("change", "found"),
+    [
+        ("UPDATE decisions SET turn = turn + 1 WHERE game = 2", "game 2, seat "),
+        ("DELETE FROM decisions WHERE game = 0", "game 0, seat "),
+        ("UPDATE texts SET text = x'00'", "one, game 0, node A (decision 0): the reply on the tape was changed or is"),
+        ("INSERT INTO ended VALUES (77)", "game 77: the run has no such game"),
+    ],
+)
+def test_of_a_killed_run_a_difference_is_found_and_no_temporary_path_is_shown(
+    killed: Shell, change: str, found: str
+) -> None:
+    with closing(sqlite3.connect("r/run.db")) as db, db:
+        db.execute(change)
+    assert killed("export", "r", "r.zip").code == 0
+    said = killed("replay", "r.zip", "--quiet")
+    assert (said.code, said.out.startswith(f"differs: {found}")) == (1, True), said.out
+    assert gettempdir() not in said.out + said.err
+
+
+def test_a_report_with_a_damaged_text_keeps_its_tables_and_names_the_text(run_of: Get, shell: Shell) -> None:
+    copytree(run_of("models"), "r")
+    with closing(sqlite3.connect("r/run.db")) as db, db:
+        query = (
+            "SELECT digest, text FROM texts WHERE digest = (SELECT raw FROM attempts WHERE game = 5 AND raw NOT NULL)"
+        )
+        ((digest, text),) = db.execute(query)
+        flipped = text[:-5] + bytes([text[-5] ^ 4]) + text[-4:]
+        db.execute("UPDATE texts SET text = ? WHERE digest = ?", (flipped, digest))
+    assert shell("report", "r", "--output", "page").code == 0
+    games, whole = Path("page/games.html").read_text(), Path("page/index.html").read_text()
+    assert f"1 game is not shown (5): text {digest[:16]} in run.db is missing or was changed or damaged." in games
+    assert "one" in whole
+    assert Path("page/games/4.html").exists()
+    assert shell("status", "r").code == 0
+
+
+def test_a_comparison_does_without_the_description_of_a_prompt(run_of: Get, shell: Shell) -> None:
+    for name in ("r", "s"):
+        copytree(run_of("models"), name)
+    with closing(sqlite3.connect("r/run.db")) as db, db:
+        db.execute("UPDATE prompts SET digest = 'x' || digest WHERE file = 'prompt.yaml'")
+    said = shell("compare", "r", "s")
+    assert (said.code, "prompt.yaml" in said.err, said.err.count("\n")) == (2, True, 1)
