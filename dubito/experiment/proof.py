@@ -1,6 +1,6 @@
 """What `dubito replay` checks beside the games of a run: its sums, its prompts and texts, and every call of a model.
 
-Each check raises Differs. What none of them can prove is `UNPROVEN` in `store/run_db.py` and the page docs/runs.md.
+Each check raises Differs. `UNPROVEN` in `store/run_db.py` lists what they leave out, docs/runs.md explains it.
 """
 
 import json
@@ -40,7 +40,7 @@ _REQUESTS_OF_TRIES: Final = (
 
 
 def check_sums(run: Run, everything: Tally, complete: Tally) -> None:
-    """Compare the stored sums with those of the replayed games, over all of them and over complete chunks."""
+    """Compare the stored sums with the replayed ones: over all games, and over complete chunks."""
     expected: dict[Literal["all", "complete"], Tally] = {"all": everything} if everything.games else {}
     if complete.games:
         expected["complete"] = complete
@@ -100,7 +100,7 @@ def check_calls(run: Run, tape: ReplayTape) -> None:
     broken = run.db.find_broken_seal()
     if broken is not None:
         table, key = broken
-        raise Differs(_DATABASE, f"a row of {table} was changed or is damaged", [f"its key: {_shown(key)}"])
+        raise Differs(_DATABASE, f"a row of {table} was changed or is damaged", [f"its key: {_key_text(key)}"])
     check_prompts(run)
     check_texts(run.db)
     calls = _Calls(run)
@@ -213,7 +213,7 @@ class _Calls:
         for what, where in wrong.items():
             key = "game, seat, decision, attempt"
             for row in self._run.db.read(f"SELECT {key} FROM attempts a WHERE {where} LIMIT 1"):  # noqa: S608
-                raise Differs(f"attempt {_shown(row)}", what, [])
+                raise Differs(f"attempt {_key_text(row)}", what, [])
         columns = f"player, request, reply, raw, model, {', '.join(TOKENS)}"
         for player, request, digest, raw, model, *usage in self._run.db.read(
             f"SELECT {columns} FROM attempts WHERE game < 0 AND reply IS NOT NULL"  # noqa: S608
@@ -224,7 +224,7 @@ class _Calls:
                 raise Differs(f"the preflight of {one_line(player)}", "its reply is not what is recorded of it", [])
 
     def check_tries(self) -> None:
-        """Check every call, and that those of an attempt are numbered from 1."""
+        """Check every call, and that an attempt numbers its tries from 1."""
         columns = ", ".join("try" if name == "number" else name for name in _Try._fields)
         before, number = None, 0
         for row in self._run.db.read(f"SELECT {columns} FROM tries ORDER BY game, seat, decision, attempt, try"):  # noqa: S608
@@ -285,9 +285,9 @@ class _Calls:
 def _states(reply: Reply | None) -> set[str]:
     if reply is None:
         return {"open", "failed"}
-    # Earlier versions took some bodies for replies that are none.
+    # Earlier versions accepted some bodies that count as failures today.
     return {"received"} if reply.failure is None else {"failed", "received"}
 
 
-def _shown(key: tuple[Any, ...]) -> str:
+def _key_text(key: tuple[Any, ...]) -> str:
     return one_line(".".join(map(str, key)), 120)
