@@ -111,8 +111,6 @@ def play(experiment: Experiment, folder: Path, how: RunOptions) -> Played:
         ours = manifest(experiment, how.registry)
         kept = run_folder.games_kept(folder, ours) or 0
         with run_folder.begin(folder, ours) as db:
-            # Until new counts are written there are none: this process may be killed before.
-            (folder / run_folder.RESULTS).unlink(missing_ok=True)
             how.progress(max(kept, len(ModelLog(db).ended())))
             log = how.watch.log = RunLog(folder)
             log("begins", games=experiment.games, kept=kept, offline=how.calls.offline)

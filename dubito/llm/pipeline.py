@@ -306,11 +306,6 @@ class Pipeline:
             cause = error.cause
             raise
         finally:
-            origin = reply.origin if reply else "live"
-            if origin == "cache" and self._goes_on and ask.place.in_game and reply:
-                # A process that died had paid for it, and cached it, before the attempt was on disk.
-                bought = self._log.was_received(ask.place.key, reply.received.raw)
-                origin = "live" if bought else origin
             self._log.attempt(
                 ask.place.key,
                 player=ask.place.player,
@@ -320,7 +315,7 @@ class Pipeline:
                 reply=reply.digest if reply else None,
                 raw=reply.received.raw if reply else None,
                 cause=cause if ask.place.in_game else None,  # a preflight without a reply is made again
-                origin=origin,
+                origin=reply.origin if reply else "live",
                 usage=reply.usage.counts if reply and reply.usage else None,
                 model=reply.model if reply else None,
             )

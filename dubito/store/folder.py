@@ -99,6 +99,8 @@ def begin(folder: Path, manifest: Mapping[str, Any]) -> RunDb:
     try:
         if new or manifest_of(folder).get("games") != manifest["games"]:
             write_whole(folder / MANIFEST, to_yaml(manifest))
+        # Until new counts are written there are none: this process may be killed before.
+        (folder / RESULTS).unlink(missing_ok=True)
         return RunDb.create(folder / DATABASE)
     except (OSError, RunStopped, UsageError) as error:
         if new:

@@ -347,11 +347,6 @@ class ModelLog:
         """The files of a prompt that was kept, by name; none if it was not."""
         return dict(self._db.read("SELECT file, text FROM prompts WHERE digest = ?", (digest,)))
 
-    def was_received(self, key: PlaceKey, raw: str) -> bool:
-        """Return whether a try of this attempt brought this body."""
-        query = "SELECT 1 FROM tries WHERE (game, seat, decision, attempt, state, raw) = (?, ?, ?, ?, 'received', ?)"
-        return bool(self._db.read(query, (*key, sha256(raw.encode("utf-8", "surrogatepass")).hexdigest())))
-
     def begun(self) -> bool:
         """Whether anything was ever asked in this run, even by a try whose attempt never ended."""
         return bool(self._db.read("SELECT 1 FROM attempts UNION ALL SELECT 1 FROM tries LIMIT 1"))
@@ -423,6 +418,7 @@ class ModelLog:
 
         def write(connection: sqlite3.Connection) -> None:
             digest = self._keep_text(connection, request, (player, key[1]))
+            body = None if raw is None else self._keep_text(connection, raw, "reply")
             row = (
                 *key,
                 player,
@@ -430,9 +426,9 @@ class ModelLog:
                 digest,
                 draw,
                 reply,
-                None if raw is None else self._keep_text(connection, raw, "reply"),
+                body,
                 cause,
-                origin,
+                "live" if origin == "cache" and key[0] >= 0 and _was_received(connection, key, body) else origin,
                 *(usage or (None,) * len(TOKENS)),
                 model,
             )
@@ -621,6 +617,12 @@ class ModelLog:
             first_beyond=beyond[0][0] if beyond else None,
             **self._who(name),
         )
+
+
+def _was_received(connection: sqlite3.Connection, key: PlaceKey, raw: str | None) -> bool:
+    """Return whether a try of this attempt brought this body: a process that died had paid for it and cached it."""
+    query = "SELECT 1 FROM tries WHERE (game, seat, decision, attempt, state, raw) = (?, ?, ?, ?, 'received', ?)"
+    return connection.execute(query, (*key, raw)).fetchone() is not None
 
 
 def _first_byte(connection: sqlite3.Connection, digest: bytes) -> bytes | None:
