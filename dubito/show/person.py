@@ -115,7 +115,7 @@ class Sitting(Session):
         self.thinks = lambda seat: seats[seat].bot.is_model
         self.spoken = {} if spoken is None else spoken
         self.said: list[tuple[int, str]] = []  # what the person was told so far, with the turn
-        self._met = 0  # lies that lay before them on their moves
+        self._judged: list[tuple[bool, bool]] = []  # plays the person answered: was it a lie, did they call it one
 
     @property
     def asked(self) -> bool:
@@ -149,7 +149,9 @@ class Sitting(Session):
             me = table.players[self.me]
             assert isinstance(me, Guest)
             me.given = output
-            self._met += self.game.truth(state) is True
+            deed = self.game.deed(state, output) if self.game.deed else None
+            if deed is not None and deed.of is not None:
+                self._judged.append((deed.is_lie, deed.called))
         elif state.over or output is not None:
             raise IllegalOutput("the game is over" if state.over else "it is not your turn")
         self.spoken.clear()
@@ -188,20 +190,32 @@ class Sitting(Session):
         return bucket, results.ended_in_words(mark, ending.capped)
 
     def lies_in_words(self) -> str:
-        """Of the finished game, how many lies the person has found out and told; empty in a game without."""
+        """Return how many lies the person faced, called out and told; empty in a game without lies."""
         results = self.game.results
-        found = next((habit for habit in results.habits if habit.key == "accuracy"), None)
-        if not results.lies or found is None:
+        if not results.lies or self.game.deed is None:
             return ""
-        lies = results.habit(results.lies)
+        lies, (lie, call) = results.habit(results.lies), results.lie_words
         counts = dict(zip(results.seat_counts, self.state.ending().counts[self.me], strict=True))
-        own = counts[lies.count] or "none"
-        met = f"You caught {counts[found.count]} of the {self._met} {lies.name} laid before you, and"
-        return f"{met if self._met else f'No {lies.name} lay before you, and you'} told {own} of your own."
+        faced = sum(is_lie for is_lie, _ in self._judged)
+        caught = sum(is_lie and called for is_lie, called in self._judged)
+        calls = sum(called for _, called in self._judged)
+        made = counts[lies.count] or "none"
+        if not faced:
+            wrong = f", so your {_count(calls, call)} were wrong" if calls > 1 else ""
+            wrong = f", so your {call} was wrong" if calls == 1 else wrong
+            return f"You faced no {lies.name}{wrong}. You made {made} yourself."
+        return (
+            f"You caught {caught} of the {_count(faced, lie)} you faced, with {_count(calls, call)}, "
+            f"and made {made} yourself."
+        )
 
     def finished(self) -> Any:
         setup, number = self.setup, self.number if self.asks_models else None
         return self.record(setup.players, setup.seed, setup.deal, number)
+
+
+def _count(number: int, word: str) -> str:
+    return f"{number} {word}{'s' * (number != 1)}"
 
 
 def seat_person(opponents: Opponents, setup: Setup, number: int) -> Sitting:

@@ -10,13 +10,15 @@ from dubito.game.find import Registry, find_bots
 from dubito.game.streams import DealStreams
 from dubito.game.table import Entrant, play_game
 from dubito.game.words import in_words_to, labels, words_of
+from dubito.games.bs.game import GAME as BS
 from dubito.games.dubito.cards import TurnOutput
 from dubito.games.dubito.engine import Rules, deal_table
 from dubito.games.dubito.events import CardsPlayedEvent, DoubtResolvedEvent
 from dubito.games.dubito.game import GAME
 from dubito.games.dubito.record import ending
 from dubito.show.company import Opponents, as_sentence
-from dubito.show.person import GUEST, Guest, seat_person, set_up
+from dubito.show.person import GUEST, Guest, Setup, seat_person, set_up
+from tests.conftest import few
 from tests.web.kit import guests_of
 
 BOTS = ["ClaudeBot", "StefaBot", "MrDoubt"]
@@ -124,3 +126,43 @@ def test_what_another_seat_alone_observes_is_not_told() -> None:
     event, label = Peeked(2, 7, 1), labels(["A", GUEST, "B"], 1)
     assert in_words_to(words_of(GAME), [event], label, 1) == []
     assert in_words_to(words_of(GAME), [event], label, 2) == ["B puts down 1 card as 7s."]
+
+
+@pytest.mark.parametrize(
+    ("seed", "seat", "every"), few([(5, 2, 3), (5, 2, 10**9), (1, 0, 1), (8, 3, 2)], {(5, 2, 3), (1, 0, 1)})
+)
+def test_the_end_panel_of_bs_counts_every_play_the_person_judged(seed: int, seat: int, every: int) -> None:
+    """Plays of all three others are judged, whoever of several accusers is drawn."""
+    sitting = seat_person(guests_of(find_bots(Path("/nowhere"), "bs")), _bs(seed, seat), 0)
+    faced, right, calls, lies, asked = 0, 0, 0, 0, 0
+    while not sitting.state.over:
+        state, given = sitting.state, None
+        if sitting.asked and state.public.node == "bs":
+            asked += 1
+            given = asked % every == 0
+            faced += bool(state.lie)
+            calls += given
+            right += given and bool(state.lie)
+        elif sitting.asked:
+            number, hand = state.public.number, state.hands[seat].cards
+            given = [card for card in hand if card.number == number] or hand[:1]
+            lies += given[0].number != number
+        sitting.step(given)
+    assert faced >= 5
+    accused = f"{calls} accusation{'s' * (calls != 1)}"
+    assert sitting.lies_in_words() == (
+        f"You caught {right} of the {faced} lies you faced, with {accused}, and made {lies or 'none'} yourself."
+    )
+
+
+def test_wrong_calls_are_not_hidden_where_no_lie_was_faced() -> None:
+    sitting = seat_person(guests_of(find_bots(Path("/nowhere"), "bs")), _bs(5, 2), 0)
+    assert sitting.lies_in_words() == "You faced no lies. You made none yourself."
+    sitting._judged += [(False, True), (False, False)]
+    assert sitting.lies_in_words() == "You faced no lies, so your accusation was wrong. You made none yourself."
+    sitting._judged += [(False, True)]
+    assert sitting.lies_in_words() == "You faced no lies, so your 2 accusations were wrong. You made none yourself."
+
+
+def _bs(seed: int, seat: int) -> Setup:
+    return set_up(BS, ["Player1", "ConMan", "CalculatingLiar"], BS.rules(max_rounds=30), seat, seed)

@@ -68,7 +68,12 @@ def test_a_finished_game_is_listed_and_opens(server: Served, browser: Browser) -
     caught = sum("cards" not in turn for turn in met)
     own = sum(turn.get("honest") is False for _, turn in mine)
     assert own > 1
-    assert end["lies"] == f"You caught {caught} of the {len(met)} bluffs laid before you, and told {own} of your own."
+    calls = sum("cards" not in turn for _, turn in mine)
+    doubts = f"{calls} doubt{'s' * (calls != 1)}"
+    assert (
+        end["lies"]
+        == f"You caught {caught} of the {len(met)} bluffs you faced, with {doubts}, and made {own} yourself."
+    )
     shared = browser("GET", f"/games/{end['record']}/share")
     assert shared.headers["content-disposition"] == 'attachment; filename="game.html"'
     assert f"A game of Dubito: {' and '.join(told['names'][seat] for seat in told['winners'])} win" in shared.text
