@@ -174,7 +174,8 @@ class RunObject(Document):
     game: str
     seed: int
     games: int = Field(description="when finished; with `stop` at most")
-    kept: int = Field(description="games finished and stored")
+    kept: int = Field(description="games that the results count")
+    finished: int = Field(description="games played to their end; results count them in deal order")
     state: RunState
     stopped: str | None = Field(description="why it stopped before its end")
     results_digest: str | None = Field(description="null: no game is kept")
@@ -211,7 +212,8 @@ class StatusObject(Document):
     folder: str
     trial: bool = Field(default=False, description="of prompts, in which no game is played")
     games: int | None = None
-    kept: int | None = None
+    kept: int | None = Field(default=None, description="games that the results count")
+    finished: int | None = Field(default=None, description="games played to their end")
     state: RunState | None = None
     replies: int | None = Field(default=None, description="to questions of games, in a run with models")
     results_digest: str | None = None

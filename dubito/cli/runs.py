@@ -28,6 +28,7 @@ from dubito.cli.documents import ListedRun, RunsObject, RunState, StatusObject
 from dubito.cli.options import folder_of, games_path_option, json_option, run_argument
 from dubito.cli.output import GamesProgress, note, print_document, say, table
 from dubito.errors import DubitoError, UsageError, one_line
+from dubito.experiment.counts import GameCounts
 from dubito.experiment.experiment import stand_ins_in_words
 from dubito.experiment.stop import PairStanding, in_words, standings_of, stop_in_words
 from dubito.experiment.stored import Run, kinds_in, only_read, opened_run
@@ -208,8 +209,6 @@ def status(run: Path | None, as_json: bool) -> None:
 
 
 def _status_of(folder: Path, name: str, as_json: bool) -> None:
-    from dubito.experiment.progress import standing  # late, as below: to list runs takes none of it
-
     manifest = run_folder.manifest_of(folder)
     if run_folder.is_policy(manifest):
         _status_of_policies(folder, name, manifest["identity"], as_json)
@@ -222,41 +221,42 @@ def _status_of(folder: Path, name: str, as_json: bool) -> None:
         return
     with opened_run(folder) as run:
         log = ModelLog(run.db)
-        so_far = standing(log, run.planned.games_per_deal, run.planned.first_game) if log.players() else None
+        counts = run.counts
         pairs = standings_of(run)
         found = _status_object(
             name,
             log,
             run.kinds,
             games=run.planned.games,
-            kept=run.kept if so_far is None else so_far.kept,
+            kept=counts.counted,
+            finished=counts.finished,
             state=state_of(run),
             pairs=documents.pair_statuses(pairs),
-            replies=None if so_far is None else so_far.replies,
-            results_digest=run.results_digest if run.kept else None,
+            replies=counts.replies if log.players() else None,
+            results_digest=run.results_digest if counts.counted else None,
             **_awaited(WaveLog(log)),
         )
         if as_json:
             print_document(found)
             return
-        _say_plan(run, found.kept)
+        _say_plan(run)
         say(f"state: {'being played' if found.state == 'playing' else found.state}")
         _say_pairs(run, pairs)
-        if so_far is not None:
-            say(f"so far: {so_far}")
+        if log.players():
+            say(f"so far: {counts}")
         _say_models(log, run.kinds, "games")
         _say_awaited(found)
-        _say_digest(found, run.kept)
+        _say_digest(found, counts)
 
 
-def _say_plan(run: Run, kept: int | None) -> None:
-    """What is played, and how many of its games are kept."""
+def _say_plan(run: Run) -> None:
+    """Print what is played, and how many games are kept."""
     if stand_ins := stand_ins_in_words(run.kinds):
         say(stand_ins)
     if shard := run.planned.shard:
         say(f"shard: {shard}, from game {shard.first_game:,} on")
     at_most = "at most " if run.planned.stop else ""
-    say(f"games: {kept or 0:,} of {at_most}{run.planned.games:,} kept")
+    say(f"games: {run.counts.counted:,} of {at_most}{run.planned.games:,} kept")
     if run.planned.stop:
         say(f"stops: {stop_in_words(run.planned, run.game)}")
 
@@ -337,12 +337,12 @@ def _say_awaited(found: StatusObject) -> None:
         say(f"to be sent with the next wave: {found.to_be_sent:,} requests")
 
 
-def _say_digest(found: StatusObject, published: int) -> None:
-    """A run that is being played, or was killed, has not published all that it kept."""
-    if not published:
-        say("results digest: none, since no game is published")
+def _say_digest(found: StatusObject, counts: GameCounts) -> None:
+    """Print the results digest, and which games it covers where more are finished."""
+    if not counts.counted:
+        say("results digest: none, since no game is counted yet")
         return
-    of = "" if published == found.kept else f" of the first {published:,} games"
+    of = "" if counts.counted == counts.finished else f" of the first {counts.counted:,} games"
     say(f"results digest{of}: {found.results_digest}")
 
 

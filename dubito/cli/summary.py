@@ -52,14 +52,9 @@ _FIRST: Final = 5  # rows of a ranking that a run ends with
 
 
 def print_summary(run: Played, tables: bool, sizes: bool = False) -> None:
-    """Print how a run has ended, or all its tables; nothing but a note if no game is published."""
+    """Print how a run has ended, or all its tables; only a note if no game is counted."""
     if run.tally.games == 0:
-        finished = run.standing.finished if run.standing else 0
-        note(
-            f"no game is published: {finished:,} are finished, all behind a deal that is not"
-            if finished
-            else "no game was finished"
-        )
+        note(run.counts.reason_for_no_results)
     elif tables:
         print_tables(run, sizes)
     else:
@@ -206,7 +201,7 @@ def written_report(folder: Path, new: bool) -> Path | None:
 
 def document_of(run: Played, report: Path | None) -> RunObject:
     """What the run has to show, as `--json` has it."""
-    experiment, results, kept, folder = run.experiment, run.game.results, run.tally.games, str(run.folder)
+    experiment, results, kept, folder = run.experiment, run.game.results, run.counts.counted, str(run.folder)
     stopped = signal_in_words(run.told_by) if run.interrupted else None
     if run.failure is not None:
         stopped = one_line(str(run.failure), 600)
@@ -217,6 +212,7 @@ def document_of(run: Played, report: Path | None) -> RunObject:
         seed=experiment.seed,
         games=experiment.games,
         kept=kept,
+        finished=run.counts.finished,
         state="stopped" if stopped else "finished",
         stopped=stopped,
         results_digest=run.results_digest if kept else None,
@@ -251,10 +247,9 @@ def exit_code(run: Played, command: str = "the same command") -> int:
 
 
 def _what_is_kept(run: Played) -> str:
-    if run.standing is None or not (run.standing.finished or run.standing.replies):
-        return f"{run.tally.games:,} of {run.experiment.games:,} games are kept in {run.folder}"
-    free = " (none of them will be paid for again)" if run.standing.replies else ""
-    return f"{run.standing}{free} in {run.folder}"
+    if not run.counts.replies and run.counts.finished == run.counts.counted:
+        return f"{run.counts.counted:,} of {run.experiment.games:,} games are kept in {run.folder}"
+    return f"{run.counts} (none of them will be paid for again) in {run.folder}"
 
 
 def say_folder(folder: Path, tables: bool, run: Played | None = None) -> None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, fields, replace
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final
 
+from dubito.experiment.counts import count_games
 from dubito.experiment.experiment import Experiment, PlayerSpec
 from dubito.experiment.progress import ModelProgress, RunCourse
 from dubito.experiment.resolve import CallOptions, fallback_of, model_specs, price_of_model, settings_of
@@ -54,10 +55,10 @@ def serving(
     log, suspend = ModelLog(db), experiment.provider_errors == "suspend"
     cache = ReplyCache(options.cache, writes=not options.offline)
     with asking(log, cache, options, watch, stopped, suspend, registry.game, waits=waits) as pipeline:
-        course = RunCourse(log, pipeline.budget, experiment.games_per_deal, experiment.first_game)
+        course = RunCourse(log, pipeline.budget)
         watch.parts = lambda: pipeline.budget.parts(experiment.games)
         watch.used = lambda: ", ".join([_used_in_words(pipeline.budget, options.caps), *pipeline.paced])
-        watch.standing = lambda: course.standing(watch.new_replies)
+        watch.game_counts = lambda: count_games(db, experiment.first_game, experiment.games_per_deal)
         deciders = {}
         for spec in model_specs(experiment, registry):
             settings = settings_of(spec, registry)

@@ -9,59 +9,27 @@ from dataclasses import dataclass, field
 from threading import Lock
 from typing import Final
 
+from dubito.experiment.counts import GameCounts
 from dubito.game import FALLBACK_OUTCOME
 from dubito.llm.budget import Budget
 from dubito.store.model_log import ModelLog
 
 
-@dataclass(frozen=True, slots=True)
-class Standing:
-    """What a run has on disk, as three figures that mean the same wherever they are said."""
-
-    finished: int  # games
-    kept: int  # of them, those before the first unfinished deal: the ones that are published
-    replies: int
-
-    def __str__(self) -> str:
-        return f"{self.finished:,} games finished, {self.kept:,} of them published, {self.replies:,} replies kept"
-
-
-def standing(log: ModelLog, games_per_deal: int, first_game: int = 0) -> Standing:
-    """How far a run is by what is on disk, be it under way or not."""
-    ended = log.ended().keys()
-    kept = _first_unfinished(first_game, games_per_deal, set(ended)) - first_game
-    return Standing(len(ended), kept, log.replies())
-
-
-def _first_unfinished(first: int, games_per_deal: int, ended: set[int]) -> int:
-    """The first game of the first unfinished deal, from a game before which all are finished."""
-    while ended.issuperset(range(first, first + games_per_deal)):
-        first += games_per_deal
-    return first
-
-
 class RunCourse:
-    """The course of one run while it is played, for all its threads; tells its standing without reading the disk."""
+    """The games of a run that its threads have finished so far."""
 
-    def __init__(self, log: ModelLog, budget: Budget, games_per_deal: int, first_game: int = 0) -> None:
-        self._log, self.budget, self._games_per_deal = log, budget, games_per_deal
-        self._ended, self._first, self._replies = set(log.ended()), first_game, log.replies()
-        self._unfinished = first_game
+    def __init__(self, log: ModelLog, budget: Budget) -> None:
+        self._log, self.budget = log, budget
+        self._ended = set(log.ended())
         self._lock = Lock()
 
     def ends(self, game: int) -> int:
-        """A game has ended; how many have."""
+        """Record that a game has ended, and return how many have."""
         self._log.game_ended(game)
         self.budget.ends(game)
         with self._lock:
             self._ended.add(game)
             return len(self._ended)
-
-    def standing(self, replies: int) -> Standing:
-        """How far the run is, with so many more replies than it had at the beginning."""
-        with self._lock:
-            self._unfinished = _first_unfinished(self._unfinished, self._games_per_deal, self._ended)
-            return Standing(len(self._ended), self._unfinished - self._first, self._replies + replies)
 
 
 _LOGGED: Final = 60.0  # seconds for which a wait that goes on is not logged again
@@ -78,7 +46,7 @@ class ModelProgress:
     logged: dict[str, float] = field(default_factory=dict)  # when it was last logged that somebody waits for this
     used: Callable[[], str] = lambda: ""  # of the budget, in words
     parts: Callable[[], tuple[float, float] | None] = lambda: None  # how much is played and left, with games under way
-    standing: Callable[[], Standing | None] = lambda: None
+    game_counts: Callable[[], GameCounts | None] = lambda: None
     decision: Callable[[], str] = lambda: ""  # how near the run is to being decided, where it stops then
     log: Callable[..., None] = lambda event, **facts: None  # the run's log
     told: Callable[[str], None] = lambda text: None  # told what a user should know at once
@@ -95,11 +63,6 @@ class ModelProgress:
         """A reply came from this origin: live, cache or tape."""
         with self._lock:
             self.replies[origin] += 1
-
-    @property
-    def new_replies(self) -> int:
-        """How many replies this process had that did not stand on the tape."""
-        return self.replies.total() - self.replies["tape"]
 
     def sleep(self, seconds: float, why: str) -> None:
         """Wait before another try, visibly."""
@@ -143,7 +106,7 @@ class ModelProgress:
             seconds = self.clock() - self._start if self._start is not None else 0.0
             cached = _percent(self.replies["cache"], replies)
         course = f"{decisions:,} decisions, {decisions / max(seconds, 1e-3):,.0f}/s, cache {cached}"
-        return ", ".join([*self.figures(), course, *filter(None, [str(self.standing() or "")])])
+        return ", ".join([*self.figures(), course, *filter(None, [str(self.game_counts() or "")])])
 
     def figures(self) -> list[str]:
         """What a user watches: how near to a decision, calls and dollars, what is waited for, fallbacks by cause."""

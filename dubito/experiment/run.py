@@ -11,9 +11,10 @@ from typing import Any
 
 from dubito import __version__
 from dubito.errors import BotError, DubitoError, RunStopped, signal_in_words
+from dubito.experiment.counts import GameCounts, count_games
 from dubito.experiment.experiment import Experiment
 from dubito.experiment.play import ChunkPlayer, ChunkResult, chunk_numbers, deals_of_chunk, first_game_of, is_complete
-from dubito.experiment.progress import ModelProgress, Standing, standing
+from dubito.experiment.progress import ModelProgress
 from dubito.experiment.resolve import CallOptions, model_specs
 from dubito.experiment.stop import RunDecision
 from dubito.experiment.stored import compared, opened_run
@@ -61,10 +62,10 @@ class Played:
     tally: Tally
     results_digest: str
     models: Mapping[str, PlayerLog]  # by player
+    counts: GameCounts
     first_fallback: BotError | None = None  # under on_bot_error: fallback
     interrupted: bool = False
     failure: DubitoError | None = None  # what stopped it
-    standing: Standing | None = None  # of a run with model players
     said: Mapping[str, str] = field(default_factory=dict)  # by player: what its bot has to say of itself
     told_by: int = signal.SIGINT  # the signal that interrupted it
 
@@ -111,7 +112,7 @@ def play(experiment: Experiment, folder: Path, how: RunOptions) -> Played:
         ours = manifest(experiment, how.registry)
         kept = run_folder.games_kept(folder, ours) or 0
         with run_folder.begin(folder, ours) as db:
-            how.progress(max(kept, len(ModelLog(db).ended())))
+            how.progress(count_games(db, experiment.first_game, experiment.games_per_deal).finished)
             log = how.watch.log = RunLog(folder)
             log("begins", games=experiment.games, kept=kept, offline=how.calls.offline)
             said = _said_by_bots(
@@ -221,7 +222,7 @@ def _played_so_far(db: RunDb, experiment: Experiment, folder: Path, registry: Re
         tally=kept_tally(db, registry.game.results),
         results_digest=db.results_digest(),
         models={spec.name: log.player(spec.name) for spec in specs},
-        standing=standing(log, experiment.games_per_deal, experiment.first_game) if specs else None,
+        counts=count_games(db, experiment.first_game, experiment.games_per_deal),
     )
 
 

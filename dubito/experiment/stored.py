@@ -15,6 +15,7 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from dubito import __version__
 from dubito.errors import RunStopped, UsageError, one_line
+from dubito.experiment.counts import GameCounts, count_games
 from dubito.experiment.experiment import (
     Count,
     Experiment,
@@ -119,6 +120,10 @@ class Run:
     @cached_property
     def kept(self) -> int:
         return self.db.game_count()
+
+    @cached_property
+    def counts(self) -> GameCounts:
+        return count_games(self.db, self.planned.first_game, self.planned.games_per_deal)
 
     @property
     def deals(self) -> int:

@@ -4,7 +4,7 @@ A try reserves its worst case before it is sent, and is settled with its true co
 usage in the reply, a connection lost under way) it stays at its worst case, which is then `assumed`. So whatever
 happens, what is spent never passes a cap.
 
-A game starts only if what is left pays for its end too (`prices.py`). Games are published up to the first unfinished
+A game starts only if what is left pays for its end too (`prices.py`). Games are counted up to the first unfinished
 deal: so where what is left may not pay for all that are under way, it is kept for those of the oldest deals.
 """
 

@@ -256,7 +256,7 @@ def _ranking(source: Run, rows: Sequence[RankingRow]) -> list[Block]:
     said = f"{games:,} games; 95 % intervals, clustered by deal{fixed}. {source.game.results.meaning}"
     blocks: list[Block] = [Paragraph(said)]
     if not source.is_finished:
-        blocks.append(Paragraph(f"This run is unfinished: {games:,} of {planned:,} games are kept.", warning=True))
+        blocks.append(Paragraph(f"This run is unfinished: {games:,} of {planned:,} games are counted.", warning=True))
     order = order_of(source.tally, source.names, compared(source.planned, source.models), source.game.results)
     table = ranking_table(rows, order, source.game.results, twice=source.game.lineup == "uniform")
     table = replace(table, links=[f"bots/{source.names.index(row.name)}.html" for row in rows])

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from dubito.errors import DubitoError, UsageError, one_line
+from dubito.experiment.counts import finished_games
 from dubito.experiment.replay import LieCounts, check_to_replay, count_lies, table_of
 from dubito.experiment.stop import in_words, standings_of
 from dubito.experiment.stored import Run, read_run
@@ -148,11 +149,9 @@ class FollowedRun:
         self.games = ReplayedGames(self.source)
 
     def finished(self) -> Collection[int]:
-        """The numbers of the games that were played to their end; those of a chunk may not be kept yet."""
-        first = self.source.planned.first_game
-        kept = range(first, first + self.source.db.game_count())
-        ended = self.source.db.read("SELECT game FROM ended WHERE game >= ?", (kept.stop,))
-        return {*kept, *(game for (game,) in ended)} if ended else kept
+        """Return the numbers of the games that were played to their end, counted in the results or not yet."""
+        counted, later = finished_games(self.source.db, self.source.planned.first_game)
+        return {*counted, *later} if later else counted
 
     @property
     def is_playing(self) -> bool:

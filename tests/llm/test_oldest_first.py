@@ -141,12 +141,11 @@ def test_a_cap_ends_in_published_games(tmp_path: Path, usd: float, contenders: i
         how: dict[str, Any] = {"prices": {"some-model": PRICE}, "caps": Caps(usd=int(usd * PICO)), "in_flight": 64}
         run = ran(experiment, tmp_path / "r", **how)
     assert "the budget is used up" in str(run.failure)
-    assert run.standing is not None
     ((spent,),) = rows(tmp_path / "r", "SELECT sum(picodollars) FROM tries")
     assert 0.85 * usd * PICO < spent <= usd * PICO
-    assert run.standing.kept >= 0.9 * run.standing.finished > 0
+    assert run.counts.counted >= 0.9 * run.counts.finished > 0
     query = "SELECT sum(picodollars) FROM tries WHERE game < ?"
-    ((published,),) = rows(tmp_path / "r", query, (run.standing.kept,))
+    ((published,),) = rows(tmp_path / "r", query, (run.counts.counted,))
     assert published >= 0.6 * spent, "most of the money is in games that count"
 
 
@@ -167,7 +166,6 @@ def test_twins_near_the_cap_do_not_wait_for_each_other(tmp_path: Path) -> None:
     calls = sum(log.calls for log in whole.models.values())
     run = ran(of_twins, tmp_path / "cut", caps=Caps(calls=calls // 2), in_flight=32, cache=tmp_path / "other")
     assert "the budget is used up" in str(run.failure)
-    assert run.standing is not None
-    assert run.standing.kept >= run.standing.finished - 2
+    assert run.counts.counted >= run.counts.finished - 2
     on = ran(of_twins, tmp_path / "cut", caps=Caps(calls=2 * calls), in_flight=32, cache=tmp_path / "other")
     assert on.results_digest == whole.results_digest

@@ -141,8 +141,7 @@ def test_a_cap_is_spent_on_games_that_end(tmp_path: Path, whole: Played, share: 
     run = ran(two(), tmp_path / "run", caps=Caps(calls=cap), in_flight=in_flight)
     assert "calls spent, and another game takes about" in str(run.failure)
     ((begun,),) = rows(run.folder, "SELECT count(DISTINCT game) FROM attempts")
-    assert run.standing is not None
-    assert run.standing.kept == run.standing.finished == run.tally.games == begun
+    assert run.counts.counted == run.counts.finished == run.tally.games == begun
     ((calls,),) = rows(run.folder, "SELECT count(*) FROM tries")
     assert cap - 3 * took / GAMES < calls <= cap, "what is left is less than a deal and a half"
     check_kept(run, whole)
@@ -181,4 +180,4 @@ def test_a_cap_too_small_for_one_game_says_so(shell: Shell) -> None:
         assert len(house.calls) == 3
     assert ended.code == 3
     assert "3 of 3 calls spent, and the next call may take up to 1; raise `budget.calls`: it was too small" in ended.err
-    assert "; 0 games finished, 0 of them published, 2 replies kept" in ended.err
+    assert "; 0 games finished, 0 of them counted, 2 replies kept" in ended.err

@@ -2,6 +2,7 @@
 
 from copy import deepcopy
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -136,7 +137,8 @@ def test_the_end_panel_of_bs_counts_every_play_the_person_judged(seed: int, seat
     sitting = seat_person(guests_of(find_bots(Path("/nowhere"), "bs")), _bs(seed, seat), 0)
     faced, right, calls, lies, asked = 0, 0, 0, 0, 0
     while not sitting.state.over:
-        state, given = sitting.state, None
+        state = sitting.state
+        given: Any = None
         if sitting.asked and state.public.node == "bs":
             asked += 1
             given = asked % every == 0

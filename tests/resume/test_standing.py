@@ -1,9 +1,12 @@
 """How far a run is: the same three figures in the progress, at its end and in `status`; and a demo that was stopped."""
 
+import json
 import os
 import re
 import signal
+import sqlite3
 import threading
+from contextlib import closing
 from dataclasses import astuple
 from hashlib import sha256
 from pathlib import Path
@@ -12,14 +15,16 @@ import pytest
 
 from dubito.cli.output import GamesProgress
 from dubito.cli.summary import document_of, exit_code, print_summary
+from dubito.experiment.run import Played
 from dubito.games.dubito.game import GAME
+from dubito.llm.budget import Caps
 from dubito.llm.request import Place, draw_of
 from tests.cli.kit import Shell
 from tests.conftest import few
-from tests.llm.kit import Heard, Said, Server, Unhurried, asker, rows, says, small
+from tests.llm.kit import Heard, Said, Server, Unhurried, asker, forget_last_reply, rows, says, small
 from tests.resume.kit import go, models
 
-FIGURES = r"\d+ games finished, \d+ of them published, [\d,]+ replies kept"
+FIGURES = r"\d+ games finished, \d+ of them counted, [\d,]+ replies kept"
 
 
 @pytest.mark.parametrize("stops", few([[15, 10, 15], [30]], [[30]]))
@@ -32,15 +37,13 @@ def test_progress_end_and_status_say_the_same(
         assert exit_code(run) == 130
         (said,) = re.findall(FIGURES, capsys.readouterr().err)
         assert said in shell("status", "run").out
-        assert watch.sentence().endswith(said)
         ((replies,),) = rows(tmp_path / "run", "SELECT count(*) FROM attempts WHERE reply IS NOT NULL")
-        assert run.standing is not None
-        assert (run.standing.kept, run.standing.replies) == (run.tally.games, replies)
+        assert (run.counts.counted, run.counts.replies) == (run.tally.games, replies)
     end = go(models(games=6), tmp_path / "run")
-    assert str(end.standing).startswith("6 games finished, 6 of them published")
+    assert str(end.counts).startswith("6 games finished, 6 of them counted")
 
 
-def test_what_is_finished_is_told_from_what_is_published(
+def test_finished_games_behind_an_unfinished_deal_are_not_counted(
     shell: Shell, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The first game hangs while others end: none of them is published, and nothing has a digest."""
@@ -61,18 +64,18 @@ def test_what_is_finished_is_told_from_what_is_published(
     with Server(answer) as server:
         of = small(asker(server), games=12, turns=15)
         run = go(of, tmp_path / "run", stop_after=40, watch=watch, in_flight=2, preflight=False)
-    assert run.standing is not None
-    finished = run.standing.finished
+    finished = run.counts.finished
     assert (finished > 0, run.tally.games) == (True, 0)
     print_summary(run, tables=True, sizes=False)
     assert exit_code(run) == 130
     first, last = capsys.readouterr().err.splitlines()
-    assert first == f"no game is published: {finished} are finished, all behind a deal that is not"
-    assert f"{finished} games finished, 0 of them published" in last
+    why = "but results are counted in deal order and an earlier deal is not."
+    assert first == f"No results yet: {finished} games are finished, {why}"
+    assert f"{finished} games finished, 0 of them counted" in last
     nothing = sha256().hexdigest()
     status = shell("status", "run").out
-    assert f"{finished} games finished, 0 of them published" in status
-    assert "results digest: none, since no game is published" in status
+    assert f"{finished} games finished, 0 of them counted" in status
+    assert "results digest: none, since no game is counted yet" in status
     assert nothing not in status + shell("status", "run", "--json").out + (tmp_path / "run" / "run.log").read_text()
     assert document_of(run, None).results_digest is None
 
@@ -106,3 +109,85 @@ def test_a_stopped_demo_ends_and_goes_on(tmp_path: Path, shell: Shell, monkeypat
     assert whole > tries
     again = shell("demo", "--output", "d")
     assert (again.code, rows(Path("d/live"), "SELECT count(*) FROM tries")) == (0, [(whole,)])
+
+
+class RefusingResults(Unhurried):
+    """Lets the database refuse to store results from the first answer on, as a disk does that is full by then."""
+
+    folder: Path
+    has_begun = False
+
+    def count(self, outcome: str) -> None:
+        super().count(outcome)
+        with self._lock:
+            if not self.has_begun:
+                self.has_begun = True
+                refuse = "CREATE TRIGGER full BEFORE INSERT ON chunks BEGIN SELECT RAISE(ABORT, 'disk is full'); END"
+                change(self.folder, refuse)
+
+
+def change(folder: Path, statement: str) -> None:
+    with closing(sqlite3.connect(folder / "run.db")) as connection, connection:
+        connection.execute(statement)
+
+
+def stop(how: str, folder: Path) -> Played:
+    """A run of models that ends in this way before its last game."""
+    of = models(games=6)
+    if how == "Ctrl-C":
+        return go(of, folder, stop_after=30, in_flight=4)
+    if how == "budget":
+        return go(of, folder, caps=Caps(calls=25))
+    if how == "first call":
+        return go(of, folder, caps=Caps(calls=1))
+    if how == "write fault":
+        watch = RefusingResults()
+        watch.folder = folder
+        run = go(of, folder, watch=watch)
+        change(folder, "DROP TRIGGER full")
+        return run
+    assert how == "offline miss"
+    whole = go(of, folder.with_name("whole"))
+    forget_last_reply(whole.folder, 2, folder.with_name("cache"))
+    return go(of, folder, offline=True, in_flight=8)
+
+
+EXITS = ["Ctrl-C", "budget", "first call", "write fault", "offline miss"]
+
+
+@pytest.mark.parametrize("how", few(EXITS, {"budget", "write fault"}))
+def test_every_line_of_a_stopped_run_gives_the_same_counts(
+    shell: Shell, tmp_path: Path, capsys: pytest.CaptureFixture[str], how: str
+) -> None:
+    """They are those of run.db: in the summary, the exit, the log, `status` and `--json`."""
+    folder = tmp_path / "run"
+    run = stop(how, folder)
+    ((finished, counted),) = rows(folder, "SELECT (SELECT count(*) FROM ended), (SELECT count(*) FROM games)")
+    assert (run.counts.finished, run.counts.counted, run.tally.games) == (finished, counted, counted)
+    capsys.readouterr()
+    print_summary(run, tables=False)
+    exit_code(run)
+    out, err = capsys.readouterr()
+    figures = f"{finished} games finished, {counted} of them counted, "
+    assert figures in err if run.counts.replies else "0 of 6 games are kept" in err
+    if counted:
+        assert f"\n{counted} games" in out
+        assert "No results yet" not in err
+    else:
+        games = f"{finished} game{'s are' if finished != 1 else ' is'} finished" if finished else "no game is finished"
+        assert f"No results yet: {games}" in err
+        assert ("an earlier deal is not" in err) == (finished > 0 and how != "write fault")
+    assert (how == "write fault") == ("Resume the run to add them" in err)
+    status, as_json = shell("status", "run").out, json.loads(shell("status", "run", "--json").out)
+    assert f"games: {counted} of 6 kept" in status
+    assert f"so far: {figures}" in status
+    assert ("results digest: none" in status) == (counted == 0)
+    of = f" of the first {counted} games" if finished > counted else ""
+    assert counted == 0 or f"results digest{of}: {run.results_digest}" in status
+    document = document_of(run, None)
+    for kept, ended in ((as_json["kept"], as_json["finished"]), (document.kept, document.finished)):
+        assert (kept, ended) == (counted, finished)
+    assert json.loads((folder / "run.log").read_text().splitlines()[-1])["games"] == counted
+    end = go(models(games=6), folder)
+    assert str(end.counts).startswith("6 games finished, 6 of them counted")
+    assert exit_code(end) == 0

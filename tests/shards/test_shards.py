@@ -94,8 +94,7 @@ def test_merged_shards_of_models_are_one_run_and_replay_offline(short_chunks: in
 def test_a_stopped_shard_of_models_counts_its_own_games(short_chunks: int, tmp_path: Path) -> None:
     of = cut_shard(small(contender("one"), games=6, turns=5), 3, 3, registry())
     run = ran(of, tmp_path / "run")
-    assert run.standing is not None
-    assert (run.standing.finished, run.standing.kept) == (2, 2)
+    assert (run.counts.finished, run.counts.counted) == (2, 2)
 
 
 def test_shards_of_other_deals_are_not_compared(short_chunks: int, tmp_path: Path) -> None:
