@@ -13,9 +13,11 @@ from dubito.llm.prices import PICO
 from dubito.stats.ranking import (
     PRELIMINARY,
     Contender,
+    Order,
+    PairedDifference,
+    PairRow,
     contender_pairs,
     contender_ranking,
-    order_of,
     order_of_contenders,
     ranking,
 )
@@ -91,7 +93,10 @@ class Difference(_Part):
     """How much more of a measure the first has than the other, on the same deals."""
 
     difference: Interval
-    more_games: int | None = Field(description="0: they are apart; null: not known")
+    winner: str | None = Field(description="null: no significant difference, or fallbacks leave it open")
+    worst: float = Field(description="if the first lost all its games with a fallback, and the other won its own")
+    best: float = Field(description="if it was the other way around")
+    more_games: int | None = Field(description="0: there is a winner; null: not known")
     interval: Literal["fixed", "anytime"] = Field(description="anytime: in a run with `stop`")
     verdict: PairVerdict | None = Field(description="in a run with `stop`; null: by another measure, or not yet")
 
@@ -163,7 +168,7 @@ class ComparedResult(_Part):
     """How much the comparison of a run's contenders hangs on few deals."""
 
     preliminary: bool = Field(description=f"fewer than {PRELIMINARY} deals, in a run without `stop`")
-    fragility: int | None = Field(description="without so many deals the first would not be alone in front")
+    fragility: int | None = Field(description="without that many deals the first would no longer lead")
 
 
 class RunObject(Document):
@@ -179,7 +184,8 @@ class RunObject(Document):
     state: RunState
     stopped: str | None = Field(description="why it stopped before its end")
     results_digest: str | None = Field(description="null: no game is kept")
-    ranking: list[PlayerResult] = Field(description="the best first")
+    verdict: str | None = Field(description="who beats whom, in words; null: no game is kept")
+    ranking: list[PlayerResult] = Field(description="the best first, in all their seats")
     contenders: list[ContenderResult] = Field(description="the best first")
     pairs: list[PairResult]
     comparison: ComparedResult | None = Field(description="null: there are not two contenders")
@@ -232,6 +238,7 @@ class ComparisonObject(Document):
     notes: list[str] = Field(description="what a reader must know")
     contenders: list[ContenderResult]
     pairs: list[PairResult]
+    verdict: str | None = Field(description="who beats whom, in words; null: there are not two contenders")
     arms: list[ArmResult] = Field(description="empty: all models are asked by one prompt")
     comparison: ComparedResult | None = Field(description="null: there are not two contenders")
     less_luck: list[CorrectedResult] = Field(
@@ -401,13 +408,12 @@ class RatingObject(Document):
 def players(
     tally: Tally,
     kinds: Mapping[str, PlayerKind],
-    compared: Sequence[Contender],
+    order: Order,
     results: Results,
     lies: "LieCounts | None" = None,
 ) -> list[PlayerResult]:
-    """All players of a run, the best first; `kinds` are theirs, by name."""
+    """Return all players of a run, the best first; `kinds` are theirs, by name."""
     names = [*kinds]
-    order = order_of(tally, names, compared, results)
 
     def lied(player: int) -> LieResult | None:
         if lies is None:
@@ -444,15 +450,26 @@ def contenders(
     ]
 
 
+def _difference(pair: PairRow, found: PairedDifference) -> Difference:
+    verdict = found.verdict
+    return _part_of(
+        Difference,
+        found,
+        difference=found.rate,
+        winner=None if verdict.winner is None else (pair.one, pair.other)[verdict.winner].name,
+        worst=verdict.worst,
+        best=verdict.best,
+        verdict=found.stop_test,
+    )
+
+
 def pairs(tally: Tally, compared: Sequence[Contender], results: Results) -> list[PairResult]:
     """Every pair of contenders, those of the best first."""
     return [
         PairResult(
             one=row.one.name,
             other=row.other.name,
-            differences={
-                key: _part_of(Difference, found, difference=found.rate) for key, found in row.differences.items()
-            },
+            differences={key: _difference(row, found) for key, found in row.differences.items()},
         )
         for row in contender_pairs(tally, compared, results)
     ]
@@ -466,7 +483,7 @@ def comparison(tally: Tally, compared: Sequence[Contender], results: Results) ->
 
 def pair_statuses(found: "Sequence[PairStanding]") -> list[PairStatus]:
     """How near the pairs of a run are."""
-    return [_part_of(PairStatus, pair.test, one=pair.one, other=pair.other) for pair in found]
+    return [_part_of(PairStatus, pair.test, one=pair.one, other=pair.other, verdict=pair.verdict) for pair in found]
 
 
 def arms(found: "Sequence[Arm]") -> list[ArmResult]:

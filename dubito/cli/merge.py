@@ -5,6 +5,7 @@
 
 from contextlib import ExitStack
 from pathlib import Path
+from textwrap import fill
 
 import click
 
@@ -15,7 +16,7 @@ from dubito.cli.options import folder_of, games_path_option, json_option
 from dubito.cli.output import note, print_document, say, show
 from dubito.cli.summary import document_of, print_summary, say_folder, written_report
 from dubito.experiment.compare import arms_of, caveats, check_comparable, compared_runs
-from dubito.experiment.experiment import stand_ins_in_words
+from dubito.experiment.experiment import labelled_by, stand_ins_in_words
 from dubito.experiment.run import finished_run
 from dubito.experiment.shards import IncompleteShards, default_folder, shards_in, spent_in_words
 from dubito.experiment.shards import merge as merge_shards
@@ -24,6 +25,8 @@ from dubito.game.find import find_bots
 from dubito.llm.budget import Caps
 from dubito.policy.contenders import less_luck
 from dubito.report.run_tables import arm_tables, contender_tables, luck_blocks
+from dubito.report.verdicts import verdict_in_words
+from dubito.stats.ranking import order_of_contenders
 
 
 @click.command()
@@ -104,26 +107,31 @@ def compare(runs: tuple[Path, ...], as_json: bool) -> None:
         check_comparable(stored)
         notes, comparison = caveats(stored), compared_runs(stored)
         arms, less = arms_of(stored, comparison), less_luck(stored, comparison)
+    found = comparison.tally, comparison.contenders, comparison.results
+    kinds = {contender.name: contender.kind for contender in comparison.contenders}
+    order = order_of_contenders(*found)
+    verdict = verdict_in_words(order, labelled_by(kinds)) if order else None
     if as_json:
         names = [str(run or folder) for run, folder in zip(runs or (None,), folders, strict=True)]
-        found = comparison.tally, comparison.contenders, comparison.results
         print_document(
             ComparisonObject(
                 runs=names,
                 notes=notes,
                 contenders=documents.contenders(*found, names),
                 pairs=documents.pairs(*found),
+                verdict=verdict,
                 arms=documents.arms(arms),
                 comparison=documents.comparison(*found),
                 less_luck=documents.corrected(less),
             )
         )
         return
-    kinds = {contender.name: contender.kind for contender in comparison.contenders}
     if stand_ins := stand_ins_in_words(kinds):
         say(stand_ins)
     for sentence in notes:
         note(f"note: {sentence}")
-    show(*contender_tables(comparison.tally, comparison.contenders, comparison.results), notes=False, kinds=kinds)
+    if verdict is not None:
+        say(fill(verdict, 79, break_on_hyphens=False))
+    show(*contender_tables(*found), notes=False, kinds=kinds)
     told = *arm_tables(arms, comparison.results), *luck_blocks(less, comparison.results)
     show(*told, notes=False, kinds=kinds)

@@ -38,8 +38,7 @@ from dubito.policy.small import small_game
 from dubito.policy.stated import of_bot
 from dubito.policy.tree import Tree
 from dubito.policy.values import nash_conv
-from dubito.report.run_tables import difference_of, kind_of
-from dubito.report.tables import ColumnKind, cell_text
+from dubito.report.tables import ColumnKind, cell_text, difference_of, kind_of
 from dubito.stats.rates import Rate
 from dubito.store.model_log import Spend
 

@@ -20,29 +20,27 @@ from dubito.experiment.replay import lies_of
 from dubito.experiment.run import Played
 from dubito.game import FALLBACK_OUTCOME
 from dubito.llm.prices import PICO
-from dubito.report.overview import comparison_in_words
 from dubito.report.run_tables import (
     bot_errors,
     bounds_table,
     calibration_bins,
     calibration_table,
     contender_tables,
-    difference_of,
+    contenders_among_opponents,
     duel_tables,
-    kind_of,
     models_table,
+    opponents_table,
     ranking_table,
     sizes_table,
     turns_a_game,
 )
-from dubito.report.tables import ResultTable, Value, cell_text, named, texts
+from dubito.report.tables import ResultTable, Value, cell_text, kind_of, named, texts
+from dubito.report.verdicts import verdict_in_words
 from dubito.stats.players import calibrations
 from dubito.stats.ranking import (
-    FEW,
     Order,
     RankingRow,
     by_table_size,
-    contender_pairs,
     contender_ranking,
     order_of,
     ranking,
@@ -64,10 +62,14 @@ def print_summary(run: Played, tables: bool, sizes: bool = False) -> None:
         _print_said(run)
 
 
+def _order(run: Played) -> Order:
+    return order_of(run.tally, run.experiment.names, run.compared, run.game.results, run.models)
+
+
 def print_end(run: Played) -> None:
-    """Who came to what, who is told apart from whom, and what models were asked and cost."""
+    """Print the first players, who beats whom, and what models were asked and cost."""
     results = run.game.results
-    first, order = results.measures[0], order_of(run.tally, run.experiment.names, run.compared, results)
+    first, order = results.measures[0], _order(run)
     if order.paired:  # those who are compared, on their common deals; the others only sat there
         contenders = contender_ranking(run.tally, run.compared, results)
         rows = [(row.contender.name, row.deals, row.rates) for row in contenders]
@@ -93,22 +95,9 @@ def print_end(run: Played) -> None:
     title += f"; the first {_FIRST} of {len(rows)}" if len(rows) > _FIRST else ""
     counted = "deals" if order.paired else "games"
     table(title, ["player", "kind", "rank", counted, f"{rated} [95 % interval]"], cells)
-    said = comparison_in_words(order, labelled_by(kinds))
-    said = said if len(rows) <= _FIRST else f"{said.partition('; ')[0].removesuffix('.')}."
-    say(fill(f"{said}{_leads_by(run, order)}", 79))
+    say(fill(verdict_in_words(order, labelled_by(kinds)), 79, break_on_hyphens=False))
     if run.models:
         say(_asked_in_words(run))
-
-
-def _leads_by(run: Played, order: Order) -> str:
-    """How much more one of two contenders has on the same deals, where that is not said: they are not told apart."""
-    first, results = run.game.results.measures[0], run.game.results
-    pairs = contender_pairs(run.tally, run.compared, results) if order.paired and order.deals >= FEW else []
-    if len(pairs) != 1 or order.apart(0, 1) or first.key not in pairs[0].differences:
-        return ""
-    more = cell_text(pairs[0].differences[first.key].rate, difference_of(first))
-    one, other = (one_line(each.name) for each in (pairs[0].one, pairs[0].other))
-    return f" {first.titled} on the same deals, {one} less {other}: {more}."
 
 
 def _asked_in_words(run: Played) -> str:
@@ -143,13 +132,21 @@ def print_tables(run: Played, sizes: bool) -> None:
     results, show = run.game.results, partial(output.show, kinds=run.experiment.kinds)
     if stand_ins := stand_ins_in_words(run.experiment.kinds):
         say(stand_ins)
-    rows = ranking(run.tally, run.experiment.names, results)
-    order = order_of(run.tally, run.experiment.names, run.compared, results)
+    rows, twice = ranking(run.tally, run.experiment.names, results), run.game.lineup == "uniform"
+    order = _order(run)
+    said = fill(verdict_in_words(order, labelled_by(run.experiment.kinds)), 79, break_on_hyphens=False)
     title = f"{run.tally.games:,} games; 95 % intervals, clustered by deal"
     title += ", for a fixed number of deals" if run.experiment.stop else ""
-    title += "; ranks are those of the contenders, by their paired differences" if order.paired else ""
-    show(replace(ranking_table(rows, order, results, twice=run.game.lineup == "uniform"), title=title), notes=False)
-    show(*contender_tables(run.tally, run.compared, results), notes=False)
+    compared = contender_tables(run.tally, run.compared, results)
+    if order.paired:
+        say(said)
+        show(*compared, notes=False)
+        show(opponents_table(rows, order, results, twice=twice, title=f"Opponents, in {title}"), notes=False)
+        if both := contenders_among_opponents(order, [player.name for player in run.experiment.bots]):
+            say(fill(both, 79))
+    else:
+        say(said)
+        show(replace(ranking_table(rows, order, results, twice=twice), title=title), *compared, notes=False)
     if run.game.has_neighbours:
         show(_neighbours(rows, results.rate))
     if run.game.is_duel:
@@ -216,7 +213,8 @@ def document_of(run: Played, report: Path | None) -> RunObject:
         state="stopped" if stopped else "finished",
         stopped=stopped,
         results_digest=run.results_digest if kept else None,
-        ranking=documents.players(run.tally, run.experiment.kinds, run.compared, results, lies) if kept else [],
+        verdict=verdict_in_words(_order(run), labelled_by(experiment.kinds)) if kept else None,
+        ranking=documents.players(run.tally, run.experiment.kinds, _order(run), results, lies) if kept else [],
         contenders=documents.contenders(run.tally, run.compared, results, [folder]) if kept else [],
         pairs=documents.pairs(run.tally, run.compared, results) if kept else [],
         comparison=documents.comparison(run.tally, run.compared, results) if kept else None,
@@ -262,10 +260,10 @@ def say_folder(folder: Path, tables: bool, run: Played | None = None) -> None:
 
 
 def _games_that_tell_apart(run: Played) -> int | None:
-    """How many games, in whole deals, would probably tell the first two apart; None if they are, or nobody knows."""
+    """Return how many games would probably show a difference between the first two; None if they do, or if unknown."""
     if run.experiment.stop or run.experiment.shard:
         return None
-    order = order_of(run.tally, run.experiment.names, run.compared, run.game.results)
+    order = _order(run)
     if not order.more_games:
         return None
     a_deal = run.experiment.games_per_deal

@@ -7,14 +7,18 @@ the deal that decides; of models no deal begins before the look at those before 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
+from typing import Final
 
 from dubito.errors import one_line
 from dubito.experiment.experiment import Experiment
 from dubito.experiment.play import ChunkResult
-from dubito.experiment.stored import Run
+from dubito.experiment.stored import Run, compared
 from dubito.game import Game, Results
-from dubito.stats.stopping import FIRST_LOOK, PairTest, StopTest, difference_to_find
+from dubito.stats.ranking import contender_pairs
+from dubito.stats.stopping import FIRST_LOOK, PairTest, PairVerdict, StopTest, difference_to_find
 from dubito.stats.tally import contended, tally_of, unpack
+
+_DIFFERENT: Final = "significantly different"
 
 
 class RunDecision:
@@ -83,14 +87,25 @@ class PairStanding:
     one: str
     other: str
     test: PairTest
+    is_open: bool = False  # the test has found a difference, but fallbacks could have made it
+
+    @property
+    def verdict(self) -> PairVerdict | None:
+        return "undecided" if self.is_open else self.test.verdict
 
 
 def standings_of(run: Run) -> list[PairStanding]:
-    """Every pair of a run that stops when decided, over the games that are kept; of any other run none."""
+    """Return every pair of a run that stops when decided, over the games that are kept; of any other run none."""
     if run.planned.stop is None:
         return []
-    tests = decision_of(run).test.pairs
-    return [PairStanding(run.contenders[one], run.contenders[other], test) for (one, other), test in tests.items()]
+    first = run.game.results.headline[0]
+    pairs = contender_pairs(run.tally, compared(run.planned, run.models), run.game.results)
+    left_open = [{pair.one.name, pair.other.name} for pair in pairs if pair.differences[first].verdict.is_open]
+    found = []
+    for places, test in decision_of(run).test.pairs.items():
+        one, other = (run.contenders[place] for place in places)
+        found.append(PairStanding(one, other, test, test.verdict == "told apart" and {one, other} in left_open))
+    return found
 
 
 def decision_of(run: Run) -> RunDecision:
@@ -99,16 +114,17 @@ def decision_of(run: Run) -> RunDecision:
 
 
 def in_words(pair: PairStanding, experiment: Experiment) -> str:
-    """`A - B: 140 deals, 62 % of the way to told apart`."""
+    """Return how near a pair is: `A - B: 140 deals, 62 % of the way to significantly different`."""
     test, names = pair.test, f"{one_line(pair.one)} - {one_line(pair.other)}"
     assert experiment.stop is not None
     closer = f"less than {experiment.stop.within:g} apart"
     if test.verdict is not None:
-        how = {"told apart": "told apart", "within": closer, "undecided": "undecided, given up"}[test.verdict]
-        return f"{names}: {how} after {test.deals:,} deals"
+        how = {"told apart": _DIFFERENT, "within": closer, "undecided": "undecided, given up"}[test.verdict]
+        but = ", but fallbacks leave no winner" if pair.is_open else ""
+        return f"{names}: {how} after {test.deals:,} deals{but}"
     if test.deals < FIRST_LOOK:
         return f"{names}: looked at from {FIRST_LOOK} deals on"
-    goal = "told apart" if test.goal == "told apart" else closer
+    goal = _DIFFERENT if test.goal == "told apart" else closer
     return f"{names}: {test.deals:,} deals, {100 * test.way:.0f} % of the way to {goal}"
 
 
@@ -118,7 +134,7 @@ def stop_in_words(experiment: Experiment, game: Game) -> str:
     measure = game.results.measure(game.results.headline[0])
     unit = measure.name if measure.span else f"points of {measure.name}"
     within = f"{experiment.stop.within:g} {unit}"
-    return f"when every pair is told apart or less than {within} apart; {experiment.deals:,} deals at most"
+    return f"when every pair is {_DIFFERENT} or less than {within} apart; {experiment.deals:,} deals at most"
 
 
 def flaw_of_stop(run: Run) -> str | None:

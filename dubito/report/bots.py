@@ -17,7 +17,6 @@ from dubito.report.run_tables import (
     calibration_bins,
     calibration_table,
     decisions_table,
-    kind_of,
     models_table,
     rates_of,
     shares_of,
@@ -37,6 +36,7 @@ from dubito.report.tables import (
     beside_equal_share,
     counts,
     ends_of,
+    kind_of,
     named,
     points,
     texts,
@@ -382,7 +382,7 @@ def _style(source: Run, scanned: Scan, row: RankingRow, player: int) -> list[Blo
         Column("equal_share", f"equal share{unit}", kind),
     ]
     results = ResultTable(
-        f"bot-{player}-results", f"Results over {row.games:,} seats, with 95 % intervals", columns, lines
+        f"bot-{player}-results", f"Results over all its {row.games:,} seats, with 95 % intervals", columns, lines
     )
     columns = habits_of(results_of_game)
     habits: list[Value] = [scanned.style(player, column.key) for column in columns]

@@ -4,7 +4,7 @@ Nothing in them comes from a clock or from the machine: the same submissions, th
 """
 
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 from urllib.parse import urlsplit
@@ -18,8 +18,7 @@ from dubito.game import FALLBACK_OUTCOME, Results
 from dubito.llm.prices import PICO, dollars
 from dubito.llm.settings import account_of
 from dubito.report.games import GameChoice
-from dubito.report.overview import comparison_in_words
-from dubito.report.run_tables import cautions, difference_of, kind_of
+from dubito.report.run_tables import cautions, significance_in_words
 from dubito.report.tables import (
     Block,
     Chart,
@@ -33,10 +32,13 @@ from dubito.report.tables import (
     Value,
     Verbatim,
     counts,
+    difference_of,
+    kind_of,
     points,
     texts,
     unit_of,
 )
+from dubito.report.verdicts import verdict_in_words
 from dubito.stats.players import fallback_share
 from dubito.stats.ranking import (
     ContenderRow,
@@ -46,6 +48,7 @@ from dubito.stats.ranking import (
     contender_ranking,
     order_of_contenders,
 )
+from dubito.stats.verdict import FALLBACK_LIMIT
 from dubito.store.folder import to_yaml
 from dubito.store.model_log import PlayerLog
 
@@ -77,9 +80,10 @@ _UNPROVED: Final = (
     "hands in the best has been lucky. So everybody plays the book's own deals."
 )
 _ROWS: Final = (
-    "A rank is a range: all rows that are told apart from this one as better stand before it, and all that are told "
-    "apart as worse behind it. Who is told apart says Holm's test of the paired differences on the same deals; "
-    "intervals are 95 %."
+    "A rank is a range: every row that wins against this one is ranked before it, and every row that it wins against "
+    "is ranked behind it. Wins are significant paired differences on the same deals, with Holm's method for several "
+    f"pairs. A row whose fallback took more than {100 * FALLBACK_LIMIT:g} % of its decisions wins or loses only if its "
+    "games with a fallback cannot change the order. Intervals are 95 %."
 )
 
 
@@ -148,13 +152,19 @@ class _Board:
     def label(self, id_: str) -> str:
         return one_line(self.rows[id_].name)
 
+    @property
+    def labelled(self) -> Callable[[str], str]:
+        """Return what sentences call a row: its name, with its kind where there are several kinds."""
+        named = labelled_by({id_: kind_of_player(row.spec) for id_, row in self.rows.items()})
+        return lambda id_: named(id_).replace(id_, self.label(id_), 1)
+
     def ranks(self, place: int) -> str:
         """The places that a row may have, as in 1-3."""
         every = range(len(self.ranked))
         if self.order is None:
             return "1"
-        better = sum(self.order.apart(other, place) for other in every)
-        worse = sum(self.order.apart(place, other) for other in every)
+        better = sum(self.order.wins(other, place) for other in every)
+        worse = sum(self.order.wins(place, other) for other in every)
         first, last = 1 + better, len(self.ranked) - worse
         return f"{first}" if first == last else f"{first}-{last}"
 
@@ -233,8 +243,7 @@ def _first_page(found: Submissions, boards: Sequence[_Board], title: str) -> Pag
 def _answer(board: _Board) -> str:
     if board.order is None:
         return f"{board.label(board.ranked[0].contender.name)} is the only row of {_title_of(board)}."
-    named = labelled_by({id_: kind_of_player(row.spec) for id_, row in board.rows.items()})
-    text = comparison_in_words(board.order, lambda id_: named(id_).replace(id_, board.label(id_), 1))
+    text = verdict_in_words(board.order, board.labelled)
     return f"{one_line(board.book)}: {text}" if board.book else text
 
 
@@ -391,7 +400,7 @@ def _pairs_of(board: _Board, row: _Row) -> ResultTable:
     measures = [board.results.measure(key) for key in board.results.headline]
     columns = [Column("against", "against", "text")]
     columns += [Column(one.key, f"{one.title}, more than theirs", difference_of(one)) for one in measures]
-    columns += [Column("apart", f"told apart by {measures[0].title}", "text")]
+    columns += [Column("apart", f"{measures[0].title} significant", "text")]
     cells: list[list[Value]] = []
     links, paths = [], []
     for pair in board.pairs:
@@ -402,9 +411,7 @@ def _pairs_of(board: _Board, row: _Row) -> ResultTable:
         other = board.rows[pair.other.name if ours else pair.one.name]
         rates = [pair.differences[one.key].rate.times(1 if ours else -1) for one in measures]
         rates = rates if ours else [replace(rate, low=rate.high, high=rate.low) for rate in rates]
-        more = pair.differences[measures[0].key].more_games
-        apart = "yes" if more == 0 else "no" if more is None else f"no; about {more:,} more games would"
-        cells.append([board.label(other.id), *rates, apart])
+        cells.append([board.label(other.id), *rates, significance_in_words(pair.differences[measures[0].key])])
         links.append(other.path)
     key = f"{row.of.key}-{row.place}-pairs"
     title = (
@@ -448,11 +455,10 @@ def _page_of_pair(board: _Board, pair: PairRow) -> Page:
     names = [board.label(one.id), board.label(other.id)]
     measures = [board.results.measure(key) for key in board.results.headline]
     differences = [pair.differences[each.key] for each in measures]
-    apart = "told apart" if differences[0].more_games == 0 else "not told apart"
-    deals = min(each.deals for each in board.ranked if each.contender.name in (one.id, other.id))
-    rate, unit = differences[0].rate, unit_of(measures[0])
-    more = "" if rate.value is None else f" by {unit * rate.value:.1f} [{unit * rate.low:.1f}, {unit * rate.high:.1f}]"
-    said = f"{names[0]} leads{more} in {measures[0].named} on {deals:,} common deals: they are {apart}."
+    assert board.order is not None
+    first, second = (board.order.names.index(row.id) for row in (one, other))
+    order = board.order.pair(first, second, differences[0].more_games)
+    said = f"{board.ranked[0].deals:,} common deals. {verdict_in_words(order, board.labelled)}"
     key = board.path_of(pair).partition("/")[2].partition(".")[0]
     columns = [Column(each.key, f"{each.title}, more than {names[1]}", difference_of(each)) for each in measures]
     table = ResultTable(

@@ -6,7 +6,6 @@ Its first words are the run's answer, computed from its figures and no surer tha
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from itertools import combinations, starmap
 from typing import Final
 
 from dubito.errors import listed, one_line
@@ -20,9 +19,10 @@ from dubito.report.run_tables import (
     bot_errors,
     bounds_table,
     contender_tables,
-    difference_of,
+    contenders_among_opponents,
     duels,
     models_table,
+    opponents_table,
     ranking_table,
     sizes_table,
     turns_a_game,
@@ -40,92 +40,38 @@ from dubito.report.tables import (
     Section,
     Value,
     beside_equal_share,
-    cell_text,
     named,
     points,
     texts,
     unit_of,
 )
+from dubito.report.verdicts import verdict_in_words
 from dubito.stats.players import fallback_share
 from dubito.stats.ranking import (
-    FEW,
-    PRELIMINARY,
     Order,
     RankingRow,
     by_table_size,
     contender_pairs,
+    contender_ranking,
     order_of,
     ranking,
 )
 from dubito.store.folder import last_written, to_yaml
 from dubito.store.model_log import PlayerLog
 
-_NAMES: Final = 4  # that a sentence lists where there are more than one others
-_FEW_DEALS: Final = f"Preliminary (fewer than {PRELIMINARY} deals): "
 _FALLBACK: Final = "a bot's answer in the place of one that cannot be used"
 _WIDE: Final = ((10**9, "G"), (10**6, "M"), (10**3, "k"))
 
 
+def _order(source: Run) -> Order:
+    contenders = compared(source.planned, source.models)
+    return order_of(source.tally, source.names, contenders, source.game.results, source.models)
+
+
 def headline(source: Run) -> list[str]:
     """What came of the run, a sentence or two; then what its models took, if any played."""
-    order = order_of(source.tally, source.names, compared(source.planned, source.models), source.game.results)
-    said = [comparison_in_words(order, source.label)]
+    said = [verdict_in_words(_order(source), source.label)]
     return [*said, *(_models_in_words(source.models, source.label) if source.models else [])]
-
-
-def comparison_in_words(order: Order, label: Callable[[str], str] = one_line) -> str:
-    """Who is told apart from whom, in a sentence or two; `label` is what it calls a player."""
-    order = replace(order, names=[*map(label, order.names)])
-    if len(order.names) < 2:
-        who = f"Only {order.names[0]}" if order.names else "Nobody"
-        return f"{who} played: there is nobody to compare."
-    if order.deals < FEW:
-        deals = f"{order.deals} deal{'s' * (order.deals != 1)}"
-        return f"Too few games to compare anyone: {deals}, at least {FEW} are needed."
-    ranks = order.ranks
-    groups = [[place for place, rank in enumerate(ranks) if rank == one] for one in sorted({*ranks})]
-    said = [_ahead(order, groups)] if len(groups) > 1 else []
-    tied = [group for group in groups if len(group) > 1 and not any(starmap(order.apart, combinations(group, 2)))]
-    said += [f"{_some_names([order.names[place] for place in group])} are {_tied(order, group)}" for group in tied]
-    text = f"{_FEW_DEALS * order.is_preliminary}{'; '.join(filter(None, said))}."
-    if order.more_games:
-        text += f" About {order.more_games:,} more games would probably tell the first two apart."
-    return text
-
-
-def _ahead(order: Order, groups: Sequence[Sequence[int]]) -> str:
-    """Who of the first group is told apart from the best outside it, by how much at least; and from whom else."""
-    other = min(place for group in groups[1:] for place in group)
-    better = [place for place in groups[0] if place < other and order.apart(place, other)]
-    rest = [place for place in range(len(order.names)) if place > other]
-    least = min((order.differences[place, other] for place in better), key=lambda rate: rate.value or 0.0)
-    by = cell_text(least, difference_of(order.measure)).replace("+", "")
-    value, _, interval = by.partition(" ")
-    unit, interval = _unit(order), f"{interval} ({'anytime ' * (order.within is not None)}95 % interval)"
-    said = f"{_some_names([order.names[place] for place in better])} beat{'s' * (len(better) == 1)} "
-    same = len({order.differences[place, other].value for place in better}) == 1
-    said += f"{order.names[other]} by {'' if same else 'at least '}{value} {unit} {interval}"
-    if rest and all(order.apart(one, place) for one in better for place in rest):
-        whom = "everybody else" if len(rest) > 1 else order.names[rest[0]]
-        said += f", and {whom} by at least as much"
-    return said
-
-
-def _unit(order: Order) -> str:
-    return order.measure.name if order.measure.span else f"points of {order.measure.name}"
-
-
-def _tied(order: Order, group: Sequence[int]) -> str:
-    """How those of whom nobody is told apart from another stand."""
-    if order.within is not None and order.close >= {*combinations(group, 2)}:
-        return f"less than {order.within:g} {_unit(order)} apart"
-    return "not told apart"
-
-
-def _some_names(names: Sequence[str]) -> str:
-    if len(names) > _NAMES + 1:
-        return f"{', '.join(names[:_NAMES])} and {len(names) - _NAMES} others"
-    return listed(names)
 
 
 def _models_in_words(models: Mapping[str, PlayerLog], label: Callable[[str], str]) -> list[str]:
@@ -176,21 +122,29 @@ def overview(source: Run, scanned: Scan, stories: Stories | None) -> Page:
     """The first page."""
     results = source.game.results
     rows = ranking(source.tally, source.names, results)
-    sections = [Section("In short", _face(source, rows, stories)), Section("Ranking", _ranking(source, rows))]
+    order, opponents = _order(source), [player.name for player in source.planned.bots]
+    sections = [Section("In short", _face(source, stories))]
+    if order.paired:
+        sections.append(Section("Contenders", [*_played(source), *_contenders(source)]))
+        sections.append(Section("Opponents", _opponents(source, rows, order)))
+    else:
+        sections.append(Section("Ranking", [*_played(source), *_ranking(source, rows, order)]))
+    both = contenders_among_opponents(order, opponents)
+    over_all_seats = [Paragraph(both)] if both else []
     if source.game.is_duel:
         blocks = duels(source.tally, source.names, results, source.label)
-        sections.append(Section("First against second", blocks))
-    if source.contenders:
-        sections.append(Section("Contenders", _contenders(source)))
+        sections.append(Section("First against second", [*over_all_seats, *blocks]))
+    if source.contenders and not order.paired:
+        sections.append(Section("Contender", _contenders(source)))
     if source.models:
         bounds = bounds_table(rows, source.contenders, source.deals * source.planned.contender_seats, results)
         costs = [models_table(source.models, source.names), *([bounds] if bounds else [])]
         sections.append(Section("What the models took", costs))
     if len(source.planned.table_sizes) > 1:
-        sections.append(Section("By table size", _sizes(source, scanned)))
+        sections.append(Section("By table size", [*over_all_seats, *_sizes(source, scanned)]))
     sections.append(Section("How it was played", [NamedValues(_method(source))]))
     sections.append(Section("Digests, versions and files", _digests(source), folded=True))
-    preview = Preview(" ".join(headline(source)), _chart_of(rows, source))
+    preview = Preview(" ".join(headline(source)), players_chart(source))
     return Page("index.html", _title(source), sections, about=_when(source), preview=preview)
 
 
@@ -241,43 +195,64 @@ def _when(source: Run) -> str:
     return f"{when}{source.tally.games:,} games"
 
 
-def _face(source: Run, rows: Sequence[RankingRow], stories: Stories | None) -> list[Block]:
+def _face(source: Run, stories: Stories | None) -> list[Block]:
     """The answer in words and as a drawing, and what there is to tell of each model."""
     said = headline(source)
     blocks: list[Block] = [Paragraph(sentence, answer=not place) for place, sentence in enumerate(said)]
     if stand_ins := stand_ins_in_words(source.kinds):
         blocks.insert(0, Paragraph(stand_ins, warning=True))
-    return [*blocks, _chart_of(rows, source), *(stories.tiles() if stories else [])]
+    return [*blocks, players_chart(source), *(stories.tiles() if stories else [])]
 
 
-def _ranking(source: Run, rows: Sequence[RankingRow]) -> list[Block]:
+def _played(source: Run) -> list[Block]:
+    """How many games there are, and what the first measure means."""
     games, planned = source.tally.games, source.planned.games
     fixed = ", for a fixed number of deals" if source.planned.stop else ""
     said = f"{games:,} games; 95 % intervals, clustered by deal{fixed}. {source.game.results.meaning}"
     blocks: list[Block] = [Paragraph(said)]
     if not source.is_finished:
         blocks.append(Paragraph(f"This run is unfinished: {games:,} of {planned:,} games are counted.", warning=True))
-    order = order_of(source.tally, source.names, compared(source.planned, source.models), source.game.results)
+    return blocks
+
+
+def _ranking(source: Run, rows: Sequence[RankingRow], order: Order) -> list[Block]:
     table = ranking_table(rows, order, source.game.results, twice=source.game.lineup == "uniform")
-    table = replace(table, links=[f"bots/{source.names.index(row.name)}.html" for row in rows])
-    return [*blocks, table, *bot_errors(rows)]
+    return [_linked(table, source), *bot_errors(rows)]
+
+
+def _opponents(source: Run, rows: Sequence[RankingRow], order: Order) -> list[Block]:
+    table = opponents_table(rows, order, source.game.results, twice=source.game.lineup == "uniform")
+    both = contenders_among_opponents(order, [player.name for player in source.planned.bots])
+    blocks: list[Block] = [_linked(table, source)] if table else []
+    return [*blocks, *([Paragraph(both)] if both else []), *bot_errors(rows)]
+
+
+def _linked(table: ResultTable, source: Run) -> ResultTable:
+    """Return the table with a link from each player to its page."""
+    return replace(table, links=[f"bots/{source.names.index(str(row[0]))}.html" for row in table.rows])
 
 
 def players_chart(source: Run) -> Chart:
-    """The drawing that begins a run's report."""
-    return _chart_of(ranking(source.tally, source.names, source.game.results), source)
-
-
-def _chart_of(rows: Sequence[RankingRow], source: Run) -> Chart:
-    first = source.game.results.measures[0]
+    """Return the drawing that begins a run's report: of the contenders if there are two, else of all players."""
+    results = source.game.results
+    contenders, first = compared(source.planned, source.models), results.measures[0]
+    if _order(source).paired:
+        seat = "the same seat" if source.planned.contender_seats == 1 else "both seats"
+        whom = f"contender in {seat} of the same deals"
+        rows = contender_ranking(source.tally, contenders, results)
+        found = [(row.contender.name, row.rates[first.key], row.equal_share.get(first.key)) for row in rows]
+    else:
+        whom, players = "player", ranking(source.tally, source.names, results)
+        found = [(row.name, row.rates[first.key], row.equal_share.get(first.key)) for row in players]
+    names = [name for name, _, _ in found]
     return beside_equal_share(
-        f"{first.name} of each player with its 95 % interval, beside its equal share (grey): what it would get were "
-        "all alike",
+        f"{first.name} of each {whom}, with its 95 % interval, beside its equal share (grey): what it would get if all "
+        "were alike",
         first,
-        [source.label(row.name) for row in rows],
-        [row.rates[first.key] for row in rows],
-        [row.equal_share.get(first.key) if row.games else None for row in rows],
-        [source.kinds[row.name] for row in rows],
+        [source.label(name) for name in names],
+        [rate for _, rate, _ in found],
+        [share for _, _, share in found],
+        [source.kinds[name] for name in names],
     )
 
 
@@ -285,7 +260,9 @@ def _contenders(source: Run) -> list[Block]:
     contenders = compared(source.planned, source.models)
     results = source.game.results
     first = results.measures[0]
-    blocks: list[Block] = [*contender_tables(source.tally, contenders, results)]
+    first_table, *others = contender_tables(source.tally, contenders, results)
+    assert isinstance(first_table, ResultTable)
+    blocks: list[Block] = [_linked(first_table, source), *others]
     if pairs := contender_pairs(source.tally, contenders, results):
         kind = "anytime " if source.planned.stop else ""
         chart = Chart(

@@ -8,7 +8,7 @@ from itertools import combinations
 from math import ceil
 from typing import Final
 
-from dubito.errors import one_line
+from dubito.errors import listed, one_line
 from dubito.experiment.compare import Arm
 from dubito.experiment.stored import Run
 from dubito.game import Bool, Measure, Results
@@ -18,14 +18,15 @@ from dubito.policy.contenders import LessLuck
 from dubito.report.tables import (
     Block,
     Column,
-    ColumnKind,
     HeatMap,
     Paragraph,
     ResultTable,
     Value,
     cell_text,
     counts,
+    difference_of,
     ends_of,
+    kind_of,
     named,
     texts,
 )
@@ -33,6 +34,7 @@ from dubito.stats.players import Calibration, FallbackBounds, fallback_share
 from dubito.stats.ranking import (
     PRELIMINARY,
     Contender,
+    ContenderRow,
     Order,
     PairedDifference,
     RankingRow,
@@ -44,41 +46,39 @@ from dubito.stats.ranking import (
 )
 from dubito.stats.rates import Rate, clustered_rate
 from dubito.stats.tally import ANYBODY, BOTH, Tally
+from dubito.stats.verdict import FALLBACK_LIMIT
 from dubito.store.model_log import OF_PLAYER, TOKENS, PlayerLog
 
 _TESTED: Final = (
-    "A contender's rank is 1 plus the number of contenders that are told apart from it as better by their paired "
-    "difference in the first measure."
+    "A contender's rank is 1 plus the number of contenders that win against it by their paired difference in the first "
+    "measure."
 )
 _HOLM: Final = (
-    "With {} pairs, who is told apart says Holm's test, which finds a difference between any who do not differ in at "
-    "most 5 of 100 such comparisons; so a pair may not be told apart though its own interval excludes 0."
+    "With {} pairs, Holm's method controls for multiple comparisons: at most 5 of 100 such tables show a difference "
+    "where there is none. So a pair may not be significantly different though its own interval excludes 0."
+)
+_OPEN: Final = (
+    f"no: fallbacks: the fallback took more than {100 * FALLBACK_LIMIT:g} % of the decisions of one of the two, and "
+    "the order changes if all games with a fallback are counted against the leader. So there is no winner, and the two "
+    "share a rank."
 )
 _FIXED: Final = "95 % intervals for a fixed number of deals"
 _ANYTIME: Final = "anytime 95 % intervals"
 _STOPPED: Final = (
     "The differences themselves decided how many deals there are, so their intervals are anytime ones, which hold "
-    "whenever one looks. Who is told apart by the first measure says the test by which the run stops: it is "
-    "sure sooner than such an interval excludes 0."
+    "whenever you look. By the first measure, the test that stops the run decides what is significant. It decides "
+    "before such an interval excludes 0."
 )
-_PAIRED: Final = f"{_TESTED} The rates here are over all its seats, and players of the field alone have no rank."
+_OPPONENTS: Final = "Opponents have no ranks: all contenders met them, and they took no contender's seat."
 _FIELD: Final = (
-    "A rank is 1 plus the number of players whose whole interval lies above this one's; equal ranks are ties. Two bots "
-    "whose intervals overlap may well stand in the other order."
+    "A rank is 1 plus the number of players whose whole interval is above this one's, unless fallbacks leave open who "
+    "is better. Equal ranks are ties. Two bots whose intervals overlap may well be in the other order."
 )
 
 
 def rates_of(results: Results) -> list[Column]:
     """A column for each measure of a game."""
     return [Column(measure.key, measure.titled, kind_of(measure)) for measure in results.measures]
-
-
-def kind_of(measure: Measure) -> ColumnKind:
-    return "decimal" if measure.span else "rate"
-
-
-def difference_of(measure: Measure) -> ColumnKind:
-    return "difference" if measure.span else "points"
 
 
 def shares_of(results: Results) -> list[Column]:
@@ -105,29 +105,61 @@ def _otherwise(results: Results) -> str:
 
 
 def ranking_table(rows: Sequence[RankingRow], order: Order, results: Results, *, twice: bool) -> ResultTable:
-    """Every player, the best by the first measure first, with its rank, beside what an equal share would be.
+    """Return every player of a run without paired contenders, the best by the first measure first, with its rank.
 
     `twice` says that a bot may sit in two seats of a game.
     """
+    title = f"Ranking by {results.measures[0].name}"
+    return _players_table("ranking", title, rows, results, [_FIELD, *_notes_on_seats(twice)], order)
+
+
+def opponents_table(
+    rows: Sequence[RankingRow], order: Order, results: Results, *, twice: bool, title: str = "Opponents, over all their seats"
+) -> ResultTable | None:
+    """Return the players that contenders were compared against, without ranks; None if all of them are contenders."""
+    others = [row for row in rows if row.name not in order.names]
+    if not others:
+        return None
+    return _players_table("opponents", title, others, results, [_OPPONENTS, *_notes_on_seats(twice)], None)
+
+
+def _players_table(
+    key: str, title: str, rows: Sequence[RankingRow], results: Results, notes: Sequence[str], order: Order | None
+) -> ResultTable:
     rates = rates_of(results)
     shares = {rate.key for rate in rates}
     keys = {bucket: f"{bucket}_games" if bucket in shares else bucket for bucket in results.scoreboard}
     board = [Column(key, bucket.replace("_", " ")) for bucket, key in keys.items()]
-    columns = [*named("bot"), *counts("rank"), *board, *counts("games"), *rates, *shares_of(results)]
+    rank = counts("rank") if order else []
+    columns = [*named("bot"), *rank, *board, *counts("games"), *rates, *shares_of(results)]
     cells: list[list[Value]] = []
     for row in rows:
         ended = [row.buckets[bucket] for bucket in keys]
         measured = (row.rates[rate.key] for rate in rates)
-        cells.append([row.name, order.rank(row.name), *ended, row.games, *measured, *_equal_shares(row, results)])
-    notes = [
-        _PAIRED if order.paired else _FIELD,
-        "An equal share is what all would get if all were alike, at the sizes of the tables this bot sat at.",
-        *(["A bot that sits twice at a table counts the game twice."] if twice else []),
-    ]
-    return ResultTable("ranking", f"Ranking by {results.measures[0].name}", columns, cells, notes)
+        ranked = [order.rank(row.name)] if order else []
+        cells.append([row.name, *ranked, *ended, row.games, *measured, *_equal_shares(row, results)])
+    return ResultTable(key, title, columns, cells, notes)
 
 
-def _equal_shares(row: RankingRow | SizeRow, results: Results) -> list[float | None]:
+def _notes_on_seats(twice: bool) -> list[str]:
+    notes = ["An equal share is what all would get if all were alike, at the sizes of the tables this bot sat at."]
+    return [*notes, "A bot that sits twice at a table counts the game twice."] if twice else notes
+
+
+def contenders_among_opponents(order: Order, opponents: Sequence[str]) -> str | None:
+    """Return a sentence for tables over all seats, where a contender was also drawn as an opponent; else None."""
+    both = [one_line(name) for name in order.names if name in opponents] if order.paired else []
+    if not both:
+        return None
+    one = len(both) == 1
+    drawn, their = ("was also drawn as an opponent", "its") if one else ("were also drawn as opponents", "their")
+    return (
+        f"{listed(both)} {drawn}. Figures over all seats include those games, so they differ from {their} figures as "
+        f"{'a contender' if one else 'contenders'}."
+    )
+
+
+def _equal_shares(row: RankingRow | SizeRow | ContenderRow, results: Results) -> list[float | None]:
     return [row.equal_share.get(key) for key in results.headline]
 
 
@@ -149,16 +181,18 @@ def contender_tables(tally: Tally, contenders: Sequence[Contender], results: Res
     order = order_of_contenders(tally, contenders, results)
     columns = [*named("contender"), *counts("deals")]
     ranked = [*named("contender"), *counts(*(["rank"] if order else []), "deals")]  # alone it has none here
+    shares = [replace(share, detail=True) for share in shares_of(results)] if rows[0].equal_share else []
     cells: list[list[Value]] = []
     for row in rows:
         rank = [order.rank(row.contender.name)] if order else []
-        cells.append([row.contender.name, *rank, row.deals, *(row.rates[column.key] for column in rates)])
+        shared = _equal_shares(row, results) if shares else []
+        cells.append([row.contender.name, *rank, row.deals, *(row.rates[column.key] for column in rates), *shared])
     seat = "the same seat" if contenders[0].seats == 1 else "both seats"
     title = f"Contenders, in {seat} of the same deals"
     title += f"; {_FIXED}" if any(one.within is not None for one in contenders) else ""
     shown_rates = [column if column.key in results.headline else replace(column, detail=True) for column in rates]
     found: list[ResultTable | Paragraph] = [
-        ResultTable("contenders", title, [*ranked, *shown_rates], cells, [_TESTED] if order else [])
+        ResultTable("contenders", title, [*ranked, *shown_rates, *shares], cells, [_TESTED] if order else [])
     ]
     if pairs := _contender_pairs(tally, contenders, rows[0].deals, results):
         found.append(pairs)
@@ -201,7 +235,7 @@ def cautions(order: Order) -> list[str]:
     said = [f"Preliminary: {_deals(order.deals)}, fewer than {PRELIMINARY}."] if order.is_preliminary else []
     if order.fragility:
         gone = f"Without {_deals(order.fragility)} of {order.deals:,}"
-        said.append(f"{gone} {one_line(order.names[0])} would not be alone in front.")
+        said.append(f"{gone} {one_line(order.names[0])} would no longer lead.")
     return said
 
 
@@ -234,35 +268,44 @@ def _contender_pairs(tally: Tally, contenders: Sequence[Contender], deals: int, 
     if not pairs:
         return None
     columns = named("contender", "against")
+    verdicts = [one.verdict for pair in pairs for one in pair.differences.values()]
+    has_fallbacks = any(verdict.has_fallbacks for verdict in verdicts)
     for key in results.headline:
         measure = results.measure(key)
         columns += [Column(key, measure.title, difference_of(measure))]
-        columns += [Column(f"{key}_apart", f"told apart by {measure.title}", "text")]
+        columns += [Column(f"{key}_apart", f"{measure.title} significant", "text")]
+        if has_fallbacks:
+            columns += [
+                Column(f"{key}_{end}", f"{measure.title}, {end} case", difference_of(measure), detail=True)
+                for end in ("worst", "best")
+            ]
     cells: list[list[Value]] = []
     stopped = any(one.interval == "anytime" for pair in pairs for one in pair.differences.values())
     for pair in pairs:
         within = min((one.within for one in (pair.one, pair.other) if one.within is not None), default=0.0)
-        told = [value for key in results.headline for value in _difference_cells(pair.differences[key], within)]
-        cells.append([pair.one.name, pair.other.name, *told])
+        found: list[Value] = [pair.one.name, pair.other.name]
+        for difference in (pair.differences[key] for key in results.headline):
+            found += [difference.rate, significance_in_words(difference, within)]
+            found += [difference.verdict.worst, difference.verdict.best] if has_fallbacks else []
+        cells.append(found)
     unit = " in points" if any(column.kind == "points" for column in columns) else ""
     title = f"Every pair: differences{unit} on {deals:,} common deals; {_ANYTIME if stopped else _FIXED}"
     notes = [_HOLM.format(len(pairs))] if len(pairs) > 1 else []
+    notes += [_OPEN] if any(verdict.limits_overlap for verdict in verdicts) else []
     return ResultTable("pairs", title, columns, cells, [_STOPPED, *notes] if stopped else notes)
 
 
-def _difference_cells(difference: PairedDifference, within: float) -> list[Value]:
-    """The difference, and whether it tells two apart; `within` is what the run was to find, if it stops then."""
-    if difference.more_games == 0:
-        said = "yes"
-    elif difference.verdict is not None:
-        said = f"less than {within:g} apart" if difference.verdict == "within" else "undecided"
-    elif difference.interval == "anytime":
-        said = "not yet"
-    elif difference.more_games is None:
-        said = "cannot be estimated"
-    else:
-        said = f"about {difference.more_games:,} more games"
-    return [difference.rate, said]
+def significance_in_words(difference: PairedDifference, within: float = 0.0) -> str:
+    """Return whether a pair has a winner, or why not; `within` is the difference that a run with `stop` looks for."""
+    if difference.verdict.winner is not None:
+        return "yes"
+    if difference.verdict.limits_overlap:
+        return "no: fallbacks"
+    if difference.stop_test is not None:
+        return f"less than {within:g} apart" if difference.stop_test == "within" else "undecided"
+    if difference.interval == "anytime":
+        return "not yet"
+    return "cannot be estimated" if difference.more_games is None else f"about {difference.more_games:,} more games"
 
 
 def _bounds(bounds: FallbackBounds) -> list[Value]:

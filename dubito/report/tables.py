@@ -445,6 +445,14 @@ def series_by_kind(kinds: Sequence[PlayerKind], drawn: Sequence[list[float] | No
     ]
 
 
+def kind_of(measure: Measure) -> ColumnKind:
+    return "decimal" if measure.span else "rate"
+
+
+def difference_of(measure: Measure) -> ColumnKind:
+    return "difference" if measure.span else "points"
+
+
 def unit_of(measure: Measure) -> float:
     """How many units a chart draws to a whole one of a measure."""
     return 1 if measure.span else 100

@@ -1,23 +1,23 @@
 """The ranking of a run: every rate with its interval, beside what an equal share would be; and ranks with ties.
 
-Two contenders are *told apart* if the 95 % interval of their paired difference does not hold 0. Of several pairs Holm's
-test decides: it takes the intervals of the clearest wider, so that not one in twenty such comparisons finds a
-difference between any who do not differ. Where a run stopped when they were decided, the first measure goes by its test
-(`stopping.py`), the others by the interval that holds at any time. Two players of a field have no paired difference:
-they are told apart if their own 95 % intervals do not overlap, even if they shared tables, and the interval of their
-difference is as wide as the two added. Of fewer than `FEW` deals nobody is told apart from anybody.
+Two contenders are significantly different if the 95 % interval of their paired difference excludes 0. With several
+pairs, Holm's method controls for multiple comparisons. Where a run stops when its contenders are decided, its own test
+decides by the first measure (`stopping.py`), and the interval that holds at any time by the others. Players of a field
+have no paired difference: they are significantly different if their own 95 % intervals do not overlap, even if they
+shared tables, and the interval of their difference is as wide as both together. With fewer than `FEW` deals no
+difference is significant. A significant difference has a winner, unless fallbacks leave that open (`verdict.py`).
 
-The *rank* of a player is 1 plus the number of players that are told apart from it as better. Where contenders are
-compared, only they have ranks.
+The *rank* of a player is 1 plus the number of players that win against it. Where contenders are compared, only they
+have ranks.
 
-Contenders compared: each in the contenders' seat, and every pair by differences on the same deals (R33).
+Contenders are compared in the contenders' seat, and every pair by differences on the same deals (R33).
 
 `all_games.yaml`: what a run counts, bot by bot (R30, R31).
 """
 
 import math
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any, Final, Literal
 
@@ -26,9 +26,10 @@ from dubito.stats.players import FallbackBounds, contender_bounds, fallback_shar
 from dubito.stats.rates import ERROR, Rate, clustered_rate, deals_to_separate, deviation, paired_difference, variance_of
 from dubito.stats.stopping import PairVerdict, anytime_difference, difference_to_find, verdict_in
 from dubito.stats.tally import Tally
+from dubito.stats.verdict import Limits, Verdict, decide, limits_in_words
 from dubito.store.model_log import PlayerLog
 
-FEW: Final = 10  # deals: of fewer nobody is told apart from anybody
+FEW: Final = 10  # deals: with fewer no difference is significant
 PRELIMINARY: Final = 100  # deals: of fewer a comparison is called so; 100 show 11 points of Score in 80 of 100 runs
 _SYSTEMS: Final = 0.02  # contenders whose fallback shares differ by more are compared as systems, not as models
 
@@ -53,16 +54,21 @@ class ContenderRow:
     deals: int
     rates: dict[str, Rate]  # by the keys of the game's measures, as played
     bounds: FallbackBounds
+    equal_share: dict[str, float]  # what all alike would get at these tables, where the game and the sums have it
 
 
 @dataclass(frozen=True, slots=True)
 class PairedDifference:
     """How much more one contender has of a measure than another, per game of the same deals."""
 
-    rate: Rate
-    more_games: int | None  # that would tell them apart; 0: they are told apart; None: no number can be named
+    verdict: Verdict
+    more_games: int | None  # until there is a winner; 0: there is one; None: no number can be named
     interval: Literal["fixed", "anytime"] = "fixed"  # for a number of deals settled before, or whenever it is looked at
-    verdict: PairVerdict | None = None  # of the test that a run stops by; None: by another measure, or not yet
+    stop_test: PairVerdict | None = None  # by which a run stops; None: another measure, or not yet
+
+    @property
+    def rate(self) -> Rate:
+        return self.verdict.difference
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,8 +107,8 @@ def contender_pairs(tally: Tally, contenders: Sequence[Contender], results: Resu
     by_measure = {}
     for key in results.headline:
         seen = [_games_together(tally, one, other, contenders, results.measure(key), results) for one, other in places]
-        told = told_apart(seen)
-        by_measure[key] = [one.difference(place in told, len(seen)) for place, one in enumerate(seen)]
+        significant = significant_pairs(seen)
+        by_measure[key] = [one.difference(place in significant, len(seen)) for place, one in enumerate(seen)]
     return [
         PairRow(contenders[one], contenders[other], {key: found[place] for key, found in by_measure.items()})
         for place, (one, other) in enumerate(places)
@@ -120,8 +126,10 @@ class _Seen:
     width: float  # of the measure's span
     games: int  # a deal
     within: float | None  # in units of d, where the deals were not settled before
-    tested: bool  # its verdict is that of a test by which its run stops
-    verdict: PairVerdict | None
+    tested: bool  # by the test by which its run stops
+    stop_test: PairVerdict | None
+    limits: tuple[Limits, Limits] = ((0.0, 0.0), (0.0, 0.0))  # of both rates, in the measure's own units
+    fallback_shares: tuple[float, float] = (0.0, 0.0)
 
     def rate(self, error: float = ERROR) -> Rate:
         if self.within is None:
@@ -136,30 +144,35 @@ class _Seen:
         variance = variance_of(self.n, self.d, self.d2)
         return abs(self.d) / math.sqrt(variance) if variance else math.inf if self.d else 0.0
 
-    def difference(self, apart: bool, pairs: int) -> PairedDifference:
-        """What is said of it, `apart` or not by Holm's test of so many pairs."""
+    def difference(self, significant: bool, pairs: int) -> PairedDifference:
+        """Return the difference with its verdict; `significant` is Holm's answer for this many pairs."""
         if self.within is not None:
-            apart = self.verdict == "told apart" if self.tested else apart and self.n >= FEW
-            return PairedDifference(self.rate(), 0 if apart else None, "anytime", self.verdict)
-        if apart:
-            return PairedDifference(self.rate(), max(0, FEW - self.n) * self.games)
-        deals = deals_to_separate(self.n, self.d, self.d2, ERROR / pairs)
-        return PairedDifference(self.rate(), None if deals is None else max(1, deals - self.n) * self.games)
+            significant = self.stop_test == "told apart" if self.tested else significant
+        enough = self.tested or self.n >= FEW
+        verdict = decide(self.rate(), significant and enough, self.limits, self.fallback_shares)
+        stop_test = "undecided" if self.stop_test == "told apart" and verdict.is_open else self.stop_test
+        more: int | None = None
+        if verdict.winner is not None:
+            more = 0
+        elif self.within is None and not verdict.limits_overlap:
+            deals = FEW if significant else deals_to_separate(self.n, self.d, self.d2, ERROR / pairs)
+            more = None if deals is None else max(1, deals - self.n) * self.games
+        return PairedDifference(verdict, more, "fixed" if self.within is None else "anytime", stop_test)
 
 
-def told_apart(pairs: Sequence[_Seen]) -> set[int]:
-    """The places of those that Holm's test (1979) tells apart: at most in 5 of 100 such families any wrongly.
+def significant_pairs(pairs: Sequence[_Seen]) -> set[int]:
+    """Return the places of the pairs that are significantly different by Holm's method (1979).
 
-    The clearest difference at an error of 5 % over the number of pairs, the next at 5 % over one less, and so on up to
-    the first that is not clear enough.
+    The largest difference is tested at an error of 5 % divided by the number of pairs, the next one at 5 % divided by
+    one less, and so on up to the first that is not significant. So at most 5 of 100 such families have a false one.
     """
-    told = set[int]()
+    significant = set[int]()
     for place in sorted(range(len(pairs)), key=lambda place: -pairs[place].strength):
-        rate = pairs[place].rate(ERROR / (len(pairs) - len(told)))
+        rate = pairs[place].rate(ERROR / (len(pairs) - len(significant)))
         if rate.low <= 0 <= rate.high:
             break
-        told.add(place)
-    return told
+        significant.add(place)
+    return significant
 
 
 def _games_together(
@@ -183,8 +196,14 @@ def _games_together(
         games=m * sum(contender.run in {each.run for each in both} for contender in contenders),
         within=difference_to_find(min(withins), measure, m) if withins else None,
         tested=tested,
-        verdict=verdict_in(row, (sums[at] > 0) - (sums[at] < 0)),
+        stop_test=verdict_in(row, (sums[at] > 0) - (sums[at] < 0)),
+        limits=(_limits(tally, one, m, measure, results), _limits(tally, other, m, measure, results)),
+        fallback_shares=(both[0].fallback_share, both[1].fallback_share),
     )
+
+
+def _limits(tally: Tally, contender: int, seats: int, measure: Measure, results: Results) -> Limits:
+    return contender_bounds(tally, results, contender, seats).rates[measure.key]
 
 
 def _deals_that_decide(tally: Tally, order: Sequence[int]) -> int | None:
@@ -236,7 +255,18 @@ def _contender_row(tally: Tally, place: int, contender: Contender, results: Resu
         y, y2 = sums[at], sums[len(results.measures) + at]
         rate = clustered_rate(deals, m * deals, m * m * deals, y, y2, m * y, measure.scale)
         rates[measure.key] = rate.on(measure.span)
-    return ContenderRow(contender, deals, rates, contender_bounds(tally, results, place, m))
+    return ContenderRow(
+        contender, deals, rates, contender_bounds(tally, results, place, m), _equal_share(tally, results)
+    )
+
+
+def _equal_share(tally: Tally, results: Results) -> dict[str, float]:
+    """Return the equal share over all games. Every contender plays all deals, so each one's is the same."""
+    share: dict[str, float] = {}
+    for size in table_sizes(tally):
+        for key, value in results.equal_share(size).items():
+            share[key] = share.get(key, 0.0) + value * tally.tables["sizes"][size,][0] / tally.games
+    return share
 
 
 def all_games(tally: Tally, names: Sequence[str], game: Game) -> dict[str, Any]:
@@ -365,34 +395,41 @@ class RankingRow:
 
 @dataclass(frozen=True)
 class Order:
-    """Who is ranked, the best by point estimate first, and what is known of every two of them."""
+    """The players that are ranked, the best by point estimate first, with a verdict on every two of them."""
 
     names: Sequence[str]
-    differences: Mapping[tuple[int, int], Rate]  # by places, of the better one over the other
+    verdicts: Mapping[tuple[int, int], Verdict]  # by places, the better one first
     measure: Measure
-    more_games: int | None = None  # that would tell the first two apart, where that is known; 0: they are told apart
+    more_games: int | None = None  # until one of the first two wins, where that is known; 0: one does
     deals: int = FEW
     paired: bool = False  # whether the differences are those of the same deals
-    told: Set[tuple[int, int]] = frozenset()  # the pairs that are told apart, the better one first
-    close: Set[tuple[int, int]] = frozenset()  # those that are known to be `within` so many points
+    close: Set[tuple[int, int]] = frozenset()  # the pairs that are known to be `within` that many points
     within: float | None = None  # of a run that stops when decided, whose intervals are anytime ones
-    fragility: int | None = None  # the fewest deals without which the first would not be alone in front
+    fragility: int | None = None  # the fewest deals without which the first would no longer lead
+    limits: str = ""  # as what the worst and best case count games with a fallback, in words
 
     @property
     def is_preliminary(self) -> bool:
         """Whether contenders are compared on fewer deals than it takes; a test that stops a run takes what it takes."""
         return self.paired and self.within is None and self.deals < PRELIMINARY
 
-    def apart(self, better: int, other: int) -> bool:
-        return (better, other) in self.told
+    def wins(self, better: int, other: int) -> bool:
+        verdict = self.verdicts.get((better, other))
+        return verdict is not None and verdict.winner == 0
 
     @property
     def ranks(self) -> list[int]:
-        """1 for the best, and the same for those that nobody is told apart from as better."""
-        return [1 + sum(self.apart(better, place) for better in range(place)) for place in range(len(self.names))]
+        """Return the rank of each: 1 for the best, and the same for everybody against whom nobody wins."""
+        return [1 + sum(self.wins(better, place) for better in range(place)) for place in range(len(self.names))]
 
     def rank(self, name: str) -> int | None:
         return dict(zip(self.names, self.ranks, strict=True)).get(name)
+
+    def pair(self, one: int, other: int, more_games: int | None) -> "Order":
+        """Return the order of two of them alone."""
+        names, verdicts = [self.names[one], self.names[other]], {(0, 1): self.verdicts[one, other]}
+        close = frozenset({(0, 1)} if (one, other) in self.close else ())
+        return replace(self, names=names, verdicts=verdicts, close=close, more_games=more_games, fragility=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -413,57 +450,61 @@ def ranking(tally: Tally, names: Sequence[str], results: Results) -> list[Rankin
     return sorted(rows, key=lambda row: (not row.games, -(row.rates[first].value or 0.0), row.name))
 
 
-def order_of(tally: Tally, names: Sequence[str], contenders: Sequence[Contender], results: Results) -> Order:
-    """The ranks of a run, as every table has them: the contenders' where two are compared, else those of all players.
+def order_of(
+    tally: Tally,
+    names: Sequence[str],
+    contenders: Sequence[Contender],
+    results: Results,
+    models: Mapping[str, PlayerLog],
+) -> Order:
+    """Return the ranks of a run, as every table has them: the contenders' if there are two, else those of all players.
 
-    `names` are those of all players.
+    `names` are those of all players, `models` the model players by name.
     """
-    deals = tally.games // (contenders[0].seats if contenders else 1)  # where they are not those of several contenders
-    field = _order_of_field(ranking(tally, names, results), deals, results.measures[0])
-    return order_of_contenders(tally, contenders, results) or field
+    order = order_of_contenders(tally, contenders, results)
+    if order is not None:
+        return order
+    deals = tally.games // (contenders[0].seats if contenders else 1)
+    shares = {name: fallback_share(log.outcomes) for name, log in models.items()}
+    return _order_of_field(ranking(tally, names, results), deals, results, shares)
 
 
 def order_of_contenders(tally: Tally, contenders: Sequence[Contender], results: Results) -> Order | None:
-    """The contenders by their paired differences; None where there are not two."""
+    """Return the contenders by their paired differences; None if there are not two."""
     rows, pairs = contender_ranking(tally, contenders, results), contender_pairs(tally, contenders, results)
     if not pairs:
         return None
     measure = results.measure(results.headline[0])
     differences = [pair.differences[measure.key] for pair in pairs]
-    places = combinations(range(len(rows)), 2)  # in which the pairs come
-    found = {place: difference.rate for place, difference in zip(places, differences, strict=True)}
-    names = [row.contender.name for row in rows]
-    by_place = dict(zip(found, differences, strict=True))
-    told = {place for place, one in by_place.items() if one.more_games == 0 and (one.rate.value or 0.0) > 0}
-    close = {place for place, one in by_place.items() if one.verdict == "within"}
-    within = min((one.within for one in contenders if one.within is not None), default=None)
+    by_place = dict(zip(combinations(range(len(rows)), 2), differences, strict=True))  # in which order the pairs come
     return Order(
-        names,
-        found,
+        [row.contender.name for row in rows],
+        {place: one.verdict for place, one in by_place.items()},
         measure,
         differences[0].more_games,
         rows[0].deals,
         paired=True,
-        told=told,
-        close=close,
-        within=within,
+        close={place for place, one in by_place.items() if one.stop_test == "within"},
+        within=min((one.within for one in contenders if one.within is not None), default=None),
         fragility=_deals_that_decide(tally, _best_first(tally, contenders)),
+        limits=limits_in_words(results),
     )
 
 
-def _order_of_field(rows: Sequence[RankingRow], deals: int, measure: Measure) -> Order:
-    """The players of a ranking by their own intervals; who never played is not in it."""
-    rates = [row.rates[measure.key] for row in rows if row.games]
-    differences = {
-        (one, other): Rate(
-            (rates[one].value or 0.0) - (rates[other].value or 0.0),
-            rates[one].low - rates[other].high,
-            rates[one].high - rates[other].low,
+def _order_of_field(rows: Sequence[RankingRow], deals: int, results: Results, shares: Mapping[str, float]) -> Order:
+    """Return the players of a ranking by their own intervals; a player that never played is not in it."""
+    measure, played = results.measures[0], [row for row in rows if row.games]
+    verdicts = {}
+    for one, other in combinations(range(len(played)), 2):
+        better, worse = played[one], played[other]
+        rate, other_rate = better.rates[measure.key], worse.rates[measure.key]
+        difference = Rate(
+            (rate.value or 0.0) - (other_rate.value or 0.0), rate.low - other_rate.high, rate.high - other_rate.low
         )
-        for one, other in combinations(range(len(rates)), 2)
-    }
-    told = {pair for pair, rate in differences.items() if deals >= FEW and rate.low > 0}
-    return Order([row.name for row in rows if row.games], differences, measure, deals=deals, told=told)
+        limits = (better.bounds.rates[results.headline[0]], worse.bounds.rates[results.headline[0]])
+        both_shares = (shares.get(better.name, 0.0), shares.get(worse.name, 0.0))
+        verdicts[one, other] = decide(difference, deals >= FEW and difference.low > 0, limits, both_shares)
+    return Order([row.name for row in played], verdicts, measure, deals=deals, limits=limits_in_words(results))
 
 
 def _ranking_row(tally: Tally, player: int, names: Sequence[str], results: Results) -> RankingRow:

@@ -14,7 +14,7 @@ from dubito.stats.ranking import (
     as_systems,
     contender_pairs,
     contender_ranking,
-    told_apart,
+    significant_pairs,
 )
 from dubito.stats.rates import normal
 from dubito.stats.tally import Outcome, Tally, add_contended, tally_of
@@ -51,7 +51,7 @@ def named(*names: str) -> list[Contender]:
     return [Contender(name) for name in names]
 
 
-def test_several_pairs_are_told_apart_by_holm() -> None:
+def test_several_pairs_are_tested_by_holms_method() -> None:
     """Of these t of 20 deals 2.5 is enough alone, and as the last of three, but not as the first."""
 
     def seen(t: float) -> _Seen:
@@ -59,10 +59,10 @@ def test_several_pairs_are_told_apart_by_holm() -> None:
         d = round(t * sqrt(20 * d2 / (19 + t * t)))
         return _Seen(20, d, d2, 20, 1.0, 3, None, False, None)
 
-    assert told_apart([seen(2.5)]) == {0}
-    assert told_apart([seen(0.1), seen(2.5), seen(0.2)]) == set()
-    assert told_apart([seen(2.5), seen(9), seen(-4)]) == {0, 1, 2}
-    assert told_apart([seen(2.2), seen(2.2), seen(9)]) == {2}
+    assert significant_pairs([seen(2.5)]) == {0}
+    assert significant_pairs([seen(0.1), seen(2.5), seen(0.2)]) == set()
+    assert significant_pairs([seen(2.5), seen(9), seen(-4)]) == {0, 1, 2}
+    assert significant_pairs([seen(2.2), seen(2.2), seen(9)]) == {2}
     apart = seen(2.5).difference(False, 3)
     assert apart.rate.low > 0, "its own interval excludes 0"
     assert apart.more_games, "and Holm's test does not tell it apart"

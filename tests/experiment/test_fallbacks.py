@@ -1,13 +1,16 @@
 """Bounds for fallbacks: recounted from changed results, exact in any grouping, absent where there was none."""
 
+from dataclasses import replace
 from random import Random
 
 import pytest
 
+from dubito.game import Measure
 from dubito.games.dubito.engine import RESULTS
-from dubito.stats.players import add_touched, fallback_share
-from dubito.stats.ranking import Contender, contender_ranking, ranking
-from dubito.stats.tally import Outcome, Tally, tally_of
+from dubito.stats.players import add_touched, add_touched_contender, fallback_share
+from dubito.stats.ranking import Contender, contender_pairs, contender_ranking, ranking
+from dubito.stats.tally import Outcome, Tally, add_contended, tally_of
+from dubito.stats.verdict import limits_in_words
 from tests.experiment.kit import experiment, outcomes
 
 BOTS = ["StefaBot", "ClaudeBot", "MrDoubt"]
@@ -15,6 +18,12 @@ CONTENDERS = ["ClaudeBot", "RandomBoi"]
 NAMES = [*BOTS, "RandomBoi"]
 POINTS = (1, 0.5, 0, 0)
 HARD, LOSS = 0, 2
+
+RETURNS = replace(
+    RESULTS,
+    measures=(Measure("payoff", "payoff", "Payoff", count="payoff", scale=8, span=(-4, 4)),),
+    headline=("payoff",),
+)
 
 Game = tuple[Outcome, frozenset[int]]
 
@@ -82,3 +91,44 @@ def test_the_share_of_decisions() -> None:
     outcomes = {"model": 6, "model_after_reask": 2, "fallback:refused": 1, "fallback:malformed": 1}
     assert fallback_share(outcomes) == pytest.approx(0.2)
     assert fallback_share({"model": 3}) == fallback_share({}) == 0.0
+
+
+@pytest.mark.parametrize("share", [0.02, 0.021, 0.6])
+def test_the_verdict_on_a_pair_counts_every_game_with_a_fallback_both_ways(
+    deals: list[list[Game]], share: float
+) -> None:
+    """Worst for the first: its games with a fallback are lost, and those of the other are hard wins."""
+    contenders = [Contender(name, fallback_share=share) for name in CONTENDERS]
+    (pair,) = contender_pairs(summed(deals), contenders, RESULTS)
+    places = [CONTENDERS.index(each.name) for each in (pair.one, pair.other)]
+    own, other = ([(*games[place], games[place][0].contender_seat or 0) for games in deals] for place in places)
+    worst = rescored(own, LOSS)[0] - rescored(other, HARD)[0]
+    best = rescored(own, HARD)[0] - rescored(other, LOSS)[0]
+    found = pair.differences["score"]
+    assert (found.verdict.worst, found.verdict.best) == pytest.approx((worst, best))
+    assert worst < 0 < best
+    assert found.verdict.is_significant, "ClaudeBot plays RandomBoi"
+    assert found.verdict.is_open == (share > 0.02)
+    assert (found.verdict.winner, found.more_games) == ((None, None) if share > 0.02 else (0, 0))
+
+
+def payoffs(*deals: tuple[int, int], touched: tuple[int, ...]) -> Tally:
+    """Deals of two contenders with these payoffs, at one seat each; the second one had a fallback in some of them."""
+    tally = Tally()
+    add_contended(tally, [[((one,),), ((other,),)] for one, other in deals], RETURNS)
+    for deal in touched:
+        add_touched_contender(tally, 1, (deals[deal][1],), RETURNS)
+    return tally
+
+
+@pytest.mark.parametrize(("touched", "winner"), [(2, 0), (13, 0), (14, None), (18, None)])
+def test_the_worst_case_of_a_payoff_is_on_its_own_scale(touched: int, winner: int | None) -> None:
+    """Payoffs are -4 to 4, counted from 0 to 8. The second has 2 of 8 in games with a fallback."""
+    deals = [(6, 2)] * 18 + [(8, 0), (4, 4)]
+    contenders = [Contender("a"), Contender("b", fallback_share=0.1)]
+    (pair,) = contender_pairs(payoffs(*deals, touched=(*range(touched),)), contenders, RETURNS)
+    verdict = pair.differences["payoff"].verdict
+    assert verdict.difference.value == pytest.approx(4.0)
+    assert (verdict.worst, verdict.best) == pytest.approx((4 - 0.3 * touched, 4 + 0.1 * touched))
+    assert (verdict.worst > 0, verdict.winner) == (winner == 0, winner)
+    assert limits_in_words(RETURNS) == "the lowest or the highest Payoff"

@@ -6,7 +6,7 @@ import io
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
 from html import unescape
 from itertools import islice
@@ -62,6 +62,22 @@ RUNS: dict[str, dict[str, Any]] = {
     },
     "few deals": {"bots": ["RandomBoi"], "contenders": ["ClaudeBot", "MrDoubt"], "games": 18, "table_sizes": [3]},
     "two seats": {"game": "defuse", "bots": ["Simple", "Scared"], "contenders": ["Medium", "Simple"], "games": 60},
+    "a model that falls back": {
+        "bots": ["StefaBot", "UsualBot", "ClaudeBot"],
+        "contenders": [
+            contender("gpt-9", "house-random", base_url="house?faults=no_answer:0.3", reasks=0),
+            "ClaudeBot",
+        ],
+        "games": 40,
+        "table_sizes": [3],
+        "rules": {"max_turns": 36},
+    },
+    "a model that falls back in the field": {
+        "bots": [contender("gpt-9", "house-random", base_url="house?faults=no_answer:0.3", reasks=0), "ClaudeBot"],
+        "games": 30,
+        "table_sizes": [3],
+        "rules": {"max_turns": 36},
+    },
     "stand-ins": {
         "bots": ["StefaBot", "RandomBoi"],
         "contenders": [*STAND_INS, "RandomBoi"],
@@ -75,6 +91,7 @@ AT_LENGTH = {f"contenders, some of them of the field, seed {seed}" for seed in (
     "one contender",
     "few deals",
     "stand-ins",
+    "a model that falls back in the field",
     "lies at BS",
     "who never bluffs by choice",
 }
@@ -117,6 +134,16 @@ class Shown:
         there = next((place for place, row in enumerate(rows) if len(row) != len(titles)), len(rows))
         return [dict(zip(titles, row, strict=True)) for row in rows[:there]]
 
+    @property
+    def players(self) -> str:
+        """The table of all players, or of the opponents of contenders that are compared."""
+        return "opponents" if self.run["pairs"] else "ranking"
+
+    def in_file(self, read: Callable[[Path, str], list[dict[str, Any]]]) -> list[dict[str, Any]]:
+        """The rows of that table in one of its files, if there is one."""
+        there = (self.report / f"data/{self.players}.json").exists()
+        return read(self.report, self.players) if there else []
+
     def on_page(self, key: str) -> list[dict[str, str]]:
         """The rows of a table of the overview, the same way."""
         titles, *rows = self.page.tables.get(key, [[]])
@@ -136,12 +163,16 @@ def ranked(rows: list[dict[str, Any]], key: str) -> dict[str, str]:
 def test_a_player_has_one_rank(shown: Shown) -> None:
     every = ranked(shown.run["ranking"], "name")
     for rows in (
-        shown.lines("clustered by deal"),
-        shown.on_page("ranking"),
-        data(shown.report, "ranking"),
-        records(shown.report, "ranking"),
+        shown.lines("clustered by deal") if "clustered by deal" in shown.terminal else [],
+        shown.on_page(shown.players),
+        shown.in_file(data),
+        shown.in_file(records),
     ):
-        assert ranked(rows, "bot") == every
+        if shown.run["pairs"]:
+            assert not any("rank" in row for row in rows), "opponents are not ranked"
+            assert {row["bot"] for row in rows} == every.keys() - {one["name"] for one in shown.run["contenders"]}
+        else:
+            assert ranked(rows, "bot") == every
     if not shown.run["pairs"]:
         assert set(every.values()) >= {"1"}
         alone = (
@@ -153,7 +184,8 @@ def test_a_player_has_one_rank(shown: Shown) -> None:
     ranks = {one["name"]: "1" for one in shown.run["contenders"]}
     for (_, other), differences in told.items():
         first, *_ = differences.values()
-        ranks[other] = str(int(ranks[other]) + (first["more_games"] == 0))
+        assert (first["winner"] is not None) == (first["more_games"] == 0)
+        ranks[other] = str(int(ranks[other]) + (first["winner"] is not None))
     assert every == {name: ranks.get(name, "-") for name in every}
     compared, again = shown.compared
     for rows, key in (
@@ -186,7 +218,65 @@ def test_the_headline_says_what_the_ranks_say(shown: Shown) -> None:
     for (one, other), differences in pairs.items():
         if other in beaten[2]:
             measure, *_ = differences.values()
-            assert (one in winners) == (measure["more_games"] == 0)
+            assert (one in winners) == (measure["winner"] == one)
+
+
+def test_the_verdict_is_the_same_everywhere(shown: Shown) -> None:
+    """On the page, in the terminal with and without tables, in `--json`, and in `compare`."""
+    plain = " ".join(shown.said("run", "c.yaml", "--output", "r", "--quiet", "--workers", "1").split())
+    assert shown.run["verdict"] == shown.answer
+    for text in (plain, " ".join(shown.terminal.split())):
+        assert shown.answer in text
+    if shown.run["pairs"]:
+        compared, again = shown.compared
+        kinds = {one["kind"] for one in shown.run["contenders"]}
+        assert again["verdict"] in " ".join(compared.split())
+        assert len(kinds) == 1 or again["verdict"] == shown.answer
+
+
+def test_charts_draw_the_figures_of_tables_and_json(shown: Shown) -> None:
+    """Contenders that are compared are drawn as contenders, whether they sit among the opponents too or not."""
+    charts = [chart for chart in shown.page.json if chart.get("kind") == "intervals"]
+    key = next(iter(shown.run["ranking"][0]["rates"]))
+    rows = shown.run["contenders"] if shown.run["pairs"] else shown.run["ranking"]
+    drawn = list(points_of(charts[0]))
+    assert [name for name, _ in drawn] == [label(shown, row["name"]) for row in rows]
+    for (_, point), row in zip(drawn, rows, strict=True):
+        assert_same(point, row["rates"][key])
+    table = "contenders" if shown.run["pairs"] else "ranking"
+    for (_, point), row, text in zip(drawn, data(shown.report, table), shown.on_page(table), strict=True):
+        assert_same(point, {"value": row[key], "low": row[f"{key}_low"], "high": row[f"{key}_high"]})
+        assert f"{point[0]:.1f} [{point[1]:.1f}, {point[2]:.1f}]" in text.values()
+    (marks,) = [series for series in charts[0]["series"] if series.get("mark")]
+    shares = [row[f"equal_share_{key}"] for row in data(shown.report, table)]
+    assert [mark and mark[0] for mark in marks["points"]] == pytest.approx([100 * share for share in shares], abs=1e-3)
+    if not shown.run["pairs"]:
+        return
+    for (name, point), pair in zip(points_of(charts[1]), shown.run["pairs"], strict=True):
+        assert name == f"{label(shown, pair['one'])} against {label(shown, pair['other'])}"
+        assert_same(point, pair["differences"][key]["difference"])
+    first, second = (row["rates"][key]["value"] for row in rows[:2])
+    ahead = re.search(r"(?:beats|leads|between) .*?([\d.]+) points of", shown.answer)
+    if ahead and len(rows) == 2:
+        assert float(ahead[1]) == pytest.approx(100 * (first - second), abs=0.051)
+
+
+def label(shown: Shown, name: str) -> str:
+    """What charts call a player."""
+    kinds = {row["name"]: row["kind"] for row in shown.run["ranking"]}
+    return f"{name} ({kinds[name]})" if len({*kinds.values()}) > 1 else name
+
+
+def points_of(chart: Mapping[str, Any]) -> Iterator[tuple[str, list[float]]]:
+    """The names that a chart draws, each with a value and its interval."""
+    for place, name in enumerate(chart["names"]):
+        for series in chart["series"]:
+            if series["points"][place] is not None and not series.get("mark"):
+                yield name, series["points"][place]
+
+
+def assert_same(point: list[float], rate: Mapping[str, float]) -> None:
+    assert point == pytest.approx([100 * rate[end] for end in ("value", "low", "high")], abs=1e-3)
 
 
 def test_how_much_hangs_on_few_deals_is_said_everywhere_alike(shown: Shown) -> None:
@@ -236,9 +326,10 @@ def test_a_column_of_a_file_has_a_key_of_its_own(shown: Shown) -> None:
         assert len({*keys}) == len(keys), file.name
         assert {len(line) for line in lines} <= {len(keys)}, file.name
     if "wins" in shown.run["ranking"][0]["rates"]:
-        assert {row["bot"]: (row["wins_games"], row["wins"]) for row in data(shown.report, "ranking")} == {
-            row["name"]: (row["buckets"]["wins"], row["rates"]["wins"]["value"]) for row in shown.run["ranking"]
-        }
+        rows = {row["name"]: row for row in shown.run["ranking"]}
+        for row in shown.in_file(data):
+            same = rows[row["bot"]]
+            assert (row["wins_games"], row["wins"]) == (same["buckets"]["wins"], same["rates"]["wins"]["value"])
 
 
 NAMES = ("bot", "contender", "player", "against", "other", "first", "second", "next", "previous", "winner")

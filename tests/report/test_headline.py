@@ -6,9 +6,11 @@ from pathlib import Path
 
 from dubito.experiment.stored import opened_run
 from dubito.game import Measure
-from dubito.report.overview import comparison_in_words, headline
+from dubito.report.overview import headline
+from dubito.report.verdicts import verdict_in_words
 from dubito.stats.ranking import Order, ranking
 from dubito.stats.rates import Rate
+from dubito.stats.verdict import Verdict
 from tests.cli.conftest import shell
 from tests.cli.kit import Shell
 from tests.conftest import cases
@@ -26,13 +28,22 @@ def said(run: Path) -> list[str]:
         return headline(source)
 
 
+def verdict(difference: Rate, worst: float | None = None, best: float | None = None, share: float = 0.0) -> Verdict:
+    """On two players of whom the second had this share of its decisions taken by the fallback."""
+    low, high = (difference.value or 0.0 if end is None else end for end in (worst, best))
+    return Verdict(difference, difference.low > 0, low, high, (0.0, share))
+
+
 def order(*rates: tuple[float, float, float]) -> Order:
     """Players A, B, ... by what their rates are, with their intervals."""
     pairs = combinations(range(len(rates)), 2)
-    apart = {
+    differences = {
         (one, other): Rate(rates[one][0] - rates[other][0], rates[one][1] - rates[other][2], 1) for one, other in pairs
     }
-    return Order("ABCDEF"[: len(rates)], apart, SCORE, told={pair for pair, rate in apart.items() if rate.low > 0})
+    verdicts = {
+        pair: Verdict(rate, rate.low > 0, rate.value or 0, rate.value or 0) for pair, rate in differences.items()
+    }
+    return Order("ABCDEF"[: len(rates)], verdicts, SCORE)
 
 
 @cases(
@@ -45,7 +56,7 @@ def order(*rates: tuple[float, float, float]) -> Order:
         ([(0.5, 0.2, 0.9)], [1]),
     ],
 )
-def test_a_rank_counts_who_is_told_apart_as_better(rates: list[tuple[float, float, float]], ranks: list[int]) -> None:
+def test_a_rank_counts_the_players_that_win(rates: list[tuple[float, float, float]], ranks: list[int]) -> None:
     assert order(*rates).ranks == ranks
 
 
@@ -62,56 +73,61 @@ def test_a_rank_counts_who_is_told_apart_as_better(rates: list[tuple[float, floa
         ),
         (
             [(0.9, 0.8, 1), (0.6, 0.55, 0.7), (0.5, 0.1, 0.9)],
-            "A beats B by 30.0 points of Score [10.0, 100.0] (95 % interval); A and C are not told apart.",
+            "A beats B by 30.0 points of Score [10.0, 100.0] (95 % interval); "
+            "no significant difference between A and C.",
         ),
         (
             [(0.6, 0.1, 0.9), (0.5, 0.45, 0.6), (0.2, 0.1, 0.3)],
-            "B beats C by 30.0 points of Score [15.0, 100.0] (95 % interval); A and B are not told apart.",
+            "B beats C by 30.0 points of Score [15.0, 100.0] (95 % interval); "
+            "no significant difference between A and B.",
         ),
         (
             [(0.9, 0.8, 1), (0.5, 0.4, 0.6), (0.5, 0.4, 0.6)],
             "A beats B by 40.0 points of Score [20.0, 100.0] (95 % interval), and C by at least as much; "
-            "B and C are not told apart.",
+            "no significant difference between B and C.",
         ),
         (
             [(0.9, 0.8, 1), (0.85, 0.75, 0.95), (0.5, 0.4, 0.6), (0.1, 0, 0.2)],
             "A and B beat C by at least 35.0 points of Score [15.0, 100.0] (95 % interval), and D by at least as much; "
-            "A and B are not told apart.",
+            "no significant difference between A and B.",
         ),
         (
             [(0.9, 0.8, 1), (0.9, 0.8, 1), (0.5, 0.4, 0.6)],
-            "A and B beat C by 40.0 points of Score [20.0, 100.0] (95 % interval); A and B are not told apart.",
+            "A and B beat C by 40.0 points of Score [20.0, 100.0] (95 % interval); "
+            "no significant difference between A and B.",
         ),
-        ([(0.5, 0.1, 0.9)] * 5, "A, B, C, D and E are not told apart."),
-        ([(0.5, 0.1, 0.9)] * 6, "A, B, C, D and 2 others are not told apart."),
+        ([(0.5, 0.1, 0.9)] * 5, "No significant difference among A, B, C, D and E."),
+        ([(0.5, 0.1, 0.9)] * 6, "No significant difference among A, B, C, D and 2 others."),
     ],
 )
-def test_others_are_named_as_far_as_they_are_told_apart(rates: list[tuple[float, float, float]], sentence: str) -> None:
-    assert comparison_in_words(order(*rates)) == sentence
+def test_others_are_named_where_they_differ_significantly(
+    rates: list[tuple[float, float, float]], sentence: str
+) -> None:
+    assert verdict_in_words(order(*rates)) == sentence
 
 
 def test_everybody_else_is_all_others() -> None:
     """By paired differences C is told apart from B and not from A, who is ahead of B."""
-    apart, not_apart = Rate(0.2, 0.1, 0.3), Rate(0.4, -0.1, 0.9)
-    pairs = dict.fromkeys(combinations(range(4), 2), apart)
-    some = Order("ABCD", pairs | {(0, 2): not_apart}, SCORE, told={*pairs} - {(0, 2)})
-    assert comparison_in_words(some) == "A beats B by 20.0 points of Score [10.0, 30.0] (95 % interval)."
+    wins, does_not = verdict(Rate(0.2, 0.1, 0.3)), verdict(Rate(0.4, -0.1, 0.9))
+    pairs = dict.fromkeys(combinations(range(4), 2), wins)
+    some = Order("ABCD", pairs | {(0, 2): does_not}, SCORE)
+    assert verdict_in_words(some) == "A beats B by 20.0 points of Score [10.0, 30.0] (95 % interval)."
 
 
-def test_how_many_games_would_tell_two_apart_is_said() -> None:
+def test_a_tie_says_how_many_more_games_would_help() -> None:
     tied = replace(order((0.5, 0.2, 0.9), (0.4, 0.1, 0.8)), more_games=1200)
     assert (
-        comparison_in_words(tied)
-        == "A and B are not told apart. About 1,200 more games would probably tell the first two apart."
+        verdict_in_words(tied) == "No significant difference between A and B. "
+        "About 1,200 more games would probably show who of the first two is better."
     )
 
 
 def test_returns_are_said_on_their_own_scale() -> None:
     returns = replace(order((3, 2, 4), (-3, -4, -2)), measure=replace(SCORE, name="Return", span=(-13, 13)))
-    assert comparison_in_words(returns) == "A beats B by 6.000 Return [4.000, 1.000] (95 % interval)."
+    assert verdict_in_words(returns) == "A beats B by 6.000 Return [4.000, 1.000] (95 % interval)."
 
 
-def test_who_is_told_apart_beats_by_the_points(tmp_path: Path) -> None:
+def test_the_winner_wins_by_the_points_of_the_table(tmp_path: Path) -> None:
     hand_written(tmp_path / "run", games=100, bots=["StefaBot", {"bot": "RandomBoi", "name": SCRIPT}])
     with opened_run(tmp_path / "run") as source:
         first, last = (row.rates["score"] for row in ranking(source.tally, source.names, source.game.results))
@@ -123,10 +139,13 @@ def test_who_is_told_apart_beats_by_the_points(tmp_path: Path) -> None:
     assert words == f"StefaBot beats {SCRIPT} by {value} points of Score [{low}, {high}] (95 % interval)."
 
 
-def test_twins_are_not_told_apart(tmp_path: Path) -> None:
+def test_twins_do_not_differ_significantly(tmp_path: Path) -> None:
     hand_written(tmp_path / "run", games=40, seed=1, bots=["StefaBot", {"bot": "StefaBot", "name": "twin"}])
     (words,) = said(tmp_path / "run")
-    assert words in ("StefaBot and twin are not told apart.", "twin and StefaBot are not told apart.")
+    assert words in (
+        "No significant difference between StefaBot and twin.",
+        "No significant difference between twin and StefaBot.",
+    )
 
 
 def test_few_games_compare_nobody(tmp_path: Path) -> None:
@@ -163,3 +182,75 @@ def test_a_game_for_two_and_returns_have_their_own_units(shell: Shell) -> None:
     (sentence,) = said(Path("r"))
     assert sentence.startswith("Medium beats Scared by ")
     assert " points of Wins [" in sentence
+
+
+@cases(
+    ("difference", "limits", "share", "words", "ranks"),
+    [
+        (
+            Rate(0.221, 0.128, 0.314),
+            (-0.03, 0.482),
+            0.257,
+            "A leads B by 22.1 points of Score [12.8, 31.4] (95 % interval), but 25.7 % of the decisions of B came "
+            "from the fallback: counting those games as losses or hard wins gives -3.0 to 48.2, so no winner is named.",
+            [1, 1],
+        ),
+        (
+            Rate(0.221, 0.128, 0.314),
+            (0.0, 0.482),
+            0.257,
+            "A leads B by 22.1 points of Score [12.8, 31.4] (95 % interval), but 25.7 % of the decisions of B came "
+            "from the fallback: counting those games as losses or hard wins gives 0.0 to 48.2, so no winner is named.",
+            [1, 1],
+        ),
+        (
+            Rate(0.221, 0.128, 0.314),
+            (0.05, 0.482),
+            0.257,
+            "A beats B by 22.1 points of Score [12.8, 31.4] (95 % interval). 25.7 % of the decisions of B came from "
+            "the fallback: counting those games as losses or hard wins, the difference is 5.0 to 48.2 points of Score.",
+            [1, 2],
+        ),
+        (
+            Rate(0.221, 0.128, 0.314),
+            (-0.03, 0.482),
+            0.02,
+            "A beats B by 22.1 points of Score [12.8, 31.4] (95 % interval).",
+            [1, 2],
+        ),
+        (
+            Rate(0.021, -0.028, 0.07),
+            (-0.03, 0.482),
+            0.02001,
+            "No significant difference between A and B. 2.001 % of the decisions of B came from the fallback: counting "
+            "those games as losses or hard wins, the difference is -3.0 to 48.2 points of Score.",
+            [1, 1],
+        ),
+    ],
+)
+def test_above_two_percent_of_fallbacks_the_verdict_gives_worst_and_best_case(
+    difference: Rate, limits: tuple[float, float], share: float, words: str, ranks: list[int]
+) -> None:
+    found = Order("AB", {(0, 1): verdict(difference, *limits, share)}, SCORE, limits="losses or hard wins")
+    assert verdict_in_words(found) == words
+    assert found.ranks == ranks
+
+
+def test_one_open_lead_among_several_leaves_the_other_ranks() -> None:
+    """A and B beat C; A leads B, which fallbacks leave open."""
+    wins, is_open = verdict(Rate(0.4, 0.3, 0.5)), verdict(Rate(0.2, 0.1, 0.3), -0.1, 0.5, 0.3)
+    some = Order("ABC", {(0, 1): is_open, (0, 2): wins, (1, 2): wins}, SCORE, limits="losses or hard wins")
+    assert some.ranks == [1, 1, 3]
+    assert verdict_in_words(some) == (
+        "A and B beat C by 40.0 points of Score [30.0, 50.0] (95 % interval); A leads B by 20.0 points of Score "
+        "[10.0, 30.0] (95 % interval), but 30.0 % of the decisions of B came from the fallback: counting those games "
+        "as losses or hard wins gives -10.0 to 50.0, so no winner is named."
+    )
+
+
+def test_where_all_is_open_every_player_is_named() -> None:
+    is_open = verdict(Rate(0.2, 0.1, 0.3), -0.1, 0.5, 0.3)
+    words = verdict_in_words(Order("ABCD", dict.fromkeys(combinations(range(4), 2), is_open), SCORE))
+    assert words.count("so no winner is named") == 2
+    assert "; no winner is named among A, B, C and D. " in words
+    assert words.endswith("Fallbacks leave 4 more such leads open.")

@@ -1,0 +1,142 @@
+"""The result of a run in words: who beats whom, what is not significant, and what fallbacks leave open.
+
+`run` and `compare` print these sentences, reports and leaderboards begin with them, and `--json` has them as `verdict`.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from itertools import combinations, starmap
+from typing import Final
+
+from dubito.errors import listed, one_line
+from dubito.report.tables import cell_text, difference_of
+from dubito.stats.ranking import FEW, PRELIMINARY, Order
+from dubito.stats.verdict import FALLBACK_LIMIT, Verdict
+
+_MAX_NAMES: Final = 4  # in a list of more than one others
+_MAX_LEADS: Final = 2  # that fallbacks leave open and a sentence tells one by one
+_FEW_DEALS: Final = f"Preliminary (fewer than {PRELIMINARY} deals): "
+
+
+def verdict_in_words(order: Order, label: Callable[[str], str] = one_line) -> str:
+    """Return the result in a sentence or two; `label` is what it calls a player."""
+    order = replace(order, names=[*map(label, order.names)])
+    if len(order.names) < 2:
+        who = f"Only {order.names[0]}" if order.names else "Nobody"
+        return f"{who} played: there is nobody to compare."
+    if order.deals < FEW:
+        deals = f"{order.deals} deal{'s' * (order.deals != 1)}"
+        return f"Too few games to compare anyone: {deals}, at least {FEW} are needed."
+    ranks = order.ranks
+    groups = [[place for place, rank in enumerate(ranks) if rank == one] for one in sorted({*ranks})]
+    leads = [pair for pair, verdict in order.verdicts.items() if verdict.is_open]
+    clauses = [_winners(order, groups)] if len(groups) > 1 else []
+    clauses += [_open_lead(order, pair) for pair in leads[:_MAX_LEADS]]
+    clauses += filter(None, [_tie(order, group) for group in groups if len(group) > 1])
+    text = "; ".join(clauses)
+    if order.is_preliminary:
+        text = f"{_FEW_DEALS}{text}"
+    elif text.startswith("no "):
+        text = f"N{text[1:]}"
+    sentences = [f"{text}.", *_fallback_sentences(order, leads[:_MAX_LEADS])]
+    if len(leads) > _MAX_LEADS:
+        sentences.append(f"Fallbacks leave {len(leads) - _MAX_LEADS} more such leads open.")
+    if order.more_games:
+        sentences.append(f"About {order.more_games:,} more games would probably show who of the first two is better.")
+    return " ".join(sentences)
+
+
+def _winners(order: Order, groups: Sequence[Sequence[int]]) -> str:
+    """Say who of the best group beats the best of the others, by how much, and who else is beaten by as much."""
+    other = min(place for group in groups[1:] for place in group)
+    better = [place for place in groups[0] if place < other and order.wins(place, other)]
+    rest = [place for place in range(len(order.names)) if place > other]
+    least = min((order.verdicts[place, other] for place in better), key=lambda one: one.difference.value or 0.0)
+    same = len({order.verdicts[place, other].difference.value for place in better}) == 1
+    text = f"{_some_names([order.names[place] for place in better])} beat{'s' * (len(better) == 1)} "
+    text += f"{order.names[other]} by {'' if same else 'at least '}{_amount(order, least)}"
+    if rest and all(order.wins(one, place) for one in better for place in rest):
+        whom = "everybody else" if len(rest) > 1 else order.names[rest[0]]
+        text += f", and {whom} by at least as much"
+    return text
+
+
+def _open_lead(order: Order, pair: tuple[int, int]) -> str:
+    """Say that a player leads as played, but that fallbacks could have made the difference."""
+    verdict, (one, other) = order.verdicts[pair], (order.names[place] for place in pair)
+    return (
+        f"{one} leads {other} by {_amount(order, verdict)}, but {_shares(order, pair)} came from the fallback: "
+        f"counting those games as {order.limits} gives {_limits(order, verdict)}, so no winner is named"
+    )
+
+
+def _tie(order: Order, group: Sequence[int]) -> str:
+    """Say that nobody of this group wins against another of it."""
+    pairs, names = [*combinations(group, 2)], _some_names([order.names[place] for place in group])
+    if any(starmap(order.wins, pairs)):
+        return ""
+    if any(order.verdicts[pair].is_open for pair in pairs):
+        return f"no winner is named among {names}" if len(group) > 2 else ""
+    if order.within is not None and order.close >= {*pairs}:
+        text = f"{names} are less than {order.within:g} {_unit(order)} apart"
+    else:
+        text = f"no significant difference {'between' if len(group) == 2 else 'among'} {names}"
+    return f"{text}: {_amount(order, order.verdicts[0, 1])}" if order.paired and len(order.names) == 2 else text
+
+
+def _fallback_sentences(order: Order, told: Sequence[tuple[int, int]]) -> Iterator[str]:
+    """Give worst and best case for each player whose fallback took too much, where no clause did so before."""
+    shares = [0.0] * len(order.names)
+    for pair, verdict in order.verdicts.items():
+        for place, share in zip(pair, verdict.fallback_shares, strict=True):
+            shares[place] = share
+    done = {*told}
+    above = [place for place, share in enumerate(shares) if share > FALLBACK_LIMIT]
+    for place in above[:_MAX_NAMES]:
+        if any(place in pair for pair in told):
+            continue
+        pair = (0, max(1, place))
+        if pair in done:
+            continue
+        done.add(pair)
+        between = f" between {order.names[0]} and {order.names[pair[1]]}" if len(order.names) > 2 else ""
+        yield (
+            f"{_shares(order, pair)} came from the fallback: counting those games as {order.limits}, the difference"
+            f"{between} is {_limits(order, order.verdicts[pair])} {_unit(order)}."
+        )
+    if len(above) > _MAX_NAMES:
+        yield f"The fallback took more than {100 * FALLBACK_LIMIT:g} % for {len(above) - _MAX_NAMES} others too."
+
+
+def _shares(order: Order, pair: tuple[int, int]) -> str:
+    """Return the share of decisions that the fallback took, of those players of a pair where it is too much."""
+    both = zip(pair, order.verdicts[pair].fallback_shares, strict=True)
+    found = [(share, order.names[place]) for place, share in both if share > FALLBACK_LIMIT]
+    return listed([f"{_percent(share)} of the decisions of {name}" for share, name in found])
+
+
+def _percent(share: float) -> str:
+    # Three digits where one would round a share that is above the limit to the limit.
+    return f"{100 * share:.1f} %" if round(100 * share, 1) > 100 * FALLBACK_LIMIT else f"{100 * share:.3f} %"
+
+
+def _amount(order: Order, verdict: Verdict) -> str:
+    """Return a difference with unit and interval: 22.1 points of Score [12.8, 31.4] (95 % interval)."""
+    shown = cell_text(verdict.difference, difference_of(order.measure)).replace("+", "")
+    value, _, interval = shown.partition(" ")
+    return f"{value} {_unit(order)} {interval} ({'anytime ' * (order.within is not None)}95 % interval)"
+
+
+def _limits(order: Order, verdict: Verdict) -> str:
+    ends = (cell_text(end, difference_of(order.measure)).replace("+", "") for end in (verdict.worst, verdict.best))
+    return " to ".join(ends)
+
+
+def _unit(order: Order) -> str:
+    return order.measure.name if order.measure.span else f"points of {order.measure.name}"
+
+
+def _some_names(names: Sequence[str]) -> str:
+    if len(names) > _MAX_NAMES + 1:
+        return f"{', '.join(names[:_MAX_NAMES])} and {len(names) - _MAX_NAMES} others"
+    return listed(names)

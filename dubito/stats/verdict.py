@@ -1,0 +1,67 @@
+"""Which of two players is better, where fallbacks may leave it open.
+
+A game in which a fallback answered for a player counts as it was played. If the fallback took more than
+`FALLBACK_LIMIT` of the decisions of either player, a winner is named only if that player also leads in the worst case:
+it loses all of its games with a fallback, and the other wins all of theirs. The worst and best case are limits of the
+difference of the games that were played. They are not confidence limits.
+"""
+
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from dubito.game import Results
+from dubito.stats.rates import Rate
+
+FALLBACK_LIMIT: Final = 0.02  # of a player's decisions; exactly this share is not above it
+_ROUNDING: Final = 1e-9
+
+Limits = tuple[float, float]  # a player's rate in the worst and in the best case
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Two players compared by one measure, which every table, sentence and `--json` object reports."""
+
+    difference: Rate  # the first player's rate minus the second's, as played
+    is_significant: bool  # as played
+    worst: float  # the same difference in the worst case for the first player
+    best: float
+    fallback_shares: tuple[float, float] = (0.0, 0.0)  # of each player's decisions
+
+    @property
+    def has_fallbacks(self) -> bool:
+        return max(self.fallback_shares) > FALLBACK_LIMIT
+
+    @property
+    def limits_overlap(self) -> bool:
+        """Whether fallbacks could have made the difference, however many games there are."""
+        leads_in_worst_case = self.worst > _ROUNDING or self.best < -_ROUNDING
+        return self.has_fallbacks and not leads_in_worst_case
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the difference is significant as played, but fallbacks could have made it."""
+        return self.is_significant and self.limits_overlap
+
+    @property
+    def winner(self) -> Literal[0, 1] | None:
+        """Return the place of the winner, or None where no winner is named."""
+        if not self.is_significant or self.is_open or not self.difference.value:
+            return None
+        return 0 if self.difference.value > 0 else 1
+
+
+def decide(
+    difference: Rate, is_significant: bool, limits: tuple[Limits, Limits], fallback_shares: tuple[float, float]
+) -> Verdict:
+    """Return the verdict on two players, given the limits of each one's rate by the same measure."""
+    (lowest, highest), (other_lowest, other_highest) = limits
+    return Verdict(difference, is_significant, lowest - other_highest, highest - other_lowest, fallback_shares)
+
+
+def limits_in_words(results: Results) -> str:
+    """Return as what the worst and best case count games with a fallback: losses or hard wins."""
+    first = results.measures[0]
+    if first.span:
+        return f"the lowest or the highest {first.name}"
+    return f"losses or {results.buckets[0].replace('_', ' ')}"
