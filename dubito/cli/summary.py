@@ -141,7 +141,7 @@ def print_tables(run: Played, sizes: bool) -> None:
     if order.paired:
         say(said)
         show(*compared, notes=False)
-        show(opponents_table(rows, order, results, twice=twice, title=f"Opponents, in {title}"), notes=False)
+        show(opponents_table(rows, order, results, f"Opponents, in {title}", twice=twice), notes=False)
         if both := contenders_among_opponents(order, [player.name for player in run.experiment.bots]):
             say(fill(both, 79))
     else:

@@ -221,7 +221,8 @@ def _ranking(source: Run, rows: Sequence[RankingRow], order: Order) -> list[Bloc
 
 
 def _opponents(source: Run, rows: Sequence[RankingRow], order: Order) -> list[Block]:
-    table = opponents_table(rows, order, source.game.results, twice=source.game.lineup == "uniform")
+    results, twice = source.game.results, source.game.lineup == "uniform"
+    table = opponents_table(rows, order, results, "Opponents, over all their seats", twice=twice)
     both = contenders_among_opponents(order, [player.name for player in source.planned.bots])
     blocks: list[Block] = [_linked(table, source)] if table else []
     return [*blocks, *([Paragraph(both)] if both else []), *bot_errors(rows)]

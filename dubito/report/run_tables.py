@@ -114,7 +114,7 @@ def ranking_table(rows: Sequence[RankingRow], order: Order, results: Results, *,
 
 
 def opponents_table(
-    rows: Sequence[RankingRow], order: Order, results: Results, *, twice: bool, title: str = "Opponents, over all their seats"
+    rows: Sequence[RankingRow], order: Order, results: Results, title: str, *, twice: bool
 ) -> ResultTable | None:
     """Return the players that contenders were compared against, without ranks; None if all of them are contenders."""
     others = [row for row in rows if row.name not in order.names]
@@ -276,7 +276,7 @@ def _contender_pairs(tally: Tally, contenders: Sequence[Contender], deals: int, 
         columns += [Column(f"{key}_apart", f"{measure.title} significant", "text")]
         if has_fallbacks:
             columns += [
-                Column(f"{key}_{end}", f"{measure.title}, {end} case", difference_of(measure), detail=True)
+                Column(f"{key}_{end}", f"{measure.title}, {end}", difference_of(measure), detail=True)
                 for end in ("worst", "best")
             ]
     cells: list[list[Value]] = []

@@ -43,9 +43,11 @@ def test_a_run_with_models(shell: Shell) -> None:
     table = shell("run", config, "--quiet").out
     assert (run["state"], run["kept"], run["stopped"], run["report"]) == ("finished", 8, None, None)
     assert f"results digest: {run['results_digest']}" in table
-    assert [row["name"] for row in run["ranking"]] == [
-        line.split("  ")[0] for line in table.splitlines()[3 : 3 + len(run["ranking"])]
-    ]
+    opponents = [row for row in run["ranking"] if row["rank"] is None]
+    for title, rows in (("of the same deals\n", run["contenders"]), ("clustered by deal\n", opponents)):
+        _, _, lines = table.partition(title)
+        assert [row["name"] for row in rows] == [line.split("  ")[0] for line in lines.splitlines()[1 : 1 + len(rows)]]
+    assert [row["name"] for row in opponents] == ["StefaBot"]
     (pair,) = run["pairs"]
     assert {pair["one"], pair["other"]} == {"one", "two"} == {one["name"] for one in run["contenders"]}
     assert all(set(one["outcomes"]) == {"model"} and one["usd"] == 0 for one in run["models"])

@@ -78,6 +78,15 @@ RUNS: dict[str, dict[str, Any]] = {
         "table_sizes": [3],
         "rules": {"max_turns": 36},
     },
+    "a model that falls back, until decided": {
+        "bots": ["StefaBot", "UsualBot"],
+        "contenders": [
+            contender("gpt-9", "house-random", base_url="house?faults=no_answer:0.6", reasks=0),
+            "ClaudeBot",
+        ],
+        "stop": {"within": 12, "most": 100},
+        "table_sizes": [3],
+    },
     "stand-ins": {
         "bots": ["StefaBot", "RandomBoi"],
         "contenders": [*STAND_INS, "RandomBoi"],
@@ -91,6 +100,7 @@ AT_LENGTH = {f"contenders, some of them of the field, seed {seed}" for seed in (
     "one contender",
     "few deals",
     "stand-ins",
+    "a model that falls back, until decided",
     "a model that falls back in the field",
     "lies at BS",
     "who never bluffs by choice",
@@ -101,7 +111,7 @@ class Shown:
     """Everything that is shown of one run."""
 
     def __init__(self, folder: Path, config: Mapping[str, Any]) -> None:
-        self.folder = folder
+        self.folder, self.config = folder, config
         (folder / "c.yaml").write_text(yaml.safe_dump(dict(config)))
         words = "run", "c.yaml", "--output", "r", "--quiet", "--workers", "1"
         self.terminal = self.said(*words, "--tables")
@@ -232,6 +242,22 @@ def test_the_verdict_is_the_same_everywhere(shown: Shown) -> None:
         kinds = {one["kind"] for one in shown.run["contenders"]}
         assert again["verdict"] in " ".join(compared.split())
         assert len(kinds) == 1 or again["verdict"] == shown.answer
+
+
+def test_status_says_of_pairs_what_the_run_says(shown: Shown) -> None:
+    """Of a run that stops when its pairs are decided, also where fallbacks leave no winner."""
+    first = next(iter(shown.run["ranking"][0]["rates"]))
+    pairs = {frozenset((pair["one"], pair["other"])): pair["differences"][first] for pair in shown.run["pairs"]}
+    found = json.loads(shown.said("status", "r", "--json"))["pairs"]
+    assert bool(found) == ("stop" in shown.config)
+    for status in found:
+        pair = pairs[frozenset((status["one"], status["other"]))]
+        assert status["verdict"] == pair["verdict"]
+        assert pair["winner"] is None or status["verdict"] == "told apart"
+        names = f"{status['one']} - {status['other']}: significantly different after {status['deals']} deals"
+        said = shown.said("status", "r")
+        assert (f"{names}, but fallbacks leave no winner\n" in said) == ("so no winner is named" in shown.answer)
+        assert (f"{names}\n" in said) == (status["verdict"] == "told apart")
 
 
 def test_charts_draw_the_figures_of_tables_and_json(shown: Shown) -> None:
