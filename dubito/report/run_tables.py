@@ -58,9 +58,8 @@ _HOLM: Final = (
     "where there is none. So a pair may not be significantly different though its own interval excludes 0."
 )
 _OPEN: Final = (
-    f"no: fallbacks: the fallback took more than {100 * FALLBACK_LIMIT:g} % of the decisions of one of the two, and "
-    "the order changes if all games with a fallback are counted against the leader. So there is no winner, and the two "
-    "share a rank."
+    f'"no: fallbacks" means that the fallback took more than {100 * FALLBACK_LIMIT:g} % of the decisions of one of the '
+    "two, and that the order changes if all games with a fallback are counted against the leader. So nobody wins."
 )
 _FIXED: Final = "95 % intervals for a fixed number of deals"
 _ANYTIME: Final = "anytime 95 % intervals"

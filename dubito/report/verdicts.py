@@ -11,7 +11,7 @@ from typing import Final
 from dubito.errors import listed, one_line
 from dubito.report.tables import cell_text, difference_of
 from dubito.stats.ranking import FEW, PRELIMINARY, Order
-from dubito.stats.verdict import FALLBACK_LIMIT, Verdict
+from dubito.stats.verdict import FALLBACK_LIMIT, ComparedPair
 
 _MAX_NAMES: Final = 4  # in a list of more than one others
 _MAX_LEADS: Final = 2  # that fallbacks leave open and a sentence tells one by one
@@ -120,14 +120,14 @@ def _percent(share: float) -> str:
     return f"{100 * share:.1f} %" if round(100 * share, 1) > 100 * FALLBACK_LIMIT else f"{100 * share:.3f} %"
 
 
-def _amount(order: Order, verdict: Verdict) -> str:
+def _amount(order: Order, verdict: ComparedPair) -> str:
     """Return a difference with unit and interval: 22.1 points of Score [12.8, 31.4] (95 % interval)."""
     shown = cell_text(verdict.difference, difference_of(order.measure)).replace("+", "")
     value, _, interval = shown.partition(" ")
     return f"{value} {_unit(order)} {interval} ({'anytime ' * (order.within is not None)}95 % interval)"
 
 
-def _limits(order: Order, verdict: Verdict) -> str:
+def _limits(order: Order, verdict: ComparedPair) -> str:
     ends = (cell_text(end, difference_of(order.measure)).replace("+", "") for end in (verdict.worst, verdict.best))
     return " to ".join(ends)
 

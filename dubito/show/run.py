@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from dubito.errors import DubitoError, UsageError, one_line
-from dubito.experiment.counts import finished_games
+from dubito.experiment.counts import count_games, finished_games
 from dubito.experiment.replay import LieCounts, check_to_replay, count_lies, table_of
 from dubito.experiment.stop import in_words, standings_of
 from dubito.experiment.stored import Run, read_run
@@ -174,10 +174,13 @@ class FollowedRun:
             seen = now
 
     def standing(self) -> str:
-        games, of = len(self.finished()), self.source.planned.games
-        done = games >= of or self.source.is_decided
+        planned, of = self.source.planned, self.source.planned.games
+        counts = count_games(self.source.db, planned.first_game, planned.games_per_deal)
+        done = counts.counted >= of or self.source.is_decided
         state = "finished" if done else "being played" if self.is_playing else "stopped"
-        return " ".join([f"The run is {state}: {games:,} of {of:,} games.", *(f"{one}." for one in self.pairs())])
+        return " ".join(
+            [f"The run is {state}: {counts.finished:,} of {of:,} games finished.", *(f"{one}." for one in self.pairs())]
+        )
 
     def pairs(self) -> list[str]:
         """How near each pair of contenders is to being decided, where the run stops then."""

@@ -26,7 +26,7 @@ from dubito.stats.players import FallbackBounds, contender_bounds, fallback_shar
 from dubito.stats.rates import ERROR, Rate, clustered_rate, deals_to_separate, deviation, paired_difference, variance_of
 from dubito.stats.stopping import PairVerdict, anytime_difference, difference_to_find, verdict_in
 from dubito.stats.tally import Tally
-from dubito.stats.verdict import Limits, Verdict, decide, limits_in_words
+from dubito.stats.verdict import ComparedPair, RateLimits, decide, limits_in_words
 from dubito.store.model_log import PlayerLog
 
 FEW: Final = 10  # deals: with fewer no difference is significant
@@ -61,7 +61,7 @@ class ContenderRow:
 class PairedDifference:
     """How much more one contender has of a measure than another, per game of the same deals."""
 
-    verdict: Verdict
+    verdict: ComparedPair
     more_games: int | None  # until there is a winner; 0: there is one; None: no number can be named
     interval: Literal["fixed", "anytime"] = "fixed"  # for a number of deals settled before, or whenever it is looked at
     stop_test: PairVerdict | None = None  # by which a run stops; None: another measure, or not yet
@@ -128,7 +128,7 @@ class _Seen:
     within: float | None  # in units of d, where the deals were not settled before
     tested: bool  # by the test by which its run stops
     stop_test: PairVerdict | None
-    limits: tuple[Limits, Limits] = ((0.0, 0.0), (0.0, 0.0))  # of both rates, in the measure's own units
+    limits: tuple[RateLimits, RateLimits] = ((0.0, 0.0), (0.0, 0.0))  # of both rates, in the measure's own units
     fallback_shares: tuple[float, float] = (0.0, 0.0)
 
     def rate(self, error: float = ERROR) -> Rate:
@@ -202,7 +202,7 @@ def _games_together(
     )
 
 
-def _limits(tally: Tally, contender: int, seats: int, measure: Measure, results: Results) -> Limits:
+def _limits(tally: Tally, contender: int, seats: int, measure: Measure, results: Results) -> RateLimits:
     return contender_bounds(tally, results, contender, seats).rates[measure.key]
 
 
@@ -398,7 +398,7 @@ class Order:
     """The players that are ranked, the best by point estimate first, with a verdict on every two of them."""
 
     names: Sequence[str]
-    verdicts: Mapping[tuple[int, int], Verdict]  # by places, the better one first
+    verdicts: Mapping[tuple[int, int], ComparedPair]  # by places, the better one first
     measure: Measure
     more_games: int | None = None  # until one of the first two wins, where that is known; 0: one does
     deals: int = FEW

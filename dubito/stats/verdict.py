@@ -15,11 +15,11 @@ from dubito.stats.rates import Rate
 FALLBACK_LIMIT: Final = 0.02  # of a player's decisions; exactly this share is not above it
 _ROUNDING: Final = 1e-9
 
-Limits = tuple[float, float]  # a player's rate in the worst and in the best case
+RateLimits = tuple[float, float]  # a player's rate in the worst and in the best case
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class ComparedPair:
     """Two players compared by one measure, which every table, sentence and `--json` object reports."""
 
     difference: Rate  # the first player's rate minus the second's, as played
@@ -52,11 +52,11 @@ class Verdict:
 
 
 def decide(
-    difference: Rate, is_significant: bool, limits: tuple[Limits, Limits], fallback_shares: tuple[float, float]
-) -> Verdict:
+    difference: Rate, is_significant: bool, limits: tuple[RateLimits, RateLimits], fallback_shares: tuple[float, float]
+) -> ComparedPair:
     """Return the verdict on two players, given the limits of each one's rate by the same measure."""
     (lowest, highest), (other_lowest, other_highest) = limits
-    return Verdict(difference, is_significant, lowest - other_highest, highest - other_lowest, fallback_shares)
+    return ComparedPair(difference, is_significant, lowest - other_highest, highest - other_lowest, fallback_shares)
 
 
 def limits_in_words(results: Results) -> str:

@@ -66,7 +66,7 @@ def sentence_after_no_game(ended: Ended) -> str:
     """The sentence of a run that stopped before its first game was finished."""
     assert ended.code == 3
     first, last = ended.err.splitlines()
-    assert first == "no game was finished"
+    assert first == "No results yet: no game is finished."
     return last.removeprefix("dubito: ")
 
 

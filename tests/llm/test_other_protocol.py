@@ -32,7 +32,7 @@ def test_a_server_that_does_not_know_the_path(shell: Shell, protocol: Api, answe
         ended = played(shell, asker(server, protocol))
     assert ended.code == 3
     first, last = ended.err.splitlines()
-    assert first == "no game was finished"
+    assert first == "No results yet: no game is finished."
     assert all(words in last for words in WRONG_PATH[protocol])
     assert len(server.heard) == 1
 

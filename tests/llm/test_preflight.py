@@ -48,7 +48,7 @@ def stopped(ended: Ended, folder: str = "r") -> str:
     """The sentence of a run that its preflight stopped: no game was played, or asked about."""
     assert ended.code == 3
     first, last = ended.err.splitlines()
-    assert first == "no game was finished"
+    assert first == "No results yet: no game is finished."
     said, kept, _ = last.removeprefix("dubito: ").partition(f"; 0 of 2 games are kept in {folder}")
     assert kept
     assert rows(Path(folder), "SELECT count(*) FROM attempts WHERE game >= 0") == [(0,)]

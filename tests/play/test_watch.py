@@ -202,7 +202,7 @@ def test_a_run_is_followed_to_its_end_and_only_read(shell: Shell, capsys: pytest
     before = [(path, path.read_bytes()) for path in (manifest, Path("runs/r/run.db"))]
     said = shell("watch", "runs/r")
     assert said.out == out
-    assert said.err == "The run is finished: 6 of 6 games.\n"
+    assert said.err == "The run is finished: 6 of 6 games finished.\n"
     assert [(path, path.read_bytes()) for path, _ in before] == before
 
 
@@ -230,7 +230,7 @@ def test_a_runs_models_are_told_as_they_were(shell: Shell) -> None:
     said = shell("watch", "--show-hands")
     assert said.out.startswith("Game 0: ")
     assert re.search(r"Doubt\? (Yes|No)\. Stated: \d+ % a bluff; it was (honest|a bluff)\. “I", said.out)
-    assert said.err == "the latest run: runs/r\nThe run is finished: 1 of 1 games.\n"
+    assert said.err == "the latest run: runs/r\nThe run is finished: 1 of 1 games finished.\n"
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from dubito.report.overview import headline
 from dubito.report.verdicts import verdict_in_words
 from dubito.stats.ranking import Order, ranking
 from dubito.stats.rates import Rate
-from dubito.stats.verdict import Verdict
+from dubito.stats.verdict import ComparedPair
 from tests.cli.conftest import shell
 from tests.cli.kit import Shell
 from tests.conftest import cases
@@ -28,10 +28,12 @@ def said(run: Path) -> list[str]:
         return headline(source)
 
 
-def verdict(difference: Rate, worst: float | None = None, best: float | None = None, share: float = 0.0) -> Verdict:
+def verdict(
+    difference: Rate, worst: float | None = None, best: float | None = None, share: float = 0.0
+) -> ComparedPair:
     """On two players of whom the second had this share of its decisions taken by the fallback."""
     low, high = (difference.value or 0.0 if end is None else end for end in (worst, best))
-    return Verdict(difference, difference.low > 0, low, high, (0.0, share))
+    return ComparedPair(difference, difference.low > 0, low, high, (0.0, share))
 
 
 def order(*rates: tuple[float, float, float]) -> Order:
@@ -41,7 +43,7 @@ def order(*rates: tuple[float, float, float]) -> Order:
         (one, other): Rate(rates[one][0] - rates[other][0], rates[one][1] - rates[other][2], 1) for one, other in pairs
     }
     verdicts = {
-        pair: Verdict(rate, rate.low > 0, rate.value or 0, rate.value or 0) for pair, rate in differences.items()
+        pair: ComparedPair(rate, rate.low > 0, rate.value or 0, rate.value or 0) for pair, rate in differences.items()
     }
     return Order("ABCDEF"[: len(rates)], verdicts, SCORE)
 
