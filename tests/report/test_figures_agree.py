@@ -77,6 +77,8 @@ RUNS: dict[str, dict[str, Any]] = {
         "games": 30,
         "table_sizes": [3],
         "rules": {"max_turns": 36},
+        # The fault strikes the preflight question too.
+        "on_unusable": "fallback",
     },
     "a model that falls back, until decided": {
         "bots": ["StefaBot", "UsualBot"],
