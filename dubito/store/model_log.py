@@ -419,19 +419,9 @@ class ModelLog:
         def write(connection: sqlite3.Connection) -> None:
             digest = self._keep_text(connection, request, (player, key[1]))
             body = None if raw is None else self._keep_text(connection, raw, "reply")
-            row = (
-                *key,
-                player,
-                server,
-                digest,
-                draw,
-                reply,
-                body,
-                cause,
-                "live" if origin == "cache" and key[0] >= 0 and _was_received(connection, key, body) else origin,
-                *(usage or (None,) * len(TOKENS)),
-                model,
-            )
+            bought = origin == "cache" and key[0] >= 0 and _was_received(connection, key, body)
+            counts = usage or (None,) * len(TOKENS)
+            row = (*key, player, server, digest, draw, reply, body, cause, "live" if bought else origin, *counts, model)
             marks = ", ".join("?" * len(row))
             connection.execute(f"INSERT OR REPLACE INTO attempts VALUES ({marks}, NULL)", row)  # noqa: S608, no value in it
 

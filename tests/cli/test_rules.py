@@ -100,7 +100,7 @@ def test_rules_of_every_kind_are_flags(orchard: Shell) -> None:
         (("--game", "defuse", "--max-rounds", "5"), "--max-rounds: defuse has no rules to vary: take it out\n"),
         (("--game", "bs", "--max-rounds", "0"), "--max-rounds: must be at least 1, not 0\n"),
         (("--game", "bs", "--max-rounds", "5.0"), "--max-rounds: must be a whole number, not '5.0'\n"),
-        (("--game", "bs", "--max-round", "5"), "No such option '--max-round'. Did you mean '--max-rounds'?"),
+        (("--game", "bs", "--max-round", "5"), "No such option '--max-round'. (Did you mean one of: '--max-output', "),
         (("--game", "orchard", "--season", "May"), "--season: must be 'summer' or 'autumn', not 'May'\n"),
     ],
 )

@@ -56,7 +56,7 @@ def rows(said: Said, title: str) -> dict[str, list[str]]:
     [
         (("--max-rounds", "5"), "--max-rounds: dubito has no such rule: did you mean 'max_turns'?"),
         (("--temperature", "1"), "--temperature is no flag, but a parameter of one model: say `parameters: {temper"),
-        (("--max-output", "99"), "--max-output is no flag, but a setting of one player: say `max_output` in its"),
+        (("--reasks", "2"), "--reasks is no flag, but a setting of one player: say `reasks` in its"),
         (("--base_url", "http://127.0.0.1:1"), "there is no --base_url: it is --base-url"),
         (("--game", "20"), "there is no game '20': for so many games say --games 20"),
         (("--bots", "A", "B", "C"), "Got unexpected extra argument (C); the names in a list are parted by commas"),

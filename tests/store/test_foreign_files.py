@@ -292,7 +292,6 @@ def test_a_long_run_of_bots_fits_into_the_bounds(shell: Shell) -> None:
         ("UPDATE chunks SET games = 1000000000000", "its chunks are of 1,000,000,000,000 games, and it has 6"),
         ("UPDATE decisions SET node = 'nowhere'", "dubito has no node 'nowhere'|the decision differs"),
         ("UPDATE decisions SET seat = 7 + decision", "has no seat|the decision differs"),
-        ("UPDATE decisions SET answer = x'00ff'", "is damaged: a row holds something that is no JSON"),
         ("UPDATE tries SET usage = '[1' WHERE usage IS NOT NULL", "is damaged: a row holds something that is no JSON"),
         ("UPDATE tries SET usage = '[1, 2]' WHERE usage IS NOT NULL", "is damaged: a row holds no counts of tokens"),
         ("UPDATE tries SET usage = replace(hex(zeroblob(50000)), '0', '[')", "a row holds something that is no JSON"),
@@ -306,6 +305,14 @@ def test_rows_that_do_not_fit_are_a_sentence(runs: Shell, statement: str, words:
         said = runs(*command)
         assert (said.code, said.err.count("\n")) in ((2, 1), (3, 1)), said
         assert re.search(words, said.err), said.err
+
+
+def test_a_report_without_its_games_names_what_is_damaged(runs: Shell) -> None:
+    change("UPDATE decisions SET answer = x'00ff'")
+    assert runs("report", "theirs").code == 0
+    assert "is damaged: a row holds something that is no JSON" in Path("theirs/report/games.html").read_text()
+    said = runs("export", "theirs", "--parquet", "d", "--quiet")
+    assert (said.code, "is damaged: a row holds something that is no JSON" in said.err) == (3, True)
 
 
 @pytest.mark.parametrize("record", ["-5", '{"outputs": 7}', "[" * 100_000])
