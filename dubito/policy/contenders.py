@@ -24,9 +24,9 @@ from dubito.policy.stated import of_bot
 from dubito.policy.tree import PolicyTable, Tree, uniform
 from dubito.stats.rates import Rate, student
 
-_MOST: Final = 10_000  # games of a run, since each is played again
-_FEWEST: Final = 10  # deals, of which an interval is told
-_ROUNDING: Final = 1e-12  # a variance below it is none
+_MAX_GAMES: Final = 10_000  # of a run, since each is played again
+_MIN_DEALS: Final = 10  # below it there is no interval
+_ROUNDING: Final = 1e-12  # a smaller variance counts as 0
 _ByDeal = Mapping[int, float]
 
 
@@ -39,7 +39,7 @@ class _Contender(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class LessLuck:
-    """What a contender came to in its first games, as it was and less luck; or how much more than another."""
+    """A contender's mean return, raw and corrected for luck, or its difference to another contender's."""
 
     name: str
     against: str  # the other one; empty: it is about one contender
@@ -51,7 +51,10 @@ class LessLuck:
 
 
 def less_luck(runs: Sequence[Run], comparison: Comparison) -> list[LessLuck]:
-    """Of every contender that sits opposite of known policies only, then of every pair; empty at other games."""
+    """Return a row for each contender whose opponents all state how they play, then one for each pair of these.
+
+    It is empty for games that are too large to write out.
+    """
     contenders, found = iter(comparison.contenders), dict[str, _Contender]()
     for run in runs:
         known = _Known.of(run)
@@ -66,7 +69,7 @@ def less_luck(runs: Sequence[Run], comparison: Comparison) -> list[LessLuck]:
 
 
 class _Known:
-    """A run whose game is small, and the ways to play of all who say them."""
+    """A run of a small game, with the tables of the players that state their probabilities."""
 
     def __init__(self, run: Run, tree: Tree) -> None:
         self._run, self._tree = run, tree
@@ -80,7 +83,7 @@ class _Known:
 
     @classmethod
     def of(cls, run: Run) -> "_Known | None":
-        """None where the game has no tree that can be written out, or a bot is not the one that played."""
+        """Return None if the game's tree cannot be written out, or a bot has changed since it played."""
         engine = getattr(run.game.module("workshop"), "engine", None)
         try:
             return cls(run, Tree(engine)) if engine is not None and run.has_bots else None
@@ -88,9 +91,9 @@ class _Known:
             return None
 
     def games(self, player: int) -> list[LuckyGame]:
-        """Those of a contender, in its seat; empty if somebody sat opposite who failed, or plays in an unknown way."""
+        """Return a contender's games, or none if an opponent failed or does not state how it plays."""
         experiment, found, failed = self._run.experiment, list[LuckyGame](), False
-        for number in experiment.game_numbers[:_MOST]:
+        for number in experiment.game_numbers[:_MAX_GAMES]:
             ((row,),) = self._run.db.read("SELECT outcome FROM games WHERE game = ?", (number,))
             outcome = self._run.outcome(row)
             seat = outcome.contender_seat
@@ -107,7 +110,7 @@ class _Known:
             came_to = least + measured[seat][0] / measure.scale * (most - least)
             deal, place = divmod(number, experiment.games_per_deal)
             decisions = self._decisions(number)
-            # One contender's games only: in those of the others the opponent repeats its draws of the same deal.
+            # Only one contender's games: with another contender the opponent repeats its draws of the same deal.
             if place < experiment.contender_seats:
                 self._test_opponents(outcome.seats, seat, decisions)
             own = tuple(decision for at, decision in decisions if at == seat)
@@ -136,11 +139,11 @@ class _Known:
         return [names[player] for player, test in sorted(self._tests.items()) if test.refuted]
 
     def corrected(self, games: Sequence[LuckyGame]) -> list[float]:
-        """What each game came to, less luck."""
+        """Return the corrected return of each game."""
         return corrected_returns(self._tree, games, self._policy_of_others, uniform(self._tree))
 
     def _policy_of_others(self, game: LuckyGame) -> PolicyTable:
-        """How all but the seat play, each by its own table."""
+        """Return the probabilities of all opponents in a game, each from its own table."""
         held = {place: self._tables[player] for place, player in enumerate(game.players) if place != game.seat}
         return {state.string: held[state.seat][state.string] for state in self._tree.states if state.seat != game.seat}
 
@@ -154,7 +157,7 @@ def _by_deal(games: Sequence[LuckyGame], values: Sequence[float]) -> _ByDeal:
 
 
 def _pair(one: str, other: str, first: _Contender, second: _Contender) -> LessLuck:
-    """How much more one came to than the other on the deals of both."""
+    """Return the difference of two contenders on the deals that both played."""
     raw, less = (
         {deal: ours[deal] - theirs[deal] for deal in ours.keys() & theirs.keys()}
         for ours, theirs in ((first.raw, second.raw), (first.corrected, second.corrected))
@@ -174,7 +177,7 @@ def _less_luck(name: str, against: str, contender: _Contender) -> LessLuck:
 
 def _mean(values: _ByDeal) -> Rate:
     """The mean over deals, with Student's interval."""
-    if len(values) < _FEWEST:
+    if len(values) < _MIN_DEALS:
         return Rate(None)
     mean = fmean(values.values())
     half = student(len(values) - 1) * math.sqrt(variance(values.values()) / len(values))

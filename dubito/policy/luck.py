@@ -1,15 +1,15 @@
-"""What a player came to at a small game, less the luck of chance and of opponents whose policy is known.
+"""Correct the returns of a player for the luck of chance and of opponents whose policy is known.
 
-It is AIVAT (Burch, Schmid, Moravcik, Morrill and Bowling, 2018) with every correction summed exactly. To one seat, all
-others together with chance are one source of luck, since it is known how probable everything is that they do: so the
-game is a chain of the seat's own information states. Of any table for the seat, Q is what an action is worth where the
-seat goes on by the table, averaged over all that the others may hold, and V the mean of Q by the table. From the result
-all is taken by which a step that was luck differs from its mean; what is left is
+This is AIVAT (Burch, Schmid, Moravcik, Morrill and Bowling, 2018) with every correction summed exactly. For one seat,
+chance and all opponents together are one source of luck with known probabilities, so the game is a chain of the seat's
+own information states. Take any table of probabilities for the seat. Q is the value of an action if the seat then plays
+by the table, averaged over the opponents' hidden cards, and V is the mean of Q under the table. Subtracting from the
+return how far each lucky step was from its mean leaves
 
     the table's value at the start + the sum of Q - V over the seat's own decisions.
 
-Its mean is that of the result, whatever the table and however the seat plays, as long as the table does not depend on
-the game that it corrects. The nearer the table is to how the seat plays, the less is left of the variance.
+The mean stays that of the return, whatever the table and however the seat plays, as long as the table does not depend
+on the game that it corrects. The closer the table is to how the seat plays, the smaller the variance.
 """
 
 from collections import Counter
