@@ -21,7 +21,7 @@ from dubito.llm.protocols import kept_reply, kept_request, read_reply
 from dubito.llm.request import Place, RawReply, Reply, Request, draw_of
 from dubito.llm.settings import ModelSettings, account_of
 from dubito.llm.tape import Differs, ReplayTape, TapeEnded
-from dubito.stats.tally import Tally, kept_tally
+from dubito.stats.tally import Tally, read_tally
 from dubito.store.model_log import TOKENS, ModelLog
 from dubito.store.run_db import RunDb
 
@@ -51,7 +51,7 @@ def check_sums(run: Run, everything: Tally, complete: Tally) -> None:
     for chunks, replayed in expected.items():
         deals = replayed.games // run.planned.games_per_deal
         replayed.tables["decided"] = {pair: row for pair, row in decided.items() if row[0] <= deals}
-        sums = kept_tally(run.db, run.game.results, chunks)
+        sums = read_tally(run.db, run.game.results, chunks)
         _compare_tables(sums, replayed)
         if sums.to_json() != run.db.sums_json(chunks):
             raise Differs(_DATABASE, "its sums were changed or are damaged", [])

@@ -35,7 +35,7 @@ from dubito.llm.tape import Differs, HearReply, ReplayTape
 from dubito.stats.players import cluster
 from dubito.stats.ranking import all_games
 from dubito.stats.rates import Rate, Sums, clustered_rate
-from dubito.stats.tally import Outcome, Tally, outcome_in, outcome_of, record_in, unpack
+from dubito.stats.tally import Outcome, Tally, outcome_in, outcome_of, read_tally, record_in, unpack
 from dubito.store import folder as run_folder
 from dubito.store.model_log import ModelLog
 from dubito.store.run_db import Chunk, RunDb
@@ -57,7 +57,8 @@ def run_to_replay(folder: Path, home: Path | None = None) -> Run:
 def check_to_replay(run: Run) -> None:
     """Raise UsageError if the run cannot be played again here."""
     run.db.check(run.planned.first_game)
-    _ = run.tally, run.mismatches
+    read_tally(run.db, run.game.results)
+    _ = run.mismatches
 
 
 @dataclass(frozen=True, slots=True)

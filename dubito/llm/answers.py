@@ -37,7 +37,7 @@ _ROUNDING: Final = 0.01 + 1e-9  # how far the sum of probabilities may be from 1
 _EXAMPLES: Final[Mapping[str, str]] = {"reasoning": '"..."', STATED: "0.4"}
 _LISTED: Final = 40  # names that an answer's description lists; where there are more, the request says what is legal
 _NAMED: Final = "one of the legal answers, as they are listed"
-_SEARCHED: Final = 2**16  # characters at the end of a reply in which an object is looked for
+_SEARCHED: Final = 2**15  # characters at the end of a reply in which an object is looked for
 _THOUGHTS: Final = r"(?:think|thinking|thought|thoughts|reasoning|reflection)"
 _THOUGHTS_BEGIN: Final = re.compile(rf"<{_THOUGHTS}>", re.IGNORECASE)
 _THOUGHTS_END: Final = re.compile(rf"</{_THOUGHTS}>", re.IGNORECASE)
@@ -240,7 +240,9 @@ def find_last_object(text: str) -> str | None:
     while at >= 0:
         try:
             value, end = _PLAIN.raw_decode(rest, at)
-        except (ValueError, RecursionError):
+        except RecursionError:  # nested without end: each of its beginnings would take as long
+            return None
+        except ValueError:
             end = at + 1
         else:
             found = rest[at:end] if isinstance(value, dict) else found

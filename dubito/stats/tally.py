@@ -240,7 +240,18 @@ def _is_row(row: Any, keys: int, values: int) -> bool:
 
 
 def kept_tally(db: "RunDb", results: Results, chunks: Literal["all", "complete"] = "all") -> Tally:
-    """The sums that a run keeps, over all of its games or those of complete chunks; raises UsageError if damaged."""
+    """Return the stored sums of a run, over all of its games or those of complete chunks.
+
+    Raises UsageError if they are damaged: no page or table may show a number that nobody wrote.
+    """
+    tally = read_tally(db, results, chunks)
+    if db.has_changed_sums():
+        raise UsageError(f"{db.path} is damaged: its sums were changed after they were written")
+    return tally
+
+
+def read_tally(db: "RunDb", results: Results, chunks: Literal["all", "complete"] = "all") -> Tally:
+    """Return the stored sums of a run, whoever wrote them; raises UsageError if they cannot be read."""
     try:
         tally = Tally.from_json(db.sums_json(chunks), results)
     except (ValueError, RecursionError) as error:

@@ -32,7 +32,7 @@ CREATE TABLE IF NOT EXISTS games (game INTEGER PRIMARY KEY, outcome BLOB NOT NUL
 CREATE TABLE IF NOT EXISTS chunks (
     chunk INTEGER PRIMARY KEY, deals INTEGER NOT NULL, games INTEGER NOT NULL, digest BLOB NOT NULL
 );
-CREATE TABLE IF NOT EXISTS tally (chunks TEXT PRIMARY KEY, sums TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS tally (chunks TEXT PRIMARY KEY, sums TEXT NOT NULL, seal BLOB) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS texts (digest TEXT PRIMARY KEY, text BLOB NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS prompts (
     digest TEXT, file TEXT, text TEXT NOT NULL, PRIMARY KEY (digest, file)
@@ -71,7 +71,7 @@ CREATE TABLE IF NOT EXISTS batches (
 ) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS together ON awaited (batch);
 """  # of runs alone in which somebody waits: others are opened by versions before too
-_SEALED: Final = ("attempts", "tries", "awaited", "batches")
+_SEALED: Final = ("tally", "attempts", "tries", "awaited", "batches")
 # Columns that files of earlier versions lack, with their types.
 _LATER: Final = {
     ("tries", "likely"): "INTEGER",
@@ -227,9 +227,9 @@ class RunDb:
             connection.executemany("INSERT OR REPLACE INTO games VALUES (?, ?, ?, ?)", rows)
             row = (chunk.number, chunk.deals, len(chunk.outcomes), chunk.digest)
             connection.execute("INSERT OR REPLACE INTO chunks VALUES (?, ?, ?, ?)", row)
-            connection.execute("INSERT OR REPLACE INTO tally VALUES ('all', ?)", (sums,))
+            connection.execute("INSERT OR REPLACE INTO tally VALUES ('all', ?, NULL)", (sums,))
             if complete:
-                connection.execute("INSERT OR REPLACE INTO tally VALUES ('complete', ?)", (sums,))
+                connection.execute("INSERT OR REPLACE INTO tally VALUES ('complete', ?, NULL)", (sums,))
 
     @contextmanager
     def writing(self, paid: bool = False) -> Iterator[sqlite3.Connection]:
@@ -391,6 +391,12 @@ class RunDb:
                 raise RunStopped(f"{self.path}: games {first} to {first + games - 1} were changed or are damaged")
             yield from outcomes
             first += games
+
+    def has_changed_sums(self) -> bool:
+        """Return whether the sums were changed after they were written."""
+        if "seal" not in _columns_of(self._connection, "tally"):  # a file of an earlier version
+            return False
+        return bool(self.read(f"SELECT 1 FROM tally WHERE seal IS NOT {_seal_call('tally')}"))  # noqa: S608
 
     def find_broken_seal(self) -> tuple[str, tuple[Any, ...]] | None:
         """Return the table and the key of a row that was changed after it was written; None if there is none."""
@@ -606,7 +612,8 @@ def merge_into(path: Path, parts: Iterable[Path], sums: Mapping[str, str]) -> No
             connection.create_function("row_seal", -1, _seal, deterministic=True)
             for part in parts:
                 _add(connection, part)
-            connection.executemany("INSERT INTO tally VALUES (?, ?)", sums.items())
+            connection.executemany("INSERT INTO tally VALUES (?, ?, NULL)", sums.items())
+            connection.execute(f"UPDATE tally SET seal = {_seal_call('tally')}")  # noqa: S608
             connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     except sqlite3.IntegrityError as error:
         raise RunStopped(f"the shards keep something of the same game twice: {error}; nothing was merged") from None

@@ -222,3 +222,15 @@ def test_a_comparison_does_without_the_description_of_a_prompt(run_of: Get, shel
         db.execute("UPDATE prompts SET digest = 'x' || digest WHERE file = 'prompt.yaml'")
     said = shell("compare", "r", "s")
     assert (said.code, "prompt.yaml" in said.err, said.err.count("\n")) == (2, True, 1)
+
+
+def test_a_page_shows_no_sums_that_were_changed(run_of: Get, tmp_path: Path, shell: Shell) -> None:
+    """Impossible sums ended in a traceback, possible ones in a false ranking."""
+    folder = Path(copytree(run_of("models"), tmp_path / "run"))
+    with closing(sqlite3.connect(folder / "run.db", isolation_level=None)) as db:
+        db.execute("UPDATE tally SET sums = replace(sums, '\"pairs\":[[0,1,[4', '\"pairs\":[[0,1,[5')")
+    for command in ("report", "compare"):
+        said = shell(command, str(folder))
+        assert (said.code, said.err.count("\n")) == (2, 1), said
+        assert "run.db is damaged: its sums were changed after they were written" in said.err
+    assert "its sums are not what its games add up to" in shell("replay", str(folder)).out

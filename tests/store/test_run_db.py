@@ -151,7 +151,7 @@ def test_a_journal_that_cannot_be_read_is_no_damage(locked: Path) -> None:
 
 
 def _keep(name: str) -> Callable[[sqlite3.Connection], object]:
-    return lambda connection: connection.execute("INSERT INTO tally VALUES (?, '')", (name,))
+    return lambda connection: connection.execute("INSERT INTO tally (chunks, sums) VALUES (?, '')", (name,))
 
 
 def _names(db: RunDb) -> list[str]:
