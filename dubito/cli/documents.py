@@ -151,7 +151,7 @@ class ModelUse(_Part):
     kind: PlayerKind
     decisions: int
     games: int
-    outcomes: dict[str, int] = Field(description="model, model_after_reask, fallback:CAUSE")
+    outcomes: dict[str, int] = Field(description="model, model_after_reask (then maybe :last_object), fallback:CAUSE")
     reasks: int
     calls: int
     attempts: int

@@ -18,7 +18,7 @@ from dubito.errors import BotError, GameError, RunStopped, UsageError, one_line,
 from dubito.experiment.experiment import labelled_by, stand_ins_in_words
 from dubito.experiment.replay import lies_of
 from dubito.experiment.run import Played
-from dubito.game import FALLBACK_OUTCOME
+from dubito.game import EXTRACTED_OUTCOME, FALLBACK_OUTCOME
 from dubito.llm.prices import PICO
 from dubito.report.run_tables import (
     bot_errors,
@@ -113,6 +113,8 @@ def _asked_in_words(run: Played) -> str:
     whose = f" ({', '.join(f'{cause} {count}' for cause, count in causes.items())})" if causes else ""
     asked = f"{outcomes.total():,} decisions, {sum(log.calls for log in logs):,} calls"
     asked += f" ({reasks:,} re-ask{'s' * (reasks > 1)})" if (reasks := sum(log.reasks for log in logs)) else ""
+    extracted = sum(count for outcome, count in outcomes.items() if outcome.endswith(EXTRACTED_OUTCOME))
+    asked += f", {extracted:,} answers taken out of longer replies" if extracted else ""
     costs = [log.picodollars for log in logs if log.picodollars is not None]
     asked += f", ${sum(costs) / PICO:.4f}" if costs else ""
     kinds = {run.experiment.kinds[name] for name in run.models}

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
 
 FALLBACK_TURNS: Final = "fallback_turns"  # the last count of every seat: moves made for a bot that failed
+EXTRACTED_OUTCOME: Final = ":last_object"  # ends the outcome of an answer that was taken out of a longer reply
 FALLBACK_OUTCOME: Final = "fallback:"  # begins the outcome of a decision that the fallback took; the cause follows
 FORFEITS: Final = "forfeits"  # a seat count of games that can be forfeited: whether this seat did
 

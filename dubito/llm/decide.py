@@ -14,7 +14,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from dubito.errors import IllegalOutput, RunStopped, UsageError, one_line
-from dubito.game import FALLBACK_OUTCOME, Player, Seating, Text
+from dubito.game import EXTRACTED_OUTCOME, FALLBACK_OUTCOME, Player, Seating, Text
 from dubito.llm.answers import Form, ModelAnswer, ReadAnswers, find_last_object
 from dubito.llm.context import CONTEXT_HINT, PromptCounts
 from dubito.llm.protocols import Exchange, build_request
@@ -28,10 +28,12 @@ if TYPE_CHECKING:
     from dubito.llm.prompts import Prompt, RenderedPrompt, SeatTexts
 
 AnyForm = Form | QuestionForm
-LAST_OBJECT: Final = ":last_object"  # ends the outcome of an answer that was taken out of a longer reply
 _SAID: Final = 500  # characters of an unreadable reply that a re-ask quotes
 _TO_CHECK: Final[Mapping[Cause, str]] = {  # settings, by the cause why a player's answers are unusable
-    "malformed": "`read` (`read: last_object` takes the JSON out of a longer reply), `response_format` and `prompt`",
+    "malformed": (
+        "`read` (`last_object`, or --read last_object, takes the JSON out of a longer reply), `response_format` and "
+        "`prompt`"
+    ),
     "rejected": "whether the server takes an assistant's message in a conversation",
     "truncated": "`max_output` (--max-output)",
     "too_long": "`prompt`, `max_output` (--max-output) and the context window of a server of your own",
@@ -199,7 +201,7 @@ class Decider:
         known, key = len(asked.digests), key or place.node
         try:
             answered, outcome = asked.answer(key), "model_after_reask" if asked.again(key) else "model"
-            outcome += LAST_OBJECT if asked.was_extracted(key) else ""
+            outcome += EXTRACTED_OUTCOME if asked.was_extracted(key) else ""
             self.unusable.answered()
         except AttemptFailed as failure:
             answered, outcome = ModelAnswer(otherwise()), f"{FALLBACK_OUTCOME}{failure.cause}"

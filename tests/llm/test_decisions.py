@@ -173,7 +173,7 @@ def test_what_is_chosen_is_played_though_another_is_likelier() -> None:
 
 
 def test_what_to_check_is_a_setting_that_the_api_knows() -> None:
-    assert settings_to_check("malformed", "chat").startswith("`read` (`read: last_object` takes")
+    assert settings_to_check("malformed", "chat").startswith("`read` (`last_object`, or --read last_object, takes")
     assert "`api: chat`" in settings_to_check("malformed", "messages")
     assert settings_to_check("malformed", "decisions") == "`model`, and whether `base_url` speaks the Decisions API"
 

@@ -124,7 +124,7 @@ def test_a_longer_reply_is_read_where_the_player_says_so(shell: Shell, around: s
     text = around.replace("{}", YES)
     with Server(lambda heard: says(heard.protocol, text)) as server:
         strict = played(shell, asker(server, "chat"))
-        assert (strict.code, "`read: last_object`" in strict.err) == (3, True)
+        assert (strict.code, "--read last_object" in strict.err) == (3, True)
         ended = played(shell, asker(server, "chat", read="last_object"), flags=["--output", "lax"])
         assert ended.code == 0, ended.err
         replayed = shell("replay", "lax")
