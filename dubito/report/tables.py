@@ -9,6 +9,7 @@ import io
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from math import copysign
 from textwrap import shorten
 from typing import Any, Final, Literal
 
@@ -184,9 +185,12 @@ def _number(value: float, kind: ColumnKind, more: int = 0) -> str:
     if kind not in _FORMATS:
         return dollars(int(value)) if kind == "dollars" else f"{value:,}"
     times, sign, digits = _FORMATS[kind]
-    return f"{times * value:{sign}.{digits + more}f}"
+    # Halves are rounded away from zero, as JavaScript's toFixed does: a table and a chart must show the same.
+    return f"{times * value + copysign(_HALF_AWAY, value):{sign}.{digits + more}f}"
 
 
+_CHART_DIGITS: Final = 9  # beyond them there is only noise
+_HALF_AWAY: Final = 1e-9
 FEW_GAMES: Final = 20  # a share of fewer says too little for a colour
 ChartKind = Literal["intervals", "stacked", "calibration", "scatter"]
 
@@ -460,5 +464,7 @@ def unit_of(measure: Measure) -> float:
 
 def _scaled(unit: float, rate: Rate | float | None) -> list[float] | None:
     if isinstance(rate, Rate):
-        return None if rate.value is None else [round(unit * end, 3) for end in (rate.value, rate.low, rate.high)]
-    return None if rate is None else [round(unit * rate, 3)]
+        if rate.value is None:
+            return None
+        return [round(unit * end, _CHART_DIGITS) for end in (rate.value, rate.low, rate.high)]
+    return None if rate is None else [round(unit * rate, _CHART_DIGITS)]

@@ -35,7 +35,7 @@ def shared_by_games(subject: Subject) -> Iterator[Flaw]:
             path, _, changed = changed.partition(".py.")
             file, what = subject.shown(f"{path}.py"), "all games share"
         if changed and _ends_differently(waiting, table.state, outputs):
-            line = line_of(subject, file, name_in(changed))
+            line = line_of(subject, file, name_in(changed), waiting)
             yield Flaw(file, f"{what} {changed}: make a new one for each game{line}")
             return
 

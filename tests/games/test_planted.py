@@ -294,7 +294,7 @@ SHARING = {
             ("self.acts: list[str] = []", "self.acts = acts"),
         ],
         f"{KUHN}: one game changes another one's acts: [] or [",
-        "def __init__(self, acts",
+        "self.acts = acts",
     ),
 }
 MOVES = {

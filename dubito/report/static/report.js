@@ -38,7 +38,7 @@
   // As the tables show it: with as many more digits as it takes for a narrow interval not to look like a point.
   function percent([value, low, high]) {
     if (low === undefined) return value.toFixed(1);
-    const digits = [1, 2].find((few) => low.toFixed(few) !== high.toFixed(few)) ?? 3; // the data has no more than 3
+    const digits = [1, 2].find((few) => low.toFixed(few) !== high.toFixed(few)) ?? 3;
     return `${value.toFixed(digits)} [${low.toFixed(digits)}, ${high.toFixed(digits)}]`;
   }
 
