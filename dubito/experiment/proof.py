@@ -53,7 +53,7 @@ def check_sums(run: Run, everything: Tally, complete: Tally) -> None:
         replayed.tables["decided"] = {pair: row for pair, row in decided.items() if row[0] <= deals}
         sums = read_tally(run.db, run.game.results, chunks)
         _compare_tables(sums, replayed)
-        if sums.to_json() != run.db.sums_json(chunks):
+        if sums.to_json() != run.db.sums_json(chunks) or run.db.has_changed_sums():
             raise Differs(_DATABASE, "its sums were changed or are damaged", [])
 
 

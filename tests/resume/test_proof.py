@@ -15,7 +15,8 @@ from dubito.experiment.replay import replay, run_to_replay
 from dubito.store.run_db import UNPROVEN, _known
 from tests.cli.kit import REPO, Shell
 from tests.conftest import few
-from tests.llm.kit import contender, ran, small
+from tests.experiment.kit import experiment
+from tests.llm.kit import contender, ran
 
 _FAULTY: Final = "house?faults=fenced:0.2,refusal:0.1,no_usage:0.1,truncated_json:0.1,rate_limit:0.2"
 _WAITS: Final = {"prompt": "reasoned", "wait": "batch", "base_url": "house?faults=fenced:0.3,no_usage:0.1"}
@@ -44,7 +45,9 @@ def run_of(tmp_path_factory: pytest.TempPathFactory) -> Get:
     def get(name: str) -> Path:
         if not (home / name).exists():
             config = {**CONFIGS[name]}
-            of = small(*config.pop("contenders"), **config)
+            contenders, turns = config.pop("contenders"), config.pop("turns", 9)
+            base = {"table_sizes": [3], "bots": ["StefaBot", "UsualBot"], "rules": {"max_turns": turns}}
+            of = experiment(contenders=contenders, **base | config)
             assert ran(of, home / name, on_unusable="fallback").failure is None
         return home / name
 
