@@ -11,8 +11,16 @@ ToldToEnd, a KeyboardInterrupt, is a signal that ends the process. Below them ar
 `dubito/llm/request.py` adds what can go wrong when a model is asked. Anything else that is raised is a bug.
 """
 
+import re
 import signal
 from collections.abc import Iterable, Sequence
+from typing import Final
+
+# Characters that leave no mark although Python counts them as printable: fillers, joiners, hidden selectors, and the
+# braille blank. The ordinary variation selectors are apart, since people write them behind card suits and emoji.
+_BLANKS: Final = "\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\uffa0\U000e0100-\U000e01ef"
+_BLANK: Final = re.compile(f"[{_BLANKS}]")
+_INVISIBLE: Final = re.compile(f"[{_BLANKS}\ufe00-\ufe0f]")
 
 
 class DubitoError(Exception):
@@ -78,11 +86,40 @@ def signal_in_words(number: int) -> str:
     return "Ctrl-C" if number == signal.SIGINT else signal.Signals(number).name
 
 
+def is_visible(character: str) -> bool:
+    """Whether a reader can see the character; of all spaces only the plain one counts."""
+    return character.isprintable() and not _INVISIBLE.match(character)
+
+
+def printable(text: str) -> str:
+    """Escape what a reader cannot see or what steers a terminal; line breaks, tabs and spaces stay."""
+    if text.isprintable() and not _BLANK.search(text):
+        return text
+    return "".join(c if _can_print(c) else c.encode("unicode_escape").decode() for c in text)
+
+
+def printable_json(text: str) -> str:
+    """Escape the same characters as JSON does, so that the values stay as they are."""
+    if text.isascii():
+        return text
+    return "".join(c if _can_print(c) else json_escape(c) for c in text)
+
+
+def json_escape(character: str) -> str:
+    """The character as JSON escapes it: `\\u202e`, or two halves."""
+    halves = character.encode("utf-16-be", "surrogatepass")
+    return "".join(f"\\u{halves[place]:02x}{halves[place + 1]:02x}" for place in range(0, len(halves), 2))
+
+
+def _can_print(character: str) -> bool:
+    if character.isprintable():
+        return not _BLANK.match(character)
+    return character in "\n\t" or (character.isspace() and character > "\x9f" and character not in "\u2028\u2029")
+
+
 def one_line(text: str, limit: int = 300) -> str:
-    """The text on one printable line: foreign words may not move the user's cursor."""
-    line = " ".join(text.split())
-    if not line.isprintable():
-        line = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in line)
+    """Return the text on one printable line: a stranger's words must not move the user's cursor."""
+    line = printable(" ".join(text.split()))
     return line if len(line) <= limit else line[: limit - 1] + "…"
 
 

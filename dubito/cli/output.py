@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 import click
 
-from dubito.errors import one_line
+from dubito.errors import one_line, printable, printable_json
 
 if TYPE_CHECKING:
     from dubito.cli.documents import Document
@@ -20,18 +20,23 @@ _NUMERIC: Final = ("", *"0123456789-+$")  # how a cell of a column of numbers ma
 
 
 def say(text: str = "") -> None:
-    """A line of the result, to standard output."""
-    click.echo(text)
+    """Print a line of the result to standard output; what could steer the terminal is escaped."""
+    click.echo(printable(text))
 
 
 def print_document(document: "Document") -> None:
-    """The object of `--json`, and nothing else, to standard output."""
-    say(document.model_dump_json(indent=1))
+    """Print the object of `--json`, and nothing else, to standard output."""
+    click.echo(printable_json(document.model_dump_json(indent=1)))
 
 
 def note(text: str) -> None:
-    """A line about the work, to standard error."""
-    click.echo(text, err=True)
+    """Print a line about the work to standard error, escaped as `say` does."""
+    click.echo(printable(text), err=True)
+
+
+def ask(prompt: str) -> str:
+    """Print the prompt, escaped as `say` does, and return the line that the user types."""
+    return input(printable(prompt))
 
 
 def table(title: str, headers: Sequence[str], rows: Sequence[Sequence[str]]) -> None:

@@ -22,7 +22,7 @@ from dubito.cli.options import (
     kept_games,
     server_options,
 )
-from dubito.cli.output import Voice, note, say, voice_for
+from dubito.cli.output import Voice, ask, note, say, voice_for
 from dubito.errors import IllegalOutput, RunStopped, UsageError, one_line
 from dubito.experiment.experiment import labelled_by, stand_ins_in_words
 from dubito.game import Game
@@ -142,7 +142,7 @@ def _turn(sitting: Sitting, voice: Voice) -> bool:
 def _taken_up(company: Opponents, sitting: Sitting, error: RunStopped, voice: Voice) -> Sitting:
     """The game once more as it stands before the turn that could not be played, when the person wants to go on."""
     voice(trouble(error))
-    input("Enter tries again, Ctrl-D leaves the table. ")
+    ask("Enter tries again, Ctrl-D leaves the table. ")
     company.try_again()
     again = seat_person(company, sitting.setup, sitting.number)
     again.play_again(sitting.outputs, again.step)
@@ -154,7 +154,7 @@ def _typed_move(sitting: Sitting, voice: Voice) -> tuple[Moment, list[str]]:
     _show(sitting, voice)
     while True:
         keys = sitting.words.keys(sitting.state)
-        line = input(f"{keys}\n> " if keys else "> ").strip() or sitting.words.ENTER
+        line = ask(f"{keys}\n> " if keys else "> ").strip() or sitting.words.ENTER
         if line in ("?", "rules"):
             for rule in sitting.rules():
                 voice(f"- {rule}")

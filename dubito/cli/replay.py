@@ -94,8 +94,8 @@ def _replay_record(file: Path) -> int:
     for recorded, replayed in zip_longest(record.story, records.replay(record)):
         if recorded != replayed:
             say("differs")
-            say(f"recorded: {recorded or '(nothing more)'}")
-            say(f"replayed: {replayed or '(nothing more)'}")
+            say(f"recorded: {one_line(recorded or '(nothing more)', 2000)}")
+            say(f"replayed: {one_line(replayed or '(nothing more)', 2000)}")
             return 1
     again = of_record(game, record, seat_label)
     deque(again, maxlen=0)

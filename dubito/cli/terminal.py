@@ -12,7 +12,7 @@ from rich.progress import BarColumn, Progress, ProgressColumn, Task, TaskID
 from rich.table import Table
 from rich.text import Text
 
-from dubito.errors import one_line
+from dubito.errors import one_line, printable
 
 _REDRAWN: Final = 0.1  # seconds between two looks of a line that grows
 _ANY: Final = 10_000  # columns that are enough for any table
@@ -40,7 +40,7 @@ def draw_table(title: str, headers: Sequence[str], cells: Sequence[Sequence[str]
         for column in columns:
             most = max(_NAME, console.width // (2 * keys)) if column < keys else None
             justify: JustifyMethod = "right" if numeric[column] else "left"
-            drawn.add_column(Text(headers[column]), justify=justify, overflow="fold", max_width=most)
+            drawn.add_column(Text(printable(headers[column])), justify=justify, overflow="fold", max_width=most)
         for row in cells:
             drawn.add_row(*(Text(row[column]) for column in columns))
         return drawn
@@ -48,7 +48,7 @@ def draw_table(title: str, headers: Sequence[str], cells: Sequence[Sequence[str]
     def fits(columns: Sequence[int]) -> bool:
         return Console(width=_ANY).measure(part(columns)).maximum <= console.width
 
-    console.print(Text(title))
+    console.print(Text(printable(title)))
     rest = list(range(keys, len(headers)))
     while rest:
         columns = [*range(keys), rest.pop(0)]
@@ -71,7 +71,7 @@ class _Course(ProgressColumn):
         self._said = said
 
     def render(self, task: Task) -> Text:
-        return Text(self._said(int(task.completed)))
+        return Text(printable(self._said(int(task.completed))))
 
 
 class _Lines(Progress):
@@ -84,7 +84,7 @@ class _Lines(Progress):
     def get_renderables(self) -> Iterable[RenderableType]:
         yield from super().get_renderables()
         if said := ", ".join(self._below()):
-            yield Text(said)
+            yield Text(printable(said))
 
 
 class LiveLines:
@@ -141,7 +141,7 @@ class TerminalVoice:
             self._waits = False
 
     def _painted(self, line: str) -> Text:
-        text = Text(line)
+        text = Text(printable(line))
         if not self._plain:
             for pattern, style in self._words.items():
                 text.highlight_regex(pattern, style)

@@ -11,14 +11,16 @@ from dataclasses import dataclass, field, replace
 from datetime import date
 from pathlib import Path
 from typing import Any, Final, cast
+from unicodedata import normalize
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
-from dubito.errors import UsageError, near, nearest_first, one_line, suggestion
+from dubito.errors import UsageError, is_visible, near, nearest_first, one_line, suggestion
 from dubito.experiment.config import Config, PlayerEntry, StopConfig, sentence_of
 from dubito.experiment.experiment import Experiment, OnUnusable, PlayerSpec, StopRule
 from dubito.game import Game, Player
 from dubito.game.find import DUBITO, Bot, Registry, source_of
+from dubito.game.speech import name_character
 from dubito.llm.budget import Caps
 from dubito.llm.gate import PATIENCE
 from dubito.llm.price_list import charged_by_call, ends_soon, find_price, outdated, price_to_fill_in, unpriced
@@ -192,6 +194,7 @@ def player(entry: PlayerEntry, registry: Registry, config: Config) -> PlayerSpec
     name = settings.pop("name", cls)
     if not isinstance(name, str) or not name.strip():
         raise UsageError(f"the name of a player is a text, not {one_line(repr(name), 60)}")
+    _check_name(name)
     for key in settings:
         _check_setting(bot, key)
     try:
@@ -278,10 +281,21 @@ def _check_complete(bot: Bot, name: str, settings: Mapping[str, Any]) -> None:
             raise UsageError(f"{one_line(name)} needs the setting '{parameter.name}' of {bot.name}")
 
 
+def _check_name(name: str) -> None:
+    """Refuse a name that looks like another one or steers what shows it."""
+    if (hidden := next((one for one in name if not is_visible(one)), None)) is not None:
+        raise UsageError(
+            f"the name '{one_line(name, 60)}' of a player holds {name_character(hidden)}: "
+            "use characters that everybody can see, and plain spaces"
+        )
+    if name != name.strip() or "  " in name:
+        raise UsageError(f"the name '{name}' of a player has spaces at an end or side by side: take them out")
+
+
 def _check_names(field: Sequence[PlayerSpec], contenders: Sequence[PlayerSpec]) -> None:
     """Names are unique; only the very same player may be in the field and a contender too."""
     for group in (field, contenders):
-        names = [player.name for player in group]
+        names = [normalize("NFC", player.name) for player in group]
         for name in names:
             if names.count(name) > 1:
                 raise UsageError(

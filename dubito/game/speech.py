@@ -10,9 +10,8 @@ import json
 import unicodedata
 from typing import Final
 
-_UNSEEN: Final = frozenset(  # which Unicode counts as printable; the last one is a blank
-    (0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, *range(0x180B, 0x1810), 0x3164, *range(0xFE00, 0xFE10), 0xFFA0)
-).union(range(0xE0100, 0xE01F0), (0x2800,))
+from dubito.errors import is_visible, json_escape
+
 _MARKS: Final = 3  # on one letter: some languages need as many
 _LOOK_ALIKES: Final = frozenset("“”„‟″‶〃〝〞〟\uff02˝ʺˮ״«»❝❞🙶🙷🙸")  # what could be taken for the end of a quote
 _BRACKETS: Final = frozenset("<[")  # begin the marks by which servers tell who is speaking: <|im_end|>, </s>, [INST]
@@ -29,8 +28,8 @@ def why_not_said(said: object, most: int) -> str | None:
     marks = 0
     for character in said:
         marks = marks + 1 if unicodedata.category(character).startswith("M") else 0
-        if not _is_seen(character) or marks > _MARKS:
-            return f"it holds {_name_of_character(character)}: say it on one line, in characters that everybody can see"
+        if not is_visible(character) or marks > _MARKS:
+            return f"it holds {name_character(character)}: say it on one line, in characters that everybody can see"
     return None
 
 
@@ -45,17 +44,13 @@ def quoted(text: str) -> str:
     return "".join(map(_escaped, json.dumps(text, ensure_ascii=False)))
 
 
-def _is_seen(character: str) -> bool:
-    return character.isprintable() and ord(character) not in _UNSEEN
-
-
 def _escaped(character: str) -> str:
-    if _is_seen(character) and character not in _LOOK_ALIKES and character not in _BRACKETS:
+    if is_visible(character) and character not in _LOOK_ALIKES and character not in _BRACKETS:
         return character
-    halves = character.encode("utf-16-be", "surrogatepass")
-    return "".join(f"\\u{halves[place]:02x}{halves[place + 1]:02x}" for place in range(0, len(halves), 2))
+    return json_escape(character)
 
 
-def _name_of_character(character: str) -> str:
+def name_character(character: str) -> str:
+    """Return the character's code point and its Unicode name."""
     name = "a line break" if character in "\n\r" else unicodedata.name(character, "a control character").lower()
     return f"U+{ord(character):04X} ({name})"

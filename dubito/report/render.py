@@ -10,6 +10,7 @@ from jinja2 import BytecodeCache, Environment, PackageLoader, StrictUndefined
 from jinja2.bccache import Bucket
 from markupsafe import Markup, escape
 
+from dubito.errors import printable
 from dubito.report.tables import (
     Chart,
     GamePage,
@@ -34,7 +35,7 @@ _KINDS: Final[dict[type, str]] = {
     HeatMap: "map",
     ResultTable: "table",
 }
-_MARKS: Final = ("\0title", "\0data")  # where a game's own stand in the viewer's page
+_MARKS: Final = (Markup("\0title"), Markup("\0data"))  # where a game's own stand in the viewer's page
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +82,7 @@ class Renderer:
         self._environment = Environment(
             loader=PackageLoader("dubito.report"),
             autoescape=True,
+            finalize=shown_text,
             undefined=StrictUndefined,
             trim_blocks=True,
             lstrip_blocks=True,
@@ -106,15 +108,29 @@ class Viewer:
         self._to_data, self._end = rest.split(data)
 
     def __call__(self, page: GamePage) -> str:
-        title = escape(page.title)
+        title = escape(printable(page.title))
         parts = (self._head, title, self._to_heading, title, self._to_data, embedded(page.data), self._end)
         return "".join(parts)
 
 
+def shown_text(value: Any) -> Any:
+    """Escape invisible characters in a value of a page; markup is ours, and stays."""
+    return printable(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
+def shown_values(value: Any) -> Any:
+    """Escape them in all texts of an object that a script draws."""
+    if isinstance(value, dict):
+        return {shown_text(key): shown_values(inner) for key, inner in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [shown_values(inner) for inner in value]
+    return shown_text(value)
+
+
 def embedded(value: Any) -> Markup:
     """JSON inside a script element: no `<` is in it, so no text can end the element."""
-    text = json.dumps(value, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
-    return Markup(text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029"))  # noqa: S704
+    text = json.dumps(shown_values(value), separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    return Markup(text.replace("<", "\\u003c"))  # noqa: S704
 
 
 def script_of(name: str, value: Any) -> str:

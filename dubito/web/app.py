@@ -22,7 +22,7 @@ from dubito.errors import DubitoError, UsageError, one_line
 from dubito.files import fault
 from dubito.game import Game, PlayerKind
 from dubito.game.words import Option, bots_of, strengths, words_of
-from dubito.report.render import Renderer, Site, Viewer
+from dubito.report.render import Renderer, Site, Viewer, shown_text, shown_values
 from dubito.report.share import page_of_file, shared_file, shared_page
 from dubito.show.company import Opponent, as_sentence
 from dubito.show.person import SEEDS
@@ -172,7 +172,7 @@ class _Pages:
 
     def view(self, request: Request) -> Response:
         since = _number(request, "since", 0)
-        return JSONResponse(self.tables.view(self._secret(request), max(0, since)))
+        return JSONResponse(shown_values(self.tables.view(self._secret(request), max(0, since))))
 
     async def open(self, request: Request) -> Response:
         asked = _checked_body(_NEW_TABLE, await body_of(request))
@@ -183,17 +183,17 @@ class _Pages:
         return self._with_cookie(*await run_in_threadpool(self.tables.rematch, self._secret(request)))
 
     def _with_cookie(self, secret: str, view: dict[str, Any]) -> Response:
-        response = JSONResponse(view, 201)
+        response = JSONResponse(shown_values(view), 201)
         response.set_cookie(self.cookie, secret, max_age=LIFE, httponly=True, samesite="strict")
         return response
 
     async def move(self, request: Request) -> Response:
         move = _checked_body(_MOVE, await body_of(request))
-        return JSONResponse(await run_in_threadpool(self.tables.move, self._secret(request), move))
+        return JSONResponse(shown_values(await run_in_threadpool(self.tables.move, self._secret(request), move)))
 
     async def again(self, request: Request) -> Response:
         _checked_body(_NOTHING, await body_of(request))
-        return JSONResponse(await run_in_threadpool(self.tables.again, self._secret(request)))
+        return JSONResponse(shown_values(await run_in_threadpool(self.tables.again, self._secret(request))))
 
     def refused(self, request: Request, error: Exception) -> Response:
         """One sentence: as JSON to a script, as a page to a reader."""
@@ -214,7 +214,11 @@ class _Pages:
 
 
 _ENVIRONMENT: Final = Environment(
-    loader=FileSystemLoader(_HERE / "pages"), autoescape=True, undefined=StrictUndefined, trim_blocks=True
+    loader=FileSystemLoader(_HERE / "pages"),
+    autoescape=True,
+    finalize=shown_text,
+    undefined=StrictUndefined,
+    trim_blocks=True,
 )
 _ENVIRONMENT.globals |= {"pages": PAGES, "look": VIEWER}
 

@@ -17,7 +17,7 @@ from starlette.routing import Route
 
 from dubito.errors import DubitoError, UsageError
 from dubito.game.record import output_of
-from dubito.report.render import Renderer, Site, Viewer
+from dubito.report.render import Renderer, Site, Viewer, shown_values
 from dubito.report.share import page_of_file
 from dubito.report.tables import GamePage
 from dubito.show.company import Thought, as_sentence
@@ -196,7 +196,7 @@ class _Pages:
             data = self._shown.data(game)
             del data["truths"]
             news |= data | {key: data[key][number:] for key, number in has.items()}
-        return JSONResponse(news)
+        return JSONResponse(shown_values(news))
 
 
 def _refused(request: Request, error: Exception) -> Response:
