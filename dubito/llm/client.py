@@ -26,6 +26,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import datetime, timedelta
 from functools import cached_property, partial
+from html import escape
 from ssl import SSLContext, SSLError
 from time import monotonic
 from typing import Any, Final, TypeVar
@@ -113,7 +114,7 @@ class Provider:
         self._account, self._address, self._key = account, address, key
         self._connections, self._is_here = connections, is_on_this_machine(address)
         self._preparing, self._streams = threading.Lock(), True
-        written = _as_written(key)
+        written = pattern_of_key(key)
         self._in_errors = re.compile(f"{written}|{_IDS}|{_UUID}")
         self._in_replies = re.compile(f"{written}|{_IDS}" if len(key) >= _SHORTEST_KEY else _IDS)
 
@@ -410,10 +411,23 @@ def instead_in_words(instead: Instead, protocol: Api) -> str:
     return _INSTEAD[instead].format(_REPLIES[protocol])
 
 
-def _as_written(key: str) -> str:
-    """A pattern of the key as it is, and as JSON may write it: any of its characters escaped, once or twice."""
-    plain = (r"\\{0,2}/" if char == "/" else re.escape(char) for char in key)
-    return "".join(rf"(?:{each}|\\{{1,2}}u(?i:{ord(char):04x}))" for char, each in zip(key, plain, strict=True))
+def pattern_of_key(key: str) -> str:
+    """Return a pattern of the key as servers echo it: plain, in JSON up to three deep, in HTML, or in an address."""
+    slashes = re.compile(r"\\+|[^\\]")
+    return "".join(_pattern_of_characters(part) for part in slashes.findall(key))
+
+
+def _pattern_of_characters(part: str) -> str:
+    """Return the pattern of one character, or of backslashes in a row, which each level of JSON doubles."""
+    slash = r"(?:\\(?:u005[cC])?)"
+    code = ord(part[0])
+    coded = rf"{slash}{{1,4}}u(?i:{code:04x})|%(?i:{code:02x})|&\#0*{code};|&\#[xX]0*(?i:{code:x});"
+    if part[0] == "\\":
+        forms = [f"{slash}{{{len(part) * times}}}" for times in (8, 4, 2, 1)]
+        return f"(?:{'|'.join(forms)}|(?:{coded}){{{len(part)}}})"
+    named = f"|{re.escape(escape(part))}" if escape(part) != part else ""
+    plain = f"{slash}{{0,7}}{part}" if part in "\"'/" else re.escape(part)
+    return f"(?:{plain}|{coded}{named})"
 
 
 def _setting_complained_of(said: str, ask: Ask) -> str:
