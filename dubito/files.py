@@ -17,7 +17,8 @@ from dubito.errors import RunStopped, UsageError, one_line
 LARGEST: Final = 16 << 20  # characters of a file that is read whole: the longest saved game takes a sixteenth
 _LARGEST_YAML: Final = 4 << 20  # characters: it is read slowly, and the manifest of a thousand models takes one million
 _MOST_VALUES: Final = 50_000  # of a YAML file: those of that manifest; each takes a kilobyte while it is read
-_LONGEST_NUMBER: Final = 1000  # characters: YAML reads 1:1:1 in base 60, a million places for hours
+_LONGEST_NUMBER: Final = 1000  # characters: Python takes a quarter of a second for ten thousand digits
+_OTHER_BASE: Final = re.compile(r"[-+]?0_*[0-7][0-7_]*|[-+]?[0-9][0-9_]*(:[0-5]?[0-9])+(\.[0-9_]*)?")  # 8 and 60
 _NO_MAPPING: Final = "mapping values are not allowed here"  # so the parser says it, of the line behind
 _NO_SPACE: Final = re.compile(r"\s*(\w+:)[^\s:/]")
 _MERGE: Final = "tag:yaml.org,2002:merge"
@@ -121,24 +122,48 @@ def _without_space(lines: list[str]) -> tuple[int, str] | None:
 
 
 class _Careful(yaml.SafeLoader):
-    """Refuses a key that stands twice in one mapping, where YAML would take the last, and halves of characters; and
-    names for parts (`&name`, `*name`), with which ten lines can stand for more than fits into any memory."""
+    """Refuses what YAML would settle in silence: a repeated key, of which it takes the last; `010` for 8; half a
+    character. Each alias (`*name`) counts as all the values it stands for: ten lines of them can fill any memory."""
 
-    _values = 0
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self._values = 0
+        self._sizes: dict[str | None, int] = {}  # of anchored parts, in values
+        self._flattened = set[yaml.Node]()
 
     def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
-        event, self._values = self.peek_event(), self._values + 1  # type: ignore[no-untyped-call]
-        problem = None
-        if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None) is not None:
-            sign = "*" if isinstance(event, yaml.AliasEvent) else "&"
-            problem = f"`{sign}{one_line(event.anchor, 60)}` names a part: write it out wherever it is meant"
-        elif self._values > _MOST_VALUES:
-            problem = f"it has more than {_MOST_VALUES:,} values"
-        if problem is not None:
+        event, before = self.peek_event(), self._values  # type: ignore[no-untyped-call]
+        anchor, is_alias = getattr(event, "anchor", None), isinstance(event, yaml.AliasEvent)
+        if is_alias and anchor in self.anchors and anchor not in self._sizes:
+            problem = f"`*{one_line(str(anchor), 60)}` stands inside the part that it names"
             raise yaml.MarkedYAMLError(problem=problem, problem_mark=event.start_mark)
-        return super().compose_node(parent, index)
+        self._values += self._sizes.get(anchor, 1) if is_alias else 1
+        if self._values > _MOST_VALUES:
+            problem = f"it has more than {_MOST_VALUES:,} values"
+            raise yaml.MarkedYAMLError(problem=problem, problem_mark=event.start_mark)
+        node = super().compose_node(parent, index)
+        if anchor is not None and not is_alias:
+            self._sizes[anchor] = self._values - before
+        return node
 
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+    def flatten_mapping(self, node: yaml.MappingNode) -> None:
+        """Check the mapping's own keys, then add those of the mappings merged into it (`<<`): of equal keys the own
+        one counts, else the first. PyYAML would take others where a merged mapping merges a third."""
+        if node in self._flattened:
+            return
+        self._flattened.add(node)
+        self._check_keys(node)
+        pairs = [pair for pair in node.value if pair[0].tag != _MERGE]
+        for part in (part for key, part in node.value if key.tag == _MERGE):
+            for mapping in part.value if isinstance(part, yaml.SequenceNode) else [part]:
+                if not isinstance(mapping, yaml.MappingNode):
+                    problem = "`<<` takes a mapping, or a list of mappings"
+                    raise yaml.MarkedYAMLError(problem=problem, problem_mark=mapping.start_mark)
+                self.flatten_mapping(mapping)
+                pairs += mapping.value
+        node.value = [*{(key.tag, key.value): (key, value) for key, value in reversed(pairs)}.values()][::-1]
+
+    def _check_keys(self, node: yaml.MappingNode) -> None:
         seen = set()
         for key_node, _ in node.value:
             if key_node.tag == _MERGE:  # the keys of another mapping: those that stand here go over them
@@ -150,7 +175,6 @@ class _Careful(yaml.SafeLoader):
                 said = one_line(repr(key), 80)
                 raise yaml.MarkedYAMLError(problem=f"the key {said} stands twice", problem_mark=key_node.start_mark)
             seen.add(key)
-        return super().construct_mapping(node, deep)
 
     def construct_scalar(self, node: yaml.ScalarNode | yaml.MappingNode) -> Any:
         """A text; two halves of a character, as JSON escapes an emoji, become one."""
@@ -162,9 +186,13 @@ class _Careful(yaml.SafeLoader):
             raise yaml.MarkedYAMLError(problem=problem, problem_mark=node.start_mark) from None
 
     def construct_number(self, node: yaml.ScalarNode) -> int | float:
-        """A number that is not too long to be read or written."""
+        """Return a number in base 10, 16 or 2 that is not too long to be read or written."""
         if len(node.value) > _LONGEST_NUMBER:
             problem = f"a number has more than {_LONGEST_NUMBER:,} characters"
+            raise yaml.MarkedYAMLError(problem=problem, problem_mark=node.start_mark)
+        if _OTHER_BASE.fullmatch(node.value):
+            base = "60" if ":" in node.value else "8"
+            problem = f"YAML reads {one_line(node.value, 60)} in base {base}: write the number in base 10, or quote it"
             raise yaml.MarkedYAMLError(problem=problem, problem_mark=node.start_mark)
         is_whole = node.tag.endswith(":int")
         return self.construct_yaml_int(node) if is_whole else self.construct_yaml_float(node)
