@@ -70,7 +70,7 @@ def _next(run: Played) -> str:
     said = f"""
 With a key of your own (or ANTHROPIC_API_KEY and anthropic:MODEL), try
   OPENAI_API_KEY=... {command_called()} run{of_game} --contenders openai:MODEL,{quote(best)} --games 20"""
-    if run.game.name != DUBITO:
+    if run.game.name != DUBITO or not Path("examples/models.yaml").is_file():
         return said
     return f"{said}\nor change a line of examples/models.yaml and `{command_called()} run examples/models.yaml`."
 

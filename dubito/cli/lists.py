@@ -20,7 +20,7 @@ from dubito.cli.options import game_option, games_path_option, json_option
 from dubito.cli.output import note, print_document, say, table
 from dubito.errors import one_line
 from dubito.game import Family, Game
-from dubito.game.find import Registry, find_bots, find_game, package_of, usable_games
+from dubito.game.find import Bot, Registry, find_bots, find_game, package_of, unused_in_words, usable_games
 
 if TYPE_CHECKING:
     from dubito.cli.documents import BotsObject, GamesObject
@@ -141,7 +141,7 @@ def bots(game: Game, as_json: bool) -> None:
         print_document(_bots_object(registry, here))
         return
     rows = []
-    for _, bot in sorted(registry.bots.items()):
+    for bot in _listed(registry):
         strategy = bot.summary if bot.repeatable else f"{bot.summary} (not repeatable: draws from outside self.rng)"
         if not bot.usual:
             strategy += " (joins a field by name only)"
@@ -150,6 +150,8 @@ def bots(game: Game, as_json: bool) -> None:
     for _, bot in sorted(registry.bots.items()):
         if bot.missing:
             say(f"unfinished: {_relative(bot.file, here)}: not written yet: {', '.join(bot.missing)}")
+        for other in bot.unused:
+            say(f"unused: {other}: {unused_in_words(_relative(bot.file, here), bot.name)}")
     for broken in registry.broken:
         say(f"broken: {_relative(broken.file, here)}: {broken.reason}")
 
@@ -169,10 +171,14 @@ def _bots_object(registry: Registry, here: Path) -> "BotsObject":
                 repeatable=bot.repeatable,
                 missing=list(bot.missing),
             )
-            for _, bot in sorted(registry.bots.items())
+            for bot in _listed(registry)
         ],
         broken=[BrokenFile(file=_relative(broken.file, here), reason=broken.reason) for broken in registry.broken],
     )
+
+
+def _listed(registry: Registry) -> list[Bot]:
+    return [bot for _, bot in sorted(registry.bots.items()) if not bot.is_base]
 
 
 def _relative(file: Path, here: Path) -> str:

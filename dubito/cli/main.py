@@ -50,6 +50,15 @@ def _first_sentence(text: str) -> str:
     return first[0] if first else words
 
 
+class _NamedPath(click.Path):
+    """A path that is not empty: Python would take an unset variable of the shell for the current folder."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if value == "":
+            self.fail("it is empty: name a file or a folder.", param, ctx)
+        return super().convert(value, param, ctx)
+
+
 class LateListing(Listing):
     """A listing that loads a command's module when the command is used, and none for its own help."""
 
@@ -73,6 +82,9 @@ class LateListing(Listing):
             return None
         module, _, function = self._places[name].rpartition(".")
         found: click.Command = getattr(import_module(f"dubito.cli.{module}"), function)
+        for parameter in found.params:
+            if type(parameter.type) is click.Path:
+                parameter.type = _NamedPath(path_type=Path)
         return found
 
     def resolve_command(

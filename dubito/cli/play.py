@@ -37,7 +37,13 @@ from dubito.show.session import Moment
 @click.argument("bots", nargs=-1, metavar="[BOT ...]")
 @game_option
 @click.option("--seed", type=click.IntRange(0), help="Seed of the game. [default: random]")
-@click.option("--deal", default=0, show_default=True, help="Number of the deal: with the seed it fixes the cards.")
+@click.option(
+    "--deal",
+    type=click.IntRange(0),
+    default=0,
+    show_default=True,
+    help="Number of the deal: with the seed it fixes the cards.",
+)
 @click.option("--seat", type=int, help="Your seat, from 0, which begins. [default: random]")
 @click.option("--save", type=click.Path(path_type=Path), help="Save the finished game, for `dubito replay`.")
 @company_options

@@ -42,8 +42,12 @@ _OF_BOTS: Final = (  # flags that say how bots play a game, which those of a run
 @click.command(cls=GameCommand)
 @click.argument("what", nargs=-1, metavar="[RUN | GAME | BOT BOT ...]")
 @game_option
-@click.option("--seed", default=0, show_default=True, help="Seed; with --deal it fixes the cards.")
-@click.option("--deal", default=0, show_default=True, help="Number of the deal: fixes deck and chance.")
+@click.option(
+    "--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed; with --deal it fixes the cards."
+)
+@click.option(
+    "--deal", type=click.IntRange(0), default=0, show_default=True, help="Number of the deal: fixes deck and chance."
+)
 @click.option("--on-bot-error", type=click.Choice(["stop", "fallback", "forfeit"]), default="stop", show_default=True)
 @click.option("--bot-deadline", type=click.FloatRange(0, min_open=True), metavar="SECONDS", help="See `dubito run`.")
 @click.option("--show-hands", is_flag=True, help="Show every hand before its turn, and what was really played.")

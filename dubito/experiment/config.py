@@ -62,7 +62,7 @@ class Config(Checked):
     game: str = Field(default=DUBITO, min_length=1)
     games: int = Field(default=10_000, ge=1, le=10**9)
     table_sizes: list[int] | None = Field(default=None, min_length=1)  # None: all that the game can have
-    seed: int = 0
+    seed: int = Field(default=0, ge=0)
     bots: list[PlayerEntry] | None = Field(default=None, min_length=1)  # None: all hand-written ones
     contenders: list[PlayerEntry] = []
     rules: dict[str, Any] = {}  # checked by the game

@@ -235,11 +235,17 @@ class Bot(NamedTuple):
     digest: str  # sha256 of the file
     repeatable: bool  # False: it draws from randomness that no seed reaches
     missing: Sequence[str] = ()  # the nodes at which its games would stop, since nobody has written them
+    unused: Sequence[str] = ()  # other bot classes of the file, which nobody can play
 
     @property
     def usual(self) -> bool:
         """Whether it plays where no field is named; a subclass of one that does not is a bot of its own."""
         return self.cls.__dict__.get("usual", True) is not False
+
+    @property
+    def is_base(self) -> bool:
+        """Whether it leaves the API open, as LLMBot does for the model players made from it."""
+        return self.cls.is_model and self.cls.__dict__.get("defaults") == {}
 
     @property
     def fastest(self) -> type[Any]:
@@ -286,6 +292,8 @@ class Registry:
         for broken in self.broken:
             if broken.is_called(name):
                 raise UsageError(f"bot {one_line(name)!r} cannot be used: {broken}")
+        if bot := next((bot for bot in self.bots.values() if name in bot.unused), None):
+            raise UsageError(f"bot {one_line(name)!r} cannot be used: {unused_in_words(_short(bot.file), bot.name)}")
         if name in self.elsewhere:
             raise UsageError(f"{name} {self.elsewhere[name]}: choose from {', '.join(sorted(self.bots))}")
         if having := self._elsewhere(name):
@@ -350,6 +358,11 @@ def find_bots(working_directory: Path, game: str = DUBITO) -> Registry:
     return Registry(found_game, bots, broken, working_directory, elsewhere)
 
 
+def unused_in_words(file: str, name: str) -> str:
+    """Say why a second bot class of a file is not played."""
+    return f"{file} already holds {name}, and a file holds one bot: move it to a file with its name"
+
+
 class _UnusableError(Exception):
     """Why a file gives no bot."""
 
@@ -369,7 +382,8 @@ def _files(folders: Iterable[tuple[BotKind, Path]]) -> Iterator[tuple[BotKind, P
     for kind, folder in folders:
         for name in sorted(os.listdir(folder)) if folder.is_dir() else ():
             real = os.path.realpath(folder / name)
-            if name.endswith(".py") and not name.startswith("_") and real not in seen:
+            # hidden ones are no bots, but what macOS and editors leave beside them: ._x.py, .#x.py
+            if name.endswith(".py") and not name.startswith(("_", ".")) and real not in seen:
                 seen.add(real)
                 yield kind, folder / name
 
@@ -394,8 +408,8 @@ def _load_bot(kind: BotKind, file: Path, own: Path, game: Game) -> Bot:
     except BaseException as error:  # a bot file is foreign code: its import may raise anything
         text = one_line(f"{type(error).__name__}: {error}".removesuffix(": "))
         raise _UnusableError(f"importing it raises {text}: correct the file, or remove it") from None
-    cls = _bot_class(module, file, game)
-    return Bot(cls.__name__, cls, file, kind, digest, repeatable, game.missing(cls))
+    cls, unused = _bot_class(module, file, game)
+    return Bot(cls.__name__, cls, file, kind, digest, repeatable, game.missing(cls), unused)
 
 
 def _module_name(file: Path, own: Path) -> str:
@@ -418,18 +432,24 @@ def _pin_own_package() -> Path:
     return own
 
 
-def _bot_class(module: ModuleType, file: Path, game: Game) -> type[Player]:
+def _bot_class(module: ModuleType, file: Path, game: Game) -> tuple[type[Player], list[str]]:
+    """Return the file's bot, and the names of its other bot classes: neither private nor a base of the bot."""
+
+    def is_bot(cls: type) -> bool:
+        return issubclass(cls, game.base) or (issubclass(cls, Player) and cls.is_model)
+
     classes = [
         value for value in vars(module).values() if isinstance(value, type) and value.__module__ == module.__name__
     ]
     named = [cls for cls in classes if _same_name(cls.__name__, file.stem)]
     exact = [cls for cls in named if _folded(cls.__name__) == _folded(file.stem)]
     for cls in exact or named:
-        if issubclass(cls, game.base) or (issubclass(cls, Player) and cls.is_model):
-            return cls
+        if is_bot(cls):
+            others = {one.__name__ for one in classes if is_bot(one) and not issubclass(cls, one)}
+            return cls, sorted(name for name in others if not name.startswith("_"))
         raise _UnusableError(f"class {cls.__name__} is no bot: make it a subclass of {game.base_path}")
-    others = ", ".join(cls.__name__ for cls in classes) or "none"
-    raise _UnusableError(f"no class has the name of the file (classes found: {others}): rename the class or the file")
+    found = ", ".join(cls.__name__ for cls in classes) or "none"
+    raise _UnusableError(f"no class has the name of the file (classes found: {found}): rename the class or the file")
 
 
 def _folded(name: str) -> str:

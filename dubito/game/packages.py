@@ -51,7 +51,8 @@ class GamePackage(NamedTuple):
     def digest(self) -> str:
         """A hash over its sources, the same wherever they lie: bots and prompts of an installed one do not count."""
         apart = ("bots", "prompts") if self.distribution else ()
-        named = sorted((file.relative_to(self.folder), file) for file in self.folder.rglob("*.py"))
+        files = (file for file in self.folder.rglob("*.py") if not file.name.startswith("."))
+        named = sorted((file.relative_to(self.folder), file) for file in files)
         parts = [
             f"{name.as_posix()}\0{sha256(file.read_bytes()).hexdigest()}\n"
             for name, file in named
@@ -69,11 +70,13 @@ def set_games_path(folders: Sequence[Path]) -> None:
     for folder in folders:
         shown = one_line(str(folder))
         if not folder.is_dir():
-            raise UsageError(f"--games-path {shown}: there is no such folder: give one that holds games/NAME/game.py")
-        if not _packages(folder / "games"):
+            raise UsageError(
+                f"--games-path {shown}: there is no such folder: give one that holds games, bots or prompts"
+            )
+        if not _packages(folder / "games") and not any((folder / kind).is_dir() for kind in ("bots", "prompts")):
             above = next((up for up in (folder, folder.parent) if _packages(up)), None)
             hint = f"give {one_line(str(above.resolve().parent))}" if above else "put a game into games/NAME there"
-            raise UsageError(f"--games-path {shown}: it holds no games/NAME/game.py: {hint}")
+            raise UsageError(f"--games-path {shown}: it holds no games/NAME/game.py, no bots and no prompts: {hint}")
     _games_path = tuple(folder.resolve() for folder in folders)
 
 
@@ -138,7 +141,8 @@ def _in_folders(working_directory: Path) -> Iterator[GamePackage]:
 
 
 def _packages(games: Path) -> list[Path]:
-    return sorted({file.parent for name in FILES for file in games.glob(f"*/{name}")})
+    found = {file.parent for name in FILES for file in games.glob(f"*/{name}")}
+    return sorted(folder for folder in found if not folder.name.startswith("."))
 
 
 def _installed(name: str | None = None) -> list[GamePackage]:

@@ -8,6 +8,7 @@ import pytest
 
 from dubito.errors import UsageError
 from dubito.game.find import KINDS, BotKind, find_bots
+from dubito.game.packages import set_games_path
 from dubito.game.table import Entrant
 from dubito.games.dubito.engine import Rules
 from tests.bots.kit import REGISTRY, REPO, entrants, load_bot, played, run_python, write_bot
@@ -315,3 +316,37 @@ def test_a_foreign_package_named_bots_shadows_nothing(tmp_path: Path, first: str
     out = run_python(FOREIGN.format(first=first), tmp_path)
     bots, base = out.split()
     assert (bots, Path(base).parent) == (str(len(REGISTRY.bots) + 1), REPO / "bots")
+
+
+@pytest.mark.parametrize("name", ["._good.py", ".#good.py", ".good.py"])
+def test_what_a_system_or_an_editor_leaves_beside_a_bot_is_no_bot(tmp_path: Path, name: str) -> None:
+    load_bot(tmp_path, "good", GOOD)
+    (tmp_path / "bots" / "manual" / name).write_bytes(b"\x00\x05\x16\x07")
+    assert broken(tmp_path) == []
+
+
+def test_a_second_bot_of_a_file_is_named_with_what_to_do(tmp_path: Path) -> None:
+    bases = "class _Base(Good):\n    pass\n\n\nclass Third(_Base):\n    pass\n"
+    bot = load_bot(tmp_path, "good", f"{GOOD}\n\n{bases}")
+    assert bot.unused == ["Third"]
+    with pytest.raises(UsageError, match=r"^bot 'Third' cannot be used: bots/manual/good.py already holds Good, and a "):
+        find_bots(tmp_path).find("Third")
+
+
+def test_what_a_files_bot_is_made_from_is_no_second_bot(tmp_path: Path) -> None:
+    base = GOOD.replace("class Good(", "class Careful(")
+    assert load_bot(tmp_path, "good", f"{base}\n\nclass Good(Careful):\n    pass\n").unused == []
+
+
+def test_the_base_of_model_players_is_not_listed_but_can_be_named() -> None:
+    assert [name for name, bot in REGISTRY.bots.items() if bot.is_base] == ["LLMBot"]
+    assert [name for name, bot in REGISTRY.bots.items() if bot.unused] == []
+
+
+def test_a_folder_of_bots_alone_can_be_used(tmp_path: Path) -> None:
+    write_bot(tmp_path / "theirs", "good", GOOD)
+    set_games_path([tmp_path / "theirs"])
+    try:
+        assert find_bots(tmp_path).find("Good").name == "Good"
+    finally:
+        set_games_path([])

@@ -151,7 +151,7 @@ def test_contenders_and_their_pairs_have_tables_of_their_own(shell: Shell) -> No
 
 
 def test_names_of_players_cannot_touch_the_terminal_or_the_table(shell: Shell) -> None:
-    name = "Evil\x1b[31m\n{{x}} [bold]"
+    name = "Evil\\x1b[31m {{x}} [bold]"
     Path("x.yaml").write_text(yaml.safe_dump({"bots": [{"bot": "StefaBot", "name": name}, "MrDoubt"], "games": 10}))
     said = shell("run", "x.yaml", "--quiet")
     assert said.code == 0
@@ -228,6 +228,8 @@ def test_a_broken_file_stops_only_who_asks_for_it(shell: Shell) -> None:
             "dubito: No such option '--gmes'. (Did you mean one of: '--game', '--games', '--games-path'?)\n",
         ),
         (("nothing.yaml",), "dubito: cannot read nothing.yaml: No such file or directory\n"),
+        (("",), "dubito: Invalid value for '[CONFIG]': it is empty: name a file or a folder.\n"),
+        (("--seed", "-1"), "dubito: --seed: must be at least 0, not -1\n"),
         (("--output", "/proc/none"), None),
     ],
 )

@@ -215,9 +215,12 @@ def test_a_job_says_where_its_game_lies(shell: Shell) -> None:
 @pytest.mark.parametrize(
     ("made", "sentence"),
     [
-        ((), "--games-path F: there is no such folder: give one that holds games/NAME/game.py"),
-        (("F/",), "--games-path F: it holds no games/NAME/game.py: put a game into games/NAME there"),
-        (("F/kuhn/game.py",), "--games-path F: it holds no games/NAME/game.py: give "),
+        ((), "--games-path F: there is no such folder: give one that holds games, bots or prompts"),
+        (
+            ("F/",),
+            "--games-path F: it holds no games/NAME/game.py, no bots and no prompts: put a game into games/NAME there",
+        ),
+        (("F/kuhn/game.py",), "--games-path F: it holds no games/NAME/game.py, no bots and no prompts: give "),
         (("F/games/bs/game.py",), "F/games/bs: bs is the name of a game that comes with Dubito: rename the folder"),
     ],
 )
