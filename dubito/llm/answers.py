@@ -180,6 +180,11 @@ class ReadAnswers:
     unread: Mapping[str, AttemptFailed] = field(default_factory=dict)  # why the others have no answer
 
 
+_TOOL_CALL: Final = re.compile(
+    r'"tool_calls"\s*:\s*\[\s*\{|"function_call"\s*:\s*\{|"type"\s*:\s*"(tool_use|(function|custom_tool)_call)"'
+)
+
+
 def read_answer(reply: Reply, form: Form) -> ModelAnswer:
     """The answer to the only question of a form; raises AttemptFailed with its cause."""
     return read_answers(reply, form).given[form.keys[0]]
@@ -193,7 +198,10 @@ def read_answers(reply: Reply, form: Form) -> ReadAnswers:
         raise AttemptFailed("truncated", "the reply stopped at its length limit", reply.text)
     text = reply.text or ""
     if not text.strip():
-        raise AttemptFailed("malformed", "it holds no text", reply.text)
+        called = _TOOL_CALL.search(reply.received.raw) is not None
+        raise AttemptFailed(
+            "malformed", "it calls a tool, and there is none" if called else "it holds no text", reply.text
+        )
     try:
         _DECODER.decode(text)  # refuses twin keys, NaN and Infinity before pydantic reads it
         return ReadAnswers(_answers_in(form.model.model_validate_json(text).__dict__, form))

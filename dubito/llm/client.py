@@ -30,7 +30,8 @@ from html import escape
 from ssl import SSLContext, SSLError
 from time import monotonic
 from typing import Any, Final, TypeVar
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, urlsplit
+from urllib.request import getproxies, proxy_bypass
 
 import httpcore2
 import httpx2
@@ -111,7 +112,9 @@ class Provider:
 
     def __init__(self, account: Account, address: str, key: str, connections: int) -> None:
         """`address` is the account's base URL, with the house's port where it is the house."""
-        self._account, self._address, self._key = account, address, key
+        self._account, self._key = account, key
+        self._address, _, query = address.partition("?")  # as Azure's `?api-version=...`
+        self._query = dict(parse_qsl(query))
         self._connections, self._is_here = connections, is_on_this_machine(address)
         self._preparing, self._streams = threading.Lock(), True
         written = pattern_of_key(key)
@@ -245,6 +248,7 @@ class Provider:
         watch(client)
         client.event_hooks["response"].append(_read_within)  # before the SDK reads it, all at once
         common = {"api_key": self._key, "base_url": self._address, "max_retries": 0, "http_client": client}
+        common["default_query"] = self._query
         with _without_custom_headers():
             if messages:
                 return sdk.Anthropic(**common, auth_token=None), Deadline(client)
@@ -258,6 +262,9 @@ class Provider:
         sent = not isinstance(error.__cause__, httpx2.ConnectError | httpx2.ConnectTimeout | httpx2.PoolTimeout)
         if late:
             return TryFailed("deadline", f"no complete answer within the deadline of {deadline:g} s", billed=sent)
+        proxy = None if self._is_here else _proxy_for(self._address)
+        if proxy and (_cause(error, socket.gaierror) or _cause(error, ConnectionRefusedError)):
+            return TryFailed("connection", f"nothing answers at the proxy {proxy}: start it, or correct HTTPS_PROXY")
         if (unknown := _cause(error, socket.gaierror)) is not None:
             host = one_line(urlsplit(self._address).hostname or self._address, 80)
             why = one_line(str(unknown.strerror), 80)
@@ -394,6 +401,15 @@ def _asks(ask: Ask, instead: Api) -> str:
     return f"{asked}: add {where_said('api', ask.place.player, instead)}"
 
 
+def _proxy_for(address: str) -> str | None:
+    """Return the host and port of the environment's proxy for this address, without its credentials."""
+    parts, proxies = urlsplit(address), getproxies()
+    proxy = proxies.get(parts.scheme) or proxies.get("all")
+    if not proxy or proxy_bypass(parts.netloc):
+        return None
+    return one_line(proxy.partition("://")[2].rpartition("@")[2].strip("/") or proxy, 80)
+
+
 def _is_of_a_path(said: str, ask: Ask) -> bool:
     """Whether the words beside a 404 are of the path, and not of the model."""
     of_model = "model" in said.lower() or str(ask.request.body.get("model")) in said
@@ -514,7 +530,9 @@ def whole(response: httpx2.Response) -> bool:
 
 
 def _watch(response: httpx2.Response) -> None:
-    if response.headers.get("content-encoding", "").strip().lower() == "gzip":
+    packing = response.headers.get("content-encoding", "").strip().lower()
+    if packing in ("gzip", "x-gzip"):
+        response.headers["content-encoding"] = "gzip"  # httpx does not know its old name
         assert isinstance(response.stream, httpx2.SyncByteStream)
         response.stream = _Tail(response.stream)
 

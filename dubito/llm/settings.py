@@ -121,8 +121,10 @@ def check_settings(name: str, settings: Mapping[str, Any]) -> ModelSettings:
     if checked.base_url == ENVIRONMENT:
         checked = checked.model_copy(update={"base_url": _address(name, checked.api)})
     if checked.base_url is not None and not is_house(checked.base_url):
-        _check_url(name, checked.base_url)
-        if checked.api_key_env is None and not is_on_this_machine(checked.base_url) and not asks_provider(checked):
+        server = checked.base_url.strip()
+        checked = checked.model_copy(update={"base_url": server})
+        _check_url(name, server)
+        if checked.api_key_env is None and not is_on_this_machine(server) and not asks_provider(checked):
             raise UsageError(
                 f"{one_line(name)}: base_url is a server of its own: name the variable with its key in api_key_env "
                 "(--api-key-env); any text in it will do where the server wants none"
@@ -211,9 +213,10 @@ def _check_url(name: str, url: str) -> None:
         _ = parts.port
     except ValueError:
         raise UsageError(f"{one_line(name)}: base_url is not an address such as http://127.0.0.1:8000/v1") from None
-    if parts.username or parts.password or parts.query or parts.fragment:
+    if parts.username or parts.password or any(word in parts.query.lower() for word in _SECRET_WORDS):
         raise UsageError(f"{one_line(name)}: base_url must hold no credentials: put the key in api_key_env's variable")
-    if parts.scheme not in ("http", "https") or not parts.hostname or not url.isprintable() or " " in url:
+    is_whole = parts.scheme in ("http", "https") and parts.hostname and not parts.fragment
+    if not is_whole or not url.isprintable() or " " in url:
         raise UsageError(
             f"{one_line(name)}: base_url {one_line(url, 80)!r} is not an address such as http://127.0.0.1:8000/v1"
         )
@@ -270,8 +273,11 @@ def is_on_this_machine(server: str) -> bool:
     if is_house(server):
         return True
     host = urlsplit(server).hostname or ""
+    if host == "localhost":
+        return True
     try:
-        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+        address = ipaddress.ip_address(host)
+        return address.is_loopback or address.is_unspecified  # 0.0.0.0 reaches this machine, too
     except ValueError:
         return False
 

@@ -329,7 +329,9 @@ def test_a_second_bot_of_a_file_is_named_with_what_to_do(tmp_path: Path) -> None
     bases = "class _Base(Good):\n    pass\n\n\nclass Third(_Base):\n    pass\n"
     bot = load_bot(tmp_path, "good", f"{GOOD}\n\n{bases}")
     assert bot.unused == ["Third"]
-    with pytest.raises(UsageError, match=r"^bot 'Third' cannot be used: bots/manual/good.py already holds Good, and a "):
+    with pytest.raises(
+        UsageError, match=r"^bot 'Third' cannot be used: bots/manual/good.py already holds Good, and a "
+    ):
         find_bots(tmp_path).find("Third")
 
 

@@ -5,7 +5,7 @@ import json
 from contextlib import closing
 from datetime import datetime
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, Final, get_args
 
 import pytest
 from openai.types.responses import ResponseError
@@ -171,13 +171,36 @@ def test_only_the_final_answer_counts(scene: Scene, output: list[dict[str, Any]]
 def test_a_gzip_body_without_its_end_is_no_reply(scene: Scene, protocol: Api) -> None:
     """Cut anywhere: in the text, in the last block, in the sum behind it."""
     packed = gzip.compress(json.dumps(reply_body(protocol)).encode(), mtime=0)
-    headers = {"content-type": "application/json", "content-encoding": "gzip"}
-    assert scene(protocol, first(Said(body=packed, headers=headers))).outcome == "model"
+    headers = {"content-type": "application/json", "content-encoding": "x-gzip" if protocol == "chat" else "gzip"}
+    made = scene(protocol, first(Said(body=packed, headers=headers)))
+    assert (made.outcome, made.tries) == ("model", ("received",))
     for cut in (1, 8, 9, len(packed) // 2, len(packed) - 1):
         lost = Said(body=packed[:-cut], headers=headers)
         made = scene(protocol, first(lost))
         assert (made.outcome, made.tries) == ("model", ("server", "received")), cut
         assert made.errors[0].startswith("a gzip body that was cut short with status 200")
+
+
+CALL: Final = {"id": "c", "type": "function", "function": {"name": "answer", "arguments": "{}"}}
+TOOLS: Final[dict[Api, dict[str, Any]]] = {
+    "responses": {"output": [{"type": "function_call", "call_id": "c", "name": "answer", "arguments": "{}"}]},
+    "chat": {
+        "choices": [
+            {"message": {"role": "assistant", "content": None, "tool_calls": [CALL]}, "finish_reason": "tool_calls"}
+        ]
+    },
+    "messages": {
+        "content": [{"type": "tool_use", "id": "c", "name": "answer", "input": {}}],
+        "stop_reason": "tool_use",
+    },
+}
+
+
+@cases("protocol", TOOLS)
+def test_a_call_of_a_tool_is_called_so(scene: Scene, protocol: Api) -> None:
+    made = scene(protocol, first(Said(body=json.dumps(reply_body(protocol) | TOOLS[protocol]))))
+    assert made.outcome == "model_after_reask"
+    assert "it calls a tool, and there is none" in str(made.asked_again)
 
 
 WORDS = (None, "eos", "COMPLETE", "", 7, ["stop"], *["left out"] * 3)  # for an end, that no protocol has

@@ -225,3 +225,35 @@ def test_a_long_output_needs_no_stream(protocol: Api) -> None:
     with Server(lambda _: says(protocol)) as server, closing(provider(server, protocol)) as call:
         assert call(asked(protocol, max_output=200_000), 1, 20.0).status == 200
     assert len(server.heard) == 1
+
+
+@cases("protocol", PROTOCOLS)
+def test_a_query_of_the_address_is_sent_with_each_request(protocol: Api) -> None:
+    """As Azure's addresses have one."""
+    with Server(lambda _: says(protocol)) as server:
+        address = f"{server.base_url(protocol)}?api-version=2026-10-01"
+        with closing(Provider(Account(protocol, address, None), address, KEY, 4)) as call:
+            call(asked(protocol), 1, 20.0)
+    (heard,) = server.heard
+    path, _, query = heard.path.partition("?")
+    assert path.endswith(("/responses", "/chat/completions", "/messages"))
+    assert query == "api-version=2026-10-01"
+
+
+@cases("protocol", PROTOCOLS)
+@pytest.mark.parametrize("scheme", ["http", "https"])
+def test_a_proxy_that_is_not_there_is_named_without_its_password(
+    protocol: Api, scheme: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Server(lambda _: says(protocol)) as gone:
+        port = gone.address.rpartition(":")[2]
+    for name in PROXIES:
+        monkeypatch.setenv(name, f"http://me:hidden-word@127.0.0.1:{port}")
+    address = f"{scheme}://models.example/v1"
+    with (
+        closing(Provider(Account(protocol, address, "SOME_KEY"), address, KEY, 4)) as call,
+        pytest.raises(
+            TryFailed, match=f"^nothing answers at the proxy 127.0.0.1:{port}: start it, or correct HTTPS_PROXY"
+        ),
+    ):
+        call(asked(protocol), 1, 20.0)
