@@ -71,8 +71,8 @@ _NOTHING: Final = TypeAdapter(Annotated[dict[str, Any], Field(max_length=0)])
 T = TypeVar("T")
 
 
-def make_app(tables: Tables, host: str) -> Starlette:
-    """The whole site, as it is served at that host."""
+def make_app(tables: Tables, host: str, allowed: Sequence[str] = ()) -> Starlette:
+    """Build the whole site, as it is served at that host, and by these other names."""
     # A browser sends a host's cookies to all its ports: those of two servers with two folders are two.
     folder = sha256(fsencode(tables.folder.resolve())).hexdigest()[:8]
     pages = _Pages(tables, f"dubito-{folder}")
@@ -97,6 +97,7 @@ def make_app(tables: Tables, host: str) -> Starlette:
             ClientDisconnect: pages.left,
             Exception: pages.broken,
         },
+        allowed,
     )
 
 

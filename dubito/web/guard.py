@@ -19,6 +19,10 @@ from starlette.types import ASGIApp, ExceptionHandler, Message, Receive, Scope, 
 VIEWER: Final = "/viewer"  # where the report's static files are served
 _MOST_BYTES: Final = 4096  # of a body
 _DRAINED: Final = 1 << 20  # bytes read and thrown away, so that whoever sends them reads the refusal
+_OTHER_HOST: Final = (
+    "This server is not called what the request calls it (Host). If the name is yours, start `dubito web` with "
+    "--allow-host NAME."
+)
 _SAFE: Final = {
     "content-security-policy": (
         "default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; object-src 'none'"
@@ -31,13 +35,15 @@ _SAFE: Final = {
 }
 
 
-def site_at(host: str, routes: Sequence[BaseRoute], handlers: Mapping[Any, ExceptionHandler]) -> Starlette:
-    """A site as it is served at that host: its routes, and the files that all pages load."""
+def site_at(
+    host: str, routes: Sequence[BaseRoute], handlers: Mapping[Any, ExceptionHandler], allowed: Sequence[str] = ()
+) -> Starlette:
+    """Build a site as it is served at that host, and by these other names: its routes, and the files of all pages."""
     files = [
         Mount("/static", StaticFiles(directory=Path(__file__).parent / "static")),
         Mount(VIEWER, StaticFiles(packages=[("dubito.report", "static")])),
     ]
-    guard = Middleware(Guard, host=host)
+    guard = Middleware(Guard, host=host, allowed=allowed)
     app = Starlette(routes=[*routes, *files], middleware=[guard], exception_handlers=handlers)
     app.router.redirect_slashes = False  # an address has one form
     return app
@@ -46,9 +52,10 @@ def site_at(host: str, routes: Sequence[BaseRoute], handlers: Mapping[Any, Excep
 class Guard:
     """Refuses foreign requests before anything reads them, and puts the safety headers on every answer."""
 
-    def __init__(self, app: ASGIApp, host: str) -> None:
-        """`host` is where the server listens: its name, or an address."""
+    def __init__(self, app: ASGIApp, host: str, allowed: Sequence[str] = ()) -> None:
+        """`host` is where the server listens: its name, or an address. A proxy may call it by one of the `allowed`."""
         self._app, self._host = app, host.casefold()
+        self._allowed = frozenset(name.casefold() for name in allowed)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -69,17 +76,21 @@ class Guard:
     def _refusal(self, method: str, headers: Headers, path: str) -> tuple[int, str] | None:
         host = headers.get("host", "")
         if not self._is_mine(host):
-            return 421, "This server is not called what the request calls it (Host)."
+            return 421, _OTHER_HOST
         acts = method not in ("GET", "HEAD")
         if not acts and not path.startswith("/api/"):
             return None  # a page holds no secret, and may be linked to
         site = headers.get("sec-fetch-site", "none")
-        foreign = any(origin.partition("://")[2] != host for origin in headers.getlist("origin"))
+        foreign = not all(self._is_own(origin.partition("://")[2], host) for origin in headers.getlist("origin"))
         if foreign or site not in ("same-origin", "none"):
             return 403, "Requests from other sites are not answered."
         if acts and headers.get("content-type", "").partition(";")[0].strip().casefold() != "application/json":
             return 415, "The body has to be application/json."
         return None
+
+    def _is_own(self, origin: str, host: str) -> bool:
+        """Whether an origin is the Host of its request, or a name that a proxy in front of this server has."""
+        return origin == host or origin.partition(":")[0].casefold() in self._allowed
 
     def _is_mine(self, host: str) -> bool:
         """Whether a Host is ours. A name that somebody points here (DNS rebinding) is not; an address cannot be."""
@@ -90,7 +101,7 @@ class Guard:
             return False
         if parts.netloc != host or "@" in host:
             return False
-        if name in ("localhost", self._host):
+        if name in ("localhost", self._host) or name in self._allowed:
             return True
         return _is_address(name) and (not is_loopback(self._host) or is_loopback(name))
 

@@ -45,11 +45,22 @@ def test_it_serves_until_ctrl_c_and_goes_on_after_it(tmp_path: Path) -> None:
 
 def test_another_host_has_a_warning_and_the_game_that_is_named_comes_first(tmp_path: Path) -> None:
     host = "0.0.0.0"  # noqa: S104, what is warned of
-    with started(tmp_path, "web", "--port", "0", "--game", "bs", "--host", host) as process:
+    names = ("--allow-host", "mine.example", "--allow-host", "Two.github.dev")
+    with started(tmp_path, "web", "--port", "0", "--game", "bs", "--host", host, *names) as process:
         assert process.stdout is not None
         port = int(process.stdout.readline().strip().removesuffix("/").rpartition(":")[2])
         assert Browser(port)("GET", "/", headers={"Host": f"192.0.2.1:{port}"}).status == 200
         assert Browser(port)("GET", "/", headers={"Host": f"evil.example:{port}"}).status == 421
+        for called in ("mine.example", f"MINE.example:{port}", "two.github.dev"):
+            assert Browser(port)("GET", "/", headers={"Host": called}).status == 200
+        for called, origin, status in (
+            ("mine.example", "https://mine.example", 200),
+            (f"localhost:{port}", "https://two.github.dev", 200),  # as a proxy calls it that changes the Host
+            ("mine.example", "https://evil.example", 403),
+            ("mine.example", "https://evil.mine.example", 403),
+        ):
+            headers = {"Host": called, "Origin": origin, "Sec-Fetch-Site": "same-origin"}
+            assert (Browser(port)("GET", "/api/table", headers=headers).status == 403) == (status == 403), called
         browser = Browser(port)
         first, other = browser("GET", "/").text, browser("GET", "/?game=dubito").text
         view = browser.sit(["Player1", "Player1", "Hoarder"], game="bs", seat=1)
@@ -82,3 +93,10 @@ def test_a_port_in_use_has_one_sentence(shell: Shell) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         said = shell("web", "--port", str(taken.getsockname()[1]))
     assert "(address already in use): choose another port, or 0 for a free one" in said.err
+
+
+@pytest.mark.parametrize("name", ["https://mine.example", "mine.example:443", "mine.example/", "*", "", "a b"])
+def test_a_name_to_allow_is_a_host_alone(shell: Shell, name: str) -> None:
+    ended = shell("web", "--allow-host", name, "--port", "0")
+    assert (ended.code, ended.out) == (2, "")
+    assert ended.err.endswith("is no name of a host: give it without https:// and without a port.\n")

@@ -76,7 +76,11 @@ REQUESTS: dict[str, tuple[Request, int, str]] = {
     "another port": (_from(Origin="http://127.0.0.1:1"), 403, "Requests from other sites are not answered."),
     "cross-site": (_from(Sec_Fetch_Site="cross-site"), 403, "Requests from other sites are not answered."),
     "same-site": (_from(Sec_Fetch_Site="same-site"), 403, "Requests from other sites are not answered."),
-    "wrong Host": (_from(Host="evil.example"), 421, "This server is not called what the request calls it (Host)."),
+    "wrong Host": (
+        _from(Host="evil.example"),
+        421,
+        "This server is not called what the request calls it (Host). If the name is yours, start ",
+    ),
     "a Host that ends well": (_from(Host="evil.localhost"), 421, "This server is not called "),
     "a foreign address as Host": (_from(Host="192.0.2.1"), 421, "This server is not called "),
     "a Host with a path": (_from(Host="127.0.0.1/evil"), 421, "This server is not called "),
