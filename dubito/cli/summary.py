@@ -1,6 +1,7 @@
 """What a run has to show once it has ended: its summary, its report, its object for `--json`, its exit code."""
 
 import sys
+import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
@@ -121,12 +122,24 @@ def _asked_in_words(run: Played) -> str:
     return f"{'stand-ins' if kinds == {'stand-in'} else 'models'}: {asked}; fallbacks: {sum(causes.values())}{whose}"
 
 
+def cached_in_words(run: Played, now: float) -> str:
+    """Say how many replies came from the cache, and how old the oldest is where that is a day or more."""
+    logs = run.models.values()
+    if not (cached := sum(log.cached for log in logs)):
+        return ""
+    days = int((now - run.oldest) / 86_400) if run.oldest else 0
+    age = f", the oldest {days:,} day{'s' * (days > 1)} old" if days > 0 else ""
+    return f"{cached:,} of {sum(log.attempts for log in logs):,} replies came from the cache{age}"
+
+
 def _print_said(run: Played) -> None:
     """What a user has to know of it, whatever else is shown."""
     if run.first_fallback is not None:
         say(f"first bot error: {run.first_fallback}")
     for name, text in run.said.items():
         say(f"{one_line(name)}: {text}")
+    if cached := cached_in_words(run, time.time()):
+        say(cached)
 
 
 def print_tables(run: Played, sizes: bool) -> None:

@@ -58,6 +58,7 @@ def serving(
         course = RunCourse(log, pipeline.budget)
         watch.parts = lambda: pipeline.budget.parts(experiment.games)
         watch.used = lambda: ", ".join([_used_in_words(pipeline.budget, options.caps), *pipeline.paced])
+        watch.oldest = lambda: cache.oldest
         watch.game_counts = lambda: count_games(db, experiment.first_game, experiment.games_per_deal)
         deciders = {}
         for spec in model_specs(experiment, registry):

@@ -47,6 +47,7 @@ class ModelProgress:
     used: Callable[[], str] = lambda: ""  # of the budget, in words
     parts: Callable[[], tuple[float, float] | None] = lambda: None  # how much is played and left, with games under way
     game_counts: Callable[[], GameCounts | None] = lambda: None
+    oldest: Callable[[], float | None] = lambda: None  # when the oldest used reply of the cache was stored
     decision: Callable[[], str] = lambda: ""  # how near the run is to being decided, where it stops then
     log: Callable[..., None] = lambda event, **facts: None  # the run's log
     told: Callable[[str], None] = lambda text: None  # told what a user should know at once

@@ -68,6 +68,7 @@ class Played:
     failure: DubitoError | None = None  # what stopped it
     said: Mapping[str, str] = field(default_factory=dict)  # by player: what its bot has to say of itself
     told_by: int = signal.SIGINT  # the signal that interrupted it
+    oldest: float | None = None  # when the oldest used reply of the cache was stored, as `time.time`
 
     @property
     def compared(self) -> list[Contender]:
@@ -122,7 +123,7 @@ def play(experiment: Experiment, folder: Path, how: RunOptions) -> Played:
                 log("says", player=name, text=text)
             telling = replace(how, progress=_progress_with_log(how, experiment.games))
             run = _play_chunks_into(db, experiment, folder, telling)
-            run = replace(run, said=said, told_by=how.told_by())
+            run = replace(run, said=said, told_by=how.told_by(), oldest=how.watch.oldest())
         try:
             _publish(run)
             why = signal_in_words(run.told_by) if run.interrupted else str(run.failure or "finished")

@@ -156,6 +156,7 @@ class ReplyCache:
         self._lock = threading.Lock()
         self._locks: ByteLocks | None = None
         self.unshared: str | None = None
+        self.oldest: float | None = None  # when the oldest of the replies that were used was stored, as `time.time`
         self._cache: Any  # a diskcache, which has no types, or what reads like one
         read_only = not writes and not all(os.access(path, os.W_OK) for path in (folder, folder / _DATABASE))
         try:
@@ -214,7 +215,14 @@ class ReplyCache:
                         received = ask()
                         self._store(key, _packed(server, request, draw, received))
                         return received, False
+            self._note_age(key)
             return kept, True
+
+    def _note_age(self, key: str) -> None:
+        for (stored,) in self._cache._sql("SELECT store_time FROM Cache WHERE key = ? AND raw = 1", (key,)):
+            if isinstance(stored, float):
+                with self._lock:
+                    self.oldest = min(stored, self.oldest or stored)
 
     def stored(self, server: str, request: Request, draw: str) -> RawReply | None:
         """What is stored as the reply; None if nothing is."""

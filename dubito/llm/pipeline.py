@@ -101,6 +101,7 @@ class Pipeline:
         self._providers: dict[Account, Provider] = {}
         self._beginnings: dict[Account, Beginnings] = {}
         self._likely: dict[str, Likely] = {}  # by player
+        self._own = set[tuple[str, str, str]]()  # what this run has asked itself: server, request, draw
         self._lock = Lock()
 
     def asker(self, name: str, settings: ModelSettings, price: Price | None) -> MakeAttempt:
@@ -259,15 +260,19 @@ class Pipeline:
         waiting = partial(self._options.timing.waiting, "for another process that asks the same")
 
         def cached(ask: Ask) -> Reply:
+            key = (account.server, ask.request.digest, ask.draw)
             replies: list[Reply] = []  # as read, for it takes as long as all the rest; the last one is used
 
             def asked() -> RawReply:
                 replies.append(self._paid(account, ask) or inner(ask))
+                self._own.add(key)
                 return replies[-1].received
 
             def serves(received: RawReply) -> bool:
                 replies.append(read_reply(ask.request.protocol, received, "cache"))
-                return replies[-1].failure is None
+                # A filter's stop may have been a passing fault of the server, so another run's is asked anew.
+                is_old_refusal = replies[-1].finish == "refusal" and key not in self._own and not self._options.offline
+                return replies[-1].failure is None and not is_old_refusal
 
             self._cache.once(account.server, ask.request, ask.draw, asked, waiting, self._check_stop, serves)
             return replies[-1]

@@ -1,0 +1,52 @@
+"""Refusals that an earlier run has left in the cache: a new run asks anew, a resumed one keeps its own."""
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from dubito.llm.request import Api
+from tests.cli.conftest import shell
+from tests.cli.kit import Shell
+from tests.conftest import few
+from tests.llm.kit import PROTOCOLS, Heard, Said, Server, asker, config_file, outcomes_of, says
+
+__all__ = ["shell"]
+pytestmark = pytest.mark.usefixtures("unhurried")
+
+
+@pytest.mark.parametrize(
+    ("protocol", "finish"),
+    few([(protocol, finish) for protocol in PROTOCOLS for finish in ("refusal", "filter")], [("chat", "filter")]),
+)
+def test_a_new_run_asks_refusals_anew_and_says_how_old_the_rest_is(shell: Shell, protocol: Api, finish: str) -> None:
+    refuses = True
+
+    def answer(heard: Heard) -> Said:
+        return says(protocol, finish=finish) if refuses and sum(heard.raw) % 3 == 0 else says(protocol)
+
+    with Server(answer) as server:
+        file = config_file(asker(server, protocol, reasks=0), on_unusable="fallback", preflight=False)
+        run = ("run", file, "--quiet", "--output")
+        assert shell(*run, "sick").code == 0
+        refused, calls = outcomes_of(Path("sick"))["fallback:refused"], len(server.heard)
+        assert 0 < refused < calls
+        refuses = False
+        age_the_cache(3)
+        first = shell(*run, "healed", "--offline")
+        assert outcomes_of(Path("healed")) == outcomes_of(Path("sick")), "offline takes what there is"
+        assert len(server.heard) == calls
+        healed = shell(*run, "new")
+        assert "refused" not in str(outcomes_of(Path("new")))
+        assert len(server.heard) > calls
+        asked = len(server.heard)
+        assert shell(*run, "sick").code == shell(*run, "new").code == 0
+        assert len(server.heard) == asked, "a run that goes on keeps its own"
+    assert first.code == healed.code == 0
+    assert f"{calls:,} of {calls:,} replies came from the cache, the oldest 3 days old\n" in first.out + first.err
+
+
+def age_the_cache(days: int) -> None:
+    with closing(sqlite3.connect("cache/cache.db")) as db, db:
+        db.execute("UPDATE Cache SET store_time = store_time - ?", (days * 86_400 + 60,))
