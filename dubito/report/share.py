@@ -24,6 +24,7 @@ from dubito.report.picture import picture_of_game
 from dubito.report.render import Renderer, Site, embedded
 from dubito.report.tables import GamePage, Page
 from dubito.show.company import as_sentence
+from dubito.show.odds import told_odds
 from dubito.show.run import NotShown, ReplayedGames
 from dubito.show.story import ModelDecisions, Texts, game_in_short, how_it_ended, story_of_record, title_of
 from dubito.store.folder import DATABASE
@@ -139,7 +140,7 @@ def _shared(game: Game, record: Any, told: Mapping[str, Any], about: str, warnin
 def shared_game(source: Run, number: int) -> SharedGame:
     """A game of a run; raises UsageError where the run has none of that number, or it cannot be played again."""
     asked = ModelDecisions(source.db, source.game)
-    shown = ShownGames(source, GameChoice([number], ""), ReplayedGames(source), asked, odds=True)
+    shown = ShownGames(source, GameChoice([number], ""), ReplayedGames(source), asked)
     try:
         record = shown.games.record(number)
     except NotShown as error:
@@ -148,6 +149,9 @@ def shared_game(source: Run, number: int) -> SharedGame:
     told = {**page.told, "shared": shown.asked.shared.pieces}
     ((row,),) = source.db.read("SELECT outcome FROM games WHERE game = ?", (number,))
     about = how_it_ended(source.game.results, source.outcome(row), told["names"], len(told["turns"]))
+    shared = _shared(source.game, record, told, about, page.warnings)
+    shared_page(shared)  # refuses what is too large before the odds take some seconds
+    told["odds"] = told_odds(source, number)
     return _shared(source.game, record, told, about, page.warnings)
 
 
@@ -156,12 +160,28 @@ def shared_page(shared: SharedGame, picture: str = "") -> str:
 
     `picture` is the address of the picture that links to it show; without one it is in the file, where few read it.
     """
-    for leaner in (lambda told: told, _without_bodies, _without_requests):
-        page = replace(shared.page, told=leaner(shared.page.told))
-        text = _rendered(replace(shared, page=page), picture)
-        if len(text.encode()) <= LARGEST:
-            return text
-    raise UsageError(f"the game takes more than {LARGEST // 1000} kB as one page: share its run with `dubito publish`")
+    if _least_bytes(shared) <= LARGEST:
+        for leaner in (lambda told: told, _without_bodies, _without_requests, _without_odds):
+            page = replace(shared.page, told=leaner(shared.page.told))
+            text = _rendered(replace(shared, page=page), picture)
+            if len(text.encode()) <= LARGEST:
+                return text
+    too_large = f"the game takes more than {LARGEST // 1000} kB as one page ({len(shared.page.told['turns']):,} turns)"
+    if "game" in shared.page.told:
+        raise UsageError(f"{too_large}: share its run with `dubito publish`")
+    raise UsageError(f"{too_large}: send the file itself, which `dubito web` shows under Saved games")
+
+
+def _least_bytes(shared: SharedGame) -> int:
+    """Return what the moves and the record alone take on the page: a game that is far too long is not drawn at all."""
+    told = {key: shared.page.told[key] for key in ("turns", "story") if key in shared.page.told}
+    return len(str(embedded(told)).encode()) + len(shared.record.encode()) * 4 // 3
+
+
+def _without_odds(told: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What was told, without requests and without how the game stood."""
+    why = {"why": "with them the page would be too large to send"}
+    return {**_without_requests(told), **({"odds": why} if "odds" in told else {})}
 
 
 def _without_bodies(told: Mapping[str, Any]) -> Mapping[str, Any]:

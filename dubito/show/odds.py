@@ -5,9 +5,11 @@ it is what somebody who sees all cards could say of these players, and no foreca
 """
 
 import json
-from collections.abc import Iterator
+import pickle
+from collections.abc import Iterator, Sequence
 from copy import deepcopy
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
+from time import monotonic
 from typing import Any, Final
 
 from dubito.errors import DubitoError, UsageError, one_line
@@ -15,14 +17,20 @@ from dubito.experiment.play import lineups
 from dubito.experiment.replay import moves_again
 from dubito.experiment.stored import Run
 from dubito.files import read_text, write_whole
+from dubito.game import Results
 from dubito.game.record import Forfeit
 from dubito.game.streams import DealStreams
-from dubito.game.table import Entrant, Table, play_game
+from dubito.game.table import Entrant, Table, step
 from dubito.game.words import words_of
 from dubito.show.story import winners
 from dubito.stats.tally import outcome_of
 
 PLAYOUTS: Final = 40  # from each turn: a share is known to about 15 points
+_FEWEST_PLAYOUTS: Final = 5  # with fewer a share says nothing
+_MAX_MOVES: Final = 200_000  # that the playouts of a game may be expected to take: a few seconds
+_COPY_COST: Final = 20  # moves that take as long as copying a table
+_MAX_SECONDS: Final = 6.0  # of bots that think for long
+_MAX_EXCESS: Final = 3  # times as many moves, of playouts that are longer than the game was
 _FOLDER: Final = "odds"  # in the run's
 
 
@@ -50,15 +58,17 @@ def odds_of(run: Run, number: int) -> Playouts:
     of = {"playouts": PLAYOUTS, "game": row.hex(), "bots": sorted(one.source for one in run.experiment.players)}
     kept = _kept_odds(path)
     if kept is not None and kept.get("of") == of:
-        return Playouts(PLAYOUTS, kept["stand_in"], kept["won"])
+        return Playouts(kept["playouts"], kept["stand_in"], kept["won"])
     try:
+        moves = [output for _, output in moves_again(run, number)]
+        playouts = playouts_for(len(moves))
         table, stand_in = _table_at_start(run, number)
-        found = Playouts(PLAYOUTS, stand_in, [*_played_on(run, number, table)])
+        found = Playouts(playouts, stand_in, [*_PlayedOn(run.game.results, number, table, playouts)(moves)])
     except (DubitoError, TypeError, ValueError, RecursionError) as error:  # such as a bot that cannot be copied
         raise UsageError(f"game {number} cannot be played on from its turns ({one_line(str(error))})") from None
     try:
         path.parent.mkdir(exist_ok=True)
-        write_whole(path, json.dumps({"of": of, "stand_in": found.stand_in, "won": found.won}))
+        write_whole(path, json.dumps({"of": of, **asdict(found)}))
     except (OSError, DubitoError):  # a run of which nothing can be written is shown all the same
         pass
     return found
@@ -68,7 +78,7 @@ def _kept_odds(path: Any) -> dict[str, Any] | None:
     """What stands in a file of ours; None where there is none, or it is not one."""
     try:
         kept = json.loads(read_text(path))
-        return kept if {"of", "stand_in", "won"} <= kept.keys() else None
+        return kept if {"of", "playouts", "stand_in", "won"} <= kept.keys() else None
     except (DubitoError, ValueError, AttributeError):
         return None
 
@@ -92,12 +102,67 @@ def _table_at_start(run: Run, number: int) -> tuple[Table, str | None]:
     return Table(state, entrants, streams, deal=deal, number=number), usual if asks else None
 
 
-def _played_on(run: Run, number: int, table: Table) -> Iterator[list[int]]:
-    """Of every moment of the game, the last one included, how many playouts each seat wins."""
-    yield _won(run, table, f"{number}/0")
-    for moment, (_, output) in enumerate(moves_again(run, number), 1):
-        _make(table, output)
-        yield _won(run, table, f"{number}/{moment}")
+def playouts_for(moves: int) -> int:
+    """Return how often a game of that many moves is played on from each; raises UsageError if it is too long."""
+    cost = (moves + 1) * (moves / 2 + _COPY_COST)
+    playouts = min(PLAYOUTS, int(_MAX_MOVES / cost))
+    if playouts < min(_FEWEST_PLAYOUTS, PLAYOUTS):
+        raise UsageError(f"it has {moves:,} moves, which takes too long")
+    return playouts
+
+
+@dataclass(slots=True)
+class _PlayedOn:
+    """The playouts of one game."""
+
+    results: Results
+    number: int
+    table: Table
+    playouts: int
+    left: int = _MAX_MOVES * _MAX_EXCESS  # moves
+    until: float = field(default_factory=lambda: monotonic() + _MAX_SECONDS)
+
+    def __call__(self, moves: Sequence[Any]) -> Iterator[list[int]]:
+        """How many playouts each seat wins, of every moment of the game, the last one included."""
+        yield self._won(f"{self.number}/0")
+        for moment, output in enumerate(moves, 1):
+            _make(self.table, output)
+            yield self._won(f"{self.number}/{moment}")
+
+    def _won(self, seed: str) -> list[int]:
+        seats, is_over = range(len(self.table.entrants)), self.table.state.over
+        won, copy = [0 for _ in seats], Copies(self.table)
+        for playout in range(1 if is_over else self.playouts):
+            end = self._end_of(_drawing_anew(copy(), f"{seed}/{playout}"))
+            came = outcome_of(end, [*seats], None, [0] * len(seats))
+            for seat in winners(self.results, came.buckets(self.results), came.counts):
+                won[seat] += self.playouts if is_over else 1
+        return won
+
+    def _end_of(self, table: Table) -> Any:
+        while not table.state.over:
+            self.left -= 1
+            if self.left < 0 or monotonic() > self.until:
+                raise UsageError("playing on takes too long")
+            step(table)
+        return table.state
+
+
+class Copies:
+    """Copies of one table: unpickled where it can be pickled, which takes a fifth of the time."""
+
+    def __init__(self, table: Table) -> None:
+        self._table, self._packed = table, b""
+        try:
+            self._packed = pickle.dumps(table, pickle.HIGHEST_PROTOCOL)
+            pickle.loads(self._packed)  # noqa: S301, packed just now
+        except Exception:  # a bot may hold anything
+            self._packed = b""
+
+    def __call__(self) -> Table:
+        copied = pickle.loads(self._packed) if self._packed else deepcopy(self._table)  # noqa: S301
+        assert isinstance(copied, Table)
+        return copied
 
 
 def _make(table: Table, output: Any) -> None:
@@ -110,20 +175,8 @@ def _make(table: Table, output: Any) -> None:
     table.tell(state.apply(output, True), state.turns_played)
 
 
-def _won(run: Run, table: Table, seed: str) -> list[int]:
-    seats, results = range(len(table.entrants)), run.game.results
-    won = [0 for _ in seats]
-    for playout in range(1 if table.state.over else PLAYOUTS):
-        end = play_game(_anew(table, f"{seed}/{playout}"))
-        came = outcome_of(end, [*seats], None, [0] * len(seats))
-        for seat in winners(results, came.buckets(results), came.counts):
-            won[seat] += PLAYOUTS if table.state.over else 1
-    return won
-
-
-def _anew(table: Table, seed: str) -> Table:
-    """The same table, which draws anew from here."""
-    copied = deepcopy(table)
+def _drawing_anew(copied: Table, seed: str) -> Table:
+    """Let the copy of a table draw anew from here."""
     for seat, player in enumerate(copied.players):
         assert player is not None
         streams = player._seating.streams

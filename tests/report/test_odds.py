@@ -1,11 +1,14 @@
 """How a game stood at each of its turns: told by the games that end otherwise, and the same whenever it is asked."""
 
 import re
+from functools import partialmethod
 from pathlib import Path
 
 import pytest
 
+from dubito.errors import UsageError
 from dubito.experiment.stored import opened_run
+from dubito.report import share
 from dubito.show import odds
 from tests.chromium import Chrome
 from tests.cli.conftest import shell as shell
@@ -68,3 +71,35 @@ def test_a_game_that_cannot_be_played_on_says_why_to_who_asked(shell: Shell, chr
     assert shell("share", "d", "--game", "0", "--output", "s.html").code == 0
     chrome.open(Path("s.html"))
     assert chrome.text("#strip") == ""
+
+
+def test_a_longer_game_is_played_on_less_often_and_a_very_long_one_not_at_all() -> None:
+    assert odds.playouts_for(60) == odds.PLAYOUTS
+    often = [odds.playouts_for(moves) for moves in range(0, 240, 20)]
+    assert often == sorted(often, reverse=True)
+    for moves in (500, 3000, 10**6):
+        with pytest.raises(UsageError, match=f"^it has {moves:,} moves, which takes too long$"):
+            odds.playouts_for(moves)
+
+
+def test_playouts_that_go_on_and_on_are_given_up(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert shell("run", "--bots", "StefaBot,RandomBoi,UsualBot", *FEW, "--output", "r").code == 0
+    monkeypatch.setattr(odds._PlayedOn, "__init__", partialmethod(odds._PlayedOn.__init__, left=10))
+    with pytest.raises(UsageError, match=r"^game 0 cannot be played on from its turns \(playing on takes too long\)$"):
+        odds_in("r")
+
+
+def test_a_game_that_is_too_large_to_send_is_refused_before_it_is_played_on(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert shell("run", "--bots", "StefaBot,RandomBoi,UsualBot", *FEW, "--output", "r").code == 0
+    monkeypatch.setattr(share, "LARGEST", 1000)
+    said = shell("share", "r", "--game", "0")
+    assert (said.code, said.out) == (2, "")
+    assert re.fullmatch(
+        r"dubito: the game takes more than 1 kB as one page \(\d+ turns\): share its run with .*\n", said.err
+    )
+    assert not Path("r/odds").exists()
+    assert shell("watch", "StefaBot", "RandomBoi", "UsualBot", "--save", "g.json").code == 0
+    said = shell("share", "g.json")
+    assert said.err.endswith("turns): send the file itself, which `dubito web` shows under Saved games\n")
