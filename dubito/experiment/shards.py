@@ -94,7 +94,9 @@ def spent_in_words(shards: Sequence[Run], caps: Caps) -> list[str]:
             budget = _budget_for(run, part)
             shard = f"{shard_of(run).number}/{of}"
             said.append(
-                f"to finish {run} with its share of that ({part.in_words()}): --shard {shard} --budget {budget}"
+                f"to finish {run} with its share of that ({part.in_words()}): --shard {shard} --budget {budget} "
+                f"(--budget is for all {of} shards, of which this is one; "
+                f"the run still spends at most {caps.in_words()})"
             )
     return said
 

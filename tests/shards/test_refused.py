@@ -222,7 +222,8 @@ def test_merge_says_what_was_spent_and_what_is_left_for_a_second_pass(shell: She
     said = shell("merge", "1", "2", "--budget", "calls=500", "--no-report").err.splitlines()
     left = 500 - used - other
     whole = 3 * (used + left)  # of which a third is this shard's
-    share = f"to finish 1 with its share of that ({left} calls): --shard 1/2 --budget calls={whole}"
+    share = f"to finish 1 with its share of that ({left} calls): --shard 1/2 --budget calls={whole} "
+    share += "(--budget is for all 2 shards, of which this is one; the run still spends at most 500 calls)"
     assert said[:-1] == [spent, f"left of the budget: {left} calls", share]
     assert shell("merge", "2", "--budget", "calls=500").err.splitlines()[1].startswith("what is left of the budget is")
     assert play(1, f"calls={whole}").code == 0
