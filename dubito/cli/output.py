@@ -34,7 +34,7 @@ def note(text: str) -> None:
     click.echo(printable(text), err=True)
 
 
-def ask(prompt: str) -> str:
+def read_line(prompt: str) -> str:
     """Print the prompt, escaped as `say` does, and return the line that the user types."""
     return input(printable(prompt))
 

@@ -23,7 +23,7 @@ from dubito.cli.options import (
     kept_games,
     server_options,
 )
-from dubito.cli.output import Voice, ask, note, say, voice_for
+from dubito.cli.output import Voice, note, read_line, say, voice_for
 from dubito.errors import IllegalOutput, RunStopped, UsageError, one_line
 from dubito.experiment.experiment import labelled_by, stand_ins_in_words
 from dubito.game import Game
@@ -151,7 +151,7 @@ def _turn(sitting: Sitting, voice: Voice) -> bool:
 def _taken_up(company: Opponents, sitting: Sitting, error: RunStopped, voice: Voice) -> Sitting:
     """The game once more as it stands before the turn that could not be played, when the person wants to go on."""
     voice(trouble(error))
-    ask("Enter tries again, Ctrl-D leaves the table. ")
+    read_line("Enter tries again, Ctrl-D leaves the table. ")
     company.try_again()
     again = seat_person(company, sitting.setup, sitting.number)
     again.play_again(sitting.outputs, again.step)
@@ -163,7 +163,7 @@ def _typed_move(sitting: Sitting, voice: Voice) -> tuple[Moment, list[str]]:
     _show(sitting, voice)
     while True:
         keys = sitting.words.keys(sitting.state)
-        line = ask(f"{keys}\n> " if keys else "> ").strip() or sitting.words.ENTER
+        line = read_line(f"{keys}\n> " if keys else "> ").strip() or sitting.words.ENTER
         if line in ("?", "rules"):
             for rule in sitting.rules():
                 voice(f"- {rule}")

@@ -58,7 +58,6 @@ def serving(
         course = RunCourse(log, pipeline.budget)
         watch.parts = lambda: pipeline.budget.parts(experiment.games)
         watch.used = lambda: ", ".join([_used_in_words(pipeline.budget, options.caps), *pipeline.paced])
-        watch.oldest = lambda: cache.oldest
         watch.game_counts = lambda: count_games(db, experiment.first_game, experiment.games_per_deal)
         deciders = {}
         for spec in model_specs(experiment, registry):
@@ -142,6 +141,7 @@ def asking(
     waits: bool = False,
 ) -> Iterator[Pipeline]:
     """A pipeline and the embedded servers that it may need, closed at the end with the cache."""
+    watch.oldest = lambda: cache.oldest
     with ExitStack() as running:
         how = PipelineOptions(
             options.in_flight,
