@@ -51,6 +51,7 @@ _MASKS: Final = (
     (r'"seconds": ?(\[[^]]*\]|[\d.]+)', '"seconds":<time>'),
     (r"127\.0\.0\.1:\d+", "127.0.0.1:<port>"),
     (r"\b3\.1\d\.\d+\b", "<python>"),
+    (r", the oldest [\d,]+ days? old\b", ""),  # of the cache's replies
 )
 Speak = Callable[..., Said]
 
