@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, field, fields, replace
+from functools import partial
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final
 
@@ -23,6 +24,7 @@ from dubito.llm.prices import dollars
 from dubito.llm.prompts import Prompt, Sample, load_prompt, longest
 from dubito.llm.request import Api, Place
 from dubito.llm.settings import faults_of
+from dubito.llm.threads import run_until_stopped
 from dubito.store.model_log import ModelLog
 from dubito.store.run_db import RunDb
 
@@ -72,7 +74,8 @@ def serving(
         pipeline.waves.check()
         if options.preflight and not options.offline:
             late = _late_questions(deciders, experiment, table) if table else {}
-            _ask_before(deciders, late, first, watch.warn if options.on_unusable == "fallback" else None)
+            warn = watch.warn if options.on_unusable == "fallback" else None
+            run_until_stopped(partial(_ask_before, deciders, late, first, warn), stopped)
         yield Models(deciders, lambda: pipeline.put_back, pipeline.try_again, course, pipeline.waves.next)
 
 

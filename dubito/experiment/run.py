@@ -1,9 +1,11 @@
 """A run from start to end: chunks into the store, sums together, results on disk."""
 
 import signal
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from platform import python_version
@@ -203,14 +205,19 @@ def _chunks_to_play(db: RunDb, experiment: Experiment, how: RunOptions, done: in
         return
     from dubito.experiment.models import serving  # late: others need neither templates nor retries
 
-    player, stopped = ChunkPlayer(experiment, how.registry), how.stop.is_set
+    player, halted = ChunkPlayer(experiment, how.registry), threading.Event()
+    stopped = partial(_is_any_set, how.stop, halted)
     asked = serving(experiment, how.registry, db, how.calls, how.watch, stopped, table=player.table_of, waits=True)
     with asked as models:
-        threads = ThreadedChunks(player, models, how.calls.in_flight, how.watch, how.progress)
+        threads = ThreadedChunks(player, models, how.calls.in_flight, how.watch, how.progress, halted.set)
         by_chunk = (deals_of_chunk(experiment, number) for number in numbers)
         pieces_of_deals = (few for deals in by_chunk for few in (looks(deals) if decision else [deals]))
         played = ((deals, threads.play(deals, stopped)) for deals in pieces_of_deals)
         yield joined(experiment, map(judged, played), as_they_grow=decision is not None)
+
+
+def _is_any_set(*stops: Stop) -> bool:
+    return any(stop.is_set() for stop in stops)
 
 
 def _played_so_far(db: RunDb, experiment: Experiment, folder: Path, registry: Registry) -> Played:

@@ -8,16 +8,16 @@ wave is there: it goes out once no game can go on without it.
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from dubito.errors import DubitoError
+from dubito.errors import DubitoError, RunStopped
 from dubito.experiment.play import ChunkPlayer, ChunkResult, GamePlayed, Lineup, chunk_of, lineups
 from dubito.experiment.progress import ModelProgress
 from dubito.game.streams import DealStreams
 from dubito.llm.request import AccountFault, Interrupted, Suspended, Waits
+from dubito.llm.threads import STOP_GRACE_SECONDS, start_threads, wait_for_threads
 from dubito.stats.players import add_stated, add_touched
 from dubito.stats.tally import tally_of
 
@@ -154,43 +154,26 @@ class ThreadedChunks:
     in_flight: int
     watch: ModelProgress
     progress: Callable[[int], None]  # told how many games of the run have ended
+    halt: Callable[[], None] = lambda: None  # stops the calls of all games after an error that no call can mend
 
     def play(self, numbers: range, stop: Callable[[], bool]) -> ChunkResult:
         """Play deals, all of one chunk; on a stop or a fault, keep those before the first unfinished one."""
-        experiment = self.player.experiment
         deals = [self._games_of(number) for number in numbers]
-        course = self.models.course
         queue = self._queue(deals, stop)
-        ended: dict[int, GamePlayed] = {}
-        errors: dict[int, BaseException] = {}
-
-        def work() -> None:
-            while (waiting := queue.take()) is not None:
-                deal, lineup = waiting.game
-                if waiting.why:
-                    self.watch.end_wait(waiting.why)
-                try:
-                    with course.budget.playing(lineup.game, deal) if course and waiting.has_models else nullcontext():
-                        streams = DealStreams(experiment.seed, deal)
-                        played = self.player.game_with_models(deal, lineup, streams, self.models)
-                        done = course.ends(lineup.game) if course else len(ended) + 1
-                except Suspended as error:
-                    self.watch.begin_wait(str(error))
-                    (queue.wait_for_wave if isinstance(error, Waits) else queue.put_back)(waiting, str(error))
-                    continue
-                except BaseException as error:
-                    errors[lineup.game] = error
-                    queue.close()
-                    return
-                ended[lineup.game] = played
-                self.progress(done)
-                queue.done()
-
-        threads = max(1, min(self.in_flight, sum(map(len, deals))))
-        with ThreadPoolExecutor(threads, thread_name_prefix="game") as pool:
-            _wait_for([pool.submit(work) for _ in range(threads)])
+        worker = GameWorker(self, queue)
+        wanted = max(1, min(self.in_flight, sum(map(len, deals))))
+        threads = start_threads(worker.run, wanted, "game")
+        if len(threads) < wanted:
+            self.watch.warn(f"only {len(threads)} of {wanted} threads could be started: that many games play at once")
+        if hanging := wait_for_threads(threads, stop):
+            queue.close()
+            self.watch.told(
+                f"{hanging} game{'s' * (hanging > 1)} still waited for calls {STOP_GRACE_SECONDS:g} s after the stop: "
+                "these calls are given up, and counted at their highest possible price"
+            )
         for why in queue.reasons():
             self.watch.end_wait(why)
+        ended, errors = dict(worker.ended), dict(worker.errors)  # a thread that was given up may still write
         if queue.fault is not None:
             errors[_NO_GAME] = queue.fault
         refused = None if stop() or queue.why_not_started is None else AccountFault(queue.why_not_started)
@@ -245,9 +228,44 @@ class ThreadedChunks:
         return played
 
 
-def _wait_for(workers: Sequence[Future[None]]) -> None:
-    """Until all have ended; in steps, since a signal that comes just before a wait without end is heard after it."""
-    while wait(workers, _POLL_SECONDS).not_done:
-        pass
-    for worker in workers:
-        worker.result()
+class GameWorker:
+    """What each thread does: it takes games from the queue and plays them, until there are none or one fails."""
+
+    def __init__(self, chunks: ThreadedChunks, queue: GameQueue) -> None:
+        self._chunks, self._queue = chunks, queue
+        self.ended: dict[int, GamePlayed] = {}
+        self.errors: dict[int, BaseException] = {}
+
+    def run(self) -> None:
+        """Play. Whatever goes wrong, nobody waits for this thread: the queue is closed."""
+        game = _NO_GAME
+        try:
+            while (waiting := self._queue.take()) is not None:
+                game = waiting.game[1].game
+                self._play(waiting)
+                game = _NO_GAME
+        except BaseException as error:
+            self.errors[game] = error
+            self._queue.close()
+            if type(error) is RunStopped or not isinstance(error, DubitoError):
+                self._chunks.halt()
+
+    def _play(self, waiting: QueuedGame) -> None:
+        """Play a game to its end, or put it back."""
+        chunks, (deal, lineup) = self._chunks, waiting.game
+        course = chunks.models.course
+        if waiting.why:
+            chunks.watch.end_wait(waiting.why)
+        streams = DealStreams(chunks.player.experiment.seed, deal)
+        try:
+            with course.budget.playing(lineup.game, deal) if course and waiting.has_models else nullcontext():
+                played = chunks.player.game_with_models(deal, lineup, streams, chunks.models)
+                done = course.ends(lineup.game) if course else len(self.ended) + 1
+        except Suspended as error:
+            chunks.watch.begin_wait(str(error))
+            put_back = self._queue.wait_for_wave if isinstance(error, Waits) else self._queue.put_back
+            put_back(waiting, str(error))
+            return
+        self.ended[lineup.game] = played
+        chunks.progress(done)
+        self._queue.done()

@@ -9,9 +9,7 @@ a wave is sent, and looked at, side by side.
 import secrets
 import threading
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor
-from concurrent.futures import wait as wait_for
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from math import inf
@@ -39,6 +37,7 @@ from dubito.llm.request import (
     read_json,
 )
 from dubito.llm.settings import Account, ModelSettings, is_house
+from dubito.llm.threads import map_in_threads
 from dubito.llm.windows import seller_of
 from dubito.store.model_log import ModelLog, Spend
 from dubito.store.wave_log import Awaited, SentBatch, WaveLog
@@ -53,7 +52,6 @@ _NAME: Final = 8  # bytes
 _DEADLINE: Final = 600.0  # seconds for a file of requests or replies
 
 _Row = tuple[Awaited, Ask]
-_One = TypeVar("_One")
 _Found = TypeVar("_Found")
 
 
@@ -149,16 +147,15 @@ class Waves:
         """
         under_way, outcome = [self._under(batch) for batch in self._kept.batches()], _Outcome()
         begun = self._begun(alone=not under_way)
-        with ThreadPoolExecutor(self._in_flight, "dubito-wave") as pool:
-            there = _side_by_side(pool, partial(self._there, outcome), [*under_way, *begun])
-            left = [each for each in there if each is not None]
-            seconds = _FIRST
-            while left:
-                are_in = _side_by_side(pool, partial(self._is_in, outcome), left)
-                left = [each for each, is_in in zip(left, are_in, strict=True) if not is_in]
-                if left:
-                    self._rest(seconds, self._why(left))
-                    seconds = min(_MOST, seconds * _LONGER)
+        there = map_in_threads(partial(self._there, outcome), [*under_way, *begun], self._in_flight, "wave")
+        left = [each for each in there if each is not None]
+        seconds = _FIRST
+        while left:
+            are_in = map_in_threads(partial(self._is_in, outcome), left, self._in_flight, "wave")
+            left = [each for each, is_in in zip(left, are_in, strict=True) if not is_in]
+            if left:
+                self._rest(seconds, self._why(left))
+                seconds = min(_MOST, seconds * _LONGER)
         self._check(outcome)
 
     def _check(self, outcome: _Outcome) -> None:
@@ -474,16 +471,3 @@ def _parts(rows: Sequence[_Row], sells: type[Sells]) -> list[list[_Row]]:
 def _names(batch: SentBatch, rows: Sequence[_Row]) -> list[str]:
     """Of the entries of a batch."""
     return [name_of_entry(batch.name, ask, entry.number) for entry, ask in rows]
-
-
-def _side_by_side(pool: ThreadPoolExecutor, call: Callable[[_One], _Found], of: Iterable[_One]) -> list[_Found]:
-    """What the call gives for each. The first error is raised, once no call is under way any more."""
-    calls = [pool.submit(call, each) for each in of]
-    _, left = wait_for(calls, return_when=FIRST_EXCEPTION)
-    for each in left:
-        each.cancel()
-    wait_for(calls)
-    for each in calls:
-        if not each.cancelled() and (error := each.exception()) is not None:
-            raise error
-    return [each.result() for each in calls]

@@ -136,12 +136,18 @@ class RunDb:
         if self._writes:
             with suppress(RunStopped), self._alone():
                 pass
+        # Threads that were given up may still want to write: they find it closed.
+        with self._lock:
+            if self._writes:
+                # While somebody else reads, closing alone would leave the journal behind; fold it into the file.
+                with suppress(sqlite3.Error):  # a full disk keeps it
+                    self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            self._connection.close()
+        self._commit_for_all()
+        with self._syncing:
             if self._journal is not None:
                 os.close(self._journal)
-            # While somebody else reads, closing alone would leave the journal behind; fold it into the file.
-            with suppress(sqlite3.Error):  # a full disk keeps it
-                self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-        self._connection.close()
+                self._journal = None
 
     @staticmethod
     def create(path: Path, at_once: bool = False) -> "RunDb":

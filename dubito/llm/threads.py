@@ -1,0 +1,88 @@
+"""Daemon threads for calls: they never keep the process alive, and a stopped run gives up on those that hang."""
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from threading import Lock, Thread
+from typing import Final, TypeVar
+
+from dubito.errors import RunStopped
+from dubito.llm.request import Interrupted
+
+STOP_GRACE_SECONDS: Final = 25.0  # for calls in flight after a stop: containers and batch queues kill after 30
+_POLL_SECONDS: Final = 0.5
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+def start_threads(work: Callable[[], None], count: int, name: str) -> list[Thread]:
+    """Start up to `count` threads: fewer where the system allows no more. Raises RunStopped if it allows none."""
+    started: list[Thread] = []
+    for number in range(count):
+        thread = Thread(target=work, name=f"{name}-{number}", daemon=True)
+        try:
+            thread.start()
+        except (RuntimeError, MemoryError) as error:
+            if not started:
+                raise RunStopped(f"cannot start a thread ({error}): raise the limits of memory and threads") from None
+            break
+        started.append(thread)
+    return started
+
+
+def wait_for_threads(threads: Sequence[Thread], stopped: Callable[[], bool]) -> int:
+    """Wait until all have ended, or for STOP_GRACE_SECONDS after a stop; return how many still run.
+
+    It waits in steps: a signal that arrives just before an endless wait would be handled only after it.
+    """
+    deadline: float | None = None
+    while running := [thread for thread in threads if thread.is_alive()]:
+        if deadline is None and stopped():
+            deadline = time.monotonic() + STOP_GRACE_SECONDS
+        left = _POLL_SECONDS if deadline is None else min(_POLL_SECONDS, deadline - time.monotonic())
+        if left <= 0:
+            break
+        running[0].join(left)
+    return len(running)
+
+
+def run_until_stopped(work: Callable[[], None], stopped: Callable[[], bool]) -> None:
+    """Run in another thread, so that a stop need not wait for a call that hangs. Raises Interrupted then."""
+    errors: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            work()
+        except BaseException as error:
+            errors.append(error)
+
+    if wait_for_threads(start_threads(run, 1, "calls"), stopped):
+        raise Interrupted("stopped while a call was in flight")
+    if errors:
+        raise errors[0]
+
+
+def map_in_threads(call: Callable[[Item], Result], items: Iterable[Item], count: int, name: str) -> list[Result]:
+    """Call it for each item in up to `count` threads, and return the results in order.
+
+    After an error no further call begins; the first one is raised once no call is in flight.
+    """
+    todo, results, errors = list(enumerate(items)), dict[int, Result](), dict[int, BaseException]()
+    todo.reverse()
+    lock = Lock()
+
+    def run() -> None:
+        while True:
+            with lock:
+                if errors or not todo:
+                    return
+                number, item = todo.pop()
+            try:
+                results[number] = call(item)
+            except BaseException as error:
+                errors[number] = error
+
+    wait_for_threads(start_threads(run, min(count, len(todo)), name), lambda: False)
+    if errors:
+        raise errors[min(errors)]
+    return [results[number] for number in sorted(results)]
