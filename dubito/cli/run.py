@@ -34,6 +34,7 @@ from dubito.experiment.run import Played, RunOptions, finished_run, play
 from dubito.experiment.shards import FOLDER, caps_of_shard, cut_shard, shard_named
 from dubito.experiment.workers import Crew, Stop, cores, new_stop, set_elsewhere
 from dubito.game.find import Registry, find_bots
+from dubito.llm.threads import STOP_GRACE_SECONDS
 
 _NUMBERS: Final = ("games", "seed", "workers", "in_flight")
 
@@ -246,12 +247,13 @@ _SHOW_CURSOR: Final = "\x1b[?25h"  # which a live line hides
 
 @contextmanager
 def _signals_set(stop: Stop, models: bool) -> Iterator[list[int]]:
-    """The first signal stops cleanly, after the games under way (with models, the calls); the second ends all at once.
+    """The first signal stops cleanly, after the games in progress (with models, the calls); the second ends at once.
 
     Yields the signals that have come. What is on disk is in order even after a `kill -9`, so nothing waits for a
     server that does not answer.
     """
-    after = "calls under way; their games resume from the answers" if models else "games under way"
+    calls = f"calls in flight, or after {STOP_GRACE_SECONDS:g} s; their games resume from the answers"
+    after = calls if models else "games in progress"
     told: list[int] = []
 
     def leave_off(number: int, _: object) -> None:

@@ -177,7 +177,10 @@ class Experiment:
 
     def digest(self) -> str:
         """The identity as a short name, 8 hex digits; a shard has its whole run's."""
-        text = json.dumps(self.whole.identity(), sort_keys=True, ensure_ascii=True, separators=(",", ":"))
+        from dubito.store.folder import without_key_names  # late: workers need no run folder
+
+        identity = without_key_names(self.whole.identity())
+        text = json.dumps(identity, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
         return sha256(text.encode()).hexdigest()[:8]
 
 

@@ -245,4 +245,4 @@ def _what_is_alike(run: Run) -> dict[str, Any]:
     shard, identity = shard_of(run), {key: value for key, value in run.identity.items() if key != "shard"}
     cut = {"the number of shards": shard.of, "games of the whole run": shard.games}
     made = {"the version of dubito": run.versions.get("dubito"), "the engine (its digest)": shard.engine}
-    return {**identity, **cut, **made}
+    return {**run_folder.without_key_names(identity), **cut, **made}

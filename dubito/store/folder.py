@@ -27,6 +27,7 @@ MANIFEST: Final = "manifest.yaml"
 RESULTS: Final = "all_games.yaml"
 DATABASE: Final = "run.db"
 _UNSAID: Final = "not said"
+_KEY_NAME: Final = "api_key_env"
 
 
 class _Plain(yaml.SafeDumper):
@@ -159,11 +160,27 @@ def _check_same_run(folder: Path, there: Mapping[str, Any], ours: Mapping[str, A
     parts = ["a shard" if "shard" in one["identity"] else "a whole run" for one in (there, ours)]
     if parts[0] != parts[1]:
         raise UsageError(f"{folder} holds {parts[0]}, and this is {parts[1]}: choose another --output")
-    for key, value in ours["identity"].items():
-        kept = there["identity"].get(key)
+    identity = without_key_names(there["identity"])
+    for key, value in without_key_names(ours["identity"]).items():
+        kept = identity.get(key)
         if kept != value:
             said = difference_of_runs(key, kept, value)
             raise UsageError(f"{folder} belongs to another run: {said}; choose another --output{_or_delete(folder)}")
+
+
+def without_key_names(identity: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an identity without the variables of keys, which can change no result."""
+    return {
+        key: [_without_key_name(player) for player in value] if _mappings(value) else value
+        for key, value in identity.items()
+    }
+
+
+def _without_key_name(player: dict[str, Any]) -> dict[str, Any]:
+    settings = player.get("settings")
+    if not isinstance(settings, dict) or _KEY_NAME not in settings:
+        return player
+    return {**player, "settings": {**settings, _KEY_NAME: None}}
 
 
 def _or_delete(folder: Path) -> str:

@@ -6,6 +6,7 @@ The log of a run, `run.log`: what happened when, an event a line, as JSON. It is
 resumed from it.
 """
 
+import errno
 import json
 import sys
 import threading
@@ -193,4 +194,5 @@ class RunLog:
             with self._lock, self._path.open("a", encoding="utf-8") as file:
                 file.write(line + "\n")
         except OSError as error:
-            raise RunStopped(f"cannot write {self._path}: {error.strerror}; is the disk full?") from None
+            full = "; is the disk full?" if error.errno in (errno.ENOSPC, errno.EDQUOT) else ""
+            raise RunStopped(f"cannot write {self._path}: {error.strerror}{full}") from None

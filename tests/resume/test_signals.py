@@ -89,7 +89,7 @@ def test_a_run_with_models_ends_in_order_and_goes_on(
             counted.goes.set()
             said += process.communicate(timeout=60)[0]
         assert process.returncode == 128 + number
-        assert "stopping after the calls under way" in said
+        assert "stopping after the calls in flight, or after 25 s" in said
         assert f"dubito: stopped by {WORDS[number]}; " in said
         assert "Traceback" not in said
         assert WORDS[number] in (tmp_path / "cut" / "run.log").read_text()
@@ -114,7 +114,7 @@ def test_a_run_of_two_workers_ends_in_order_and_goes_on(tmp_path: Path, shell: S
         os.killpg(process.pid, number)
         said = process.communicate(timeout=60)[0]  # workers and trackers have this output too: all have ended
     assert process.returncode == 128 + number
-    assert "stopping after the games under way" in said
+    assert "stopping after the games in progress" in said
     assert "a worker process died" not in said
     assert "resource_tracker" not in said
     (kept,) = re.findall(rf"dubito: stopped by {WORDS[number]}; ([\d,]+) of 4,000 games are kept", said)

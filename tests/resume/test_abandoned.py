@@ -1,0 +1,67 @@
+"""A stopped run waits for calls in flight for a while only; another variable of the key is no other run."""
+
+import threading
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from dubito.experiment.resolve import checked_models
+from dubito.experiment.run import play
+from tests.experiment.kit import means
+from tests.llm.kit import Heard, Said, Server, Unhurried, asker, ran, rows, says, small
+
+
+class Hangs:
+    """Answers, but holds calls from number `first` on until it is released; then it sets `reached`."""
+
+    def __init__(self, first: int, stop: threading.Event) -> None:
+        self._first, self._stop = first, stop
+        self.calls, self.released, self._lock = 0, threading.Event(), threading.Lock()
+
+    def __call__(self, heard: Heard) -> Said:
+        with self._lock:
+            self.calls += 1
+            holds = self.calls >= self._first
+        if holds and not self.released.is_set():
+            self._stop.set()
+            self.released.wait(60)
+        return says(heard.protocol)
+
+
+@pytest.mark.parametrize("preflight", [False, True])
+def test_hanging_calls_are_given_up_at_worst_price(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, preflight: bool
+) -> None:
+    monkeypatch.setattr("dubito.llm.threads.STOP_GRACE_SECONDS", 0.1)
+    folder, said = tmp_path / "run", list[str]()
+    how = means(folder, in_flight=3, preflight=preflight, cache=tmp_path / "c1")
+    assert isinstance(how.stop, threading.Event)
+    hangs = Hangs(1 if preflight else 5, how.stop)
+    with Server(hangs) as server:
+        of = checked_models(small(asker(server), games=3, turns=6), how.registry, how.calls)
+        cut = play(of, folder, replace(how, watch=Unhurried(told=said.append)))
+        open_calls = rows(folder, "SELECT count(*), sum(assumed), min(tokens) > 8192 FROM tries WHERE state = 'open'")
+        hangs.released.set()
+        resumed = ran(of, folder, cache=tmp_path / "c2")
+        whole = ran(of, tmp_path / "whole", cache=tmp_path / "c3")
+    assert cut.interrupted
+    assert cut.failure is None
+    count = open_calls[0][0]
+    assert count > 0
+    assert open_calls == [(count, count, 1)]
+    assert preflight or "are given up, and counted at their highest possible price" in said[-1]
+    assert resumed.results_digest == whole.results_digest
+    assert resumed.models["asker"].assumed == count
+
+
+def test_added_api_key_variable_is_the_same_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ANOTHER_KEY", "any")
+    with Server(lambda heard: says(heard.protocol)) as server:
+        first, keyed = (small(asker(server, api_key_env=name), games=2) for name in (None, "ANOTHER_KEY"))
+        begun = ran(first, tmp_path / "run")
+        calls = len(server.heard)
+        resumed = ran(keyed, tmp_path / "run")
+        assert len(server.heard) == calls
+    assert resumed.results_digest == begun.results_digest
+    assert resumed.experiment.digest() == begun.experiment.digest()
