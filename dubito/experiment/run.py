@@ -111,13 +111,15 @@ def play(experiment: Experiment, folder: Path, how: RunOptions) -> Played:
 
     Raises UsageError if another process is playing into the folder, or it holds anything else.
     """
-    with claimed(folder):
+    with claimed(folder) as is_locked:
         ours = manifest(experiment, how.registry)
         kept = run_folder.games_kept(folder, ours) or 0
         with run_folder.begin(folder, ours) as db:
             how.progress(count_games(db, experiment.first_game, experiment.games_per_deal).finished)
             log = how.watch.log = RunLog(folder)
             log("begins", games=experiment.games, kept=kept, offline=how.calls.offline)
+            if not is_locked:
+                how.watch.warn(f"the file system of {folder} has no locks: let no other process play into it meanwhile")
             said = _said_by_bots(
                 experiment, how.registry
             )  # now, since what it takes to say it is what playing takes, too

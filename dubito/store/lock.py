@@ -22,17 +22,19 @@ from dubito.errors import RunStopped, UsageError
 from dubito.files import check_is_file
 
 LOCK: Final = "lock"
+_HELD: Final = (BlockingIOError, PermissionError)  # raised where another process has the lock
 _POLL_SECONDS: Final = 0.05  # seconds: a look at a lock takes far less
 
 
 @contextmanager
-def claimed(folder: Path, flag: str = "--output") -> Iterator[None]:
+def claimed(folder: Path, flag: str = "--output") -> Iterator[bool]:
     """Within, the folder is ours; it is made if it is missing. Raises UsageError if another process has it.
 
+    Yields False where the file system has no locks, so nobody can know whether another process has it.
     `flag` says which folder it is, for the error. The file stays, empty: removing it could let two processes in.
     """
-    with _locked(folder, folder, "playing into", flag, parents=True):
-        yield
+    with _locked(folder, folder, "playing into", flag, parents=True) as is_locked:
+        yield is_locked
 
 
 @contextmanager
@@ -54,21 +56,27 @@ def drafting(path: Path, named: str) -> Iterator[Path]:
 
 
 @contextmanager
-def _locked(folder: Path, shown: Path, doing: str, other: str, *, parents: bool) -> Iterator[None]:
-    """Make a folder and hold its lock; raises UsageError: what cannot be written, or what another process is doing."""
+def _locked(folder: Path, shown: Path, doing: str, other: str, *, parents: bool) -> Iterator[bool]:
+    """Make a folder and hold its lock; raises UsageError: what cannot be written, or what another process is doing.
+
+    Yields False where the file system has no locks, as some of clusters and networks do.
+    """
     try:
         folder.mkdir(parents=parents, exist_ok=True)
         file = (folder / LOCK).open("a")
     except OSError as error:
         raise UsageError(f"cannot write {shown}: {error.strerror}; choose another {other}") from None
     with file:
+        is_locked = True
         try:
             _lock_soon(file)
-        except OSError:
+        except _HELD:
             raise UsageError(
                 f"another process is {doing} {shown}: wait for its end, or choose another {other}"
             ) from None
-        yield
+        except OSError:
+            is_locked = False
+        yield is_locked
         with suppress(OSError):
             _unlock(file)
 
@@ -77,7 +85,7 @@ def _lock_soon(file: IO[str]) -> None:
     """Lock it, with a second attempt in case another process was only looking whether it is locked."""
     try:
         _lock(file)
-    except OSError:
+    except _HELD:
         time.sleep(_POLL_SECONDS)
         _lock(file)
 
@@ -92,7 +100,7 @@ def is_claimed(folder: Path) -> bool:
     with file:
         try:
             _share(file)
-        except (BlockingIOError, PermissionError):
+        except _HELD:
             return True
         except OSError:  # no locks there
             return False
@@ -121,7 +129,7 @@ class ByteLocks:
         """Whether the byte is ours now; False if another process has it. Raises OSError where there are no locks."""
         try:
             _lock_byte(self._file, byte)
-        except (BlockingIOError, PermissionError):
+        except _HELD:
             return False
         return True
 

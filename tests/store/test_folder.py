@@ -1,7 +1,10 @@
 """The run folder: free, finished, to go on with, or refused with what differs; never half made, never overwritten."""
 
+import errno
+import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +14,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dubito.errors import RunStopped, UsageError
+from dubito.experiment.progress import ModelProgress
+from dubito.experiment.run import play
 from dubito.files import write_whole
 from dubito.store.folder import DATABASE, MANIFEST, begin, games_kept, to_yaml
 from dubito.store.lock import LOCK, claimed, is_claimed
 from dubito.store.run_db import Chunk
+from tests.experiment.kit import experiment, means
 
 RUN: dict[str, Any] = {"games": 3, "identity": {"seed": 0, "bots": ["A"]}}
 
@@ -187,3 +193,22 @@ VALUES = st.recursive(
 def test_yaml_has_the_same_bytes_with_and_without_libyaml(content: dict[str, Any]) -> None:
     plain = yaml.dump(content, Dumper=yaml.SafeDumper, sort_keys=False, allow_unicode=True, width=4096)
     assert to_yaml(content) == plain
+
+
+@pytest.mark.parametrize("number", [errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP])
+def test_file_system_without_locks_is_no_other_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    """As Lustre without `-o flock`, and some NFS: the run is played, and a warning says what to take care of."""
+
+    def refuse(*_: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr("fcntl.flock", refuse)
+    with claimed(tmp_path / "run") as is_locked:
+        assert not is_locked
+    warnings = list[str]()
+    how = replace(means(tmp_path / "r"), watch=ModelProgress(told=warnings.append))
+    assert play(experiment(games=2, table_sizes=[3]), tmp_path / "r", how).failure is None
+    assert len(warnings) == 1
+    assert "has no locks" in warnings[0]
