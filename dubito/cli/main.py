@@ -7,6 +7,7 @@ Groups of commands whose help says of each what it does in a whole sentence; a c
 """
 
 import errno
+import io
 import os
 import re
 import signal
@@ -148,12 +149,18 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _open_streams() -> None:
-    """A stream that a shell closed (`>&-`) leads nowhere: else the first file that is opened would take its place."""
+    """Make both outputs usable: closed by a shell, or in an encoding that lacks some characters.
+
+    A stream that a shell closed (`>&-`) leads nowhere: else the first file that is opened would take its place.
+    """
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         if getattr(sys, name) is None:
             with suppress(OSError):
                 os.dup2(os.open(os.devnull, os.O_RDWR), number)
             setattr(sys, name, open(number, "r" if number == 0 else "w", encoding="utf-8"))  # noqa: SIM115, stays open
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper) and stream.errors == "strict":
+            stream.reconfigure(errors="backslashreplace")
 
 
 @contextmanager
@@ -210,8 +217,8 @@ def _code(arguments: Sequence[str] | None) -> int:
         if sys.stdout is not out:  # so does click say the same; its 1 would be a comparison that differs
             return 0
         raise
-    except OSError as error:
-        return _unwritable(error)
+    except (OSError, MemoryError, RuntimeError) as error:
+        return _system_fault(error)
     return code if isinstance(code, int) else 0
 
 
@@ -233,8 +240,14 @@ def _setting_of_a_player(error: click.ClickException) -> str | None:
     return None
 
 
-def _unwritable(error: OSError) -> int:
-    """Report what is no bug: a file name that the system refuses, a full disk. Raises every other error again."""
+def _system_fault(error: OSError | MemoryError | RuntimeError) -> int:
+    """Report what the system refuses: a file's name, room on a disk, memory, threads. Raise every other error again."""
+    if isinstance(error, MemoryError):
+        return _ended("out of memory: raise its limit (`ulimit -v`), or lower in_flight or workers", 3)
+    if isinstance(error, RuntimeError):
+        if "start new thread" not in str(error):
+            raise error
+        return _ended("cannot start a thread: raise the limits of memory and threads, or lower in_flight", 3)
     if error.errno == errno.ENAMETOOLONG:
         return _ended(f"{one_line(str(error.filename), 60)} is too long for the name of a file", 2)
     if error.errno == errno.ENOSPC and error.filename is None:

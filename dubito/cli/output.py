@@ -1,5 +1,6 @@
 """What the commands print: tables that fit a terminal, plain lines for everything else."""
 
+import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from threading import Lock
@@ -26,7 +27,19 @@ def say(text: str = "") -> None:
 
 def print_document(document: "Document") -> None:
     """Print the object of `--json`, and nothing else, to standard output."""
-    click.echo(printable_json(document.model_dump_json(indent=1)))
+    text = printable_json(document.model_dump_json(indent=1))
+    if not can_encode(text):
+        text = json.dumps(json.loads(text), indent=1)
+    click.echo(text)
+
+
+def can_encode(text: str) -> bool:
+    """Return whether standard output has all these characters."""
+    try:
+        text.encode(getattr(sys.stdout, "encoding", None) or "utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def note(text: str) -> None:

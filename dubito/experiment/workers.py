@@ -295,7 +295,11 @@ def set_elsewhere(stop: Stop) -> None:
         stop.set()
         over.release()
 
-    start_new_thread(tell, ())
+    try:
+        start_new_thread(tell, ())
+    except RuntimeError:  # no memory is left for one
+        stop.set()
+        return
     over.acquire(timeout=_MOMENT)
 
 

@@ -239,12 +239,16 @@ class Provider:
 
         limits = httpx2.Limits(max_connections=self._connections, max_keepalive_connections=self._connections)
         sdk, messages = self._errors, self._account.api == "messages"
-        if self._is_here:  # the SDKs' own clients would put the environment's proxy between
-            secure = not self._address.startswith("http:")  # to read the world's certificates takes a while
-            client = httpx2.Client(limits=limits, trust_env=False, verify=secure)
-        else:
-            default = sdk.DefaultHttpxClient if messages else sdk.DefaultHttpx2Client
-            client = default(limits=limits, follow_redirects=False)
+        default = sdk.DefaultHttpxClient if messages else sdk.DefaultHttpx2Client
+        try:
+            if self._is_here:  # the SDKs' own clients would put the environment's proxy between
+                # To read the world's certificates takes a while.
+                secure = not self._address.startswith("http:") and httpx2.create_ssl_context()
+                client = httpx2.Client(limits=limits, trust_env=False, verify=secure)
+            else:
+                client = default(limits=limits, follow_redirects=False)
+        except Exception as error:
+            raise AccountFault(_network_settings_error(error)) from None
         watch(client)
         client.event_hooks["response"].append(_read_within)  # before the SDK reads it, all at once
         common = {"api_key": self._key, "base_url": self._address, "max_retries": 0, "http_client": client}
@@ -269,6 +273,9 @@ class Provider:
             host = one_line(urlsplit(self._address).hostname or self._address, 80)
             why = one_line(str(unknown.strerror), 80)
             return TryFailed("connection", f"the name {host!r} is not known (DNS: {why}); check `base_url`")
+        full = _cause(error, OSError)
+        if full is not None and full.errno in (errno.EMFILE, errno.ENFILE):
+            return TryFailed("connection", f"{full.strerror}: lower `in_flight`, or raise `ulimit -n`")
         if _cause(error, ConnectionRefusedError) is not None:
             nobody = f"nothing answers at {self._address} (connection refused)"
             failed = TryFailed("connection", nobody)
@@ -393,6 +400,22 @@ def error_in_place(provider: Provider, reply: Reply, ask: Ask, cost: Spend) -> T
     billed = reply.usage is not None or (isinstance(failed, TryFailed) and failed.billed)
     failed.spent = cost if billed else Spend(calls=1)
     return failed
+
+
+def _network_settings_error(error: Exception) -> str:
+    """Return what in the environment keeps a client from being made; a proxy's address may hold a password."""
+    if isinstance(error, OSError):
+        named = _variables_set("SSL_CERT_FILE", "SSL_CERT_DIR") or "this system's certificates"
+        return f"cannot read the certificates ({error.strerror or 'no certificate in it'}): correct or unset {named}"
+    named = _variables_set("ALL_PROXY", "HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY") or "the system's proxy"
+    if isinstance(error, ImportError):
+        return f"a SOCKS proxy needs the extra `socks`: pip install 'dubito[socks]', or unset {named}"
+    return f"cannot use the proxy settings ({type(error).__name__}): correct or unset {named}"
+
+
+def _variables_set(*names: str) -> str:
+    """Return those of these variables that are set, in either case."""
+    return " and ".join(name for each in names for name in (each, each.lower()) if os.environ.get(name))
 
 
 def _asks(ask: Ask, instead: Api) -> str:

@@ -1,0 +1,79 @@
+"""What the machine or its environment lacks ends in one message: proxies, certificates, characters, open files."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.cli.kit import REPO, Shell
+from tests.conftest import few
+from tests.llm.kit import config_file, contender
+
+PROXY = "ftp://somebody:the-password@127.0.0.1:1"
+NETWORK = [
+    ({"ALL_PROXY": "socks5://127.0.0.1:1"}, "a SOCKS proxy needs the extra `socks`: pip install 'dubito[socks]'"),
+    ({"HTTPS_PROXY": PROXY}, "cannot use the proxy settings (ValueError): correct or unset HTTPS_PROXY"),
+    ({"HTTP_PROXY": "http://[::1"}, "cannot use the proxy settings (InvalidURL): correct or unset HTTP_PROXY"),
+    ({"SSL_CERT_FILE": "/no/such/file"}, "cannot read the certificates (No such file or directory)"),
+]
+
+
+@pytest.mark.parametrize(("environment", "words"), NETWORK)
+@pytest.mark.parametrize("bot", few(["OpenAIBot", "AnthropicBot"], 1))
+def test_unusable_network_settings_end_with_one_message(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch, environment: dict[str, str], words: str, bot: str
+) -> None:
+    """A server on this machine needs certificates too, if its address is https."""
+    monkeypatch.setitem(sys.modules, "socksio", None)
+    monkeypatch.setenv("A_KEY", "any")
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    host = "127.0.0.1:9" if "SSL_CERT_FILE" in environment else "192.0.2.1"
+    of = contender("one", "m", bot, base_url=f"https://{host}/v1", api_key_env="A_KEY")
+    said = shell("run", config_file(of), "--output", "r", "--quiet", "--patience", "1s")
+    assert said.code == 3
+    assert words in said.err
+    assert "the-password" not in said.err
+    assert said.err.count("dubito: ") == 1
+
+
+@pytest.mark.parametrize("flag", ["--tables", "--json"])
+def test_output_in_narrow_encoding_escapes_other_characters(tmp_path: Path, flag: str) -> None:
+    config = {"games": 2, "table_sizes": [3], "bots": [{"bot": "StefaBot", "name": "Stefa\N{GRINNING FACE}"}]}
+    (tmp_path / "c.yaml").write_text(yaml.safe_dump(config))
+    words = ("run", "c.yaml", "--output", "r", "--workers", "1", "--no-report", flag)
+    ended = subprocess.run(
+        (sys.executable, "-m", "dubito", *words),
+        cwd=tmp_path,
+        env={"PYTHONPATH": str(REPO), "PYTHONIOENCODING": "cp1252", "PATH": ""},
+        capture_output=True,
+        check=False,
+    )
+    assert (ended.returncode, b"Traceback" in ended.stderr) == (0, False)
+    out = ended.stdout.decode("cp1252")
+    if flag == "--json":
+        assert json.loads(out)["ranking"][0]["name"] == "Stefa\N{GRINNING FACE}"
+    else:
+        assert "Stefa\\U0001f600" in out
+
+
+@pytest.mark.parametrize(
+    ("limits", "most", "said"),
+    [("ulimit -n 256", 32, "32 games are in flight at once instead of 300"), ("ulimit -S -n 256", 300, "")],
+)
+def test_games_in_flight_keep_to_open_files(tmp_path: Path, limits: str, most: int, said: str) -> None:
+    """The soft limit is raised; the hard one bounds how many games are in flight."""
+    code = "from dubito.cli.descriptors import bound_in_flight; print(bound_in_flight(300))"
+    ended = subprocess.run(
+        ("/bin/sh", "-c", f'{limits}; exec "$@"', "sh", sys.executable, "-c", code),
+        cwd=tmp_path,
+        env={"PYTHONPATH": str(REPO)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert (ended.stdout, said in ended.stderr) == (f"{most}\n", True)
+    assert said or not ended.stderr
