@@ -1,17 +1,29 @@
-"""What the servers of this project share: their socket, and how they speak HTTP."""
+"""What the servers of this project share: their socket, how they speak HTTP, and how long they wait for a visitor."""
 
+import asyncio
+import errno
 import os
 import socket
+import sys
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Final
 
 import uvicorn
 from starlette.types import ASGIApp
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from dubito.errors import UsageError, one_line
 
 _BACKLOG: Final = 2048
+_ACCEPTED_AT_ONCE: Final = 64  # connections: asyncio reports each one that finds no descriptor
+_REQUEST_SECONDS: Final = 10.0  # in which a request has to be whole
+MAX_CONNECTIONS: Final = 500
+_SPARE_DESCRIPTORS: Final = 64  # for files and models
+_BUSY: Final = (
+    b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 5\r\nConnection: close\r\n"
+    b"Content-Type: text/plain\r\nContent-Length: 33\r\n\r\nToo many visitors: try again soon"
+)
 _GRACE: Final = 2  # seconds that a request half sent may hold up the end
 
 
@@ -67,7 +79,8 @@ def make_server(app: ASGIApp, serves: Callable[[], None] = lambda: None) -> uvic
 
     `serves` is called once it serves; from then on it can be ended cleanly.
     """
-    return _Server(plain_http(app, http="h11", timeout_graceful_shutdown=_GRACE), serves)
+    config = plain_http(app, http=_Protocol, timeout_graceful_shutdown=_GRACE, backlog=_ACCEPTED_AT_ONCE)
+    return _Server(config, serves)
 
 
 def serve(app: ASGIApp, host: str, listener: socket.socket, announce: Callable[[str], None]) -> None:
@@ -76,11 +89,63 @@ def serve(app: ASGIApp, host: str, listener: socket.socket, announce: Callable[[
         make_server(app, lambda: announce(address(host, listener))).run([listener])
 
 
+def max_connections() -> int:
+    """Return how many connections may be open at once, by the files that this process may open."""
+    if sys.platform == "win32":
+        return MAX_CONNECTIONS
+    import resource
+
+    limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    bounded = limit != resource.RLIM_INFINITY
+    return max(1, min(MAX_CONNECTIONS, limit - _SPARE_DESCRIPTORS)) if bounded else MAX_CONNECTIONS
+
+
+class _Protocol(H11Protocol):
+    """HTTP to a visitor who may be slow, leave halfway, or be one too many."""
+
+    _timer: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        if len(self.connections) > max_connections():
+            transport.write(_BUSY)
+            transport.close()
+        else:
+            self._timer = self.loop.call_later(_REQUEST_SECONDS, self._end_if_slow)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        if self.transport.is_closing():
+            return
+        if self._timer is None:
+            self._timer = self.loop.call_later(_REQUEST_SECONDS, self._end_if_slow)
+        super().data_received(data)
+
+    def _end_if_slow(self) -> None:
+        """End the connection, unless a whole request has come and no part of another."""
+        self._timer = None
+        idle = self.cycle is not None and self.cycle.response_complete and not self.conn.trailing_data[0]
+        if not idle and (self.cycle is None or self.cycle.response_complete or self.cycle.more_body):
+            self.transport.abort()
+
+
+def _report_loop_fault(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """Say nothing where no descriptor is left for a visitor: the next one is accepted once there is one."""
+    error = context.get("exception")
+    if not (isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE)):
+        loop.default_exception_handler(context)
+
+
 class _Server(uvicorn.Server):
     def __init__(self, config: uvicorn.Config, serves: Callable[[], None]) -> None:
         super().__init__(config)
         self._serves = serves
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        asyncio.get_running_loop().set_exception_handler(_report_loop_fault)
         await super().startup(sockets)
         self._serves()

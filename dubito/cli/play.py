@@ -13,6 +13,7 @@ from typing import Any, Final
 import click
 
 from dubito.cli.company import opponents, others, rules_at_table
+from dubito.cli.descriptors import raise_limit
 from dubito.cli.narrator import check_save, pace_option, save_record, waits
 from dubito.cli.options import (
     KEPT,
@@ -249,13 +250,14 @@ def web(
 
     Only this machine can reach the page unless --host says so. A rule that is given is kept at each table of its game.
     """
-    from dubito.serve import listen, serve  # late: no other command needs a web server
+    from dubito.serve import MAX_CONNECTIONS, listen, serve  # late: no other command needs a web server
     from dubito.web.app import make_app
     from dubito.web.guard import is_loopback
     from dubito.web.tables import Tables
 
     if config is not None and not config.exists() and str(config) in find_bots(Path.cwd(), game or DUBITO).bots:
         raise UsageError(f"{config} is a bot, and `dubito web` takes a config: bots are chosen on the page")
+    raise_limit(2 * MAX_CONNECTIONS)
     stop = threading.Event()
     first = int(time.time() * 1000)
     everybody = opponents(config, None, games, first, stop.is_set, asked, game, rules)

@@ -155,7 +155,12 @@ class TableFile(Strict):
     chosen: bool = False  # whether the person chose their seat
     record: str | None = None  # the finished game's name in the folder
     number: int = 0  # the game's, where what models are asked is kept
+    returned: bool = False  # whether its visitor came back with the cookie
     format: Literal["dubito table 1"] = "dubito table 1"
+
+    @property
+    def expires(self) -> float:
+        return self.touched + (LIFE if self.returned else UNUSED_LIFE)
 
 
 _KEPT: Final = TypeAdapter(TableFile)
@@ -245,7 +250,9 @@ def read(text: str) -> TableFile:
 
 
 LIFE: Final = 7 * 24 * 3600  # seconds after its last move that a table is kept
+UNUSED_LIFE: Final = 3600  # seconds that one is kept whose visitor never came back: it may have no cookies
 MOST_TABLES: Final = 100
+_RETRY_SECONDS: Final = 60  # after which somebody who found no table may look again
 MOST_BOTS: Final = 31  # at one table
 _PATIENCE: Final = 0.5  # seconds that an answer waits for the bots; a page then asks again
 _GRACE: Final = 5.0  # seconds that the end waits for the models' answers
@@ -345,7 +352,8 @@ class Tables:
             taken = self._sweep(now)
             mine = self._path(old or "")
             if len(taken - {mine}) >= self._most:
-                raise HTTPException(503, f"All {self._most} tables are taken: finish a game, or come back later.")
+                sentence = f"All {self._most} tables are taken: finish a game, or come back later."
+                raise HTTPException(503, sentence, {"Retry-After": str(_RETRY_SECONDS)})
             secret = secrets.token_urlsafe(24)
             self._number = max(self._number + 1, int(now * 1000))
             live = Live(TableFile(setup, now, now, number=self._number, chosen=asked.seat is not None), opponents)
@@ -367,8 +375,18 @@ class Tables:
     def view(self, secret: str | None, since: int = 0) -> dict[str, Any]:
         """What the person sees: the frames from number `since` on."""
         with self._lock:
-            _, live = self._find(secret)
+            path, live = self._find(secret)
+            if not live.kept.returned:
+                self._keep_longer(path, live)
         return self._view_of(live, since)
+
+    def _keep_longer(self, path: Path, live: Live) -> None:
+        """Keep the table as long as others: its visitor has its cookie."""
+        live.kept = replace(live.kept, returned=True)
+        text = json.dumps(asdict(live.kept))
+        with suppress(RunStopped):  # a full disk: the next view tries again, or its next move says so
+            write_whole(path, text)
+            self._live[path] = text, live
 
     def plays(self, secret: str | None) -> Game | None:
         with self._lock, suppress(HTTPException, UsageError):
@@ -400,7 +418,7 @@ class Tables:
                 raise HTTPException(400, as_sentence(reason))
             del self._live[path]  # until the file agrees with it again
             live.step(output)
-            live.kept = replace(live.kept, touched=self._clock())
+            live.kept = replace(live.kept, touched=self._clock(), returned=True)
             self._write_table(path, live)
             self._go_on(path, live)
         return self._view_of(live, seen + 1)
@@ -440,7 +458,7 @@ class Tables:
         except (OSError, UnicodeDecodeError):
             text = ""  # is read as damaged
         kept = read(text)
-        if kept.touched + LIFE < self._clock():
+        if kept.expires < self._clock():
             self._drop(path)
             raise HTTPException(404, "Your game was left too long and is gone: choose your bots again.")
         return path, text, kept
@@ -499,7 +517,7 @@ class Tables:
         taken = set()
         for path in self._running.glob("*.json"):
             with suppress(OSError, UnicodeDecodeError, HTTPException):
-                if read(path.read_text(encoding="utf-8")).touched + LIFE < now:
+                if read(path.read_text(encoding="utf-8")).expires < now:
                     self._drop(path)
                 else:
                     taken.add(path)

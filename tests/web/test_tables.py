@@ -3,7 +3,9 @@
 import json
 import os
 import re
+import socket
 import threading
+from contextlib import suppress
 from copy import deepcopy
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -18,7 +20,7 @@ from dubito.games.dubito.game import GAME
 from dubito.games.dubito.page import after, dealt
 from dubito.games.dubito.record import load, replay
 from dubito.show.person import seat_person, set_up
-from dubito.web.tables import LIFE
+from dubito.web.tables import LIFE, UNUSED_LIFE
 from tests.conftest import cases
 from tests.web.kit import BOTS, Answer, Browser, Served, a_move, guests_of, served
 
@@ -192,7 +194,8 @@ def test_a_damaged_file_is_said(server: Served, browser: Browser) -> None:
 
 
 def test_a_table_is_given_up_after_its_time(server: Served, browser: Browser) -> None:
-    view = browser.sit(seat=0)
+    browser.sit(seat=0)
+    view = browser.at_rest()
     server.clock.now += LIFE
     view = browser.play(a_move(view["frames"][-1]))  # in time, and touched by it
     server.clock.now += LIFE
@@ -301,3 +304,40 @@ def test_a_bot_that_fails_is_stood_in_for_and_said(tmp_path: Path) -> None:
         assert view["errors"] == []
         end = browser.to_the_end(view)
         assert end["errors"][0].startswith("Bad (seat 0) failed in game 0, deal 0, turn 1: ")
+
+
+def test_table_of_visitor_without_cookie_expires_within_the_hour(tmp_path: Path) -> None:
+    """So a program that opens table after table keeps others out for an hour at most."""
+    with served(tmp_path, most=2) as server:
+        returns, loses = server.browser(), server.browser()
+        returns.sit(seat=0)
+        loses.sit(seat=0)
+        returns.view()
+        refused = server.browser().post("/api/table", {"bots": BOTS})
+        assert (refused.status, refused.headers["retry-after"]) == (503, "60")
+        server.clock.now += UNUSED_LIFE + 1
+        server.browser().sit(seat=0)
+        assert returns.view()["frames"]
+
+
+HEAD_AND_HALF_A_BODY = (
+    b"POST /api/table HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n{"
+)
+
+
+@pytest.mark.parametrize("sent", [b"", b"GET / HTT", HEAD_AND_HALF_A_BODY])
+def test_half_open_request_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sent: bytes) -> None:
+    monkeypatch.setattr("dubito.serve._REQUEST_SECONDS", 0.05)
+    with served(tmp_path) as server, socket.create_connection(("127.0.0.1", server.port), 30) as visitor:
+        visitor.sendall(sent)
+        with suppress(ConnectionResetError):
+            assert visitor.recv(100) == b""
+        assert server.browser()("GET", "/").status == 200
+
+
+def test_one_visitor_too_many_is_told_when_to_come_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dubito.serve.max_connections", lambda: 1)
+    with served(tmp_path) as server:
+        address = ("127.0.0.1", server.port)
+        with socket.create_connection(address, 30), socket.create_connection(address, 30) as second:
+            assert second.recv(1000).startswith(b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 5\r\n")
