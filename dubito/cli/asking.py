@@ -3,12 +3,14 @@
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import click
 
 from dubito.cli.calls import call_options, caps_of
+from dubito.cli.descriptors import bound_in_flight
 from dubito.cli.options import answer_options, api_option, flags, spending_options
 from dubito.cli.output import GamesProgress, note
 from dubito.errors import RunStopped, UsageError, one_line, signal_in_words, signal_of, suggestion
@@ -44,7 +46,8 @@ def calls_of(given: dict[str, Any]) -> CallOptions:
     said = {key: given[key] for key in keys if key in given}
     if "budget" in given:
         said["budget"] = caps_of(given["budget"])
-    return call_options(check({}, "the command", said), Path.cwd())
+    calls = call_options(check({}, "the command", said), Path.cwd())
+    return replace(calls, in_flight=bound_in_flight(calls.in_flight))
 
 
 def _value(text: str) -> object:

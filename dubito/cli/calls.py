@@ -4,7 +4,6 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Final
 
-from dubito.cli.descriptors import bound_in_flight
 from dubito.cli.options import number
 from dubito.cli.output import note
 from dubito.errors import UsageError, one_line
@@ -25,7 +24,7 @@ def call_options(config: Config, here: Path) -> CallOptions:
     """What the config says of calls; raises UsageError if its prices cannot be used."""
     usd = config.budget.usd
     return CallOptions(
-        in_flight=config.in_flight if config.offline else bound_in_flight(config.in_flight),
+        in_flight=config.in_flight,
         cache=Path(config.cache),
         offline=config.offline,
         caps=Caps(config.budget.calls, config.budget.tokens, None if usd is None else int(Decimal(repr(usd)) * PICO)),

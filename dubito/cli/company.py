@@ -10,8 +10,9 @@ from typing import Any, Final
 from pydantic import BaseModel
 
 from dubito.cli.calls import call_options, note_unused_addresses
+from dubito.cli.descriptors import bound_in_flight
 from dubito.cli.narrator import check_save
-from dubito.cli.output import note
+from dubito.cli.output import note, note_if_slow
 from dubito.errors import UsageError
 from dubito.experiment.config import Config, check, read_config
 from dubito.experiment.progress import ModelProgress
@@ -54,6 +55,7 @@ def opponents(
     if not model_specs(together, registry):
         yield Opponents(together, registry, settled=settled)
         return
+    calls = replace(calls, in_flight=bound_in_flight(calls.in_flight))
     note_unused_addresses(together, registry)
     if warning := check_cache(together, registry, calls):
         note(warning)
@@ -62,12 +64,9 @@ def opponents(
     with ExitStack() as stack:
         stack.enter_context(claimed(games, "--games"))
         db = stack.enter_context(_store(games))
-        yield Opponents(
-            together,
-            registry,
-            stack.enter_context(serving(together, registry, db, calls, ModelProgress(), stopped, first)),
-            settled,
-        )
+        with note_if_slow("the model players are asked a question each, to see that they answer"):
+            models = stack.enter_context(serving(together, registry, db, calls, ModelProgress(), stopped, first))
+        yield Opponents(together, registry, models, settled)
 
 
 def rules_at_table(config: Path | None, game: Game, rules: Mapping[str, Any]) -> BaseModel:

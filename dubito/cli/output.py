@@ -2,8 +2,9 @@
 
 import json
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from threading import Lock
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from threading import Event, Lock, Thread, Timer
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, Protocol
 
@@ -50,6 +51,21 @@ def note(text: str) -> None:
 def read_line(prompt: str) -> str:
     """Print the prompt, escaped as `say` does, and return the line that the user types."""
     return input(printable(prompt))
+
+
+_SLOW_SECONDS: Final = 3.0
+
+
+@contextmanager
+def note_if_slow(text: str) -> Iterator[None]:
+    """Note what is waited for, once it takes a while."""
+    timer = Timer(_SLOW_SECONDS, note, [f"waiting: {text}"])
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 def table(title: str, headers: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
@@ -135,6 +151,8 @@ class GamesProgress:
         self._said_at = self._start - _EVERY
         self._before: int | None = None  # games that were there already
         self._said = 0  # games, the last time
+        self._now = 0  # games by now
+        self._ended = Event()
         self._lock = Lock()
         self._bar: LiveLines | None = None
         self._quiet = quiet
@@ -146,9 +164,24 @@ class GamesProgress:
     def __enter__(self) -> "GamesProgress":
         if self._bar is not None:
             self._bar.start()
+        elif not self._quiet:
+            Thread(target=self._keep_saying, name="progress", daemon=True).start()
         return self
 
+    def _keep_saying(self) -> None:
+        """Say how far it is every ten seconds, although no game may have ended."""
+        while not self._ended.wait(_EVERY / 10):
+            with self._lock:
+                self.say_again(self._clock())
+
+    def say_again(self, now: float) -> None:
+        """Say how far it is, unless that was said less than ten seconds ago."""
+        if now - self._said_at >= _EVERY:
+            self._said_at, self._said = now, self._now
+            note(", ".join([self._course(self._now, now), *self._more()]))
+
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        self._ended.set()
         if self._bar is not None:
             self._bar.stop()
 
@@ -161,11 +194,11 @@ class GamesProgress:
             self._bar.update(games)
         elif not self._quiet:
             with self._lock:  # games end in many threads
+                self._now = max(self._now, games)
                 now = self._clock()
-                self._left(games, now - self._start)
-                if now - self._said_at >= _EVERY and games > self._said:
-                    self._said_at, self._said = now, games
-                    note(", ".join([self._course(games, now), *self._more()]))
+                self._left(self._now, now - self._start)
+                if self._now > self._said:
+                    self.say_again(now)
 
     def _course(self, games: int, now: float | None = None) -> str:
         """How far it is, how fast it goes, and once there is something to go by, how long it still takes."""

@@ -14,6 +14,7 @@ from typing import Any, Final
 import click
 
 from dubito.cli.calls import amount, call_options, caps_of, note_unused_addresses, stop_of
+from dubito.cli.descriptors import bound_in_flight
 from dubito.cli.options import GameCommand, games_path_option, json_option, number, server_options, spending_options
 from dubito.cli.output import GamesProgress, note, print_document, say
 from dubito.cli.summary import document_of, exit_code, print_summary, say_folder, written_report
@@ -234,6 +235,8 @@ def play_and_keep(
 ) -> Played:
     """Play with a progress line and an orderly Ctrl-C."""
     asks, workers = bool(model_specs(experiment, registry)), workers or cores()
+    if asks and not calls.offline:
+        calls = replace(calls, in_flight=bound_in_flight(calls.in_flight))
     stop, watch = new_stop(1 if asks else workers), ModelProgress(told=note)
     more = watch.figures if asks else lambda: [*filter(None, [watch.decision()])]
     progress = GamesProgress(experiment.games, quiet, time.monotonic, more, parts=lambda: watch.parts())

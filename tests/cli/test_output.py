@@ -2,6 +2,8 @@
 
 import re
 import sys
+import threading
+import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -183,3 +185,26 @@ def test_output_that_finds_no_room_is_one_sentence(
             main(["bots"])
     assert ended.value.code == 3
     assert capsys.readouterr().err == "dubito: the output cannot be written: the disk is full\n"
+
+
+def test_progress_in_a_log_moves_although_no_game_ends(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With the true counts, from before the first game on: a slow model may think for minutes."""
+    monkeypatch.setattr("dubito.cli.output._EVERY", 0.01)
+    waits, said = ["5 calls"], threading.Event()
+
+    def more() -> list[str]:
+        if waits[-1] == "seen":
+            said.set()
+        return waits
+
+    with GamesProgress(40, False, time.monotonic, more) as progress:
+        progress(7)
+        waits.append("seen")
+        assert said.wait(30)
+        said.clear()
+        assert said.wait(30), "and again"
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) >= 2
+    assert "7 of 40 games, 5 calls, seen" in lines[-1]
