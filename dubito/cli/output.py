@@ -172,7 +172,9 @@ class GamesProgress:
         """Say how far it is every ten seconds, although no game may have ended."""
         while not self._ended.wait(_EVERY / 10):
             with self._lock:
-                self.say_again(self._clock())
+                now = self._clock()
+                if now - self._start >= _EVERY:
+                    self.say_again(now)
 
     def say_again(self, now: float) -> None:
         """Say how far it is, unless that was said less than ten seconds ago."""

@@ -74,15 +74,19 @@ def serving(
         pipeline.waves.check()
         if options.preflight and not options.offline:
             late = _late_questions(deciders, experiment, table) if table else {}
-            warn = watch.warn if options.on_unusable == "fallback" else None
-            run_until_stopped(partial(_ask_before, deciders, late, first, warn), stopped)
+            run_until_stopped(partial(_ask_before, deciders, late, first, options, watch), stopped)
         yield Models(deciders, lambda: pipeline.put_back, pipeline.try_again, course, pipeline.waves.next)
 
 
 def _ask_before(
-    deciders: Mapping[str, Decider], late: Mapping[str, list[Sample]], first: int, warn: Callable[[str], None] | None
+    deciders: Mapping[str, Decider],
+    late: Mapping[str, list[Sample]],
+    first: int,
+    options: CallOptions,
+    watch: ModelProgress,
 ) -> None:
-    """The preflight of each model player."""
+    """Run the preflight of each model player."""
+    warn = watch.warn if options.on_unusable == "fallback" else None
     for number, player in enumerate(deciders.values(), first):
         samples = longest([*player.prompt.samples, *late.get(player.name, [])])
         Preflight(player.name, number, player.settings, player.ask, warn).run(samples)
