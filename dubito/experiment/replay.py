@@ -332,8 +332,8 @@ def replay(kept: Run, workers: int, progress: Callable[[int], None]) -> ReplayRe
             complete = tally if is_complete(played.deals) else complete
             progress(games)
         _check_results(kept, tally)
-        check_sums(kept, tally, complete)
         _check_stop(kept)
+        check_sums(kept, tally, complete)
         if models is None:
             check_no_calls(kept)
         else:

@@ -16,7 +16,7 @@ from dubito.experiment.stored import Run, compared
 from dubito.game import Game, Results
 from dubito.stats.ranking import contender_pairs
 from dubito.stats.stopping import FIRST_LOOK, PairTest, PairVerdict, StopTest, difference_to_find
-from dubito.stats.tally import contended, tally_of, unpack
+from dubito.stats.tally import contended, read_tally, tally_of, unpack
 
 _DIFFERENT: Final = "significantly different"
 
@@ -146,7 +146,7 @@ def flaw_of_stop(run: Run) -> str | None:
         if decision.test.decided:
             return "it goes on after it was decided"
         decision.add(deals)
-    kept = dict(run.tally.rows("decided"))
+    kept = dict(read_tally(run.db, run.game.results).rows("decided"))
     return None if kept == decision.test.rows() else "its games decide otherwise than is kept"
 
 

@@ -55,7 +55,7 @@ def test_the_players_name_and_the_games_number_are_no_part_of_it(other: Place) -
         ("http://192.168.0.2/v1", False),
         ("http://localhost.example.com", False),
         ("http://127.0.0.1.example.com", False),
-        ("http://0.0.0.0:8000", False),
+        ("http://0.0.0.0:8000", True),
     ],
 )
 def test_loopback_is_this_very_machine(server: str, loopback: bool) -> None:
