@@ -26,7 +26,6 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import datetime, timedelta
 from functools import cached_property, partial
-from html import escape
 from ssl import SSLContext, SSLError
 from time import monotonic
 from typing import Any, Final, TypeVar
@@ -39,6 +38,7 @@ import httpx2
 from dubito.errors import DubitoError, one_line
 from dubito.llm.gate import span_in_words as length
 from dubito.llm.protocols import protocol_of
+from dubito.llm.redaction import Redaction
 from dubito.llm.request import AccountFault, Api, Ask, Failure, Instead, RawReply, Reply, TryFailed
 from dubito.llm.settings import Account, is_on_this_machine, where_said
 from dubito.llm.streamed import STREAMS, Tell, body_of, listener
@@ -50,9 +50,6 @@ _KEPT_HEADERS: Final = ("request-id", "x-request-id", "retry-after", "retry-afte
 _KEPT_PREFIXES: Final = ("x-ratelimit-", "anthropic-ratelimit-")
 _HEADER_VARIABLES: Final = ("OPENAI_CUSTOM_HEADERS", "ANTHROPIC_CUSTOM_HEADERS")
 _ENVIRONMENT: Final = threading.Lock()
-_SHORTEST_KEY: Final = 8  # characters from which a key is a secret
-_IDS: Final = r"org-[A-Za-z0-9]{16,}|proj_[A-Za-z0-9]{16,}"  # of organisations and projects
-_UUID: Final = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"  # so one provider names them in its errors
 _KEEP_ALIVE: Final = re.compile(r"\btimeout=(\d{1,6})\b")
 _MOST: Final = ContextVar("bytes of a body, unpacked", default=8 * 2**20)
 _LONGEST: Final = 2**29  # bytes of a file of replies
@@ -117,9 +114,7 @@ class Provider:
         self._query = dict(parse_qsl(query))
         self._connections, self._is_here = connections, is_on_this_machine(address)
         self._preparing, self._streams = threading.Lock(), True
-        written = pattern_of_key(key)
-        self._in_errors = re.compile(f"{written}|{_IDS}|{_UUID}")
-        self._in_replies = re.compile(f"{written}|{_IDS}" if len(key) >= _SHORTEST_KEY else _IDS)
+        self._redacts = Redaction(key)
 
     def __call__(self, ask: Ask, number: int, deadline: float) -> RawReply:
         """Make one try; raises TryFailed or AccountFault."""
@@ -146,7 +141,7 @@ class Provider:
             _STREAMED.reset(reading)
 
     def _tell(self, hear: Tell, words: str) -> None:
-        hear(self._without_key(words))
+        hear(self._redacts.reply(words))
 
     def errand(self, ask: Ask, deadline: float, path: str, **sent: Any) -> RawReply:
         """A call that is no try: what is `sent`, as the SDK's `post` takes it, or a question if that is nothing.
@@ -189,7 +184,7 @@ class Provider:
         self._streams &= response.content != _CUT_SHORT  # a server whose streams cannot be read is asked without
         if what := _LOST.get(response.content) or (None if whole(response) else "a gzip body that was cut short"):
             raise TryFailed("server", f"{what} with status {response.status_code}", billed=True)
-        raw = self._without_key(response.content.decode("utf-8", "replace"))
+        raw = self._redacts.reply(response.content.decode("utf-8", "replace"))
         return RawReply(response.status_code, raw, self._headers_kept(response.headers))
 
     def prepare(self) -> None:
@@ -199,7 +194,7 @@ class Provider:
 
     def _headers_kept(self, headers: Mapping[str, str]) -> dict[str, str]:
         """The headers that may be kept, without the key."""
-        return {name: self._without_key(value) for name, value in _kept_headers(headers).items()}
+        return {name: self._redacts.reply(value) for name, value in _kept_headers(headers).items()}
 
     def _sent(self, client: Any, bound: "Deadline", call: Callable[[Any], Any]) -> Any:
         """The response. A connection that the server had closed while idle has carried nothing: the next one is
@@ -385,11 +380,7 @@ class Provider:
         return AccountFault(f"{self._account} {told}{todo}", f"{self._account} {what}{todo}")
 
     def _scrubbed(self, text: str) -> str:
-        return one_line(self._in_errors.sub("***", text), 240)
-
-    def _without_key(self, text: str) -> str:
-        """A reply without the key, if it says it; a word that stands for a key, such as `none`, may stand anywhere."""
-        return self._in_replies.sub("***", text)
+        return one_line(self._redacts.error(text), 240)
 
 
 def error_in_place(provider: Provider, reply: Reply, ask: Ask, cost: Spend) -> TryFailed | AccountFault | None:
@@ -448,25 +439,6 @@ def _cause(error: BaseException | None, kind: type[E]) -> E | None:
 
 def instead_in_words(instead: Instead, protocol: Api) -> str:
     return _INSTEAD[instead].format(_REPLIES[protocol])
-
-
-def pattern_of_key(key: str) -> str:
-    """Return a pattern of the key as servers echo it: plain, in JSON up to three deep, in HTML, or in an address."""
-    slashes = re.compile(r"\\+|[^\\]")
-    return "".join(_pattern_of_characters(part) for part in slashes.findall(key))
-
-
-def _pattern_of_characters(part: str) -> str:
-    """Return the pattern of one character, or of backslashes in a row, which each level of JSON doubles."""
-    slash = r"(?:\\(?:u005[cC])?)"
-    code = ord(part[0])
-    coded = rf"{slash}{{1,4}}u(?i:{code:04x})|%(?i:{code:02x})|&\#0*{code};|&\#[xX]0*(?i:{code:x});"
-    if part[0] == "\\":
-        forms = [f"{slash}{{{len(part) * times}}}" for times in (8, 4, 2, 1)]
-        return f"(?:{'|'.join(forms)}|(?:{coded}){{{len(part)}}})"
-    named = f"|{re.escape(escape(part))}" if escape(part) != part else ""
-    plain = f"{slash}{{0,7}}{part}" if part in "\"'/" else re.escape(part)
-    return f"(?:{plain}|{coded}{named})"
 
 
 def _setting_complained_of(said: str, ask: Ask) -> str:

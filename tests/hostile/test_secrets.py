@@ -13,7 +13,7 @@ from urllib.parse import quote
 import diskcache
 import pytest
 
-from dubito.llm.client import pattern_of_key
+from dubito.llm.redaction import pattern_of_key
 from dubito.llm.request import Api
 from dubito.store.model_log import ModelLog
 from dubito.store.run_db import RunDb
