@@ -24,8 +24,8 @@ class LLMBot(BotBase):
     defaults: ClassVar[dict[str, Any]] = {}  # settings that a face knows already
 
     def __init__(self, id: int, **settings: Any) -> None:
-        """`settings` are those of dubito.llm.settings.ModelSettings; the run has checked them."""
-        from dubito.llm.decide import GameServices  # late: whoever lists bots loads nothing that asks
+        """`settings` has the fields of dubito.llm.settings.ModelSettings; the run has checked them."""
+        from dubito.llm.decide import GameServices  # late: a list of bots loads nothing that asks models
 
         super().__init__(id)
         services = self._seating.services
@@ -41,7 +41,7 @@ class LLMBot(BotBase):
             self.listeners = (cast(Listener, self._notebook),)
 
     def play(self, p: Any) -> Any:
-        """One turn by the nodes that its game's walk asks; where there is none, a move is one node's answer."""
+        """Play one turn by the nodes of the game's walk; without a walk, a move is one node's answer."""
         if self._game.walk:
             self._notebook.turn_begins(self.cards)
             self._asked = None

@@ -34,7 +34,7 @@ _PAGE: Final = 20  # batches, where no limit is said
 
 @dataclass(frozen=True, slots=True)
 class _Line:
-    """What came of an entry; `answer` is None if it was not processed."""
+    """The result of an entry; `answer` is None if it was not processed."""
 
     name: str
     status: int | None = None
@@ -63,7 +63,7 @@ class _Batch:
 
 
 class BatchDesk:
-    """Takes batches in, and shows what came of them."""
+    """Takes batches in, and shows their results."""
 
     def __init__(
         self, core: Core, log: CallLog, wires: Mapping[str, Wire], clock: Callable[[], float] = time.time
@@ -259,7 +259,7 @@ def _at_batch_tier(content: bytes) -> Any:
 
 
 def _file(batch: _Batch, kind: str, lines: list[JsonBody]) -> bytes:
-    """What came of entries, as a file's lines."""
+    """Return the results of entries as the lines of a file."""
     match batch.fault:
         case "reordered_entries":
             lines = lines[::-1]
