@@ -271,8 +271,7 @@ class _Calls:
         return self._settings[player]
 
     def _read_request(self, digest: str) -> Request:
-        protocol, body = kept_request(text := self._log.text(digest))
-        return Request(protocol, str(json.loads(text).get("path")), body)
+        return kept_request(self._log.text(digest))
 
     def _players_of(self, game: int) -> Mapping[int, str]:
         """Return who sits in a game, by seat."""

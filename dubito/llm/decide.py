@@ -340,10 +340,9 @@ def put_question(
     draw: Callable[[Place], str],
     ask: "MakeAttempt",
     accept: Callable[[Any], None] = lambda answer: None,
-    counts: PromptCounts | None = None,
 ) -> ModelAnswer:
     """Put a request's questions to a model until all are answered; the first one's answer. Raises AttemptFailed."""
-    asked = Conversation(rendered, form, settings, place, draw, ask, accept, counts=counts)
+    asked = Conversation(rendered, form, settings, place, draw, ask, accept)
     first, *_ = [asked.answer(key) for key in form.keys]
     return first
 

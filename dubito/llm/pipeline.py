@@ -18,7 +18,7 @@ from functools import partial
 from itertools import count
 from shlex import quote
 from threading import Lock
-from typing import TYPE_CHECKING, Final, cast
+from typing import Final, cast
 
 from dubito.errors import RunStopped, UsageError, one_line
 from dubito.game import Bool, Node
@@ -47,9 +47,6 @@ from dubito.llm.warm import Beginnings
 from dubito.llm.waves import Lane, Waves
 from dubito.store.model_log import ModelLog, Spend, TapedAttempt
 from dubito.store.wave_log import WaveLog
-
-if TYPE_CHECKING:
-    pass
 
 _PROBE: Final = -2  # and that of the probes, which ask whether an account answers at all
 _PROBE_KEY: Final = (_PROBE, 0, 0, 0)  # all of them are tries of one attempt

@@ -538,14 +538,14 @@ def protocol_of(raw: str) -> Api | None:
     return found[0] if len(found) == 1 else None
 
 
-def kept_request(text: str) -> tuple[Api, dict[str, Any]]:
-    """Protocol and body of a request that a run has kept; raises UsageError where the text is none."""
+def kept_request(text: str) -> Request:
+    """Parse a request that a run has kept; raises UsageError if the text is not one."""
     sent = read_json(text)
     named, body = (sent.get("protocol"), sent.get("body")) if isinstance(sent, dict) else (None, None)
     protocol = next((known for known in _PROTOCOLS if known == named), None)
     if protocol is None or not isinstance(body, dict):
         raise UsageError(f"a request that the run has kept is none: {one_line(text, 60)}")
-    return protocol, body
+    return Request(protocol, str(sent.get("path")), body)
 
 
 def kept_reply(protocol: Api, body: str | None, digest: str | None = None) -> Reply:

@@ -207,10 +207,9 @@ class Waves:
 
     def _ask(self, entry: Awaited) -> Ask:
         """The request of an entry, as its game made it."""
-        kept = self._log.text(entry.request)  # its keys are sorted: no server may see it
-        protocol, _ = kept_request(kept)
+        # The keys of the kept text are sorted: no server may see its body.
+        request = replace(kept_request(self._log.text(entry.request)), body=read_json(entry.body))
         where = (entry.game, entry.deal, entry.seat, entry.decision, entry.attempt, entry.node)
-        request = Request(protocol, str(read_json(kept)["path"]), read_json(entry.body))
         return Ask(request, entry.draw, Place(entry.player, *where))
 
     def _rows(self, batch: SentBatch) -> list[_Row]:

@@ -313,7 +313,8 @@ class ModelDecisions:
 
     def _exchange(self, request: str, raw: str | None, texts: Texts) -> dict[str, Any]:
         """What was sent (system text and parameters, which are shared, and the conversation), and what came."""
-        protocol, body = kept_request(request)
+        kept = kept_request(request)
+        protocol, body = kept.protocol, kept.body
         said = conversation(body)
         rest = {key: value for key, value in body.items() if key not in ("system", "messages", "input")}
         return {
@@ -362,7 +363,7 @@ def _name(decisions: Iterable[dict[str, Any]]) -> None:
         one["link"] = f"turn-{one['turn']}-{one['node']}{seat}"
 
 
-def conversation(body: dict[str, Any]) -> list[tuple[str, str]]:
+def conversation(body: Mapping[str, Any]) -> list[tuple[str, str]]:
     """The messages of a request's body of any protocol, each with its role, the system's first."""
     said = body.get("messages") or body.get("input") or []
     messages = [message for message in said if isinstance(message, dict)] if isinstance(said, list) else []

@@ -280,5 +280,5 @@ def _decisions(log: ModelLog, game: int) -> Iterator[_Row]:
 def _reply_text(log: ModelLog, request: str, raw: str | None) -> str | None:
     if not raw:
         return None
-    text = kept_reply(kept_request(log.text(request))[0], raw and log.text(raw)).text
+    text = kept_reply(kept_request(log.text(request)).protocol, raw and log.text(raw)).text
     return None if text is None else sendable(text)
