@@ -20,13 +20,11 @@ HERE = Path(__file__).resolve().parent.parent
 
 
 def resident(pid: int) -> float:
-    """Megabytes of a process in memory now (Linux)."""
     pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
     return pages * resource.getpagesize() / 1e6
 
 
 def workers() -> list[int]:
-    """The process numbers of this process's children that play."""
     children = Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children").read_text().split()
     return [int(child) for child in children if resident(int(child)) > 20]
 

@@ -81,7 +81,6 @@ class Seats:
 
 
 def asks(prompt: Prompt, of: Sequence[Position], game: int) -> list[Ask]:
-    """The attempts of these questions, each in a place of its own."""
     seats = Seats(prompt)
     return [ask_of(prompt, seats.rendered(position), position.node, game, number) for number, position in enumerate(of)]
 

@@ -42,7 +42,6 @@ _SCRIPT = compile(f"s = 0.0\nfor _ in range({_ITERATIONS}):\n    s += random.ran
 
 
 def script_yardstick() -> float:
-    """CPU seconds of one iteration at the top level of a script."""
     start = time.process_time()
     exec(_SCRIPT, {"random": random})  # noqa: S102, our own text
     return (time.process_time() - start) / _ITERATIONS
@@ -74,14 +73,12 @@ OTHERS = (  # a game, its field, and what one of them may cost, in iterations of
 
 
 def cost_of_other(game: str, field: list[str], rounds: int, folder: Path) -> float:
-    """The cost of a game that is not Dubito, in iterations of a function's loop."""
     registry = find_bots(HERE, game)
     experiment = resolve(Config(game=game, games=2 * DEALS_A_CHUNK, bots=[*field]), registry)
     return cost_per_game(experiment, registry, rounds, folder)["function"]
 
 
 def the_experiment(registry: Registry, games: int) -> Experiment:
-    """The ten bots of the source other than ClaudeBot, at 3 to 7 players."""
     bots = [bot.name for bot in registry.hand_written() if bot.name != "ClaudeBot"]
     return resolve(Config(games=games, table_sizes=[3, 4, 5, 6, 7], bots=[*bots]), registry)
 
@@ -161,7 +158,6 @@ def pair(pythons: list[str], rounds: int) -> None:
 
 
 def of(row: list[float], place: int) -> float:
-    """The cost at a size, or the mean of all behind the last."""
     return row[place] if place < len(row) else statistics.mean(row)
 
 

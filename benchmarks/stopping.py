@@ -45,7 +45,6 @@ def compared(weights: Sequence[float], rng: random.Random) -> PairTest:
 
 
 def intervals(test: PairTest) -> tuple[Rate, Rate]:
-    """The anytime one of its difference, and that of a fixed length."""
     d = sum(half * count for half, count in test.seen.items())
     d2 = sum(half * half * count for half, count in test.seen.items())
     return anytime_difference(test.deals, d, d2, WITHIN, 2), paired_difference(test.deals, d, d2, 2)

@@ -92,7 +92,6 @@ def server(latency: float) -> Iterator[str]:
 
 
 def timed(call: Callable[[], int]) -> tuple[float, float]:
-    """Calls a second, and CPU of a call in milliseconds."""
     start, cpu = time.perf_counter(), time.process_time()
     calls = call()
     return calls / (time.perf_counter() - start), 1e3 * (time.process_time() - cpu) / calls
@@ -123,7 +122,6 @@ def allowed(folder: Path) -> float:
 
 
 def bodies(folder: Path) -> list[dict[str, Any]]:
-    """Of the requests of a run, in any order."""
     with RunDb.open(folder / "run" / "run.db") as db:
         asked = db.read("SELECT request FROM tries")
         return [json.loads(ModelLog(db).text(digest))["body"] for (digest,) in asked]

@@ -77,36 +77,30 @@ class ToldToEnd(KeyboardInterrupt):
 
 
 def signal_of(error: BaseException | None) -> int:
-    """The number of the signal that raised this."""
     return error.number if isinstance(error, ToldToEnd) else signal.SIGINT
 
 
 def signal_in_words(number: int) -> str:
-    """What told this process to end: `Ctrl-C`, `SIGTERM`."""
     return "Ctrl-C" if number == signal.SIGINT else signal.Signals(number).name
 
 
 def is_visible(character: str) -> bool:
-    """Whether a reader can see the character; of all spaces only the plain one counts."""
     return character.isprintable() and not _INVISIBLE.match(character)
 
 
 def printable(text: str) -> str:
-    """Escape what a reader cannot see or what steers a terminal; line breaks, tabs and spaces stay."""
     if text.isprintable() and not _BLANK.search(text):
         return text
     return "".join(c if _can_print(c) else c.encode("unicode_escape").decode() for c in text)
 
 
 def printable_json(text: str) -> str:
-    """Escape the same characters as JSON does, so that the values stay as they are."""
     if text.isascii():
         return text
     return "".join(c if _can_print(c) else json_escape(c) for c in text)
 
 
 def json_escape(character: str) -> str:
-    """The character as JSON escapes it: `\\u202e`, or two halves."""
     halves = character.encode("utf-16-be", "surrogatepass")
     return "".join(f"\\u{halves[place]:02x}{halves[place + 1]:02x}" for place in range(0, len(halves), 2))
 
@@ -118,25 +112,21 @@ def _can_print(character: str) -> bool:
 
 
 def one_line(text: str, limit: int = 300) -> str:
-    """Return the text on one printable line: a stranger's words must not move the user's cursor."""
     line = printable(" ".join(text.split()))
     return line if len(line) <= limit else line[: limit - 1] + "…"
 
 
 def value_in_words(value: object, longest: int = 20) -> str:
-    """What a bot gave back; what is none of the usual kinds only by its type, since no code of it may run."""
     if value is None or type(value) in (bool, float) or (type(value) is int and abs(value) < 10**9):
         return str(value)
     return repr(value) if type(value) is str and len(value) <= longest else f"a value of type {type(value).__name__}"
 
 
 def with_stop(sentence: str) -> str:
-    """The sentence with a full stop, unless it has its mark."""
     return sentence if sentence.endswith((".", "?", "!")) else f"{sentence}."
 
 
 def listed(names: Sequence[str]) -> str:
-    """`A`, `A and B`, `A, B and C`."""
     *first, last = names
     return f"{', '.join(first)} and {last}" if first else last
 

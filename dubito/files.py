@@ -32,7 +32,6 @@ class Unreadable(UsageError):
     """A file is there, and is not what it should be."""
 
     def __init__(self, text: str, why: str) -> None:
-        """`why` says it without the file's name."""
         super().__init__(text)
         self.why = why
 
@@ -59,7 +58,6 @@ def _unreadable(shown: str, why: str) -> Unreadable:
 
 
 def check_is_file(path: Path) -> None:
-    """Raise UsageError for a named pipe or a device, which could be waited for, or read, without end."""
     real = path.resolve()  # of a shell's own pipe, as in `<(...)`, there is none
     if real.exists() and not real.is_file() and not real.is_dir():
         raise UsageError(f"cannot read {one_line(str(path))}: it is a pipe or a device; save it as a file")
@@ -116,7 +114,6 @@ def from_yaml(text: str, source: str) -> Any:
 
 
 def _without_space(lines: list[str]) -> tuple[int, str] | None:
-    """The number and the key of the last of these lines that has no space behind its colon."""
     found = [(number, match[1]) for number, line in enumerate(lines, 1) if (match := _NO_SPACE.match(line))]
     return found[-1] if found else None
 
@@ -223,7 +220,6 @@ class NoRules(Checked):
 
 
 def fault(error: ValidationError, whole: str = "the file", within: str = "") -> str:
-    """The first thing that is wrong in what was read, and where: in the whole of it, or `within` a part."""
     first = error.errors()[0]
     where = ".".join(map(str, (*([within] if within else []), *first["loc"]))) or whole
     return f"{one_line(where)}: {one_line(first['msg'])}"

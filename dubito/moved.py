@@ -46,7 +46,6 @@ class OtherNames:
     """Finds a module under another name of its, and gives the one that is there."""
 
     def __init__(self, own_name: Callable[[str], str | None]) -> None:
-        """`own_name` says what the module of another name is called, None of any other module."""
         self._own_name = own_name
         self._own: dict[str, ModuleSpec | None] = {}  # by the other name: what the module itself was found by
 
@@ -61,11 +60,9 @@ class OtherNames:
         return module
 
     def exec_module(self, module: ModuleType) -> None:
-        """It was executed under its own name; only what it was found by was written over."""
         assert module.__spec__ is not None
         module.__spec__ = self._own[module.__spec__.name]
 
 
 def follow_old_names() -> None:
-    """Let old names lead to where the modules are now."""
     sys.meta_path.insert(0, OtherNames(MOVED.get))

@@ -70,7 +70,6 @@ def plain_http(app: ASGIApp, **more: Any) -> uvicorn.Config:
 
 
 def address(host: str, listener: socket.socket) -> str:
-    """Where a browser finds what listens there."""
     return f"http://{f'[{host}]' if ':' in host else host}:{listener.getsockname()[1]}/"
 
 
@@ -84,7 +83,6 @@ def make_server(app: ASGIApp, serves: Callable[[], None] = lambda: None) -> uvic
 
 
 def serve(app: ASGIApp, host: str, listener: socket.socket, announce: Callable[[str], None]) -> None:
-    """Serve until Ctrl-C; `announce` is told the address once it serves."""
     with suppress(KeyboardInterrupt):
         make_server(app, lambda: announce(address(host, listener))).run([listener])
 
@@ -134,7 +132,6 @@ class _Protocol(H11Protocol):
 
 
 def _report_loop_fault(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-    """Say nothing where no descriptor is left for a visitor: the next one is accepted once there is one."""
     error = context.get("exception")
     if not (isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE)):
         loop.default_exception_handler(context)

@@ -80,20 +80,16 @@ class Chrome:
                 return result
 
     def close(self) -> None:
-        """Let go of the pipe."""
         self._to.close()
         self._of.close()
 
     def forget(self) -> None:
-        """Begin anew with what went wrong."""
         self.errors, self.asked = [], []
 
     def leave(self) -> None:
-        """Leave the page: what it does no longer counts."""
         self._went("about:blank")
 
     def forget_what_is_stored(self, origin: str) -> None:
-        """Let pages of this origin find nothing that others have left."""
         self("Storage.clearDataForOrigin", origin=origin, storageTypes="local_storage")
 
     def screen(self, width: int, height: int = 900, dark: bool = False) -> None:
@@ -112,7 +108,6 @@ class Chrome:
         self.drawn()
 
     def go_to(self, part: str) -> None:
-        """Go to another part of the page, as by a link in it."""
         self.run(f"location.hash = {json.dumps(part)}")
         self.drawn()
 
@@ -126,11 +121,9 @@ class Chrome:
         return True
 
     def drawn(self) -> None:
-        """Wait until what was changed is on the screen."""
         self.run("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done(0))))")
 
     def run(self, script: str) -> Any:
-        """The value of an expression in the page; a promise is waited for."""
         said = self("Runtime.evaluate", expression=script, awaitPromise=True, returnByValue=True)
         assert "exceptionDetails" not in said, said
         return said["result"].get("value")
@@ -152,7 +145,6 @@ class Chrome:
             return
 
     def text(self, selector: str) -> str:
-        """What stands in an element."""
         text: str = self.run(f"document.querySelector({json.dumps(selector)}).textContent")
         return text
 
@@ -173,7 +165,6 @@ class Chrome:
         self.drawn()
 
     def screenshot(self, file: Path) -> None:
-        """What is on the screen, in the format that the file's name says: png or webp."""
         kind: dict[str, Any] = {"format": file.suffix[1:], "quality": 80} if file.suffix != ".png" else {}
         file.write_bytes(base64.b64decode(self("Page.captureScreenshot", **kind)["data"]))
 

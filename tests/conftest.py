@@ -82,7 +82,6 @@ def few(values: Iterable[Any], keep: Container[Any] | int) -> list[Any]:
 
 
 def in_turn(few_of: Sequence[Any], many: Iterable[Any]) -> list[Any]:
-    """All pairs of the two; in the gate each of the second once, with one of the first in turn."""
     second = list(many)
     kept = [(few_of[number % len(few_of)], value) for number, value in enumerate(second)]
     return few([(first, value) for first in few_of for value in second], kept)
@@ -151,7 +150,6 @@ gc.disable()  # until all is collected: it would be searched for garbage a hundr
 
 
 def pytest_collection_finish() -> None:
-    """What was imported and collected stays to the end: it is not searched for garbage again and again."""
     gc.freeze()
     gc.enable()
     gc.set_threshold(50_000)  # new objects: at Python's 700 a seventh of the suite's time went into looking
@@ -159,7 +157,6 @@ def pytest_collection_finish() -> None:
 
 @pytest.fixture(scope="session")
 def at_length(request: pytest.FixtureRequest) -> bool:
-    """Whether there is time for all of what the gate takes a few of."""
     return bool(request.config.getoption("--at-length"))
 
 
@@ -184,7 +181,6 @@ def entry_points_read_once() -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def bare_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No key, no proxy and no SDK setting of whoever runs the tests."""
     for name in os.environ:
         if name.startswith(("OPENAI_", "ANTHROPIC_")) or name.lower().endswith("_proxy"):
             monkeypatch.delenv(name)

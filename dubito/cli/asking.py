@@ -100,7 +100,6 @@ def watch_of(quiet: bool) -> ModelProgress:
 
 @contextmanager
 def progress_of(questions: int, quiet: bool) -> Iterator[Callable[[int], None]]:
-    """Told how many questions were put so far."""
     with GamesProgress(questions, quiet, time.monotonic, unit="questions") as progress:
         progress(0)
         yield progress

@@ -232,14 +232,12 @@ def _cache_in_folder(folder: Path, *, writes: bool = False) -> ReplyCache:
 
 
 def _other_caches(folder: Path) -> list[Path]:
-    """Other caches below the working directory: its own, and those of demos, the newest first."""
     caches = [*Path().glob(f"runs/*/cache/{_FILE}"), *Path().glob(f"cache/{_FILE}")]
     newest = sorted(caches, key=lambda file: (-file.stat().st_mtime, file))
     return [file.parent for file in newest if file.parent.resolve() != folder.resolve()]
 
 
 def _flags(folders: Sequence[Path]) -> str:
-    """The flags that name these folders; of many the first."""
     more = f" and {len(folders) - _SHOWN} more" if len(folders) > _SHOWN else ""
     return " or ".join(f"--cache {quote(one_line(str(folder)))}" for folder in folders[:_SHOWN]) + more
 
@@ -249,5 +247,4 @@ def _model(entry: CacheEntry) -> str:
 
 
 def _printable(text: str) -> str:
-    """The text with its lines, and without anything that could steer a terminal."""
     return "".join(char if char.isprintable() or char == "\n" else f"\\x{ord(char):02x}" for char in text)

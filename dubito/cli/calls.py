@@ -44,19 +44,16 @@ def patience_of(given: str | float) -> float:
 
 
 def note_unused_addresses(experiment: Experiment, registry: Registry) -> None:
-    """Say which servers the environment names and nobody asks."""
     settings = [settings_of(spec, registry) for spec in model_specs(experiment, registry)]
     for variable in sorted({name for each in settings if (name := unused_address(each))}):
         note(f"note: {variable} is set and not used: `base_url: env` or --base-url env asks that server")
 
 
 def caps_of(text: str) -> dict[str, int | float | str]:
-    """`usd=5,calls=100` as a mapping; raises UsageError where it may not be what was meant."""
     return _amounts(text, "--budget", "usd=5 or usd=5,calls=1000")
 
 
 def stop_of(text: str) -> dict[str, int | float | str]:
-    """`within=3,most=1200` as a mapping; raises UsageError where it may not be what was meant."""
     return _amounts(text, "--stop", "within=3,most=1200")
 
 

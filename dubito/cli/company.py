@@ -70,7 +70,6 @@ def opponents(
 
 
 def rules_at_table(config: Path | None, game: Game, rules: Mapping[str, Any]) -> BaseModel:
-    """Those of a config and, over it, of flags; raises UsageError."""
     return rules_of(_config(config, {}, game.name, rules), game)
 
 

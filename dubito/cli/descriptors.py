@@ -24,7 +24,6 @@ def bound_in_flight(in_flight: int) -> int:
 if sys.platform == "win32":
 
     def raise_limit(wanted: int) -> int | None:
-        """There is no such limit."""
         return None
 
 else:

@@ -428,7 +428,6 @@ def players(
 
 
 def _part_of(part: type[P], value: object, /, **more: Any) -> P:
-    """This part of a document, with what the value has of the same names."""
     return part(**{key: getattr(value, key) for key in part.model_fields if key not in more}, **more)
 
 
@@ -476,23 +475,19 @@ def pairs(tally: Tally, compared: Sequence[Contender], results: Results) -> list
 
 
 def comparison(tally: Tally, compared: Sequence[Contender], results: Results) -> ComparedResult | None:
-    """How much hangs on few deals."""
     order = order_of_contenders(tally, compared, results)
     return ComparedResult(preliminary=order.is_preliminary, fragility=order.fragility) if order else None
 
 
 def pair_statuses(found: "Sequence[PairStanding]") -> list[PairStatus]:
-    """How near the pairs of a run are."""
     return [_part_of(PairStatus, pair.test, one=pair.one, other=pair.other, verdict=pair.verdict) for pair in found]
 
 
 def arms(found: "Sequence[Arm]") -> list[ArmResult]:
-    """The contenders that models play, by which prompt."""
     return [_part_of(ArmResult, arm) for arm in found]
 
 
 def corrected(found: "Sequence[LessLuck]") -> list[CorrectedResult]:
-    """What contenders came to less luck."""
     return [_part_of(CorrectedResult, one) for one in found]
 
 

@@ -83,7 +83,6 @@ def _print(games: str, found: Sequence[PlayerRanges], in_flight: int) -> None:
 
 
 def _in_all(found: Sequence[PlayerRanges]) -> Range | None:
-    """What all players with a price will cost, in picodollars."""
     priced = [one.picodollars for one in found if one.picodollars is not None]
     return (sum(low for low, _ in priced), sum(high for _, high in priced)) if priced else None
 

@@ -88,7 +88,6 @@ def _list_games(openspiel: bool, as_json: bool) -> None:
 
 
 def _origin(game: Game, here: Path) -> str | None:
-    """Where a game lies that does not come with Dubito, or what pip has installed it with."""
     package = package_of(game, here)
     return None if package.is_own else one_line(package.distribution or _relative(package.folder, here))
 

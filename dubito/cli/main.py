@@ -40,7 +40,6 @@ class Listing(click.Group):
             formatter.write_dl([(name, self.summary_of(ctx, name)) for name in self.list_commands(ctx)])
 
     def summary_of(self, ctx: click.Context, name: str) -> str:
-        """What a command does, in a sentence."""
         command = self.get_command(ctx, name)
         return _first_sentence((command and command.help) or "")
 

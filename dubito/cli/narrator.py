@@ -25,7 +25,6 @@ class Narrator:
     def __init__(
         self, show_hands: bool = False, voice: Voice | None = None, wait: Callable[[], None] = lambda: None
     ) -> None:
-        """`wait` lets the time before each turn pass."""
         self._show_hands, self._voice, self._wait = show_hands, voice or PlainVoice(), wait
         self._seat, self._turn = 0, 0  # that of the move under way
         self._held = ""  # the hand that is still to be shown at it
@@ -46,7 +45,6 @@ class Narrator:
         self._voice("\n".join(self._teller.ending()))
 
     def aside(self, text: str) -> None:
-        """Say what goes on before the move under way is made."""
         self._show_hand()
         self._voice(f"{self._turn:4}.   {text}")
 
@@ -59,7 +57,6 @@ class Narrator:
         self._wait_visibly()
 
     def speaks(self, seat: int, words: str) -> None:
-        """Show what a model says before its move, as far as it has come."""
         self._voice.thinks(self._session.label(seat), words)
 
     def _begin_move(self) -> None:
@@ -153,6 +150,5 @@ pace_option = click.option(
 
 
 def waits(pace: float | None, sleep: Callable[[float], None] = time.sleep) -> Callable[[], None]:
-    """What lets the time between two turns pass; None is the default."""
     seconds = pace if pace is not None else PACES["normal" if sys.stdout.isatty() else "at-once"]
     return (lambda: sleep(seconds)) if seconds else lambda: None

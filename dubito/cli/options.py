@@ -39,7 +39,6 @@ Command = Callable[..., Any]
 
 
 def flags(*options: Callable[[Command], Command]) -> Callable[[Command], Command]:
-    """A decorator that gives a command these options, in this order in its help."""
     return lambda command: reduce(lambda decorated, option: option(decorated), reversed(options), command)
 
 
@@ -55,7 +54,6 @@ KEPT: Final = "games, or saved where games holds games of your own"
 
 
 def _use(ctx: click.Context, param: click.Parameter | None, folders: Sequence[Path]) -> None:
-    """Use these folders until the command ends (`main`); raises UsageError."""
     if folders:
         set_games_path(folders)
 
@@ -164,7 +162,6 @@ class GameCommand(click.Command):
         return left
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
-        """The command's own; the game's rules follow --game."""
         params, rules = super().get_params(ctx), ctx.meta.get(_RULES, [])
         place = 1 + next(place for place, param in enumerate(params) if param.name == "game")
         return [*params[:place], *rules, *params[place:]]
@@ -199,7 +196,6 @@ class GameCommand(click.Command):
 
 
 def rules_model(game: Game) -> "type[BaseModel]":
-    """What may be said of a game's rules, with every default."""
     return type(game.rules())
 
 
@@ -251,7 +247,6 @@ def rules_from(rules: Mapping[str, Any], game: Game) -> "BaseModel":
 
 
 def run_argument(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The argument RUN, to be opened by `folder_of`."""
     return flags(click.argument("run", required=False, type=click.Path(path_type=Path)), games_path_option)(command)
 
 

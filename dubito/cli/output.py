@@ -22,7 +22,6 @@ _NUMERIC: Final = ("", *"0123456789-+$")  # how a cell of a column of numbers ma
 
 
 def say(text: str = "") -> None:
-    """Print a line of the result to standard output; what could steer the terminal is escaped."""
     click.echo(printable(text))
 
 
@@ -44,12 +43,10 @@ def can_encode(text: str) -> bool:
 
 
 def note(text: str) -> None:
-    """Print a line about the work to standard error, escaped as `say` does."""
     click.echo(printable(text), err=True)
 
 
 def read_line(prompt: str) -> str:
-    """Print the prompt, escaped as `say` does, and return the line that the user types."""
     return input(printable(prompt))
 
 
@@ -115,7 +112,6 @@ class Speed:
     """How fast it goes now: by the second half of the time so far, since how a run begins says little of it."""
 
     def __init__(self, done: float) -> None:
-        """So much was done before."""
         self.before = done
         self._seen = [(0.0, done)]  # seconds, and what was done by then; the first is the last of the first half
 
@@ -177,7 +173,6 @@ class GamesProgress:
                     self.say_again(now)
 
     def say_again(self, now: float) -> None:
-        """Say how far it is, unless that was said less than ten seconds ago."""
         if now - self._said_at >= _EVERY:
             self._said_at, self._said = now, self._now
             note(", ".join([self._course(self._now, now), *self._more()]))

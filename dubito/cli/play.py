@@ -115,7 +115,6 @@ def _to_the_end(company: Opponents, sitting: Sitting, config: Path | None, pace:
 
 
 def _anybody(game: Game) -> list[str]:
-    """Bots for a small table of a game that names none: hand-written ones, as they come."""
     return [bot.name for bot in find_bots(Path.cwd(), game.name).hand_written()][: max(1, game.seats[0] - 1)]
 
 

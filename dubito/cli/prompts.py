@@ -99,24 +99,20 @@ def lint(name: str, game: Game) -> None:
 
 
 def nodes_of(game: Game) -> list[str]:
-    """The names of its nodes."""
     return [node.name for node in game.nodes]
 
 
 def main_node(game: Game) -> str:
-    """The node that is shown if none is named: one that states something, if there is one."""
     return next((node.name for node in game.nodes if node.states), game.nodes[0].name)
 
 
 def check_node(game: Game, node: str | None) -> None:
-    """Raise click's error for a node that the game does not have."""
     names = nodes_of(game)
     if node is not None and node not in names:
         raise click.BadParameter(f"{node!r} is not one of {', '.join(map(repr, names))}.", param_hint="'--node'")
 
 
 def at_position(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The options that choose a position."""
     node = click.option("--node", metavar="NODE", help="An example position of this node. [default: C, in Dubito]")
     file = click.option("--position", "file", type=click.Path(path_type=Path), metavar="FILE", help="This position.")
     return node(file(command))
@@ -136,7 +132,6 @@ def position_of(game: Game, node: str | None, file: Path | None) -> Position:
 
 
 def game_of(name: str, game: Game) -> Game:
-    """The game of a prompt: where `--game` is not said, and the name is the path of a folder, that of the folder."""
     said = click.get_current_context().get_parameter_source("game") is not ParameterSource.DEFAULT
     return game if said or "/" not in name or not Path(name).is_dir() else game_of_folder(Path(name), Path.cwd())
 
@@ -239,7 +234,6 @@ def _positions_found(what: Path, node: str | None, count: int) -> list[RecordedP
 
 
 def _nodes(registry: Registry, node: str | None) -> Sequence[str]:
-    """The nodes to be recorded; refuses one that the game does not have."""
     check_node(registry.game, node)
     return nodes_of(registry.game) if node is None else [node]
 
@@ -297,7 +291,6 @@ def _print_answers(entries: Sequence[TrialEntry], trial: Trial, price: Price | N
 
 
 def _tokens_and_cost(row: ScoreRow) -> list[str]:
-    """Tokens of a decision, cost of a thousand; dashes where they are not known."""
     tokens = ["-"] * 3 if row.tokens is None else [f"{count:.0f}" for count in row.tokens]
     return [*tokens, "-" if row.picodollars is None else dollars(round(row.picodollars))]
 

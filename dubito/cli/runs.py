@@ -64,7 +64,6 @@ def runs(folder: Path, as_json: bool) -> None:
 
 
 def state_of(run: Run) -> RunState:
-    """Whether all games of a run are kept, or somebody is playing it, or it stopped before its end."""
     return "finished" if run.is_finished else "playing" if is_claimed(run.folder) else "stopped"
 
 

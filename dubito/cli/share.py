@@ -86,7 +86,6 @@ def _what_to_share(run: Path | None) -> str:
 
 
 def is_saved_game(what: Path | None) -> TypeGuard[Path]:
-    """Whether this is a file of one game, and not a run or an exported one."""
     return what is not None and what.is_file() and not is_export(what)
 
 

@@ -191,7 +191,6 @@ def _neighbours(rows: Sequence[RankingRow], rate: str) -> ResultTable:
 
 
 def say_report(folder: Path, new: bool) -> None:
-    """Write the run's report if there is something new to show, and say where it is."""
     index = written_report(folder, new)
     if index is not None:
         say(f"report: {index}")

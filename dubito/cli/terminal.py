@@ -58,7 +58,6 @@ def draw_table(title: str, headers: Sequence[str], cells: Sequence[Sequence[str]
 
 
 def _keys(cells: Sequence[Sequence[str]]) -> int:
-    """How many of the first columns it takes to tell the rows apart."""
     most = len(cells[0]) - 1 if cells else 1
     return next((n for n in range(1, most) if len({tuple(row[:n]) for row in cells}) == len(cells)), most)
 
@@ -135,7 +134,6 @@ class TerminalVoice:
             self._waits = True
 
     def heard(self) -> None:
-        """Take the line away that says who thinks."""
         if self._waits:
             self._console.file.write("\r\033[2K")
             self._waits = False

@@ -92,7 +92,6 @@ def watch(
 
 
 def _means_a_run(word: str) -> bool:
-    """Whether something lies there, or no bot can be called so: neither a class nor a model."""
     return os.path.exists(word) or not (word.isidentifier() or ":" in word)
 
 

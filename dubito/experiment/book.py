@@ -39,7 +39,6 @@ class Book(Checked):
 
     @cached_property
     def digest(self) -> str:
-        """Of what it says, 16 hex digits; the order of bots is of it, since it decides who is drawn."""
         text = json.dumps(self.model_dump(), ensure_ascii=True, separators=(",", ":"))
         return sha256(text.encode()).hexdigest()[:16]
 
@@ -52,7 +51,6 @@ class NamedBook(NamedTuple):
 
 
 def book_names() -> list[str]:
-    """Of the books that come with Dubito."""
     return sorted(file.stem for file in _BOOKS.glob("*.yaml"))
 
 
@@ -69,7 +67,6 @@ def read_book(named: str) -> NamedBook:
 
 
 def check_book(named: NamedBook, registry: Registry) -> None:
-    """Refuse a book whose game or bots are not here as it says; raises UsageError."""
     if faults := _changed(named, registry):
         raise UsageError(f"{named.name} cannot be played: {faults[0]}: {NEW}")
 
@@ -90,7 +87,6 @@ def _changed(named: NamedBook, registry: Registry) -> list[str]:
 
 
 def _plays_as(registry: Registry) -> str:
-    """What a book has of the game: no version of a library, which would end all books of OpenSpiel's games."""
     return registry.game.plays_as or source_of(registry.game, registry.working_directory)
 
 
@@ -111,7 +107,6 @@ def config_of(book: Book, part: Part, player: PlayerSpec, exploiters: Sequence[d
 
 
 def seed_of(book: Book, part: Part) -> int:
-    """Exploiters are fitted to the games over the field, so they play on other cards."""
     return book.seed + (part == "exploiters")
 
 

@@ -119,7 +119,6 @@ def _ids(run: Run) -> dict[tuple[str, str], set[str]]:
 
 
 def _settings(run: Run) -> dict[str, Any]:
-    """What besides cards, field and contenders can change a result; runs of other versions may have more of it."""
     rules = {f"rules.{key}": value for key, value in run.planned.rules.items()}
     return {"bot_deadline": None, **run.more, **rules, "on_bot_error": run.planned.on_bot_error}
 
@@ -233,6 +232,5 @@ def _contender(run: Run, row: bytes) -> tuple[int, Measured]:
 
 
 def _touched(run: Run, first: int, last: int) -> set[tuple[int, ...]]:
-    """Games, from first to before last, and seats for which a fallback answered at least once."""
     query = "SELECT DISTINCT game, seat FROM decisions WHERE game >= ? AND game < ? AND outcome LIKE ?"
     return set(run.db.read(query, (first, last, f"{FALLBACK_OUTCOME}%")))

@@ -92,12 +92,10 @@ class Config(Checked):
 
     @property
     def server(self) -> dict[str, Any]:
-        """Return the settings of players in the short forms openai: and anthropic:."""
         return {key: value for key in SHORT_FORM_SETTINGS if (value := getattr(self, key)) is not None}
 
     @property
     def said(self) -> ConfigSource:
-        """Where a user said it, for errors: the flags, or the file."""
         return self._said
 
 

@@ -43,7 +43,6 @@ def count_games(db: RunDb, first_game: int, games_per_deal: int) -> GameCounts:
 
 
 def finished_games(db: RunDb, first_game: int) -> tuple[range, set[int]]:
-    """Return the games that are counted, and those that are finished but not counted yet."""
     counted = range(first_game, first_game + db.game_count())
     later = db.read("SELECT game FROM ended WHERE game >= ?", (counted.stop,))
     return counted, {game for (game,) in later}

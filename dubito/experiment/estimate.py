@@ -186,6 +186,5 @@ def _range(values: Sequence[float], deals: int) -> Range:
 
 
 def duration(estimates: Sequence[Estimate], in_flight: int) -> Range:
-    """Seconds that all the calls take, so many at a time."""
     low, high = (sum(one.calls[end] * one.seconds[end] for one in estimates) / in_flight for end in (0, 1))
     return low, high

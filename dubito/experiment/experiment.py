@@ -41,19 +41,16 @@ def kind_of_player(player: PlayerSpec) -> PlayerKind:
 
 
 def labelled_by(kinds: Mapping[str, PlayerKind]) -> Callable[[str], str]:
-    """What sentences and charts call a player: its name, with its kind where there are several kinds."""
     several = len({*kinds.values()}) > 1
     return lambda name: f"{one_line(name)} ({kinds[name]})" if several and name in kinds else one_line(name)
 
 
 def stand_ins_in_words(kinds: Mapping[str, PlayerKind]) -> str | None:
-    """That some players are no language models though they play as if; None where all are what they seem."""
     names = [one_line(name) for name, kind in kinds.items() if kind == "stand-in"]
     return f"Stand-ins are no language models: the embedded house answers for {listed(names)}." if names else None
 
 
 def contender_seats(table_sizes: Sequence[int]) -> int:
-    """In how many seats a contender plays each deal: in one, and in both where two sit at every table."""
     return 2 if list(table_sizes) == [2] else 1
 
 
@@ -112,7 +109,6 @@ class Experiment:
 
     @property
     def players(self) -> tuple[PlayerSpec, ...]:
-        """Field, then the contenders that are not in it; a seat's player is a place in this list."""
         return self.bots + tuple(player for player in self.contenders if player not in self.bots)
 
     @property
@@ -129,7 +125,6 @@ class Experiment:
 
     @property
     def games_per_deal(self) -> int:
-        """One game, or one for each contender (R33) in each of its seats."""
         return max(1, len(self.contenders) * self.contender_seats)
 
     @property
@@ -138,7 +133,6 @@ class Experiment:
 
     @property
     def first_game(self) -> int:
-        """0 but for a shard."""
         return self.shard.first_game if self.shard else 0
 
     @property
@@ -152,7 +146,6 @@ class Experiment:
 
     @property
     def whole(self) -> "Experiment":
-        """The run that this is a shard of, or is."""
         return replace(self, games=self.shard.games, shard=None) if self.shard else self
 
     def identity(self) -> dict[str, Any]:

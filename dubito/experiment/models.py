@@ -107,7 +107,6 @@ class _Listener(Decider):
         otherwise: Callable[[], Any],
         key: str | None = None,
     ) -> Any:
-        """The fallback's answer."""
         self.heard[:] = longest([*self.heard, (asked.rendered, asked.form)])
         return otherwise()
 
@@ -167,7 +166,6 @@ class _Houses:
     """The embedded servers, each started when first needed: one, or one for each kind of faults."""
 
     def __init__(self, game: Game, running: ExitStack) -> None:
-        """They have the models of this game, and end with what is `running`."""
         self._game, self._running = game, running
         self._houses: dict[str, House] = {}
         self._lock = Lock()
@@ -233,5 +231,4 @@ class Models:
     next_wave: Callable[[], None] = lambda: None  # ask what games wait for, and return once it is there
 
     def services(self, names: list[str], journal: Journal) -> list[object]:
-        """What each seat of a game is given; None for hand-written bots."""
         return [GameServices(self.deciders[name], journal) if name in self.deciders else None for name in names]

@@ -80,33 +80,27 @@ DEALS_A_CHUNK: Final = 1000  # part of the results digest, so that it never depe
 
 
 def chunk_numbers(experiment: Experiment) -> range:
-    """The chunks of an experiment; a shard's are some of its whole run's."""
     deals = experiment.deal_numbers
     return range(deals.start // DEALS_A_CHUNK, -(-deals.stop // DEALS_A_CHUNK))
 
 
 def deals_of_chunk(experiment: Experiment, number: int) -> range:
-    """The deals of a chunk."""
     return range(number * DEALS_A_CHUNK, min((number + 1) * DEALS_A_CHUNK, experiment.deal_numbers.stop))
 
 
 def split(deals: range, of: int) -> list[range]:
-    """These deals as so many runs of deals, in order; a chunk's may be played in different places."""
     return [deals[len(deals) * k // of : len(deals) * (k + 1) // of] for k in range(of)]
 
 
 def chunk_of(deals: range) -> int:
-    """The chunk that these deals are of."""
     return deals.start // DEALS_A_CHUNK
 
 
 def first_game_of(experiment: Experiment, number: int) -> int:
-    """The first game of a chunk."""
     return number * DEALS_A_CHUNK * experiment.games_per_deal
 
 
 def is_complete(deals: int) -> bool:
-    """Whether a chunk of so many deals is one that no longer run adds to."""
     return deals == DEALS_A_CHUNK
 
 

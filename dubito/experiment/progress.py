@@ -55,23 +55,19 @@ class ModelProgress:
     _start: float | None = None
 
     def count(self, outcome: str) -> None:
-        """A decision ended with this outcome."""
         with self._lock:
             self._start = self.clock() if self._start is None else self._start
             self.outcomes[outcome] += 1
 
     def replied(self, origin: str) -> None:
-        """A reply came from this origin: live, cache or tape."""
         with self._lock:
             self.replies[origin] += 1
 
     def sleep(self, seconds: float, why: str) -> None:
-        """Wait before another try, visibly."""
         with self.waiting_for(why):
             time.sleep(seconds)
 
     def warn(self, text: str) -> None:
-        """Say what does not stop the run and should be known."""
         self.log("warns", why=text)
         self.told(text)
 
@@ -87,7 +83,6 @@ class ModelProgress:
             self.log("waits", why=why)
 
     def end_wait(self, why: str) -> None:
-        """Somebody who waited for this waits no longer."""
         with self._lock:
             self.waiting[why] -= 1
 

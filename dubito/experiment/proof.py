@@ -68,7 +68,6 @@ def _compare_tables(stored: Tally, replayed: Tally) -> None:
 
 
 def check_no_calls(run: Run) -> None:
-    """A run of hand-written bots asked nothing."""
     for table in _MODEL_TABLES:
         if run.db.has(table) and run.db.read(f"SELECT 1 FROM {table} LIMIT 1"):  # noqa: S608
             raise Differs(_DATABASE, f"it has {table}, and no model plays in this run", [])

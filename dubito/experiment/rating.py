@@ -50,7 +50,6 @@ class RatedGame(NamedTuple):
 
 
 def mean_rate(tally: Tally, contenders: Sequence[Contender], results: Results) -> Rate:
-    """Of the only contender, by the first measure."""
     (row,) = contender_ranking(tally, contenders, results)
     return row.rates[results.measures[0].key]
 
@@ -77,7 +76,6 @@ def beside_worst(games: Sequence[RatedGame], names: Sequence[str], measure: Meas
 
 
 def _products(cells: Sequence[tuple[int, int]]) -> Iterator[list[tuple[int, int]]]:
-    """What m^2, y^2 and y*m are sums of."""
     yield [(m, m) for m, _ in cells]
     yield [(y, y) for _, y in cells]
     yield [(y, m) for m, y in cells]

@@ -48,14 +48,12 @@ LIES_COUNTED: Final = 1_000  # games of a run in which lies are counted, since e
 
 
 def run_to_replay(folder: Path, home: Path | None = None) -> Run:
-    """The run in this folder, as of `read_run`; raises UsageError if it cannot be played again here."""
     run = read_run(folder, home)
     check_to_replay(run)
     return run
 
 
 def check_to_replay(run: Run) -> None:
-    """Raise UsageError if the run cannot be played again here."""
     run.db.check(run.planned.first_game)
     read_tally(run.db, run.game.results)
     _ = run.mismatches
@@ -172,7 +170,6 @@ def _lies_and_deeds(kept: Run, number: int) -> Iterator[tuple[int, int, Lie | No
 
 
 def lies_told(kept: Run, number: int) -> list[ToldLie]:
-    """The lies of a game in their order; raises UsageError if it is not the game that the run keeps."""
     return [ToldLie(seat, move, lie) for seat, move, lie, _ in _lies_and_deeds(kept, number) if lie]
 
 
@@ -246,7 +243,6 @@ def lies_of(folder: Path) -> LieCounts | None:
 
 
 def table_of(kept: Run, game: int, heard: HearReply) -> tuple[Table, list[str]]:
-    """The table of one game before its first turn, and who sits there; `heard` is told each question's end."""
     models = kept.asking(ReplayTape(ModelLog(kept.db), heard))
     table, lineup = kept.player.table_of(game, models)
     return table, [kept.experiment.players[player].name for player in lineup.seats]
@@ -257,7 +253,6 @@ _APART: Final = 8  # into how many a chunk is split for each process, so that al
 
 
 def useful_workers(games: int, workers: int) -> int:
-    """How many of so many processes a replay of these games gains by."""
     return max(1, min(workers, games // _WORTH))
 
 

@@ -77,7 +77,6 @@ def resolve(config: Config, registry: Registry, fills_tables: bool = True) -> Ex
 
 
 def cannot_play_by(rules: Any, cls: type[Player]) -> str | None:
-    """Why a bot does not play by these rules, after its name; None if it does, as all do that do not say so."""
     said: Callable[[Any], str | None] | None = getattr(cls, "cannot_play_by", None)
     return said(rules) if said else None
 
@@ -245,7 +244,6 @@ def _spelled_out(entry: str, registry: Registry, server: Mapping[str, Any]) -> d
 
 
 def unsettled(bot: Bot) -> PlayerSpec:
-    """A bot under its own name, with no settings."""
     return PlayerSpec(bot.name, bot.name, {}, bot.digest)
 
 
@@ -327,12 +325,10 @@ class CallOptions:
 
 
 def model_specs(experiment: Experiment, registry: Registry) -> list[PlayerSpec]:
-    """The players that ask a model."""
     return [player for player in experiment.players if registry.find(player.bot).cls.is_model]
 
 
 def settings_of(spec: PlayerSpec, registry: Registry) -> ModelSettings:
-    """A model player's settings, checked, its class's defaults under them."""
     return settings_for(registry.find(spec.bot).cls, spec.name, spec.settings, registry.game)
 
 
@@ -448,19 +444,16 @@ def fallback_of(name: str, settings: ModelSettings, registry: Registry) -> type[
 
 
 def price_of_model(settings: ModelSettings, options: CallOptions) -> Price | None:
-    """The price of a player's model at its server; None if nobody said it."""
     return find_price(account_of(settings).server, settings.model, options.prices, settings.api)
 
 
 def ending_models(experiment: Experiment, registry: Registry, today: date) -> list[str]:
-    """A sentence for each model in use whose provider has announced that it ends soon, or has ended."""
     every = [settings_of(spec, registry) for spec in model_specs(experiment, registry)]
     said = [ends_soon(account_of(one).server, one.model, today) for one in every]
     return sorted({sentence for sentence in said if sentence})
 
 
 def outdated_prices(experiment: Experiment, registry: Registry, options: CallOptions, today: date) -> list[str]:
-    """A sentence for each provider whose list prices are in use and were read too long ago."""
     every = [settings_of(spec, registry) for spec in model_specs(experiment, registry)]
     said = [outdated(account_of(one).server, one.model, options.prices, today) for one in every]
     return sorted({sentence for sentence in said if sentence})

@@ -139,7 +139,6 @@ def play(experiment: Experiment, folder: Path, how: RunOptions) -> Played:
 
 
 def _said_by_bots(experiment: Experiment, registry: Registry) -> dict[str, str]:
-    """What the bots have to say of themselves, by player."""
     say, found = registry.game.said_of, ((one, registry.find(one.bot).cls) for one in experiment.players)
     return {one.name: text for one, cls in found if (text := say(cls, experiment.rules, one.settings))}
 

@@ -59,7 +59,6 @@ def cut_shard(experiment: Experiment, number: int, of: int, registry: Registry) 
 
 
 def caps_of_shard(caps: Caps, experiment: Experiment) -> Caps:
-    """The share of a run's caps that falls to this shard, by its games; those of a whole run are its own."""
     if (shard := experiment.shard) is None:
         return caps
     return caps.share(shard.first_game, shard.first_game + experiment.games, shard.games)
@@ -171,7 +170,6 @@ def _check_gaps(there: Mapping[int, Run], of: int) -> None:
 
 
 def default_folder(shards: Sequence[Run]) -> Path:
-    """Where the whole run would lie if it had been played where its first shard was."""
     folder = shards[0].folder.resolve()
     named = _NAMED(folder.name)
     return shards[0].folder.parent / (named[1] if named else f"run-{shards[0].experiment.digest()}")

@@ -35,7 +35,6 @@ class RunDecision:
             self.add(deal)
 
     def add(self, deal: Sequence[bytes]) -> None:
-        """One more deal, its packed games."""
         self.test.add(contended([unpack(row, self._results) for row in deal], self._results))
 
     def judged(self, piece: tuple[range, ChunkResult]) -> tuple[range, ChunkResult]:
@@ -109,7 +108,6 @@ def standings_of(run: Run) -> list[PairStanding]:
 
 
 def decision_of(run: Run) -> RunDecision:
-    """What the games decide that a run keeps."""
     return RunDecision(run.planned, run.game.results, run.db.outcomes())
 
 
@@ -151,7 +149,6 @@ def flaw_of_stop(run: Run) -> str | None:
 
 
 def decided_pairs(run: Run) -> dict[tuple[int, ...], list[int]]:
-    """Return what the games decide, as rows of `decided`."""
     return {} if run.planned.stop is None else {pair: [*row] for pair, row in decision_of(run).test.rows().items()}
 
 

@@ -63,7 +63,6 @@ def kinds_in(manifest: Mapping[str, Any]) -> dict[str, PlayerKind]:
 
 
 def compared(experiment: Experiment, models: Mapping[str, PlayerLog], run: int = 0) -> list[Contender]:
-    """The contenders as they are compared, as those of the `run`th of several runs; `models` are those of the run."""
     names = [player.name for player in experiment.contenders]
     within = experiment.stop.within if experiment.stop else None
     return contenders_of(names, models, experiment.kinds, run, experiment.contender_seats, within)
@@ -84,7 +83,6 @@ class Run:
         return one_line(str(self.folder))
 
     def without_folder(self, message: str) -> str:
-        """Return a message with the names of files alone: an export lies in a folder that nobody knows."""
         return message.replace(f"{self.folder}/", "")
 
     @cached_property
@@ -114,7 +112,6 @@ class Run:
 
     @property
     def more(self) -> dict[str, Any]:
-        """What the identity says beside what every run's does."""
         return {key: value for key, value in self.identity.items() if key not in _KNOWN}
 
     @cached_property
@@ -127,7 +124,6 @@ class Run:
 
     @property
     def deals(self) -> int:
-        """How many deals are kept, each with a game of every contender."""
         return self.kept // self.planned.games_per_deal
 
     @cached_property
@@ -147,18 +143,15 @@ class Run:
         return labelled_by(self.kinds)
 
     def kept_in_words(self, games: range) -> str:
-        """Which games are kept: `r keeps the games 0 to 19`."""
         kept = f"the games {games.start} to {games.stop - 1}" if games else "no finished game"
         return f"{one_line(str(self.folder))} keeps {kept}"
 
     @cached_property
     def tally(self) -> Tally:
-        """The sums over all games; raises UsageError if they are damaged."""
         return kept_tally(self.db, self.game.results)
 
     @property
     def is_decided(self) -> bool:
-        """Whether it has stopped before its last game because every pair is decided."""
         n = len(self.planned.contenders)
         return self.planned.stop is not None and len([*self.tally.rows("decided")]) == n * (n - 1) // 2
 
@@ -178,11 +171,9 @@ class Run:
 
     @cached_property
     def spent(self) -> Spend:
-        """What its calls used up, as a budget counts it."""
         return ModelLog(self.db).spent()
 
     def outcome(self, row: bytes) -> Outcome:
-        """A game as it ended, of its packed row; raises UsageError if that is none which this run writes."""
         return outcome_in(row, self.game.results, len(self.names), self.folder / DATABASE)
 
     @cached_property
@@ -196,12 +187,10 @@ class Run:
 
     @cached_property
     def registry(self) -> Registry:
-        """The bots of its game, the user's own from `home`."""
         return find_bots(self.home, self.game.name)
 
     @cached_property
     def mismatches(self) -> list[str]:
-        """What is not as it was when the run was made, a sentence each; prompts are added as they are read."""
         made_with = self.versions.get("dubito")
         other = [f"the run was made by dubito {made_with}, this is {__version__}"] if made_with != __version__ else []
         return [*other, *self.changed]
@@ -220,7 +209,6 @@ class Run:
 
     @cached_property
     def has_bots(self) -> bool:
-        """Whether its games can be played again with the very bots that played: with models, from their records."""
         if any(self.registry.find(player.bot).cls.is_model for player in self.experiment.players):
             return True
         return all(self.registry.find(player.bot).digest == player.source for player in self.experiment.players)
@@ -296,7 +284,6 @@ def _validated(content: Mapping[str, Any], folder: Path) -> _Manifest:
 
 @contextmanager
 def opened_run(folder: Path, home: Path | None = None) -> Iterator[Run]:
-    """The same, closed at the end; whatever in it cannot be read is a UsageError too."""
     run = read_run(folder, home)
     with only_read(), run.db:
         yield run

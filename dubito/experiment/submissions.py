@@ -66,7 +66,6 @@ class Sampled:
 
     @property
     def agrees(self) -> bool:
-        """Whether the answers may well be by the same model: the interval holds no difference."""
         return self.less.low <= 0
 
 
@@ -84,7 +83,6 @@ class Proven:
 
     @property
     def key(self) -> str:
-        """A name for its pages, which stays the same whatever else is handed in."""
         return self.sha256[:12]
 
 

@@ -140,7 +140,6 @@ class GameQueue:
             self._changed.notify_all()
 
     def reasons(self) -> list[str]:
-        """What the games wait for that were put back and not taken up again."""
         left = [*self._put_back, *self._waiting, *self._games]
         return [waiting.why for waiting in left if waiting.why]
 

@@ -164,7 +164,6 @@ class Crew:
 
 
 def cores_here() -> list[int]:
-    """The cores that this process may use, where the system tells; else all."""
     return sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else [*range(os.cpu_count() or 1)]
 
 
@@ -186,7 +185,6 @@ def new_stop(workers: int) -> Stop:
 def play_chunks(
     experiment: Experiment, registry: Registry, workers: int, stop: Stop, numbers: range, crew: Crew | None = None
 ) -> Generator[ChunkResult, None, None]:
-    """The chunks of these numbers, in order; the last one may be cut short by an error or a stop."""
     with closing(play_pieces(experiment, registry, workers, stop, numbers, crew)) as pieces:
         yield from joined(experiment, pieces)
 
@@ -327,7 +325,6 @@ _told: Stop = threading.Event()  # in a worker process of ours, the run's
 
 
 def _start_worker(stop: Stop) -> None:
-    """Make a new worker process end with the run, and leave off when it is told to."""
     threading.Thread(target=_end_with_parent, daemon=True).start()
     global _told
     _told = stop  # it comes to a process as that begins, or not at all

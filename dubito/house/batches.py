@@ -68,7 +68,6 @@ class BatchDesk:
     def __init__(
         self, core: Core, log: CallLog, wires: Mapping[str, Wire], clock: Callable[[], float] = time.time
     ) -> None:
-        """`wires` are by path."""
         self._core, self._log, self._wires, self._clock = core, log, wires, clock
         self._files: dict[str, bytes] = {}
         self._batches: dict[str, _Batch] = {}

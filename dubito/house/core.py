@@ -45,7 +45,6 @@ class Call:
     fault: str | None = None
 
     def unsent(self) -> "Call":
-        """The same request, to which no whole answer was sent."""
         return replace(self, status=0, input_tokens=0, output_tokens=0, cached_tokens=0)
 
 
@@ -285,13 +284,11 @@ def _of_values(values: Sequence[Any]) -> _Schema:
 
 
 def _nodes_named(text: str) -> list[str]:
-    """The questions that the last line `node:` names; the text's one question where it has none."""
     named = _NODE.findall(text)
     return named[-1].split() if named else [""]
 
 
 def _several(text: str, schema: _Schema | None) -> list[str]:
-    """Of the questions that the last line `node:` names: those that have a field of their own in the reply."""
     fields = (schema or {}).get("properties", {})
     return [node for node in _nodes_named(text) if node in fields] if "answer" not in fields else []
 
@@ -305,7 +302,6 @@ def _asking(text: str, node: str) -> str:
 
 
 def _kind(schema: _Schema | None) -> _Schema:
-    """Of the answer."""
     kind: _Schema = (schema or {}).get("properties", {}).get("answer", {})
     return kind
 
@@ -346,7 +342,6 @@ def _one_of(legal: Sequence[Any], possible: Sequence[Any], chance: Random) -> Op
 
 
 def _shares(legal: Sequence[str], known: Iterable[str]) -> Opinion:
-    """The same probability for all that is legal, as the answers are drawn."""
     share = 1 / len(legal) if legal else 0.0
     return Opinion({name: share if name in legal else 0.0 for name in known}, understood=bool(legal))
 

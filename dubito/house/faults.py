@@ -81,7 +81,6 @@ def _in_answers(change: Callable[[list[JsonBody]], list[JsonBody]]) -> ContentFa
 
 
 def _in_first(**fields: Any) -> ContentFault:
-    """With these fields in the first answer, whatever it was."""
     return _in_answers(lambda answers: [{**answers[0], **fields}, *answers[1:]])
 
 
@@ -115,7 +114,6 @@ NO_REPLIES: Final = frozenset({"truncated_json", "broken_json", "deep_body", "wr
 
 
 def _answer(text: str) -> Any:
-    """The answer in the text; whether any in it is true, where it stands deeper or is yes or no."""
     said = json.loads(text)
     answer = said.get("answer") if isinstance(said, dict) else None
     return '"answer":true' in text if answer is None or isinstance(answer, bool) else answer
@@ -306,16 +304,13 @@ class Faults:
         return _struck(bodies, asked.chance("content fault", by_try=True).random())
 
     def of_batch(self, entries: bytes) -> str | None:
-        """The name of what befalls a batch of these entries, which hold their tries."""
         return _struck(self._of_batches, Random(sha256(entries).digest()).random())
 
     def of_response(self, asked: HeardRequest) -> str | None:
-        """The name of what befalls a response that is fetched later."""
         return _struck(self._of_responses, asked.chance("window fault", by_try=True).random())
 
     @property
     def size(self) -> int:
-        """Bytes that a huge body has more than its like."""
         return self._parameters.size
 
 

@@ -46,12 +46,10 @@ class HeardRequest:
 
     @property
     def body(self) -> JsonBody | None:
-        """The body as JSON, None if it is no JSON object (NaN is no JSON)."""
         return self._body_and_digest[0]
 
     @property
     def digest(self) -> str:
-        """The request's own digest, of its canonical JSON. Neither draw nor try are in it."""
         return self._body_and_digest[1]
 
     @cached_property
@@ -71,17 +69,14 @@ class HeardRequest:
         return sha256(canonical_bytes({"protocol": self.protocol, "path": path, "body": body})).hexdigest()
 
     def digest_for(self, purpose: str, by_try: bool = False) -> str:
-        """A digest that follows from purpose, request, draw and, if so asked, the try."""
         parts = [purpose, self.digest, self.draw, *([self.try_number] if by_try else [])]
         return sha256(canonical_bytes(parts)).hexdigest()
 
     def chance(self, purpose: str, by_try: bool = False) -> Random:
-        """A stream of its own for the purpose, the same at every call."""
         return Random(int(self.digest_for(purpose, by_try), 16))
 
 
 def canonical_bytes(value: object) -> bytes:
-    """The one JSON of a value: keys sorted, no spaces, ASCII."""
     return json.dumps(value, sort_keys=True, separators=(",", ":")).encode()
 
 
@@ -121,12 +116,10 @@ class Refusal(Exception):
 
 
 def tokens(text: str) -> int:
-    """The house's tokens: four bytes of UTF-8 each, the last one maybe shorter."""
     return -(-len(text.encode(errors="surrogatepass")) // 4)
 
 
 def first_tokens(text: str, count: int) -> str:
-    """The beginning of the text that has so many tokens, at most."""
     return text.encode(errors="surrogatepass")[: 4 * count].decode(errors="ignore")
 
 
@@ -142,7 +135,6 @@ def texts_in(content: object, name: str) -> Iterator[str]:
 
 
 def blocks(value: object, name: str) -> list[JsonBody]:
-    """The value as a list of objects. Raises Refusal if it is none."""
     if not isinstance(value, list) or not all(isinstance(block, dict) for block in value):
         raise Refusal("bad_value", name=name, expected="a string or an array of objects")
     return value

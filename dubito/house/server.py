@@ -173,7 +173,6 @@ class _Desk:
         return self._sent(self._core.refuse(wire, await _asked(wire, request), refusal))
 
     async def left(self, request: Request, error: Exception) -> Response:
-        """The client went before its request was whole: nobody asked anything, nobody reads this."""
         return Response(status_code=499)
 
     def _sent(self, answer: ServerAnswer) -> Response:
@@ -200,7 +199,6 @@ def house_app(desk: _Desk, batches: BatchDesk, later: BackgroundDesk) -> Starlet
 
 
 def _speaks(request: Request) -> Wire:
-    """The protocol of any request; where the path does not tell, the headers do."""
     known = _PATHS.get(request.url.path)
     anthropic = "anthropic-version" in request.headers or "x-api-key" in request.headers
     return known or (_MESSAGES if anthropic else _RESPONSES)
@@ -232,7 +230,6 @@ class _Server(uvicorn.Server):
         self.ready.set()
 
     def end(self) -> None:
-        """Begin to end, as another thread says."""
         with suppress(RuntimeError):  # it has ended
             self._loop.call_soon_threadsafe(self._closing.set)
 
@@ -296,7 +293,6 @@ class House:
 
     @property
     def calls(self) -> list[Call]:
-        """A copy of all calls so far, in order; readable after the end too."""
         return self._log.calls()
 
     def __enter__(self) -> "House":

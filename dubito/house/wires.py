@@ -196,13 +196,11 @@ class AnthropicWire(Wire):
     problems = _ANTHROPIC_PROBLEMS
 
     def admit(self, headers: Mapping[str, str]) -> None:
-        """Also asks for the version of the protocol, as the provider does."""
         super().admit(headers)
         if "anthropic-version" not in headers:
             raise Refusal("missing", name="anthropic-version")
 
     def key(self, headers: Mapping[str, str]) -> str:
-        """From `Authorization: Bearer KEY` (the SDK) or `x-api-key: KEY` (most other clients)."""
         return headers.get("x-api-key") or headers.get("authorization", "").removeprefix("Bearer ").strip()
 
     def read(self, body: JsonBody) -> ReadPrompt:
@@ -426,7 +424,6 @@ def prompt_of(
 
 
 def named_schema(form: JsonBody, name: str) -> Mapping[str, Any]:
-    """The schema of a `json_schema` format, whose fields stand under `name`. Raises Refusal."""
     if not isinstance(form.get("name"), str):
         raise Refusal("missing", name=f"{name}.name")
     return check_schema(form.get("schema"), f"{name}.schema", every_required=form.get("strict") is True)

@@ -50,7 +50,6 @@ class Odds:
 
 
 def with_odds(node: Node) -> Node:
-    """The node as such a prompt asks it."""
     return node._replace(answer=cast(Any, Odds())) if node.answer == Bool() else node
 
 
@@ -65,24 +64,19 @@ class Form:
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """The nodes that are asked."""
         return tuple(node.name for node in self.answers.values())
 
     @property
     def kind(self) -> str:
-        """Alike for all that ask for the same."""
         return str(self.schema)
 
     def covers(self, other: "Form") -> bool:
-        """Whether it asks all that the other one asks, and more."""
         return self.answers.keys() > other.answers.keys()
 
     def key_of(self, position: Position) -> str | None:
-        """The node of this position; None if it is not asked."""
         return position.node if position.node in self.keys else None
 
     def states(self, key: str) -> bool:
-        """Whether a probability is stated beside this node's answer."""
         stating = [node.name for node in self.answers.values() if node.states == STATED]
         return STATED in self.fields and key in stating
 
@@ -108,7 +102,6 @@ class Form:
         return f"{shape}, X being at " + "; at ".join(f"{field} {kind_in_words(others[field])}" for field in others)
 
     def of_keys(self, keys: Collection[str]) -> "Form":
-        """The same of a turn, for these of its nodes alone."""
         fields = tuple(field for field in self.fields if field not in self.answers)
         return form_of_turn(fields, tuple(node for node in self.answers.values() if node.name in keys))
 
@@ -127,13 +120,11 @@ class ModelAnswer:
 
 @lru_cache(maxsize=64)
 def form_of(fields: tuple[Field, ...], node: Node) -> Form:
-    """That of a reply to one question."""
     return _form(tuple(field for field in fields if field != STATED or node.states == STATED), {ANSWER: node})
 
 
 @lru_cache(maxsize=256)
 def form_of_turn(fields: tuple[str, ...], nodes: tuple[Node, ...]) -> Form:
-    """That of a reply to these questions, in place of the field `answer` if there is one among the others."""
     stated = any(node.states == STATED for node in nodes)
     beside = tuple(field for field in fields if field != ANSWER and (field != STATED or stated))
     return _form((*beside, *(node.name for node in nodes)), {node.name: node for node in nodes})
@@ -167,7 +158,6 @@ REASKS: Final[dict[Cause, str]] = {
 
 
 def re_ask(failure: AttemptFailed, form: Form) -> str | None:
-    """The re-ask that fits the cause; None where asking again would not help."""
     text = REASKS.get(failure.cause)
     return text and text.format(detail=failure.detail, wanted=form.wanted)
 
@@ -186,7 +176,6 @@ _TOOL_CALL: Final = re.compile(
 
 
 def read_answer(reply: Reply, form: Form) -> ModelAnswer:
-    """The answer to the only question of a form; raises AttemptFailed with its cause."""
     return read_answers(reply, form).given[form.keys[0]]
 
 
@@ -259,7 +248,6 @@ def find_last_object(text: str) -> str | None:
 
 
 def reasoning_of(reply: str) -> str:
-    """Return the reasons that a reply gives beside its answer; empty if it gives none."""
     said = read_json(find_last_object(reply) or reply)
     reasons = said.get("reasoning") if isinstance(said, dict) else None
     return reasons if isinstance(reasons, str) else ""
@@ -358,14 +346,12 @@ def _type_of(kind: Answer | Odds) -> Any:
 
 
 def _share(said: float) -> float:
-    """The number, if it is a probability; else raises ValueError."""
     if not 0 <= said <= 1:
         raise ValueError(said)
     return said
 
 
 def _known(cards: Sequence[int], card: int) -> int:
-    """The card, if it is one of these; else raises ValueError."""
     if card not in cards:
         raise ValueError(card)
     return card

@@ -59,7 +59,6 @@ class BatchEntry:
 
 
 def name_of_entry(batch: str, ask: Ask, number: int) -> str:
-    """At most 64 letters, digits and hyphens, as both providers take them."""
     return f"{batch}-{ask.draw}-{ask.request.digest[:_DIGITS]}-{number}"
 
 
@@ -114,7 +113,6 @@ class OpenAIBatches:
 
     @staticmethod
     def line(name: str, ask: Ask) -> bytes:
-        """A line of the file. The tier is the batch's own, so none is asked for."""
         body = {key: value for key, value in ask.request.body.items() if key != "service_tier"}
         return entry_line({"custom_id": name, "method": "POST", "url": f"/v1{ask.request.path}", "body": body})
 
@@ -183,7 +181,6 @@ class AnthropicBatches:
 
     @staticmethod
     def line(name: str, ask: Ask) -> bytes:
-        """An entry. What its cache keeps is kept for an hour: entries are processed at any time of a batch's."""
         return entry_line({"custom_id": name, "params": _for_an_hour(ask.request.body)})
 
     @staticmethod

@@ -32,11 +32,9 @@ class Caps:
         return next((name for name, cap in caps.items() if cap is not None and getattr(spend, name) > cap), None)
 
     def share(self, first: int, end: int, of: int) -> "Caps":
-        """What falls to the games from `first` to before `end` of so many; the shares of all sum to the caps."""
         return self._each(lambda name, cap: cap * end // of - cap * first // of)
 
     def less(self, spent: Spend) -> "Caps":
-        """What is left of them; nothing where more was spent."""
         return self._each(lambda name, cap: max(0, cap - getattr(spent, name)))
 
     def _each(self, made: Callable[[str, int], int]) -> "Caps":
@@ -44,7 +42,6 @@ class Caps:
         return Caps(**{name: None if cap is None else made(name, cap) for name, cap in caps.items()})
 
     def in_words(self) -> str:
-        """Empty where there is none."""
         money = [] if self.usd is None else [dollars(self.usd)]
         counts = (("calls", self.calls), ("tokens", self.tokens))
         return ", ".join([*money, *(f"{cap:,} {name}" for name, cap in counts if cap is not None)])
@@ -105,12 +102,10 @@ class Budget:
         return budgeted
 
     def parts(self, games: int) -> tuple[float, float]:
-        """How much was played of games that ask, in games, and how much of so many is left."""
         with self._settled:
             return self._forecast.parts(games)
 
     def foresees(self, worst: Spend) -> None:
-        """A call of a wave may take this much."""
         with self._settled:
             self._forecast.reserved(worst)
 
@@ -123,7 +118,6 @@ class Budget:
             return None
 
     def settles(self, game: int, worst: Spend, used: Spend, replied: bool) -> None:
-        """What was reserved for a call of a wave is settled."""
         self._settle(game, worst, used, replied)
 
     def in_turn(self, inner: MakeTry, tariff: Tariff) -> MakeTry:

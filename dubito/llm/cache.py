@@ -139,7 +139,6 @@ class CacheEntry:
 
 
 def key_of_reply(server: str, request: str, draw: str) -> str:
-    """The key of the reply to the request of that digest."""
     return digest_of(canonical([_VERSION, server, request, draw]))
 
 
@@ -225,7 +224,6 @@ class ReplyCache:
                     self.oldest = min(stored, self.oldest or stored)
 
     def stored(self, server: str, request: Request, draw: str) -> RawReply | None:
-        """What is stored as the reply; None if nothing is."""
         return self._stored(key_of_reply(server, request.digest, draw), server, request, draw)
 
     def _stored(self, key: str, server: str, request: Request, draw: str) -> RawReply | None:

@@ -188,12 +188,10 @@ class Provider:
         return RawReply(response.status_code, raw, self._headers_kept(response.headers))
 
     def prepare(self) -> None:
-        """Load the SDK and make its client, which takes a second the first time."""
         with self._preparing:
             _ = self._client
 
     def _headers_kept(self, headers: Mapping[str, str]) -> dict[str, str]:
-        """The headers that may be kept, without the key."""
         return {name: self._redacts.reply(value) for name, value in _kept_headers(headers).items()}
 
     def _sent(self, client: Any, bound: "Deadline", call: Callable[[Any], Any]) -> Any:
@@ -285,7 +283,6 @@ class Provider:
         return TryFailed("connection", reason, billed=sent)
 
     def entry_failure(self, status: int | None, error: Any, ask: Ask) -> TryFailed | AccountFault:
-        """What it means that a batch has this error in a reply's place; without a status its words say it."""
         found = verdict_within(error, {}) if status is None else verdict(status, text_of(error), {})
         return self._failure(found, f"status {found.status} in a batch", text_of(error), ask)
 
@@ -405,12 +402,10 @@ def _network_settings_error(error: Exception) -> str:
 
 
 def _variables_set(*names: str) -> str:
-    """Return those of these variables that are set, in either case."""
     return " and ".join(name for each in names for name in (each, each.lower()) if os.environ.get(name))
 
 
 def _asks(ask: Ask, instead: Api) -> str:
-    """How it is asked, and what to add for it to be asked in another protocol."""
     asked = f"{one_line(ask.place.player)} asks in {_APIS[ask.request.protocol]}"
     return f"{asked}: add {where_said('api', ask.place.player, instead)}"
 
@@ -425,13 +420,11 @@ def _proxy_for(address: str) -> str | None:
 
 
 def _is_of_a_path(said: str, ask: Ask) -> bool:
-    """Whether the words beside a 404 are of the path, and not of the model."""
     of_model = "model" in said.lower() or str(ask.request.body.get("model")) in said
     return not said.strip() or (not of_model and _NO_PATH.search(said) is not None)
 
 
 def _cause(error: BaseException | None, kind: type[E]) -> E | None:
-    """What of this kind it came of; None if it came of nothing like it."""
     while error is not None and not isinstance(error, kind):
         error = error.__cause__ or error.__context__
     return error
@@ -509,7 +502,6 @@ _SIZE: Final = 4  # bytes at the end of a gzip body: how long the text is that i
 
 
 def watch(client: httpx2.Client) -> None:
-    """Look at the ends of all bodies that this client will receive."""
     client.event_hooks["response"].append(_watch)
 
 
@@ -577,28 +569,23 @@ class Deadline:
 
     @property
     def passed(self) -> bool:
-        """Whether the time of this thread's call is over; False outside of one."""
         until: float | None = getattr(self._thread, "until", None)
         return until is not None and monotonic() >= until
 
     @property
     def stale(self) -> bool:
-        """Whether the last call of this thread was lost to a connection that its server had closed while it idled."""
         found, self._thread.stale = getattr(self._thread, "stale", False), False
         return bool(found)
 
     def lost_after(self, idle: float, stale: bool) -> None:
-        """A connection ended without an answer after it idled for so many seconds; `stale` if surely before that."""
         self._thread.stale = stale
         if stale or idle > self._worked:
             self.idle_below(idle)
 
     def worked_after(self, idle: float) -> None:
-        """A connection that idled for so many seconds brought an answer."""
         self._worked = max(self._worked, idle)
 
     def idle_below(self, seconds: float) -> None:
-        """The server closes connections that idle for so many seconds: keep well below."""
         self.idle = min(self.idle, seconds / 2)
 
     def left(self, timeout: float | None) -> float | None:

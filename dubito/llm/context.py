@@ -46,7 +46,6 @@ def _is_cut(size: int, tokens: int, earlier_size: int, earlier_tokens: int) -> b
 
 
 def may_be_cut(body: Mapping[str, Any], reply: Reply) -> bool:
-    """Return whether a prompt got fewer tokens than most models count for ours, which alone proves nothing."""
     return _most_tokens(reply) >= _MIN_COUNT and _most_tokens(reply) * _USUAL_PER_TOKEN < prompt_size(body)
 
 
@@ -65,7 +64,6 @@ def cut_at(reply: Reply) -> AttemptFailed:
 
 
 def prompt_size(body: Mapping[str, Any]) -> int:
-    """Return the number of characters of all texts in the messages of a request."""
     return sum(_text_size(body.get(key)) for key in ("system", "messages", "input"))
 
 
@@ -78,6 +76,5 @@ def _text_size(value: Any) -> int:
 
 
 def _most_tokens(reply: Reply) -> int:
-    """Return the largest reading of a count: some servers count cached tokens beside the input."""
     usage = reply.usage
     return usage.input + usage.cached + usage.cache_write if usage else 0

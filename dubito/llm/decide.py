@@ -72,7 +72,6 @@ class Journal:
     stated: list[StatedProbability] = field(default_factory=list)
 
     def digest(self) -> bytes:
-        """A hash over each decision's node, answer, outcome, request and reply digests."""
         return sha256(canonical(self.decisions).encode()).digest()
 
 
@@ -111,7 +110,6 @@ class UnusableAnswers:
         self.check()
 
     def answered(self) -> None:
-        """An attempt came to an answer."""
         with self._lock:
             if self.causes.total() < _FIRST:
                 self.stops = False
@@ -155,7 +153,6 @@ class Decider:
             raise RunStopped(f"the prompt of {one_line(self.name)} failed under way: {error}") from None
 
     def place(self, seating: Seating, decision: int, node: str) -> Place:
-        """Where a decision of this player is taken, numbered from 0 in its game; no attempt was made yet."""
         return Place(self.name, seating.game, seating.deal, seating.id, decision, 0, node)
 
     def begin(
@@ -246,11 +243,9 @@ class Conversation:
         self.digests: list[list[str | None]] = []  # of each attempt: the request's, and the reply's if there was one
 
     def again(self, key: str) -> bool:
-        """Whether the answer to this question came of a re-ask."""
         return self._given[key][1] > 0
 
     def was_extracted(self, key: str) -> bool:
-        """Return whether the answer to this question was taken out of a longer reply."""
         return self._given[key][1] in self._extracted
 
     def answer(self, key: str) -> ModelAnswer:
@@ -263,7 +258,6 @@ class Conversation:
 
     @property
     def _open(self) -> AnyForm:
-        """The form of what is still to be asked."""
         left = [key for key in self.form.keys if key not in self._given and key not in self._failed_for_good]
         return self.form if len(left) == len(self.form.keys) else self.form.of_keys(left)
 
@@ -341,7 +335,6 @@ def put_question(
     ask: "MakeAttempt",
     accept: Callable[[Any], None] = lambda answer: None,
 ) -> ModelAnswer:
-    """Put a request's questions to a model until all are answered; the first one's answer. Raises AttemptFailed."""
     asked = Conversation(rendered, form, settings, place, draw, ask, accept)
     first, *_ = [asked.answer(key) for key in form.keys]
     return first

@@ -62,7 +62,6 @@ def pause(error: TryFailed, number: int, cap: float, spread: float = 1.0) -> flo
 
 
 def between_probes(silence: float) -> float:
-    """The seconds to wait before an account that has been silent for so long is probed again."""
     return min(_MOST, max(_FIRST, _PROBED * silence)) * _JITTER.uniform(0.5, 1)
 
 
@@ -190,7 +189,6 @@ class Gate:
             return Heard(signs.sends, signs.answered, signs.failed)
 
     def alone(self, ask: Ask) -> bool:
-        """Whether nobody else asks this model anything at present, or waits to."""
         with self._changed:
             signs = self._signs_of(ask)
             return not signs.under_way and not signs.waiting
@@ -247,7 +245,6 @@ class Gate:
 
     @property
     def put_back(self) -> set[int]:
-        """Games that gave a decision up within an outage; none without one."""
         with self._changed:
             return set().union(*(signs.gave_up for signs in self._signs.values())) if self._outage else set()
 
@@ -355,14 +352,12 @@ class Gate:
 
 
 def _costs(ask: Ask) -> dict[str, float]:
-    """The tokens of a call as a server may count them beforehand, until it is known how it does."""
     into, body = len(ask.request.text) / _BYTES, ask.request.body
     out = next((float(body[name]) for name in _OUTPUT_LIMITS if isinstance(body.get(name), int)), 0.0)
     return {"tokens": into + out, "input-tokens": into, "output-tokens": out}
 
 
 def span_in_words(seconds: float) -> str:
-    """A length of time: `8 s`, `30 min`, `2.5 h`."""
     if seconds < 120:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
@@ -418,7 +413,6 @@ class Streak:
 
     @property
     def chance(self) -> float:
-        """How likely one of so many requests is to fail so often, if it is no worse than the others."""
         failed, others = self.failed, self.answered + self.failed
         return prod((failed + 1 + number) / (others + 2 + number) for number in range(self.counted))
 
@@ -486,7 +480,6 @@ def _resending(gate: Gate, sleep: Sleep) -> "Retrying":
 
 
 def _may_be_a_mistake(error: BaseException) -> bool:
-    """Return whether a request was rejected for nothing that the server names."""
     if isinstance(error, TryFailed):
         return error.kind == "rejected"
     return isinstance(error, AccountFault) and error.stray

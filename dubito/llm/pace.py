@@ -144,15 +144,12 @@ class Allowance:
 
     @property
     def doubted(self) -> bool:
-        """Whether calls are taken though there never was anything left: some servers and proxies say so for ever."""
         return self.empty >= self.lies
 
     def taken(self) -> None:
-        """A call was taken whose answer told of this limit."""
         self.empty = self.empty + 1 if self.capacity < 1 else 0
 
     def believed(self) -> None:
-        """A call was refused: it may be this limit, so that it takes more to be doubted again."""
         if self.doubted:
             self.lies *= 2
         self.empty = 0
@@ -255,7 +252,6 @@ class Climb:
             self.passed = 0
 
     def unsent(self) -> None:
-        """One of the calls was refused for another reason than its rate."""
         self.taken -= 1
         self.sends -= 1
 
@@ -296,7 +292,6 @@ class Climb:
         self.hold = min(_HELD, max(3 * _ROUND, lost))
 
     def _slower_did_not_help(self, share: float, lower: float) -> bool:
-        """Whether as many calls are refused as before the last cut, though no more are sent than were to be."""
         if self.before is None or self.before[1] is None or lower < 0.6 * self.rate:
             return False
         return share >= _MANY and 0.5 < share / self.before[1] < 2
@@ -334,11 +329,9 @@ class Opening:
         return 0.0
 
     def taken(self) -> None:
-        """One of them was taken."""
         self.size *= 2
 
     def again(self) -> None:
-        """After a rate limit: one probe first."""
         self.size, self.sends, self.grown, self.probing = 1.0, 0, None, True
 
 
@@ -367,7 +360,6 @@ class Places:
             self.most, self.passed, self.tried = self.most + 1, 0, True
 
     def refused(self, beside: int) -> None:
-        """A call was refused while so many others were under way."""
         if self.tried:
             self.hold = min(_LASTING, 2 * self.hold)
         self.most, self.passed, self.tried = max(1.0, min(self.most, beside)), 0, False
@@ -458,7 +450,6 @@ class Pace:
 
     @property
     def told(self) -> bool:
-        """Whether it is what the server tells that holds calls back most, not what was found out."""
         return self._slowest_told <= self.climb.rate
 
     def _reopen(self, now: float) -> None:
@@ -469,7 +460,6 @@ class Pace:
         self._reopened, self._refused_since = True, 0
 
     def per_minute(self) -> float | None:
-        """Calls a minute that the server allows; None where nothing holds calls back."""
         slowest = min(self._slowest_told, self.climb.rate)
         return None if slowest == inf else MARGIN * slowest * _MINUTE
 

@@ -57,7 +57,6 @@ _PROBE_QUESTIONS: Final = {"questions": [{"type": "predicate", "name": "probe", 
 
 
 def probe_of(name: str, settings: ModelSettings) -> Ask:
-    """A short question, asked in this player's name, as a test whether the account answers."""
     return Ask(_probe_request(settings), "probe", Place(name, _PROBE, _PROBE, 0, 0, 0, "probe"))
 
 
@@ -159,13 +158,11 @@ class Pipeline:
 
     @property
     def paced(self) -> list[str]:
-        """The paces that hold calls back at present, in words."""
         with self._lock:
             return [paced for gate in self._gates.values() if (paced := gate.paced) is not None]
 
     @property
     def put_back(self) -> set[int]:
-        """Games that gave a decision up within an outage: they are put back."""
         return set().union(*(gate.put_back for gate in self._gates.values()))
 
     def try_again(self) -> None:
@@ -277,13 +274,11 @@ class Pipeline:
         return cached
 
     def _paid(self, account: Account, ask: Ask) -> Reply | None:
-        """The reply that this run paid for and that never reached the cache; its origin is still `live`."""
         paid = self._log.paid_reply(str(account), ask.request.digest, ask.draw) if self._goes_on else None
         reply = read_reply(ask.request.protocol, paid) if paid else None
         return reply if reply and reply.failure is None else None
 
     def _check_stop(self) -> None:
-        """Raise Interrupted on a stop."""
         if self._options.timing.stopped():
             raise Interrupted("stopped by Ctrl-C")
 

@@ -71,7 +71,6 @@ def unpriced(parameters: Mapping[str, Any], price: Price) -> str | None:
 
 
 def charged_by_call(parameters: Mapping[str, Any]) -> str | None:
-    """The first of a player's parameters that lets a server charge for more than tokens; None if none does."""
     return next((name for name in _BY_CALL if parameters.get(name)), None)
 
 
@@ -173,14 +172,12 @@ class _Provider:
     decisions: Mapping[str, _Line] = field(default_factory=dict)
 
     def line(self, model: str, api: str = "") -> _Line | None:
-        """Of a model, or of the model that it is a snapshot of."""
         lines, dated = self.decisions if api == "decisions" else self.models, _SNAPSHOT.fullmatch(model)
         return lines.get(model) or (lines.get(dated[1]) if dated else None)
 
 
 @cache
 def _shipped_prices() -> dict[str, _Provider]:
-    """The shipped prices, by server."""
     text, fast = _FILE.read_text(encoding="utf-8"), getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     servers = yaml.load(text, fast)["servers"]  # noqa: S506, a SafeLoader: ours is no user's, and read at every start
     return {server: _provider(listed) for server, listed in servers.items()}

@@ -41,21 +41,18 @@ class Asked:
 
     @staticmethod
     def by(request: Request, wait: str | None = None) -> "Asked":
-        """Of a request that is made at once, or by who waits for a `batch` or a window."""
         long = '"ttl"' in request.text and keeps_for_long(request.body)  # the text is quickly looked through
         marked = wait == _BATCH and '"cache_control"' in request.text  # in a batch all is kept for an hour
         return Asked(modes_of(request.body), long or marked, Asked.waiting(wait).waits)
 
     @staticmethod
     def waiting(wait: str | None) -> "Asked":
-        """Nothing but what a player's `wait` asks for."""
         if wait is None:
             return Asked()
         return Asked(waits=(("service_tier" if wait == _BATCH else _WINDOW, wait),))
 
 
 def keeps_for_long(value: Any) -> bool:
-    """Whether it says that input is to be kept for longer than the price `cache_write` is for."""
     return any(key == "ttl" and ttl not in _SHORT for key, ttl in entries(value))
 
 
@@ -75,12 +72,10 @@ class Terms:
     long_write: int | None = None  # picodollars a token; None: it is not said
 
     def knows(self, mode: str, value: str) -> bool:
-        """Whether its price is known; what the server decides is no dearer than the dearest, if there is one."""
         left_to_it = value == "auto" and self.dearest.get(mode, _ONE) > 1
         return value in self.modes.get(mode, {}) or value in USUAL[mode] or left_to_it
 
     def _times_list_price(self, mode: str, value: str) -> Fraction:
-        """How many times the list price; a value that is not known counts as the dearest that is."""
         known = self.modes.get(mode, {}).get(value)
         return known or (_ONE if value in USUAL[mode] else max(_ONE, self.dearest.get(mode, _ONE)))
 
@@ -101,7 +96,6 @@ class Terms:
         return times
 
     def most(self, asked: Asked) -> Fraction:
-        """How many times the list price a reply may cost to such a request."""
         return self.times(PLAIN, asked)
 
 
@@ -120,7 +114,6 @@ class Price:
 
     @property
     def long_write(self) -> int:
-        """Input that is kept for long: where it is not said, the dearest that is known of any provider."""
         said = self.terms.long_write
         return _LONG_WRITE * max(self.input, self.cache_write) if said is None else said
 
@@ -140,11 +133,9 @@ class Price:
         return into * terms.into + out * terms.out
 
     def saved(self, usage: Usage) -> int:
-        """What the provider's cache saved on them; below 0 where writing to it cost more than reading brought."""
         return usage.cached * (self.input - self.cached_input) - usage.cache_write * (self.cache_write - self.input)
 
     def worst(self, into: int, out: int, asked: Asked = _PLAINLY) -> int:
-        """The most that so many tokens can cost where so much is asked for."""
         rate = max(self.input, self.cached_input, self.cache_write, self.long_write if asked.long else 0)
         return ceil(self._tokens(into, into * rate, out * self.output) * self.terms.most(asked))
 
@@ -158,11 +149,9 @@ class Tariff:
     wait: str | None = None  # at the price of a `batch`, or of a window
 
     def asked(self, request: Request) -> Asked:
-        """What a request asks for, made as this player makes them."""
         return Asked.by(request, self.wait)
 
     def worst(self, request: Request) -> Spend:
-        """The most a try can cost. A token is at least one byte of the request, which holds the prompt and more."""
         into = len(request.text)
         usd = self.price.worst(into, self.max_output, self.asked(request)) if self.price else 0
         return Spend(1, into + self.max_output, usd)
@@ -198,7 +187,6 @@ class Likely:
 
     @property
     def rates(self) -> tuple[float, int] | None:
-        """Picodollars a byte of a request, and of the output; None while there is nothing to learn from."""
         with self._lock:
             return (self._input / self._bytes, self._output) if self._bytes else None
 
@@ -210,7 +198,6 @@ class Likely:
 
 
 def dollars(pico: int) -> str:
-    """An amount in words, exact to a hundredth of a cent: `$1.2345`."""
     return f"{'-' if pico < 0 else ''}${abs(pico) / PICO:,.4f}"
 
 
@@ -294,7 +281,6 @@ class Forecast:
             self._asking += questions > 0
 
     def reserved(self, worst: Spend) -> None:
-        """A call may take this much."""
         self._worst = Spend(*(max(pair) for pair in zip(_amounts(self._worst), _amounts(worst), strict=True)))
 
     def settled(self, game: int, used: Spend, replied: bool) -> None:
@@ -365,7 +351,6 @@ class Forecast:
         return max(1.0, (self._questions + sum(self._under_way.values())) / self._asking)
 
     def _each(self) -> tuple[float, ...] | None:
-        """What a paid reply costs; the most that a call may cost while no game has ended; None if no call was made."""
         if self._asking and self._replies:
             return tuple(amount / self._replies for amount in _amounts(self._spent))
         return _amounts(self._worst) if self._worst.calls else None

@@ -96,7 +96,6 @@ class SeatTexts:
     _ends: Sequence[int] = ()  # where each chapter ends in them
 
     def begin(self, steady: Mapping[str, Any]) -> None:
-        """Forget all of it if these facts differ from those before."""
         if steady != self._steady:
             self.system, self.chapters, self._steady = None, [], steady
 
@@ -225,11 +224,9 @@ class Prompt:
 
     @property
     def asks_turn(self) -> bool:
-        """Whether a request holds all the questions of a turn."""
         return self.description.ask == "turn"
 
     def form(self, node: str) -> answers.Form:
-        """Of a reply to this question alone."""
         return self._forms[node]
 
     def asked_as(self, api: Api) -> "Prompt":
@@ -253,14 +250,12 @@ class Prompt:
         return answers.form_of_turn(self.fields, tuple(map(self._nodes.__getitem__, nodes)))
 
     def questions(self, position: Position) -> Sequence[Position]:
-        """The positions of what one request asks there: that one, or of all the questions that its turn may yet ask."""
         facts: Any = self._facts
         whole = self.asks_turn or (self._for_decisions and hasattr(facts, "turn"))
         return facts.turn(position) if whole else [position]
 
     @property
     def samples(self) -> list[Sample]:
-        """The longest question of the game's example positions for each form of an answer."""
         return longest(self._examples)
 
     def render(self, position: Position) -> RenderedPrompt:
@@ -276,7 +271,6 @@ class Prompt:
         return system, [piece for chapter in told for piece in chapter], user
 
     def path_of(self, template: str) -> Path:
-        """The file of one of its templates."""
         return self._files.paths[template]
 
     def fill(
@@ -349,7 +343,6 @@ def _loaded(folder: Path, game: Game) -> Prompt:
 
 
 def _is_prompt(folder: Path) -> bool:
-    """Whether a folder is meant as a prompt, and is not that of a game's prompts."""
     return folder.is_dir() and not any(folder.glob(f"*/{DESCRIPTION}"))
 
 
@@ -420,7 +413,6 @@ def _description(path: Path, text: str) -> Description:
 
 
 def said_of_prompt(sources: Mapping[str, str]) -> tuple[str, str]:
-    """Of a prompt's sources, as a run keeps them: its title, and what it adds to another that it extends, if any."""
     description = _description(Path(DESCRIPTION), sources.get(DESCRIPTION, ""))
     return description.title, sources.get(PARAGRAPH, "").strip()
 

@@ -65,11 +65,9 @@ class Exchange:
     history: Sequence[str] = ()  # what the user text begins with: later requests of the player do so too
 
     def as_user_text(self) -> "Exchange":
-        """Return the same exchange with the rules at the beginning of the user's text."""
         return replace(self, system="", history=(f"{self.system}\n\n", *self.history))
 
     def begin(self, role: str) -> list[dict[str, Any]]:
-        """Return the message that states the rules, if it is one of its own."""
         return [{"role": role, "content": self.system}] if self.system else []
 
     def turns(self) -> list[dict[str, Any]]:
@@ -89,7 +87,6 @@ def objects(value: Any) -> list[dict[str, Any]]:
 
 
 def joined_texts(parts: Sequence[dict[str, Any]], kind: str) -> str | None:
-    """The texts of the parts of this type as one; None if there is none."""
     texts = [part["text"] for part in parts if part.get("type") == kind and isinstance(part.get("text"), str)]
     return "".join(texts) if texts else None
 
@@ -115,33 +112,28 @@ def came_instead(received: RawReply, body: Any) -> Failure:
 
 
 def finish_of(reason: Any) -> Finish | None:
-    """How a reply ended by the word for it; None: it waits for something. A word that nobody knows says nothing."""
     if not isinstance(reason, str):
         return "other"
     return None if reason in _NO_ANSWER else _FINISHES.get(reason, "other")
 
 
 def by_assistant(item: Mapping[str, Any]) -> bool:
-    """Whether a message is the model's own, or does not say whose."""
     return item.get("role") in (None, "assistant")
 
 
 def error_of(body: Mapping[str, Any]) -> Any:
-    """The error at the top of a body, None if there is none; some servers send it bare."""
     if body.get("type") == "error" or body.get("object") == "error":
         return body.get("error") or body
     return body.get("error") or None
 
 
 def modes_of(holder: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
-    """The modes of service that are named there, which may cost more or less than the usual ones."""
     window = mapping(holder.get("background_options"))
     named = ((mode, (window if mode == "completion_window" else holder).get(mode)) for mode in USUAL)
     return tuple((mode, value) for mode, value in named if isinstance(value, str))
 
 
 def count_of(value: Any) -> int:
-    """The value if it is a count of tokens or calls, else 0."""
     return value if type(value) is int and 0 <= value <= MOST_TOKENS else 0
 
 
@@ -167,7 +159,6 @@ def openai_usage(counts: Mapping[str, Any], into: str, out: str) -> Usage | None
 
 
 def _long_writes(details: Any) -> int:
-    """The tokens that OpenAI keeps for twelve hours, by the details of the input."""
     return count_of(mapping(mapping(details).get("cache_write_tokens_details")).get("ttl_12h_tokens"))
 
 
@@ -238,7 +229,6 @@ class Chat:
 
     @staticmethod
     def is_reply(body: Mapping[str, Any]) -> bool:
-        """Whether it has the shape of a completion: choices with a message each."""
         choices = body.get("choices")
         return isinstance(choices, list) and all(isinstance(mapping(each).get("message"), dict) for each in choices)
 
@@ -310,7 +300,6 @@ class Messages:
 
     @staticmethod
     def is_reply(body: Mapping[str, Any]) -> bool:
-        """Whether it has the shape of a message: blocks of content."""
         content = body.get("content")
         return isinstance(content, list) and all(isinstance(block, dict) for block in content)
 
@@ -366,7 +355,6 @@ def _marked_messages(exchange: Exchange) -> list[dict[str, Any]]:
 
 
 def _with_type(message: dict[str, Any]) -> dict[str, Any]:
-    """Return a message with its type, without which llama.cpp refuses one of the assistant."""
     return {"type": "message", **message} if message["role"] == "assistant" else message
 
 
@@ -391,7 +379,6 @@ class Responses:
 
     @staticmethod
     def is_reply(body: Mapping[str, Any]) -> bool:
-        """Whether it has the shape of a response: items of output."""
         output = body.get("output")
         return isinstance(output, list) and all(isinstance(item, dict) for item in output)
 
@@ -423,7 +410,6 @@ class Responses:
 
     @staticmethod
     def charges(body: Mapping[str, Any]) -> Charges:
-        """The tier that served, and the provider's own tools; OpenAI keeps input for 30 minutes, or for 12 hours."""
         calls = sum(item.get("type") in _CHARGED for item in objects(body.get("output")))
         long = _long_writes(mapping(body.get("usage")).get("input_tokens_details"))
         return Charges(modes_of(body), long, calls, body.get("background") is True, body.get("background") is False)
@@ -434,13 +420,11 @@ class Responses:
 
 
 def _answers(items: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """The messages that say something, and are no commentary."""
     messages = [item for item in items if item.get("type") == "message" and item.get("phase") != "commentary"]
     return [item for item in messages if any(part.get("type") in _SAYING for part in objects(item.get("content")))]
 
 
 def _foreign(item: Mapping[str, Any]) -> bool:
-    """Whether an item is somebody else's, or waits for somebody: a call of a tool that is ours to answer."""
     kind = item.get("type")
     waits = isinstance(kind, str) and kind.endswith(_WAITING) and kind not in (*_CHARGED, "mcp_call")
     return waits or not by_assistant(item)
@@ -461,7 +445,6 @@ class Decisions:
 
     @staticmethod
     def is_reply(body: Mapping[str, Any]) -> bool:
-        """Whether it has the shape of a decision: objects that answer."""
         answers = body.get("answers")
         return isinstance(answers, list) and all(isinstance(answer, dict) for answer in answers)
 
@@ -497,7 +480,6 @@ _SILENT: Final = ("decisions",)  # where an answer is no token of output
 
 
 def build_request(settings: ModelSettings, exchange: Exchange, cache_key: str) -> Request:
-    """The request of an attempt; `cache_key` names the prompt's beginning for the provider's own cache."""
     stated = exchange.as_user_text() if settings.system == "user" else exchange
     return _PROTOCOLS[settings.api].build(settings, stated, cache_key)
 

@@ -37,7 +37,6 @@ class DecisionQuestion:
 
     @property
     def values(self) -> list[Any]:
-        """The answers that are offered."""
         return [choice["value"] for choice in self.asked.get("choices", ())]
 
     def answer_of(self, value: Any) -> Any:
@@ -56,7 +55,6 @@ class QuestionForm:
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """The names of the questions that are nodes'."""
         return tuple(question.name for question in self.questions if question.position is not None)
 
     @property
@@ -65,15 +63,12 @@ class QuestionForm:
 
     @property
     def kind(self) -> str:
-        """Alike for all that ask the same nodes."""
         return " ".join(sorted({question.node.name for question in self.questions}))
 
     def covers(self, other: "QuestionForm") -> bool:
-        """Whether it asks all that the other one asks, and more."""
         return {*self.kind.split()} > {*other.kind.split()}
 
     def key_of(self, position: Position) -> str | None:
-        """The question of this position; None if it is not asked."""
         return next((question.name for question in self.questions if question.position == position), None)
 
     def of_keys(self, keys: Collection[str]) -> "QuestionForm":
@@ -87,7 +82,6 @@ class QuestionForm:
         return QuestionForm(tuple(kept))
 
     def states(self, key: str) -> bool:
-        """Whether a probability is stated beside this question."""
         node = next(question.node.name for question in self.questions if question.name == key)
         return any(question.position is None and question.node.name == node for question in self.questions)
 
@@ -115,7 +109,6 @@ class QuestionForm:
         return ReadAnswers(told, unread)
 
     def re_ask(self, failure: AttemptFailed) -> str | None:
-        """The words with which a question is put again that was declined; None after any other failure."""
         return f"{HARMLESS} Please answer." if failure.cause == "refused" else None
 
 
@@ -232,7 +225,6 @@ def _choices(node: Node, facts: Mapping[str, Any]) -> list[dict[str, Any]] | Non
 
 
 def _same_as(value: object) -> dict[str, Any]:
-    """What stands beside a value that alone is legal, since a choice needs two; it means the same."""
     return {"value": f"nothing but {value}", "description": "The same: nothing else is legal."}
 
 

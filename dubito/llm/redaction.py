@@ -18,16 +18,13 @@ class Redaction:
         self._in_replies = re.compile(f"{written}|{_IDS}" if len(key) >= _SHORTEST_KEY else _IDS)
 
     def error(self, text: str) -> str:
-        """Return an error without the key."""
         return self._in_errors.sub("***", text)
 
     def reply(self, text: str) -> str:
-        """Return a reply without the key; a word such as `none`, given as a key, may appear anywhere."""
         return self._in_replies.sub("***", text)
 
 
 def pattern_of_key(key: str) -> str:
-    """Return a pattern of the key as servers echo it: plain, in JSON up to three deep, in HTML, or in an address."""
     slashes = re.compile(r"\\+|[^\\]")
     return "".join(_pattern_of_characters(part) for part in slashes.findall(key))
 

@@ -37,17 +37,14 @@ _CANONICAL: Final = json.JSONEncoder(sort_keys=True, ensure_ascii=True, separato
 
 
 def canonical(value: Any) -> str:
-    """JSON with sorted keys and no spaces: equal values, equal text."""
     return _CANONICAL.encode(value)
 
 
 def digest_of(text: str) -> str:
-    """The sha256 of a text, as hex."""
     return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def sendable(text: str) -> str:
-    """The text without half characters, which a reply may hold, and no request and no file can."""
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
@@ -169,12 +166,10 @@ class Place:
 
     @property
     def key(self) -> tuple[int, ...]:
-        """Under which the run's log keeps the attempt."""
         return (self.game, self.seat, self.decision, self.attempt)
 
     @property
     def in_game(self) -> bool:
-        """Whether it is a question of a game: not a preflight, nor a probe."""
         return self.game >= 0
 
     def __str__(self) -> str:
@@ -191,7 +186,6 @@ class Ask:
 
 
 def draw_of(seed: int, place: Place, sample: int) -> str:
-    """Which sample of its request an attempt takes: a function of the game, never of a counter or a try."""
     parts = [seed, place.deal, place.seat, place.decision, place.attempt, sample]
     return digest_of(canonical(["draw", 1, *parts]))[:16]
 

@@ -91,7 +91,6 @@ class Account:
 
 
 def settings_for(cls: type[object], name: str, settings: Mapping[str, Any], game: Game | None = None) -> ModelSettings:
-    """The settings of a player of this class, checked, the class's defaults and the game's fallback under them."""
     defaults: Mapping[str, Any] = getattr(cls, "defaults", {})
     fallback = {"fallback": game.fallback} if game else {}
     return check_settings(name, {**fallback, **defaults, **settings})
@@ -152,7 +151,6 @@ def _address(name: str, api: Api) -> str:
 
 
 def unused_address(settings: ModelSettings) -> str | None:
-    """A set base-URL variable that this player ignores, as the provider is asked; None if there is none."""
     _, address, variable = _PROVIDERS[settings.api]
     set_to = os.environ.get(variable, "").strip().rstrip("/")
     return variable if asks_provider(settings) and set_to not in ("", address) else None
@@ -234,7 +232,6 @@ def where_said(setting: str, player: str, value: str = "") -> str:
 
 
 def said_as_flags(fault: str) -> str:
-    """A fault as a command says it whose model is given by flags: it has no entry that `where_said` could mean."""
     return _IN_ENTRY.sub(lambda found: f"`--{found[1].replace('_', '-')}{found[2] or ''}`", fault)
 
 
@@ -249,22 +246,18 @@ def account_of(settings: ModelSettings) -> Account:
 
 
 def is_house(server: str) -> bool:
-    """Whether it is the embedded server: `house`, or `house?faults=...`, which fails on purpose (docs/house.md)."""
     return server == HOUSE or server.startswith(_FAULTS)
 
 
 def faults_of(server: str) -> str:
-    """The faults of an embedded server, as `dubito house --faults` takes them; none where it is just `house`."""
     return server.removeprefix(_FAULTS) if server != HOUSE else ""
 
 
 def asks_provider(settings: ModelSettings) -> bool:
-    """Whether the server is the protocol's own provider."""
     return settings.base_url is None or settings.base_url.rstrip("/") == _PROVIDERS[settings.api][1]
 
 
 def has_limits_by_model(account: Account) -> bool:
-    """Whether each model has rate limits of its own there, as OpenAI and Anthropic say of theirs."""
     return any(account.server == address for _, address, _ in _PROVIDERS.values())
 
 

@@ -95,14 +95,12 @@ class _Reader:
 
     @property
     def words(self) -> str:
-        """The thoughts, and the reasons that the reply gives so far."""
         return "\n".join(filter(None, (self.thoughts, _reasons(self.text))))[-_TOLD:]
 
     def take(self, data: str) -> None:
         raise NotImplementedError
 
     def made(self) -> Any:
-        """The reply's JSON, None if it is not whole."""
         raise NotImplementedError
 
     def body(self) -> bytes | None:

@@ -60,7 +60,6 @@ def differing_parts(server: str, request: str, draw: str, entry: CacheEntry) -> 
 
 
 def parts(wanted: str, stored: str) -> list[RequestDifference]:
-    """The parts in which the canonical texts of two requests differ."""
     return list(_differences("", json.loads(wanted), json.loads(stored)))
 
 
@@ -173,7 +172,6 @@ class ReplayTape:
         self.decisions += 1
 
     def _check_without_reply(self, kept: TapedAttempt, ask: Ask) -> None:
-        """Raise Differs where an attempt has a cause of failure that is none, or a reply beside it."""
         beside = [kept.reply, kept.raw, kept.model, *kept.usage]
         if kept.cause not in CAUSES or any(value is not None for value in beside):
             raise Differs(str(ask.place), "the recorded cause of failure was changed or is damaged", [])
@@ -203,7 +201,6 @@ def _question(ask: Ask) -> str:
 
 
 def _kind(part: str) -> str:
-    """What a part of a request is, for the reader of a difference."""
     if "content" in part or "system" in part:
         return "text of the prompt: its template, the history or the facts"
     return "the schema of the answer" if "schema" in part else "a parameter"

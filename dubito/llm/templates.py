@@ -229,7 +229,6 @@ class _Meter(threading.local):
 
 class _Template(Template):
     def render(self, *args: Any, **kwargs: Any) -> str:
-        """The text, within the bounds of one rendering."""
         self.environment.begin(self.name)  # type: ignore[attr-defined]
         return super().render(*args, **kwargs)
 
@@ -254,11 +253,9 @@ class _Environment(ImmutableSandboxedEnvironment):
         self.tests = {name: self._metered(name, test) for name, test in tests.items()}
 
     def begin(self, name: str | None) -> None:
-        """The rendering of a template begins, in this thread."""
         self._meter.left, self._meter.name = _STEPS, name
 
     def make_globals(self, d: MutableMapping[str, Any] | None) -> MutableMapping[str, Any]:
-        """The globals as one dictionary: each rendering copies them, and a chain of two takes far longer."""
         return {**self.globals, **(d or {})}
 
     def is_safe_attribute(self, obj: Any, attr: str, value: Any) -> bool:
@@ -272,7 +269,6 @@ class _Environment(ImmutableSandboxedEnvironment):
             raise TemplateRuntimeError(f"it takes more than {_STEPS:,} steps: shorten its loops and texts")
 
     def weighed(self, value: Any) -> Any:
-        """The value, once there are steps for it."""
         self.spend(1 if type(value) is int else len(value) + 1 if type(value) is str else _size(value))
         return value
 
@@ -285,7 +281,6 @@ class _Environment(ImmutableSandboxedEnvironment):
         return items
 
     def _written(self, value: object) -> object:
-        """How a template writes a value; what is made for it is weighed."""
         text = plain(value)
         return text if text is value else self.weighed(text)
 
@@ -461,7 +456,6 @@ def check_names(files: TemplateFiles, trees: Mapping[str, nodes.Template], known
 
 
 def read_described(folder: Path) -> str:
-    """What a prompt's folder says of itself; raises UsageError."""
     if not (folder / DESCRIPTION).exists():
         raise UsageError(f"there is no {one_line(str(folder / DESCRIPTION))}{_WANTED}")
     return read_text(folder / DESCRIPTION)

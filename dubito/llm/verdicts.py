@@ -278,7 +278,6 @@ def _details(folded: str) -> Iterator[dict[str, Any]]:
 
 
 def _seconds(span: str) -> float | None:
-    """The seconds in a span of time such as `1h2m3.5s`; None if it is none."""
     parts = _SPAN.findall(span)
     seconds = sum(float(number) * _UNITS[unit] for number, unit in parts)
     return seconds if parts and seconds < float("inf") else None

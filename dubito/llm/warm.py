@@ -29,7 +29,6 @@ class Beginnings:
     """Those of one account."""
 
     def __init__(self, timing: Timing, check_stop: Callable[[], None]) -> None:
-        """`check_stop` raises what is to be raised on a stop."""
         self._timing, self._check_stop = timing, check_stop
         self._known: dict[str, _Beginning] = {}
         self._lock = threading.Lock()
@@ -58,12 +57,10 @@ class Beginnings:
         yield
 
     def _forget(self) -> None:
-        """A prompt whose system text changes with each request has no beginning worth remembering."""
         if len(self._known) > _MOST:
             self._known = {key: one for key, one in self._known.items() if not one.ready.is_set()}
 
 
 def beginning_of(request: Request) -> str:
-    """A digest of model and system text for this process alone: `canonical` would take ten times as long."""
     messages = request.body.get("input") or request.body.get("messages") or [None]
     return digest_of(repr([request.body.get("model"), request.body.get("system") or messages[0]]))

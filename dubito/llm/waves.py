@@ -206,7 +206,6 @@ class Waves:
             self._kept.begins(batch, [entry for entry, _ in rows])
 
     def _ask(self, entry: Awaited) -> Ask:
-        """The request of an entry, as its game made it."""
         # The keys of the kept text are sorted: no server may see its body.
         request = replace(kept_request(self._log.text(entry.request)), body=read_json(entry.body))
         where = (entry.game, entry.deal, entry.seat, entry.decision, entry.attempt, entry.node)
@@ -468,5 +467,4 @@ def _parts(rows: Sequence[_Row], sells: type[Sells]) -> list[list[_Row]]:
 
 
 def _names(batch: SentBatch, rows: Sequence[_Row]) -> list[str]:
-    """Of the entries of a batch."""
     return [name_of_entry(batch.name, ask, entry.number) for entry, ask in rows]

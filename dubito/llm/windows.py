@@ -94,7 +94,6 @@ _SELLERS: Final[Mapping[str, Mapping[Api, type[Sells]]]] = {
 
 
 def seller_of(api: Api, wait: str) -> type[Sells]:
-    """How what is waited for is sold."""
     return _SELLERS[wait][api]
 
 
@@ -107,7 +106,6 @@ def _state_of_response(received: RawReply) -> SeenBatch:
 
 
 def _was_left(body: Mapping[str, object]) -> bool:
-    """Whether its window ended, or it was called off, before anything was done for it."""
     code = mapping(body.get("error")).get("code")
     expired = body.get("status") in (_EXPIRED, "cancelled") or (isinstance(code, str) and code.endswith(_EXPIRED))
     return expired and not body.get("output") and not body.get("usage")

@@ -127,23 +127,19 @@ class _Known:
         return found
 
     def _test_opponents(self, players: Sequence[int], seat: int, decisions: Sequence[tuple[int, OwnDecision]]) -> None:
-        """Test what all but this seat did against what they state."""
         for at, (state, action) in decisions:
             if at != seat:
                 self._tests[players[at]].add(state, action, self._tables[players[at]][state])
 
     @property
     def misstated(self) -> list[str]:
-        """The opponents in the games read so far that do not play as they state."""
         names = self._run.experiment.names
         return [names[player] for player, test in sorted(self._tests.items()) if test.refuted]
 
     def corrected(self, games: Sequence[LuckyGame]) -> list[float]:
-        """Return the corrected return of each game."""
         return corrected_returns(self._tree, games, self._policy_of_others, uniform(self._tree))
 
     def _policy_of_others(self, game: LuckyGame) -> PolicyTable:
-        """Return the probabilities of all opponents in a game, each from its own table."""
         held = {place: self._tables[player] for place, player in enumerate(game.players) if place != game.seat}
         return {state.string: held[state.seat][state.string] for state in self._tree.states if state.seat != game.seat}
 

@@ -41,7 +41,6 @@ class SeatLuck:
                 self._better[state.string] = {a: value - mean for a, value in zip(state.actions, worth, strict=True)}
 
     def corrected(self, decisions: Iterable[OwnDecision]) -> float:
-        """What a game came to, less luck, by the seat's own decisions."""
         return self._start + sum(self._better[state][action] for state, action in decisions)
 
 

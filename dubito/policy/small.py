@@ -137,7 +137,6 @@ class _CourseGame:
         self._zero_sum = self.new_course().zero_sum
 
     def __str__(self) -> str:
-        """With its rules."""
         return f"{self._name}({', '.join(f'{key}: {value}' for key, value in self._said.items())})"
 
     def get_type(self) -> Any:

@@ -133,7 +133,6 @@ def _version() -> str:
 
 
 def _file_name(game: str, algorithm: str, iterations: int) -> str:
-    """Readable, and different for anything that would make a different table."""
     identity = f"{_FORMAT} {game} {algorithm} {iterations} {_version()}"
     words = re.sub(r"[^a-z0-9]+", "-", f"{game[:40]} {algorithm} {iterations}".lower()).strip("-")
     return f"{words}-{sha256(identity.encode()).hexdigest()[:12]}.json"

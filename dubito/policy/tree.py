@@ -155,7 +155,6 @@ class Tree:
 
 
 def is_compiled(game: Any) -> bool:
-    """Whether a game of OpenSpiel's is none that is written in Python."""
     return type(game).__module__.startswith("pyspiel")
 
 
@@ -219,5 +218,4 @@ def why_incomplete(tree: Tree, table: PolicyTable) -> str | None:
 
 
 def seat_tables(tree: Tree, seat: int, table: PolicyTable, others: PolicyTable) -> Sequence[PolicyTable]:
-    """By seat: one table in this seat, another in all others."""
     return [table if player == seat else others for player in range(tree.players)]

@@ -114,14 +114,12 @@ def others_reach(tree: Tree, seat: int | None, tables: Sequence[PolicyTable]) ->
 
 
 def gains(tree: Tree, table: PolicyTable) -> list[float]:
-    """By seat: how much more than the table a best response wins there while all others follow it."""
     tables = [table] * tree.players
     values = expected_values(tree, tables)
     return [best_response(tree, seat, tables).value - values[seat] for seat in range(tree.players)]
 
 
 def nash_conv(tree: Tree, table: PolicyTable) -> float:
-    """The sum of the gains, which is 0 in an equilibrium; half of it is the exploitability of a two-player game."""
     return sum(gains(tree, table))
 
 
@@ -212,7 +210,6 @@ def nash_conv_bounds(tree: Tree, table: PolicyTable, free: Sequence[str]) -> Mea
 
 
 def _pure(table: PolicyTable, states: Sequence[InfoState]) -> Iterator[PolicyTable]:
-    """The table with every choice of one certain action in these states."""
     for choice in product(*(state.actions for state in states)):
         rows = {s.string: {a: float(a == c) for a in s.actions} for s, c in zip(states, choice, strict=True)}
         yield {**table, **rows}

@@ -100,7 +100,6 @@ class Qualification:
     disqualified: bool
 
     def passed(self, lower_bound: bool) -> bool:
-        """Whether the mean score, or its interval's lower end, is above zero."""
         least = self.mean.low if lower_bound else self.mean.value
         return not self.disqualified and least is not None and least > 0
 

@@ -178,7 +178,6 @@ class World:
         yield "loopback", _has_loopback
 
     def _shows(self, path: str) -> bool:
-        """Whether something of what is hidden can be seen."""
         if os.path.isdir(path):
             return any(not self.data.startswith(os.path.join(path, name)) for name in os.listdir(path))
         return _is_socket(path) or (os.path.isfile(path) and os.path.getsize(path) > 0)
@@ -278,7 +277,6 @@ def _refuses(attempt: Callable[[], object]) -> bool:
 
 
 def stays_on_core() -> bool:
-    """Whether this process may not choose where it runs."""
     return _refuses(lambda: os.sched_setaffinity(0, os.sched_getaffinity(0)))
 
 
@@ -329,14 +327,12 @@ def _has_few_processes() -> bool:
 
 
 def _resident(pid: str) -> int:
-    """Bytes of a process in memory, with what it shares."""
     with suppress(OSError, IndexError), open(f"/proc/{pid}/statm") as file:
         return int(file.read().split()[1]) * resource.getpagesize()
     return 0
 
 
 def _share(pid: str) -> int:
-    """Bytes of a process in memory, of what it shares its part."""
     with suppress(OSError), open(f"/proc/{pid}/smaps_rollup") as file:
         return sum(int(line.split()[1]) << 10 for line in file if line.startswith("Pss:"))
     return 0
@@ -378,7 +374,6 @@ def _nameless(pids: Sequence[str], device: int) -> int:
 
 
 def limit(what: int, most: int) -> None:
-    """Bound what this process and each of its children may use."""
     _, hard = resource.getrlimit(what)
     most = most if hard == resource.RLIM_INFINITY else min(most, hard)
     resource.setrlimit(what, (most, most))

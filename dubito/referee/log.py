@@ -49,11 +49,9 @@ class MatchLine(BaseModel):
     times: Times
 
     def failed(self, seat: int) -> bool:
-        """Whether the bot of a seat overran or crashed, which counts to the 1 %."""
         return any(strike.seat == seat and strike.kind in LAST for strike in self.strikes)
 
     def shut_down(self, seat: int, most: int) -> bool:
-        """Whether the bot of a seat was shut down, where so many strikes of a kind are enough for it."""
         kinds = Counter(strike.kind for strike in self.strikes if strike.seat == seat)
         return self.failed(seat) or max(kinds.values(), default=0) >= most
 
@@ -182,7 +180,6 @@ def read_log_manifest(folder: Path) -> dict[str, Any]:
 
 
 def write_secret(folder: Path, secret: str) -> None:
-    """Keep the tournament's secret, which no other user may read."""
     with open(os.open(folder / SECRET, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
         file.write(secret + "\n")
 
@@ -198,7 +195,6 @@ def read_secret(folder: Path) -> str:
 
 
 def opened_log(folder: Path) -> Log:
-    """The log in a folder; raises UsageError if there is none."""
     manifest = read_log_manifest(folder)
     identity = manifest["identity"]
     return Log(folder, identity["games"], list(identity["bots"]), manifest["matches"])

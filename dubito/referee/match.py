@@ -39,7 +39,6 @@ class MatchDraws:
     """The match's own random streams: a bot's mistakes shift neither the deal nor the other's replacements."""
 
     def __init__(self, chance: int, replacements: tuple[int, int]) -> None:
-        """The seeds of chance and of each seat's replacements, whose streams are made when first used."""
         self._chance, self._replacements = chance, replacements
         self._made: dict[int, Random] = {}
 
@@ -124,11 +123,9 @@ class Match:
         return seat in self._legal
 
     def overran(self, seat: int) -> None:
-        """A seat that was asked let its time pass."""
         self._fail(seat, "overrun")
 
     def left(self, seat: int) -> None:
-        """A seat that was asked will never answer: its output is closed."""
         self._fail(seat, "crash")
 
     def _fail(self, seat: int, kind: StrikeKind) -> None:

@@ -46,11 +46,9 @@ class Courses:
         return [int(word) for word in line.split()[1:]]
 
     def acted(self, action: int) -> None:
-        """The seat's own choice at this node."""
         self._acted = action
 
     def any(self) -> list[int]:
-        """One of the courses, as its actions."""
         return [int(action) for action in self._states[0].history()]
 
     def _next(self, state: Any) -> Iterator[Any]:

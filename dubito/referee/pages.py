@@ -176,7 +176,6 @@ _TOLD: Final = 20  # matches of a pairing that stand on its page
 
 
 def write_result_pages(folder: Path, log: Log, result: Standings, manifest: dict[str, Any]) -> Path:
-    """Write them into the tournament's folder, over those that were there; the first page. Raises RunStopped."""
     names = [("index.html", "Result"), *((f"game-{n}.html", name) for n, name in enumerate(short_names(log.games)))]
     site = Site(folder.absolute().name, [], [*names, ("conduct.html", "Conduct"), ("matches.html", "Matches")])
     return site_pages(folder / FOLDER, site, _pages(log, result, manifest), ours=True)

@@ -98,7 +98,6 @@ class Pair:
         return self._line(number, bots, drawn, match, referee)
 
     def facts(self) -> dict[str, bool]:
-        """What is enforced in these matches, and what is not."""
         for bot in self._bots:
             self._keeper(bot)
         return self._confinement.facts()
@@ -123,7 +122,6 @@ class Pair:
         return [run, *self._tournament.hidden, *(path for path in others if path is not None), *logs]
 
     def _room(self, data: Path) -> int:
-        """Bytes that a bot may keep, so that all of them together do not fill the disk."""
         free = shutil.disk_usage(data).free // (_DISK * len(self._tournament.bots))
         return min(int(self._config.data_gb * _GB), size(data) + free)
 
@@ -174,7 +172,6 @@ def ending(channel: Channel) -> int | str:
 
 
 def data_folder(bot: Program, game: str, folder: Path) -> Path:
-    """A bot's own folder for a game; it is made if it is missing."""
     path = (bot.data or folder / "data" / bot.name) / folder_name(game)
     path.mkdir(parents=True, exist_ok=True)
     return path.absolute()

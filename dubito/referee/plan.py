@@ -39,7 +39,6 @@ def rounds(bots: int) -> Iterator[list[tuple[int, int]]]:
 
 
 def pairings(games: int, bots: int) -> list[Pairing]:
-    """All that a tournament has to play, a game after the other, round by round."""
     return [Pairing(game, pair) for game in range(games) for pairs in rounds(bots) for pair in pairs]
 
 
@@ -57,7 +56,6 @@ def startable(waiting: Sequence[Pairing], busy: set[int]) -> Pairing | None:
 
 
 def seats(match: int) -> tuple[int, int]:
-    """Which of a pairing's two bots sits in seat 0, and which in seat 1: in turns."""
     return (match % 2, 1 - match % 2)
 
 

@@ -81,7 +81,6 @@ class Alone:
         self.end = os.pidfd_open(self._process.pid) if hasattr(os, "pidfd_open") else -1
 
     def ended(self) -> bool:
-        """Whether it has ended; it is not waited for, so that its group's number is still its own."""
         if self._process.returncode is not None:
             return True
         return os.waitid(os.P_PID, self._process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
@@ -101,7 +100,6 @@ class Alone:
 def alone(
     command: Sequence[str], folder: Path, environment: Mapping[str, str], bound: Callable[[], None] | None = None
 ) -> Start:
-    """How a bot is started without a keeper; `bound` is called in its process before it."""
     return lambda pipes: Alone(command, folder, environment, pipes, bound)
 
 
@@ -115,7 +113,6 @@ class Keeper:
         environment: Mapping[str, str],
         orders: Mapping[str, Any],
     ) -> None:
-        """`orders` are what a world takes: see `keeper.World`."""
         self._command, self._folder, self._environment = command, folder, environment
         self._words = [json.dumps(orders), *command]
         self._open()
@@ -145,7 +142,6 @@ class Keeper:
         return b""
 
     def start(self, pipes: Pipes, seed: int, core: int | None) -> "KeeperBot":
-        """Start the bot; raises OSError where that is the bot's fault, RunStopped where it is the machine's."""
         return _patiently(lambda: self._start(pipes, b"start %d %d" % (seed, -1 if core is None else core)))
 
     def _start(self, pipes: Pipes, message: bytes) -> "KeeperBot":
@@ -204,7 +200,6 @@ class KeeperBot:
         self._keeper.signal(number)
 
     def shut(self) -> int | str:
-        """Kill it with all that it started."""
         os.close(self.end)
         return self._keeper.end_all()
 
@@ -275,26 +270,21 @@ class Channel:
 
     @property
     def pid(self) -> int | None:
-        """Of the process, which is its group's number too; None if it has none here."""
         return None if self._process is None else self._process.pid
 
     @property
     def errors(self) -> str:
-        """The last of its standard error."""
         return self._errors.decode("utf-8", "backslashreplace")
 
     def forget_errors(self) -> None:
-        """What it writes to standard error from now on belongs to the next match."""
         self._errors = b""
 
     def send(self, lines: bytes) -> None:
-        """Write, or keep what does not fit for `write`."""
         self.hold(lines)
         if self.pending:
             self.write()
 
     def hold(self, lines: bytes) -> None:
-        """Keep lines until the next ones are sent: one write costs as much as another."""
         if self._process is not None and not self._deaf:
             self.pending += lines
 

@@ -70,11 +70,9 @@ class Program:
         return sorted(named | {path for path in below if not any(map(path.is_relative_to, but))})
 
     def digests(self, but: Sequence[Path] = ()) -> dict[str, str]:
-        """The digest of each of its files; raises UsageError if one cannot be read."""
         return {os.path.relpath(path, self.home): digest(path) for path in self.files(but)}
 
     def orders(self, data: Path, hidden: Sequence[Path], memory: int, room: int, tries: bool) -> dict[str, Any]:
-        """What its keeper is told; `memory`, and `room` for its data, in bytes; `tries` asks what is possible here."""
         seen = [str(path.resolve()) for path in hidden if not self.home.resolve().is_relative_to(path.resolve())]
         own = str(data.resolve())
         return {"data": own, "hidden": seen, "memory": memory, "room": room, "network": self.network, "tries": tries}
@@ -218,14 +216,12 @@ _CLEAN: Final = 3  # looks without a find: while a child ends, the system may le
 
 
 def _prctl(*arguments: int) -> bool:
-    """Call this function of the C library; whether all is well."""
     with suppress(OSError, AttributeError):
         return bool(ctypes.CDLL(None).prctl(*arguments) == 0)
     return False
 
 
 def cores_of(number: int, pairs: int, cores: Sequence[int]) -> tuple[int, int] | None:
-    """The cores for the two bots of one of so many pairs at once; None if there are not two for each pair."""
     return (cores[2 * number], cores[2 * number + 1]) if 2 * pairs <= len(cores) else None
 
 

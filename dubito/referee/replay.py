@@ -51,7 +51,6 @@ def difference_of_match(root: Any, line: MatchLine) -> str | None:
 
 
 def movers(state: Any, entry: int | list[int]) -> list[tuple[int, int]]:
-    """Which seats acted at a node, and how; nobody where chance did."""
     if isinstance(entry, list):
         return list(enumerate(entry))
     return [] if state.is_chance_node() else [(state.current_player(), entry)]

@@ -56,26 +56,22 @@ def load(name: str) -> Any:
 
 
 def _for_two(name: str) -> str:
-    """What to write for the same game with two players, if it can be played so."""
     with suppress(UsageError):
         return f": write {name}(players=2)" if load_openspiel(f"{name}(players=2)").num_players() == SEATS else ""
     return ""
 
 
 def observation(game: Any, kind: Any = None) -> Any:
-    """OpenSpiel's observation of a game: the default one, or that of a kind."""
     make: Any = import_module("open_spiel.python.observation").make_observation
     return make(game, kind)
 
 
 def short_names(names: Sequence[str]) -> list[str]:
-    """What games are called where there is little room: without their parameters, if no two are the same then."""
     short = [re.split(r"[(\[]", name)[0] for name in names]
     return [ours if short.count(ours) == 1 else name for ours, name in zip(short, names, strict=True)]
 
 
 def folder_name(name: str) -> str:
-    """What the folder of a game's files is called; of long or odd names, a digest keeps them apart."""
     safe = re.sub(r"[^\w.-]+", "_", name)[:60]
     return safe if safe == name else f"{safe}-{sha256(name.encode()).hexdigest()[:8]}"
 
@@ -87,7 +83,6 @@ class _Dialect:
     """What both protocols begin with."""
 
     def opening(self, game: str, seat: int) -> bytes:
-        """The first two lines: the game's name and the seat."""
         return f"{game}\n{seat}\n".encode()
 
 
@@ -109,7 +104,6 @@ class V1(_Dialect):
         return seen if legal is None else b"%b %b\n" % (seen[:-1], " ".join(map(str, legal)).encode())
 
     def ending(self, score: float) -> bytes:
-        """The last line; the score as the shortest text that reads back as the same float."""
         return f"end of game {score!r}\n".encode()
 
 
@@ -137,7 +131,6 @@ class V2(_Dialect):
         return b" ".join([*words, *(b"%d" % action for action in legal or ())]) + b"\n"
 
     def ending(self, score: float) -> bytes:
-        """The last line of a match; the score without its decimals, as that referee had it."""
         return f"match over {int(score)}\n".encode()
 
 

@@ -166,7 +166,6 @@ def rank_game(scores: Matrix, bots: Sequence[int], names: Sequence[str]) -> Game
 
 
 def final(ranks: Mapping[int, Sequence[int]]) -> dict[int, int]:
-    """The final place of each bot: the worst of its ranks over all games counts first; who is alike shares."""
     worst_first = {bot: sorted(places, reverse=True) for bot, places in ranks.items()}
     return {bot: 1 + sum(other < mine for other in worst_first.values()) for bot, mine in worst_first.items()}
 
@@ -196,7 +195,6 @@ class Meeting:
 
     @property
     def mean(self) -> Fraction:
-        """The mean score of a match; exact."""
         return self.total / self.matches
 
     @property
@@ -259,7 +257,6 @@ class Standings:
     same: dict[tuple[int | None, int], float]  # how often a bot keeps its place in a game (None: the final one)
 
     def ranks(self, bot: int) -> list[int]:
-        """The bot's places in the games that have been played."""
         return [game.ranking.of[bot] for game in self.games if game.ranking is not None]
 
     def warnings(self, manifest: Mapping[str, Any]) -> list[str]:

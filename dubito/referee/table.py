@@ -60,13 +60,11 @@ class MatchTable:
             self._watch(channel.to, write, select.POLLOUT)
 
     def look(self, seconds: float) -> None:
-        """Move bytes once there are some, at the latest after so many seconds."""
         for end, _ in self._poll.poll(max(0.0, seconds) * 1000):
             if end in self._handlers and not self._handlers[end]():
                 self._forget(end)
 
     def shut(self, channel: Channel) -> None:
-        """Kill a bot with its group; its seat goes on without it."""
         for end in (channel.to, channel.out, channel.err, channel.end):
             self._forget(end)
         channel.shut()
@@ -90,7 +88,6 @@ class Referee:
     """Plays one match at a table, whose bots have their opening lines."""
 
     def __init__(self, match: Match, table: MatchTable, limits: Limits, prepared: tuple[float, float]) -> None:
-        """`prepared` is when the time to prepare ends, for each seat: it belongs to the first answer alone."""
         self._match, self.table, self._limits, self._prepared = match, table, limits, prepared
         self.times = Times(([], []), 0)
 

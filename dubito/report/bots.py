@@ -58,7 +58,6 @@ _LIES: Final[dict[Lie, str]] = {"chosen": "by choice", "forced": "forced"}
 
 
 def habits_of(results: Results) -> list[Column]:
-    """A column for each habit of a game; one that is no share is a number of cards."""
     return [Column(habit.key, habit.title, "rate" if habit.most == 1 else "cards") for habit in results.habits]
 
 
@@ -264,7 +263,6 @@ def _deviations(source: Run, scanned: Scan) -> list[Block]:
 
 
 def _side_that_varies_more(difference: Rate) -> str | None:
-    """The side with which a bot varies more, if that cannot be chance."""
     if difference.value is None:
         return None
     return "next" if difference.low > 0 else "previous" if difference.high < 0 else "may be chance"

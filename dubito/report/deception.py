@@ -52,7 +52,6 @@ class Stories:
 
     @property
     def _words(self) -> tuple[str, str, str]:
-        """One lie, several, and to call a play one."""
         results = self.source.game.results
         return results.lie_words[0], results.habit(results.lies).name, results.lie_words[1]
 
@@ -93,13 +92,11 @@ class Stories:
         return [Section(f"{lies.capitalize()} and {call}s", blocks)]
 
     def boldest(self, player: int) -> list[ToldPlay]:
-        """Its lies by choice that somebody was asked about and nobody called one, most at stake first."""
         told = (one for one in self.lies.plays_told if one.player == player and one.lie == "chosen")
         passed = [one for one in told if one.called and not any(called for _, called in one.called)]
         return self._with_pages(passed)
 
     def mistakes(self, player: int) -> list[ToldWord]:
-        """Honest plays that it called lies, and lies let pass that it stated to be more likely than not."""
         words = [one for one in self.lies.words_told if one.player == player]
         return [one for one in self._with_pages(words) if self._is_mistake(one)]
 
@@ -108,11 +105,9 @@ class Stories:
         return not outcome.startswith(FALLBACK_OUTCOME) and is_mistake(one.is_lie, one.called, stated)
 
     def _with_pages(self, found: Iterable[Told]) -> list[Told]:
-        """Those of games with pages, most at stake first, then as they were played."""
         return sorted((one for one in found if one.game in self.turns), key=lambda one: (-one.pile, one.game, one.move))
 
     def _answer(self, one: ToldWord) -> tuple[str, float | None]:
-        """What was answered there; of a player that did not ask its model there, nothing."""
         return self._answers.get((one.game, one.seat, one.move), ("", None))
 
     @cached_property
@@ -126,7 +121,6 @@ class Stories:
         }
 
     def _at(self, one: ToldPlay | ToldWord) -> tuple[str, str]:
-        """The address of its turn, and what was played there."""
         turn = self.turns[one.game][one.seat, one.move]
         what = f"{one.cards} card{'s' * (one.cards != 1)}" if isinstance(one, ToldPlay) else self._mistake(one)
         return f"games/{one.game}.html#turn-{turn}", f"game {one.game}, turn {turn}: {what}, {one.pile} at stake"
@@ -297,7 +291,6 @@ class Stories:
 
 
 def _compared(one: Rate, other: Rate, more: str, less: str, neither: str = "") -> str:
-    """What to say of two rates, by whether their intervals are apart."""
     if one.value is None or other.value is None:
         return neither
     return more if one.low > other.high else less if one.high < other.low else neither

@@ -229,7 +229,6 @@ class ShownGames:
 
     @property
     def _caught(self) -> Habit | None:
-        """How often what a seat tells is found out, in games that have such."""
         return next((habit for habit in self.source.game.results.habits if habit.key == "caught"), None)
 
     def _counts(self) -> dict[int, tuple[int, int]]:

@@ -123,7 +123,6 @@ class _Row:
 
     @property
     def dollars(self) -> float | None:
-        """What it says that it cost; a hand-written bot nothing."""
         if self.log is None:
             return 0.0
         return None if self.log.picodollars is None else self.log.picodollars / PICO
@@ -154,7 +153,6 @@ class _Board:
 
     @property
     def labelled(self) -> Callable[[str], str]:
-        """Return what sentences call a row: its name, with its kind where there are several kinds."""
         named = labelled_by({id_: kind_of_player(row.spec) for id_, row in self.rows.items()})
         return lambda id_: named(id_).replace(id_, self.label(id_), 1)
 
@@ -170,7 +168,6 @@ class _Board:
 
 
 def report_of(run: Proven) -> str:
-    """The folder of a run's own report, below the site's."""
     return f"runs/{run.key}"
 
 

@@ -69,7 +69,6 @@ def _order(source: Run) -> Order:
 
 
 def headline(source: Run) -> list[str]:
-    """What came of the run, a sentence or two; then what its models took, if any played."""
     said = [verdict_in_words(_order(source), source.label)]
     return [*said, *(_models_in_words(source.models, source.label) if source.models else [])]
 
@@ -105,7 +104,6 @@ def _rounded(count: int) -> str:
 
 
 def _dollars(pico: int) -> str:
-    """To the cent, or as exact as it takes."""
     return dollars(pico) if 0 < pico < PICO // 100 else f"${pico / PICO:,.2f}"
 
 
@@ -229,7 +227,6 @@ def _opponents(source: Run, rows: Sequence[RankingRow], order: Order) -> list[Bl
 
 
 def _linked(table: ResultTable, source: Run) -> ResultTable:
-    """Return the table with a link from each player to its page."""
     return replace(table, links=[f"bots/{source.names.index(str(row[0]))}.html" for row in table.rows])
 
 

@@ -48,14 +48,12 @@ class _Picture:
         self._draw.circle((_FINE * x, _FINE * y), _FINE * radius, fill=colour)
 
     def png(self, colours: int | None = None) -> bytes:
-        """The file; with few colours it takes half the bytes and twice the time."""
         drawn, file = self._image.reduce(_FINE), BytesIO()
         (drawn.quantize(colours) if colours else drawn).save(file, "PNG")
         return file.getvalue()
 
 
 def _drawable(text: str) -> str:
-    """The text in the letters that Pillow's own font has, which are those of English: accents go, others are a `?`."""
     apart = unicodedata.normalize("NFKD", text.translate(_PLAIN))
     return "".join(one for one in apart if not unicodedata.combining(one)).encode("ascii", "replace").decode()
 

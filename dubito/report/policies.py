@@ -52,11 +52,9 @@ class Findings:
 
     @property
     def tables(self) -> dict[str, PolicyTable]:
-        """Every strategy by name, the players' first."""
         return {one.name: one.rows for one in self.statements} | self.beside
 
     def label(self, name: str) -> str:
-        """What a player is called in titles, menus and the heads of columns."""
         return labelled_by(self.kinds)(name)
 
     def names(self, state: InfoState) -> Mapping[int, str]:
@@ -65,11 +63,9 @@ class Findings:
         return self._names[state.string]
 
     def row(self, state: InfoState, row: Row) -> str:
-        """`pass 0.25, bet 0.75`."""
         return ", ".join(f"{name} {row[action]:.2f}" for action, name in self.names(state).items())
 
     def losses(self, statement: StatedPolicy) -> list[Loss]:
-        """Where a player loses, to the best answer to its own strategy; the most first."""
         return losses(self.tree, statement.rows)
 
 

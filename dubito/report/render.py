@@ -53,7 +53,6 @@ class Site:
     )
 
     def without(self, page: tuple[str, str]) -> "Site":
-        """The same without this page."""
         return replace(self, pages=[one for one in self.pages if one != page])
 
 
@@ -114,7 +113,6 @@ class Viewer:
 
 
 def shown_text(value: Any) -> Any:
-    """Escape invisible characters in a value of a page; markup is ours, and stays."""
     return printable(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
@@ -128,11 +126,9 @@ def shown_values(value: Any) -> Any:
 
 
 def embedded(value: Any) -> Markup:
-    """JSON inside a script element: no `<` is in it, so no text can end the element."""
     text = json.dumps(shown_values(value), separators=(",", ":"), ensure_ascii=False, allow_nan=False)
     return Markup(text.replace("<", "\\u003c"))  # noqa: S704
 
 
 def script_of(name: str, value: Any) -> str:
-    """A script file that gives a page data: pages that are opened from disk can load nothing else."""
     return f"window.{name} = {embedded(value)};\n"

@@ -76,12 +76,10 @@ _FIELD: Final = (
 
 
 def rates_of(results: Results) -> list[Column]:
-    """A column for each measure of a game."""
     return [Column(measure.key, measure.titled, kind_of(measure)) for measure in results.measures]
 
 
 def shares_of(results: Results) -> list[Column]:
-    """A column for the equal share of each headline measure."""
     measures = [results.measure(key) for key in results.headline]
     return [Column(f"equal_share_{one.key}", f"equal share: {one.titled}", kind_of(one)) for one in measures]
 
@@ -380,7 +378,6 @@ def calibration_bins(stated: Sequence[Calibration], key: str) -> ResultTable | N
 
 
 def turns_a_game(tally: Tally, results: Results) -> str:
-    """How many turns a game took on average, in words (R32)."""
     games, *counts = (sum(column) for column in zip(*(values for _, values in tally.rows("sizes")), strict=True))
     return results.turns_in_words([count / games for count in counts])
 
@@ -398,12 +395,10 @@ class Duels:
         return row[1] if row else 0
 
     def rate(self, player: int, other: int = ANYBODY, seat: int = BOTH) -> Rate:
-        """The measure of a player against another one, as first (seat 0) or second."""
         row = self.tally.tables.get("seated", {}).get((player, other, seat))
         return self._rate(row, self.measure.scale).on(self.measure.span)
 
     def advantage(self) -> Rate:
-        """How much more of the measure, a game, the first seat gets than the second."""
         least, most = self.measure.span or (0, 1)
         rate = self._rate(self.tally.tables.get("begun", {}).get(()), 2 * self.measure.scale)
         return rate.on((least - most, most - least))
@@ -641,5 +636,4 @@ def use_table(source: Run, name: str, key: str) -> ResultTable:
 
 
 def _quantile(share: float, values: Sequence[float]) -> float | None:
-    """The least value that so large a share of them does not pass; None of none."""
     return sorted(values)[ceil(share * len(values)) - 1] if values else None

@@ -91,12 +91,10 @@ class Scan:
         return sampled_rate(won, seats, sample, rated.scale).on(rated.span)
 
     def seated(self, player: int, size: int, seat: int, measure: str) -> Rate:
-        """The same in one seat, over the first games; the first seat opens."""
         sums, rated = self._sample("seat", player, size, seat, measure), self.results.measure(measure)
         return sampled_rate(sums.y, sums.m, sums, rated.scale).on(rated.span)
 
     def seats(self, player: int, size: int, seat: int) -> int:
-        """How often a player sat there, in the first games."""
         return self._sample("seat", player, size, seat, self.results.headline[0]).m
 
     def beside(self, player: int, side: int, other: int, measure: str) -> Rate:
@@ -116,7 +114,6 @@ class Scan:
         return variation(won, [sum(buckets) for buckets in seats], effect)
 
     def _beside(self, player: int, side: int, other: int) -> list[int]:
-        """How many of these seats had each result, in the whole run."""
         rows = self._tally.tables["beside"]
         return [rows.get((player, place, side, other), (0,))[0] for place in range(len(self.results.buckets))]
 
@@ -125,7 +122,6 @@ class Scan:
 
 
 def scan(source: Run, most: int = SCANNED) -> Scan:
-    """The rates of a run, their widths from at most so many of its games, in whole deals."""
     return Scan(source.tally, islice(_deals(source), most // source.planned.games_per_deal), source.game.results)
 
 

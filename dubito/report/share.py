@@ -173,24 +173,20 @@ def shared_page(shared: SharedGame, picture: str = "") -> str:
 
 
 def _least_bytes(shared: SharedGame) -> int:
-    """Return what the moves and the record alone take on the page: a game that is far too long is not drawn at all."""
     told = {key: shared.page.told[key] for key in ("turns", "story") if key in shared.page.told}
     return len(str(embedded(told)).encode()) + len(shared.record.encode()) * 4 // 3
 
 
 def _without_odds(told: Mapping[str, Any]) -> Mapping[str, Any]:
-    """What was told, without requests and without how the game stood."""
     why = {"why": "with them the page would be too large to send"}
     return {**_without_requests(told), **({"odds": why} if "odds" in told else {})}
 
 
 def _without_bodies(told: Mapping[str, Any]) -> Mapping[str, Any]:
-    """What was told, without the bodies of replies: their texts stand beside them."""
     return _with_attempts(told, raw=None)
 
 
 def _without_requests(told: Mapping[str, Any]) -> Mapping[str, Any]:
-    """What was told, without what models were sent either."""
     return _with_attempts(told, raw=None, system=[], said=[])
 
 

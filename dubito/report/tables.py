@@ -67,17 +67,14 @@ class Column:
 
 
 def texts(*keys: str) -> list[Column]:
-    """Columns of texts that are called as in CSV and JSON."""
     return [Column(key, key, "text") for key in keys]
 
 
 def named(*keys: str) -> list[Column]:
-    """The same of players' names."""
     return [Column(key, key, "player") for key in keys]
 
 
 def counts(*keys: str) -> list[Column]:
-    """The same of counts."""
     return [Column(key, key) for key in keys]
 
 
@@ -123,7 +120,6 @@ class ResultTable:
         return file.getvalue()
 
     def to_json(self) -> str:
-        """The table with full precision, a row an object and a line."""
         head = json.dumps({"title": self.title, "notes": list(self.notes)}, ensure_ascii=False)[:-1]
         rows = ",\n".join(json.dumps(record, ensure_ascii=False) for record in self._records())
         return f'{head}, "rows": [\n{rows}\n]}}\n'
@@ -223,7 +219,6 @@ class Tiles:
     links: Sequence[tuple[str, str, str]] = ()  # what, its path, and what there is to it
 
     def shown(self) -> Iterator[tuple[str, str, str, str]]:
-        """What, its value, its interval, and of what."""
         for what, rate, of in self.figures:
             value, _, interval = cell_text(rate, "rate").partition(" ")
             yield what, value if rate.value is None else f"{value} %", interval, of
@@ -323,7 +318,6 @@ class Verbatim:
 
 
 def ends_of(cells: Iterable[tuple[float | None, int]]) -> tuple[float, float]:
-    """The least and the greatest share in a map's cells that have a colour."""
     known = [value for value, games in cells if value is not None and games >= FEW_GAMES]
     return (min(known), max(known)) if known else (0.0, 0.0)
 
@@ -364,11 +358,9 @@ class Page:
 
     @property
     def picture(self) -> str:
-        """Where the preview's picture lies."""
         return f"{self.path.removesuffix('.html')}.png"
 
     def with_kinds(self, kinds: Mapping[str, str]) -> "Page":
-        """The same with the players' kinds in its tables."""
         sections = [replace(one, blocks=[_with_kinds(block, kinds) for block in one.blocks]) for one in self.sections]
         return replace(self, sections=sections)
 
@@ -378,12 +370,10 @@ class Page:
 
     @property
     def folds(self) -> bool:
-        """Whether files of tables are linked where it is folded, and not beside each table."""
         return any(section.folded for section in self.sections)
 
     @property
     def tables(self) -> list[ResultTable]:
-        """Every table, those of maps too."""
         blocks = (block for section in self.sections for block in section.blocks)
         found = (block.table if isinstance(block, HeatMap) else block for block in blocks)
         return [block for block in found if isinstance(block, ResultTable)]
@@ -412,12 +402,10 @@ def _with_kinds(block: Block, kinds: Mapping[str, str]) -> Block:
 
 
 def points(name: str, rates: Sequence[Rate | float | None], unit: float = 100) -> dict[str, Any]:
-    """A series of `intervals`: so many units to a whole one, which are percent of a share."""
     return {"name": name, "points": [_scaled(unit, rate) for rate in rates]}
 
 
 def marks(name: str, shares: Sequence[float | None], unit: float = 100) -> dict[str, Any]:
-    """A series of `intervals` that is no estimate but a yardstick."""
     return points(name, shares, unit) | {"mark": True}
 
 
@@ -458,7 +446,6 @@ def difference_of(measure: Measure) -> ColumnKind:
 
 
 def unit_of(measure: Measure) -> float:
-    """How many units a chart draws to a whole one of a measure."""
     return 1 if measure.span else 100
 
 

@@ -109,7 +109,6 @@ def _fallback_sentences(order: Order, told: Sequence[tuple[int, int]]) -> Iterat
 
 
 def _shares(order: Order, pair: tuple[int, int]) -> str:
-    """Return the share of decisions that the fallback took, of those players of a pair where it is too much."""
     both = zip(pair, order.verdicts[pair].fallback_shares, strict=True)
     found = [(share, order.names[place]) for place, share in both if share > FALLBACK_LIMIT]
     return listed([f"{_percent(share)} of the decisions of {name}" for share, name in found])
@@ -121,7 +120,6 @@ def _percent(share: float) -> str:
 
 
 def _amount(order: Order, verdict: ComparedPair) -> str:
-    """Return a difference with unit and interval: 22.1 points of Score [12.8, 31.4] (95 % interval)."""
     shown = cell_text(verdict.difference, difference_of(order.measure)).replace("+", "")
     value, _, interval = shown.partition(" ")
     return f"{value} {_unit(order)} {interval} ({'anytime ' * (order.within is not None)}95 % interval)"

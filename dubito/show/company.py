@@ -38,7 +38,6 @@ _WHY: Final = {  # a decision was left to the fallback, by the cause
 
 
 def as_sentence(reason: str) -> str:
-    """The engine's reason with a capital, unless an address or a path begins it, and a full stop."""
     first = reason[:1] if "/" in reason.partition(" ")[0] else reason[:1].upper()
     return with_stop(f"{first}{reason[1:]}")
 
@@ -80,7 +79,6 @@ Speak = Callable[[int, str], None]  # told a seat, and the words of its model so
 
 
 def with_listener(decider: Decider, hear: Hear, speak: Speak) -> Decider:
-    """The same for one seat of one game, to which somebody listens."""
     listener = _Listener(decider.ask, decider.log, hear, speak)
     return replace(decider, ask=listener.ask, log=listener)
 
@@ -135,7 +133,6 @@ def _entry(name: str, known: Iterable[str], config: Config, registry: Registry) 
 
 
 def trouble(error: DubitoError) -> str:
-    """Why the bots of a person's game cannot go on, as a sentence without a server's words: they may hold cards."""
     text = error.brief if isinstance(error, Quoting) else str(error)
     return as_sentence(f"it waits {text}" if isinstance(error, Suspended) else text)
 
@@ -167,7 +164,6 @@ class Opponents:
         self._registry, self._models = registry, models
 
     def choices(self) -> list[Opponent]:
-        """All whose games can be taken up again, by name."""
         found = [self._choice(spec) for spec in self._specs.values() if self._registry.find(spec.bot).repeatable]
         return sorted(found, key=lambda choice: choice.name.casefold())
 
@@ -187,12 +183,10 @@ class Opponents:
                 )
 
     def try_again(self) -> None:
-        """What was in the way may be fixed now: ask again, even where an outage had ended all asking."""
         if self._models is not None:
             self._models.try_again()
 
     def alone(self, name: str, seed: int) -> tuple[Entrant, object | None]:
-        """One of them for a seat at somebody else's table; if it is a model player, with its way to ask."""
         (entrant,), services = self.among_themselves([name], seed, self.game.rules())
         return entrant, next(iter(services), None)
 
@@ -218,7 +212,6 @@ class Opponents:
         return entrants, services
 
     def kinds(self, names: Sequence[str]) -> list[PlayerKind]:
-        """What decides for each of them; raises UsageError for a bot that is none of these."""
         return [kind_of_player(self._find(name)) for name in names]
 
     @property

@@ -123,7 +123,6 @@ class Sitting(Session):
 
     @property
     def errors(self) -> list[str]:
-        """What bots did wrong so far. Not for the person before the end: it may tell of their cards."""
         return [str(error) for error in self._table.errors]
 
     def to_me(self, text: str) -> str:
@@ -133,7 +132,6 @@ class Sitting(Session):
         return self.words.rules(self.game.rules(**self.setup.rules), len(self.setup.players))
 
     def why_not(self, output: Any) -> str | None:
-        """Why the person may not do this on their move, in the engine's words; None if they may."""
         return self.words.why_illegal(self.state, output)
 
     def step(self, output: Any = None) -> tuple[Moment, list[str]]:
@@ -235,5 +233,4 @@ def seat_person(opponents: Opponents, setup: Setup, number: int) -> Sitting:
 
 
 def seat_of_guest(players: Sequence[str]) -> int | None:
-    """Where the person sat, by a record's players; None where nobody or several may have been they."""
     return players.index(GUEST) if players.count(GUEST) == 1 else None

@@ -136,7 +136,6 @@ class FollowedRun:
     """A run that somebody may be playing. Whoever asks closes it."""
 
     def __init__(self, folder: Path, home: Path) -> None:
-        """Bots of the user's own are looked for in `home`; raises UsageError if there is no run that can be read."""
         self._folder, self._home = folder, home
         self.source = read_run(folder, home)
         self.games = ReplayedGames(self.source)
@@ -149,13 +148,11 @@ class FollowedRun:
         self.games = ReplayedGames(self.source)
 
     def finished(self) -> Collection[int]:
-        """Return the numbers of the games that were played to their end, counted in the results or not yet."""
         counted, later = finished_games(self.source.db, self.source.planned.first_game)
         return {*counted, *later} if later else counted
 
     @property
     def is_playing(self) -> bool:
-        """Whether a process plays it now."""
         return is_claimed(self.source.folder)
 
     def newest(self, wait: Callable[[], None]) -> Iterator[tuple[int, int]]:
@@ -183,11 +180,9 @@ class FollowedRun:
         )
 
     def pairs(self) -> list[str]:
-        """How near each pair of contenders is to being decided, where the run stops then."""
         return [in_words(pair, self.source.planned) for pair in standings_of(self.source)]
 
     def questions(self, game: int, told: Mapping[str, Any]) -> dict[str, Any]:
-        """What models were asked in a game that was told so, as the viewer has it."""
         return ModelDecisions(self.source.db, self.source.game).of_game(game, told, Texts())
 
     def close(self) -> None:

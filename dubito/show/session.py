@@ -65,12 +65,10 @@ class Session(Iterator[Moment]):
             self.keep(rules)
 
     def keep(self, rules: Mapping[str, Any]) -> None:
-        """Record the game, of which no move was made yet."""
         self._recorder = records_of(self.game).recorder(self.state, rules)
 
     @property
     def over(self) -> bool:
-        """Whether a game at a table has no moment left: also a mistake that has ended it is told."""
         return self.state.over and not (self._forfeits and len(self._errors) > self._read)
 
     def __next__(self) -> Moment:
@@ -96,7 +94,6 @@ class Session(Iterator[Moment]):
         return moment
 
     def record(self, players: Sequence[str], seed: int, deal: int, number: int | None) -> Any:
-        """The finished game, as its game keeps it; `number` is its own where what models are asked is kept."""
         assert self._recorder is not None
         return self._recorder.record(self.state, players, seed, deal, number)
 
@@ -113,13 +110,11 @@ def moves_at(table: Table) -> MoveSource:
 
 
 def of_outputs(game: Game, state: Any, outputs: Iterable[Any], label: Label) -> Session:
-    """A game just dealt in which these are given back; an error of a move that cannot be made is passed on."""
     moves = ((output, make_move(state, output)) for output in outputs)
     return Session(game, state, label, moves.__next__)
 
 
 def of_record(game: Game, record: Any, label: Label) -> Session:
-    """A saved game; raises UsageError if it is not dealt so."""
     state, outputs = records_of(game).opened(record)
     return of_outputs(game, state, outputs, label)
 
@@ -156,11 +151,9 @@ class BotsGame:
 
     @property
     def kinds(self) -> list[PlayerKind]:
-        """What decides for each seat."""
         return ["hand-written" for _ in self.names] if self.company is None else self.company.kinds(self.names)
 
     def dealt(self) -> Any:
-        """The game just dealt, the same each time."""
         with GameCode(self.game, self.number or 0, self.deal):
             return self.game.dealt(self.rules, len(self.names), DealStreams(self.seed, self.deal).deck())
 
@@ -219,5 +212,4 @@ class BotsGame:
         return entrants, services
 
     def record(self, played: Session) -> Any:
-        """The finished game, as its game keeps it."""
         return played.record(self.names, self.seed, self.deal, self.number)

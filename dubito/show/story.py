@@ -70,13 +70,11 @@ def _judged(session: Session, truths: list[bool | None]) -> Iterator[Moment]:
 
 
 def winners(results: Results, buckets: Sequence[int], counts: Sequence[tuple[int, ...]]) -> list[int]:
-    """The seats that came to the most of what ranks; none where all came to the same."""
     came = [results.measured(bucket, own)[0] for bucket, own in zip(buckets, counts, strict=True)]
     return [seat for seat, own in enumerate(came) if own == max(came) > min(came)]
 
 
 def game_in_short(game: Game, rules: Any, deal: int, seed: int | None) -> str:
-    """By what rules a game is played, as far as they may vary, and which deal it is, where a seed says so."""
     cards = "" if seed is None else f"deal {deal} of seed {seed}"
     said = "; ".join(filter(None, (words_of(game).in_short(rules), cards)))
     return said and f"{said[0].upper()}{said[1:]}."
@@ -124,7 +122,6 @@ def story_of_record(game: Game, record: Any, for_others: bool = False) -> dict[s
 
 
 def won_by(results: Results, ending: Ending) -> list[int]:
-    """The winners of a game that ended so."""
     buckets = [results.bucket(mark, ending.capped) for mark in ending.marks]
     return winners(results, buckets, [(*counts, 0) for counts in ending.counts])
 
@@ -189,7 +186,6 @@ class _Words:
         ]
 
     def _numbers_of_faces(self, cards: Sequence[str]) -> list[int]:
-        """By their places among all that is drawn."""
         return [self._faces.setdefault(card, len(self._faces)) for card in cards]
 
 
@@ -218,7 +214,6 @@ class Texts:
         self._kept: dict[str, list[int]] = {}
 
     def add(self, text: str) -> list[int]:
-        """Keep a text; what is returned gives it back. A very long one is cut, and says so."""
         if text not in self._kept:
             self._kept[text] = self._pieces_of_text(text)
         return self._kept[text]
@@ -239,7 +234,6 @@ class Texts:
         return runs
 
     def read(self, runs: list[int]) -> str:
-        """The text that was kept so."""
         return "".join("".join(self.pieces[first:end]) for first, end in zip(runs[::2], runs[1::2], strict=True))
 
 
@@ -296,7 +290,6 @@ class ModelDecisions:
         return sorted(decisions, key=lambda decision: int(decision["turn"]))
 
     def of_game(self, game: int, told: Mapping[str, Any], texts: Texts, under_way: int = 0) -> dict[str, Any]:
-        """All that the viewer reads of them: the same, and the texts that they are made of."""
         decisions = self.decisions(game, told, texts, under_way)
         return {"decisions": decisions, "pieces": texts.pieces, "shared": self.shared.pieces}
 

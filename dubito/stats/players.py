@@ -29,7 +29,6 @@ class FallbackBounds:
 
 
 def fallback_share(outcomes: Mapping[str, int]) -> float:
-    """The share of decisions that the fallback took, of counts by outcome; 0 over nothing."""
     fallbacks = sum(count for outcome, count in outcomes.items() if outcome.startswith(FALLBACK_OUTCOME))
     return fallbacks / sum(outcomes.values()) if fallbacks else 0.0
 
@@ -46,7 +45,6 @@ def add_touched(tally: Tally, games: Sequence[tuple[Outcome, Set[int]]], results
 
 
 def add_touched_contender(tally: Tally, contender: int, measured: Sequence[int], results: Results) -> None:
-    """Add a game that a fallback touched in the contenders' seat, with what that seat came to."""
     tally.add("touched_contenders", (contender,), _touched(measured, results))
 
 
@@ -55,12 +53,10 @@ def _touched(measured: Sequence[int], results: Results) -> list[int]:
 
 
 def player_bounds(tally: Tally, results: Results, player: int, seats: int, measured: Sequence[int]) -> FallbackBounds:
-    """The bounds of a player's rates over all its seats; `measured` are its sums of all measures as played."""
     return _bounds(tally.tables["touched"].get((player,)), results, seats, measured)
 
 
 def contender_bounds(tally: Tally, results: Results, contender: int, seats: int = 1) -> FallbackBounds:
-    """The bounds of a contender's rates in the contenders' seat, or seats of each deal."""
     deals, *measured = tally.tables["contended"][contender,]
     return _bounds(tally.tables["touched_contenders"].get((contender,)), results, seats * deals, measured)
 
@@ -145,12 +141,10 @@ def add_stated(tally: Tally, statements: Iterable[tuple[int, Statement]]) -> Non
 
 
 def cluster(m: int, y: int) -> list[int]:
-    """A deal's part of a ratio's sums: deals, m, m^2, y, y^2, y*m."""
     return [int(m > 0), m, m * m, y, y * y, y * m]
 
 
 def calibrations(tally: Tally, names: Sequence[str]) -> list[Calibration]:
-    """The players who stated anything, in the order of their names' list."""
     return [_calibration(tally, player, names[player], sums) for (player,), sums in tally.rows("brier")]
 
 

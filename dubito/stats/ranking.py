@@ -97,7 +97,6 @@ def contenders_of(
 
 
 def contender_ranking(tally: Tally, contenders: Sequence[Contender], results: Results) -> list[ContenderRow]:
-    """The contenders in their own seat, the best by the first measure first, then by name."""
     return [_contender_row(tally, place, contenders[place], results) for place in _best_first(tally, contenders)]
 
 
@@ -140,7 +139,6 @@ class _Seen:
 
     @property
     def strength(self) -> float:
-        """The difference in standard errors, but for what all pairs share."""
         variance = variance_of(self.n, self.d, self.d2)
         return abs(self.d) / math.sqrt(variance) if variance else math.inf if self.d else 0.0
 
@@ -270,7 +268,6 @@ def _equal_share(tally: Tally, results: Results) -> dict[str, float]:
 
 
 def all_games(tally: Tally, names: Sequence[str], game: Game) -> dict[str, Any]:
-    """Bot name -> bucket -> fields, and -> `by_table_size` -> size -> fields; players in their given order."""
     return {name: _counts_of(tally, player, names, game) for player, name in enumerate(names)}
 
 
@@ -299,7 +296,6 @@ def sum_of(tally: Tally, results: Results, measure: Measure, player: int, size: 
 
 
 def table_sizes(tally: Tally) -> list[int]:
-    """The sizes that were played, ascending."""
     return [size for (size,), _ in tally.rows("sizes")]
 
 
@@ -349,7 +345,6 @@ def _counts_in(tally: Tally, player: int, bucket: str | None, names: Sequence[st
 def beside(
     tally: Tally, results: Results, player: int, side: int, players: int, bucket: str | None = None
 ) -> list[int]:
-    """How often each of the players sat before (side 0) or after (side 1) this one at the deal."""
     table = tally.tables["beside"]
     places = [place for place, other in enumerate(results.buckets) if bucket in (None, other)]
     return [sum(table.get((player, place, side, other), (0,))[0] for place in places) for other in range(players)]
@@ -410,7 +405,6 @@ class Order:
 
     @property
     def is_preliminary(self) -> bool:
-        """Whether contenders are compared on fewer deals than it takes; a test that stops a run takes what it takes."""
         return self.paired and self.within is None and self.deals < PRELIMINARY
 
     def wins(self, better: int, other: int) -> bool:
@@ -419,14 +413,12 @@ class Order:
 
     @property
     def ranks(self) -> list[int]:
-        """Return the rank of each: 1 for the best, and the same for everybody against whom nobody wins."""
         return [1 + sum(self.wins(better, place) for better in range(place)) for place in range(len(self.names))]
 
     def rank(self, name: str) -> int | None:
         return dict(zip(self.names, self.ranks, strict=True)).get(name)
 
     def pair(self, one: int, other: int, more_games: int | None) -> "Order":
-        """Return the order of two of them alone."""
         names, verdicts = [self.names[one], self.names[other]], {(0, 1): self.verdicts[one, other]}
         close = frozenset({(0, 1)} if (one, other) in self.close else ())
         return replace(self, names=names, verdicts=verdicts, close=close, more_games=more_games, fragility=None)
@@ -444,7 +436,6 @@ class SizeRow:
 
 
 def ranking(tally: Tally, names: Sequence[str], results: Results) -> list[RankingRow]:
-    """All players, the best by the first measure first, then by name."""
     first = results.measures[0].key
     rows = [_ranking_row(tally, player, names, results) for player in range(len(names))]
     return sorted(rows, key=lambda row: (not row.games, -(row.rates[first].value or 0.0), row.name))

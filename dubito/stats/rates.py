@@ -49,11 +49,9 @@ class Rate:
     high: float = 1.0
 
     def on(self, span: tuple[float, float] | None) -> "Rate":
-        """A rate where its 0 and 1 stand for these ends; None: as it is."""
         return self if span is None else self.times(span[1] - span[0], span[0])
 
     def times(self, width: float, least: float = 0.0) -> "Rate":
-        """So many times as much, and that more."""
         value = None if self.value is None else least + width * self.value
         return Rate(value, least + width * self.low, least + width * self.high)
 
@@ -102,7 +100,6 @@ def _independent(sums: Sums, scale: int) -> tuple[float, float]:
 
 
 def residual(sums: Sums) -> int:
-    """The sum over deals of (y - m p)^2, times the squared number of seats: whole, and 0 only if all are alike."""
     return sums.y2 * sums.m**2 - 2 * sums.y * sums.ym * sums.m + sums.y * sums.y * sums.m2
 
 
@@ -116,7 +113,6 @@ def wilson(p: float, n: float, z: float = Z95) -> Rate:
 
 
 def normal(error: float) -> float:
-    """How many standard errors an interval with this error reaches."""
     return Z95 if error == ERROR else NormalDist().inv_cdf(1 - error / 2)
 
 
@@ -153,7 +149,6 @@ def paired_difference(n: int, d: int, d2: int, scale: int = 1, error: float = ER
 
 
 def rule_of_three(n: int, error: float = ERROR) -> float:
-    """How often at most happens what did not in n trials: about 3 / n; exactly so for a 95 % interval."""
     return 3 / n * (math.log(error) / math.log(ERROR))
 
 
@@ -168,7 +163,6 @@ def deals_to_separate(n: int, d: int, d2: int, error: float = ERROR) -> int | No
 
 
 def variance_of(n: int, d: int, d2: int) -> float:
-    """The variance of n integers with these sums; exactly 0.0 if all are alike, or where there is no telling."""
     return (n * d2 - d * d) / (n * (n - 1)) if n > 1 else 0.0
 
 
@@ -219,7 +213,6 @@ class _Form:
     outlying: float  # the v_k of groups that are far off
 
     def moments(self, t: float) -> tuple[float, float]:
-        """The mean and the variance of Q."""
         k, v = len(self.shares), [share * (self.pq - t * t) for share in self.shares]
         alone = (1 - 2 / k) * sum(one * one for one in v) + sum(v) ** 2 / k**2
         return k * t * t + (1 - 1 / k) * sum(v), 2 * alone + 4 * t * t * k * self.outlying

@@ -86,24 +86,20 @@ class PairTest:
 
     @property
     def bounds(self) -> tuple[float, float]:
-        """U and W."""
         wrong = ERROR / (2 * self.pairs)
         return math.log((1 - _MISSED) / wrong), math.log(_MISSED / (1 - wrong))
 
     @property
     def spread(self) -> float:
-        """The variance of a deal's difference."""
         return variance_of(self.deals, *_sums(self.seen))
 
     @property
     def sign(self) -> int:
-        """Which one is better so far."""
         total = _sums(self.seen)[0]
         return (total > 0) - (total < 0)
 
     @property
     def goal(self) -> PairVerdict:
-        """Which bound is the nearer one."""
         return "told apart" if max(self.sides) > 0 else "within"
 
     @property
@@ -169,7 +165,6 @@ def _sums(seen: Mapping[int, int]) -> tuple[int, int]:
 
 
 def deals_to_show(spread: float, within: float) -> float:
-    """n0: deals of a run of a fixed length that shows such a difference in 80 of 100 runs."""
     return _SEEN**2 * spread / within**2
 
 
@@ -203,7 +198,6 @@ class StopTest:
         self.pairs = {pair: PairTest(within, most, len(places)) for pair in places}
 
     def add(self, deal: Sequence[int]) -> None:
-        """One more deal: what each contender came to in it."""
         for (one, other), test in self.pairs.items():
             test.add(deal[one] - deal[other])
 

@@ -35,7 +35,6 @@ class Outcome:
     counts: list[tuple[int, ...]]  # in the order of `Results.counts`
 
     def buckets(self, results: Results) -> list[int]:
-        """What the game was for each seat, as places in the game's buckets."""
         return [results.bucket(mark, self.capped) for mark in self.marks]
 
     def measured(self, results: Results, buckets: list[int] | None = None) -> list[tuple[int, ...]]:
@@ -64,7 +63,6 @@ class Outcome:
 
 
 def outcome_of(game: State, seats: list[int], contender_seat: int | None, fallback_turns: list[int]) -> Outcome:
-    """The outcome of a finished game between these players."""
     ending = game.ending()
     counts = [(*own, turns) for own, turns in zip(ending.counts, fallback_turns, strict=True)]
     return Outcome(ending.game_counts, ending.capped, contender_seat, seats, ending.marks, counts)
@@ -175,7 +173,6 @@ class Tally:
         self.tables: dict[str, dict[SumKey, list[int]]] = {name: {} for name in _TABLES}
 
     def add(self, table: str, key: SumKey, values: Sequence[int]) -> None:
-        """Add a vector to the sums of a key."""
         rows = self.tables.setdefault(table, {})
         sums = rows.get(key)
         rows[key] = list(values) if sums is None else [a + b for a, b in zip(sums, values, strict=True)]
@@ -341,7 +338,6 @@ def _add_duels(tally: Tally, deals: Mapping[tuple[Duel, ...], int], results: Res
 
 
 def _products(m: int, ys: Sequence[int]) -> list[int]:
-    """Of each y of a deal: y, y^2, y*m."""
     return [value for y in ys for value in (y, y * y, y * m)]
 
 
@@ -352,14 +348,12 @@ def _of_contenders(outcomes: Sequence[Outcome], measured: Sequence[Sequence[Meas
 
 
 def contended(outcomes: Sequence[Outcome], results: Results) -> list[int]:
-    """What each contender came to in its seats of a deal, by the first headline measure."""
     place = results.place(results.headline[0])
     seated = _of_contenders(outcomes, [outcome.measured(results) for outcome in outcomes])
     return [sum(measured[place] for measured in own) for own in seated]
 
 
 def by_contender(games: Sequence[T], seats: int) -> list[tuple[T, ...]]:
-    """What each contender had in the seats in which it played a deal, of all its games in their order."""
     return [tuple(games[first : first + seats]) for first in range(0, len(games), seats)]
 
 

@@ -34,18 +34,15 @@ class ComparedPair:
 
     @property
     def limits_overlap(self) -> bool:
-        """Whether fallbacks could have made the difference, however many games there are."""
         leads_in_worst_case = self.worst > _ROUNDING or self.best < -_ROUNDING
         return self.has_fallbacks and not leads_in_worst_case
 
     @property
     def is_open(self) -> bool:
-        """Whether the difference is significant as played, but fallbacks could have made it."""
         return self.is_significant and self.limits_overlap
 
     @property
     def winner(self) -> Literal[0, 1] | None:
-        """Return the place of the winner, or None where no winner is named."""
         if not self.is_significant or self.is_open or not self.difference.value:
             return None
         return 0 if self.difference.value > 0 else 1
@@ -54,7 +51,6 @@ class ComparedPair:
 def decide(
     difference: Rate, is_significant: bool, limits: tuple[RateLimits, RateLimits], fallback_shares: tuple[float, float]
 ) -> ComparedPair:
-    """Return the verdict on two players, given the limits of each one's rate by the same measure."""
     (lowest, highest), (other_lowest, other_highest) = limits
     return ComparedPair(difference, is_significant, lowest - other_highest, highest - other_lowest, fallback_shares)
 

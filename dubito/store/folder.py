@@ -45,7 +45,6 @@ _SIMPLE: Final = re.compile(r"\w(?:[\w ./:@+-]{,98}\w)?", re.ASCII).fullmatch  #
 
 
 def to_yaml(content: Mapping[Any, Any]) -> str:
-    """The mapping as YAML, in its own order, the same bytes on every machine."""
     dumper = _Fast if _is_simple(content) else _Plain
     return yaml.dump(content, Dumper=dumper, sort_keys=False, allow_unicode=True, width=4096)
 
@@ -133,7 +132,6 @@ def first_game(manifest: Mapping[str, Any]) -> int:
 
 
 def is_trial(manifest: Mapping[str, Any]) -> bool:
-    """Whether it is the manifest of a trial of prompts (`dubito/workshop/trial.py`), not that of a run."""
     return "positions" in manifest["identity"]
 
 
@@ -252,7 +250,6 @@ def _write_zip(file: Path, copy: Path, folder: Path) -> None:
 
 
 def is_export(file: Path) -> bool:
-    """Whether the file looks like one that `pack` wrote; raises UsageError where it is no file."""
     check_is_file(file)
     return zipfile.is_zipfile(file)
 
@@ -309,14 +306,12 @@ RUNS: Final = "runs"  # in the working directory: where runs are written if noth
 
 
 def run_folders(root: Path) -> list[Path]:
-    """The folders with a run's manifest in it, or one folder further down, the last written first."""
     found = {file.parent for depth in ("*", "*/*") for file in root.glob(f"{depth}/{MANIFEST}")}
     found -= {folder for folder in found if folder.parent in found}  # the models of a policy
     return sorted(found, key=lambda folder: (-last_written(folder), folder))
 
 
 def last_written(folder: Path) -> float:
-    """When anything was last written of it, in seconds since the epoch."""
     files = [file for name in (DATABASE, f"{DATABASE}-wal", MANIFEST) if (file := folder / name).exists()]
     return max((file.stat().st_mtime for file in files if file.stat().st_size), default=0.0)  # reading makes empty ones
 

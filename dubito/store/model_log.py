@@ -53,14 +53,12 @@ def asked_under(
 
 
 def answer_in_words(answer: Any) -> str:
-    """An answer in words: yes, no or a name; else as JSON has it."""
     if isinstance(answer, bool):
         return "yes" if answer else "no"
     return answer if isinstance(answer, str) else json.dumps(answer)
 
 
 def stored_answer(answer: Any) -> int | bytes:
-    """Return an answer as its column holds it: yes or no as 1 or 0, anything else as JSON."""
     return int(answer) if isinstance(answer, bool) else json.dumps(answer, separators=(",", ":")).encode()
 
 
@@ -102,12 +100,10 @@ class PlayerLog:
 
     @property
     def under_other_names(self) -> bool:
-        """Whether somebody answered who is not named as the model was that was asked."""
         return self.asked is not None and bool(self.ids) and [*self.ids] != [self.asked]
 
     @property
     def billed(self) -> int | None:
-        """What the replies say that they cost."""
         return None if self.picodollars is None else self.picodollars - self.likely
 
 
@@ -292,7 +288,6 @@ class ModelLog:
             )
 
     def finished_attempt(self, key: PlaceKey) -> TapedAttempt | None:
-        """The finished attempt of this key; None if it was never made, or was left open."""
         return self._finished("(game, seat, decision, attempt) = (?, ?, ?, ?)", key).get(key)
 
     def finished_attempts(self, game: int) -> dict[PlaceKey, TapedAttempt]:
@@ -338,17 +333,14 @@ class ModelLog:
         return found
 
     def keep_prompt(self, digest: str, sources: Mapping[str, str]) -> None:
-        """Keep the files of a prompt: what was asked can then be rendered again without them."""
         with self._db.writing() as connection:
             rows = [(digest, name, text) for name, text in sources.items()]
             connection.executemany("INSERT OR IGNORE INTO prompts VALUES (?, ?, ?)", rows)
 
     def prompt(self, digest: str) -> dict[str, str]:
-        """The files of a prompt that was kept, by name; none if it was not."""
         return dict(self._db.read("SELECT file, text FROM prompts WHERE digest = ?", (digest,)))
 
     def begun(self) -> bool:
-        """Whether anything was ever asked in this run, even by a try whose attempt never ended."""
         return bool(self._db.read("SELECT 1 FROM attempts UNION ALL SELECT 1 FROM tries LIMIT 1"))
 
     def tries(self, key: PlaceKey) -> int:
@@ -368,17 +360,14 @@ class ModelLog:
                 connection.executemany(f"DELETE FROM {table} WHERE game = ?", [(game,) for game in games])  # noqa: S608
 
     def game_ended(self, game: int) -> None:
-        """A game was played to its end; with what stands here it can be played again at no cost."""
         with self._db.writing() as connection:
             connection.execute("INSERT OR IGNORE INTO ended VALUES (?)", (game,))
 
     def ended(self) -> dict[int, int]:
-        """The games with model players that were played to their end, each with how often somebody was asked."""
         query = "SELECT game, (SELECT count(*) FROM attempts a WHERE a.game = ended.game) FROM ended"
         return dict(self._db.read(query))
 
     def replies(self) -> int:
-        """How many replies to questions of games are kept."""
         return int(self._db.read("SELECT count(*) FROM attempts WHERE game >= 0 AND reply IS NOT NULL")[0][0])
 
     def in_games(self) -> tuple[int, Spend]:
@@ -390,7 +379,6 @@ class ModelLog:
         return replies, Spend(*amounts)
 
     def spent(self, *, assumed: bool = False) -> Spend:
-        """What all tries so far used up, or those whose cost is assumed, each of them its worst case."""
         sums = "SELECT count(*), coalesce(sum(tokens), 0), coalesce(sum(picodollars), 0) FROM tries"
         ((calls, tokens, usd),) = self._db.read(f"{sums} WHERE assumed OR NOT ?", (assumed,))
         return Spend(calls, tokens, usd)
@@ -481,7 +469,6 @@ class ModelLog:
         return inflated(packed[_HEAD:], self._text(packed[1:_HEAD].hex(), beside + 1)[-_WINDOW:])
 
     def keep_request(self, text: str, player: str, seat: int) -> None:
-        """Keep the text of a request before anything else is known of it."""
         with self._db.writing() as connection:
             self._keep_text(connection, text, (player, seat))
 
@@ -512,7 +499,6 @@ class ModelLog:
         return {deal: DealTotals(*totals) for deal, *totals in rows}
 
     def seconds(self, player: str) -> float | None:
-        """How long a player's replies took on average; None if there were none."""
         query = "SELECT avg(seconds) FROM tries WHERE player = ? AND state = 'received'"
         ((mean,),) = self._db.read(query, (player,))
         return None if mean is None else float(mean)
@@ -546,11 +532,9 @@ class ModelLog:
         return dict(self._db.read(query, (json.dumps([*nodes]), before)))
 
     def answered(self, name: str) -> bool:
-        """Whether an answer of this player's was ever used."""
         return bool(self._db.read(f"SELECT 1 {OF_PLAYER} WHERE outcome LIKE 'model%' LIMIT 1", (name,)))
 
     def players(self) -> list[str]:
-        """The names of all who were asked anything."""
         rows = self._db.read("SELECT player FROM attempts UNION SELECT player FROM tries ORDER BY player")
         return [name for (name,) in rows]
 
@@ -610,19 +594,16 @@ class ModelLog:
 
 
 def _was_received(connection: sqlite3.Connection, key: PlaceKey, raw: str | None) -> bool:
-    """Return whether a try of this attempt brought this body: a process that died had paid for it and cached it."""
     query = "SELECT 1 FROM tries WHERE (game, seat, decision, attempt, state, raw) = (?, ?, ?, ?, 'received', ?)"
     return connection.execute(query, (*key, raw)).fetchone() is not None
 
 
 def _first_byte(connection: sqlite3.Connection, digest: bytes) -> bytes | None:
-    """Of what is kept as this text; None if nothing is."""
     rows = connection.execute("SELECT substr(text, 1, 1) FROM texts WHERE digest = ?", (digest.hex(),)).fetchall()
     return bytes(rows[0][0]) if rows else None
 
 
 def _packed_beside(data: bytes, digest: bytes, like: bytes) -> bytes:
-    """A text packed beside one that is like it, with the digest of that."""
     stream = zlib.compressobj(_QUICK, zdict=like)
     return _LIKE + digest + stream.compress(data) + stream.flush()
 

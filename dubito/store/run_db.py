@@ -97,7 +97,6 @@ class Chunk:
 
     @property
     def digest(self) -> bytes:
-        """A hash over the rows; each states its own length, so none can borrow from the next."""
         return _digest(self.outcomes, self.decision_digests)
 
 
@@ -366,13 +365,11 @@ class RunDb:
             raise RunStopped(f"cannot read {self.path}: {one_line(str(error))}") from None
 
     def make_room_for_waves(self) -> None:
-        """Make the tables of what a run waits for, if they are not there."""
         with self._alone():
             self._connection.executescript(f"BEGIN;{_WAVES}COMMIT;")
             _seal_on_write(self._connection)
 
     def has(self, table: str) -> bool:
-        """Whether it has this table: not every run has all of them."""
         return bool(self.read("SELECT 1 FROM sqlite_master WHERE name = ?", (table,)))
 
     def game_count(self) -> int:
@@ -382,7 +379,6 @@ class RunDb:
         return [deals for (deals,) in self.read("SELECT deals FROM chunks ORDER BY chunk")]
 
     def sums_json(self, chunks: Literal["all", "complete"] = "all") -> str:
-        """The sums over all games kept, or over those of complete chunks; `{}` where there is none."""
         rows = self.read("SELECT sums FROM tally WHERE chunks = ?", (chunks,))
         return str(rows[0][0]) if rows else "{}"
 
@@ -399,7 +395,6 @@ class RunDb:
             first += games
 
     def has_changed_sums(self) -> bool:
-        """Return whether the sums were changed after they were written."""
         if "seal" not in _columns_of(self._connection, "tally"):  # a file of an earlier version
             return False
         return bool(self.read(f"SELECT 1 FROM tally WHERE seal IS NOT {_seal_call('tally')}"))  # noqa: S608
@@ -432,19 +427,16 @@ def _missing_columns(connection: sqlite3.Connection) -> dict[str, list[str]]:
 
 
 def _seal(*values: object) -> bytes:
-    """Return a checksum of a row's values: it finds damage, not forgery."""
     return sha256(repr(values).encode("utf-8", "surrogatepass")).digest()[:8]
 
 
 @cache
 def _sealed_columns(table: str) -> tuple[str, ...]:
-    """Return the columns that a table's seals cover."""
     columns = _known()[1][table]
     return tuple(name for name in columns if name != "seal" and (table, name) not in UNPROVEN)
 
 
 def _seal_call(table: str, **replaced: str) -> str:
-    """Return the SQL for a row's seal; `replaced` has other expressions for columns."""
     return f"row_seal({', '.join(replaced.get(name, name) for name in _sealed_columns(table))})"
 
 
@@ -581,7 +573,6 @@ def _digest(outcomes: Sequence[bytes], decision_digests: Sequence[bytes]) -> byt
 
 
 def results_digest(chunk_digests: Iterable[bytes]) -> str:
-    """One hash over the chunks' in their order, as hex."""
     return sha256(b"".join(chunk_digests)).hexdigest()
 
 

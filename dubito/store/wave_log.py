@@ -40,7 +40,6 @@ class Awaited:
 
     @property
     def key(self) -> PlaceKey:
-        """Of its last try."""
         return (self.game, self.seat, self.decision, self.attempt, self.number)
 
 
@@ -65,7 +64,6 @@ class WaveLog:
         self._log, self._db = log, log.db
 
     def begin(self) -> None:
-        """Somebody waits in this run."""
         self._db.make_room_for_waves()
 
     def wants(self, entry: Awaited, request: str) -> None:
@@ -80,7 +78,6 @@ class WaveLog:
         return next(iter(found), None)
 
     def open(self) -> list[Awaited]:
-        """Those of the next wave, the oldest games first."""
         return self._entries("batch IS NULL AND cause IS NULL")
 
     def within(self, batch: str) -> list[Awaited]:
@@ -109,7 +106,6 @@ class WaveLog:
                 self._update(entry, batch=batch.name, number=entry.number)
 
     def is_there(self, name: str, id: str, expires: float | None) -> None:
-        """The server has the batch under this id."""
         with self._db.writing(paid=True) as connection:
             connection.execute("UPDATE batches SET id = ?, expires = ? WHERE name = ?", (id, expires, name))
 
@@ -118,17 +114,14 @@ class WaveLog:
             connection.execute("UPDATE batches SET ended = 1 WHERE name = ?", (name,))
 
     def answered(self, entry: Awaited) -> None:
-        """Its reply is kept."""
         with self._db.writing() as connection:
             key = (entry.account, entry.request, entry.draw)
             connection.execute("DELETE FROM awaited WHERE (account, request, draw) = (?, ?, ?)", key)
 
     def again(self, entry: Awaited, failures: int) -> None:
-        """It goes out once more; its tries failed so often in a row."""
         self._update(entry, batch=None, failures=failures)
 
     def gives_up(self, entry: Awaited, cause: str, detail: str) -> None:
-        """It is not asked again."""
         self._update(entry, batch=None, cause=cause, detail=detail)
 
     def _update(self, entry: Awaited, **columns: object) -> None:
@@ -150,12 +143,10 @@ class WaveLog:
         return Spend(calls, tokens, usd)
 
     def wave(self) -> int:
-        """The number of the last wave; 0 before the first."""
         ((last,),) = self._db.read("SELECT coalesce(max(wave), 0) FROM batches")
         return int(last)
 
     @contextmanager
     def together(self) -> Iterator[None]:
-        """What is kept within is kept as one, and paid for."""
         with self._db.writing(paid=True):
             yield

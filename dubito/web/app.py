@@ -47,7 +47,6 @@ def saved_games(summaries: Summaries) -> list[SavedLine]:
 
 
 def page(folder: Path, name: str) -> str:
-    """A game's page; raises HTTPException where there is none, UsageError where it cannot be shown."""
     path = _saved(folder, name)
     return _viewer()(page_of_file(path, f"/games/{name}", f"{path.relative_to(folder.parent)}"))
 
@@ -167,7 +166,6 @@ class _Pages:
         return HTMLResponse(page(self.tables.folder, request.path_params["name"]))
 
     def share(self, request: Request) -> Response:
-        """The game as a file that can be sent."""
         text = shared_page(shared_file(_saved(self.tables.folder, request.path_params["name"])))
         return HTMLResponse(text, headers={"Content-Disposition": 'attachment; filename="game.html"'})
 
@@ -206,11 +204,9 @@ class _Pages:
         return _refusal(request, status, sentence, headers)
 
     def left(self, request: Request, error: Exception) -> Response:
-        """The client went before its request was whole; nobody reads this."""
         return Response(status_code=499)
 
     def broken(self, request: Request, error: Exception) -> Response:
-        """A bug of ours; its traceback goes to standard error."""
         return _refusal(request, 500, as_sentence(BROKEN), None)
 
 

@@ -53,7 +53,6 @@ class Guard:
     """Refuses foreign requests before anything reads them, and puts the safety headers on every answer."""
 
     def __init__(self, app: ASGIApp, host: str, allowed: Sequence[str] = ()) -> None:
-        """`host` is where the server listens: its name, or an address. A proxy may call it by one of the `allowed`."""
         self._app, self._host = app, host.casefold()
         self._allowed = frozenset(name.casefold() for name in allowed)
 
@@ -89,7 +88,6 @@ class Guard:
         return None
 
     def _is_own(self, origin: str, host: str) -> bool:
-        """Whether an origin is the Host of its request, or a name that a proxy in front of this server has."""
         return origin == host or origin.partition(":")[0].casefold() in self._allowed
 
     def _is_mine(self, host: str) -> bool:

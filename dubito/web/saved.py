@@ -94,19 +94,16 @@ class Summaries:
             return {}
 
     def _remember(self, now: Mapping[str, Summary]) -> None:
-        """Faults are left out: what was missing may be there next time."""
         whole = _Memory({name: one for name, one in now.items() if one.fault is None})
         with suppress(RunStopped):  # then the next server plays the games through again
             write_whole(self._folder / _MEMORY, _MEMORIES.dump_json(whole).decode())
 
 
 def saved_files(folder: Path) -> dict[str, Path]:
-    """The files of games by their names, without those that no address can name."""
     return {path.stem: path for path in folder.glob("*.json") if path.is_file() and path.stem.isprintable()}
 
 
 def dealt_at(name: str, summary: Summary) -> datetime:
-    """When a game was dealt, by this machine's clock: as its name says, else when its file was written."""
     with suppress(ValueError, OverflowError):
         return datetime.strptime(name[:_LENGTH], MADE).replace(tzinfo=UTC).astimezone()
     return (datetime.fromtimestamp(0, UTC) + timedelta(microseconds=summary.changed // 1000)).astimezone()

@@ -185,7 +185,6 @@ class Live:
         self.rests = threading.Event()  # nobody is playing
 
     def step(self, output: Any = None) -> None:
-        """One move, and its frame."""
         self.rests.clear()
         self.frames.append(frame_of(self.sitting, len(self.frames), *self.sitting.step(output)))
 
@@ -314,7 +313,6 @@ class Tables:
         return [opponents.game for opponents in self._opponents.values()]
 
     def game(self, name: str) -> Game:
-        """The game of that name; raises UsageError if it is not played here."""
         return self._those_of(name).game
 
     def options(self, game: Game) -> list[Option]:
@@ -327,7 +325,6 @@ class Tables:
         return [option for option in options if option.values]
 
     def rules(self, game: Game, said: Mapping[str, Any]) -> BaseModel:
-        """Those of a table for which a page says this; raises ValidationError."""
         return game.rules(**{**said, **self._those_of(game.name).settled})
 
     def choices(self, game: str) -> list[Opponent]:
@@ -529,7 +526,6 @@ class Tables:
             path.unlink()
 
     def _forget(self, path: Path) -> None:
-        """Leave the game as its file has it; what its bots still do is thrown away."""
         _, live = self._live.pop(path, ("", None))
         if live is not None:
             live.abandoned = True

@@ -41,15 +41,12 @@ class GameSource:
         """A page of ours follows: what waits for that begins."""
 
     def newest(self) -> int:
-        """The number of the game to be shown now; raises DubitoError where there is none."""
         return 0
 
     def ended(self) -> bool:
-        """Whether there will be no newer game."""
         return True
 
     def data(self, game: int) -> dict[str, Any]:
-        """All that the viewer shows of a game, its `title`, and the one at its end, `final`; raises DubitoError."""
         raise NotImplementedError
 
 
@@ -143,7 +140,6 @@ class SavedGame(GameSource):
     opens = "#play"
 
     def __init__(self, path: Path) -> None:
-        """Raises UsageError where it cannot be shown."""
         self._page = page_of_file(path, "/games/", path.name)
 
     def data(self, game: int) -> dict[str, Any]:
@@ -152,7 +148,6 @@ class SavedGame(GameSource):
 
 
 def _framed(names: Sequence[str], final: str | None, about: str, over: bool, warnings: Sequence[str]) -> dict[str, Any]:
-    """What stands around a game; who has won is not told before its end is shown."""
     return {"title": " · ".join(names), "final": final, "about": about, "over": over, "warnings": warnings}
 
 

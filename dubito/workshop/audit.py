@@ -99,7 +99,6 @@ def _fact(prompt: Prompt, here: Position, there: Position) -> str:
 
 
 def _first_place(one: RenderedPrompt, other: RenderedPrompt) -> tuple[int, int] | None:
-    """The first part and character that differ; None where nothing does."""
     pairs = enumerate(zip(_parts(one), _parts(other), strict=True))
     return next(((part, common(*texts)) for part, texts in pairs if texts[0] != texts[1]), None)
 

@@ -71,7 +71,6 @@ def _examples(game: Game, prompts: Path) -> Iterator[tuple[Position, str]]:
 
 
 def golden_files(prompt: Prompt) -> dict[Path, str]:
-    """The file of each node in the prompt's folder, and what the prompt says at the node's example position."""
     example = prompt.game.facts.example_position
     names = [node.name for node in prompt.game.nodes]
     return {prompt.folder / "golden" / f"{name}.txt": f"{prompt.render(example(name))}\n" for name in names}

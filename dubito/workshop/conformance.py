@@ -130,7 +130,6 @@ def _object_at(path: str) -> Any:
 
 
 def _endings(subject: Subject) -> Iterator[Flaw]:
-    """Every game comes to its end; what stops one is raised, after what may have misled a bot."""
     yield from stale_cards(subject)
     assert subject.outputs
 
@@ -148,7 +147,6 @@ def _again(subject: Subject) -> Iterator[Flaw]:
 
 
 def _askable(subject: Subject) -> Iterator[Flaw]:
-    """Positions say who is asked what."""
     if subject.game.module("facts") is not None:
         for flaw in flaws_of_position(subject.game.facts.example_position(subject.game.nodes[0].name)):
             yield Flaw(subject.file("facts.py"), flaw)

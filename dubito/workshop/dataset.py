@@ -98,7 +98,6 @@ decisions = load_dataset(".", "decisions", split="train")
 
 
 def _escaped(name: str) -> str:
-    """Somebody's name as text: no mark-up, link or HTML of it."""
     return re.sub(r"([!-&(-+./:-@\[-`{-~])", r"\\\1", one_line(name))
 
 

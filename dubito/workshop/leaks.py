@@ -127,7 +127,6 @@ def _facts_differ(subject: Subject, one: Any, other: Any) -> str:
 
 
 def _hands_differ(subject: Subject, deal: int, seats: int) -> bool:
-    """Return whether some seat holds something else if some draw is changed."""
     hands = [[build_world(subject, deal, seats, 0, draw).held(seat) for seat in range(seats)] for draw in range(-1, 12)]
     return any(hand != hands[0] for hand in hands)
 
@@ -288,7 +287,6 @@ class _Secrets:
         self.are_there = False
 
     def note_silence(self, one: SeatWorld, other: SeatWorld, variant: Variant) -> None:
-        """Note which cards differ at a move of the seat, though it observed the same."""
         self._silent |= {(variant.after_deal, holder) for holder in _holders(one, other)}
         self.are_there = self.are_there or bool(self._silent)
 
@@ -311,7 +309,6 @@ class _Secrets:
         )
 
     def _announces_moves(self) -> bool:
-        """Return whether any event of the game depends on what a seat moves."""
         if self._announces is None:
             self._announces = any(self._is_announced(*deal) for deal in self._subject.deals)
         return self._announces
@@ -374,11 +371,9 @@ class _Secrets:
 
 
 def _holders(one: SeatWorld, other: SeatWorld) -> set[tuple[Any, ...]]:
-    """Return the other seats whose cards differ, each with the path to what differs."""
     pairs = enumerate(zip(one.hands(), other.hands(), strict=True))
     return {(seat, *first_path(*hands)) for seat, hands in pairs if hands[0] != hands[1]}
 
 
 def _is_for_one_seat(event: GameEvent) -> bool:
-    """Return whether events of this class say themselves who is to observe them."""
     return is_dataclass(event) and any(each.name == "only" for each in fields(event))

@@ -46,7 +46,6 @@ class RenderedRequest:
 
     @property
     def bytes(self) -> int:
-        """Its size: the system and the user text."""
         return len((self.rendered.system + _user(self.rendered)).encode())
 
     @property
@@ -62,17 +61,14 @@ class RenderedRequest:
 
     @property
     def keeps_system(self) -> bool:
-        """Whether the system text is that of the request before."""
         return self.before is None or self.rendered.system == self.before.system
 
     @property
     def keeps_beginning(self) -> bool:
-        """Whether it shares enough, where that is asked for."""
         return self.decision < FIRST or self.shared >= self.least
 
     @property
     def where(self) -> str:
-        """Which request it is, and from which line on it is another than the one before."""
         said = f"node {self.position.node}, decision {self.decision} of seat {self.position.seat}"
         return f"{' '.join(filter(None, (said, self.game)))}, {self._parts()}"
 
@@ -271,7 +267,6 @@ _PARTS: Final = ("answer fields", "system", "history", "user")
 
 
 def prompt_differences(one: Prompt, other: Prompt, position: Position) -> Iterator[str]:
-    """The lines of a unified diff of each part in which they differ."""
     for name, old, new in zip(_PARTS, _texts(one, position), _texts(other, position), strict=True):
         yield from unified(old, new, f"{name} of {one.folder}", f"{name} of {other.folder}")
 
@@ -282,5 +277,4 @@ def _texts(prompt: Prompt, position: Position) -> tuple[str, str, str, str]:
 
 
 def unified(old: str, new: str, old_name: str, new_name: str) -> Iterator[str]:
-    """The lines of a unified diff of two texts; none if they are the same."""
     return difflib.unified_diff(old.split("\n"), new.split("\n"), old_name, new_name, lineterm="")

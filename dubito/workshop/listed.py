@@ -107,7 +107,6 @@ def _misshapen(subject: Subject, state: Any) -> Flaw | None:
 
 
 def lists(subject: Subject) -> Iterator[Flaw]:
-    """The first thing that `legal()` says otherwise than `apply` or `why_illegal`."""
     if not subject.game.walk:
         found = chain(_otherwise(subject), _refused_in_apply(subject))
         yield from islice((Flaw(subject.main, wrong) for wrong in found), 1)
@@ -253,7 +252,6 @@ def tellings(subject: Subject) -> Iterator[Flaw]:
 
 
 def _sound_prompts(subject: Subject) -> Iterator[Prompt]:
-    """Without those that cannot be used, of which is told elsewhere."""
     for name in subject.prompts:
         with suppress(DubitoError):
             yield load_prompt(name, subject.here, subject.game)

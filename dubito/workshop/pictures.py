@@ -38,7 +38,6 @@ def picture(value: Any, depth: int = _DEPTH, private: bool = False) -> Any:
 
 
 def public_attributes(value: Any) -> dict[str, Any]:
-    """Return an object's public attributes without its methods."""
     seen = {name: _attribute(value, name) for name in dir(value) if not name.startswith("_")}
     return {name: each for name, each in seen.items() if not callable(each)}
 
@@ -99,7 +98,6 @@ def _brief(value: Any) -> str:
 
 
 def name_in(found: str) -> str:
-    """Return the name of what differs, of a `difference`."""
     return found.partition(":")[0]
 
 

@@ -15,7 +15,6 @@ _DESCRIPTION = "prompt.yaml"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """The line of the configuration."""
     parser.addini("dubito_prompts", "folders of Dubito prompts to test", type="paths", default=[])
 
 
@@ -31,7 +30,6 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> "PromptFile | None":
-    """The tests of a prompt stand for its description."""
     if file_path.name == _DESCRIPTION and file_path.parent.resolve() in _folders(parent.config):
         return PromptFile.from_parent(parent, path=file_path)
     return None
@@ -62,7 +60,6 @@ class PromptItem(pytest.Item):
         self._check = check
 
     def runtest(self) -> None:
-        """Do it."""
         self._check()
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
@@ -74,5 +71,4 @@ class PromptItem(pytest.Item):
         return super().repr_failure(excinfo, style)
 
     def reportinfo(self) -> tuple[Path, None, str]:
-        """How the report calls it."""
         return self.path, None, f"prompt {self.path.parent.name}: {self.name}"

@@ -52,7 +52,6 @@ from dubito.store.model_log import ModelLog
 
 
 def part(game: Game, name: str, otherwise: Any) -> Any:
-    """What the game has under this name."""
     return getattr(game.module("workshop"), name, otherwise)
 
 
@@ -90,17 +89,14 @@ class RecordedPosition:
 
     @cached_property
     def digest(self) -> str:
-        """The sha256 of the file's text, as hex."""
         return sha256(self.text.encode()).hexdigest()
 
     @property
     def file_name(self) -> str:
-        """Node and digest: positions of many runs lie side by side, and one that is taken twice is one file."""
         return f"{self.position.node}-{self.digest[:12]}.json"
 
     @property
     def deal(self) -> object:
-        """What positions of the same deal share, as far as anybody knows: they are not independent."""
         if self.source is None:
             return self.digest
         return (self.source.run, self.source.seed, self.source.deal)
@@ -141,12 +137,10 @@ def _read_as(kind: Any, told: object, where: str) -> Any:
 
 
 def shipped(game: Game) -> Path:
-    """Where the project keeps positions of a game, to try prompts on."""
     return prompt_root(OWN_PROMPTS, game) / "positions"
 
 
 def positions_of(game: Game, prompts: Path) -> Path:
-    """Where positions of a game lie: beside its prompts, which are in this folder, else in the project."""
     beside = prompts / "positions"
     return beside if beside.is_dir() else shipped(game)
 
@@ -181,7 +175,6 @@ def write_files(files: Mapping[Path, str]) -> None:
 
 
 def digest_of_folder(found: Mapping[str, RecordedPosition]) -> str:
-    """One hash over all of them, in their order."""
     return sha256("".join(one.digest for one in found.values()).encode()).hexdigest()
 
 
@@ -327,7 +320,6 @@ def _collected(
 
 
 def evenly_spaced(games: int, n: int) -> list[int]:
-    """n of the games, evenly over all of them; the step varies, so that it is not one contender's games."""
     width = games // n
     return [place * games // n + place % width for place in range(n)]
 

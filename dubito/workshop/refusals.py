@@ -79,7 +79,6 @@ def _in_words(output: Any) -> str:
 
 
 def _face(state: Any, seats: int) -> Any:
-    """Return what a game shows of itself, as plain data."""
     cards = [state.cards(seat, DealStreams(0, 0).seat(seat)) for seat in range(seats)]
     face = {"over": state.over, "seat": state.seat, "turns_played": state.turns_played, "cards()": picture(cards)}
     return face | ({"ending()": picture(state.ending())} if state.over else {"view()": picture(state.view())})

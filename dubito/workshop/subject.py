@@ -36,30 +36,24 @@ class Subject:
 
     @cached_property
     def registry(self) -> Registry:
-        """The game's bots."""
         return find_bots(self.here, self.game.name)
 
     @cached_property
     def folder(self) -> Path:
-        """The game's package."""
         return package_of(self.game, self.here).folder
 
     def file(self, name: str) -> str:
-        """A file of the package, as it is told."""
         return self.shown(self.folder / name)
 
     def shown(self, path: Path | str) -> str:
-        """A path from where the game was looked for, if it lies there."""
         path = self.here / path
         return one_line(str(path.relative_to(self.here) if path.is_relative_to(self.here) else path))
 
     @property
     def main(self) -> str:
-        """Where the game is defined."""
         return self.file("game.py" if (self.folder / "game.py").is_file() else "spec.py")
 
     def state(self, deal: int, seats: int) -> Any:
-        """A game just dealt."""
         return self.game.deal(self.game.rules(), seats, DealStreams(0, deal).deck())
 
     def table(
@@ -77,12 +71,10 @@ class Subject:
 
     @cached_property
     def deals(self) -> list[tuple[int, int]]:
-        """The deals that are played, each with its seats."""
         return [(deal, seats) for seats in sorted({*self.game.seats}) for deal in range(DEALS)]
 
     @cached_property
     def outputs(self) -> dict[tuple[int, int], list[Any]]:
-        """The outputs of each game of `deals`; raises BotError or GameError where one does not come to its end."""
         return {(deal, seats): [*self._outputs(deal, seats)] for deal, seats in self.deals}
 
     def _outputs(self, deal: int, seats: int) -> Iterator[Any]:
@@ -106,5 +98,4 @@ class Subject:
 
     @cached_property
     def prompts(self) -> list[str]:
-        """The names of the game's prompts."""
         return prompt_names(self.here, self.game)

@@ -124,14 +124,12 @@ class _Question:
         return TrialAnswer(self.recorded, None if cause else answer, cause or None, stated, tuple(usages))
 
     def decision(self, decision: Decision) -> None:
-        """Keep an answer of the model's; one that never came is none."""
         self.outcome = decision.outcome
         if not decision.outcome.startswith(FALLBACK_OUTCOME):
             self.log.decision(decision)
 
 
 def _provenance(one: RecordedPosition) -> Provenance:
-    """Where it was taken from; a position that does not say counts as a deal of its own."""
     if one.source is not None:
         return one.source
     return Provenance(None, 0, int(one.digest[:8], 16), 0, one.position.seat, 0)
@@ -151,7 +149,6 @@ def identity(entries: Sequence[TrialEntry], found: Mapping[str, RecordedPosition
 
 
 def trial_folder(entries: Sequence[TrialEntry], found: Mapping[str, RecordedPosition]) -> Path:
-    """The folder of a trial, named after its first prompt and a short digest of its identity."""
     digest = sha256(canonical(identity(entries, found)).encode()).hexdigest()[:8]
     return Path("runs") / f"prompts-{entries[0].prompt.name}-{digest}"
 
@@ -234,7 +231,6 @@ class Agreement:
 
 
 def rows(taken: Sequence[TrialAnswer], price: Price | None) -> list[ScoreRow]:
-    """Node by node, then all."""
     return [_row(node, those, price) for node in _nodes(taken) if (those := _answers_at(node, taken))]
 
 
@@ -268,7 +264,6 @@ def stated(taken: Sequence[Sequence[TrialAnswer]]) -> Tally:
 
 
 def _nodes(taken: Sequence[TrialAnswer]) -> list[str]:
-    """The nodes of the game, then all together."""
     return [*(node.name for node in taken[0].recorded.game.nodes), ALL] if taken else []
 
 
@@ -304,7 +299,6 @@ def _row(node: str, taken: Sequence[TrialAnswer], price: Price | None) -> ScoreR
 
 
 def _truth(one: TrialAnswer) -> Any:
-    """The right answer; None where the truth does not decide it, or the file does not have the truth."""
     right, hidden = part(one.recorded.game, "right", None), one.recorded.hidden
     return None if right is None or hidden is None else right(one.recorded.position, hidden)
 

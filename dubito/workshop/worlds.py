@@ -50,7 +50,6 @@ class _ChangedRandom(Random):
         return value ^ 1 if not self._inside and self._is_changed() else value
 
     def random(self) -> float:
-        """Draw from [0, 1), as `choices` and `uniform` do."""
         value = super().random()
         return (value + 0.3 + 0.1 * (self._changed % 4)) % 1 if self._is_changed() else value
 
@@ -81,14 +80,12 @@ class SeatWorld:
     moved_differently: bool = False  # whether some seat made another move here than in the first world
 
     def held(self, seat: int) -> Any:
-        """Return what a seat holds, as plain data."""
         return picture(self.cards(seat))
 
     def cards(self, seat: int) -> Any:
         return self.state.cards(seat, DealStreams(0, 0).seat(seat))
 
     def hands(self) -> list[Any]:
-        """Return what each seat holds, nothing for the observing one."""
         return [None if seat == self.seat else self.held(seat) for seat in range(self.seats)]
 
     def apply(self, output: Any) -> list[GameEvent]:
@@ -107,7 +104,6 @@ class SeatWorld:
         return [{type(event).__name__: picture(event)} for event in observed]
 
     def legal(self) -> Any:
-        """Return what is listed as legal at the seat's move, as plain data."""
         return None if self.subject.game.walk else picture(self.subject.game.legal(self.state.view()))
 
     def position(self) -> Any:
@@ -125,7 +121,6 @@ class SeatWorld:
         return {"panels": panels, "moved": [line.said for line in self.lines if line.said]}
 
     def secret_words(self) -> list[str]:
-        """Return what they show only to those who may see everything."""
         return [one.truth for one in self.teller.panels()] if self.teller is not None else []
 
     def words_to_seat(self) -> dict[str, Any]:
@@ -145,7 +140,6 @@ class SeatWorld:
 
 
 def own_words(subject: Subject) -> Words | None:
-    """Return the words of a game that has its own."""
     game = subject.game
     return words_of(game) if game.module("words") or game.module("told") else None
 
@@ -161,7 +155,6 @@ def build_world(subject: Subject, deal: int, seats: int, seat: int, draw: int) -
 
 
 def build_pair(subject: Subject, deal: tuple[int, int], variant: Variant) -> tuple[SeatWorld, SeatWorld]:
-    """Deal a game, and the second world beside it."""
     one, other = (build_world(subject, *deal, variant.seat, draw) for draw in (-1, variant.draw))
     return one, other
 

@@ -53,13 +53,11 @@ def in_seat(
     *,
     framework: Random | None = None,
 ) -> PlayerAI:
-    """A fresh instance in seat 1, made with its id and these settings; its own stream allows no draw yet."""
     streams = SeatStreams(bytes(24), Scripted(), Scripted() if framework is None else framework)
     return make_player(cls, Seating(1, 0, 0, streams, partial(HandView, Hand(hand))), settings or {})
 
 
 def answer(player: PlayerAI, node: str, p: TurnData, *draws: float) -> bool:
-    """What the player answers at node A-E when its stream draws these values."""
     player.rng = Scripted(*draws)
     said: bool = getattr(player, NODES_A_TO_E[node])(p)
     return said
@@ -94,12 +92,10 @@ def neighbour(
     doubts: int = 0,
     not_first_turns: int = 0,
 ) -> PlayerData:
-    """What the table knows of a neighbour, who has opened three rounds; by default that it holds nine cards."""
     return PlayerData(id, n_cards, 3 + not_first_turns, not_first_turns, doubts, honest, dishonest)
 
 
 def opening(hand: Sequence[int], *, prev: PlayerData | None = None, next: PlayerData | None = None) -> TurnData:
-    """Seat 1 holds this hand before an empty board."""
     return _turn(hand, prev, next, board=0, played=0, can_doubt=False)
 
 
@@ -112,7 +108,6 @@ def regular(
     next: PlayerData | None = None,
     can_doubt: bool = True,
 ) -> TurnData:
-    """Seat 1 holds this hand after seat 0 played so many cards as sevens onto `older` ones."""
     return _turn(hand, prev, next, board=older + played, played=played, can_doubt=can_doubt)
 
 
@@ -158,7 +153,6 @@ def load_bot(folder: Path, stem: str, source: str, kind: BotKind = "manual") -> 
 
 
 def entrants(*names: str) -> list[Entrant]:
-    """Bots of the project, by name."""
     return [Entrant(name, REGISTRY.bots[name].cls) for name in names]
 
 

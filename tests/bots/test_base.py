@@ -67,7 +67,6 @@ LACKING = (0, 4, 1, 2, 3)
     ],
 )
 def test_order_of_questions_r24(p: TurnData, hand: Sequence[int], yes: str, asked: str) -> None:
-    """A, then B; or C if doubting is legal (R4), then D only when the number is held (R25), then E."""
     player = answering(hand, yes, *[0.0] * 9)
     player.play(p)
     assert player.asked == asked

@@ -204,7 +204,6 @@ def test_the_example_bot_plays_whole_games(tmp_path: Path, kind: BotKind) -> Non
 
 @pytest.mark.parametrize("stem", ["example", "example_bot", "ExampleBot"])
 def test_the_file_may_be_called_like_its_gemini_py(tmp_path: Path, stem: str) -> None:
-    """ "(e.g. class GeminiBot in bots/llms/gemini.py)"."""
     assert load_bot(tmp_path, stem, EXAMPLE, "llms").name == "ExampleBot"
 
 

@@ -93,13 +93,11 @@ class Looping(Quiet):
 
 
 def seated(bot: type[PlayerAI], fallback: type[PlayerAI] | None = None, **settings: object) -> Table:
-    """That bot in seat 0 of a dealt game of three."""
     table = [Entrant("mine", bot, settings), *[Entrant("quiet", Quiet)] * 2]
     return deal_table(table, Rules(max_turns=60), DealStreams(3, 0), deal=7, number=9, fallback=fallback)
 
 
 def late(method: str, how: str = "forever") -> BotError:
-    """What is said of a bot that does not come back from that method."""
     with pytest.raises(BotError) as caught:
         play_game(seated(in_time(Looping, DEADLINE, GAME.nodes), method=method, how=how))
     return caught.value

@@ -49,7 +49,6 @@ def clone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 def error_of(clone: Path, **said: Any) -> str:
-    """What went wrong in a chunk of a few games of the bot against itself."""
     registry = find_bots(clone)
     experiment = resolve(Config(games=3, table_sizes=[3], **{"bots": ["MyBot"], **said}), registry)
     return str(ChunkPlayer(experiment, registry).play(range(experiment.deals), lambda: False).error)
@@ -71,7 +70,6 @@ def test_an_edited_file_plays_itself(clone: Path) -> None:
 
 
 def test_a_twin_that_lacks_a_module_of_its_own_says_which(clone: Path) -> None:
-    """Not that there is no twin: then a damaged installation would play slowly without a word."""
     write_bot(clone, f"{BOT}\n", f"import lost_module\n{TWIN}")
     with pytest.raises(ModuleNotFoundError, match="'lost_module'"):
         error_of(clone)

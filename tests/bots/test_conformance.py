@@ -95,7 +95,6 @@ print(json.dumps([told(entrants(name, *{BOTS[:3]}), Rules(), {SEED}, 1) for name
 
 
 def test_same_game_in_another_process() -> None:
-    """R27: no stream and no bot depends on the order in which a process happens to hash."""
     out = run_python(A_GAME_OF_ALL, REPO, PYTHONHASHSEED="1")
     assert json.loads(out) == [told(entrants(name, *BOTS[:3]), Rules(), SEED, 1) for name in BOTS]
 

@@ -44,7 +44,6 @@ WITNESS, CAREFUL = [(REPO / "examples" / "bots" / f"{name}.py").read_text() for 
 
 
 def blocks(language: str) -> list[str]:
-    """The guide's code blocks in that language."""
     return re.findall(rf"^```{language}\n(.*?)^```$", WRITING, re.MULTILINE | re.DOTALL)
 
 
@@ -52,13 +51,11 @@ PROSE = re.sub(r"^```.*?^```$", "", WRITING, flags=re.MULTILINE | re.DOTALL)
 
 
 def bots_and_tests() -> tuple[list[str], list[str]]:
-    """The code blocks that are whole bots, and those that are tests of one."""
     sources = [one for one in blocks("python") if not one.startswith("# examples/")]
     return [one for one in sources if "\nclass " in one], [one for one in sources if "\nclass " not in one]
 
 
 def name_of(source: str) -> str:
-    """The one class that a code block defines."""
     (name,) = [node.name for node in ast.parse(source).body if isinstance(node, ast.ClassDef)]
     return name
 

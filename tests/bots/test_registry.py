@@ -40,14 +40,12 @@ GOOD = SOURCE.format(name="Good")
 
 
 def broken(folder: Path) -> list[str]:
-    """What the registry says of the files that it cannot use; it finds all bots of the project beside."""
     registry = find_bots(folder)
     assert registry.bots.keys() >= REGISTRY.bots.keys()
     return [str(file) for file in registry.broken]
 
 
 def only_the_projects(folder: Path) -> bool:
-    """Whether the registry finds the project's bots there and nothing else."""
     registry = find_bots(folder)
     return (registry.bots, registry.broken) == (REGISTRY.bots, [])
 
@@ -103,7 +101,6 @@ def test_an_unusual_bot_is_found_but_joins_by_name_only(tmp_path: Path) -> None:
     ],
 )
 def test_the_class_has_the_name_of_the_file(tmp_path: Path, stem: str, name: str) -> None:
-    """Case and underscores are ignored, a trailing Bot is optional on either side."""
     helper = "class Helper:\n    pass\n"
     assert load_bot(tmp_path, stem, helper + SOURCE.format(name=name) + helper).name == name
 
@@ -198,7 +195,6 @@ def test_an_unknown_name_may_be_that_of_a_file_that_cannot_be_used(tmp_path: Pat
 
 
 def test_hand_written_refuses_a_broken_file_in_manual(tmp_path: Path) -> None:
-    """Else a run of all bots would leave one out without a word."""
     write_bot(tmp_path, "odd", "oops oops\n")
     with pytest.raises(UsageError, match=r"bots/manual/odd.py: syntax error .*; or name the bots to play with --bots"):
         find_bots(tmp_path).hand_written()
@@ -210,7 +206,6 @@ def test_hand_written_does_not_mind_a_broken_file_in_llms(tmp_path: Path) -> Non
 
 
 def test_hand_written_refuses_a_clash_with_a_bot_of_manual(tmp_path: Path) -> None:
-    """Else a file dropped into llms takes StefaBot out of every default field without a word."""
     write_bot(tmp_path, "stefa_bot", SOURCE.format(name="StefaBot"), "llms")
     with pytest.raises(UsageError, match="the name StefaBot is used by"):
         find_bots(tmp_path).hand_written()
@@ -286,7 +281,6 @@ print(find_bots(Path.cwd()).find("StefaBot").cls is StefaBot)
 
 
 def test_a_class_that_was_imported_before_is_the_one_found(tmp_path: Path) -> None:
-    """`from bots.manual.stefa_bot import StefaBot` in a script or a bot gives no second StefaBot."""
     assert run_python(IMPORTED_FIRST, tmp_path) == "True\n"
 
 

@@ -53,13 +53,11 @@ class Tally:
     games: dict[int, list[int]] = field(default_factory=lambda: defaultdict(lambda: [0, 0]))
 
     def add(self, game: int, won: bool) -> None:
-        """Count one appearance in that game."""
         seats_and_wins = self.games[game]
         seats_and_wins[0] += 1
         seats_and_wins[1] += won
 
     def rate(self) -> Rate:
-        """The share of all appearances; seats of one game are one observation."""
         seats = sum(n for n, _ in self.games.values())
         share = sum(wins for _, wins in self.games.values()) / seats
         return Rate(share, sqrt(sum((wins - share * n) ** 2 for n, wins in self.games.values())) / seats)

@@ -9,7 +9,6 @@ from tests.cassettes.kit import CASSETTES, Readable, kept_request, kept_response
 
 
 def pytest_recording_configure(config: pytest.Config, vcr: Any) -> None:
-    """A hook of pytest-recording's."""
     vcr.register_serializer("yaml", Readable)
     vcr.register_matcher("request", same_request)
 
@@ -27,13 +26,11 @@ def vcr_config() -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def vcr_cassette_dir() -> str:
-    """Where the cassettes lie."""
     return str(CASSETTES)
 
 
 @pytest.fixture
 def default_cassette_name(request: pytest.FixtureRequest) -> str:
-    """The one that a test names, else that of its parameters."""
     named = request.node.get_closest_marker("default_cassette")
     return str(named.args[0] if named else request.node.callspec.id)
 

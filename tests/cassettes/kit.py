@@ -74,7 +74,6 @@ def _opened(body: str) -> Any:
 
 
 def _closed(body: Any) -> str:
-    """The bytes need not be those that were sent, but they are the same JSON."""
     return body["text"] if set(body) == {"text"} else json.dumps(body)
 
 
@@ -128,12 +127,10 @@ def _without_ids(value: Any) -> Any:
 
 
 def text_of(request: Any) -> str:
-    """What a request is known by: path and body, as canonical JSON."""
     return canonical({"path": urlsplit(request.uri).path, "body": json.loads(request.body)})
 
 
 def same_request(one: Any, other: Any) -> None:
-    """A matcher of vcrpy's: neither host nor port, nor how the JSON was written."""
     assert (one.method, text_of(one)) == (other.method, text_of(other))
 
 

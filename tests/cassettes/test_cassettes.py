@@ -24,7 +24,6 @@ CHANGED: Final = {
 
 
 def index() -> dict[str, Any]:
-    """Whom the cassettes were recorded against."""
     found: dict[str, Any] = yaml.safe_load(INDEX.read_text(encoding="utf-8"))
     return found
 

@@ -31,7 +31,6 @@ def game(protocol: Api, prompt: str, index: dict[str, Any], turns: int = 6) -> E
 
 
 def played(protocol: Api, prompt: str, index: dict[str, Any], folder: Path) -> Played:
-    """The run of that game, one question at a time."""
     run = bs.ran if prompt.startswith(OF_BS) else ran
     return run(game(protocol, prompt, index), folder, in_flight=1)
 

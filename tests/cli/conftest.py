@@ -9,5 +9,4 @@ from tests.cli.kit import Shell
 
 @pytest.fixture
 def shell(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Shell:
-    """`dubito` in an empty folder."""
     return Shell(tmp_path, capsys, monkeypatch)

@@ -50,14 +50,12 @@ class Shell:
         return Said(ended.value.code, out, err)
 
     def bot(self, name: str, text: str, kind: str = "manual") -> None:
-        """Drop a bot file into the working directory."""
         folder = self.folder / "bots" / kind
         folder.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text)
 
 
 def made(folder: Path, *words: str) -> None:
-    """What several tests begin with: `dubito` in that folder, which must end well."""
     with contextlib.chdir(folder), pytest.raises(SystemExit) as ended:
         main(words)
     assert ended.value.code == 0

@@ -41,7 +41,6 @@ def change(folder: str, **identity: Any) -> None:
 
 
 def execute(folder: str, statement: str) -> None:
-    """Change a run's `run.db`."""
     with closing(sqlite3.connect(Path(folder, "run.db"))) as connection, connection:
         connection.execute(statement)
 
@@ -84,7 +83,6 @@ def test_contenders_of_one_name_are_told_apart_by_their_run(shell: Shell) -> Non
 
 
 def flawed(heard: Heard) -> Said:
-    """One model says prose in some of its replies, the other never."""
     lost = heard.body["model"] == "flawed" and int(sha256(heard.raw).hexdigest(), 16) % 12 == 0
     return says("responses", "I would rather not say." if lost else '{"answer": true}')
 
@@ -162,14 +160,12 @@ def two(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def pair(two: Path, shell: Shell) -> Shell:
-    """A shell beside copies of the two."""
     for folder in ("a", "b"):
         copytree(two / folder, folder)
     return shell
 
 
 def swap(folder: str, make: Callable[[], None]) -> None:
-    """Put something else in the place of a run folder."""
     rmtree(folder)
     make()
 
@@ -240,7 +236,6 @@ def test_compare_needs_a_run(shell: Shell) -> None:
 
 
 def field_of(folder: str) -> list[dict[str, Any]]:
-    """The field in a run's manifest."""
     bots: list[dict[str, Any]] = yaml.safe_load(Path(folder, "manifest.yaml").read_text())["identity"]["bots"]
     return bots
 

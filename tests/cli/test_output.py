@@ -36,7 +36,6 @@ def prints(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) 
 
 
 def words(lines: Sequence[str]) -> list[list[str]]:
-    """The cells of each line that has any."""
     return [re.split(r"\s{2,}", line.strip()) for line in lines if line.strip("─ ")]
 
 

@@ -43,7 +43,6 @@ SHIPPED = [
 
 
 def cut(name: str, folder: Path, **other: Any) -> str:
-    """A file of a book with few games, and whatever else is other."""
     book = read_book(name).book.model_dump() | {"deals": 12, "exploiter_deals": 4} | other
     folder.joinpath("small.yaml").write_text(yaml.safe_dump(book, sort_keys=False))
     return "./small.yaml"

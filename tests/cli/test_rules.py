@@ -49,7 +49,6 @@ def orchard(shell: Shell) -> Shell:
 
 
 def kept(folder: str = "r") -> dict[str, object]:
-    """The rules in a run's manifest."""
     rules: dict[str, object] = yaml.safe_load(Path(folder, "manifest.yaml").read_text())["identity"]["rules"]
     return rules
 

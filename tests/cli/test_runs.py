@@ -13,7 +13,6 @@ RUN = ("run", "--games", "20", "--bots", "StefaBot,RandomBoi", "--table-sizes", 
 
 
 def play(shell: Shell, folder: str, date: int, *more: str) -> None:
-    """A run in this folder, as if written at that second."""
     assert shell(*RUN, "--output", folder, *more).code == 0
     for file in Path(folder).iterdir():
         os.utime(file, (date, date))

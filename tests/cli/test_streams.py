@@ -17,14 +17,12 @@ COMMANDS = ("status r", "run --help", "watch StefaBot UsualBot RandomBoi")
 
 @pytest.fixture
 def run(shell: Shell) -> Shell:
-    """A shell with a finished run."""
     copytree(REPO / "tests" / "freeze" / "finished", "r")
     copytree("r", "runs/r")
     return shell
 
 
 def in_bash(line: str) -> subprocess.CompletedProcess[str]:
-    """The line as a shell has it, with `dubito` in it."""
     environment = os.environ | {"PYTHONPATH": str(REPO)}
     script = f'set -o pipefail; dubito() {{ {sys.executable} -m dubito "$@"; }}; {line}'
     return subprocess.run(["/bin/bash", "-c", script], env=environment, capture_output=True, text=True, check=False)

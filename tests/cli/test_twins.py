@@ -39,14 +39,12 @@ IN_GATE = [("bs", "ConMan"), ("defuse", "Medium"), ("kuhn poker", "Solved"), ("d
 
 
 def twin_config(name: str, bot: str, deals: int) -> dict[str, Any]:
-    """A config whose contenders are a bot of the field and the same program under another name."""
     config = {**CONFIGS[name], "contenders": [bot, {"bot": bot, "name": "Twin"}]}
     seats = experiment(**config, games=4).contender_seats
     return config | {"games": deals * 2 * seats}
 
 
 def run_words(config: Config) -> list[str]:
-    """The flags of `dubito run` that play a config without settings."""
     words = [f"--{key.replace('_', '-')}={value}" for key, value in config.items() if not isinstance(value, list)]
     return words + [f"--{key}={','.join(value)}" for key, value in config.items() if isinstance(value, list)]
 
@@ -60,7 +58,6 @@ def write_twin(shell: Shell, bot: str, module: str, game: str) -> str:
 
 
 def deals_by_difference(tally: Tally) -> dict[int, int]:
-    """How many deals the only pair of contenders has with each difference of the first measure."""
     return {difference: deals for (_, _, difference), (deals,) in tally.rows("differences")}
 
 

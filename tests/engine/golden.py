@@ -29,7 +29,6 @@ class Golden:
 
     @property
     def file(self) -> Path:
-        """Where the record is kept."""
         return FOLDER / f"{self.name}.json"
 
 
@@ -62,7 +61,6 @@ GAMES = [
 
 
 def entrants(golden: Golden) -> list[Entrant]:
-    """The bots of a golden game, out of the registry."""
     registry = find_bots(ROOT)
     return [Entrant(name, registry.find(name).cls) for name in golden.bots]
 

@@ -26,14 +26,12 @@ WIN_RULES: tuple[WinRule, ...] = ("immediate", "contested")
 
 
 def cards(text: str) -> list[int]:
-    """The cards of some letters: `*A2` is a joker, an ace and a two."""
     return [LETTERS.index(letter) for letter in text]
 
 
 def position(
     hands: str, win_rule: WinRule = "immediate", max_turns: int = 1000, ranks: int = 13, copies: int = 4
 ) -> State:
-    """A game that seat 0 opens, each seat with its letters; of two seats, a duel."""
     rules = Rules(win_rule=win_rule, max_turns=max_turns, ranks=ranks, copies=copies, duel=hands.count("/") == 1)
     return State(rules, [Hand(cards(hand), copies) for hand in hands.split("/")])
 
@@ -55,7 +53,6 @@ def run(game: State, *moves: str) -> list[Event]:
 
 
 def hand(game: State, seat: int) -> str:
-    """The hand of a seat in letters, sorted by value."""
     return "".join(LETTERS[card] for card in sorted(game.hands[seat].cards))
 
 
@@ -68,18 +65,15 @@ def snapshot(game: State) -> dict[str, Any]:
 
 
 def twin(one: Any) -> Any:
-    """A copy of all of it, several times faster than a deep copy."""
     return next(twins(one, 1))
 
 
 def twins(one: Any, many: int) -> Iterator[Any]:
-    """So many copies of what it is now."""
     kept = pickle.dumps(one)
     return (pickle.loads(kept) for _ in range(many))  # noqa: S301, our own
 
 
 def legal_outputs(game: State) -> Sequence[TurnOutput]:
-    """Every distinct legal output once."""
     held = game.hands[game.seat]
     return _legal_outputs(tuple(sorted(held.cards)), tuple(held.counts), game.number, game.can_doubt, game.rules.ranks)
 
@@ -155,20 +149,17 @@ def random_output(game: State, rng: Random, setup: Setup) -> TurnOutput:
 
 
 def _would_empty(game: State) -> bool:
-    """Whether someone who picks up the board now would discard all it holds: rare, so it is sought."""
     heaps = [Counter(game.hands[seat].cards + game.board) for seat in (game.seat, game.last_player) if seat is not None]
     return any(set(heap.values()) == {COPIES} for heap in heaps)
 
 
 def random_game(setup: Setup) -> Iterator[tuple[State, TurnOutput]]:
-    """The game before each of its moves, with the move that comes next; whoever iterates applies it."""
     game, rng = new_game(setup), Random(f"moves {setup.seed}")
     while not game.over:
         yield game, random_output(game, rng, setup)
 
 
 def in_play(game: State) -> Counter[int]:
-    """The cards in hands and on the board."""
     return Counter([card for held in game.hands for card in held.cards] + game.board)
 
 
@@ -190,19 +181,16 @@ class Scripted(PlayerAI):
 
 
 def scripted(*moves: str) -> Entrant:
-    """A scripted player as an entrant."""
     return Entrant("Scripted", Scripted, {"moves": moves})
 
 
 def table(game: State, *entrants: Entrant | type[PlayerAI], fallback: type[PlayerAI] | None = None) -> Table:
-    """These players at a game that is called game 7 of deal 5; the seats left over are scripted without moves."""
     seated = [one if isinstance(one, Entrant) else Entrant(one.__name__, one) for one in entrants]
     seated += [scripted()] * (len(game.hands) - len(seated))
     return Table(game, seated, DealStreams(0, 5), deal=5, number=7, fallback=fallback)
 
 
 def script(at: Table, seat: int) -> Scripted:
-    """The scripted player of a seat."""
     player = at.players[seat]
     assert isinstance(player, Scripted)
     return player

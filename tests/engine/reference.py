@@ -52,18 +52,15 @@ class World(NamedTuple):
 
 
 def seated(world: World) -> list[int]:
-    """Who is still in the game; a pending winner is (R9)."""
     return [seat for seat in range(len(world.hands)) if seat not in world.winners]
 
 
 def neighbour(world: World, seat: int, way: int) -> int:
-    """The nearest seat in one direction (1 or -1) that is still in the game (R7, R11)."""
     size = len(world.hands)
     return next(other for step in range(1, size + 1) if (other := (seat + way * step) % size) not in world.winners)
 
 
 def may_doubt(world: World) -> bool:
-    """R4: there is a play, and whoever made it is still in the game."""
     return bool(world.pile) and world.pile[-1].seat not in world.winners
 
 
@@ -79,12 +76,10 @@ def moves(world: World) -> list[Move]:
 
 
 def true(cards: tuple[int, ...], claim: int) -> bool:
-    """R5: nothing but the number and jokers."""
     return set(cards) <= {claim, 0}
 
 
 def changed(world: World, seat: int, hand: tuple[int, ...]) -> World:
-    """The world in which this seat holds that hand."""
     return world._replace(hands=tuple(hand if other == seat else old for other, old in enumerate(world.hands)))
 
 
@@ -129,7 +124,6 @@ def drop_sets(world: World) -> tuple[World, list[Told]]:
 
 
 def left_over(world: World) -> int:
-    """With how many left the game ends: two (R10), or one of the two of a duel."""
     return min(2, len(world.hands) - 1)
 
 
@@ -187,14 +181,12 @@ def person(world: World, seat: int) -> tuple[int, ...]:
 
 
 def counted(world: World, seat: int) -> tuple[int, int, int, int]:
-    """Turns with cards, cards played, bluffs, successful doubts (R31)."""
     plays = [turn for turn in world.log if turn.seat == seat and turn.laid]
     caught = [turn for turn in world.log if turn.seat == seat and turn.target is not None and not turn.honest]
     return len(plays), sum(len(turn.laid) for turn in plays), sum(not turn.honest for turn in plays), len(caught)
 
 
 def outcome(world: World, seat: int) -> str:
-    """R10, R12: what the ended game was for this seat."""
     if seat in world.winners:
         return "hard_wins" if world.winners[0] == seat else "soft_wins"
     return "unfinished" if world.end == "capped" else "losses"

@@ -35,7 +35,6 @@ def as_told(event: Event) -> Told:
 
 
 def as_move(output: TurnOutput) -> reference.Move:
-    """An output as the reference's move."""
     return None if output.cards is None else (tuple(output.cards), output.number)
 
 
@@ -149,7 +148,6 @@ def play_both(game: State, choose: Callable[[State], TurnOutput], every_way: boo
 
 @pytest.fixture
 def games(at_length: bool) -> int:
-    """How many random games of each combination."""
     return GAMES if at_length else GAMES // 3
 
 
@@ -177,7 +175,6 @@ def play_all(win_rule: WinRule, players: int, jokers: int, games: int) -> frozen
     ),
 )
 def test_engine_and_reference_agree_on_random_games(win_rule: WinRule, players: int, jokers: int, games: int) -> None:
-    """R1-R12, R20-R23, R26: hands, board, turn data, counters, events, places, end."""
     assert play_all(win_rule, players, jokers, games)
 
 
@@ -212,7 +209,6 @@ def play_lines(win_rule: WinRule, hands: str) -> frozenset[str]:
 @cases("hands", LINES)
 @cases("win_rule", WIN_RULES)
 def test_engine_and_reference_agree_on_rare_lines(win_rule: WinRule, hands: str) -> None:
-    """R6-R12: players who leave by discarding, pending winners, the cap."""
     assert play_lines(win_rule, hands)
 
 
@@ -239,7 +235,6 @@ RARE: dict[WinRule, set[str]] = {
 
 @pytest.mark.parametrize("win_rule", WIN_RULES)
 def test_the_compared_games_contain_every_rare_thing(win_rule: WinRule, games: int) -> None:
-    """R7-R12: otherwise the agreement of the two engines would say little about them."""
     seen = set[str]().union(*(play_all(win_rule, *table, games) for table in product(range(3, 9), range(3))))
     seen.update(*(play_lines(win_rule, hands) for hands in LINES))
     assert seen == COMMON | RARE[win_rule]

@@ -60,7 +60,6 @@ def test_r1_every_deal_is_the_whole_deck(players: int, jokers: int) -> None:
 
 
 def test_r1_two_jokers_are_the_default() -> None:
-    """R1: 54 cards unless said otherwise; R9, R12: the default win rule and cap."""
     assert Rules() == Rules(jokers=2, win_rule="immediate", max_turns=1000)
     assert sum(len(held.cards) for held in deal_hands(Random(0), 3, Rules())) == 54
 
@@ -80,7 +79,6 @@ def test_r1_other_tables_are_refused(players: int) -> None:
 
 @cases("players", range(3, 9))
 def test_r1_three_to_eight_players_are_welcome(players: int) -> None:
-    """R1: the bounds belong to the range."""
     game = State(Rules(), [Hand([1]) for _ in range(players)])
     assert game.n_players == players
 
@@ -95,19 +93,16 @@ def test_r1_three_to_eight_players_are_welcome(players: int) -> None:
     ],
 )
 def test_rules_out_of_range_are_refused(wrong: dict[str, Any], message: str) -> None:
-    """R1, R9, R12: a rule that does not exist is the user's mistake, named."""
     with pytest.raises(UsageError, match=f"^{message}$"):
         Rules(**wrong)
 
 
 def test_rules_at_the_bounds_are_accepted() -> None:
-    """R1, R12: the smallest and the largest values."""
     assert Rules(jokers=0, max_turns=1).jokers == 0
     assert Rules(jokers=2).jokers == 2
 
 
 def test_r2_cards_go_round_the_table_from_the_first_seat() -> None:
-    """R2: seat 0 gets the first card of the deck, seat 1 the second, and so on round the table."""
     order = sorted(DECK)
     assert dealt(order, players=8) == [order[seat::8] for seat in range(8)]
 
@@ -141,7 +136,6 @@ def test_r2_a_deck_is_shuffled_as_python_does_it() -> None:
 
 
 def test_r2_two_jokers_in_one_hand_are_no_set() -> None:
-    """R2, R8: both jokers may be dealt to one hand."""
     hands = [deal_hands(Random(seed), 3, Rules()) for seed in range(30)]
     assert any(held.cards.count(JOKER) == 2 for deal in hands for held in deal)
 
@@ -182,7 +176,6 @@ def test_variants_that_cannot_be_are_refused(rules: dict[str, Any], players: int
 
 
 def test_a_number_is_there_when_only_jokers_are_left() -> None:
-    """R25: no number is in play, and whoever opens declares the ace."""
     bot, p = at_turn("MrNoDoubt", [[0], [0]], rules=Rules(ranks=2, copies=2, duel=True))
     p.playing_cards = ()
     assert bot.play(p) == TurnOutput(False, 1, [0])

@@ -24,7 +24,6 @@ BOTH = pytest.mark.parametrize("win_rule", WIN_RULES)
 
 
 def heard(at: Table) -> list[list[Event]]:
-    """What each seat observed, the start of the game left out."""
     return [script(at, seat).heard[1:] for seat in range(len(at.players))]
 
 
@@ -39,21 +38,18 @@ def play(hands: str, win_rule: WinRule, *moves: str) -> tuple[Table, list[Event]
 
 @BOTH
 def test_r26_everyone_observes_the_start(win_rule: WinRule) -> None:
-    """R26: with the ids and how many cards each was dealt, before the first turn."""
     at = table(position("A2/345/6/7", win_rule))
     for seat in range(4):
         assert script(at, seat).heard == [GameStartEvent((0, 1, 2, 3), (2, 3, 1, 1))]
 
 
 def test_r26_the_start_of_a_dealt_game() -> None:
-    """R26, R2: 54 cards at four players."""
     at = deal_table([scripted()] * 4, Rules(), DealStreams(0, 0))
     assert script(at, 2).heard == [GameStartEvent((0, 1, 2, 3), (14, 14, 13, 13))]
 
 
 @BOTH
 def test_r26_everyone_observes_every_play(win_rule: WinRule) -> None:
-    """R26: the player himself too, in the same order."""
     at, events = play("A2/34/567/89", win_rule, "A as 9", "3", "doubt", "56 as 5")
     assert len(events) == 4
     assert heard(at) == [events] * 4
@@ -95,21 +91,18 @@ def test_r26_the_order_within_a_turn() -> None:
 
 
 def test_r26_a_winner_observes_his_win_and_nothing_more() -> None:
-    """R26: immediate; the play, the win, and then silence."""
     at, events = play("A/34/56/78", "immediate", "A as 9", "3", "doubt")
     assert heard(at) == [events[:2], events, events, events]
     assert events[1] == PlayerWonEvent(0, 1)
 
 
 def test_r26_a_pending_winner_observes_until_he_is_placed() -> None:
-    """R26, R9: contested; it is still active while the next one moves."""
     at, events = play("A/34/56/78", "contested", "A as 9", "3", "5")
     assert events[2] == PlayerWonEvent(0, 1)
     assert heard(at) == [events[:3], events, events, events]
 
 
 def test_r26_of_two_winners_of_a_turn_the_first_misses_the_second() -> None:
-    """R26, R9: it has left by then."""
     at, events = play("A/AAA/34/56", "contested", "A as A", "doubt")
     assert events[-2:] == [PlayerWonEvent(0, 1), PlayerWonEvent(1, 2)]
     assert heard(at) == [events[:-1], events, events, events]
@@ -124,7 +117,6 @@ def test_r26_the_board_of_a_doubt_is_what_the_loser_picks_up() -> None:
 
 
 def test_r26_the_loser_of_a_doubt() -> None:
-    """R26: the target of a right one, the doubter of a wrong one."""
     assert DoubtResolvedEvent(2, 1, True, (1,), (1,), 9, 0).loser_id == 1
     assert DoubtResolvedEvent(2, 1, False, (1,), (1,), 1, 0).loser_id == 2
 
@@ -176,7 +168,6 @@ class Silent(PlayerAI):
 
 
 def test_events_are_built_when_somebody_observes_or_asks_for_them() -> None:
-    """R26: a table of bots that do not observe is the fast path; it plays the same game."""
     assert step(table(position("A2/34/56"), Silent, Silent, Silent))[1] == []
     assert step(table(position("A2/34/56"), Silent, Silent, Silent), announce=True)[1] != []
     assert step(table(position("A2/34/56"), Silent))[1] != []

@@ -38,7 +38,6 @@ class Failing(PlayerAI):
 
 
 def failing(*methods: str, **settings: int) -> Entrant:
-    """A bot that fails in these methods."""
     return Entrant("Failing", Failing, {"methods": methods, **settings})
 
 
@@ -51,7 +50,6 @@ def watch(at: Table) -> list[TurnOutput]:
 
 
 def dealt(*entrants: Entrant, seed: int = 3, max_turns: int = 60) -> Table:
-    """These players at a dealt game, with RandomBoi as the fallback."""
     rules = Rules(max_turns=max_turns)
     return deal_table(entrants, rules, DealStreams(seed, 0), deal=4, number=9, fallback=RandomBoi)
 
@@ -105,7 +103,6 @@ def same_as_random_boi(seat: int, seed: int) -> list[TurnOutput]:
 @cases("seed", range(4))
 @cases("methods", ["play", "__init__"])
 def test_r13_the_fallback_is_random_boi_on_its_own_stream(methods: str, seed: int) -> None:
-    """R13, R27: all draws of the failed turns, the bot's and the framework's, are the fallback stream's."""
     entrants = [Entrant("Quiet", Quiet)] * 4
     entrants[2] = failing(methods)
     assert watch(dealt(*entrants, seed=seed)) == same_as_random_boi(2, seed)

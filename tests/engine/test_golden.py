@@ -18,26 +18,22 @@ EVERY_GAME = pytest.mark.parametrize("game", golden.GAMES, ids=lambda game: game
 
 
 def kept(game: Golden) -> GameRecord:
-    """The record in the file."""
     return load(game.file.read_text(encoding="utf-8"))
 
 
 @EVERY_GAME
 def test_r27_the_bots_play_the_same_game_again(game: Golden) -> None:
-    """R2, R24, R27: from seed and deal alone, byte for byte."""
     assert dump(golden.play(game)) == game.file.read_text(encoding="utf-8")
 
 
 @EVERY_GAME
 def test_a_record_replays_to_its_story(game: Golden) -> None:
-    """R3-R12: without bots, from the dealt hands and the outputs."""
     record = kept(game)
     assert list(replay(record)) == record.story
     assert len(record.outputs) > 20
 
 
 def test_the_folder_holds_the_golden_games_and_nothing_else() -> None:
-    """A file that no test reads would be forgotten."""
     assert sorted(golden.FOLDER.iterdir()) == sorted(game.file for game in golden.GAMES)
 
 
@@ -53,7 +49,6 @@ def test_the_golden_games_show_every_kind_of_event() -> None:
 
 
 def tampered(record: GameRecord, turn: int, output: RecordedOutput | None) -> GameRecord:
-    """The record with another output at that turn, counted from 1, or without it."""
     outputs = list(record.outputs)
     outputs[turn - 1 : turn] = [] if output is None else [output]
     return replace(record, outputs=outputs)
@@ -131,7 +126,6 @@ def test_the_end_of_a_record_is_compared() -> None:
 
 
 def test_changed_rules_are_noticed() -> None:
-    """R9, R12: the rules are part of the record."""
     record = kept(golden.GAMES[0])
     assert first_difference(replace(record, rules=Rules(win_rule="contested"))) != -1
     assert first_difference(replace(record, rules=Rules(max_turns=5))) != -1

@@ -99,7 +99,6 @@ class Telling(PlayerAI):
 
 
 def raising(method: str, error: BaseException) -> Entrant:
-    """A bot that raises this error in this method."""
     return Entrant("Bad Bot", Raising, {"method": method, "error": error})
 
 
@@ -152,13 +151,11 @@ def test_r13_the_error_travels_between_processes() -> None:
     ],
 )
 def test_r13_an_answer_must_be_a_bool(node: str, name: str, moves: tuple[str, ...], answer: Any, kind: str) -> None:
-    """R13: at each of the five nodes."""
     error = blamed(Entrant("Shrug", Answering, {"node": name, "answer": answer}), moves, seat=len(moves))
     assert error.reason == f"node {node} ({name}) answered {kind}, not True or False"
 
 
 def test_r13_a_player_without_play_is_refused() -> None:
-    """R13: PlayerAI alone is no bot."""
     assert "play raised NotImplementedError: Dumb has no play()" in blamed(type("Dumb", (PlayerAI,), {})).reason
 
 
@@ -167,7 +164,6 @@ ERRORS = [ValueError("no idea"), SystemExit(3), GeneratorExit(), MemoryError(), 
 
 @cases("error", ERRORS)
 def test_r13_an_exception_in_play_is_blamed(error: BaseException) -> None:
-    """R13: whatever it is, with the method, the type and the line."""
     reason = blamed(raising("play", error)).reason
     assert reason.startswith(f"play raised {type(error).__name__}: {error}")
     assert "(test_hostile.py, line " in reason
@@ -200,20 +196,17 @@ class ObservingOnce(Quiet):
 
 
 def test_r13_an_exception_in_observe_names_the_turn_observed() -> None:
-    """R13: the turn of the event, which is the first of this game."""
     with pytest.raises(BotError) as caught:
         step(table(position(HANDS), ObservingOnce))
     assert caught.value.turn == 1
 
 
 def test_r13_settings_that_the_bot_does_not_know_are_its_error() -> None:
-    """R13, R28: a wrong keyword argument fails in __init__."""
     with pytest.raises(BotError, match=r"__init__ raised TypeError: .*(unexpected keyword|at most 1) argument"):
         table(position(HANDS), Entrant("Quiet", Quiet, {"risk": 1}))
 
 
 def test_r13_endless_recursion_is_blamed() -> None:
-    """R13: in play and in __init__."""
     assert "play raised RecursionError" in blamed(Recursing).reason
     with pytest.raises(BotError, match="__init__ raised RecursionError"):
         table(position(HANDS), RecursingInInit)
@@ -244,7 +237,6 @@ class EndlessError(Exception):
 
 @cases("error", [MuteError(), EndlessError()])
 def test_r13_an_exception_with_a_failing_text_is_blamed(error: Exception) -> None:
-    """R13: the type's name has to do."""
     assert blamed(raising("play", error)).reason.startswith(
         f"play raised {type(error).__name__}: (its text cannot be read)"
     )

@@ -100,18 +100,15 @@ def blamed(entrant: Entrant | type[PlayerAI]) -> str:
     [ExitingError, MuteIllegalOutput, TextError, NamelessError, TracelessError, Disguised],
 )
 def test_r13_an_exception_that_fights_back_is_blamed_all_the_same(error: type[Exception]) -> None:
-    """R13: as a BotError, the game untouched."""
     assert blamed(Entrant("Throwing", Throwing, {"error": error})).startswith("Throwing (seat 0) failed in game 7")
 
 
 def test_r13_an_exception_that_exits_when_read_is_still_named() -> None:
-    """R13: its type is known, whatever its text does."""
     said = blamed(Entrant("Throwing", Throwing, {"error": ExitingError}))
     assert ": play raised ExitingError: (its text cannot be read) (test_hostile_errors.py, line " in said
 
 
 def test_r13_control_characters_of_a_type_stay_out_of_messages() -> None:
-    """R13: the name of an exception is foreign too."""
     said = blamed(Entrant("Throwing", Throwing, {"error": type("\x1b[2J\n", (Exception,), {})}))
     assert said.startswith("Throwing (seat 0) failed in game 7, deal 5, turn 1: play raised ")
     assert said.isprintable()

@@ -17,19 +17,16 @@ from tests.engine.helpers import position, run, snapshot
 
 
 def opening() -> State:
-    """Seat 0 opens with joker, two aces and a two."""
     return position("*AA2/A34/56/78")
 
 
 def regular() -> State:
-    """Seat 1 holds ace, 3, 4, on a board of number 2."""
     game = position("*AA2/A34/56/78")
     run(game, "A as 2")
     return game
 
 
 def undoubtable() -> State:
-    """Seat 1 holds 3, 4, on the last cards of one who has left (R9)."""
     game = position("A/34/56/78")
     run(game, "A as 2")
     return game
@@ -81,12 +78,10 @@ Case = tuple[Callable[[], State], Any, str]
 
 
 def plays(game: Callable[[], State], number: Any, *cases: tuple[Any, str]) -> list[Case]:
-    """Plays with these cards and that number."""
     return [(game, TurnOutput(False, number, laid), reason) for laid, reason in cases]
 
 
 def numbers(game: Callable[[], State], *cases: tuple[Any, str]) -> list[Case]:
-    """Plays of an ace with these numbers."""
     return [(game, TurnOutput(False, number, [1]), reason) for number, reason in cases]
 
 
@@ -212,7 +207,6 @@ LEGAL: list[tuple[Callable[[], State], TurnOutput]] = [
 
 @cases(("make", "right"), LEGAL)
 def test_r13_legal_outputs_are_not_refused(make: Callable[[], State], right: TurnOutput) -> None:
-    """R3, R4, R13: the other side of the border, lists and tuples alike."""
     game = make()
     assert why_illegal(right, game.hands[game.seat].counts, game.number, game.can_doubt) is None
     assert game.apply(right) != []

@@ -77,7 +77,6 @@ MOST = 2_000  # ways at a depth that are counted in the gate
 
 @pytest.fixture
 def ways(line: Line, at_length: bool) -> list[int]:
-    """The counts of a line that there is time for."""
     return [*takewhile(lambda ways: at_length or ways <= MOST, line.ways)]
 
 

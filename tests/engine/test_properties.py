@@ -44,7 +44,6 @@ OUTPUTS = st.builds(
 
 
 def played(setup: Setup) -> Iterator[tuple[State, int, list[Event]]]:
-    """The game after each of its moves, with who moved and what the table observed."""
     for game, output in random_game(setup):
         seat = game.seat
         yield game, seat, game.apply(output)

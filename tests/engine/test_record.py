@@ -62,32 +62,27 @@ SENTENCES: list[tuple[Event, str]] = [
 
 @cases(("event", "words"), SENTENCES)
 def test_r26_every_event_in_words(event: Event, words: str) -> None:
-    """R26: one sentence, with the names that are wanted."""
     assert narrated(event, ("Bo", "Cy", "Di").__getitem__) == words
 
 
 def test_a_story_names_seats() -> None:
-    """Names may change, seats do not."""
     assert seat_label(2) == "seat 2"
     assert sentence(PlayerWonEvent(2, 1)) == "seat 2 is out of cards: place 1, a hard win."
 
 
 def test_stories_and_requests_say_sixes_as_ever() -> None:
-    """People read 6s among 5s and 7s; another word here would make other requests and stories of the same games."""
     assert sentence(CardsPlayedEvent(0, 6, 1)) == "seat 0 puts down 1 card as sixes."
     assert sentence(DiscardEvent(0, 6)) == "seat 0 discards the four sixes."
     assert [kept_plural(card) for card in (1, 5, 6, 7)] == ["aces", "5s", "sixes", "7s"]
 
 
 def test_r1_the_names_of_the_cards() -> None:
-    """R1: thirteen numbers and the joker."""
     names = ["joker", "ace", "2", "3", "4", "5", "6", "7", "8", "9", "10", "jack", "queen", "king"]
     assert [card_name(card) for card in range(14)] == names
     assert [card_name(card, plural=True) for card in range(14)] == [name + "s" for name in names]
 
 
 def test_cards_in_words_are_sorted_with_jokers_last() -> None:
-    """As a player would show them."""
     assert cards_in_words([0, 13, 1, 7, 0, 7]) == "ace 7 7 king joker joker"
     assert cards_in_words([]) == ""
 
@@ -112,7 +107,6 @@ def recorded(game: State, *moves: str) -> GameRecord:
 
 
 def short() -> GameRecord:
-    """A whole game."""
     return recorded(position("A2/34/*6"), "A as A", "3", "*", "2")
 
 
@@ -189,7 +183,6 @@ def test_replay_of_a_record_is_its_story() -> None:
 
 
 def plain() -> dict[str, Any]:
-    """A record as JSON reads it."""
     read: dict[str, Any] = json.loads(dump(short()))
     return read
 
@@ -245,14 +238,12 @@ def complaint(text: str) -> str:
 
 @cases(("change", "words"), MALFORMED)
 def test_a_malformed_record_is_a_usage_error(change: dict[str, Any], words: str) -> None:
-    """One sentence, which names the place or says what is wrong."""
     said = complaint(json.dumps({**plain(), **change}))
     assert said == words or said.startswith(f"this is no game record: {words}: ")
 
 
 @cases("field", ["players", "hands", "outputs", "story"])
 def test_a_missing_field_is_a_usage_error(field: str) -> None:
-    """It is named."""
     read = plain()
     del read[field]
     assert complaint(json.dumps(read)) == f"this is no game record: {field}: Field required"
@@ -260,21 +251,17 @@ def test_a_missing_field_is_a_usage_error(field: str) -> None:
 
 @cases("text", ["", "{", "[]", "null", "7", '"x"', "\x00", "\ud800", "[" * 100_000, "{'a': 1}"])
 def test_what_is_no_json_object_is_a_usage_error(text: str) -> None:
-    """An empty file, half a file, something else."""
     assert complaint(text).startswith("this is no game record: the file: ")
 
 
 def test_a_short_deck_is_welcome() -> None:
-    """A position for a lesson need not hold all 54 cards."""
     assert load(dump(GameRecord(["Bo"] * 3, [cards("A*"), cards("A*"), cards("AA2")], [], []))).hands[2] == [1, 1, 2]
 
 
 def test_control_characters_of_a_file_stay_out_of_messages() -> None:
-    """A record may come from anywhere."""
     complaint(json.dumps({**plain(), "\x1b[2J\n": 1}))
 
 
 @cases("hands", [[[1, 1, 1, 1], [2], [3]], [[], [2], [3]]])
 def test_r2_hands_that_no_deal_gives_are_a_usage_error(hands: list[list[int]]) -> None:
-    """R2, R9: a set is never dealt; whoever has no cards cannot play, and has not won."""
     complaint(json.dumps({**plain(), "hands": hands}))

@@ -131,7 +131,6 @@ def test_a_bluff_is_forced_without_the_number_and_by_choice_with_it(held: str, l
     [("7 as 7", None), ("* as 3", None), ("**7 as 7", None), ("7 as 8", "chosen"), ("*78 as 7", "chosen")],
 )
 def test_who_opens_a_round_bluffs_by_choice(laid: str, lie: str | None) -> None:
-    """R24, R25: any card can be declared as what it is."""
     assert GAME.lie is not None
     assert GAME.lie(position("**78/34/56"), output(laid)) == lie
 
@@ -163,14 +162,12 @@ def test_r6_a_wrong_doubt() -> None:
 
 
 def test_r6_all_jokers_of_the_doubted_play_leave() -> None:
-    """R6: both, when both were played; the doubter then picks up nothing."""
     game = position("**9/34/57")
     assert run(game, "** as 2", "doubt") == [DoubtResolvedEvent(1, 0, False, (0, 0), (), 2, 2)]
     assert [hand(game, seat) for seat in range(3)] == ["9", "34", "57"]
 
 
 def test_r6_without_jokers_the_doubter_takes_the_whole_board() -> None:
-    """R6: the doubted play and everything below it."""
     game = position("29/228/57")
     assert run(game, "9 as 2", "22", "doubt") == [DoubtResolvedEvent(2, 1, False, (2, 2), (9, 2, 2), 2, 0)]
     assert (hand(game, 2), game.seat) == ("22579", 0)

@@ -20,12 +20,10 @@ STREAMS = ("bot", "framework", "fallback")
 
 
 def first(stream: Random) -> int:
-    """The first 32 bits."""
     return stream.getrandbits(32)
 
 
 def all_of(seed: int, deal: int) -> list[int]:
-    """The first bits of all 26 streams of a deal, in order."""
     streams = DealStreams(seed, deal)
     seats = [first(getattr(streams.seat(seat), name)) for seat in range(8) for name in STREAMS]
     return [first(streams.deck()), first(streams.seating()), *seats]
@@ -46,7 +44,6 @@ def test_r27_the_streams_never_change() -> None:
 
 
 def test_r27_the_deal_of_a_seed_never_changes() -> None:
-    """R2, R27: the cards of a deal, literally."""
     hands = deal_hands(DealStreams(0, 0).deck(), 8, Rules())
     assert [held.cards for held in hands][::7] == [[11, 3, 9, 6, 9, 5, 7], [12, 10, 6, 7, 9, 2]]
 
@@ -91,7 +88,6 @@ def test_r27_drawing_from_one_stream_leaves_the_others_alone(name: str, other: s
 
 
 def test_r27_a_deal_is_the_same_alone_and_in_a_batch() -> None:
-    """R27: deal 17 does not depend on the deals before it."""
     batch = [deal_hands(DealStreams(7, deal).deck(), 4, Rules())[0].cards for deal in range(18)]
     assert batch[17] == deal_hands(DealStreams(7, 17).deck(), 4, Rules())[0].cards
     assert all(one != other for one, other in pairwise(batch))

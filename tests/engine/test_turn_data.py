@@ -16,7 +16,6 @@ BOTH = pytest.mark.parametrize("win_rule", WIN_RULES)
 
 
 def player(game: State) -> PlayerAI:
-    """Some player in the seat that is to move."""
     streams = DealStreams(0, 0).seat(game.seat)
     return make_player(PlayerAI, Seating(game.seat, 0, 0, streams, partial(HandView, game.hands[game.seat])), {})
 
@@ -115,14 +114,12 @@ def test_r21_streak_counts_the_plays_since_the_last_doubt() -> None:
     [("34", "A as 3", True), ("34", "A as 4", True), ("34", "A as 5", False), ("3*", "A as 5", False)],
 )
 def test_r22_can_play_truthfully(held: str, move: str, answer: bool) -> None:
-    """R22: the current number is held; jokers do not count."""
     game = position(f"A2/{held}/56")
     run(game, move)
     assert player(game).can_play_truthfully(game.turn_data()) is answer
 
 
 def test_r22_nothing_is_truthful_on_an_empty_board() -> None:
-    """R22: neither is the number 0 of an empty board the joker in the hand."""
     game = position("*A/34/56")
     assert player(game).can_play_truthfully(game.turn_data()) is False
     assert player(game).prev_player_started_turn(game.turn_data()) is False
@@ -158,7 +155,6 @@ def test_r22_is_first_turn() -> None:
 
 
 def test_r22_uncertainty_value() -> None:
-    """R22: 0.05."""
     assert PlayerAI.uncertainty_value == 0.05
 
 

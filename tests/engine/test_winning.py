@@ -12,7 +12,6 @@ HARD, SOFT, LOSS, UNFINISHED = Result.HARD_WIN, Result.SOFT_WIN, Result.LOSS, Re
 
 
 def results(game: State) -> list[Result]:
-    """The results of all seats."""
     return [game.result(seat) for seat in range(len(game.hands))]
 
 
@@ -27,7 +26,6 @@ def test_r9_immediate_the_last_card_wins() -> None:
 
 
 def test_r9_immediate_that_turn_counts_as_not_first() -> None:
-    """R9, R20: the board is not empty, although nobody may be doubted."""
     game = position("A/23/45/67")
     run(game, "A as 9", "2")
     assert (game.player_data(1).turns, game.player_data(1).not_first_turns) == (1, 1)
@@ -115,21 +113,18 @@ def test_r9_contested_who_is_caught_may_win_by_discarding() -> None:
 
 
 def test_r9_contested_order_pending_winner_then_whoever_discarded() -> None:
-    """R9: both in one turn."""
     game = position("A/AAA/34/56", "contested")
     assert run(game, "A as A", "doubt")[1:] == [DiscardEvent(1, 1), PlayerWonEvent(0, 1), PlayerWonEvent(1, 2)]
     assert results(game) == [HARD, SOFT, LOSS, LOSS]
 
 
 def test_r9_contested_order_the_end_comes_before_whoever_discarded() -> None:
-    """R9, R10: two remain after the pending winner, so the doubter without cards is a loser."""
     game = position("A/AAA/34", "contested")
     assert run(game, "A as A", "doubt")[1:] == [DiscardEvent(1, 1), PlayerWonEvent(0, 1)]
     assert (game.over, hand(game, 1), results(game)) == (True, "", [HARD, LOSS, LOSS])
 
 
 def test_r9_contested_order_the_end_before_the_next_last_card() -> None:
-    """R9, R10: two remain after the pending winner, so who has just played its last card is a loser."""
     game = position("A/2/34", "contested")
     assert run(game, "A as A", "2") == [CardsPlayedEvent(1, 1, 1), PlayerWonEvent(0, 1)]
     assert (game.over, results(game)) == (True, [HARD, LOSS, LOSS])
@@ -218,21 +213,18 @@ def test_r12_a_free_turn_before_the_cap_does_not_bring_it_nearer() -> None:
 
 
 def test_r12_a_wrong_doubt_earns_no_turn_beyond_the_cap() -> None:
-    """R12: only a free turn is still played."""
     game = position("A2/345/67", max_turns=2)
     run(game, "A as A", "doubt")
     assert (game.capped, results(game)) == (True, [UNFINISHED] * 3)
 
 
 def test_r12_a_pending_winner_is_unfinished() -> None:
-    """R12: contested; it was still seated."""
     game = position("A/23/45", "contested", max_turns=1)
     assert run(game, "A as A") == [CardsPlayedEvent(0, 1, 1)]
     assert (game.capped, game.places, results(game)) == (True, [None] * 3, [UNFINISHED] * 3)
 
 
 def test_r12_a_pending_predecessor_is_placed_before_the_cap() -> None:
-    """R9, R12: the turn ends, with its wins, and then the cap applies; the new pending player is unfinished."""
     game = position("A/2/34/56", "contested", max_turns=2)
     run(game, "A as A", "2")
     assert (game.capped, results(game)) == (True, [HARD, UNFINISHED, UNFINISHED, UNFINISHED])
@@ -249,7 +241,6 @@ def test_r12_a_game_that_is_over_is_not_capped() -> None:
 
 
 def test_r12_who_had_won_keeps_his_win() -> None:
-    """R12: a hard and a soft win, the others unfinished."""
     game = position("A/2/34/56/78", max_turns=3)
     run(game, "A as A", "2", "3")
     assert (game.capped, results(game)) == (True, [HARD, SOFT, UNFINISHED, UNFINISHED, UNFINISHED])

@@ -19,7 +19,6 @@ from tests.engine.test_hostile import Quiet
 
 
 def view(held: str) -> HandView:
-    """The view of a hand in letters."""
     return HandView(Hand(cards(held)), DealStreams(0, 0).seat(0))
 
 
@@ -35,7 +34,6 @@ def seated(held: str, moves: tuple[str, ...] = ()) -> tuple[PlayerAI, TurnData]:
 
 
 def test_r28_the_five_nodes_are_one_way() -> None:
-    """R28: BotBase with A-E."""
     assert issubclass(BotBase, FiveNodes)
     output, _ = step(table(position("AA2/34/56"), Quiet))
     assert output.number == (output.cards or [0])[0]
@@ -71,14 +69,12 @@ class Own(PlayerAI):
 
 
 def test_r28_a_player_may_return_an_output_itself() -> None:
-    """R28: a subclass of PlayerAI, list or tuple."""
     game = position("AA2/34/56")
     step(table(game, Own))
     assert (hand(game, 0), game.number, game.board) == ("2", 13, [1, 1])
 
 
 def test_r28_settings_are_keyword_arguments_after_the_id() -> None:
-    """R28: with their defaults."""
     at = table(position("AA2/34/56"), Entrant("Counting", Counting, {"start": 5}), Counting)
     players = [player for player in at.players if isinstance(player, Counting)]
     assert [(player.id, player.turns) for player in players] == [(0, 5), (1, 0)]
@@ -133,7 +129,6 @@ def test_r28_bluff(maximize: bool, moves: tuple[str, ...]) -> None:
     ],
 )
 def test_r28_play_truthfully(held: str, moves: tuple[str, ...], maximize: bool, expected: TurnOutput) -> None:
-    """R28, R24: honest cards, built and not taken."""
     player, p = seated(held, moves)
     assert player.play_truthfully(p, maximize=maximize) == expected
     assert sorted(player.cards) == sorted(cards(held))

@@ -20,17 +20,14 @@ REPO = Path(dubito.__file__).resolve().parent.parent
 
 @cache
 def registry(game: str = DUBITO) -> Registry:
-    """The bots that came with the project."""
     return find_bots(REPO, game)
 
 
 def experiment(**config: Any) -> Experiment:
-    """A checked experiment from config keys."""
     return resolve(check(config, "test.yaml"), registry(config.get("game", DUBITO)))
 
 
 def outcomes(of: Experiment) -> list[Outcome]:
-    """The outcomes of an experiment of at most one chunk."""
     return [unpack(row, RESULTS) for row in ChunkPlayer(of, registry()).play(range(of.deals), lambda: False).outcomes]
 
 
@@ -45,6 +42,5 @@ def means(
 
 
 def played(of: Experiment, folder: Path, workers: int = 1, **calls: Any) -> Played:
-    """The run of an experiment, played into a folder."""
     how = means(folder, workers=workers, **calls)
     return play(checked_models(of, registry(), how.calls), folder, how)

@@ -41,7 +41,6 @@ class Stater(RandomBoi):
 
 
 def said(p: float | None, dishonest: bool, player: int = 0, impossible: bool = False) -> tuple[int, Statement]:
-    """A statement and its player."""
     return player, Statement(0, p, impossible, dishonest)
 
 
@@ -54,7 +53,6 @@ def summed(*deals: Deal) -> Tally:
 
 
 def calibration(*deals: Deal) -> Calibration:
-    """The one player's."""
     (one,) = calibrations(summed(*deals), ["somebody"])
     return one
 
@@ -98,7 +96,6 @@ def test_players_are_kept_apart() -> None:
 
 
 def random_deals(n: int, m: int) -> list[Deal]:
-    """Deals whose m statements share what is true of them."""
     rng = Random(5)
     return [[said(rng.randint(0, 1000) / 1000, dishonest)] * m for dishonest in (rng.random() < 0.4 for _ in range(n))]
 
@@ -131,7 +128,6 @@ class Seats:
         self.touched = touched
 
     def services(self, names: list[str], journal: Journal) -> list[object]:
-        """The journal, seat by seat."""
         journal.touched |= self.touched
         return [journal] * len(names)
 

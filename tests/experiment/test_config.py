@@ -160,6 +160,5 @@ def test_a_changed_bot_file_is_another_run(tmp_path: Path) -> None:
 
 
 def test_the_field_is_the_eleven_of_the_source_by_default() -> None:
-    """Sherlock, who is none of them, joins by name only."""
     eleven = [name for name, bot in sorted(registry().bots.items()) if "isBre/Dubito" in bot.cls.origin]
     assert [player.name for player in experiment().bots] == eleven

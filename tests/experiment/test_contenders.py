@@ -27,13 +27,11 @@ HARD, SOFT, LOSS, UNFINISHED = range(len(RESULTS.buckets))
 
 
 def score(game: Outcome) -> float:
-    """The Score of the contenders' seat."""
     assert game.contender_seat is not None
     return (1, 0.5, 0, 0)[game.buckets(RESULTS)[game.contender_seat]]
 
 
 def hard(game: Outcome) -> float:
-    """Whether the contenders' seat won at once."""
     return float(score(game) == 1)
 
 
@@ -47,7 +45,6 @@ def summed(*deals: tuple[int, ...]) -> Tally:
 
 
 def named(*names: str) -> list[Contender]:
-    """Contenders of one run."""
     return [Contender(name) for name in names]
 
 

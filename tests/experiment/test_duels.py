@@ -24,7 +24,6 @@ WON, LOST, DRAWN = range(3)
 
 
 def game(first: int, second: int, ended: int) -> Outcome:
-    """A game that ended so for the first player."""
     marks = [ended, {WON: LOST, LOST: WON, DRAWN: DRAWN}[ended]]
     return Outcome((1,), False, None, [first, second], marks, [(0,), (0,)])
 
@@ -54,7 +53,6 @@ def test_games_and_rates_are_by_pair_and_seat(tally: Tally) -> None:
 
 
 def test_the_advantage_is_the_firsts_more_a_game(tally: Tally) -> None:
-    """First against second: 1, 1, 0, -1, and a deal of two with 1 and 1."""
     rate = Duels(tally, RESULTS, RESULTS.measures[0]).advantage()
     assert rate.value == pytest.approx(3 / 6)
     assert -1 <= rate.low < 0.5 < rate.high <= 1

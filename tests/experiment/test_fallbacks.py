@@ -46,7 +46,6 @@ def summed(deals: list[list[Game]]) -> Tally:
 
 
 def rescored(seats: list[tuple[Outcome, frozenset[int], int]], touched_as: int) -> tuple[float, float]:
-    """Score and hard wins a seat if every touched one had this result."""
     results = [touched_as if seat in touched else game.buckets(RESULTS)[seat] for game, touched, seat in seats]
     return sum(POINTS[result] for result in results) / len(seats), results.count(HARD) / len(seats)
 

@@ -16,7 +16,6 @@ FIELDS = ["bluffs", "bluff_caught", "doubts", "successful_doubts", "cards_played
 
 
 def games() -> list[Outcome]:
-    """Some games at three sizes, a few of them cut short (R12)."""
     return outcomes(experiment(bots=BOTS, games=150, table_sizes=[3, 4, 6], rules={"max_turns": 60}))
 
 

@@ -10,13 +10,11 @@ FIELD = ["StefaBot", "ClaudeBot", "SusBoi", "MrDoubt"]
 
 
 def drawn(deals: int, **config: object) -> list[list[Lineup]]:
-    """The lineups of the first deals of an experiment."""
     of = experiment(bots=FIELD, **config)
     return [lineups(of, deal, DealStreams(of.seed, deal)) for deal in range(deals)]
 
 
 def within(count: int, n: int, p: float) -> bool:
-    """Whether a count of n draws lies within 4.5 standard deviations of its mean."""
     return bool(abs(count - n * p) <= 4.5 * (n * p * (1 - p)) ** 0.5)
 
 

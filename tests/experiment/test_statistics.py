@@ -126,7 +126,6 @@ def test_an_interval_known_from_a_sample_covers_what_it_claims(deals: int, sampl
     [(1, 12.706), (2, 4.303), (3, 3.182), (4, 2.776), (10, 2.228), (23, 2.069), (120, 1.980), (10**6, 1.960)],
 )
 def test_student_matches_the_published_table(df: int, point: float) -> None:
-    """Abramowitz and Stegun, table 26.10, column 0.95."""
     assert student(df) == pytest.approx(point, abs=0.004)
 
 

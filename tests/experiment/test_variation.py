@@ -15,7 +15,6 @@ FAR = [0.02, 0.05, 0.05, 0.1, 0.1, 0.15, 0.2, 0.25, 0.3, 0.5, 0.8]  # as JustPut
 
 
 def seen(rng: Random, rates: Sequence[float], seats: int) -> Variation:
-    """What a run with about so many seats a group sees of these rates."""
     sat = [rng.randint(seats // 2, 3 * seats // 2) for _ in rates]
     return variation([sum(rng.random() < rate for _ in range(n)) for n, rate in zip(sat, rates, strict=True)], sat)
 
@@ -64,7 +63,6 @@ def test_a_side_is_named_where_it_matters_and_rarely_by_chance() -> None:
 
 @cases("rate", [0.0, 1.0])
 def test_no_interval_is_a_point(rate: float) -> None:
-    """Nothing that was seen varies, less even than by chance: no proof that nothing does."""
     found = variation([round(4 * rate)] * 5, [4] * 5)
     assert (found.seen, found.beyond.value, found.beyond.low) == (0.0, 0.0, 0.0)
     assert found.beyond.high > 0.1

@@ -20,7 +20,6 @@ class Hurried(ModelProgress):
         self._scale = scale
 
     def sleep(self, seconds: float, why: str) -> None:
-        """Wait as long as that is here."""
         with self.waiting_for(why):
             time.sleep(seconds / self._scale)
 
@@ -28,7 +27,6 @@ class Hurried(ModelProgress):
 def played(
     server: Foreign, folder: Path, in_flight: int, games: int = 130, protocol: Api = "chat", **calls: Any
 ) -> Played:
-    """A run of short games against that server, in its time."""
     player = asker(server, protocol, prompt="plain", deadline=calls.pop("deadline", 300))
     of = small(player, games=games, turns=calls.pop("turns", 4))
     return ran(of, folder, Hurried(server.habits.scale), in_flight=in_flight, **{"patience": PATIENCE} | calls)

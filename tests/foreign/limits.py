@@ -38,25 +38,20 @@ class Bucket:
     _now: float = 0.0
 
     def refresh(self, now: float) -> None:
-        """Refill it."""
         level = self.burst if self._level < 0 else self._level + self.limit / MINUTE * (now - self._now)
         self._level, self._now = min(self.burst, level), now
 
     @property
     def left(self) -> float:
-        """Its level."""
         return self._level
 
     def take(self, amount: float) -> None:
-        """Take from it."""
         self._level -= amount
 
     def wait(self, amount: float) -> float:
-        """Until it is full enough."""
         return max(0.0, (amount - self._level) * MINUTE / self.limit)
 
     def whole(self) -> float:
-        """Until it is full."""
         return (self.burst - self._level) * MINUTE / self.limit
 
 
@@ -71,24 +66,19 @@ class Window:
     _now: float = 0.0
 
     def refresh(self, now: float) -> None:
-        """Begin a new window if it is time."""
         self._now = now
         if int(now // self.seconds) != self._number:
             self._number, self._used = int(now // self.seconds), 0.0
 
     @property
     def left(self) -> float:
-        """What this window has left."""
         return self.limit - self._used
 
     def take(self, amount: float) -> None:
-        """Use some of it."""
         self._used += amount
 
     def wait(self, amount: float) -> float:
-        """Until the next window, where this one has too little."""
         return 0.0 if amount <= self.left else self.whole()
 
     def whole(self) -> float:
-        """Until the next window."""
         return (self._number + 1) * self.seconds - self._now

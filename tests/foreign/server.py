@@ -71,7 +71,6 @@ Reply = Callable[[Api, dict[str, Any]], dict[str, Any] | Answer]
 
 
 def by_the_question(protocol: Api, body: dict[str, Any]) -> dict[str, Any]:
-    """Yes or no, by a hash of what is asked: the same question, the same answer."""
     digest = sha256(json.dumps(body, sort_keys=True).encode()).digest()
     return reply_body(protocol, json.dumps({"answer": digest[0] % 2 == 0}))
 
@@ -99,12 +98,10 @@ class Foreign:
         self._thread.join(10)
 
     def base_url(self, protocol: Api) -> str:
-        """The base URL for that protocol's SDK."""
         address = f"http://127.0.0.1:{self._port}"
         return address if protocol == "messages" else f"{address}/v1"
 
     def count(self, status: int) -> int:
-        """How many calls were answered so."""
         return sum(heard.status == status for heard in self.heard)
 
     async def _serve(self) -> None:

@@ -27,12 +27,10 @@ class Simulated:
 
     @property
     def share(self) -> float:
-        """The share of refusals among all calls."""
         return self.refused / (self.taken + self.refused)
 
     @property
     def rate(self) -> float:
-        """Calls taken a minute, in the second half: what burst there was at the start is over."""
         return self.taken_late / (self.seconds / 2) * 60
 
 

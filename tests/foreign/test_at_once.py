@@ -16,7 +16,6 @@ from tests.llm.kit import outcomes_of
 
 
 def told(message: str, **more: object) -> object:
-    """An error as most servers write it."""
     return {"error": {"message": message, **more}}
 
 

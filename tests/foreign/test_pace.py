@@ -80,7 +80,6 @@ def test_nothing_slows_calls_that_no_limit_refuses() -> None:
 @cases("seed", range(6))
 @cases("retry_after", ["exact", None])
 def test_refusals_that_no_pace_prevents_do_not_stop_a_run(retry_after: Any, seed: int) -> None:
-    """One call of five is refused whatever the pace: slower does not help, and is left off again."""
     end = simulated(None, 32, 1000, at_random=0.2, latency=(0.2, 0.4), retry_after=retry_after, seed=seed)
     assert end.seconds < 60 + 2 * end.refused
 

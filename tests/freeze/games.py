@@ -44,12 +44,10 @@ LONG: Final = ("dubito", "bs", "defuse", "openspiel:gin_rummy")  # the person ha
 
 
 def playable() -> list[str]:
-    """The games whose library is installed."""
     return [game for game in GAMES if find_spec("pyspiel") or ":" not in game]
 
 
 def digest_of(value: Any) -> str:
-    """Of anything that JSON can say."""
     return sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:16]
 
 
@@ -113,7 +111,6 @@ def digests() -> dict[str, str]:
 
 
 def hall(stack: ExitStack, folder: Path) -> Served:
-    """A server of the table with all games; its bots are the hand-written ones."""
     first, *others = [guests_of(find_bots(REPO, game)) for game in playable()]
     return stack.enter_context(served(folder, opponents=first, others=others))
 

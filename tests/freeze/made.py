@@ -60,14 +60,12 @@ def request_digests() -> dict[str, str]:
 
 
 def request_digest(name: str, protocol: Api, node: str) -> str:
-    """What a model player with this prompt would be asked at the example position of a node."""
     told = load_prompt(name, REPO).render(example_position(node))
     exchange = Exchange(told.system, told.user, {"type": "object"}, history=told.history)
     return build_request(settings(protocol), exchange, "frozen").digest
 
 
 def results_digest(folder: Path) -> str:
-    """The results digest of a run folder."""
     with opened_run(folder) as run:
         return run.results_digest
 
@@ -116,7 +114,6 @@ def _copy(run: Path, to: Path) -> None:
 
 
 def frozen() -> dict[str, dict[str, str]]:
-    """The digests as they were."""
     content: dict[str, dict[str, str]] = json.loads(DIGESTS.read_text())
     return content
 

@@ -191,7 +191,6 @@ def playable(name: str) -> bool:
 
 
 def said_file(name: str) -> Path:
-    """Where it stands what a scene said."""
     return HERE / "said" / f"{name}.txt"
 
 

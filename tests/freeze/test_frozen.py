@@ -16,7 +16,6 @@ FROZEN = frozen()
 
 
 def said_digest(out: str) -> str:
-    """The results digest that a command printed."""
     (line,) = [line for line in out.splitlines() if line.startswith("results digest: ")]
     return line.removeprefix("results digest: ")
 
@@ -35,7 +34,6 @@ def test_the_demo_ends_as_it_did(shell: Shell, at_length: bool) -> None:
 
 
 def test_models_are_asked_the_same_bytes() -> None:
-    """Under the prompts of then; there are others since."""
     found = request_digests()
     assert {request: found[request] for request in FROZEN["requests"]} == FROZEN["requests"]
 
@@ -54,7 +52,6 @@ def test_an_export_is_played_again(shell: Shell) -> None:
 
 
 def test_bodies_that_are_no_replies_today_are_played_again_as_they_were_taken(shell: Shell) -> None:
-    """A run of the version before, half of whose replies were pages, nothing, or ended by words that nobody knew."""
     said = shell("replay", str(HERE / "no_replies.zip"))
     assert said.code == 0, said.out + said.err
     assert said_digest(said.out) == "9eea5a31d03a2f17e042157a26350574100a0162f7042805985f4fe4abbc44bb"

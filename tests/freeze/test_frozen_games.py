@@ -26,7 +26,6 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 @pytest.fixture(scope="module")
 def cookie(server: Served) -> str:
-    """The name of this server's cookie, which is not that of another folder's."""
     browser = server.browser()
     browser.sit()
     return str(browser.cookie).partition("=")[0]

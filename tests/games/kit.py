@@ -34,20 +34,17 @@ KUHN: Final = REPO / "examples" / "games" / "kuhn"
 
 
 def write_kuhn(folder: Path) -> None:
-    """The game that the guide builds, in this folder, without its module `training` and what makes it a package."""
     left = shutil.ignore_patterns("training.py", "pyproject.toml", "__pycache__")
     shutil.copytree(KUHN, folder, dirs_exist_ok=True, ignore=left)
 
 
 def write_kuhn_course(folder: Path) -> Path:
-    """Its module `training` beside them; returns its path."""
     file = folder / "games" / "kuhn" / "training.py"
     shutil.copy(KUHN / "games" / "kuhn" / "training.py", file)
     return file
 
 
 def write_stacks(folder: Path) -> None:
-    """A small sound game of cards that were drawn unseen, with bots, a prompt and a stand-in, in this folder."""
     shutil.copytree(REPO / "tests" / "games" / "stacks", folder, dirs_exist_ok=True)
 
 
@@ -61,7 +58,6 @@ def exchange(file: Path | str, *exchanged: tuple[str, str]) -> None:
 
 
 def dealt(game: Game, deal: int = 0, size: int | None = None) -> State:
-    """A game with the rules' defaults, before its first move."""
     return game.deal(game.rules(), size or game.seats[0], DealStreams(0, deal).deck())
 
 
@@ -75,7 +71,6 @@ def table_of(registry: Registry, deal: int, size: int, **how: Any) -> Table:
 
 
 def registry_of(game: str) -> Registry:
-    """The project's bots of a game."""
     return find_bots(REPO, game)
 
 

@@ -334,7 +334,6 @@ IN_KUHN: dict[str, tuple[str, list[tuple[str, str]], str]] = {  # file, what is 
 
 @pytest.fixture
 def stacks(shell: Shell) -> None:
-    """A sound game in the working directory."""
     write_stacks(Path.cwd())
 
 
@@ -423,7 +422,6 @@ def test_of_a_game_that_goes_another_way_nothing_more_is_tried(shell: Shell) -> 
 
 
 def said_of(probes: Sequence[Probe], game: Game, legal: Callable[[Any], Any]) -> list[str]:
-    """What is said of a game whose views list this."""
     subject = Subject(replace(game, legal=legal), Path.cwd())
     return [flaw.sentence for probe in probes for flaw in probe(subject)]
 
@@ -485,7 +483,6 @@ def test_nothing_is_found_in_a_game_of_the_house(shell: Shell, name: str) -> Non
 
 @pytest.mark.parametrize("name", few(LARGE, 1))
 def test_nothing_is_found_in_the_course_of_a_large_game(name: str) -> None:
-    """But for its prompts and what leaks, which take ten seconds: tests of their own try these."""
     assert [*flaws_of(GAMES[name])] == []
     stages = [[probe for probe in stage if probe is not conformance._prompts] for stage in STAGES]
     assert [*conformance.found_by(Subject(GAMES[name], REPO), *stages)] == []

@@ -84,7 +84,6 @@ def test_an_attribute_of_that_name_is_the_views_own() -> None:
 
 
 def seated(**facts: Any) -> Sitting:
-    """A person who is asked first at draw and defuse, with these facts of the game instead of its own."""
     game, bots = replace(GAMES["defuse"], **facts), registry_of("defuse")
     setup = set_up(game, ["Medium"], game.rules(), 0, 5)
     return Sitting(setup, game, [Entrant("Medium", bots.find("Medium").cls)], bots.find("Medium").cls)

@@ -61,7 +61,6 @@ FACTS = {  # of `Game`, found with the game: what stands in the guide, what stan
 
 
 def mistaken(old: str, new: str) -> None:
-    """The guide's game with a mistake in it."""
     write_kuhn(Path.cwd())
     exchange(GAME, (old, new))
 

@@ -20,7 +20,6 @@ HOSTILE = '</script><script>alert(1)</script> {{ 7 * 7 }} {% raw %} "} seat 2 sa
 
 @pytest.fixture(autouse=True)
 def outsider(shell: Shell) -> None:
-    """As somebody who has copied it."""
     shutil.copytree(REPO / "examples" / "games" / "outsider", Path.cwd(), dirs_exist_ok=True)
 
 

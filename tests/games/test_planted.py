@@ -514,7 +514,6 @@ IN_GATE = (
 
 
 def plant(bug: Bug, folder: Path) -> None:
-    """Write the game with the bug into this folder."""
     left = shutil.ignore_patterns("pyproject.toml", "__pycache__")
     shutil.copytree(FOLDERS[bug.game], folder, dirs_exist_ok=True, ignore=left)
     exchange(folder / bug.file, *bug.exchanged)

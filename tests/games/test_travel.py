@@ -55,7 +55,6 @@ def site(package: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iter
 
 
 def write_point(site: Path, text: str) -> None:
-    """Let the package say this of its games."""
     (site / "dubito_kuhn-0.1.0.dist-info" / "entry_points.txt").write_text(f"[dubito.games]\n{text}\n")
 
 
@@ -301,7 +300,6 @@ def test_two_games_of_one_name_are_both_named(shell: Shell, site: Path) -> None:
 
 
 def test_listing_bots_reads_no_metadata_of_packages() -> None:
-    """It takes longer than the rest of the command."""
     script = "import sys; from dubito.cli.main import main\ntry: main(['bots'])\nfinally: print(*sys.modules)"
     said = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert "importlib.metadata" not in said.stdout.splitlines()[-1].split(" ")

@@ -26,7 +26,6 @@ ENDS = {  # acts, and the chips that seat 0 wins if its card is the higher one, 
 
 @pytest.fixture(autouse=True)
 def kuhn(shell: Shell) -> None:
-    """The guide's files, in the working directory."""
     write_kuhn(Path.cwd())
 
 

@@ -13,7 +13,6 @@ __all__ = ["shell", "unhurried"]
 
 @pytest.fixture(scope="module")
 def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
-    """One for all tests of a module."""
     scene = Scene(tmp_path_factory.mktemp("scene"))
     with scene.server, scene.desk:
         yield scene

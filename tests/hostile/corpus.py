@@ -95,7 +95,6 @@ def texts() -> Iterator[str]:
 
 
 def mutations(text: str, replacements: Sequence[str] = _BYTES) -> Iterator[str]:
-    """The text cut off at every place, and with something else, or something more, at every place."""
     for place in range(len(text)):
         yield from _mutations_at(place, text, replacements)
 
@@ -106,7 +105,6 @@ def _mutations_at(place: int, text: str, replacements: Sequence[str]) -> list[st
 
 
 def _mutation(text: str, chance: Random) -> str:
-    """One of all mutations."""
     each = len(_BYTES) + 3
     place, which = divmod(chance.randrange(len(text) * each), each)
     return _mutations_at(place, text, _BYTES)[which]

@@ -18,17 +18,14 @@ class Wrong(NamedTuple):
 
 
 def openai(code: str | None, message: str, kind: str | None = "invalid_request_error", **more: Any) -> dict[str, Any]:
-    """An error as OpenAI says it."""
     return {"error": {"message": message, "type": kind, "param": None, "code": code, **more}}
 
 
 def anthropic(kind: str, message: str, **more: Any) -> dict[str, Any]:
-    """An error as Anthropic says it."""
     return {"type": "error", "error": {"type": kind, "message": message, **more}, "request_id": "req_011C"}
 
 
 def router(code: int, message: str, **metadata: Any) -> dict[str, Any]:
-    """An error as OpenRouter says it."""
     return {"error": {"code": code, "message": message, **({"metadata": metadata} if metadata else {})}}
 
 
@@ -281,13 +278,11 @@ STATUSES: Final[Mapping[str, Wrong]] = {
 
 
 def failed(code: str, message: str = "Something happened.", **more: Any) -> dict[str, Any]:
-    """A response that failed."""
     changes: dict[str, Any] = {"output": [], "usage": None, **more}
     return reply_body("responses", status="failed", error={"code": code, "message": message}, **changes)
 
 
 def choice(error: Any, text: str = "", finish: str | None = "error") -> dict[str, Any]:
-    """A completion whose only choice has an error in it."""
     one = {"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": finish, "error": error}
     return {"object": "chat.completion", "choices": [one]}
 
@@ -359,12 +354,10 @@ BODIES: Final[Mapping[Api, Mapping[str, Wrong]]] = {
 
 
 def _message(text: str = YES, **more: Any) -> dict[str, Any]:
-    """An item of a response's output."""
     return {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": text}], **more}
 
 
 def _said(message: Mapping[str, Any], **more: Any) -> dict[str, Any]:
-    """The choices of a completion with this message."""
     one = {"index": 0, "message": {"role": "assistant", "content": YES, **message}, "finish_reason": "stop", **more}
     return {"choices": [one]}
 

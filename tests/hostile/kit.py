@@ -129,6 +129,5 @@ class Scene:
 
 
 def first(*answers: Said) -> Answer:
-    """These answers in turn, then good ones."""
     left = list(answers)
     return lambda heard: left.pop(0) if left else says(heard.protocol)

@@ -19,7 +19,6 @@ from tests.llm.kit import PROBE, PROTOCOLS, YES, Said, reply_body, says
 
 
 def said(wrong: Wrong) -> Said:
-    """The answer of a server."""
     return Said(wrong.status, wrong.body if isinstance(wrong.body, str) else json.dumps(wrong.body))
 
 
@@ -81,7 +80,6 @@ def check_stray(scene: Scene, protocol: Api, wrong: Wrong) -> None:
 
 @cases(("number", "name"), enumerate(STATUSES))
 def test_an_error_with_a_status(scene: Scene, number: int, name: str, at_length: bool) -> None:
-    """In the gate by one of the protocols in turn."""
     for protocol in PROTOCOLS if at_length else [PROTOCOLS[number % 3]]:
         made = check(scene, protocol, STATUSES[name])
         assert made is None or set(made.assumed) == {False}, "what was refused costs nothing"
@@ -113,7 +111,6 @@ def test_each_code_of_the_sdk_is_classed() -> None:
 
 
 def probed(error: Said) -> Answer:
-    """Whatever is no probe is answered so."""
     return lambda heard: says(heard.protocol) if PROBE in heard.raw else error
 
 

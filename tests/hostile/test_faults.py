@@ -102,7 +102,6 @@ def test_the_tables_have_every_fault_of_the_house() -> None:
 
 
 def pairs(faults: Iterable[str]) -> list[Any]:
-    """Each protocol with each fault; in the gate some of the faults, with a protocol in turn."""
     taken = [fault for fault in faults if fault in STRUCK]
     kept = [(PROTOCOLS[number % 3], fault) for number, fault in enumerate(taken)]
     return few([(protocol, fault) for protocol in PROTOCOLS for fault in faults], kept)

@@ -68,7 +68,6 @@ def hostile(heard: Heard) -> Said:
 
 
 def check(ended: Ended, *codes: int) -> None:
-    """Nothing that was printed can move a cursor, ring a bell or turn a line around."""
     assert ended.code in (codes or (0, 1, 3)), ended.err
     assert [char for char in ended.out + ended.err if not char.isprintable() and char != "\n"] == []
 

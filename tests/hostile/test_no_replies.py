@@ -32,7 +32,6 @@ PAGE: Final = Said(body="<!DOCTYPE html><html><body>502 Bad Gateway</body></html
 
 
 def whole(protocol: Api) -> str:
-    """A good reply's body."""
     return json.dumps(reply_body(protocol))
 
 
@@ -173,5 +172,4 @@ def spoil(folder: Path, body: str | bytes, entries: int) -> None:
 
 
 def keep(cache: ReplyCache, server: str, request: Request, draw: str, raw: str) -> None:
-    """Put this body into a cache."""
     cache.once(server, request, draw, lambda: RawReply(200, raw))

@@ -61,7 +61,6 @@ def oracle(text: str | None, form: Form) -> bool | None:
 
 
 def read(protocol: Api, raw: str) -> Reply:
-    """What stands in a body; whatever is raised is a crash."""
     reply = read_reply(protocol, RawReply(200, raw))
     assert reply.usage is None or min(reply.usage.input, reply.usage.output) >= 0
     return reply
@@ -94,13 +93,11 @@ def check_text(text: str, finish: str = "stop") -> None:
 
 
 def deep(text: str) -> bool:
-    """Whether it is nested as no answer is; Pydantic's reader gives up before Python's does."""
     return "[" * 200 in text
 
 
 @cache
 def corpus() -> tuple[str, ...]:
-    """Each text once; made for whoever asks first."""
     return tuple(dict.fromkeys(texts()))
 
 
@@ -128,7 +125,6 @@ def test_generated_texts(text: str) -> None:
 
 
 def speakers(protocol: Api, body: dict[str, Any]) -> list[dict[str, Any]]:
-    """The parts of a body that say whose they are."""
     parts: Any = {"responses": body.get("output"), "messages": [body], "chat": body.get("choices")}[protocol]
     found = [part for part in parts if isinstance(part, dict)] if isinstance(parts, list) else []
     return [part.get("message", {}) for part in found if isinstance(part.get("message", {}), dict)] + found

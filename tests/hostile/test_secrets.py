@@ -39,7 +39,6 @@ def _planted(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def escaped(text: str) -> str:
-    """A JSON string of it with every character escaped."""
     return '"' + "".join(f"\\u{ord(char):04X}" for char in text) + '"'
 
 
@@ -60,44 +59,37 @@ def headers() -> dict[str, str]:
 
 
 def plain(heard: Heard) -> Said:
-    """A reply whose text is the key."""
     body = says(heard.protocol, f"I doubt it, {KEY} of {ORGANISATION}", metadata={"key": KEY, "project": PROJECT}).body
     return Said(body=body, headers=headers())
 
 
 def hidden(heard: Heard) -> Said:
-    """The same, its characters escaped: what is read from it would be quoted by the re-ask."""
     body = str(says(heard.protocol, "@").body).replace('"@"', escaped(f"I say {KEY}"))
     return Said(body=body, headers=headers())
 
 
 def slashed(heard: Heard) -> Said:
-    """The same, as PHP writes a slash."""
     body = str(says(heard.protocol, f"I say {KEY}").body).replace("/", "\\/")
     return Said(body=body, headers=headers())
 
 
 def limited(heard: Heard) -> Said:
-    """Errors that name everybody, as providers' own do."""
     message = f"Rate limit reached in organization {ORGANISATION} ({UUID}) for key {KEY}, project {PROJECT}"
     body = error_body(heard.protocol, "rate_limit_error", message)
     return Said(429, body.replace(json.dumps(KEY)[1:-1], escaped(KEY)[1:-1]) if len(heard.raw) % 2 else body, headers())
 
 
 def broken(heard: Heard) -> Said:
-    """No JSON at all, and the connection lost in the middle of it."""
     return Said(200, f"<html>{KEY} {COOKIE[:3]}{ORGANISATION}", headers(), lost=10)
 
 
 def elsewhere(heard: Heard) -> Said:
-    """A redirect to an address with the key in it, where nothing is to be found."""
     if "?" in heard.path:
         return Said(404, error_body(heard.protocol, "not_found", f"no {heard.path}"), headers())
     return Said(307, "", {**headers(), "location": f"{heard.path}?key={KEY}&org={ORGANISATION}"})
 
 
 def refusing(heard: Heard) -> Said:
-    """The key is not known."""
     return Said(401, error_body(heard.protocol, "auth", f"Incorrect key {KEY} of {ORGANISATION} {UUID}"), headers())
 
 
@@ -145,7 +137,6 @@ def test_what_a_hostile_server_says_of_us_is_nowhere(shell: Shell, protocol: Api
 
 
 def leaks(text: str) -> list[str]:
-    """The secrets in a text, however deep their quotes and backslashes are escaped."""
     bare = text.replace("\\", "")
     return [secret for secret in SECRETS if secret.replace("\\", "") in bare]
 

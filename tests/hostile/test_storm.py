@@ -98,7 +98,6 @@ def storms(tmp_path_factory: pytest.TempPathFactory, at_length: bool) -> tuple[S
 
 @pytest.fixture(params=few(["many", "few"], 1))
 def each(request: pytest.FixtureRequest, storms: tuple[Storm, Storm]) -> Storm:
-    """One of them."""
     return storms[request.param == "few"]
 
 

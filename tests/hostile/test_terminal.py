@@ -79,7 +79,6 @@ def on_terminal(*words: str) -> str:
 
 
 def steers(text: str) -> list[str]:
-    """The characters of a terminal's text that steer it, or that nobody sees; our own colours apart."""
     return [one for one in _OWN.sub("", text.replace("\r\n", "\n")) if printable(one) != one or one == "\t"]
 
 
@@ -125,7 +124,6 @@ def test_a_position(home: Path) -> None:
 
 
 def columns(database: Path) -> list[tuple[str, str]]:
-    """The columns of texts of each table."""
     with closing(sqlite3.connect(database)) as db:
         tables = [name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
         return [(t, c) for t in tables for _, c, kind, *_ in db.execute(f"PRAGMA table_info({t})") if kind == "TEXT"]

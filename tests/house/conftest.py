@@ -10,13 +10,11 @@ from tests.house.kit import POLICY, Asker
 
 @pytest.fixture(scope="module")
 def house() -> Iterator[House]:
-    """The server."""
     with House(policy=POLICY) as house:
         yield house
 
 
 @pytest.fixture(scope="module")
 def ask(house: House) -> Iterator[Asker]:
-    """Both SDKs, pointed at it."""
     with Asker(house) as ask:
         yield ask

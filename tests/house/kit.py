@@ -50,7 +50,6 @@ _HOUSE: Final = house_policy([GAME])
 
 
 def opinion(model: str, prompt: str, chance: Random, schema: Mapping[str, Any] | None = None) -> Opinion:
-    """What a model of the house's for Dubito says, usually where no schema came with the prompt."""
     return _HOUSE.answer(model, prompt, chance, schema)
 
 
@@ -58,20 +57,17 @@ POLICY: Final = Policy(("house-random", "house-honest"), _play)
 
 
 def _ways() -> dict[str, Any]:
-    """What both SDKs are told: no retries, and no certificates, which take longer to read than a test takes."""
     return {"max_retries": 0, "timeout": 30, "http_client": httpx2.Client(verify=False)}
 
 
 @contextmanager
 def openai_at(house: House, key: str = "any") -> Iterator[openai.OpenAI]:
-    """OpenAI's SDK, pointed at the house."""
     with openai.OpenAI(base_url=house.openai_base_url, api_key=key, **_ways()) as client:
         yield client
 
 
 @contextmanager
 def anthropic_at(house: House, key: str = "any") -> Iterator[anthropic.Anthropic]:
-    """Anthropic's SDK, pointed at the house."""
     with anthropic.Anthropic(base_url=house.anthropic_base_url, api_key=key, **_ways()) as client:
         yield client
 
@@ -117,7 +113,6 @@ class Asker:
 
 
 def answer_in(body: str) -> bool:
-    """The answer in the body of a reply of any protocol."""
     return Answer.model_validate_json(ended(body)[0] or "").answer
 
 

@@ -12,7 +12,6 @@ from tests.prompts.kit import PLAIN, RULES, turns
 
 
 def questions(node: str) -> Iterator[str]:
-    """Prompts of that node, of whole games."""
     for _, positions in turns(RULES[0], 5, 3):
         yield from (str(PLAIN.render(position)) for position in positions if position.node == node)
 

@@ -40,7 +40,6 @@ def ask_once(house: House, protocol: str) -> None:
 
 
 def error_of(house: House, protocol: str) -> Any:
-    """The exception that the SDK raises."""
     with pytest.raises((openai.APIError, anthropic.APIError)) as caught:
         ask_once(house, protocol)
     return caught.value

@@ -12,12 +12,10 @@ __all__ = ["shell"]
 
 @pytest.fixture
 def unhurried(monkeypatch: pytest.MonkeyPatch) -> None:
-    """`dubito run` in this process waits no time between tries."""
     monkeypatch.setattr("dubito.cli.run.ModelProgress", Unhurried)
 
 
 @pytest.fixture(scope="session")
 def line() -> Iterator[Line]:
-    """A scripted server and both SDKs, one for all tests that need nothing special of them."""
     with Line(KEY) as line:
         yield line

@@ -51,31 +51,26 @@ class Heard:
 
     @property
     def body(self) -> dict[str, Any]:
-        """The JSON of the request."""
         body: dict[str, Any] = json.loads(self.raw)
         return body
 
     @property
     def protocol(self) -> Api:
-        """Which one it speaks, by its path."""
         (protocol,) = [name for name in PROTOCOLS if self.path.endswith(PATH_OF[name])]
         return protocol
 
     @property
     def conversation(self) -> list[dict[str, Any]]:
-        """The messages that it holds, in turn."""
         messages: list[dict[str, Any]] = self.body["input" if self.protocol == "responses" else "messages"]
         return messages
 
     @property
     def re_asked(self) -> bool:
-        """Whether the model is asked again: in the same conversation or, after a refusal, in a new one."""
         spoken = any(message["role"] == "assistant" for message in self.conversation)
         return spoken or AFTER_A_REFUSAL in self.last
 
     @property
     def last(self) -> str:
-        """The last message's text, its blocks as one."""
         content = self.conversation[-1]["content"]
         return content if isinstance(content, str) else "".join(block["text"] for block in content)
 
@@ -109,11 +104,9 @@ class Loopback:
 
     @property
     def address(self) -> str:
-        """Where it listens."""
         return f"http://127.0.0.1:{self._server.server_port}"
 
     def base_url(self, protocol: Api) -> str:
-        """The base URL for that protocol's SDK."""
         return self.address if protocol == "messages" else f"{self.address}/v1"
 
 
@@ -181,30 +174,25 @@ def reply_body(protocol: Api, text: str | None = YES, finish: str = "stop", **ch
 
 
 def says(protocol: Api, text: str | None = YES, finish: str = "stop", **changes: Any) -> Said:
-    """A good HTTP answer with such a body."""
     return Said(body=json.dumps(reply_body(protocol, text, finish, **changes)))
 
 
 def error_body(protocol: Api, kind: str, message: str) -> str:
-    """An error in the provider's own shape."""
     if protocol == "messages":
         return json.dumps({"type": "error", "error": {"type": kind, "message": message}, "request_id": "req_1"})
     return json.dumps({"error": {"message": message, "type": kind, "param": None, "code": kind}})
 
 
 def settings(protocol: Api = "responses", **changes: Any) -> ModelSettings:
-    """A player's settings."""
     return ModelSettings.model_validate({"api": protocol, "model": "some-model", "base_url": "house", **changes})
 
 
 def ask(number: int = 0, protocol: Api = "responses", draw: str = "d", game: int = 7, **body: Any) -> Ask:
-    """An attempt; its number tells its request from others."""
     request = Request(protocol, PATH_OF[protocol], {"model": "m", "n": number} | body)
     return Ask(request, draw, replace(PLACE, game=game, decision=number))
 
 
 def reply(text: str = YES, protocol: Api = "responses", usage: Usage | None = None) -> Reply:
-    """A good reply."""
     return Reply(text, "stop", usage, RawReply(200, json.dumps(reply_body(protocol, text))))
 
 
@@ -216,13 +204,11 @@ class Unhurried(ModelProgress):
         self._slept = 0.0
 
     def sleep(self, seconds: float, why: str) -> None:
-        """Waits no time."""
         with self._lock:
             self._slept += seconds
 
 
 def contender(name: str, model: str = "house-random", bot: str = "OpenAIBot", **more: Any) -> dict[str, Any]:
-    """The config of a model player; it asks the house unless told otherwise."""
     return {"bot": bot, "name": name, "model": model, "base_url": "house"} | more
 
 
@@ -234,37 +220,31 @@ class Serves(typing.Protocol):
 
 
 def asker(server: Serves, protocol: Api = "responses", name: str = "asker", **more: Any) -> dict[str, Any]:
-    """The config of a player that asks this server in this protocol."""
     settings = {"base_url": server.base_url(protocol), "api": protocol} | more
     return contender(name, "some-model", BOT_OF[protocol], **settings)
 
 
 def small(*contenders: dict[str, Any], games: int = 4, turns: int = 9, **config: Any) -> Experiment:
-    """A few short games of these contenders against two hand-written bots."""
     base: dict[str, Any] = {"table_sizes": [3], "bots": ["StefaBot", "UsualBot"], "rules": {"max_turns": turns}}
     return experiment(games=games, contenders=list(contenders), **base | config)
 
 
 def ran(of: Experiment, folder: Path, watch: ModelProgress | None = None, **calls: Any) -> Played:
-    """The run of an experiment, played with no time lost by waiting; its cache lies beside its folder."""
     how = replace(means(folder, **calls), watch=watch or Unhurried())
     return play(checked_models(of, registry(), how.calls), folder, how)
 
 
 def config_file(*contenders: object, name: str = "c.yaml", **config: Any) -> str:
-    """A config file in the working directory: few games of these contenders; its name."""
     base: dict[str, Any] = {"games": 2, "table_sizes": [3], "bots": ["StefaBot", "UsualBot"], "rules": {"max_turns": 9}}
     Path(name).write_text(yaml.safe_dump(base | {"contenders": list(contenders)} | config), encoding="utf-8")
     return name
 
 
 def played(shell: Shell, *contenders: object, flags: Sequence[str] = (), **config: Any) -> Ended:
-    """`dubito run` of such a config into the folder `r`."""
     return shell("run", config_file(*contenders, **config), "--output", "r", "--quiet", "--patience", "2s", *flags)
 
 
 def rows(folder: Path, query: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
-    """All rows of a query to a run's `run.db`."""
     with closing(sqlite3.connect(folder / "run.db")) as connection:
         return connection.execute(query, values).fetchall()
 
@@ -278,7 +258,6 @@ def forget_last_reply(run: Path, game: int, cache: Path) -> None:
 
 
 def outcomes_of(folder: Path) -> dict[str, int]:
-    """How often each outcome of a decision was taken in a run."""
     return dict(rows(folder, "SELECT outcome, count(*) FROM decisions GROUP BY outcome"))
 
 
@@ -304,7 +283,6 @@ class Line:
         self.server.__exit__()
 
     def __call__(self, said: Said, ask: Ask) -> RawReply:
-        """One try that is answered so."""
         self.next = said
         return self._providers[ask.request.protocol](ask, 1, 20.0)
 

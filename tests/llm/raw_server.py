@@ -17,7 +17,6 @@ Answer = Callable[[int, int], Iterator[bytes] | None]
 
 
 def answer(body: bytes = BODY, *headers: str) -> Iterator[bytes]:
-    """A complete answer."""
     head = ["HTTP/1.1 200 OK", "content-type: application/json", f"content-length: {len(body)}", *headers]
     yield "\r\n".join([*head, "", ""]).encode() + body
 
@@ -43,7 +42,6 @@ class RawServer:
             thread.join(20)
 
     def base_url(self, protocol: Api) -> str:
-        """The base URL for that protocol's SDK."""
         address = f"http://127.0.0.1:{self._listener.getsockname()[1]}"
         return address if protocol == "messages" else f"{address}/v1"
 

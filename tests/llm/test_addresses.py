@@ -21,7 +21,6 @@ def no_variables(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def run(shell: Shell, contender: str, *flags: str) -> Said:
-    """Two games of a player in the short form, against hand-written bots."""
     fixed = ("--bots", "StefaBot,UsualBot", "--table-sizes", "3", "--games", "2", "--max-turns", "5", "--no-report")
     return shell("run", "--contenders", contender, *fixed, "--output", "r", "--quiet", *flags)
 

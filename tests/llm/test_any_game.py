@@ -42,12 +42,10 @@ NODES: Final = {node.name: node for node in GAME.nodes}
 
 @pytest.fixture(autouse=True)
 def _found() -> None:
-    """Whatever other tests have played since: `games` are those of this folder."""
     find_game("guess", HOME)
 
 
 def settings(**more: Any) -> ModelSettings:
-    """Of a player in this game."""
     said = {"model": "house-random", "base_url": "house"} | more
     return settings_for(BOTS.find("OpenAIBot").cls, "x", said, GAME)
 
@@ -85,7 +83,6 @@ def finished(table: Table) -> list[Any]:
 
 
 def decisions(log: ModelLog) -> list[Decision]:
-    """All that were taken, seat by seat."""
     return [*log.decisions(0).values()]
 
 
@@ -231,7 +228,6 @@ SCHEMAS: Final = {name: form_of(("answer",), node).schema for name, node in NODE
 
 
 def drawn(node: str, text: str) -> list[Any]:
-    """What house-random answers, over many chances."""
     return [by_lot(SCHEMAS[node], text, Random(seed)).answer for seed in range(300)]
 
 
@@ -315,7 +311,6 @@ def test_the_house_has_a_games_own_models_only() -> None:
 
 
 def refused(name: str, home: Path, game: Any = GAME) -> str:
-    """Why there is no such prompt."""
     with pytest.raises(UsageError) as error:
         load_prompt(name, home, game)
     return str(error.value)
@@ -338,7 +333,6 @@ def test_prompts_lie_in_a_folder_of_their_game(tmp_path: Path) -> None:
 
 
 def copy(folder: Path, into: Path, **files: str) -> None:
-    """A prompt's folder again, with other texts in some files."""
     into.mkdir(parents=True)
     for file in folder.iterdir():
         (into / file.name).write_text(files.get(file.stem, file.read_text()))

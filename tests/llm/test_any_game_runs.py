@@ -15,21 +15,18 @@ from tests.llm.test_any_game import HOME, answering
 
 @pytest.fixture
 def home(shell: Shell) -> Shell:
-    """A working directory with the game, its bots and its prompt."""
     for name in ("games", "bots", "prompts"):
         shutil.copytree(HOME / name, shell.folder / name)
     return shell
 
 
 def config(*contenders: dict[str, Any], **more: Any) -> str:
-    """A config of a few games against two bots."""
     base = {"game": "guess", "games": 4, "bots": ["Dull", "Bold"], "contenders": list(contenders)}
     Path("c.yaml").write_text(yaml.safe_dump(base | more))
     return "c.yaml"
 
 
 def digest(out: str) -> str:
-    """The results digest that a run prints."""
     (found,) = re.findall(r"results digest: (\w+)", out)
     return str(found)
 

@@ -209,7 +209,6 @@ def test_no_model(shell: Shell) -> None:
 
 
 def test_a_misspelt_key_is_told_with_its_place(shell: Shell) -> None:
-    """Before the key that is missing because of it."""
     bad = {"bot": "OpenAIBot", "name": "Asker", "modl": "house-random", "base_url": "house"}
     said = sentence(played(shell, contender("fine"), bad, games=2), 2)
     assert said == "c.yaml: contenders.1: Asker: unknown setting 'modl': did you mean 'model'?"

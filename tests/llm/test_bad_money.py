@@ -14,7 +14,6 @@ PRICE = {"input": 2, "cached_input": 0.1, "cache_write": 2.5, "output": 10}
 
 
 def refused(shell: Shell, *flags: str, **config: Any) -> str:
-    """What is said of a config that is refused before anything starts."""
     said = sentence(played(shell, contender("Asker"), flags=flags, **config), 2)
     assert not Path("r").exists(), "nothing was started"
     return said
@@ -43,7 +42,6 @@ def refused(shell: Shell, *flags: str, **config: Any) -> str:
     ],
 )
 def test_a_flag_that_is_no_budget(shell: Shell, flag: str, words: str) -> None:
-    """`--budget "$CAP"` with an empty variable is no wish to pay without a cap."""
     assert refused(shell, "--budget", flag).startswith(words)
 
 

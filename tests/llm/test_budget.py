@@ -22,7 +22,6 @@ USED = Spend(1, 57, 20 * 2_000_000 + 20 * 100_000 + 10 * 2_500_000 + 7 * 10_000_
 
 
 def unseen(why: str) -> AbstractContextManager[None]:
-    """A wait that nobody looks at."""
     return nullcontext()
 
 
@@ -110,7 +109,6 @@ def test_a_try_that_fits_exactly_is_made() -> None:
     ],
 )
 def test_the_sentence_says_what_is_spent_of_what(caps: dict[str, int], spent: Spend, sentence: str) -> None:
-    """And what was spent before counts: a run that goes on is no new run."""
     with pytest.raises(AccountFault) as refused:
         Budget(Caps(**caps), unseen, spent).around(Script(), TARIFF)(ask(), 1)
     assert sentence.format(f"{WORST.tokens:,}") in str(refused.value)

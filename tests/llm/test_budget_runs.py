@@ -49,32 +49,27 @@ def play(house: House, folder: Path, caps: Caps) -> tuple[Played, str]:
 
 @contextmanager
 def playing(folder: Path, caps: Caps, **faults: float) -> Iterator[tuple[Played, House, str]]:
-    """Such a run, at a house of its own."""
     with House(faults=Faults(**faults)) as house:
         run, said = play(house, folder, caps)
         yield run, house, said
 
 
 def cost(call: Call) -> int:
-    """What the house's own count of a call makes at its model's price; nothing unless it answered."""
     price: Price = PRICES[str(call.model)]
     return price.of(Usage(call.input_tokens, call.cached_tokens, 0, call.output_tokens, 0))
 
 
 def billed(calls: list[Call]) -> Spend:
-    """What the house counted."""
     tokens = sum(call.input_tokens + call.output_tokens for call in calls)
     return Spend(len(calls), tokens, sum(cost(call) for call in calls))
 
 
 def in_tries(run: Played) -> Spend:
-    """What the rows of the tries add up to."""
     ((calls, tokens, usd),) = rows(run.folder, "SELECT count(*), sum(tokens), sum(picodollars) FROM tries")
     return Spend(calls, tokens, usd)
 
 
 def in_budget(said: str) -> dict[str, tuple[str, str]]:
-    """What the budget says is spent and reserved, by cap."""
     return {cap: (spent, held) for cap, spent, held in re.findall(r"(\w+): (\S+) spent, (\S+) reserved", said)}
 
 
@@ -98,7 +93,6 @@ def check_books(run: Played, house: House, said: str) -> Spend:
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Played, Spend]:
-    """The run without a cap and without faults, and what it took."""
     with playing(tmp_path_factory.mktemp("whole"), ALL) as (run, house, said):
         assert run.failure is None
         return run, check_books(run, house, said)

@@ -32,13 +32,11 @@ GOOD = RawReply(200, '{"text": "\ufffd é\\ud800"}', {"request-id": "1"})
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Where a test's cache lies."""
     return tmp_path / "cache"
 
 
 @pytest.fixture
 def cache(folder: Path) -> Iterator[ReplyCache]:
-    """A new one."""
     with closing(ReplyCache(folder)) as cache:
         yield cache
 
@@ -74,7 +72,6 @@ def test_no_part_of_a_key_can_borrow_from_another() -> None:
 
 
 def test_the_key_stays_what_it_is() -> None:
-    """A new key would make everybody pay again."""
     assert KEY == "3419a1d612d20b39f3fb0b9ced6b7208c00b619f5428006c9c51e2c1051ab7e9"
     assert ASKED.digest == "5ee33ff63cac751285f67cf5d656cacf4382520b4dd9adaf3bd433e7ef1cc502"
 
@@ -223,7 +220,6 @@ class Evil:
 
 
 def change(folder: Path, statement: str, *values: object) -> None:
-    """Change the rows of the cache by hand."""
     with closing(sqlite3.connect(folder / "cache.db")) as connection, connection:
         assert connection.execute(statement, values).rowcount == 1
 
@@ -256,7 +252,6 @@ def rewrite(folder: Path, seal_anew: bool = False, **changes: Any) -> None:
 
 
 def noise(length: int) -> str:
-    """A text that packing makes little shorter."""
     return "".join(map(chr, Random(0).choices(range(0xA1, 0x2000), k=length)))
 
 

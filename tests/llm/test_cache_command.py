@@ -34,14 +34,12 @@ def fill(*entries: tuple[str, int, str], received: RawReply = GOOD) -> list[str]
 
 
 def sentence(ended: Ended, code: int = 2) -> str:
-    """The one sentence of a command that was refused."""
     assert (ended.code, ended.out) == (code, "")
     (line,) = ended.err.splitlines()
     return line.removeprefix("dubito: ")
 
 
 def parts(ended: Ended) -> dict[str, tuple[str, str]]:
-    """The parts that an explanation names, with what is wanted and what is stored."""
     assert ended.code == 0, ended.err
     found = re.findall(r"^- (.*)\n  wanted: (.*)\n  stored: (.*)$", ended.out, re.MULTILINE)
     return {part: (wanted, stored) for part, wanted, stored in found}
@@ -116,7 +114,6 @@ def test_a_server_that_steers_the_terminal_is_counted_harmlessly(shell: Shell) -
 
 
 def damage(key: str) -> None:
-    """Change an entry by hand."""
     with diskcache.Cache("cache") as cache:
         text = zlib.decompress(cache[key]).decode()
         cache[key] = zlib.compress(text.replace('"draw": "a"', '"draw": "b"').encode())
@@ -140,7 +137,6 @@ def test_stats_go_on_behind_a_damaged_entry_and_count_it(shell: Shell) -> None:
 
 
 def run_of(shell: Shell, *flags: str, folder: str = "r", **changes: Any) -> Ended:
-    """A run of one model player and one game; offline if so flagged."""
     changes = {"model": "house-random"} | changes
     return played(shell, contender("Asker", **changes), games=1, flags=("--output", folder, *flags))
 

@@ -10,7 +10,6 @@ from tests.llm.kit import YES, reply_body
 
 
 def read(message: Any, finish: Any = "stop") -> Reply:
-    """The reply of one choice with this message."""
     body = reply_body("chat", choices=[{"index": 0, "message": message, "finish_reason": finish}])
     return read_reply("chat", RawReply(200, json.dumps(body)))
 

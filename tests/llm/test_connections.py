@@ -92,7 +92,6 @@ class Line:
         assert self.ours.read(9) == b"answer"
 
     def send(self, many: bool) -> None:
-        """A request, of one piece or of many; that it cannot be written is found out, and passed over, by the pool."""
         with suppress(httpcore2.WriteError):
             for _ in range(100 if many else 1):
                 self.ours.write(b"again")

@@ -15,7 +15,6 @@ DELETED = "DELETE FROM Settings WHERE key = ?"
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Where a test's cache lies."""
     return tmp_path / "cache"
 
 

@@ -45,7 +45,6 @@ SLOW: Final[Mapping[str, Manner]] = {
 
 
 def dawdler(*manners: str) -> RawServer:
-    """It answers each request in the next of these manners, the last for ever after."""
     left = list(manners)
     return RawServer(lambda *_: SLOW.get(left.pop(0) if len(left) > 1 else left[0], answer)())
 
@@ -56,7 +55,6 @@ def provider(server: RawServer, protocol: Api) -> Provider:
 
 
 def late(call: Provider, protocol: Api) -> TryFailed:
-    """What a try with a short deadline raises."""
     with pytest.raises(TryFailed) as failed:
         call(asked(protocol), 1, SHORT)
     return failed.value

@@ -167,7 +167,6 @@ def test_an_answer_that_cannot_be_is_malformed_and_spoils_no_other(name: str) ->
 
 
 def test_what_is_chosen_is_played_though_another_is_likelier() -> None:
-    """OpenAI does not say that a choice is the most probable answer."""
     found = read(changed(0, probabilities=odds((True, 0.9), (False, 0.1)))(good()))
     assert (found.given["D"].answer, found.given["D"].shares[0]) == (False, (True, 0.9))
 
@@ -214,7 +213,6 @@ def read_of(legal: list[str], node: str, value: str) -> ModelAnswer:
 def test_what_alone_is_legal_is_meant_whatever_is_chosen(
     legal: list[str], node: str, value: str, answers: list[Any]
 ) -> None:
-    """A choice needs two values, and a draw may fall on the other one."""
     found = read_of(legal, node, value)
     assert (found.answer, [answer for answer, _ in found.shares]) == (answers[1], answers)
 

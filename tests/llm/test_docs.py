@@ -20,12 +20,10 @@ PAGE = (REPO / "docs" / "writing-a-model-bot.md").read_text()
 
 
 def blocks(language: str, page: str = PAGE) -> list[str]:
-    """The page's code blocks in that language."""
     return re.findall(rf"^```{language}\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
 
 
 def name_of(source: str) -> str:
-    """The one class that a code block defines."""
     (name,) = [node.name for node in ast.parse(source).body if isinstance(node, ast.ClassDef)]
     return name
 
@@ -61,20 +59,17 @@ def written(shell: Shell) -> Shell:
 
 
 def requests(player: str) -> list[str]:
-    """Every question to a player in the run `r`, as canonical text."""
     with RunDb.open(Path("r/run.db")) as db:
         kept = db.read("SELECT request FROM attempts WHERE player = ? AND game >= 0", (player,))
         return [ModelLog(db).text(digest) for (digest,) in kept]
 
 
 def fact(name: str, request: str) -> str | None:
-    """The value of a line of the facts."""
     found = re.search(rf"\\n{name}: (.*?)\\n", request)
     return found and found[1]
 
 
 def doubt_rate(request: str) -> str:
-    """How often the seat before doubts, as the facts say."""
     return str(fact("prev", request)).split()[2]
 
 
@@ -108,7 +103,6 @@ def test_the_classes_and_the_prompt_play(written: Shell) -> None:
 
 
 def claims(player: str) -> set[bool]:
-    """Whether only a joker could make the last play true, of all questions C that the model got."""
     asked = [request for request in requests(player) if fact("node", request) == "C"]
     return {int(fact("last_play", each) or 0) + int(fact("held_of_number", each) or 0) > 4 for each in asked}
 

@@ -16,7 +16,6 @@ def test_the_same_place_in_the_same_game_is_the_same_draw() -> None:
 
 
 def test_the_draw_stays_what_it_is() -> None:
-    """A new draw would make everybody pay again."""
     assert DRAW == "a6bc898b23122892"
 
 
@@ -39,7 +38,6 @@ def test_another_seed_or_sample_is_another_draw() -> None:
 
 @cases("other", [replace(PLACE, player="Renamed"), replace(PLACE, game=99)])
 def test_the_players_name_and_the_games_number_are_no_part_of_it(other: Place) -> None:
-    """Contenders play one deal in several games; equal ones get equal answers."""
     assert draw_of(0, other, 0) == DRAW
 
 

@@ -46,7 +46,6 @@ def always(text: str | None = YES, finish: str = "stop") -> Answer:
 
 
 def failing(status: int, kind: str = "some_error", message: str = "no") -> Answer:
-    """Every question of a game fails; others succeed."""
     return lambda heard: (
         says(heard.protocol) if PROBE in heard.raw else Said(status, error_body(heard.protocol, kind, message))
     )

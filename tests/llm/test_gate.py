@@ -36,17 +36,14 @@ def limited(seconds: float) -> TryFailed:
 
 
 def times(kind: FailureKind, number: int) -> list[Outcome]:
-    """So many failures."""
     return [kind] * number
 
 
 def through(gate: Gate, inner: MakeTry, cap: float = 60) -> MakeTry:
-    """The same try, with the gate in front of it and behind, and no budget in between."""
     return gate.before_budget(gate.after_budget(inner, cap))
 
 
 def gated(gate: Gate, *outcomes: Outcome) -> Callable[[], Reply]:
-    """A try of an account that does what it is told."""
     one = through(gate, Script(*outcomes))
     return lambda: one(ask(), 1)
 
@@ -215,7 +212,6 @@ class Narrow:
         return nullcontext()
 
     def through(self, inner: MakeTry) -> MakeTry:
-        """The same try, with the gate in front of the budget and behind it, as in a pipeline."""
         return self.gate.before_budget(self.budget.around(self.gate.after_budget(inner, 60), self.tariff))
 
 

@@ -52,7 +52,6 @@ class Biller:
 
 
 def every(nth: int, end: Said) -> Ends:
-    """Each so manieth call ends so."""
     return lambda number: None if number % nth else end
 
 
@@ -132,7 +131,6 @@ def test_tables_show_billed_and_assumed_apart(shell: Shell) -> None:
 
 
 def _page(run: Path) -> list[str]:
-    """The lines of the page on models, without tags."""
     texts = "\n".join(page.read_text() for page in (run / "report").rglob("*.html"))
     return [line.strip() for line in re.sub(r"<[^>]+>", "\n", texts).splitlines()]
 

@@ -41,7 +41,6 @@ class Waits:
 
 
 def of(game: int, number: int = 0) -> Ask:
-    """A question of a game that is a deal of its own."""
     asked = ask(number, game=game)
     return replace(asked, place=replace(asked.place, deal=game))
 

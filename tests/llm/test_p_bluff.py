@@ -12,7 +12,6 @@ Stated = Callable[[int], Any]  # number of the request -> what is stated; no fie
 
 
 def at_c(heard: Heard) -> bool:
-    """Whether question C is asked."""
     return '"p_bluff"' in json.dumps(heard.body.get("text"))
 
 
@@ -29,18 +28,15 @@ def saying(stated: Stated) -> Callable[[Heard], Said]:
 
 
 def run_of(folder: Path, stated: Stated, **settings: Any) -> Played:
-    """A run of one model player who states this."""
     with Server(saying(stated)) as server:
         return ran(small(asker(server, prompt="reasoned", **settings), games=1, turns=20), folder)
 
 
 def decisions(run: Played) -> list[tuple[Any, ...]]:
-    """What was decided."""
     return rows(run.folder, "SELECT game, seat, decision, turn, node, answer, outcome FROM decisions ORDER BY 1, 2, 3")
 
 
 def stated_in(run: Played) -> list[float | None]:
-    """What was recorded of the decisions at C."""
     return [value for (value,) in rows(run.folder, "SELECT p_bluff FROM decisions WHERE node = 'C'")]
 
 

@@ -39,7 +39,6 @@ def answering(heard: Heard) -> Said:
 
 
 def checks(heard: Sequence[Heard]) -> list[Heard]:
-    """The preflights among the requests: the questions of the example positions, whoever asks."""
     of = [str(texts.user) for prompt in (PROMPTS["plain"], PROMPTS["reasoned"]) for texts, _ in prompt.samples]
     return [each for each in heard if any(each.last.endswith(text) for text in of)]
 
@@ -97,13 +96,11 @@ def test_its_question_is_as_long_as_those_of_late_turns(shell: Shell, seated: bo
 
 
 def schema_of(heard: Heard) -> str:
-    """The schema that a request asks for, in whatever protocol."""
     form = heard.body.get("text") or heard.body.get("response_format") or heard.body["output_config"]
     return json.dumps(form, sort_keys=True)
 
 
 def answering_by_form(heard: Heard) -> Said:
-    """Whatever fits the schema that is asked for."""
     values = {"reasoning": "Hm.", "p_bluff": None, "answer": True}
     asked = {key: value for key, value in values.items() if f'"{key}": {{' in schema_of(heard)}
     return says(heard.protocol, json.dumps(asked))
@@ -257,7 +254,6 @@ def test_a_stopped_run_goes_on_when_told_to_with_the_result_of_one_that_never_st
 
 
 def digest(ended: Ended) -> str:
-    """The results digest that was printed."""
     (line,) = [line for line in ended.out.splitlines() if line.startswith("results digest: ")]
     return line
 

@@ -42,7 +42,6 @@ PRICES = st.fixed_dictionaries(
 
 @st.composite
 def usages(draw: st.DrawFn) -> Usage:
-    """Any usage that a reply can have."""
     into, out = draw(COUNTS), draw(COUNTS)
     cached = draw(st.integers(0, into))
     return Usage(into, cached, draw(st.integers(0, into - cached)), out, draw(st.integers(0, out)))
@@ -103,7 +102,6 @@ def test_the_worst_case_is_all_bytes_and_output_at_their_dearest() -> None:
 
 @cases("text", ["é", "\U0001f0cf", "日本", "\x00", '"', "\\"])
 def test_a_request_has_at_least_as_many_bytes_as_what_is_sent(text: str) -> None:
-    """Also where it is not ASCII; and as many as its prompt has in UTF-8."""
     assert Tariff(None, 16).worst(ask(text=text * 100).request).tokens >= len(text.encode()) * 100 + 16
 
 
@@ -227,7 +225,6 @@ USED = Usage(1000, 600, 50, 30, 20)
 
 
 def served(server: str, model: str, *modes: tuple[str, str], usage: Usage = USED) -> Fraction:
-    """How many times the list price such a reply costs."""
     price = find_price(server, model, {})
     assert price is not None
     return Fraction(price.of(usage, Charges(modes)), replace(price, terms=Terms()).of(usage))
@@ -330,7 +327,6 @@ def test_parameters_whose_cost_is_not_in_the_price(
 
 
 def test_what_anthropic_decides_has_no_price() -> None:
-    """By itself it may serve at the priority that was bought ahead."""
     price = find_price(ANTHROPIC, "claude-opus-5", {})
     assert price is not None
     assert unpriced({"service_tier": "auto"}, price) == "service_tier"

@@ -59,14 +59,12 @@ def test_text_in_parts_is_one() -> None:
 
 @cases("status", ["failed", "in_progress", "cancelled", "queued", None, 7, []])
 def test_a_response_that_is_not_completed_has_no_text_to_read(status: Any) -> None:
-    """A status that nobody knows says nothing of the text."""
     reply = read("responses", reply_body("responses", status=status))
     assert (reply.text, reply.finish) == (None if isinstance(status, str) else YES, "other")
 
 
 @cases("reason", ["tool_use", "pause_turn", "something new", None, 7, []])
 def test_a_message_that_stopped_otherwise_has_no_text_to_read(reason: Any) -> None:
-    """A word that nobody knows says nothing of the text."""
     reply = read("messages", reply_body("messages", stop_reason=reason))
     assert (reply.text, reply.finish) == (None if reason in ("tool_use", "pause_turn") else YES, "other")
 

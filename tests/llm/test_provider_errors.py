@@ -30,7 +30,6 @@ def failure(line: Line, protocol: Api, said: Said) -> TryFailed | AccountFault:
 
 
 def refused(status: int, protocol: Api, kind: str = "some_error", message: str = "no", **headers: str) -> Said:
-    """An error in the provider's shape."""
     named = {name.replace("_", "-"): value for name, value in headers.items()}
     return Said(status, error_body(protocol, kind, message), {"content-type": "application/json", **named})
 
@@ -189,7 +188,6 @@ def test_a_rate_limit_that_only_advises_to_pay_is_a_rate_limit(line: Line) -> No
     ],
 )
 def test_a_prompt_that_does_not_fit_is_too_long(kind: str, message: str) -> None:
-    """As vLLM, OpenRouter and llama.cpp word it; others are in tests/hostile/errors.py."""
     assert verdict(400, error_body("chat", kind, message), {}).meaning == "too_long"
 
 

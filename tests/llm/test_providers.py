@@ -31,13 +31,11 @@ SCHEMA = form_of(("reasoning", "p_bluff", "answer"), GAME.node("C")).schema
 
 
 def provider(server: Server, protocol: Api, key: str = KEY) -> Provider:
-    """A provider of a test's account at the server."""
     address = server.base_url(protocol)
     return Provider(Account(protocol, address, "SOME_KEY"), address, key, 4)
 
 
 def asked(protocol: Api, **changes: Any) -> Ask:
-    """An attempt with a real request; its conversation has a re-ask."""
     exchange = Exchange("Du spielst „Dubito“.", "C?\n\ttrue: ♠\x7f", SCHEMA, (("I\x00 doubt", "Only JSON."),))
     return Ask(build_request(settings(protocol, **changes), exchange, "dubito-1"), "a-draw", PLACE)
 
@@ -221,7 +219,6 @@ def test_one_client_serves_many_tries_and_closes(protocol: Api) -> None:
 
 @cases("protocol", PROTOCOLS)
 def test_a_long_output_needs_no_stream(protocol: Api) -> None:
-    """Anthropic's SDK refuses some of these by itself, unless it is told a timeout."""
     with Server(lambda _: says(protocol)) as server, closing(provider(server, protocol)) as call:
         assert call(asked(protocol, max_output=200_000), 1, 20.0).status == 200
     assert len(server.heard) == 1

@@ -26,13 +26,11 @@ CONFIG = {"bots": ["StefaBot", "UsualBot"], "contenders": ["house:house-sharp"],
 
 
 def keys(folder: Path) -> list[str]:
-    """What is in a cache, but for its mark."""
     with closing(sqlite3.connect(folder / "cache.db")) as connection:
         return [key for (key,) in connection.execute("SELECT key FROM Cache WHERE key <> 'written' ORDER BY rowid")]
 
 
 def in_row(column: str, value: str) -> Callable[[str], None]:
-    """Damage an entry's row."""
     return lambda key: change(Path("cache"), f"UPDATE Cache SET {column} = {value} WHERE key = ?", key)  # noqa: S608
 
 
@@ -59,7 +57,6 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def played(home: Path, shell: Shell, unhurried: None) -> Shell:
-    """A shell in a copy of it."""
     copytree(home, shell.folder, dirs_exist_ok=True)
     return shell
 

@@ -20,7 +20,6 @@ BAD_REQUEST = {"error": {"message": "Bad request", "type": "invalid_request_erro
 
 
 def texts_of(heard: Heard) -> str:
-    """All texts of a request's messages."""
     return "".join(map(str, [heard.body.get("system", ""), *(turn["content"] for turn in heard.conversation)]))
 
 

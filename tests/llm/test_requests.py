@@ -22,7 +22,6 @@ ELSEWHERE = "http://127.0.0.1:11434/v1"
 
 
 def built(protocol: Api, system: str = "S", again: tuple[tuple[str, str], ...] = (), **changes: Any) -> Request:
-    """The request of a player with these settings."""
     return build_request(settings(protocol, **changes), Exchange(system, "U", FORM.schema, again), "the-prompt")
 
 

@@ -42,7 +42,6 @@ class Crowd:
     """A request that goes through the gate of its account beside others; those, and probes, fail at random."""
 
     def __init__(self, others: int, sick: float = 0.0, **changes: Any) -> None:
-        """So many others end between two tries of the one, a share of `sick` in failures."""
         self.clock, self.asked, self.probes = Clock(), 0, 0
         self._others, self._sick, self._how = others, sick, settings(**changes)
         self._chance, self._gate = random.Random(7), Gate(ACCOUNT, 1, timing(self.clock))
@@ -67,14 +66,12 @@ class Crowd:
         self._through(self.at_random)(ask(2), 1)
 
     def at_random(self, asked: Ask, number: int) -> Reply:
-        """A try that fails as often as those of others."""
         if self._chance.random() < self._sick:
             raise TryFailed("server", "status 502")
         return reply()
 
 
 def poison(asked: Ask, number: int) -> Reply:
-    """A request that its server never answers."""
     raise TryFailed("server", "status 500")
 
 

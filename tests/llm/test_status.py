@@ -16,7 +16,6 @@ EACH = 100 * 2_000_000 + 20 * 10_000_000  # picodollars of one of the server's r
 
 
 def lines(shell: Shell, folder: str = "r") -> list[str]:
-    """What is said of a run."""
     ended = shell("status", folder)
     assert (ended.code, ended.err) == (0, "")
     return ended.out.splitlines()

@@ -53,7 +53,6 @@ def models(ended: Ended) -> dict[str, dict[str, str]]:
 
 
 def billing(usage: Any = None) -> Callable[[Heard], Said]:
-    """A server whose replies say this usage."""
     return lambda heard: says(heard.protocol, usage=USAGES[heard.protocol] if usage is None else usage)
 
 

@@ -30,7 +30,6 @@ LAST: Final = {"A": False, "B": True, "C": False, "D": False, "E": True}  # neve
 
 
 def read(text: str) -> tuple[dict[str, Any], str]:
-    """The answers, and what is wrong with the others."""
     found = read_answers(Reply(text, "stop", None, RawReply(200, "")), TURN)
     return {node: one.answer for node, one in found.given.items()}, next((e.detail for e in found.unread.values()), "")
 
@@ -76,7 +75,6 @@ def test_a_probability_stands_beside_the_question_that_states_it() -> None:
 
 
 def asked_by(heard: Heard) -> list[str]:
-    """The fields that a reply is to have."""
     return list(heard.body["text"]["format"]["schema"]["properties"])
 
 
@@ -95,7 +93,6 @@ def run_of(server: Server, folder: Path, prompt: str = "plan", **more: Any) -> P
 
 
 def decided(folder: Path) -> dict[tuple[str, str], int]:
-    """How often each node ended in each way."""
     counted = rows(folder, "SELECT node, outcome, count(*) FROM decisions GROUP BY 1, 2")
     return {(node, outcome): times for node, outcome, times in counted}
 
@@ -257,7 +254,6 @@ def test_a_prompt_that_asks_a_turn_is_told_the_facts_of_each_question(tmp_path: 
     ],
 )
 def test_a_turn_without_doubt_says_of_itself_what_is_played(node: str, held: bool, question: str) -> None:
-    """C says it otherwise, and is not asked of who may not doubt."""
     position = replace(example_position("D" if held else "E"), node=node, answers={})
     assert question in PLAN.render(position).user.splitlines()
 

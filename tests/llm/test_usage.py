@@ -16,12 +16,10 @@ NAMES = {  # of the input, the output, the details of either
 
 
 def usage(protocol: Api, said: Any) -> Usage | None:
-    """What is read of a usage."""
     return read_reply(protocol, RawReply(200, json.dumps(reply_body(protocol, usage=said)))).usage
 
 
 def counts(protocol: Api, into: Any, out: Any) -> dict[str, Any]:
-    """A usage without details."""
     return {NAMES[protocol][0]: into, NAMES[protocol][1]: out}
 
 
@@ -108,7 +106,6 @@ def test_counts_that_cannot_be_are_missing_usage(protocol: Api) -> None:
 
 
 def chat_counts(into: int, out: int, total: int | None, reasoning: int | None = None) -> dict[str, Any]:
-    """A usage as servers of Chat Completions say it."""
     details = {} if reasoning is None else {"completion_tokens_details": {"reasoning_tokens": reasoning}}
     return {"prompt_tokens": into, "completion_tokens": out, "total_tokens": total} | details
 
@@ -155,7 +152,6 @@ def test_what_anthropic_keeps_is_the_larger_of_its_two_accounts() -> None:
 
 
 def charges(protocol: Api, **changes: Any) -> Charges:
-    """What a reply says of its price besides the tokens."""
     return read_reply(protocol, RawReply(200, json.dumps(reply_body(protocol, **changes)))).charges
 
 

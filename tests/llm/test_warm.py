@@ -75,7 +75,6 @@ def beginnings(clock: Clock, stops: bool = False) -> Beginnings:
 
 
 def is_alone(of: Beginnings, number: int) -> bool:
-    """Whether such a request would hold others back, at this moment."""
     with of.turn(ask(number).request):
         return not of._known[beginning_of(ask(number).request)].ready.is_set()
 

@@ -25,7 +25,6 @@ MANY = Past(dict.fromkeys(range(12), 15), replies=180, spent=Spend(180, 9000, 90
 
 
 def budget(past: Past | None = None, **caps: int) -> Budget:
-    """A budget of which nothing is spent yet."""
     return Budget(Caps(**caps), lambda why: nullcontext(), past=past)
 
 
@@ -118,7 +117,6 @@ def test_the_sentence_says_what_another_game_takes() -> None:
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Played:
-    """The run without a cap."""
     return ran(two(), tmp_path_factory.mktemp("whole") / "run")
 
 

@@ -15,7 +15,6 @@ WHATEVER = "d\n" + "\n".join(f"{card}" for card in ("*", *range(1, 14))) + "\n"
 
 
 def config(*players: Mapping[str, Any]) -> str:
-    """A config file in the working directory."""
     Path("c.yaml").write_text(yaml.safe_dump({"bots": list(players), "preflight": False}))
     return "c.yaml"
 

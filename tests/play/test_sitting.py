@@ -27,13 +27,11 @@ BOTS = ["ClaudeBot", "StefaBot", "MrDoubt"]
 
 @pytest.fixture(scope="module")
 def registry() -> Registry:
-    """The bots of the project."""
     return find_bots(Path("/nowhere"))
 
 
 @pytest.fixture(scope="module")
 def guests(registry: Registry) -> Opponents:
-    """All of them, ready to sit down."""
     return guests_of(registry)
 
 

@@ -40,15 +40,12 @@ def by_chance(tree: Tree, seed: int) -> dict[str, dict[int, float]]:
 
 
 def versus(tree: Tree, table: PolicyTable, others: PolicyTable) -> list[float]:
-    """By seat: the mean return of a table that sits there, with another one in all other seats."""
     return [expected_values(tree, seat_tables(tree, seat, table, others))[seat] for seat in range(tree.players)]
 
 
 def engines(table: PolicyTable) -> Any:
-    """The table as OpenSpiel has it."""
     return pyspiel.TabularPolicy({string: [*row.items()] for string, row in table.items()})
 
 
 def mixed(table: PolicyTable, other: PolicyTable, rows: list[str]) -> PolicyTable:
-    """The table with the other's rows in these states."""
     return {**table, **{string: other[string] for string in rows}}

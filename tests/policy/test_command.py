@@ -20,7 +20,6 @@ Row = dict[str, float]
 
 
 def nash_conv_of(out: str, player: str) -> float:
-    """As the last lines say it."""
     found = re.search(rf"^nash_conv of {re.escape(player)}: ([0-9.]+)$", out, re.MULTILINE)
     assert found is not None, out
     return float(found[1])
@@ -40,13 +39,11 @@ def of_openspiel(row: Callable[[str], Row]) -> float:
 
 
 def bold(heard: Heard) -> Row:
-    """What a model says that bets its king and queen, by what it was told and nothing else."""
     king = "the king" in heard.last or "the queen" in heard.last
     return {"pass": 0.25, "bet": 0.75} if king else {"pass": 0.9, "bet": 0.1}
 
 
 def bold_row(string: str) -> Row:
-    """The same by the state's string, which begins with the card."""
     return {"pass": 0.25, "bet": 0.75} if string[0] in "12" else {"pass": 0.9, "bet": 0.1}
 
 
@@ -60,7 +57,6 @@ def server(said: Callable[[Heard], Any]) -> Server:
 
 
 def asked(shell: Shell, of: Server, *flags: str, player: str = "openai:m") -> Any:
-    """The command at this server."""
     at = ("--base-url", of.base_url("responses"), "--no-preflight")
     return shell("policy", player, *KUHN, *at, *flags)
 

@@ -40,7 +40,6 @@ def ends(tree: Tree, seat: int, tables: Sequence[PolicyTable]) -> Iterator[End]:
 
 
 def spread(found: Sequence[tuple[float, float]]) -> float:
-    """The variance of values, each with how probable it is."""
     mean = sum(chance * value for chance, value in found)
     return sum(chance * (value - mean) ** 2 for chance, value in found)
 

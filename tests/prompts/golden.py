@@ -14,12 +14,10 @@ NAMES = prompt_names(OWN_PROMPTS.parent)
 
 
 def folder(name: str) -> Path:
-    """Where the golden renderings of a prompt lie."""
     return OWN_PROMPTS / name / "golden"
 
 
 def renderings(name: str) -> dict[Path, str]:
-    """The file of each node, and what belongs into it."""
     prompt = load_prompt(name, OWN_PROMPTS.parent)
     return {folder(name) / f"{node}.txt": f"{prompt.render(example_position(node))}\n" for node in NODES}
 

@@ -31,7 +31,6 @@ Decide = Callable[[Position, Random], bool]
 
 @cache
 def prompt(name: str) -> Prompt:
-    """One of the project."""
     return load_prompt(name, REPO)
 
 
@@ -79,7 +78,6 @@ class Asked(FiveNodes):
         return output
 
     def position(self, node: str, p: TurnData) -> Position:
-        """What this seat has when the node is asked."""
         hand, events, plays = tuple(sorted(self.cards)), tuple(self.events), tuple(self.own_plays)
         return Position(self.rules, self.id, node, hand, p, events, plays, dict(self.answers))
 
@@ -106,12 +104,10 @@ class Asked(FiveNodes):
 
 
 def asked_bot(rules: Rules, decide: Decide) -> type[Asked]:
-    """A bot that answers by this function."""
     return type("Asked", (Asked,), {"rules": rules, "decide": staticmethod(decide)})
 
 
 def by_temper(position: Position, chance: Random) -> bool:
-    """Chances under which all kinds of things happen: doubts, sets, wins, long and short rounds."""
     return chance.random() < {"A": 0.3, "B": 0.7, "C": 0.2, "D": 0.3, "E": 0.7}[position.node]
 
 

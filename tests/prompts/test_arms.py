@@ -31,7 +31,6 @@ CARDS = re.compile(r"(?:They are|who shows|Yours:) ([^.:,]+)")
 
 
 def positions() -> Iterator[Position]:
-    """Some of a game under each win rule."""
     for rules in (Rules(), Rules(win_rule="contested")):
         played = recorded_positions(sample_table(rules, 4, 4), Origin(None, 0, 4, 4), GAME, rules)
         yield from (one.position for one in played[::9])

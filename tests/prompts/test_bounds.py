@@ -19,7 +19,6 @@ MOST = 60 << 10  # kilobytes, where many of these took gigabytes
 
 
 def doubled(way: str) -> str:
-    """A template that makes something twice as large, forty times."""
     return "{% set ns = namespace(s=['x']|first, t=[1]) %}{% for i in range(40) %}" + way + "{% endfor %}{{ ns.s }}"
 
 

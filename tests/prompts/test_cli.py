@@ -13,7 +13,6 @@ from tests.prompts.kit import ARMS, PLAIN, PROMPTS, REPO
 
 @pytest.fixture
 def shell(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Shell:
-    """`dubito` in an empty folder."""
     return Shell(tmp_path, capsys, monkeypatch)
 
 

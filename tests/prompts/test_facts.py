@@ -25,7 +25,6 @@ GAMES = pytest.mark.parametrize(("rules", "size"), TABLES, ids=str)
 
 
 def words(values: list[int]) -> Counter[str]:
-    """Cards as facts name them."""
     return Counter(map(card_name, values))
 
 
@@ -172,13 +171,11 @@ def seen(game: State, seat: int, *moves: str) -> dict[str, Any]:
 
 
 def player(values: dict[str, Any], seat: int) -> dict[str, Any]:
-    """The line of a seat."""
     found: dict[str, Any] = next(line for line in values["players"] if line["seat"] == seat)
     return found
 
 
 def test_a_pick_up_is_known_card_by_card() -> None:
-    """R7, R26: the bluffer takes the board, and all see it."""
     values = seen(position("A2345/6789T/JQK23"), 2, "A as 2", "doubt", "6 as 6")
     assert player(values, 0)["surely_holds"] == ["ace"]
     assert player(values, 1)["surely_holds"] == []
@@ -262,7 +259,6 @@ def test_a_rate_without_data_is_none() -> None:
 
 
 def as_many_as_possible(one: Position, chance: Random) -> bool:
-    """Yes at B and E, so that what they promise can be compared with what comes."""
     return one.node in "BE" or by_temper(one, chance)
 
 

@@ -26,7 +26,6 @@ def test_the_folder_holds_the_golden_renderings_and_nothing_else(name: str) -> N
 
 
 def test_the_example_positions_have_much_to_tell() -> None:
-    """Otherwise the golden renderings would freeze little."""
     told = "\n".join(file.read_text() for file in golden.folder("plain").iterdir())
     for text in (": a bluff", ": honest", "Yours: ", "discards", "a hard win", " known ", " less ", "sure_bluff: no"):
         assert text in told, text
@@ -61,7 +60,6 @@ def cached(protocol: Api, body: Mapping[str, Any], before: Mapping[str, Any]) ->
 
 
 def blocks(body: Mapping[str, Any]) -> list[tuple[str, bool]]:
-    """The texts of a request in their order, each with whether it is marked."""
     contents = [body.get("system", []), *(each["content"] for each in body.get("messages") or body["input"])]
     parts = [[{"text": each}] if isinstance(each, str) else each for each in contents]
     return [(part["text"], "cache_control" in part) for each in parts for part in each]

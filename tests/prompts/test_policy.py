@@ -49,13 +49,11 @@ def test_the_block_parsed_back_is_the_facts(rules: Rules, size: int) -> None:
 
 
 def told(values: dict[str, Any]) -> dict[str, str]:
-    """All facts, as a policy reads them, without any prompt between."""
     names = {name: str(plain(value)) for name, value in values.items() if not isinstance(value, dict)}
     return names | {f"seat {player['seat']}": line(player) for player in values["players"]}
 
 
 def recorded(many: int) -> Iterator[Position]:
-    """So many decisions of whole games, of all sizes and rules."""
     tables = ((rules, size, deal) for deal in count() for rules in RULES for size in SIZES)
     asked = (one for table in tables for _, positions in turns(*table) for one in positions)
     return islice(asked, many)
@@ -83,14 +81,12 @@ def test_house_sharp_answers_prompts_as_it_does_the_bare_facts(at_length: bool) 
 
 
 def test_the_last_block_counts() -> None:
-    """A prompt may show an earlier question too."""
     first, last = (str(PLAIN.render(example_position(node))) for node in "AC")
     assert read_facts(first + last)["node"] == "C"
     assert read_facts("no facts") == read_facts("=== facts ===\nnode: C") == {}
 
 
 def said(model: str, text: str, seed: int = 0) -> tuple[bool, bool]:
-    """What the model answers, with a chance of that seed."""
     voiced = opinion(model, text, Random(seed))
     return voiced.answer, voiced.understood
 

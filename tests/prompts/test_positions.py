@@ -29,7 +29,6 @@ def test_the_hidden_truth_changes_no_fact() -> None:
 
 
 def play_of_eleven(file: dict[str, Any]) -> None:
-    """An unknown player plays."""
     file["events"][1]["player_id"] = 11
 
 

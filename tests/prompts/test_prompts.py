@@ -131,7 +131,6 @@ def test_a_bad_description_is_refused(tmp_path: Path, text: str, words: str) -> 
 
 @pytest.mark.parametrize("file", ["system", "user"])
 def test_an_unknown_variable_names_file_and_variable(tmp_path: Path, file: str) -> None:
-    """Also in a branch that no example takes."""
     prompt_folder(tmp_path, **{file: "{% if seat > 99 %}{{ hands }}{% endif %}"})
     path = tmp_path / "prompts" / "mine" / f"{file}.jinja"
     assert refusal(tmp_path) == f"{path}: there is no variable 'hands': did you mean 'hand'?"
@@ -186,7 +185,6 @@ def test_a_broken_template_names_the_place(tmp_path: Path, text: str, words: str
     ],
 )
 def test_a_template_reaches_nothing_but_its_facts(tmp_path: Path, text: str) -> None:
-    """Nor can it change them, or draw lots: the same facts give the same bytes."""
     prompt_folder(tmp_path, user=text)
     assert "user.jinja" in refusal(tmp_path)
 

@@ -45,7 +45,6 @@ def tournament(folder: Path, scripts: dict[str, str], **config: object) -> Tourn
 
 
 def pair(folder: Path, one: str, other: str, apart: bool = False, **config: object) -> Pair:
-    """Two scripts, ready to play; `apart` in worlds of their own, which cost a moment."""
     told = tournament(folder, {"one": one, "other": other}, **config)
     confinement = Confinement(int(told.config.memory_gb * (1 << 30)), None, apart)
     return Pair(told, Pairing(0, (0, 1)), folder / "run", confinement)

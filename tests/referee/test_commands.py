@@ -135,7 +135,6 @@ def test_check_passes_a_good_bot(shell: Shell, tmp_path: Path) -> None:
 
 @pytest.fixture
 def fewer_partners(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One that answers and one that leaves: what is said of a bot is put together from all alike."""
     monkeypatch.setattr(check, "PARTNERS", {kind: check.PARTNERS[kind] for kind in ("random", "gone")})
 
 

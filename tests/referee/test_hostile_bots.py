@@ -169,7 +169,6 @@ def test_honest_bots_have_the_table_that_they_have_without_the_others(tmp_path: 
 
 
 def lines_of(log: Log, name: str) -> Iterator[MatchLine]:
-    """The matches of one bot."""
     for _, lines in log.all_lines():
         yield from (line for line in lines if name in line.seats)
 

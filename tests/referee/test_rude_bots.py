@@ -130,7 +130,6 @@ def test_a_flood_of_lines_shuts_a_bot_down(meet: Meet) -> None:
 
 
 def test_a_line_without_end_is_one_line(meet: Meet) -> None:
-    """Gigabytes of it are thrown away while the match goes on."""
     for line in meet("#!/bin/sh\nexec cat /dev/zero", games=["phantom_ttt"], prepare_seconds=0.1):
         assert strikes(line, "one") in (["ponder", "overrun"], ["illegal", "overrun"])
         assert strikes(line, "other") == []

@@ -27,7 +27,6 @@ def test_a_pair_waits_until_both_its_bots_are_free() -> None:
 
 
 def test_a_bot_meets_its_opponents_in_the_order_of_rounds() -> None:
-    """The pair that is free waits if one of the two has somebody else to meet before."""
     waiting = [Pairing(0, (0, 1)), Pairing(0, (1, 2)), Pairing(0, (2, 3)), Pairing(0, (4, 5))]
     assert startable(waiting, {0}) == Pairing(0, (4, 5))
 

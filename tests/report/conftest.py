@@ -10,7 +10,6 @@ from tests.report.kit import hand_written, models, reported, stating
 
 @pytest.fixture(scope="package", autouse=True)
 def short_odds() -> Iterator[None]:
-    """A game is played on twice from each of its turns, and not as often as for a user."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("dubito.show.odds.PLAYOUTS", 2)
         yield

@@ -38,7 +38,6 @@ def pictures_linked(site: Path, address: str) -> dict[str, set[str]]:
 
 
 def hand_written(folder: Path, games: int = 60, **config: Any) -> Played:
-    """A run of hand-written bots, two of which have names to be careful with."""
     named = [{"bot": "RandomBoi", "name": SCRIPT}, {"bot": "SusBoi", "name": TEMPLATE}]
     settings: dict[str, Any] = {"table_sizes": [3, 5], "bots": ["StefaBot", "UsualBot", *named]}
     return played(experiment(games=games, **settings | config), folder)
@@ -61,23 +60,19 @@ def models(folder: Path, games: int = 6) -> Played:
 
 
 def stating(folder: Path) -> Played:
-    """A run of a model player that states probabilities."""
     return ran(small(contender("states", "house-sharp", prompt="reasoned"), games=5, turns=40), folder)
 
 
 def reported(run: Path, **options: Any) -> Path:
-    """The folder of the report of a run."""
     return write_report(run, REPO, **options).parent
 
 
 def data(report: Path, key: str) -> list[dict[str, Any]]:
-    """The rows of a table, from its JSON."""
     rows: list[dict[str, Any]] = json.loads((report / "data" / f"{key}.json").read_text())["rows"]
     return rows
 
 
 def records(report: Path, key: str) -> list[dict[str, str]]:
-    """The rows of a table, from its CSV."""
     with (report / "data" / f"{key}.csv").open(newline="") as file:
         return list(csv.DictReader(file))
 

@@ -89,7 +89,6 @@ def test_a_chart_is_where_its_numbers_are_and_its_names_are_whole(bots_run: Path
 
 
 def briefest(run: Path) -> tuple[Path, Any]:
-    """The page of the shortest game, and the game."""
     games = {page: Seen(page).json[0] for page in (run / "report" / "games").glob("*.html")}
     page = min(games, key=lambda page: (len(games[page]["turns"]), page))
     return page, games[page]

@@ -14,7 +14,6 @@ from tests.report.kit import SCRIPT, Seen, data
 
 
 def linked(report: Path, address: str) -> tuple[Any, Any]:
-    """The turn that an address leads to, and the one after."""
     file, _, turn = address.partition("#turn-")
     (game,) = Seen(report / file).json
     return game["turns"][int(turn) - 1], game["turns"][int(turn)]
@@ -59,7 +58,6 @@ def test_the_best_lies_and_the_worst_mistakes_are_what_they_are_called(
 
 
 def judged(page: Path) -> list[Any]:
-    """The decisions that the viewer of a game has for mistakes."""
     (game,) = Seen(page).json
     return [one for one in game["decisions"] if one.get("mistake")]
 
@@ -78,7 +76,6 @@ def test_the_viewer_marks_a_lie_let_pass_only_where_it_was_thought_likely(statin
 
 
 def bot_page(path: Path) -> Path:
-    """The page of the bot whose file this is."""
     return path.parents[1] / "bots" / f"{path.name.split('-')[1]}.html"
 
 

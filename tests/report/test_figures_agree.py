@@ -134,7 +134,6 @@ class Shown:
 
     @cached_property
     def compared(self) -> tuple[str, Any]:
-        """What `compare` says of it, as a table and as an object."""
         return self.said("compare", "r"), json.loads(self.said("compare", "r", "--json"))
 
     def lines(self, title: str, said: str = "") -> list[dict[str, str]]:
@@ -149,16 +148,13 @@ class Shown:
 
     @property
     def players(self) -> str:
-        """The table of all players, or of the opponents of contenders that are compared."""
         return "opponents" if self.run["pairs"] else "ranking"
 
     def in_file(self, read: Callable[[Path, str], list[dict[str, Any]]]) -> list[dict[str, Any]]:
-        """The rows of that table in one of its files, if there is one."""
         there = (self.report / f"data/{self.players}.json").exists()
         return read(self.report, self.players) if there else []
 
     def on_page(self, key: str) -> list[dict[str, str]]:
-        """The rows of a table of the overview, the same way."""
         titles, *rows = self.page.tables.get(key, [[]])
         return [{title: cell.strip() for title, cell in zip(titles, row, strict=True)} for row in rows]
 
@@ -169,7 +165,6 @@ def shown(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 
 
 def ranked(rows: list[dict[str, Any]], key: str) -> dict[str, str]:
-    """The rank of each player in a table, as a text; a dash for none."""
     return {row[key]: "-" if row["rank"] in ("", None) else str(row["rank"]) for row in rows}
 
 
@@ -292,7 +287,6 @@ def test_charts_draw_the_figures_of_tables_and_json(shown: Shown) -> None:
 
 
 def label(shown: Shown, name: str) -> str:
-    """What charts call a player."""
     kinds = {row["name"]: row["kind"] for row in shown.run["ranking"]}
     return f"{name} ({kinds[name]})" if len({*kinds.values()}) > 1 else name
 

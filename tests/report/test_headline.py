@@ -31,7 +31,6 @@ def said(run: Path) -> list[str]:
 def verdict(
     difference: Rate, worst: float | None = None, best: float | None = None, share: float = 0.0
 ) -> ComparedPair:
-    """On two players of whom the second had this share of its decisions taken by the fallback."""
     low, high = (difference.value or 0.0 if end is None else end for end in (worst, best))
     return ComparedPair(difference, difference.low > 0, low, high, (0.0, share))
 

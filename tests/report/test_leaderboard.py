@@ -43,7 +43,6 @@ MODEL = "house-house-sharp@plain"
 
 
 def handed_in(folder: Path, name: str, *words: str) -> None:
-    """A run in `runs/NAME`, exported to `submissions/NAME.zip`."""
     made(folder, "run", *words, *HOW, "--output", f"runs/{name}")
     exported(folder, name)
 
@@ -54,7 +53,6 @@ def exported(folder: Path, name: str) -> None:
 
 
 def edited(folder: Path, before: str, name: str, edit: Callable[[Path], None]) -> None:
-    """The same run under another name, with something in it that was not so."""
     edit(Path(shutil.copytree(folder / "runs" / before, folder / "runs" / name)))
     exported(folder, name)
 
@@ -242,7 +240,6 @@ def review(file: Path, **said: Any) -> None:
 
 
 def decided(folder: Path) -> list[tuple[str, bool]]:
-    """Decisions of the model with what it answered."""
     query = "SELECT game, seat, decision, answer FROM decisions WHERE outcome = 'model' ORDER BY 1, 2, 3"
     with closing(sqlite3.connect(folder / "runs" / MODEL / "run.db")) as db:
         return [(f"{game}.{seat}.{number}", bool(answer)) for game, seat, number, answer in db.execute(query)]
@@ -298,7 +295,6 @@ def test_a_review_is_of_one_file_and_may_challenge_it(folder: Path, tmp_path: Pa
 
 
 def packed_again(file: Path, target: Path) -> None:
-    """The same parts in another order, with other times and another compression."""
     with zipfile.ZipFile(file) as before, zipfile.ZipFile(target, "w", zipfile.ZIP_STORED) as after:
         for part in reversed(before.infolist()):
             after.writestr(zipfile.ZipInfo(part.filename, (2026, 1, 2, 3, 4, 6)), before.read(part))
@@ -405,7 +401,6 @@ def test_a_run_of_a_version_before_is_proved(tmp_path: Path) -> None:
 
 @pytest.fixture
 def submission(folder: Path, shell: Shell) -> Path:
-    """The model's, alone in a folder."""
     Path("alone").mkdir()
     return Path(shutil.copy(folder / "submissions" / f"{MODEL}.zip", "alone/m.zip"))
 

@@ -105,7 +105,6 @@ def test_intervals_of_a_size_are_those_of_a_run_of_that_size(tmp_path: Path) -> 
 
 @pytest.fixture(scope="module")
 def long_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run of many games, without a report."""
     folder = tmp_path_factory.mktemp("long") / "run"
     hand_written(folder, games=1200, table_sizes=[3, 4])
     return folder
@@ -113,7 +112,6 @@ def long_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def long_report(long_run: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Its report, of which a tenth is looked at game by game."""
     return reported(long_run, output=tmp_path_factory.mktemp("report") / "report", scanned=150, games="0")
 
 
@@ -177,7 +175,6 @@ def test_contenders_are_sampled_by_whole_deals(models_run: Path) -> None:
 
 
 def test_no_side_is_named_where_it_may_be_chance(bots_run: Path) -> None:
-    """Sixty games tell nothing of four bots."""
     rows = data(bots_run / "report", "deviations")
     assert {row["more"] for row in rows} == {"may be chance"}
     assert all(row["difference_low"] < 0 < row["difference_high"] and row["by_next_chance"] > 0 for row in rows)

@@ -19,7 +19,6 @@ BS = ("--bots", "Player1,Player2,Player3,Player4", "--games", "12")
 
 @pytest.fixture(scope="module")
 def bs_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a run of BS and its report in the folder `r`."""
     home = tmp_path_factory.mktemp("bs")
     made(home, "run", "--game", "bs", *BS, "--workers", "1", "--output", "r", "--quiet", "--report")
     return home
@@ -27,7 +26,6 @@ def bs_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def bs_report(bs_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is the working directory."""
     monkeypatch.chdir(bs_home)
 
 
@@ -108,7 +106,6 @@ def test_a_forfeit_among_models_is_told_from_the_record(shell: Shell) -> None:
 
 
 def bad(folder: Path) -> None:
-    """A bot that plays nothing."""
     folder.mkdir(parents=True)
     source = "from dubito.games.bs.bot import BSBot\nclass Bad(BSBot):\n    def request_cards(self, n, t): return []\n"
     (folder / "bad.py").write_text(f"{source}    def bs(self, s, n, c, t): return False\n")

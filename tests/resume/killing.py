@@ -47,7 +47,6 @@ class Watched:
 
 @contextmanager
 def storm(folder: Path, faults: Faults) -> Iterator[Watched]:
-    """The house, up."""
     watched = Watched(folder, faults)
     with watched.house:
         yield watched
@@ -75,11 +74,9 @@ def ended_here(shell: Shell, *words: str) -> str:
 
 
 def kill(process: "subprocess.Popen[str]") -> None:
-    """SIGKILL, and its end."""
     process.send_signal(signal.SIGKILL)
     assert process.wait() == -signal.SIGKILL
 
 
 def same_games(one: Path, other: Path) -> bool:
-    """Whether two runs have written the same games."""
     return (one / "all_games.yaml").read_bytes() == (other / "all_games.yaml").read_bytes()

@@ -13,7 +13,6 @@ from tests.llm.kit import Unhurried, contender, small
 
 
 def models(games: int = 6, **config: Any) -> Experiment:
-    """Short games of two model players in turn against hand-written bots."""
     both = (contender("one"), contender("two", "house-sharp", "AnthropicBot", prompt="reasoned"))
     return small(*both, games=games, turns=8, **config)
 
@@ -38,5 +37,4 @@ def go(
 
 
 def published(folder: Path) -> bytes:
-    """The counts."""
     return (folder / "all_games.yaml").read_bytes()

@@ -21,7 +21,6 @@ PRICES = {"m": {"input": 1, "cached_input": 0.1, "cache_write": 1.25, "output": 
 
 
 def figures(line: str) -> list[tuple[float, float]]:
-    """The ranges in a line of the table."""
     found = re.findall(r"\$?([\d,.]+) to \$?([\d,.]+)", line)
     return [(float(low.replace(",", "")), float(high.replace(",", ""))) for low, high in found]
 

@@ -19,7 +19,6 @@ GAMES = DEALS + 6
 
 @pytest.fixture(autouse=True, scope="module")
 def short_chunks() -> Iterator[None]:
-    """Chunks that are played in a moment."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(chunk, "DEALS_A_CHUNK", DEALS)
         yield
@@ -27,7 +26,6 @@ def short_chunks() -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, bytes]:
-    """Digest and counts of the undisturbed run."""
     folder = tmp_path_factory.mktemp("whole") / "run"
     run = played(experiment(bots=BOTS, games=GAMES, table_sizes=[3], rules=SHORT), folder)
     return run.results_digest, published(folder)

@@ -15,14 +15,12 @@ from tests.resume.kit import go, models, published
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Played, bytes, int]:
-    """The undisturbed run, its counts and its calls."""
     folder = tmp_path_factory.mktemp("whole") / "run"
     run = go(models(), folder, in_flight=1)
     return run, published(folder), calls(folder)
 
 
 def calls(folder: Path) -> int:
-    """How many calls were made."""
     return int(rows(folder, "SELECT count(*) FROM tries")[0][0])
 
 

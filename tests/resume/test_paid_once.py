@@ -35,14 +35,12 @@ SERVER.set_forkserver_preload(["tests.resume.kit", "openai"])  # slow to import
 
 
 def played_at(house: House, **config: int) -> Experiment:
-    """Calls of two models at that house."""
     one = contender("one", "house-sharp", base_url=house.openai_base_url, prompt="reasoned")
     two = contender("two", base_url=house.openai_base_url, api="chat")
     return small(one, two, turns=9, **config)
 
 
 def bought(house: House) -> Counter[tuple[str, str]]:
-    """How often the house was paid for each reply."""
     return Counter((call.request, call.draw) for call in house.calls if call.status == 200)
 
 
@@ -51,7 +49,6 @@ def _goes(of: Experiment, folder: Path) -> None:
 
 
 def process(of: Experiment, folder: Path) -> ForkServerProcess:
-    """The run, gone on with in a process of its own."""
     started = SERVER.Process(target=_goes, args=(of, folder))
     started.start()
     return started
@@ -178,7 +175,6 @@ def test_who_waits_for_another_process_outlives_it_or_is_stopped(tmp_path: Path)
 
     class Impatient(ModelProgress):
         def begin_wait(self, why: str) -> None:
-            """Press Ctrl-C as soon as somebody waits."""
             whys.append(why)
             how.stop.set()
 

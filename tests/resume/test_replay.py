@@ -50,7 +50,6 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def run(home: Path, shell: Shell, monkeypatch: pytest.MonkeyPatch) -> Shell:
-    """A copy of it to change; sockets are refused."""
     copytree(home, shell.folder, dirs_exist_ok=True)
     monkeypatch.setattr(socket.socket, "connect", _refuse)
     return shell
@@ -61,7 +60,6 @@ def _refuse(*_: object) -> None:
 
 
 def change(statement: str, values: tuple[object, ...] = ()) -> None:
-    """Change the run's record by hand."""
     with closing(sqlite3.connect("r/run.db")) as connection, connection:
         assert connection.execute(statement, values).rowcount == 1
 

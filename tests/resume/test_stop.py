@@ -25,7 +25,6 @@ BOTS: dict[str, Any] = {**QUICK, "contenders": ["MrNoDoubt", "RandomBoi", "MrDou
 
 
 def models(most: int = 60, within: float = 0.25) -> Experiment:
-    """Kuhn poker of a stand-in that draws lots and a bot that does: 30 deals do not decide them, 40 do."""
     both = [contender("one"), "UniformRandom"]
     stop = {"within": within, "most": most}
     return experiment(game="openspiel:kuhn_poker", bots=["UniformRandom"], contenders=both, stop=stop)

@@ -31,13 +31,11 @@ class Hurried(ModelProgress):
         """No time at all."""
 
     def begin_wait(self, why: str) -> None:
-        """Keep it."""
         self.whys.append(why)
         super().begin_wait(why)
 
 
 def failing(sequence: int) -> Said:
-    """What the server says first: it fails in three ways."""
     return [Said(500, "{}"), Said(503, "{}"), Said(lost=None)][sequence % 3]
 
 

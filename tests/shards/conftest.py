@@ -8,6 +8,5 @@ from tests.cli.conftest import shell as shell
 
 @pytest.fixture
 def short_chunks(monkeypatch: pytest.MonkeyPatch) -> int:
-    """So many deals are a chunk, in this process."""
     monkeypatch.setattr(chunk, "DEALS_A_CHUNK", 2)
     return 2

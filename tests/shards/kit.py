@@ -22,18 +22,15 @@ def play_shards(of: Experiment, folder: Path, count: int, **calls: Any) -> list[
 
 
 def merged(folders: Sequence[Path], folder: Path) -> Path:
-    """The shards in these folders as one run."""
     merge(shards_in(folders), folder)
     return folder
 
 
 def everything_in(folder: Path, *, but: Sequence[str] = ()) -> list[str]:
-    """All rows of a run's database as SQL, but those of some tables."""
     with closing(connect(folder / "run.db")) as connection:
         lines = [*connection.iterdump()]
     return [line for line in lines if not line.startswith(tuple(f'INSERT INTO "{table}"' for table in but))]
 
 
 def published(folder: Path) -> list[bytes]:
-    """What a run says of itself: its counts, and its manifest."""
     return [(folder / name).read_bytes() for name in ("all_games.yaml", "manifest.yaml")]

@@ -35,7 +35,6 @@ def work(shell: Shell) -> Path:
 
 
 def asked(words: list[str], **more: str) -> list[str]:
-    """What a job's command asks of `dubito`."""
     environment: Mapping[str, str] = {**os.environ, **more, "PATH": f"bin:{os.environ['PATH']}"}
     done = subprocess.run(words, env=environment, text=True, capture_output=True, check=True)
     return done.stdout.splitlines()

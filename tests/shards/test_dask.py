@@ -24,13 +24,11 @@ HERE = {"host": "127.0.0.1", "dashboard_address": "127.0.0.1:0", "worker_dashboa
 
 @pytest.fixture(scope="module")
 def distributed() -> Any:
-    """The library, if it is here."""
     return pytest.importorskip("distributed", reason="no Dask here: install the extra `dask`", exc_type=ImportError)
 
 
 @pytest.fixture
 def cluster(distributed: Any) -> Iterator[Any]:
-    """A scheduler and a worker in this process."""
     with distributed.LocalCluster(1, threads_per_worker=2, processes=False, protocol="tcp", **HERE) as cluster:
         yield cluster
 

@@ -33,7 +33,6 @@ BOTS = ["RandomBoi", "StefaBot"]
 
 
 def played_by(executor: Executor, of: Experiment, folder: Path, **more: Any) -> Played:
-    """The run of an experiment, its chunks played by two of an executor's workers."""
     how = means(folder, **more)
     bots = registry() if of.game == "dubito" else registry_of(of.game)
     return play(of, folder, replace(how, registry=bots, crew=Crew(executor, lambda: 2)))
@@ -169,7 +168,6 @@ class Lost(Executor):
     """Loses whatever it is given."""
 
     def submit(self, *_: Any, **__: Any) -> Future[Any]:
-        """A future that is lost."""
         future: Future[Any] = Future()
         future.set_exception(BrokenExecutor("the node has gone"))
         return future

@@ -36,7 +36,6 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def shards(played: Path, shell: Shell, short_chunks: int) -> Callable[..., Said]:
-    """`dubito merge` of these folders, the three shards being there."""
     shutil.copytree(played, shell.folder, dirs_exist_ok=True)
     return lambda *folders: shell("merge", *folders, "--no-report")
 

@@ -64,7 +64,6 @@ def test_a_shard_goes_on_replays_and_reports_as_any_run(short_chunks: int, tmp_p
 
 
 def replay_of(folder: Path) -> replay.ReplayResult:
-    """What a replay of the run in this folder finds."""
     kept = run_to_replay(folder, REPO)
     with kept.db:
         return replay.replay(kept, 1, lambda games: None)

@@ -26,13 +26,11 @@ RUN: dict[str, Any] = {"games": 3, "identity": {"seed": 0, "bots": ["A"]}}
 
 
 def a_run(folder: Path, games: int = 3) -> None:
-    """A run of which so many games are there."""
     with claimed(folder), begin(folder, RUN) as db:
         db.add_chunk(Chunk(0, games, 0, [b"\x01a"] * games), "sums", complete=False)
 
 
 def contents(folder: Path) -> dict[str, bytes]:
-    """All files and their bytes, but for the database's own bookkeeping."""
     return {path.name: path.read_bytes() for path in folder.iterdir() if not path.name.endswith(("-shm", "-wal"))}
 
 
@@ -139,7 +137,6 @@ def test_a_file_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
 
 
 def player(name: str, **settings: object) -> dict[str, object]:
-    """A player in a manifest, with more to say of it than fits into a sentence."""
     return {"name": name, "bot": "B" * 100, "settings": {"model": "m" * 100, **settings}, "source": "aa"}
 
 

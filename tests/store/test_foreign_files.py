@@ -43,14 +43,12 @@ ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELEC
 
 @pytest.fixture
 def runs(shell: Shell) -> Shell:
-    """A shell with two finished runs."""
     copytree(FINISHED, "ours")
     copytree(FINISHED, "theirs")
     return shell
 
 
 def refused(shell: Shell, *words: str) -> str:
-    """The one sentence that a command ends with before it begins."""
     said = shell(*words)
     assert (said.code, said.out, said.err.count("\n")) == (2, "", 1), said
     return said.err
@@ -262,7 +260,6 @@ def test_a_text_that_is_none_is_a_sentence(runs: Shell) -> None:
 
 
 def zipped(file: str, parts: list[tuple[str, bytes]], method: int = zipfile.ZIP_DEFLATED) -> None:
-    """A zip of these parts; with the manifest of a run, unless there is one."""
     with zipfile.ZipFile(file, "w", method) as archive:
         for name, content in parts:
             archive.writestr(name, content)

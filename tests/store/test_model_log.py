@@ -24,14 +24,12 @@ TRY = (*ATTEMPT, 1)
 
 @pytest.fixture
 def db(tmp_path: Path) -> Iterator[RunDb]:
-    """An empty run."""
     with RunDb.create(tmp_path / "run.db") as db:
         yield db
 
 
 @pytest.fixture
 def log(db: RunDb) -> ModelLog:
-    """Its log."""
     return ModelLog(db)
 
 
@@ -51,7 +49,6 @@ def attempt(log: ModelLog, key: tuple[int, ...] = ATTEMPT, **changes: Any) -> No
 
 
 def row(db: RunDb) -> tuple[Any, ...]:
-    """What the one try is counted at."""
     ((*found,),) = db.read("SELECT state, kind, tokens, picodollars, assumed, saved FROM tries")
     return tuple(found)
 

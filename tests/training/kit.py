@@ -28,7 +28,6 @@ WHOLE: Final = (
 
 
 def new(name: str) -> Any:
-    """The state before the deal."""
     return pyspiel.load_game(name).new_initial_state()
 
 

@@ -29,7 +29,6 @@ class Bold(KuhnBot):
 
 @pytest.fixture(autouse=True)
 def kuhn(shell: Shell) -> None:
-    """The guide's files, and a bot that does what these tests let the model do."""
     write_kuhn(Path.cwd())
     Path("bots/manual/kuhn/bold.py").write_text(BOLD)
 

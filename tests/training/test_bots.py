@@ -24,7 +24,6 @@ DUBITO: Any = pyspiel.load_game("dubito(players=4)")
 
 
 def played(game: Any, bots: list[Any], seed: int = 0) -> Any:
-    """The final state of a game between bots."""
     state, chance = game.new_initial_state(), np.random.RandomState(seed)
     evaluate_bots(state, bots, chance)
     return state

@@ -25,7 +25,6 @@ GOLDEN = Path(__file__).parent / "playthroughs"
 
 @pytest.mark.parametrize("name", few(SHORT, SHORT[::3]))
 def test_pyspiels_own_test_of_a_game_passes(name: str) -> None:
-    """Clones, serialisation, undrawn chance, masks, tensors of every state."""
     pyspiel.random_sim_test(pyspiel.load_game(name), 1, serialize=True, verbose=False)
 
 

@@ -26,7 +26,6 @@ PASS, BET = range(2)
 
 @pytest.fixture(autouse=True)
 def kuhn(shell: Shell) -> None:
-    """The example's files, in the working directory."""
     write_kuhn(Path.cwd())
     write_kuhn_course(Path.cwd())
 
@@ -44,7 +43,6 @@ def after(*actions: int) -> Any:
 
 
 def test_it_is_short() -> None:
-    """As its page says."""
     assert "has 40 lines" in PAGE
     assert len(MODULE.read_text().splitlines()) <= 45
 

@@ -24,7 +24,6 @@ from tests.training.kit import new
 
 
 def table(name: str, bots: Sequence[str], deal: int, **rules: Any) -> Table:
-    """A table of the harness before its first turn."""
     game, registry, streams = find_game(name, Path.cwd()), find_bots(Path.cwd(), name), DealStreams(1, deal)
     state = game.deal(game.rules(**rules), len(bots), streams.deck())
     return Table(state, [Entrant(name, registry.find(name).cls) for name in bots], streams)
@@ -95,7 +94,6 @@ def test_of_dubito(bots: list[str], rules: dict[str, Any]) -> None:
 
 
 def deal_out(state: Any, at: Table) -> None:
-    """The cards of a table of Dubito, one by one."""
     hands = [list(hand.cards) for hand in at.state.hands]
     for place in range(sum(map(len, hands))):
         state.apply_action(hands[place % len(hands)][place // len(hands)])
@@ -168,7 +166,6 @@ def test_of_draw_and_defuse(bots: list[str]) -> None:
 
 
 def ordered(state: Any, cards: Sequence[str]) -> None:
-    """Let chance decide so, as far as it is asked."""
     remaining: Iterator[str] = iter(cards)
     while state.is_chance_node() and (card := next(remaining, None)):
         state.apply_action(CARDS.index(card))

@@ -24,7 +24,6 @@ GAMES = (
 
 
 def some(name: str) -> Iterator[Any]:
-    """States of one long game, or of many short ones."""
     for seed in range(6) if name == "dubito_defuse" else [5]:
         yield from states(name, seed)
 

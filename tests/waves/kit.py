@@ -258,14 +258,12 @@ class Killed(Exception):
 
 
 def _as_at_once(value: Any) -> Any:
-    """The request that this is of."""
     if isinstance(value, dict):
         return {key: _as_at_once(each) for key, each in value.items() if key not in LATER}
     return [_as_at_once(each) for each in value] if isinstance(value, list) else value
 
 
 def _fill_fields(body: dict[str, Any]) -> dict[str, Any]:
-    """Fill the fields of an answer in the order in which the schema lists them, as constrained decoding does."""
     (fields,) = (value for key, value in nested_entries(body) if key == "properties" and "answer" in value)
     values = {"boolean": int(_digest(body), 16) % 2 == [*fields].index("answer") % 2, "string": THOUGHTS}
     return {name: values.get(str(kind.get("type")), 0.5) for name, kind in fields.items()}

@@ -11,20 +11,17 @@ from tests.web.kit import Browser, Served, served
 
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[Served]:
-    """A server with an empty folder."""
     with served(tmp_path / "games") as server:
         yield server
 
 
 @pytest.fixture
 def browser(server: Served) -> Browser:
-    """A browser that has not sat down yet."""
     return server.browser()
 
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The working directory."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("SOME_KEY", KEY)
     return tmp_path

@@ -85,7 +85,6 @@ class Browser:
         return self._seen(answer)
 
     def play(self, move: Any) -> Any:
-        """A legal move."""
         answer = self.post("/api/moves", {"turn": self.turn, "answer": move})
         assert answer.status == 200, answer
         return self._seen(answer)
@@ -94,15 +93,12 @@ class Browser:
         return self("GET", "/api/table").json
 
     def at_rest(self) -> Any:
-        """The table as soon as nobody plays."""
         return self._seen(self("GET", "/api/table"))
 
     def again(self) -> Any:
-        """What was in the way may be gone."""
         return self._seen(self.post("/api/again", {}))
 
     def to_the_end(self, view: Any) -> Any:
-        """Play the game in a simple way."""
         while not view["over"]:
             view = self.play(a_move(view["frames"][-1]))
         return view
@@ -146,7 +142,6 @@ class Served:
 
 
 def guests_of(registry: Registry, **rules: Any) -> Opponents:
-    """All hand-written bots of a registry, at tables with these rules."""
     config = check({"game": registry.game.name, "rules": rules}, "the tests")
     return Opponents(company(config, registry), registry, settled=rules)
 
@@ -204,5 +199,4 @@ def in_events(
 
 
 def asking(server: Server, name: str = "asker", **more: Any) -> dict[str, Any]:
-    """The entry of a player that asks this server, once."""
     return asker(server, name=name, api_key_env="SOME_KEY", tries=1, **more)

@@ -63,7 +63,6 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 @pytest.fixture(autouse=True)
 def at_home(table: Served, chrome: Chrome) -> Iterator[None]:
-    """No request goes anywhere else."""
     yield
     assert {urlsplit(address).netloc for address in chrome.asked} <= {"", f"127.0.0.1:{table.port}"}
 

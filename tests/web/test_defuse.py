@@ -19,7 +19,6 @@ SEATS = "[...document.querySelectorAll('#seats .name + .held')].map(held => held
 
 @pytest.fixture
 def hall(tmp_path: Path) -> Iterator[Served]:
-    """A server with draw and defuse."""
     with served(tmp_path, others=[guests_of(registry_of("defuse"))]) as server:
         yield server
 

@@ -107,7 +107,6 @@ def test_a_reply_that_nobody_could_see_is_refused_and_shown_to_nobody(shell: She
 
 @pytest.fixture
 def hall(tmp_path: Path) -> Iterator[Served]:
-    """A table of Outsider."""
     with served(tmp_path / "kept", opponents=guests_of(find_bots(Path.cwd(), "outsider"))) as server:
         yield server
 

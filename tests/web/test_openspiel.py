@@ -17,7 +17,6 @@ GAMES = ("openspiel:kuhn_poker", "openspiel:phantom_ttt", "openspiel:nim")
 
 @pytest.fixture
 def hall(tmp_path: Path) -> Iterator[Served]:
-    """A server with three of them."""
     with served(tmp_path, others=[guests_of(registry_of(game)) for game in GAMES]) as server:
         yield server
 

@@ -29,7 +29,6 @@ OVER = "document.querySelector('#end')?.hidden === false"
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The working directory, with a game of one's own that has a node of each kind."""
     shutil.copytree(HOME, tmp_path, dirs_exist_ok=True)
     monkeypatch.chdir(tmp_path)
     return tmp_path
@@ -224,7 +223,6 @@ def deal(chrome: Chrome, server: Served, game: str, seed: int = 5) -> None:
 
 @pytest.fixture
 def brief(home: Path) -> Iterator[Served]:
-    """A server with games of BS that end after two rounds."""
     with served(home / "kept", others=[guests_of(find_bots(home, "bs"), max_rounds=2)]) as server:
         yield server
 

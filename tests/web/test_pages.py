@@ -44,7 +44,6 @@ def test_the_lobby_offers_every_hand_written_bot_and_the_game_under_way(server: 
 
 
 def test_every_seed_can_be_given_back(browser: Browser) -> None:
-    """What stands under a finished game is what the lobby takes."""
     (pattern,) = re.findall(r'name="seed"[^>]* pattern="([^"]*)"', browser("GET", "/").text)
     assert re.fullmatch(pattern, str(SEEDS - 1))
 

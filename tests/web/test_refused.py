@@ -28,7 +28,6 @@ def _legal(view: Any, number: int | None = 7) -> dict[str, Any]:
 
 
 def _from(**headers: str) -> Request:
-    """A move that would be legal, if it did not come from there."""
     named = {name.replace("_", "-"): value for name, value in headers.items()}
     return lambda browser, view: browser.post("/api/moves", _legal(view), named)
 
@@ -93,7 +92,6 @@ REQUESTS: dict[str, tuple[Request, int, str]] = {
 
 @pytest.fixture(scope="module")
 def seated(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """Somebody who opens the game; no test changes their table."""
     with served(tmp_path_factory.mktemp("games")) as server:
         browser = server.browser()
         yield server, browser, browser.sit(seat=0)

@@ -27,7 +27,6 @@ STORY: Final = "[...document.querySelectorAll('.story li')].map(item => item.tex
 
 
 def golden(name: str = "three_immediate") -> GameRecord:
-    """A whole game of hand-written bots."""
     return load((FOLDER / f"{name}.json").read_text())
 
 
@@ -55,12 +54,10 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 
 def address(of: Served, name: str) -> str:
-    """Where a game is shown."""
     return f"http://127.0.0.1:{of.port}/games/{name}"
 
 
 def data(browser: Browser, name: str) -> Any:
-    """What the viewer of a game is given."""
     page = browser("GET", f"/games/{name}")
     assert page.status == 200, page.text
     return json.loads(page.text.partition('type="application/json">')[2].partition("</script>")[0])
@@ -120,7 +117,6 @@ def test_what_a_model_was_asked_stands_at_its_turn(saved: Served, chrome: Chrome
 
 
 def fits(chrome: Chrome) -> None:
-    """The page is no wider than a window, at a desk and on a phone."""
     for width, dark in ((390, True), (1440, False)):
         chrome.screen(width, dark=dark)
         assert chrome.run("document.documentElement.scrollWidth") <= width
@@ -148,30 +144,25 @@ def test_foreign_words_fit_the_window_and_are_never_run(saved: Served, chrome: C
 
 
 def lose(folder: Path) -> None:
-    """No run.db is there any more."""
     for path in folder.glob("run.db*"):
         path.unlink()
 
 
 def damage(folder: Path) -> None:
-    """It is something else."""
     lose(folder)
     (folder / "run.db").write_bytes(b"x" * 5000)
 
 
 def change(folder: Path, what: str) -> None:
-    """Other decisions stand in it."""
     with closing(sqlite3.connect(folder / "run.db")) as connection, connection:
         connection.execute(f"UPDATE decisions SET {what}")  # noqa: S608
 
 
 def longer(folder: Path) -> None:
-    """It is that of a longer game."""
     change(folder, "turn = 999 WHERE node = 'C'")
 
 
 def other(folder: Path) -> None:
-    """It is that of a game in which rounds were opened at other turns."""
     change(folder, "turn = turn - 1 WHERE turn > 1")
 
 

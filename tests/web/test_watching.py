@@ -46,7 +46,6 @@ class Turns:
         self._free.acquire(timeout=60)
 
     def go(self, turns: int = 1) -> None:
-        """So many turns more."""
         self._free.release(turns)
 
 
@@ -66,7 +65,6 @@ def served(shown: GameSource) -> Iterator[int]:
 
 
 def asks_news(page: str) -> str:
-    """What that page asks of the server, but for how much it has."""
     found = re.search(r'"live":\{"game":(\d+),"news":"([^"]+)","mark":"(\w+)"\}', page)
     assert found is not None
     return f"{found[2]}?game={found[1]}&mark={found[3]}"

@@ -28,6 +28,5 @@ def prompt(
 
 @cache
 def positions(count: int = 20, nodes: str = "ABCDE") -> tuple[RecordedPosition, ...]:
-    """Positions of a few games of hand-written bots."""
     games = experiment(games=10, table_sizes=[3, 5], seed=5, bots=FIELD)
     return tuple(from_config(games, registry(), nodes, count))

@@ -28,7 +28,6 @@ def home(shell: Shell) -> Shell:
 
 
 def questions() -> list[RecordedPosition]:
-    """Those of the sample games."""
     return [one for game in sample_games(GAME) for one in game]
 
 

@@ -44,12 +44,10 @@ from tests.workshop.kit import FIELD, PLAIN, REASONED, positions, prompt
 
 
 def kept(folder: Path) -> Run:
-    """The run in this folder."""
     return run_to_replay(folder, REPO)
 
 
 def sources(found: list[RecordedPosition]) -> list[tuple[int, int, int]]:
-    """Game, seat and decision of each."""
     told = [one.source for one in found if one.source]
     return [(source.game, source.seat, source.decision) for source in told]
 

@@ -27,7 +27,6 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def shell(home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Shell:
-    """A shell in a copy of it."""
     copytree(home, tmp_path, dirs_exist_ok=True)
     return Shell(tmp_path, capsys, monkeypatch)
 

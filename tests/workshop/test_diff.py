@@ -12,7 +12,6 @@ from tests.workshop.kit import prompt
 
 @pytest.fixture
 def two(shell: Shell) -> Shell:
-    """A shell in a folder with the prompts `old` and `new`."""
     prompt(Path("prompts"), "old", "Be kind.\nSeat {{ seat }}.\n", "{{ question }}\nthe end\n")
     prompt(Path("prompts"), "new", "Be bold.\nSeat {{ seat }}.\n", "{{ question }}\nthe end\n{{ hand }}")
     return shell

@@ -23,7 +23,6 @@ SOME = sample_games(GAME)[::5]  # of three table sizes, under both win rules
 
 
 def of_node(node: str) -> list[Position]:
-    """Some positions at which it is asked."""
     return [one.position for game in sample_games(GAME) for one in game if one.position.node == node][:3]
 
 

@@ -49,7 +49,6 @@ def project(tmp_path: Path) -> Path:
 
 
 def ended(output: str, name: str = "mine") -> dict[str, str]:
-    """How each test of a prompt ended, by its name."""
     return dict(re.findall(rf"^prompts/{name}/prompt\.yaml::(\S+) (PASSED|FAILED)", output, re.MULTILINE))
 
 

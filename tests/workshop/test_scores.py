@@ -18,13 +18,11 @@ OF_C = positions(40, "C")  # four of each of ten deals
 def taken(
     one: RecordedPosition, answer: bool | None = True, cause: str | None = None, p: float | None = None
 ) -> TrialAnswer:
-    """An answer at a position, by one reply of a hundred tokens."""
     said = StatedProbability(one.position.seat, 0, p, False) if p is not None else None
     return TrialAnswer(one, answer, cause, said, (Usage(100, 60, 0, 7, 0),))
 
 
 def truth(one: RecordedPosition) -> bool:
-    """Whether the last play was dishonest."""
     assert one.hidden is not None
     return bool(one.hidden.dishonest)
 

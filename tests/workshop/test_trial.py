@@ -32,7 +32,6 @@ FOUND = dict(list(read_folder(shipped(GAME), GAME).items())[::4])  # two of each
 
 
 def entry(prompt: Any = PLAIN, name: str = "p", **settings: Any) -> TrialEntry:
-    """A prompt put to a model of the house, or to another server's."""
     base = {"model": "house-sharp", "api": "responses", "base_url": "house"}
     return TrialEntry(name, prompt, check_settings(name, base | settings))
 
@@ -45,14 +44,12 @@ def tried(
     watch: ModelProgress | None = None,
     **calls: Any,
 ) -> Trial:
-    """A trial in a folder of this name, its cache beside it; no preflight unless asked for."""
     options = {"in_flight": 8, "cache": root / "cache", "offline": False, "preflight": False}
     means = TrialMeans(CallOptions(**{**options, **calls}), watch or Unhurried(), lambda done: None)
     return ask(entries, found, root / name, means)
 
 
 def answers(taken: list[TrialAnswer]) -> list[bool | None]:
-    """What was answered, position by position."""
     return [one.answer for one in taken]
 
 

@@ -193,6 +193,5 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def trial(home: Path, shell: Shell) -> Shell:
-    """A shell in a copy of it."""
     shutil.copytree(home, shell.folder, dirs_exist_ok=True)
     return shell

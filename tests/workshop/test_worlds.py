@@ -44,7 +44,6 @@ def test_another_world_shows_a_seat_what_it_saw(rules: Rules, size: int) -> None
 
 
 def truth(world: World) -> object:
-    """What no seat may know: who was dealt what, and what was put down."""
     return [sorted(hand) for hand in world.hands], [sorted(move.cards or ()) for move in world.moves]
 
 
@@ -60,7 +59,6 @@ def test_another_deal_or_fewer_moves_are_seen() -> None:
 
 
 def test_a_world_follows_from_what_the_seat_has_seen() -> None:
-    """Nothing is read from what is hidden: in another world the same draw leads to the same one."""
     for _, position in watched(Rules(), 5)[::7]:
         there = another(position, Random(1)).seen(position)
         assert another(there, Random(2)) == another(position, Random(2))

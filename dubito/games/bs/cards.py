@@ -80,7 +80,6 @@ class Hand:
         self.bits ^= bits
 
     def take(self, pile: "Hand") -> None:
-        """Take all cards of a pile up, which is empty then."""
         self.add(pile.cards, pile.bits)
         pile.cards.clear()
         pile.bits = 0
@@ -122,12 +121,10 @@ class HandView:
         return [card for card in self._hand.cards if card[0] == number]
 
     def first(self, n: int) -> list[Card]:
-        """The first cards of the hand: n, or all if there are fewer."""
         return self._hand.cards[:n]
 
 
 def kind_of(value: object) -> str:
-    """The value's type in words: its own text could be anything."""
     return "None" if value is None else f"a value of type {type(value).__name__}"
 
 

@@ -73,7 +73,6 @@ class State:
 
     @property
     def lie(self) -> bool | None:
-        """Whether the play that is under question is a lie; None if none is."""
         return self._lie if self.public.node == "bs" else None
 
     @property
@@ -198,7 +197,6 @@ class State:
 
 
 def deal(max_rounds: int, rng: Random) -> State:
-    """Shuffle the deck and deal it in blocks of thirteen, the first to seat 0."""
     deck = list(DECK)
     rng.shuffle(deck)
     return State([deck[first : first + NUMBERS] for first in range(0, len(deck), NUMBERS)], max_rounds, rng)

@@ -43,7 +43,6 @@ def lines(witness: Witness, dealt: Iterable[int]) -> tuple[list[str], list[int]]
 
 
 def numbers(cards: Iterable[int]) -> str:
-    """The numbers of cards: 3 3 7."""
     return " ".join(map(str, cards)) or "none"
 
 

@@ -30,7 +30,6 @@ def _deal(rules: "BSRules", seats: int, rng: Random) -> State:
 
 
 def _places(cards: Sequence[Card]) -> list[int]:
-    """In the deck."""
     return [COPIES * number + copy for number, copy in cards]
 
 
@@ -59,7 +58,6 @@ def _output_of(node: str, answer: Any, cards: HandView) -> Any:
 
 
 def short_of(number: int, held: int, wanted: int) -> str:
-    """Why so many cards of a number cannot be played."""
     if not held:
         return f"the hand holds no card of number {number}; play cards that it holds"
     return f"the hand holds {held} card{'s' * (held > 1)} of number {number}, not {wanted}"

@@ -31,5 +31,4 @@ def cards(values: Mapping[str, str]) -> list[int]:
 
 
 def accuses(values: Mapping[str, str]) -> bool:
-    """Of sure lies, and whoever would win otherwise."""
     return "yes" in (values["sure_lie"], values["mover_wins"])

@@ -35,48 +35,39 @@ class View:
     __slots__ = ("_hand", "_public")
 
     def __init__(self, public: PublicState, hand: Hand | None = None) -> None:
-        """For the seat that holds this hand, or nobody in particular."""
         self._public = public
         self._hand = hand
 
     @property
     def node(self) -> NodeName:
-        """What is asked: `cards` (what to play) or `bs` (whether to accuse)."""
         return self._public.node
 
     @property
     def number(self) -> int:
-        """The number that this turn asks for, 0-12."""
         return self._public.number
 
     @property
     def mover(self) -> int:
-        """Whose turn it is: the seat that plays or has just played."""
         return self._public.mover
 
     @property
     def n_cards(self) -> int:
-        """How many cards the mover has just played; 0 before it plays."""
         return self._public.n_cards
 
     @property
     def pile(self) -> int:
-        """How many cards lie on the discard pile, a play under question included."""
         return self._public.pile
 
     @property
     def hands(self) -> tuple[int, ...]:
-        """How many cards each seat holds; the mover's without what it has just played."""
         return tuple(self._public.hands)
 
     @property
     def order(self) -> tuple[int, ...]:
-        """All seats in turn order; the first one begins every round."""
         return SEATS
 
     @property
     def round(self) -> int:
-        """The round, from 1; in each every seat has one turn."""
         return self._public.round
 
     def why_illegal(self, output: Any) -> str | None:

@@ -133,7 +133,6 @@ class BSCourse(Course):
 
     @property
     def picks(self) -> Sequence[int]:
-        """The numbers of a play that is not done."""
         return self.script if self.node == "cards" else ()
 
     def hand(self, seat: int) -> Sequence[int]:
@@ -198,7 +197,6 @@ class BSCourse(Course):
         return type(event).__name__.removesuffix("Event").lower()
 
     def actions_of(self, output: Any) -> list[int]:
-        """The numbers of a play, ascending, and that it is done; or whether it accuses."""
         if isinstance(output, bool):
             return [YES if output else NO]
         return [*sorted(GAME.answer_of("cards", output)), DONE]

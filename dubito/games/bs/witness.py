@@ -57,7 +57,6 @@ class Position:
 
     @property
     def number(self) -> int:
-        """The number asked for on the turn that is not over."""
         return (len(self.turns) - (self.node == "bs")) % NUMBERS
 
     @property
@@ -167,11 +166,9 @@ class Witness:
         return sum(laid.n_cards for laid in self.pile)
 
     def certain(self, seat: int, number: int) -> int:
-        """The least number of cards of this number that another seat holds now."""
         return max(0, self.known[seat][number] - self.put_down[seat])
 
     def own_in_pile(self) -> list[int]:
-        """The cards of the pile that the seat knows, for they were its own; ascending."""
         return sorted(card for laid in self.pile for card in laid.cards)
 
     def placed(self, number: int) -> int:
@@ -246,7 +243,6 @@ class Witness:
         return shown
 
     def _identified(self, laid: Laid) -> None:
-        """It is known now what another seat has given away."""
         self.known[laid.seat] -= Counter(laid.cards)  # what falls below 0 is dropped
         self.put_down[laid.seat] = max(0, self.put_down[laid.seat] - laid.n_cards)
 

@@ -140,7 +140,6 @@ class Teller:
         return lines
 
     def marks(self) -> Marks:
-        """Of a play whether it was a lie, of an answer whether it was wrong."""
         return self._marks
 
     @property

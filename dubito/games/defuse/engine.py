@@ -51,14 +51,12 @@ class HandView:
         self._held = held
 
     def count(self, card: str) -> int:
-        """How many cards of that name are held; 0 for any other name."""
         return self._held.get(card, 0)
 
     def __contains__(self, card: object) -> bool:
         return isinstance(card, str) and self._held.get(card, 0) > 0
 
     def __iter__(self) -> Iterator[str]:
-        """The names, each as often as it is held."""
         for card in HELD:
             yield from (card,) * self._held[card]
 
@@ -66,7 +64,6 @@ class HandView:
         return sum(self._held.values())
 
     def __str__(self) -> str:
-        """As `a defuse, 2 sees and a nothing`."""
         kinds = [f"{n} {card}s" if n > 1 else f"a {card}" for card in HELD if (n := self._held[card])]
         return listed(kinds) if kinds else "no cards"
 
@@ -235,32 +232,26 @@ class View:
 
     @property
     def node(self) -> NodeName:
-        """What is asked: `turn` (an act) or `place` (where the bomb goes)."""
         return self._state.node
 
     @property
     def pile(self) -> int:
-        """How many cards the draw pile has, without a bomb that is to be placed."""
         return len(self._state.pile)
 
     @property
     def other(self) -> int:
-        """How many cards the other seat holds."""
         return sum(self._state.hands[1 - self._state.seat].values())
 
     @property
     def discard(self) -> tuple[str, ...]:
-        """The cards played so far by both, the last one last."""
         return tuple(self._state.discard)
 
     @property
     def seen(self) -> tuple[str, ...]:
-        """What the last see card of this turn has shown, the top first; empty without one, or after a shuffle."""
         return self._state.seen
 
     @property
     def moves(self) -> int:
-        """How many acts and places there were in the game so far, by both."""
         return self._state.moves
 
     def legal(self) -> Sequence[str | int]:

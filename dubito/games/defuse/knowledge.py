@@ -93,7 +93,6 @@ class Pile:
         return self.size - 1
 
     def shuffle(self) -> None:
-        """Nothing is known any more."""
         self.cards = [None] * self.size
         self.astray, self.looked, self.hidden = False, None, False
 

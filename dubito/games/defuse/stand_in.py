@@ -36,7 +36,6 @@ def act(values: Mapping[str, str]) -> str:
 
 
 def place(values: Mapping[str, str]) -> int:
-    """On top, for the other to draw, where it can be dodged if it comes back; else at the bottom."""
     return 0 if _kinds_held(values["hand"]) & {"defuse", "skip", "bottom"} else int(values["pile"])
 
 
@@ -45,5 +44,4 @@ def _kinds_held(text: str) -> set[str]:
 
 
 def _chance(text: str) -> float:
-    """As the facts say; what the other has chosen may well be there."""
     return 0.5 if text == "unknown" else float(text)

@@ -91,11 +91,9 @@ class DefuseCourse(Course):
         super().__init__(players, rules)
 
     def sizes(self, seat: int) -> tuple[int, int]:
-        """Of the other's hand and the pile."""
         return sum(self.engine.hands[1 - seat].values()), len(self.engine.pile)
 
     def shown(self, seat: int) -> list[float]:
-        """The cards that a see card has shown on this turn, one-hot; they can be less than three."""
         cards = [CARDS.index(card) for card in self.engine.seen] if self.player == seat else []
         return [number for card in [*cards, -1, -1, -1][:SHOWN] for number in one_hot(card, len(CARDS))]
 
@@ -166,7 +164,6 @@ class DefuseCourse(Course):
         return [PLACES + output if isinstance(output, int) else ACTS.index(output)]
 
     def undone(self) -> Sequence[str]:
-        """The cards that chance has ordered so far."""
         before = {"deal": 0, "pile": 1 if self.engine else 2 * IN_HAND}.get(self.node)
         return [] if before is None else [spaced(["top", *(CARDS[n] for n in self.script[before:])])]
 
@@ -197,7 +194,6 @@ class DefuseCourse(Course):
         return course
 
     def _order_as(self, cards: Sequence[str]) -> None:
-        """Let chance decide so, as far as it is asked."""
         for card in cards:
             if self.player == CHANCE:
                 self.apply(CARDS.index(card))

@@ -202,7 +202,6 @@ def keys(state: State) -> str:
 
 
 def _playable(state: State) -> dict[str, str]:
-    """The cards that may be played now, by the letter that plays them."""
     return {key: act for key, act in _LETTERS.items() if act != "draw" and act in state.legal()}
 
 

@@ -188,19 +188,15 @@ class HandView:
         return f"HandView({sorted(self._cards)})"
 
     def count(self, number: Loose[int]) -> int:
-        """How many cards of that value are held; jokers are value 0."""
         return self._counts[number] if 0 <= number <= 13 else 0
 
     def count_all(self) -> "Counter[int]":
-        """Value -> how many are held, only of values that are."""
         return Counter(self._cards)
 
     def has(self, number: Loose[int]) -> bool:
-        """Whether at least one card of that value is held."""
         return 0 <= number <= 13 and self._counts[number] > 0
 
     def all_equal(self) -> bool:
-        """Whether every card has the same value."""
         return len(set(self._cards)) <= 1
 
     def most_common(self) -> int:
@@ -212,15 +208,12 @@ class HandView:
         return common
 
     def pick_most(self) -> list[int]:
-        """All cards (at most three) of the most common value."""
         return self.pick(self.most_common(), MOST)
 
     def pick_all(self, number: Loose[int]) -> list[int]:
-        """All cards (at most three) of that value."""
         return self.pick(number, MOST)
 
     def pick(self, number: Loose[int], k: Loose[int]) -> list[int]:
-        """k cards of that value, at most what is held."""
         held = self._counts[number] if 0 <= number <= 13 else 0
         return [number] * (k if k < held else held)
 

@@ -52,7 +52,6 @@ class Rules:
 
     @property
     def in_force(self) -> "Rules":
-        """These, as those that a config says have it too."""
         return self
 
     @property
@@ -61,17 +60,14 @@ class Rules:
 
     @property
     def seats(self) -> tuple[int, int]:
-        """At least and at most."""
         return (DUEL, DUEL) if self.duel else (MIN_PLAYERS, min(MAX_PLAYERS, len(self.deck)))
 
     @property
     def is_whole(self) -> bool:
-        """Whether the deck has all numbers, four times each."""
         return self.ranks == len(NUMBERS) and self.copies == COPIES
 
     @property
     def is_usual(self) -> bool:
-        """Whether they are no variant."""
         return self.is_whole and not self.duel
 
     def said(self) -> dict[str, Any]:
@@ -107,7 +103,6 @@ def check_players(n: int, rules: Rules = _USUAL) -> None:
 
 
 def _check_deck(n: int, rules: Rules) -> None:
-    """Refuse a deck that leaves somebody without a card."""
     if len(rules.deck) < n:
         raise UsageError(f"the deck has {len(rules.deck)} cards, too few for {n} players: set more `ranks`")
 
@@ -139,7 +134,6 @@ def _shuffle(deck: list[int], rng: Random) -> None:
 
 
 def last_play_is_dishonest(board: Sequence[int], n: int, number: int | None) -> bool | None:
-    """The truth of what a doubt would turn over, the last `n` cards of the board (R5); None on an empty board."""
     return not is_honest(board[-n:], number) if number in NUMBERS else None
 
 
@@ -208,12 +202,10 @@ def _is_empty(cards: object) -> bool:
 
 
 def _number_or_kind(value: object) -> str:
-    """A whole number of everyday size as itself, anything else by its type."""
     return str(value) if type(value) is int and abs(value) < 10**6 else _kind(value)
 
 
 def _kind(value: object) -> str:
-    """The value's type in words: its own text could be anything."""
     return "None" if value is None else f"of type {type(value).__name__}"
 
 
@@ -322,13 +314,11 @@ class State:
 
     @property
     def start(self) -> GameStartEvent:
-        """The event before the first turn; asked for while no card has moved."""
         counts = tuple(len(hand.cards) for hand in self.hands)
         return GameStartEvent(tuple(range(len(counts))), counts)
 
     @property
     def turns_played(self) -> int:
-        """Finished turns, free ones included."""
         return self.turns + self.free_turns
 
     def player_data(self, seat: int) -> PlayerData:
@@ -467,7 +457,6 @@ class State:
                 self._events.extend(DiscardEvent(seat, number, hand.copies) for number in sets)
 
     def _place_pending(self) -> None:
-        """A pending winner whom nobody caught has won, before anybody else is placed (R9)."""
         assert self._pending is not None
         self._win(self._pending)
         self._pending = None
@@ -487,7 +476,6 @@ class State:
 
 
 def deal_game(rules: Rules, seats: int, deck: Random) -> State:
-    """A game whose cards are shuffled by this stream; raises UsageError for a number of seats it cannot have."""
     return State(rules, deal_hands(deck, seats, rules))
 
 
@@ -501,7 +489,6 @@ def deal_table(
     fallback: type[Player] | None = None,
     services: Sequence[object] = (),
 ) -> Table:
-    """Deal a game from the deck's stream and seat these entrants at it."""
     state = deal_game(rules, len(entrants), streams.deck())
     return Table(state, entrants, streams, deal=deal, number=number, fallback=fallback, services=services)
 
@@ -517,7 +504,6 @@ def _bucket(place: int, capped: bool) -> int:
 
 
 def _position(place: int, seats: int, capped: bool) -> int:
-    """Twice the number of players behind this one, tied losers 1 (R31)."""
     if place:
         return 2 * (seats - place)
     return 0 if capped or seats == DUEL else 1

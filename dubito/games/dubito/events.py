@@ -57,7 +57,6 @@ class PlayerWonEvent(GameEvent):
 
     @property
     def leaves(self) -> int:  # type: ignore[override]
-        """Who has won observes its win, then no more."""
         return self.player_id
 
 

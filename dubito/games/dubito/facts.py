@@ -61,7 +61,6 @@ class _Seat(Listener):
         self._seat, self._table, self._note = seat, table, note
 
     def asked(self, node: str) -> None:
-        """The walk's question is noted, not those that a bot asks itself on its way."""
         state = self._table.state
         self._note(self._seat, self.notebook.position(node, state.turn_data(), state.hands[self._seat].cards))
 
@@ -100,7 +99,6 @@ def sample_tables() -> Iterator[tuple[Table, Rules]]:
 
 
 def sample_table(rules: Rules, size: int, deal: int) -> Table:
-    """A table of such players."""
     entrants = [Entrant(f"player {seat}", _ByChance) for seat in range(size)]
     return deal_table(entrants, rules, DealStreams(_SEED, deal), deal=deal, number=deal)
 

@@ -48,12 +48,10 @@ def _rules_of_a_config() -> "type[BaseModel]":
 
         @model_serializer
         def said(self) -> dict[str, Any]:
-            """As runs keep them."""
             return self.in_force.said()
 
         @cached_property
         def in_force(self) -> Rules:
-            """As the engine has them; made once, since every game asks."""
             return Rules(**dict(self))
 
     return DubitoRules

@@ -207,7 +207,6 @@ def _rates(who: str, doubts: int, chances: int, honest: int, dishonest: int) -> 
 
 
 def rate(times: int, chances: int) -> float | None:
-    """The share, None where there was no chance: nobody knows then."""
     return times / chances if chances else None
 
 
@@ -229,7 +228,6 @@ def _player(witness: Witness, seat: int) -> dict[str, Any]:
 
 
 def _spread(counts: Sequence[int]) -> list[str]:
-    """Counts by value as that many words, jokers last."""
     return [card_name(card) for card in _IN_ORDER if counts[card] for _ in range(counts[card])] if any(counts) else []
 
 
@@ -276,6 +274,5 @@ class Notebook(Listener):
         return self._last
 
     def facts(self, position: Position) -> dict[str, Any]:
-        """The facts of a position; fastest for the one it gave last, and for others of its turn."""
         known = self._last is not None and position.events is self._last.events
         return facts(position, self._memory if known else None)

@@ -56,17 +56,14 @@ class GameRecord(Strict):
 
 
 def number_word(n: int) -> str:
-    """Of so many cards of a number, as there can be."""
     return ("no", "one", "two", "three", "four")[n]
 
 
 def card_name(card: int, plural: bool = False) -> str:
-    """What a card player calls it: ace, 2, ..., king, joker; several of it: aces, 2s, ..., kings, jokers."""
     return f"{_NAMES[card]}s" if plural else _NAMES[card]
 
 
 def kept_plural(card: int) -> str:
-    """Several of a card as requests and stories have it: another word would make other requests of them."""
     return "sixes" if card == 6 else card_name(card, plural=True)
 
 
@@ -79,7 +76,6 @@ def cards_in_words(cards: Iterable[int]) -> str:
 
 
 def narrated(event: Event, label: Label) -> str:
-    """One event in words for people."""
     return sentence(event, label, partial(card_name, plural=True))
 
 
@@ -129,7 +125,6 @@ def dump(record: GameRecord) -> str:
 
 @cache
 def _format() -> TypeAdapter[GameRecord]:
-    """Made when it is first needed: it takes longer than to read a record."""
     return TypeAdapter(GameRecord)
 
 
@@ -166,7 +161,6 @@ class Recorder:
     def record(
         self, state: State, players: Sequence[str], seed: int, deal: int, number: int | None = None
     ) -> GameRecord:
-        """The finished game; `number` is its own in the `run.db` of its folder, where models played at the table."""
         story = [*self.story, ending(state), _seal(self.hands, self.outputs)]
         return GameRecord(list(players), self.hands, self.outputs, story, state.rules, seed, deal, number)
 
@@ -190,7 +184,6 @@ def replay(record: GameRecord) -> Iterator[str]:
 
 
 def recorder(state: State, rules: Mapping[str, Any]) -> Recorder:
-    """A recorder of a game just dealt; `rules` is for other games' recorders."""
     return Recorder(state)
 
 

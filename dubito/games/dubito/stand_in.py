@@ -186,6 +186,5 @@ def _chance_of_bluff(values: Mapping[str, str]) -> float:
 
 
 def _rate(*texts: str) -> float:
-    """The first rate that is known, a little off 0 and 1; else even."""
     known = next((float(text) for text in texts if text != "unknown"), _UNKNOWN)
     return min(max(known, 0.05), 0.95)

@@ -79,7 +79,6 @@ class Deal:
 
     @property
     def seat(self) -> int:
-        """Who gets the next card."""
         return len(self.cards) % len(self._slots)
 
     def give(self, card: int) -> None:
@@ -186,13 +185,11 @@ def _ways(rules: Rules, begun: Sequence[int]) -> int:
 
 @lru_cache(maxsize=2**12)
 def _picks(pool: tuple[int, ...], picked: tuple[int, ...], n: int) -> list[tuple[int, float]]:
-    """What comes next of `n` cards that are drawn at once, ascending."""
     begun = len(picked)
     return _shares(Counter(cards[begun] for cards in combinations(pool, n) if cards[:begun] == picked))
 
 
 def _shares(ways: Mapping[int, int]) -> list[tuple[int, float]]:
-    """Outcomes, each as probable as it has ways."""
     total = sum(ways.values())
     return [(outcome, n / total) for outcome, n in sorted(ways.items()) if n]
 
@@ -251,7 +248,6 @@ class _Walker(FiveNodes):
         self._given = iter(given)
 
     def next(self, fork: Fork) -> int:
-        """Raises _Missing after the last."""
         for value in self._given:
             return value
         raise _Missing(fork)
@@ -315,7 +311,6 @@ def _seat(course: "DubitoCourse", seat: int) -> list[float]:
 
 
 def _bluffs(course: "DubitoCourse", seat: int) -> list[float]:
-    """Whether the turn is a bluff, where it is asked how many cards."""
     game, node = course.engine, course.node if course.player == seat else ""
     must = node == "E" and not game.hands[seat].counts[game.number]
     return [float(must or (node in ("B", "E") and course.script[-1:] == [1]))]
@@ -506,11 +501,9 @@ class DubitoCourse(Course):
         return heard.answers
 
     def words(self, player: int, action: int) -> str:
-        """With the question, as `C yes`."""
         return super().words(player, action) if player == CHANCE else f"{self.node} {self.done[action]}"
 
     def undone(self) -> Sequence[str]:
-        """The deal, or the draws of this turn; answers are in the log, too."""
         return [f"{self.node} after {spaced(self.script)}"] if self.script else []
 
     def make(self, move: TurnOutput) -> None:
@@ -541,13 +534,11 @@ class DubitoCourse(Course):
         return world
 
     def _deal_steps(self, hands: Sequence[Sequence[int]]) -> list[int]:
-        """The outcomes that deal these hands."""
         if self.rules.duel:
             return sorted(hands[0])
         return [card for cards in zip_longest(*hands) for card in cards if card is not None]
 
     def _in_order(self, cards: Sequence[int]) -> Sequence[int]:
-        """Cards of a play as they are drawn."""
         return sorted(cards) if self.rules.duel else cards
 
     def question(self) -> Position:
@@ -570,7 +561,6 @@ class DubitoCourse(Course):
         return book.position(self.node, self.engine.view(), hand)
 
     def answer_of(self, player: Player) -> object:
-        """What a bot answers to the question; it has observed what its seat has seen."""
         return getattr(player, NODES[self.node])(self.engine.view())
 
     def position(self, seat: int) -> Position:
@@ -596,12 +586,10 @@ _DECLARED: Final = [DECLARE + number for number in NUMBERS]
 
 
 def _script(course: "CardsCourse", seat: int) -> list[int]:
-    """What the seat has decided on this turn."""
     return course.script if course.player == seat else []
 
 
 def _declared(course: "CardsCourse", seat: int) -> list[int]:
-    """The number that was declared on this turn, else 0, and the cards so far + 1."""
     script = _script(course, seat)
     number = [action - DECLARE for action in script if action > DOUBT] or [0]
     return [*number, *(action + 1 for action in script if action < DONE)]

@@ -41,18 +41,15 @@ class Witness:
         self._own_down = [0] * _VALUES  # the seat's own cards on the board, by value
 
     def active(self) -> list[int]:
-        """Seats still in the game, in playing order from the own one."""
         n = len(self.players)
         around = (seat % n for seat in range(self.seat, self.seat + n))
         return [seat for seat in around if seat not in self.places]
 
     def certain(self, seat: int) -> list[int]:
-        """The least number of cards of each value 0-13 that another seat holds now; nothing of the own one."""
         down, held = self.down.get(seat, 0), self._certain[seat]
         return [n - down if n > down else 0 for n in held] if down else held
 
     def known(self, seat: int) -> list[int]:
-        """What was certain when the round began; the cards it has put down since may be of it."""
         return self._certain[seat]
 
     def elsewhere(self, value: int) -> int:
@@ -195,7 +192,6 @@ class Memory:
 
 
 def _moved(event: Event) -> int | None:
-    """Whose move it tells of, None if it only follows from one."""
     if isinstance(event, CardsPlayedEvent):
         return event.player_id
     return event.doubter_id if isinstance(event, DoubtResolvedEvent) else None

@@ -213,7 +213,6 @@ def _after_the_last(turn: TurnData, win_rule: WinRule) -> str:
 
 
 def _is_pending(turn: TurnData) -> bool:
-    """Whether prev has put down its last card: nobody else sits there without cards (R9)."""
     return turn.prev.n_cards == 0
 
 
@@ -233,7 +232,6 @@ def _most_common(hand: Sequence[int]) -> tuple[int, str]:
 
 
 def _random_cards(held: int) -> tuple[tuple[int, str], str]:
-    """As many random cards as possible, and a random number of them (R24)."""
     if held > MOST:
         return (MOST, "three random cards"), "one to three random cards"
     return (held, "all your cards"), "one to three random cards, but no more than you hold"
@@ -353,7 +351,6 @@ def drawn(
 
 
 def fits(decision: Mapping[str, Any], turns: Sequence[Mapping[str, Any]]) -> bool:
-    """Whether a model can have been asked this at its turn, of a game told so: on an empty board A and B."""
     turn = turns[decision["turn"] - 1]
     opens = "cards" in turn and turn["pile"] == decision["turn"] - 1
     return (decision["node"] in _OPENING) == opens
@@ -478,7 +475,6 @@ def answered(answer: object, state: State, seat: int) -> TurnOutput:
 
 
 def why_illegal(state: State, output: object) -> str | None:
-    """In the engine's words, but for the cards, which a person knows by name."""
     why = refused(output, state.hands[state.seat].counts, state.number, state.can_doubt, state.rules.ranks)
     return why and _OF_CARD.sub(lambda found: _cards_of_kind(*map(int, found.groups())), why)
 

@@ -83,7 +83,6 @@ def where(position: Position) -> str:
 
 
 def own_turn(position: Position) -> int:
-    """Which of its seat's turns it is, from 1."""
     return position.turn.me.turns + 1
 
 
@@ -121,12 +120,10 @@ def contradiction(position: Position, truth: Hidden) -> str | None:
 
 
 def right(position: Position, truth: Hidden) -> bool | None:
-    """The answer that the truth makes right: at C, a doubt if the last play is dishonest; None elsewhere."""
     return truth.dishonest if position.node == "C" else None
 
 
 def world_pairs() -> Iterator[tuple[Position, Position]]:
-    """The positions of a few games, each beside the same one in another world."""
     for rules, size in ((Rules(), 3), (Rules(win_rule="contested"), 5)):
         yield from pairs(rules, size)
 

@@ -173,7 +173,6 @@ class _Bounds:
         return False
 
     def _distance(self, seat: int, card: int, counts: Sequence[Counter[int]]) -> int:
-        """How many cards of this value are too few or too many."""
         n = counts[seat][card]
         return max(0, self.least[seat][card] - n, n - self.most[seat][card])
 

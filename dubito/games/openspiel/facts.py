@@ -48,7 +48,6 @@ class Notebook:
 
 
 def position_of(name: str, view: View, node: NodeName = "act") -> Position:
-    """The question that the seat of this view is asked, in the game of that name."""
     return Position(
         name, view.seat, node, tuple(view.history), view.hand, view.sees.strip("\n"), tuple(view.names.values())
     )

@@ -16,7 +16,6 @@ NAME: Final = "openspiel"
 
 
 def engine_of(game: Game) -> Any:
-    """OpenSpiel's own game behind one of ours."""
     return load(game.name.partition(":")[2])
 
 

@@ -20,7 +20,6 @@ _RANKS: Final = ("two", "three", "four", "five", "six", "seven", "eight", "nine"
 
 
 def parameters(game: Any) -> dict[str, Any]:
-    """What the game was loaded with, defaults included."""
     return {**game.get_type().parameter_specification, **game.get_parameters()}
 
 
@@ -29,12 +28,10 @@ def seats_in_words(players: int) -> str:
 
 
 def ranks(count: int) -> tuple[str, ...]:
-    """So many ranks of a deck, the lowest first and the king last; there are twelve."""
     return _RANKS[len(_RANKS) - count :]
 
 
 def pot(put: Sequence[int], seat: int) -> str:
-    """What lies in the pot, and who has put it there."""
     shares = (f"{count} of {'yours' if player == seat else f'seat {player}'}" for player, count in enumerate(put))
     return f"pot {counted(sum(put), 'chip')}: {', '.join(shares)}"
 
@@ -43,18 +40,15 @@ _SIGNS: Final = {rank: rank[0].upper() for rank in ("jack", "queen", "king")}
 
 
 def sign_of(rank: str) -> str:
-    """What is printed on a card of a rank."""
     return _SIGNS.get(rank) or str(_RANKS.index(rank) + 2)
 
 
 def bets(put: Sequence[int], label: Label) -> list[Panel]:
-    """Who has put how much into the pot, for everybody."""
     seats = [Panel(label(seat), f"{counted(count, 'chip')} in the pot", seat=seat) for seat, count in enumerate(put)]
     return [*seats, Panel("The pot", counted(sum(put), "chip"))]
 
 
 def did(player: int, seat: int, verb: str, rest: str = "") -> Line:
-    """What a player did, told to a seat: `You pass.`, `seat 1 passes.`"""
     if player == seat:
         return player, f"You {verb}{rest}."
     return player, f"seat {player} {verb}{'es' if verb.endswith('s') else 's'}{rest}."
@@ -273,7 +267,6 @@ _BET: Final = 1  # its action id
 
 
 def kuhn(game: Any) -> "Kuhn | None":
-    """The words of this game; None if it has parameters that they know nothing of."""
     given = parameters(game)
     return Kuhn(given["players"]) if given.keys() == {"players"} else None
 
@@ -409,7 +402,6 @@ class Leduc:
         return [*bets(_chips_put(state), label), Panel("Community card", " ".join(shown) or "none yet", cards=shown)]
 
     def _cards_dealt(self, state: Any) -> list[str]:
-        """One card for each seat, then the community card."""
         names = [*self.faces]
         return [names[entry.action] for entry in state.full_history() if entry.player < 0]
 
@@ -551,7 +543,6 @@ class LiarsDice:
         return lines
 
     def _dice(self, state: Any, seat: int) -> list[int]:
-        """The seat's dice, none while they roll; sorted, as the engine shows them: nobody knows which was the first."""
         rolled = [entry.action + 1 for entry in state.full_history() if entry.player < 0]
         return sorted(rolled[seat * self.dice : (seat + 1) * self.dice]) if len(rolled) == 2 * self.dice else []
 
@@ -605,6 +596,5 @@ class OwnWords(Protocol):
 
 
 def words_for(game: Any) -> OwnWords | None:
-    """The words of a `pyspiel.Game`; None if it has none, or parameters of which they would be untrue."""
     make = _WORDS.get(game.get_type().short_name)
     return make(game) if make else None

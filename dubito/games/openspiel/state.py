@@ -33,16 +33,13 @@ class Sight:
     """One seat of one game: everything that it may know, in text."""
 
     def __init__(self, engine: Any, seat: int) -> None:
-        """`engine` is OpenSpiel's game."""
         self._seat, self._words = seat, own_words(engine)
         self._log = None if self._words else _Log(engine, seat)
 
     def hand(self, state: Any) -> str | None:
-        """What the seat holds and sees in words; None where only the engine has a string of it."""
         return self._words.holds(state, self._seat) if self._words else None
 
     def text(self, state: Any) -> str:
-        """The engine's own string of what the seat sees."""
         return seen_by(state, self._seat)
 
     def history(self, state: Any, steps: Sequence[Step]) -> list[Entry]:
@@ -54,7 +51,6 @@ class Sight:
 
 
 def seen_by(state: Any, seat: int) -> str:
-    """The information state of a seat where the game has one, else what it observes (O2)."""
     if state.get_game().get_type().provides_information_state_string:
         return str(state.information_state_string(seat))
     return str(state.observation_string(seat))
@@ -146,7 +142,6 @@ def _words(name: str) -> OwnWords | None:
 
 
 def _tidy(name: str) -> str:
-    """On one line, without what separates it from others, and without the sign that separates names in a prompt."""
     return " ".join(name.split()).strip(" ,;").replace("|", "/")
 
 
@@ -182,7 +177,6 @@ class State:
     """The state of a game. Read its attributes freely; change it only through `apply`."""
 
     def __init__(self, engine: Any, rng: Random) -> None:
-        """`engine` is OpenSpiel's game; `rng` draws whatever is left to chance."""
         self._begin(engine, rng)
         self._chance()
 
@@ -216,7 +210,6 @@ class State:
 
     @property
     def asked_first(self) -> int:
-        """Who is asked first where several move at once; else whose move it is."""
         return self._movers()[0] if self.state.is_simultaneous_node() else self.seat
 
     @property
@@ -254,7 +247,6 @@ class State:
         return self._announce() if announce else ()
 
     def go(self, step: Step) -> Sequence[GameEvent]:
-        """Make a step, chance or not, that was made before; what is observed of it, once chance has no more to draw."""
         apply_step(self.state, step)
         self.steps.append(step)
         return () if self.state.is_chance_node() else self._announce()
@@ -263,11 +255,9 @@ class State:
         return output
 
     def sees(self, seat: int) -> str:
-        """The engine's string of what a seat sees."""
         return self._sights[seat].text(self.state)
 
     def hand(self, seat: int) -> str | None:
-        """The same in our words, if there are any for this game."""
         return self._sights[seat].hand(self.state)
 
     def history(self, seat: int) -> list[Entry]:
@@ -288,7 +278,6 @@ class State:
         return Ending(False, (self.turns_played,), marks, counts)
 
     def _movers(self) -> list[int]:
-        """Those who have a move where all move at once."""
         return [seat for seat in range(len(self.moves)) if self.state.legal_actions(seat)]
 
     def _step(self, step: Step) -> None:
@@ -352,7 +341,6 @@ class View:
 
     @cached_property
     def names(self) -> Mapping[int, str]:
-        """The legal actions: number -> name."""
         return names_at(self._state.state, self.seat)
 
     @property
@@ -361,7 +349,6 @@ class View:
 
     @property
     def sees(self) -> str:
-        """The engine's string: the information state where the game has one, else the observation (O2)."""
         return self._state.sees(self.seat)
 
     @property
@@ -381,12 +368,10 @@ class View:
         return list(state.observation_tensor(self.seat))
 
     def look(self, seat: int, streams: SeatStreams) -> SeatView:
-        """What a seat sees at any time, as its bot has it."""
         return self._state.cards(seat, streams)
 
     @property
     def game(self) -> str:
-        """The game's name with its parameters, as OpenSpiel writes it."""
         return str(self._state.engine)
 
     @property
@@ -394,7 +379,6 @@ class View:
         return dict(self._state.engine.get_parameters())
 
     def asked_of(self, bot: Any) -> int:
-        """What one of the engine's own bots does here; raises TypeError for any other, since it is handed all."""
         if type(bot).__module__ != "pyspiel":
             raise TypeError("only the engine's own bots are handed the state, which holds what the seat cannot know")
         return int(bot.step(self._state.state))

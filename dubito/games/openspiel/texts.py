@@ -45,7 +45,6 @@ _ROWS: Final = re.compile(r"([\w?+~]+(?:/[\w?+~]+){7,})( .*)?")
 
 
 def is_open(engine: Any) -> bool:
-    """Whether everybody sees every move, and all that lies there."""
     kind = engine.get_type()
     perfect, in_turn = type(kind.information).PERFECT_INFORMATION, type(kind.dynamics).SEQUENTIAL
     return bool(kind.information == perfect and kind.dynamics == in_turn)

@@ -97,7 +97,6 @@ class Teller:
         self._state, self._label = state, label
 
     def holds(self, seat: int) -> str:
-        """And what lies open; nothing where we have no words, since the engine's string tells more than that."""
         own, label = own_words(self._state.engine), self._label
         boards = [one for one in own.panels(self._state.state, label) if one.seat is None] if own else []
         return "; ".join([_hand_in_words(self._state, seat), *(f"{one.title.lower()}: {one.public}" for one in boards)])
@@ -130,19 +129,16 @@ class Teller:
 
 
 def _written(title: str, text: str, seat: int | None = None, under: str = "", *, is_public: bool = False) -> Panel:
-    """What the engine writes, folded where nobody can read it."""
     plain = readable(text)
     folded = None if plain else (under or title, text.strip("\n"))
     return Panel(title, plain if is_public else "", "" if is_public else plain, seat, folded=folded)
 
 
 def _hand_in_words(state: State, seat: int) -> str:
-    """What a seat holds, in a game that we have words for: what is to be said of it, a colon, and the cards."""
     cards, _, about = (state.hand(seat) or "").partition("; ")[0].partition(" (")
     return f"{about.rstrip(')').rpartition(', ')[2]}: {cards}" if about else cards
 
 
 def _sentence(text: str) -> str:
-    """With a capital and a full stop, where it has neither."""
     text = text[:1].upper() + text[1:]
     return text if text[-1:] in ".!?" or "\n" in text else f"{text}."

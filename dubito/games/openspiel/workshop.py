@@ -82,7 +82,6 @@ class OpenSpielWorkshop:
         return State.at(self.engine, steps).view()
 
     def position_at(self, steps: Sequence[int], node: NodeName) -> Position:
-        """The same as a position at which this node is asked."""
         return position_of(self.game.name, self.view_at(steps), node)
 
 

@@ -17,7 +17,6 @@ Bot = type[BSBot]
 
 
 def seat_bots(game: State, bots: Sequence[Bot], streams: DealStreams) -> Table:
-    """New instances of these, in their seats."""
     return Table(game, [Entrant(bot.__name__, bot) for bot in bots], streams)
 
 
@@ -40,12 +39,10 @@ def play_deal(
 
 
 def dealt(seed: int = 0, max_rounds: int = 1000) -> State:
-    """A game nobody has moved in."""
     return deal(max_rounds, Random(seed))
 
 
 def with_hands(*numbers: list[int], max_rounds: int = 1000, seed: int = 0) -> State:
-    """A game of these hands, by numbers: the first of a number is its copy 0, the next one copy 1, and so on."""
     left = {number: iter(range(4)) for number in range(13)}
     hands = [[Card(number, next(left[number])) for number in hand] for hand in numbers]
     return State(hands, max_rounds, Random(seed))
@@ -60,7 +57,6 @@ def turn(game: State, play: Sequence[Card], *accusers: int) -> list[GameEvent]:
 
 
 def held(game: State, seat: int) -> list[int]:
-    """The numbers of a seat's hand, in order."""
     return [card.number for card in game.hands[seat].cards]
 
 

@@ -16,7 +16,6 @@ FIELD: Final = ["CalculatingLiar", "ConMan", "Player1", "Player3"]
 
 
 def registry() -> Registry:
-    """The bots of BS that came with the project."""
     return find_bots(REPO, "bs")
 
 
@@ -33,17 +32,14 @@ def short(*contenders: dict[str, Any], games: int = 2, rounds: int = 2, **config
 
 
 def both(**more: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Two contenders of different protocols."""
     one = contender("careful", "house-careful", prompt="reasoned", **more)
     return one, contender("chance", api="chat", **more)
 
 
 def experiment(config: dict[str, Any]) -> Experiment:
-    """Checked."""
     return resolve(check(config, "test.yaml"), registry())
 
 
 def ran(of: Experiment, folder: Path, **calls: Any) -> Played:
-    """The run, played with no time lost by waiting; its cache lies beside its folder."""
     how = replace(means(folder, **calls), registry=registry(), watch=Unhurried())
     return play(checked_models(of, registry(), how.calls), folder, how)

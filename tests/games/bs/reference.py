@@ -18,7 +18,6 @@ class Liar:
     last: int = 0
 
     def refresh(self, pile: int) -> None:
-        """A pile that has shrunk was taken."""
         if self.last > pile:
             self.known = []
         self.last = pile
@@ -68,7 +67,6 @@ class Con:
     t: list[int] = field(default_factory=list)
 
     def everything(self) -> list[Believed]:
-        """All records, number by number."""
         return [record for k in range(13) for record in self.records[k]]
 
     def sync(self, mover: int, k: int, n: int, hand: list[CardKey], pile: int, sizes: list[int]) -> None:

@@ -24,7 +24,6 @@ FOLDER = Path("bots") / "manual" / "bs"
 
 
 def blocks(language: str) -> list[str]:
-    """The guide's code blocks in that language."""
     return re.findall(rf"^```{language}\n(.*?)^```$", WRITING, re.MULTILINE | re.DOTALL)
 
 

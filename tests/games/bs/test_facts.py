@@ -45,7 +45,6 @@ def games() -> Iterator[tuple[State, Asked]]:
 
 @cache
 def sample_questions(deal: int) -> list[tuple[World, Asked]]:
-    """All of a game by chance."""
     return [*sample_game(deal)]
 
 
@@ -125,7 +124,6 @@ def test_the_same_sizes_with_other_cards_read_alike() -> None:
 
 
 def told_of(game: State, seat: int, *moves: Any) -> list[str]:
-    """The history of a seat after these moves."""
     return list(facts_of(game, seat, *moves)["history"])
 
 

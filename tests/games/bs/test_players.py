@@ -28,7 +28,6 @@ JAVA_YES += [91, 92, 94, 96, 97, 104, 107, 109, 115, 118]
 
 
 def seated(bot: type[BSBot], hand: list[int], deal: int = 0) -> Any:
-    """An instance at seat 0 that holds this."""
     return seat_bots(with_hands(hand, [], [], []), [bot] * 4, DealStreams(1, deal)).players[0]
 
 
@@ -115,7 +114,6 @@ def test_player2_answers_as_its_generator_does() -> None:
 
 
 def test_the_generator_draws_as_in_the_other_language() -> None:
-    """The first draws of `new java.util.Random(42)`, as published in many places."""
     generator = JavaRandom(42)
     assert [generator.random() for _ in range(2)] == [0.7275636800328681, 0.6832234717598454]
 

@@ -49,7 +49,6 @@ Pool = list[tuple[list[type[BSBot]], State]]
 
 
 def near(found: float, expected: float, games: float) -> bool:
-    """Whether a share of so many is what it should be, but for chance."""
     return abs(found - expected) <= ERRORS * sqrt(expected * (1 - expected) / games)
 
 

@@ -31,7 +31,6 @@ CHECKS = [
 
 @cache
 def checks_of(name: str) -> dict[str, Callable[[], None]]:
-    """Those of a shipped prompt: they share what they render."""
     return dict(checks(PROMPTS / name, GAME))
 
 
@@ -86,7 +85,6 @@ def test_the_shipped_positions_are_those_of_the_documented_command(shell: Shell)
 
 @cache
 def shipped_positions() -> list[RecordedPosition]:
-    """Those that come with the game."""
     return [*read_folder(shipped(GAME), GAME).values()]
 
 

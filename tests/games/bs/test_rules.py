@@ -23,7 +23,6 @@ from tests.games.bs.kit import dealt, held, snapshot, turn, with_hands
 
 
 def small(seed: int = 0, max_rounds: int = 1000) -> State:
-    """Three cards each; seat 0 holds two of number 0."""
     return with_hands([0, 0, 5], [1, 6, 6], [2, 2, 7], [3, 8, 8], max_rounds=max_rounds, seed=seed)
 
 
@@ -237,7 +236,6 @@ class Mistaken(Player1):
 
 
 def seated(**on_error: Any) -> SeatedTable:
-    """A mistaken bot at seat 1, and what the table does about it."""
     entrants = [Entrant(bot.__name__, bot) for bot in (Player1, Mistaken, Player1, Player1)]
     return SeatedTable(dealt(), entrants, DealStreams(0, 0), **on_error)
 

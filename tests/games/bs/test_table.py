@@ -176,6 +176,5 @@ def test_a_bot_says_which_nodes_it_leaves_unanswered() -> None:
 
 
 def test_the_game_needs_the_stream_it_was_dealt_from_only() -> None:
-    """Two games from one seed, played alike, are one."""
     games: list[State] = [play_deal([CalculatingLiar] * 4, 6), play_deal([CalculatingLiar] * 4, 6)]
     assert games[0].ending() == games[1].ending()

@@ -16,19 +16,16 @@ BOTS = {bot.name: bot.cls for bot in registry_of("defuse").hand_written()}
 
 
 def dealt(deal: int = 0) -> State:
-    """A game that nobody has moved in."""
     game = GAME.deal(NoRules(), 2, DealStreams(0, deal).deck())
     assert isinstance(game, State)
     return game
 
 
 def with_cards(top_first: str, mine: str = "", other: str = "") -> State:
-    """A game of this pile and these hands, the words being cards."""
     return State([mine.split(), other.split()], top_first.split()[::-1], Random(0))
 
 
 def table_of(game: State, *bots: type[Player], **how: Any) -> Table:
-    """These bots at a game."""
     return Table(game, [Entrant(bot.__name__, bot) for bot in bots], DealStreams(0, 0), **how)
 
 

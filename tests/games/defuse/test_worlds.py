@@ -22,7 +22,6 @@ PROMPTS = ("plain", "reasoned")
 
 @cache
 def pairs() -> list[tuple[Position, Position]]:
-    """The questions of some games by chance."""
     return [*world_pairs()]
 
 
@@ -35,7 +34,6 @@ def test_a_seat_sees_in_another_world_what_it_saw() -> None:
 
 
 def truth(world: World) -> Any:
-    """What the seat may not know."""
     return sorted(world.hand), world.orders, world.places
 
 
@@ -52,7 +50,6 @@ def test_a_shipped_prompt_tells_nothing_hidden(name: str) -> None:
 
 @cases("name", PROMPTS)
 def test_a_card_that_the_other_has_drawn_is_found_out(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Here everybody sees it, and the history tells it."""
     monkeypatch.setattr(engine, "TakeEvent", lambda card, only: TakeEvent(card))
     with pytest.raises(CheckFailed, match="tells what seat"):
         dict(checks(OWN_PROMPTS / "defuse" / name, GAME))["tells_nothing_hidden"]()

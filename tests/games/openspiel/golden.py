@@ -12,7 +12,6 @@ GOLDEN = ("kuhn_poker", "leduc_poker", "phantom_ttt")
 
 
 def golden(name: str, prompt: str) -> Path:
-    """The file of a prompt's rendering for a game."""
     return FOLDER / f"{name}-{prompt}.txt"
 
 

@@ -47,13 +47,11 @@ def skip_chance(state: Any, outcomes: Iterator[int]) -> None:
 
 
 def legal(state: Any) -> list[str]:
-    """The names of the legal acts."""
     names = words_of(state.get_game()).names
     return [names[action] for action in state.legal_actions()]
 
 
 def tree(state: Any) -> Iterator[Any]:
-    """All states from this one on, each before those after it."""
     yield state
     for action in state.legal_actions():
         yield from tree(state.child(action))
@@ -66,7 +64,6 @@ class Claims:
         self.quotes: list[str] = []
 
     def __call__(self, *quotes: str) -> Callable[[Test], Test]:
-        """Marks the test which shows that these quotations from the rules are so."""
         self.quotes += quotes
         return lambda test: test
 

@@ -38,7 +38,6 @@ def played(folder: Path, game: str, config: Mapping[str, Any]) -> Played:
 
 @pytest.fixture(autouse=True)
 def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Solved games are kept in the working directory."""
     monkeypatch.chdir(tmp_path)
 
 

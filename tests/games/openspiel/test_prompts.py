@@ -75,5 +75,4 @@ def test_each_prompt_says_the_rules_and_what_is_legal() -> None:
 @cases("prompt", PROMPTS)
 @cases("name", GOLDEN)
 def test_what_is_asked_is_what_was_asked_before(name: str, prompt: str) -> None:
-    """Golden renderings; `python -m tests.games.openspiel.golden` writes them anew."""
     assert rendered(name, prompt) == golden(name, prompt).read_text()

@@ -21,7 +21,6 @@ def numbers(cards: str) -> list[int]:
 
 
 def dealt(first: str, second: str, upcard: str, *acts: str, stock: str = "", game: str = "gin_rummy") -> Any:
-    """The state after a deal of these hands and these acts; the stock is drawn in this order."""
     return after(load(game), numbers(f"{first} {second} {upcard} {stock}"), *acts)
 
 
@@ -39,14 +38,12 @@ def leftovers(hand: frozenset[int]) -> set[frozenset[int]]:
 
 
 def counts(hand: frozenset[int]) -> set[int]:
-    """The deadwood of eleven cards, counted as the rules say; equal arrangements may leave different highest cards."""
     rests = leftovers(hand)
     fewest = min(map(points, rests))
     return {fewest - max((points([card]) for card in rest), default=0) for rest in rests if points(rest) == fewest}
 
 
 def played(*acts: str, hands: tuple[str, str] = (READY, POOR), upcard: str = "Th", game: str = "gin_rummy") -> Any:
-    """Seat 0 takes the upcard and knocks; then the acts."""
     return dealt(*hands, upcard, "draw upcard", "knock", *acts, game=game)
 
 

@@ -13,7 +13,6 @@ NUMBERS = ["", "one", "two", "three", "four", "five", "six"]
 
 
 def bid_of(name: str) -> tuple[int, int]:
-    """Two 3s: how many, and which face."""
     number, face = name.split()
     return NUMBERS.index(number), int(face.removesuffix("s"))
 

@@ -11,7 +11,6 @@ BLOCK = b"\1" * (1 << 20)
 
 
 def folders() -> Iterator[str]:
-    """Where to write."""
     yield from (os.getcwd(), "/tmp", "/run", "/dev/shm", "/var/tmp", os.environ["DUBITO_TOURNAMENT"])
     yield os.environ["DUBITO_DATA"]
 

@@ -5,7 +5,6 @@ import time
 
 
 def think() -> None:
-    """Work, as the processor counts it."""
     until = time.process_time() + float(sys.argv[1]) / 1000
     while time.process_time() < until:
         pass

@@ -28,7 +28,6 @@ class Notebook:
         self.moves: list[Moved] = []
 
     def observe(self, event: Any, cards: Sequence[int]) -> None:
-        """Note a move."""
         if hasattr(event, "seen"):
             self.moves.append(event)
 
@@ -36,7 +35,6 @@ class Notebook:
         """Everybody observes it anyway."""
 
     def position(self, node: str, view: Seen, cards: Sequence[int]) -> Position:
-        """The question."""
         moves = tuple((move.seat, move.node, move.seen) for move in self.moves)
         return Position(self.seat, node, self.rules.turns, tuple(cards), tuple(view.legal), moves)
 
@@ -55,18 +53,15 @@ def facts(position: Position) -> dict[str, Any]:
 
 
 def steady_facts() -> frozenset[str]:
-    """What stays."""
     return frozenset(("rule_text", "seat"))
 
 
 def example_position(node: str) -> Position:
-    """The first turn."""
     moves = tuple((0, one.name, "...") for one in NODES[: [one.name for one in NODES].index(node)])
     return Position(0, node, 4, (1, 2, 2), tuple(Seen(node, (1, 2, 2), False).legal), moves)
 
 
 def to_json(position: Position) -> str:
-    """A line."""
     return json.dumps(asdict(position)) + "\n"
 
 

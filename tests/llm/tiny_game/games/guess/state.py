@@ -55,7 +55,6 @@ class Seen:
 
     @property
     def legal(self) -> Sequence[Any]:
-        """What it may do, where that is a list: of cards, those that it holds."""
         hints = HINTS[:2] if self.said_none else HINTS
         return {"hint": hints, "stake": self.held, "number": range(1, MOST + 1), "sure": (True, False)}[self.node]
 
@@ -80,30 +79,24 @@ class State:
 
     @property
     def turns_played(self) -> int:
-        """Whole turns."""
         return len(self.moves) // len(NODES)
 
     @property
     def seat(self) -> int:
-        """In turn."""
         return self.turns_played % len(self.hands)
 
     @property
     def over(self) -> bool:
-        """After so many turns."""
         return self.turns_played == self._turns
 
     @property
     def start(self) -> GameEvent:
-        """Nothing is seen of the deal."""
         return Begun()
 
     def view(self) -> Seen:
-        """Of the seat to move."""
         return Seen(NODES[len(self.moves) % len(NODES)].name, self.hands[self.seat], self.seat in self._said_none)
 
     def cards(self, seat: int, streams: SeatStreams) -> tuple[int, ...]:
-        """The hand, which stays as it is."""
         return self.hands[seat]
 
     def apply(self, output: Any, announce: bool = True) -> Sequence[GameEvent]:
@@ -118,7 +111,6 @@ class State:
         return [Moved(seat, view.node, len(output) if view.node == "stake" else output)]
 
     def copy_of(self, output: Any) -> Any:
-        """A list is copied."""
         return list(output) if isinstance(output, list) else output
 
     def ending(self) -> Ending:

@@ -11,5 +11,4 @@ class Bold(Player):
     origin = "the tests"
 
     def play(self, view: Any) -> Any:
-        """By the view alone."""
         return self.cards if view.node == "stake" else view.legal[-1]

@@ -11,5 +11,4 @@ class Dull(Player):
     origin = "the tests"
 
     def play(self, view: Any) -> Any:
-        """By the view alone."""
         return (self.cards[0],) if view.node == "stake" else view.legal[0]
