@@ -15,7 +15,6 @@ BUDGET: Final = {  # lines, by room; one that grows by more than a twentieth say
     "errors": 100,
     "files": 150,
     "serve": 90,
-    "moved": 80,
     "doors": 12,
     "store": 1500,
     "game": 2400,

@@ -9,12 +9,9 @@ import subprocess
 import sys
 import zipfile
 from collections.abc import Iterator
-from importlib import import_module
 from pathlib import Path
 
 import pytest
-
-from dubito.moved import MOVED
 
 REPO = Path(__file__).resolve().parent.parent
 RULINGS = re.findall(r"^- \*\*R(\d+) ", (REPO / "docs" / "rules.md").read_text(), re.MULTILINE)
@@ -137,14 +134,6 @@ def test_no_module_or_function_has_outgrown_its_room() -> None:
         if isinstance(node, ast.FunctionDef) and (node.end_lineno or 0) - node.lineno >= 40
     ]
     assert functions == []
-
-
-@pytest.mark.parametrize(("before", "now"), MOVED.items())
-def test_a_module_is_the_same_under_the_name_it_had(before: str, now: str) -> None:
-    if ".training" in now:
-        pytest.importorskip("pettingzoo")
-    assert import_module(before) is import_module(now)
-    assert import_module(now).__spec__.name == now  # type: ignore[union-attr]
 
 
 def test_no_two_types_share_a_name() -> None:

@@ -11,6 +11,7 @@ from dubito.cli.output import say
 from dubito.errors import UsageError, one_line
 from dubito.game import Game
 from dubito.game.find import find_game, game_names
+from dubito.game.packages import MODULE
 from dubito.llm.prompts import game_of_folder, load_prompt
 from dubito.llm.templates import DESCRIPTION
 from dubito.workshop.audit import Audit
@@ -36,7 +37,7 @@ def _subject_of(name: str, game: Game, said: bool) -> Audit:
     """What is to be audited, and of which game; raises UsageError."""
     folder, here = Path(name), Path.cwd()
     is_prompt = (folder / DESCRIPTION).is_file()
-    if not said and not is_prompt and any((folder / file).is_file() for file in ("game.py", "spec.py")):
+    if not said and not is_prompt and (folder / MODULE).is_file():
         here, name = folder.resolve().parents[1], folder.resolve().name
     elif said or is_prompt or name.partition(":")[0] not in game_names(here):
         game = game_of_folder(folder, here) if is_prompt and not said else game

@@ -51,9 +51,6 @@ class RunOptions:
     crew: Crew | None = None  # who plays chunks of hand-written bots instead of so many processes of ours
 
 
-Means = RunOptions  # its name before 24 November 2026
-
-
 @dataclass(frozen=True, slots=True)
 class Played:
     """What a run has to show, finished or cut short."""

@@ -537,6 +537,3 @@ def own_bytes(package: str) -> Iterator[None]:
         yield
     finally:
         sys.dont_write_bytecode = written
-
-
-Spec = Game  # its name before 24 November 2026

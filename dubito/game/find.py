@@ -21,6 +21,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from hashlib import sha256
 from importlib import import_module
+from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Final, Literal, NamedTuple
@@ -30,8 +31,7 @@ from dubito.errors import UsageError, near, one_line, suggestion
 from dubito.game import Family, Game, Player, own_bytes
 from dubito.game.flaws import flaws_of
 from dubito.game.native import compiled_twin
-from dubito.game.packages import FILES, GamePackage, all_packages, package_named, roots
-from dubito.moved import OtherNames
+from dubito.game.packages import MODULE, GamePackage, all_packages, package_named, roots
 
 
 def import_file(name: str, file: Path, source: bytes, game: object) -> ModuleType:
@@ -152,13 +152,13 @@ def _versioned(digest: str, game: Game) -> str:
 def _load_game(package: GamePackage, working_directory: Path, flawed: bool = False) -> Game | Family:
     if package.fault:
         raise UsageError(package.fault)
-    file = next(package.folder / name for name in FILES if (package.folder / name).is_file())
+    file = package.folder / MODULE
     if package.is_own:
         module = import_module(f"{package.module}.game")
     else:
         _pin(working_directory)
         module = _import_from(package, file.stem)
-    game = getattr(module, "GAME", None) or getattr(module, "SPEC", None)
+    game = getattr(module, "GAME", None)
     shown = one_line(str(file))
     if not isinstance(game, Game | Family):
         raise UsageError(f"{shown} defines no game: it needs `GAME = Game(...)` of dubito.game")
@@ -210,6 +210,28 @@ def _pin(working_directory: Path) -> None:
         sys.meta_path.insert(0, _FINDER)
 
 
+class _InstalledGames:
+    """Imports `games.NAME` of an installed game: the module of its own package, under both names."""
+
+    def __init__(self) -> None:
+        self._own: dict[str, ModuleSpec | None] = {}  # by the name `games.NAME`: the module's own spec
+
+    def find_spec(self, name: str, path: object = None, target: object = None) -> ModuleSpec | None:
+        return ModuleSpec(name, self) if _installed_name(name) else None  # type: ignore[arg-type]
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        name = _installed_name(spec.name)
+        assert name is not None  # else find_spec would not have found it
+        module = import_module(name)
+        self._own[spec.name] = module.__spec__
+        return module
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Restore the module's spec, which the import system replaced. The module has run under its own name."""
+        assert module.__spec__ is not None
+        module.__spec__ = self._own[module.__spec__.name]
+
+
 def _installed_name(module: str) -> str | None:
     """What a module `games.NAME...` of an installed game is called in its own package."""
     parts = module.split(".", 2)
@@ -217,7 +239,7 @@ def _installed_name(module: str) -> str | None:
     return ".".join([package, *parts[2:]]) if package and package != ".".join(parts[:2]) else None
 
 
-_FINDER: Final = OtherNames(_installed_name)
+_FINDER: Final = _InstalledGames()
 
 
 BotKind = Literal["manual", "llms"]

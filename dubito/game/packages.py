@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 GROUP: Final = "dubito.games"
 OWN: Final = Path(dubito.__file__).resolve().parent / "games"
-FILES: Final = ("game.py", "spec.py")  # that say what the game is; the second one is what it was called before
+MODULE: Final = "game.py"  # defines the game
 _TAKEN: Final = ("games", "bots", "dubito")  # packages that mean something else where games are played
 _PACKAGE: Final = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*").fullmatch
 _PINNED: Final = re.compile(r"[A-Za-z0-9][\w.-]{0,80}==[\w.+!-]{1,40}", re.ASCII).fullmatch
@@ -141,7 +141,7 @@ def _in_folders(working_directory: Path) -> Iterator[GamePackage]:
 
 
 def _packages(games: Path) -> list[Path]:
-    found = {file.parent for name in FILES for file in games.glob(f"*/{name}")}
+    found = {file.parent for file in games.glob(f"*/{MODULE}")}
     return sorted(folder for folder in found if not folder.name.startswith("."))
 
 
@@ -194,7 +194,7 @@ def _package_at(point: "EntryPoint", pinned: str) -> GamePackage:
         why = one_line(f"{type(error).__name__}: {error}", 200)
         return found._replace(fault=f"{shown}: looking for the package raises {why}: install it anew, or remove it")
     places = [Path(place) for place in (spec and spec.submodule_search_locations) or ()]
-    folder = next((place for place in places if any((place / name).is_file() for name in FILES)), None)
+    folder = next((place for place in places if (place / MODULE).is_file()), None)
     if folder is None:
         lacks = "the package holds no game.py" if places else "there is no such package"
         return found._replace(fault=f"{shown}: {lacks}: install it anew, or remove it")

@@ -201,7 +201,6 @@ class Words:
         return self._game.output_of(node.name, answer, state.cards(seat, DealStreams(0, 0).seat(seat)))
 
 
-Person = Words  # as it was called before 24 November 2026, of what a person types
 # The parts that a module `told` had then; a module `person` had the others.
 _TOLD: Final = frozenset(("Teller", "rules", "in_short", "sentence", "to_me", "QUESTIONS", "drawn", "fits"))
 

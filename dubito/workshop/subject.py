@@ -9,6 +9,7 @@ from typing import Any, Final, NamedTuple
 from dubito.errors import one_line
 from dubito.game import Game, Player
 from dubito.game.find import Registry, find_bots, package_of
+from dubito.game.packages import MODULE
 from dubito.game.streams import DealStreams
 from dubito.game.table import Entrant, GameCode, Table, step
 from dubito.llm.prompts import prompt_names
@@ -51,7 +52,7 @@ class Subject:
 
     @property
     def main(self) -> str:
-        return self.file("game.py" if (self.folder / "game.py").is_file() else "spec.py")
+        return self.file(MODULE)
 
     def state(self, deal: int, seats: int) -> Any:
         return self.game.deal(self.game.rules(), seats, DealStreams(0, deal).deck())

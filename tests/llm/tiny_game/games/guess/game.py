@@ -17,7 +17,7 @@ RESULTS: Final = Results(
     seat_counts=("staked",),
 )
 
-SPEC: Final = Game(
+GAME: Final = Game(
     name="guess",
     summary="a guessing game",
     rules=Rules,
