@@ -1,6 +1,7 @@
-"""Compiles hot modules and Dubito's bots into the wheel if the environment has DUBITO_COMPILE=1 (docs/performance.md).
+"""Puts `bots` and `prompts` into the wheel's package `dubito`. With DUBITO_COMPILE=1 it also compiles hot modules and
+Dubito's bots (docs/performance.md).
 
-Without it nothing happens here, and no compiler is needed. An editable install stays pure: what is edited is to run.
+An editable install uses the clone's folders and stays pure Python.
 """
 
 import os
@@ -46,8 +47,14 @@ class CompiledEngine(BuildHookInterface[Any]):
         return ["mypy>=2.4,<3", "setuptools>=65"] if self._wanted else []
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """Compile, and say which files go into the wheel, and that it fits this machine only."""
-        if not self._wanted or version == "editable":
+        """Add the folders, and the compiled modules if these are wanted: then the wheel fits this machine only."""
+        if version == "editable":
+            return
+        if self.target_name == "wheel":
+            build_data["force_include"] |= {
+                str(Path(self.root, name)): f"dubito/{name}" for name in ("bots", "prompts")
+            }
+        if not self._wanted:
             return
         self._folder = tempfile.TemporaryDirectory(prefix="dubito-compile-")
         build_data["force_include"] |= _compile(Path(self.root), Path(self._folder.name))
@@ -87,7 +94,8 @@ def _compile(root: Path, folder: Path) -> dict[str, str]:
         command.run()
     finally:
         os.chdir(here)
-    return {str(file): str(file.relative_to(folder / "lib")) for file in (folder / "lib").rglob("*") if file.is_file()}
+    built = {file: file.relative_to(folder / "lib") for file in (folder / "lib").rglob("*") if file.is_file()}
+    return {str(file): str(Path("dubito", at) if at.parts[0] == "bots" else at) for file, at in built.items()}
 
 
 def _add_twin(source: Path, bot: Path) -> str:

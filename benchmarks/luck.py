@@ -1,4 +1,4 @@
-"""How many games the correction of docs/openspiel.md saves: five players at three games, each against `Solved`.
+"""How many games the correction of the page on OpenSpiel saves: five players at three games, each against `Solved`.
 
 `python -m benchmarks.luck`, some minutes. A comparison is 400 games, a deal in both seats; a line is the mean of some.
 `house` is asked through `dubito policy`.
@@ -12,13 +12,13 @@ from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 from dubito.cli.asking import calls_of
-from dubito.cli.policy import asked_player
 from dubito.game.find import find_game
-from dubito.policy.luck import LuckyGame, OwnDecision, corrected_returns
-from dubito.policy.small import small_game
-from dubito.policy.solver import solve
-from dubito.policy.tree import PolicyTable, Tree, seat_tables, uniform
-from dubito.policy.values import expected_values
+from dubito.plugins.openspiel.policy.command import asked_player
+from dubito.plugins.openspiel.policy.luck import LuckyGame, OwnDecision, corrected_returns
+from dubito.plugins.openspiel.policy.small import small_game
+from dubito.plugins.openspiel.policy.solver import solve
+from dubito.plugins.openspiel.policy.tree import PolicyTable, Tree, seat_tables, uniform
+from dubito.plugins.openspiel.policy.values import expected_values
 from dubito.stats.rates import student
 
 GAMES: Final = ("kuhn_poker", "leduc_poker", "liars_dice(numdice=1,dice_sides=3)")

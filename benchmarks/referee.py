@@ -13,13 +13,13 @@ from time import perf_counter, process_time
 from typing import Final
 
 from dubito.experiment.workers import cores_here
-from dubito.referee.match import Match, MatchDraws
-from dubito.referee.pair import Pair
-from dubito.referee.plan import Pairing, Tournament, checked_config
-from dubito.referee.process import Channel, alone
-from dubito.referee.programs import Confinement, Program
-from dubito.referee.rules import V1, Limits, load
-from dubito.referee.table import MatchTable, Referee
+from dubito.plugins.tournament.match import Match, MatchDraws
+from dubito.plugins.tournament.pair import Pair
+from dubito.plugins.tournament.plan import Pairing, Tournament, checked_config
+from dubito.plugins.tournament.programs import Confinement, Program
+from dubito.plugins.tournament.rules import V1, Limits, load
+from dubito.plugins.tournament.table import MatchTable, Referee
+from dubito.sandbox.process import Channel, alone
 
 GAMES: Final = ("kuhn_poker", "leduc_poker", "gin_rummy")
 STAYS: Final = """

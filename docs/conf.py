@@ -7,8 +7,8 @@ from sphinx.application import Sphinx
 project = "Dubito"
 copyright = "the authors of Dubito, MIT licence"  # noqa: A001, Sphinx's name
 root_doc = "README"
-include_patterns = ["README.md", "docs/**.md", "examples/leaderboard/README.md"]
-exclude_patterns = [".*", "bots", "build", "cache", "dist", "dubito", "prompts", "runs", "tests"]
+include_patterns = ["README.md", "docs/**.md", "dubito/plugins/*/docs/*.md", "examples/leaderboard/README.md"]
+exclude_patterns = [".*", "bots", "build", "cache", "dist", "prompts", "runs", "tests"]
 extensions = ["myst_parser"]
 myst_heading_anchors = 4
 html_theme = "furo"
@@ -19,10 +19,10 @@ html_use_index = False
 suppress_warnings = ["misc.highlighting_failure"]  # a block of a language that has no colours here, as csv
 
 SECTIONS = {
-    "Play": ["rules", "playing", "bs", "defuse", "openspiel", "bots"],
-    "Rank a model": ["first-run", "servers", "money", "comparing", "report", "rating", "leaderboard", "when-it-fails"],
-    "Write": ["writing-a-bot", "writing-a-bs-bot", "writing-a-model-bot", "prompts", "writing-a-game", "training"],
-    "Look up": ["commands", "runs", "clusters", "tournament", "house", "json", "performance"],
+    "Play": ["rules", "playing", "bs", "defuse", "bots"],
+    "Rank a model": ["first-run", "servers", "money", "comparing", "report", "when-it-fails"],
+    "Write": ["writing-a-bot", "writing-a-bs-bot", "writing-a-model-bot", "prompts", "writing-a-game", "verifiers"],
+    "Look up": ["commands", "runs", "clusters", "house", "json", "performance"],
     "Why": ["decisions/README"],
 }
 
@@ -30,6 +30,8 @@ SECTIONS = {
 def with_contents(app: Sphinx, page: str, source: list[str]) -> None:
     """The two pages that lead to others list them for Sphinx, which a reader of the Markdown need not see."""
     trees = {name: [f"docs/{one}" for one in pages] for name, pages in SECTIONS.items()}
+    folders = Path(app.srcdir).glob("dubito/plugins/*/docs/*.md")
+    trees["Plugins"] = sorted(str(path.relative_to(app.srcdir).with_suffix("")) for path in folders)
     if page == root_doc:
         trees["Examples"] = ["examples/leaderboard/README"]
         source[0] += "".join(

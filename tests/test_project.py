@@ -140,7 +140,7 @@ def test_no_two_types_share_a_name() -> None:
     """Each game has its own of some; elsewhere a name has one owner."""
     owners: dict[str, list[str]] = {}
     for path in (REPO / "dubito").rglob("*.py"):
-        if "games" not in path.relative_to(REPO).parts:
+        if not {"games", "plugins"} & {*path.relative_to(REPO).parts}:
             for name in types_of(path):
                 owners.setdefault(name, []).append(str(path.relative_to(REPO)))
     assert len(owners) > 300
@@ -151,7 +151,7 @@ def test_a_function_has_one_owner_of_its_name() -> None:
     """Outside the games; the commands are named as they are typed."""
     owners: dict[str, list[str]] = {}
     for path in (REPO / "dubito").rglob("*.py"):
-        if "games" not in path.relative_to(REPO).parts:
+        if not {"games", "plugins"} & {*path.relative_to(REPO).parts}:
             for name in functions_of(path):
                 owners.setdefault(name, []).append(str(path.relative_to(REPO)))
     assert len(owners) > 400
@@ -232,7 +232,7 @@ def test_no_word_of_a_game_stands_outside_its_folder() -> None:
     counts = {
         path.relative_to(REPO / "dubito").as_posix(): sum(map(bool, map(WORDS.search, path.read_text().splitlines())))
         for path in ours()
-        if path.relative_to(REPO).parts[1] not in ("games", "training")
+        if path.relative_to(REPO).parts[1] not in ("games", "plugins")
     }
     assert {name: count for name, count in counts.items() if count} == WORDS_LEFT
 
@@ -262,7 +262,6 @@ def named(path: Path) -> Iterator[str]:
 
 
 DOORS = ("game_data", "facts", "player")  # to Dubito's package, for bots
-OF_GAMES = ("games", "training", "referee")  # rooms that are of certain games
 GROUND = ("errors", "files", "game")  # what a game may stand on
 
 
@@ -271,9 +270,9 @@ def test_rooms_know_a_game_only_through_its_interface() -> None:
     against = [
         f"{path} imports {name}"
         for path in (REPO / "dubito").rglob("*.py")
-        if path.relative_to(REPO / "dubito").parts[0].removesuffix(".py") not in (*OF_GAMES, *DOORS, "__init__")
+        if path.relative_to(REPO / "dubito").parts[0].removesuffix(".py") not in ("games", "plugins", *DOORS)
         for name in imported(path)
-        if name in (*OF_GAMES, *DOORS) and not (name == "referee" and path.parent.name == "cli")
+        if name in ("games", *DOORS)
     ]
     for folder in (REPO / "dubito" / "games").iterdir():
         for path in folder.glob("*.py"):
@@ -282,36 +281,41 @@ def test_rooms_know_a_game_only_through_its_interface() -> None:
     assert against == []
 
 
-EXTRAS = (
-    "datasets",
-    "gymnasium",
-    "numpy",
-    "open_spiel",
-    "pettingzoo",
-    "pyspiel",
-    "shimmy",
-    "verifiers",
-)  # what they bring
+MAY_USE = {"leaderboard": {"openspiel"}, "tournament": {"openspiel"}}  # plugins that use another where it is installed
 
 
-def test_only_rooms_of_openspiel_import_what_its_extra_brings() -> None:
+def test_the_core_imports_no_plugin_and_a_plugin_only_those_it_may_use() -> None:
+    against = []
+    for path in (*ours(), *(REPO / "bots").rglob("*.py")):
+        parts = path.relative_to(REPO).parts
+        own = parts[2] if parts[1] == "plugins" and len(parts) > 3 else None
+        allowed = {own, *MAY_USE.get(str(own), ())} if own else set()
+        used = {name.split(".")[2] for name in modules(path) if name.startswith("dubito.plugins.")}
+        against += [f"{path} imports {name}" for name in used - allowed]
+    assert against == []
+
+
+EXTRAS = {  # what they bring, and the only folders that may import it
+    **dict.fromkeys(
+        ("gymnasium", "numpy", "open_spiel", "pettingzoo", "pyspiel", "shimmy"), "dubito/plugins/openspiel"
+    ),
+    **dict.fromkeys(("dask", "distributed"), "dubito/plugins/dask"),
+    **dict.fromkeys(("datasets", "verifiers"), "dubito/seats"),
+}
+
+
+def test_only_these_folders_import_what_an_extra_brings() -> None:
     """Without it everything else works, and imports nothing of it."""
-    sources = [path for room in ("dubito", "bots") for path in (REPO / room).rglob("*.py")]
-    users = {path.parent.relative_to(REPO).as_posix() for path in sources if any(map(of_an_extra, modules(path)))}
-    assert "dubito/training" in users
-    assert users <= {
-        "dubito/training",
-        "dubito/games/openspiel",
-        "dubito/policy",
-        "dubito/referee",
-        "bots/manual/openspiel",
-    }
-    known = {path.parent.name for path in sources if any(name.startswith("dubito.training") for name in modules(path))}
-    assert known == {"training"}
-
-
-def of_an_extra(module: str) -> bool:
-    return module.partition(".")[0] in EXTRAS
+    against, users = [], set()
+    for path in (*ours(), *(REPO / "bots").rglob("*.py")):
+        for module in modules(path):
+            folder = EXTRAS.get(module.partition(".")[0])
+            if folder is not None and path.is_relative_to(REPO / folder):
+                users.add(folder)
+            elif folder is not None:
+                against.append(f"{path} imports {module}")
+    assert against == []
+    assert users == {*EXTRAS.values()}
 
 
 @functools.cache
@@ -368,12 +372,17 @@ def test_a_wheel_installed_outside_the_clone_plays(tmp_path: Path) -> None:
     (wheel,) = tmp_path.glob("dubito-*.whl")
     command(tmp_path, *pip, "install", "--no-deps", "--no-compile", "--target", str(tmp_path / "site"), str(wheel))
     (tmp_path / "here" / "bots" / "manual").mkdir(parents=True)
-    assert (tmp_path / "site" / "dubito" / "experiment" / "books" / "dubito-1.yaml").exists()
-    template = (tmp_path / "site" / "bots" / "manual" / "_template.py").read_text()
+    assert sorted(path.name for path in (tmp_path / "site").iterdir()) == [
+        "bin",
+        "dubito",
+        f"{wheel.name.partition('-py3')[0]}.dist-info",
+    ]
+    assert (tmp_path / "site" / "dubito" / "plugins" / "leaderboard" / "books" / "dubito-1.yaml").exists()
+    template = (tmp_path / "site" / "dubito" / "bots" / "manual" / "_template.py").read_text()
     (tmp_path / "here" / "bots" / "manual" / "my_bot.py").write_text(template)
     listed = command(tmp_path / "here", sys.executable, "-m", "dubito", "bots", site=tmp_path / "site")
     assert listed.startswith("17 bots\n")
-    assert str(tmp_path / "site" / "bots" / "manual" / "stefa_bot.py") in listed
+    assert str(tmp_path / "site" / "dubito" / "bots" / "manual" / "stefa_bot.py") in listed
     run = (
         "run",
         "--bots",

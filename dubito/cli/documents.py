@@ -29,24 +29,23 @@ if TYPE_CHECKING:
     from dubito.experiment.compare import Arm
     from dubito.experiment.replay import LieCounts
     from dubito.experiment.stop import PairStanding
-    from dubito.policy.contenders import LessLuck
 
 RunState = Literal["playing", "stopped", "finished"]
 
 
-class _Part(BaseModel):
+class DocumentPart(BaseModel):
     # most commands print none of them; of those that do, some have a value with the very same names
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, from_attributes=True, defer_build=True)
 
 
-P = TypeVar("P", bound=_Part)
+P = TypeVar("P", bound=DocumentPart)
 
 
-class Document(_Part):
+class Document(DocumentPart):
     """What a command prints."""
 
 
-class Interval(_Part):
+class Interval(DocumentPart):
     """An estimate with its 95 % interval."""
 
     value: float | None = Field(description="null: there is nothing to estimate it from")
@@ -54,7 +53,7 @@ class Interval(_Part):
     high: float
 
 
-class LieResult(_Part):
+class LieResult(DocumentPart):
     """How often a player deceived, in a game with lies: by choice, where it could have been honest, or forced."""
 
     games: int = Field(description="the first games of the run, over which this is counted")
@@ -63,7 +62,7 @@ class LieResult(_Part):
     forced: int
 
 
-class PlayerResult(_Part):
+class PlayerResult(DocumentPart):
     """A player of a run in all its seats."""
 
     name: str
@@ -77,7 +76,7 @@ class PlayerResult(_Part):
     lies: LieResult | None = Field(description="null: there are none, or its games cannot be played again here")
 
 
-class ContenderResult(_Part):
+class ContenderResult(DocumentPart):
     """How a contender did in the seat that all contenders take."""
 
     name: str
@@ -89,7 +88,7 @@ class ContenderResult(_Part):
     fallback_share: float = Field(description="of its decisions, the share that a fallback bot took")
 
 
-class Difference(_Part):
+class Difference(DocumentPart):
     """How much more of a measure the first has than the other, on the same deals."""
 
     difference: Interval
@@ -101,7 +100,7 @@ class Difference(_Part):
     verdict: PairVerdict | None = Field(description="in a run with `stop`; null: by another measure, or not yet")
 
 
-class PairResult(_Part):
+class PairResult(DocumentPart):
     """Two contenders compared."""
 
     one: str
@@ -109,7 +108,7 @@ class PairResult(_Part):
     differences: dict[str, Difference] = Field(description="by the keys of the game's headline measures")
 
 
-class PairStatus(_Part):
+class PairStatus(DocumentPart):
     """How near two contenders of a run with `stop` are to being decided."""
 
     one: str
@@ -120,7 +119,7 @@ class PairStatus(_Part):
     way: float = Field(description="how much of the way to it is gone, 0 to 1")
 
 
-class ArmResult(_Part):
+class ArmResult(DocumentPart):
     """A contender that a model plays, where not all are by one prompt."""
 
     name: str
@@ -132,19 +131,7 @@ class ArmResult(_Part):
     chosen: Interval | None = Field(description="of these, the lies by choice")
 
 
-class CorrectedResult(_Part):
-    """What a contender came to at a small game, or how much more than another, beside the same less luck."""
-
-    name: str
-    against: str = Field(description="empty: it is about one contender")
-    games: int
-    raw: Interval
-    corrected: Interval
-    times: float | None = Field(description="how many times the games the raw mean would take")
-    misstated: list[str] = Field(description="opponents that do not play as they state: nothing is corrected")
-
-
-class ModelUse(_Part):
+class ModelUse(DocumentPart):
     """What a model player's decisions took."""
 
     name: str
@@ -164,7 +151,7 @@ class ModelUse(_Part):
     ids: dict[str, int] = Field(description="how many of its replies name which model")
 
 
-class ComparedResult(_Part):
+class ComparedResult(DocumentPart):
     """How much the comparison of a run's contenders hangs on few deals."""
 
     preliminary: bool = Field(description=f"fewer than {PRELIMINARY} deals, in a run without `stop`")
@@ -201,7 +188,7 @@ class MergeObject(Document):
     run: RunObject = Field(description="the whole run")
 
 
-class AwaitedBatch(_Part):
+class AwaitedBatch(DocumentPart):
     """Requests that a run with `wait` has sent, and has no replies to yet."""
 
     account: str
@@ -230,8 +217,8 @@ class StatusObject(Document):
     to_be_sent: int = Field(default=0, description="requests of the next wave")
 
 
-class ComparisonObject(Document):
-    """The contenders of several runs on the same deals."""
+class ComparisonObject(Document, extra="allow"):
+    """The contenders of several runs on the same deals. Plugins may add keys."""
 
     format: Literal["dubito comparison 1"] = "dubito comparison 1"
     runs: list[str]
@@ -241,12 +228,9 @@ class ComparisonObject(Document):
     verdict: str | None = Field(description="who beats whom, in words; null: there are not two contenders")
     arms: list[ArmResult] = Field(description="empty: all models are asked by one prompt")
     comparison: ComparedResult | None = Field(description="null: there are not two contenders")
-    less_luck: list[CorrectedResult] = Field(
-        description="empty: the game is not small, or an opponent's way to play is not known"
-    )
 
 
-class ListedBot(_Part):
+class ListedBot(DocumentPart):
     """A bot."""
 
     name: str
@@ -258,7 +242,7 @@ class ListedBot(_Part):
     missing: list[str] = Field(description="nodes that are not written yet")
 
 
-class BrokenFile(_Part):
+class BrokenFile(DocumentPart):
     """A file that cannot be used."""
 
     file: str
@@ -274,7 +258,7 @@ class BotsObject(Document):
     broken: list[BrokenFile]
 
 
-class ListedGame(_Part):
+class ListedGame(DocumentPart):
     """A game, or a family of games."""
 
     name: str
@@ -294,7 +278,7 @@ class GamesObject(Document):
     games: list[ListedGame]
 
 
-class ListedRun(_Part):
+class ListedRun(DocumentPart):
     """A run folder."""
 
     folder: str
@@ -316,7 +300,7 @@ class RunsObject(Document):
     runs: list[ListedRun] = Field(description="the last written first")
 
 
-class PlayerEstimate(_Part):
+class PlayerEstimate(DocumentPart):
     """What a model player will take; each pair a range that should hold 95 times in 100."""
 
     name: str
@@ -338,7 +322,7 @@ class EstimateObject(Document):
     seconds: tuple[float, float]
 
 
-class CachedModel(_Part):
+class CachedModel(DocumentPart):
     """The replies of a model."""
 
     server: str
@@ -358,53 +342,6 @@ class CacheObject(Document):
     models: list[CachedModel]
 
 
-class RatingWorst(_Part):
-    """How a player fares beside those who are worst for it, each half of the deals as the other half names them."""
-
-    games: int
-    rate: Interval
-    who: dict[str, list[str]] = Field(description="by side: before, after, or opposite")
-
-
-class RatingTaken(_Part):
-    """What an exploiter has above an equal share where all others are the player."""
-
-    name: str
-    deals: int
-    rate: Interval
-
-
-class RatingUsed(_Part):
-    """What a player's decisions took, in both runs."""
-
-    decisions: int
-    fallbacks: int
-    calls: int
-    tokens: int = Field(description="read and written")
-    usd: float | None = Field(description="null: no price is known, or nobody was asked")
-
-
-class RatingObject(Document):
-    """A player by a book."""
-
-    format: Literal["dubito rating 1"] = "dubito rating 1"
-    book: str
-    book_digest: str
-    game: str
-    player: str
-    kind: PlayerKind
-    measure: str = Field(description="what is rated")
-    games: int
-    mean: Interval = Field(description="over the field")
-    beside_worst: RatingWorst
-    taken: list[RatingTaken]
-    exact: float | None = Field(description="what a best response takes; null: the game is not small, or a model plays")
-    exact_draws: int | None = Field(description="how often the bot acted in each situation; null: it says how it plays")
-    use: RatingUsed
-    folders: list[str] = Field(description="the runs: over the field, and of the exploiters")
-    results_digests: list[str] = Field(description="theirs")
-
-
 def players(
     tally: Tally,
     kinds: Mapping[str, PlayerKind],
@@ -422,12 +359,12 @@ def players(
         return LieResult(games=lies.games, plays=lies.plays(player), **counts)
 
     return [
-        _part_of(PlayerResult, row, kind=kinds[row.name], rank=order.rank(row.name), lies=lied(names.index(row.name)))
+        part_of(PlayerResult, row, kind=kinds[row.name], rank=order.rank(row.name), lies=lied(names.index(row.name)))
         for row in ranking(tally, names, results)
     ]
 
 
-def _part_of(part: type[P], value: object, /, **more: Any) -> P:
+def part_of(part: type[P], value: object, /, **more: Any) -> P:
     return part(**{key: getattr(value, key) for key in part.model_fields if key not in more}, **more)
 
 
@@ -437,7 +374,7 @@ def contenders(
     """The contenders in their seat, the best first; `runs` are the folders that they played in."""
     order = order_of_contenders(tally, compared, results)
     return [
-        _part_of(
+        part_of(
             ContenderResult,
             row.contender,
             rank=order.rank(row.contender.name) if order else None,
@@ -451,7 +388,7 @@ def contenders(
 
 def _difference(pair: PairRow, found: PairedDifference) -> Difference:
     verdict = found.verdict
-    return _part_of(
+    return part_of(
         Difference,
         found,
         difference=found.rate,
@@ -480,21 +417,17 @@ def comparison(tally: Tally, compared: Sequence[Contender], results: Results) ->
 
 
 def pair_statuses(found: "Sequence[PairStanding]") -> list[PairStatus]:
-    return [_part_of(PairStatus, pair.test, one=pair.one, other=pair.other, verdict=pair.verdict) for pair in found]
+    return [part_of(PairStatus, pair.test, one=pair.one, other=pair.other, verdict=pair.verdict) for pair in found]
 
 
 def arms(found: "Sequence[Arm]") -> list[ArmResult]:
-    return [_part_of(ArmResult, arm) for arm in found]
-
-
-def corrected(found: "Sequence[LessLuck]") -> list[CorrectedResult]:
-    return [_part_of(CorrectedResult, one) for one in found]
+    return [part_of(ArmResult, arm) for arm in found]
 
 
 def model_uses(logs: Mapping[str, PlayerLog], kinds: Mapping[str, PlayerKind]) -> list[ModelUse]:
     """What each model player's decisions took."""
     return [
-        _part_of(
+        part_of(
             ModelUse,
             log,
             name=name,

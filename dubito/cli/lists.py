@@ -21,6 +21,7 @@ from dubito.cli.output import note, print_document, say, table
 from dubito.errors import one_line
 from dubito.game import Family, Game
 from dubito.game.find import Bot, Registry, find_bots, find_game, package_of, unused_in_words, usable_games
+from dubito.hooks import game_checks
 
 if TYPE_CHECKING:
     from dubito.cli.documents import BotsObject, GamesObject
@@ -55,7 +56,7 @@ def check(game: str, quick: bool) -> int:
     here, name = (folder.resolve().parents[1], folder.resolve().name) if folder.is_dir() else (Path.cwd(), game)
     checked = find_game(name, here, flawed=True)
     subject = Subject(checked, here)
-    found = [Flaw(subject.main, flaw) for flaw in flaws_of(checked)] or flaws_in(subject, quick)
+    found = [Flaw(subject.main, flaw) for flaw in flaws_of(checked)] or flaws_in(subject, [*game_checks()], quick)
     sure = told = 0
     for flaw in found:
         say(f"{'' if flaw.sure else 'look: '}{flaw.file}: {flaw.sentence}")

@@ -16,18 +16,18 @@ import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from importlib import import_module
 from pathlib import Path
 from types import FrameType
 from typing import Any, Final
 
 import click
 
-from dubito import __version__
+from dubito import __version__, hooks
 from dubito.cli.output import note
 from dubito.errors import BotError, GameError, RunStopped, ToldToEnd, UsageError, one_line, signal_in_words, signal_of
 from dubito.game.native import engine_in_words
-from dubito.game.packages import set_games_path
+from dubito.game.packages import HOME, set_games_path
+from dubito.hooks import GROUPS, Command, import_place, load_installed
 
 _SENTENCE: Final = re.compile(r".*?[.!?](?=\s|$)", re.DOTALL)
 
@@ -62,26 +62,23 @@ class _NamedPath(click.Path):
 class LateListing(Listing):
     """A listing that loads a command's module when the command is used, and none for its own help."""
 
-    def __init__(
-        self, *rest: Any, places: Mapping[str, str], aliases: Mapping[str, str] | None = None, **more: Any
-    ) -> None:
-        """`places` says of each name where its command is: `runs.status` is `status` in dubito/cli/runs.py.
-
-        `aliases` are other names, not listed.
-        """
+    def __init__(self, *rest: Any, places: Mapping[str, str], **more: Any) -> None:
+        """`places` has each command's place by its name: "package.module:function"."""
         super().__init__(*rest, **more)
-        self._places, self._aliases = places, aliases or {}
+        self._places = places
+
+    def places(self) -> Mapping[str, str]:
+        return self._places
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return sorted(self._places)
+        return sorted(self.places())
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         """The command, loaded now; None if there is no such command."""
-        name = self._aliases.get(name, name)
-        if name not in self._places:
+        place = self.places().get(name)
+        if place is None:
             return None
-        module, _, function = self._places[name].rpartition(".")
-        found: click.Command = getattr(import_module(f"dubito.cli.{module}"), function)
+        found: click.Command = import_place(place)
         for parameter in found.params:
             if type(parameter.type) is click.Path:
                 parameter.type = _NamedPath(path_type=Path)
@@ -101,35 +98,67 @@ class LateListing(Listing):
 
     def summary_of(self, ctx: click.Context, name: str) -> str:
         """The same, read in the command's source: nothing is loaded."""
-        module, _, function = self._places[name].rpartition(".")
-        source = Path(__file__).with_name(f"{module}.py").read_text("utf-8")
-        text = re.search(rf'^def {function}\(.*?"""(.*?)"""', source, re.DOTALL | re.MULTILINE)
+        module, _, function = self.places()[name].partition(":")
+        file = HOME.parent / f"{module.replace('.', '/')}.py"
+        if not file.is_file():  # of an installed package
+            return super().summary_of(ctx, name)
+        text = re.search(rf'^def {function}\(.*?"""(.*?)"""', file.read_text("utf-8"), re.DOTALL | re.MULTILINE)
         return _first_sentence(text[1] if text else "")
 
 
-_COMMANDS: Final = {  # by module
-    **{name: name for name in ("demo", "run", "merge", "runs", "replay", "estimate", "play", "watch", "share")},
-    **{name: name for name in ("policy", "rate", "tournament", "prompts", "cache", "audit", "leaderboard", "review")},
-    **dict.fromkeys(("report", "view", "status", "export"), "runs"),
-    **dict.fromkeys(("games", "bots", "house"), "lists"),
-    "compare": "merge",
-    "publish": "share",
-    "web": "play",
+class Program(LateListing):
+    """`dubito` itself: the commands of the core and of plugins, in groups."""
+
+    def __init__(self, *rest: Any, **more: Any) -> None:
+        super().__init__(*rest, places={}, **more)
+
+    def commands_by_name(self) -> Mapping[str, Command]:
+        return {**hooks.commands(), **_COMMANDS}
+
+    def places(self) -> Mapping[str, str]:
+        return {name: command.place for name, command in self.commands_by_name().items()}
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        """The command; only for an unknown name are installed plugins looked for."""
+        if name not in _COMMANDS and name not in self.places():
+            for fault in load_installed():
+                note(f"note: {fault}")
+        return super().get_command(ctx, name)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        commands = self.commands_by_name()
+        for group in GROUPS:
+            names = [name for name, command in commands.items() if command.group == group]
+            if names:
+                with formatter.section(group):
+                    formatter.write_dl([(name, self.summary_of(ctx, name)) for name in names])
+
+
+def _core(group: str, **places: str) -> dict[str, Command]:
+    return {name: Command(group, f"dubito.cli.{place}") for name, place in places.items()}
+
+
+_COMMANDS: Final[Mapping[str, Command]] = {
+    **_core("Play", play="play:play", web="play:web", watch="watch:watch", share="share:share"),
+    **_core("Run", demo="demo:demo", run="run:run", estimate="estimate:estimate", status="runs:status"),
+    **_core("Run", merge="merge:merge", runs="runs:runs"),
+    **_core("Results", report="runs:report", compare="merge:compare", replay="replay:replay", export="runs:export"),
+    **_core("Results", view="runs:view", publish="share:publish"),
+    **_core("Write", bots="lists:bots", games="lists:games", prompts="prompts:prompts", audit="audit:audit"),
+    **_core("Models", cache="cache:cache", house="lists:house"),
 }
 
 _PARAMETERS: Final = (  # of models, as people know them
     *("temperature", "top_p", "top_k", "reasoning", "reasoning_effort", "thinking", "effort", "verbosity"),
     *("max_tokens", "max_output_tokens", "max_completion_tokens", "service_tier", "stop"),
 )
-_OLD_NAMES: Final = {"play-game": "watch"}
 _A_LIST: Final = "; the names in a list are parted by commas, without spaces"
 _ECHO: Final = 0.3  # seconds within which another such signal is the same one: `timeout` and shells send theirs twice
 
 
 @click.group(
-    cls=LateListing,
-    places={name: f"{module}.{name}" for name, module in _COMMANDS.items()},
-    aliases=_OLD_NAMES,
+    cls=Program,
+    epilog="\b\nExamples:\n  dubito demo\n  dubito run --bots ClaudeBot,Sherlock,StefaBot --games 1000",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 @click.version_option(f"{__version__} ({engine_in_words()})", prog_name="dubito", message="%(prog)s %(version)s")

@@ -6,6 +6,7 @@
 from contextlib import ExitStack
 from pathlib import Path
 from textwrap import fill
+from typing import Any, cast
 
 import click
 
@@ -22,9 +23,9 @@ from dubito.experiment.shards import IncompleteShards, default_folder, shards_in
 from dubito.experiment.shards import merge as merge_shards
 from dubito.experiment.stored import Run, opened_run
 from dubito.game.find import find_bots
+from dubito.hooks import comparison_parts
 from dubito.llm.budget import Caps
-from dubito.policy.contenders import less_luck
-from dubito.report.run_tables import arm_tables, contender_tables, luck_blocks
+from dubito.report.run_tables import arm_tables, contender_tables
 from dubito.report.verdicts import verdict_in_words
 from dubito.stats.ranking import order_of_contenders
 
@@ -37,7 +38,6 @@ from dubito.stats.ranking import order_of_contenders
     type=click.Path(path_type=Path),
     help="The run folder. [default: where the whole run would be]",
 )
-@click.option("--out", "old_output", type=click.Path(path_type=Path), hidden=True)  # its name until now
 @click.option("--budget", metavar="usd=N,calls=N,tokens=N", help="The run's: says what is left of it.")
 @click.option("--tables", is_flag=True, help="Print every table, and not only how the run has ended.")
 @click.option("--report/--no-report", default=True, show_default=True, help="Write the run as pages too.")
@@ -46,7 +46,6 @@ from dubito.stats.ranking import order_of_contenders
 def merge(
     runs: tuple[Path, ...],
     output: Path | None,
-    old_output: Path | None,
     budget: str | None,
     tables: bool,
     report: bool,
@@ -62,7 +61,7 @@ def merge(
     whole = shards[0].experiment.whole
     for player in whole.players:
         registry.find(player.bot)
-    folder = output or old_output or default_folder(shards)
+    folder = output or default_folder(shards)
     merge_shards(shards, folder)
     run = finished_run(whole, registry, folder)
     assert run is not None  # all of its games are there
@@ -106,7 +105,7 @@ def compare(runs: tuple[Path, ...], as_json: bool) -> None:
         stored = [stack.enter_context(opened_run(folder)) for folder in folders]
         check_comparable(stored)
         notes, comparison = caveats(stored), compared_runs(stored)
-        arms, less = arms_of(stored, comparison), less_luck(stored, comparison)
+        arms, parts = arms_of(stored, comparison), [*comparison_parts(stored, comparison)]
     found = comparison.tally, comparison.contenders, comparison.results
     kinds = {contender.name: contender.kind for contender in comparison.contenders}
     order = order_of_contenders(*found)
@@ -122,7 +121,7 @@ def compare(runs: tuple[Path, ...], as_json: bool) -> None:
                 verdict=verdict,
                 arms=documents.arms(arms),
                 comparison=documents.comparison(*found),
-                less_luck=documents.corrected(less),
+                **cast(Any, {part.key: part.rows for part in parts}),
             )
         )
         return
@@ -133,5 +132,5 @@ def compare(runs: tuple[Path, ...], as_json: bool) -> None:
     if verdict is not None:
         say(fill(verdict, 79, break_on_hyphens=False))
     show(*contender_tables(*found), notes=False, kinds=kinds)
-    told = *arm_tables(arms, comparison.results), *luck_blocks(less, comparison.results)
-    show(*told, notes=False, kinds=kinds)
+    more = [block for part in parts for block in part.blocks]
+    show(*arm_tables(arms, comparison.results), *more, notes=False, kinds=kinds)

@@ -60,13 +60,13 @@ from dubito.workshop.trial import (
 )
 
 _PLACES: Final = {
-    "list": "prompts.list_prompts",
-    "show": "prompts.show_prompt",
-    "diff": "prompts.diff",
-    "golden": "prompts.golden",
-    "lint": "prompts.lint",
-    "record": "prompts.record",
-    "test": "prompts.test",
+    "list": "dubito.cli.prompts:list_prompts",
+    "show": "dubito.cli.prompts:show_prompt",
+    "diff": "dubito.cli.prompts:diff",
+    "golden": "dubito.cli.prompts:golden",
+    "lint": "dubito.cli.prompts:lint",
+    "record": "dubito.cli.prompts:record",
+    "test": "dubito.cli.prompts:test",
 }
 
 

@@ -35,6 +35,7 @@ from dubito.experiment.run import Played, RunOptions, finished_run, play
 from dubito.experiment.shards import FOLDER, caps_of_shard, cut_shard, shard_named
 from dubito.experiment.workers import Crew, Stop, cores, new_stop, set_elsewhere
 from dubito.game.find import Registry, find_bots
+from dubito.hooks import find_executor
 from dubito.llm.threads import STOP_GRACE_SECONDS
 
 _NUMBERS: Final = ("games", "seed", "workers", "in_flight")
@@ -166,18 +167,17 @@ def _check_executor(config: Config, experiment: Experiment, registry: Registry) 
     """Refuse an executor that cannot play this experiment; raises UsageError."""
     if config.executor == "processes":
         if config.scheduler is not None:
-            raise UsageError(f"{config.said.where('scheduler')}: a scheduler belongs to Dask: add `executor: dask`")
+            raise UsageError(f"{config.said.where('scheduler')}: processes have no scheduler: add `executor: dask`")
         return
     where = config.said.where("executor")
+    find_executor(config.executor, where)
     if model_specs(experiment, registry):
         raise UsageError(
             f"{where}: model players are asked from one process, which holds budget and pace: leave it out, or cut the "
             "run with --shard"
         )
     if config.bot_deadline is not None:
-        raise UsageError(
-            f"{where}: workers of Dask are threads, where no bot can be interrupted: leave bot_deadline out"
-        )
+        raise UsageError(f"{where}: {config.executor} cannot interrupt a bot: leave bot_deadline out")
 
 
 def _default_folder(config: Path | None, experiment: Experiment) -> Path:
@@ -215,9 +215,8 @@ def _crew_of(config: Config) -> Iterator[Crew | None]:
     if config.executor == "processes":
         yield None
         return
-    from dubito.experiment.workers import dask_crew  # late: it takes a second to load
-
-    with dask_crew(config.scheduler, config.workers or cores()) as crew:
+    open_crew = find_executor(config.executor, config.said.where("executor"))
+    with open_crew(config.scheduler, config.workers or cores()) as crew:
         if not crew.at_once():
             note("no worker has joined the scheduler yet: waiting for one")
         yield crew

@@ -6,7 +6,7 @@ The same keys are spelled in YAML files and, with dashes, as flags of the comman
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 from pydantic import Field, PrivateAttr, ValidationError
 
@@ -17,7 +17,6 @@ from dubito.game.find import DUBITO
 from dubito.llm.request import Api
 from dubito.llm.settings import SHORT_FORM_SETTINGS
 
-ExecutorName = Literal["processes", "dask"]
 PlayerEntry = str | dict[str, Any]
 
 _DAY: Final = 24 * 3600.0  # seconds
@@ -76,8 +75,8 @@ class Config(Checked):
     bot_deadline: float | None = Field(default=None, gt=0, le=_DAY)  # seconds; None: a bot may take for ever
     provider_errors: ProviderErrors = "fallback"
     workers: int | None = Field(default=None, ge=1)  # None: one per core; hand-written runs
-    executor: ExecutorName = "processes"  # who plays chunks of hand-written runs
-    scheduler: str | None = Field(default=None, min_length=1)  # of Dask; None: a cluster of this machine
+    executor: str = Field(default="processes", min_length=1)  # plays chunks of hand-written runs: or a plugin's
+    scheduler: str | None = Field(default=None, min_length=1)  # of the executor; None: a cluster of this machine
     in_flight: int = Field(default=32, ge=1, le=1024)  # games at once; runs with model players
     budget: BudgetConfig = BudgetConfig()
     stop: StopConfig | None = None  # None: all games are played

@@ -3,12 +3,10 @@
 To a worker goes a text, the job, and which deals it is to play; bytes come back. It finds game and bots where it runs:
 code does not travel, its digests do, and a worker that has other bytes refuses the run.
 
-Executors are processes of our own, or Dask: a cluster that is there already, or one of this machine for as long as a
-run is played. When one of its workers dies, Dask gives what it had to another, and one that joins is given some.
+Executors are processes of our own, or those of a plugin, such as a Dask cluster.
 """
 
 import json
-import logging
 import multiprocessing
 import os
 import signal
@@ -21,7 +19,7 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import ExitStack, closing, contextmanager, nullcontext
+from contextlib import closing, contextmanager, nullcontext
 from dataclasses import asdict, dataclass
 from functools import lru_cache, partial
 from itertools import pairwise
@@ -343,55 +341,3 @@ def _end_with_parent() -> None:
     assert parent is not None
     parent.join()
     os._exit(1)
-
-
-_OF_THIS_MACHINE: Final = {
-    "distributed.scheduler.allowed-failures": 20,  # workers that die with a chunk, before it is taken for the cause
-    "distributed.worker.profile.enabled": False,  # nobody looks at how it does: to look took a tenth of a core
-    "distributed.worker.memory.monitor-interval": "2s",
-    "distributed.admin.system-monitor.interval": "5s",
-    "distributed.admin.tick.interval": "1s",
-}
-_HERE: Final = "127.0.0.1"
-_PATIENCE: Final = 10  # seconds for a scheduler to answer
-
-
-@contextmanager
-def dask_crew(scheduler: str | None, workers: int) -> Iterator[Crew]:
-    """The workers of the scheduler at this address, or so many processes of this machine; raises UsageError.
-
-    Raises it where Dask is not installed, and where no scheduler answers.
-    """
-    try:
-        from distributed import Client
-        from distributed.scheduler import KilledWorker
-    except ModuleNotFoundError as error:
-        raise UsageError(
-            f"executor: dask needs {error.name}, which the extra has: pip install 'dubito[dask]'"
-        ) from None
-    losses = (BrokenExecutor, CancelledError, KilledWorker, OSError, TimeoutError)
-    with ExitStack() as stack:
-        with deaf_to_signals():  # so are its threads, and the workers that these start
-            address = scheduler or stack.enter_context(_cluster(workers))
-            try:
-                client = stack.enter_context(Client(address, timeout=_PATIENCE, set_as_default=False))
-            except (OSError, ValueError, TimeoutError, ImportError) as error:
-                said = one_line(f"{scheduler!r}: no Dask scheduler answers there ({error})")
-                raise UsageError(f"--scheduler {said}") from None
-        yield Crew(client.get_executor(pure=False), lambda: sum(client.nthreads().values()), losses=losses)
-
-
-def _cluster(workers: int) -> Any:
-    """A scheduler and so many workers, each a process, on loopback; to be closed."""
-    import dask
-    from distributed import LocalCluster
-
-    with dask.config.set(_OF_THIS_MACHINE):
-        return LocalCluster(
-            n_workers=workers,
-            threads_per_worker=1,
-            host=_HERE,
-            dashboard_address=f"{_HERE}:0",
-            worker_dashboard_address=f"{_HERE}:0",
-            silence_logs=logging.ERROR,
-        )

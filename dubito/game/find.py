@@ -26,12 +26,20 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Final, Literal, NamedTuple
 
-import dubito
 from dubito.errors import UsageError, near, one_line, suggestion
 from dubito.game import Family, Game, Player, own_bytes
 from dubito.game.flaws import flaws_of
 from dubito.game.native import compiled_twin
-from dubito.game.packages import MODULE, GamePackage, all_packages, package_named, roots
+from dubito.game.packages import (
+    HOME,
+    MODULE,
+    GamePackage,
+    all_packages,
+    own_folder,
+    package_named,
+    plugin_folders,
+    roots,
+)
 
 
 def import_file(name: str, file: Path, source: bytes, game: object) -> ModuleType:
@@ -60,7 +68,6 @@ def import_as(name: str, file: Path, source: bytes, package: Path | None = None)
 
 
 DUBITO: Final = "dubito"  # the game where none is named
-_HOME: Final = Path(dubito.__file__).resolve().parent
 _LOADED: Final[dict[str, str]] = {}  # packages of the user's, with the digest of what was imported
 _PACKAGES: Final[dict[str, str]] = {}  # by `games.NAME`: what that package is called itself, if it was installed
 
@@ -390,8 +397,8 @@ class _UnusableError(Exception):
 
 
 def _bot_folders(game: Game, own: Path, working_directory: Path) -> Iterator[tuple[BotKind, Path]]:
-    """The folders of its bots: Dubito's, the working directory's and those like it, and what it was installed with."""
-    for bots in (own, *(root / "bots" for root in roots(working_directory))):
+    """The folders of its bots: Dubito's, its plugins', the working directory's, and those it was installed with."""
+    for bots in (own, *(root / "bots" for root in (*plugin_folders(), *roots(working_directory)))):
         for kind in KINDS:
             yield kind, bots / kind if game.name == DUBITO else bots / kind / game.folder
     package = package_of(game, working_directory)
@@ -439,12 +446,14 @@ def _module_name(file: Path, own: Path) -> str:
     inside = file.relative_to(own) if file.is_relative_to(own) else None
     if inside is not None:
         return ".".join(["bots", *inside.with_suffix("").parts])
+    if file.is_relative_to(HOME):  # a plugin's
+        return ".".join(["dubito", *file.relative_to(HOME).with_suffix("").parts])
     return f"bots_{sha256(str(file.parent.resolve()).encode()).hexdigest()[:12]}.{file.stem}"  # no other folder's
 
 
 def _pin_own_package() -> Path:
     """Make `import bots` mean the package that came with this project, and return its folder."""
-    own = _HOME.parent / "bots"
+    own = own_folder("bots")
     loaded = sys.modules.get("bots")
     if loaded is None or [Path(folder).resolve() for folder in loaded.__path__] != [own]:
         for name in [name for name in sys.modules if name == "bots" or name.startswith("bots.")]:

@@ -20,7 +20,9 @@ if TYPE_CHECKING:
     from importlib.metadata import Distribution, EntryPoint
 
 GROUP: Final = "dubito.games"
-OWN: Final = Path(dubito.__file__).resolve().parent / "games"
+HOME: Final = Path(dubito.__file__).resolve().parent
+OWN: Final = HOME / "games"
+_PLUGINS: Final = HOME / "plugins"
 MODULE: Final = "game.py"  # defines the game
 _TAKEN: Final = ("games", "bots", "dubito")  # packages that mean something else where games are played
 _PACKAGE: Final = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*").fullmatch
@@ -40,7 +42,7 @@ class GamePackage(NamedTuple):
     @property
     def is_own(self) -> bool:
         """Whether it comes with Dubito."""
-        return self.folder.parent == OWN
+        return self.folder.parent in (OWN, _PLUGINS)
 
     @property
     def origin(self) -> str:
@@ -85,6 +87,17 @@ def games_path() -> tuple[Path, ...]:
     return _games_path
 
 
+def own_folder(name: str) -> Path:
+    """Return Dubito's own `bots` or `prompts`: inside the package in a wheel, beside it in a clone."""
+    inside = HOME / name
+    return inside if inside.is_dir() else HOME.parent / name
+
+
+def plugin_folders() -> list[Path]:
+    """Return the folders of the plugins that ship with Dubito. Each may have `bots`, `prompts` and a `game.py`."""
+    return sorted(file.parent for file in _PLUGINS.glob("*/plugin.py"))
+
+
 def roots(working_directory: Path) -> list[Path]:
     """The folders whose games, bots and prompts are used beside what comes with Dubito."""
     return [working_directory, *_games_path]
@@ -127,12 +140,12 @@ def _one_of(packages: Sequence[GamePackage]) -> list[GamePackage]:
 
 def _in_folders(working_directory: Path) -> Iterator[GamePackage]:
     """Those that come with Dubito first; no folder of the user's may take one of their names."""
-    own = {folder.name: folder for folder in _packages(OWN)}
-    yield from (GamePackage(name, folder, f"dubito.games.{name}") for name, folder in own.items())
+    own = {folder.name: folder for folder in (*_packages(OWN), *_packages(_PLUGINS))}
+    yield from (GamePackage(name, folder, f"dubito.{folder.parent.name}.{name}") for name, folder in own.items())
     seen = {folder.resolve() for folder in own.values()}
     for root in roots(working_directory):
         for folder in _packages(root / "games"):
-            if folder.name in own and folder.resolve().parent != OWN:
+            if folder.name in own and folder.resolve() not in seen:
                 shown = f"{one_line(str(folder))}: {folder.name}"
                 raise UsageError(f"{shown} is the name of a game that comes with Dubito: rename the folder")
             if folder.resolve() not in seen:

@@ -29,7 +29,7 @@ from dubito.store.run_db import readable
 _VERSION: Final = 3
 _MARK: Final = "written"  # a key that shows that the folder can be written
 _DATABASE: Final = "cache.db"
-SOLVED: Final = "solved"  # a folder in the cache's own, for games that were solved (dubito/policy)
+SOLVED: Final = "solved"  # a folder in the cache's own, for games that were solved (dubito/plugins/openspiel/policy)
 _BESIDE: Final = {".gitkeep", SOLVED}
 _DROPPED: Final = "dropped"  # the folder of entries that were put aside
 _PREFIX: Final = 16  # digits of a key that tell it from all others

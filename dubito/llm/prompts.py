@@ -24,13 +24,12 @@ from typing import Any, Final, Literal
 from jinja2.meta import find_undeclared_variables
 from pydantic import Field, ValidationError, field_validator
 
-import dubito
 from dubito.errors import UsageError, near, one_line, suggestion
 from dubito.files import Checked, fault, from_yaml
 from dubito.game import STATED, Bool, Game, Position
 from dubito.game.find import DUBITO, find_game
 from dubito.game.flaws import flaws_of_position
-from dubito.game.packages import all_packages, package_named, roots
+from dubito.game.packages import all_packages, own_folder, package_named, plugin_folders, roots
 from dubito.llm import answers
 from dubito.llm.questions import ANSWER_FORMAT, QuestionForm, form_of_questions
 from dubito.llm.request import Api
@@ -47,7 +46,7 @@ from dubito.llm.templates import (
     said,
 )
 
-OWN_PROMPTS: Final = Path(dubito.__file__).resolve().parent.parent / "prompts"
+OWN_PROMPTS: Final = own_folder("prompts")
 _ANSWER_FORMAT: Final = "answer_format"  # beside the facts: what the reply has to look like
 _TURN: Final = "turn"  # beside the facts: those of each question of the turn
 _DEEPEST: Final = 4  # folders of a path for which one like it is looked for
@@ -376,7 +375,7 @@ def prompt_names(working_directory: Path, game: Game | None = None) -> list[str]
 
 def prompt_roots(working_directory: Path, game: Game | None) -> list[Path]:
     """Where prompts of a game, or of all, lie: in the project, here, and in what the game was installed with."""
-    found = dict.fromkeys([OWN_PROMPTS, *((root / "prompts").resolve() for root in roots(working_directory))])
+    found = dict.fromkeys([*_own_roots(), *((root / "prompts").resolve() for root in roots(working_directory))])
     if game is None:
         return [*found]
     package = package_named(game.folder, working_directory)
@@ -400,8 +399,17 @@ def game_of_folder(folder: Path, working_directory: Path) -> Game:
     return find_game(DUBITO, working_directory)
 
 
+def own_prompts(game: Game) -> Path:
+    """Return the folder of the prompts of a game that ship with Dubito or with a plugin."""
+    return next((path for root in _own_roots() if (path := prompt_root(root, game)).is_dir()), OWN_PROMPTS)
+
+
+def _own_roots() -> list[Path]:
+    return [OWN_PROMPTS, *(folder / "prompts" for folder in plugin_folders())]
+
+
 def _shared(game: Game) -> list[Path]:
-    return list(dict.fromkeys([prompt_root(OWN_PROMPTS, game), OWN_PROMPTS]))
+    return list(dict.fromkeys([own_prompts(game), OWN_PROMPTS]))
 
 
 def _description(path: Path, text: str) -> Description:

@@ -14,7 +14,6 @@ from dubito.experiment.stored import Run
 from dubito.game import Bool, Measure, Results
 from dubito.game.words import question_in_words
 from dubito.llm.prices import PICO, dollars
-from dubito.policy.contenders import LessLuck
 from dubito.report.tables import (
     Block,
     Column,
@@ -238,26 +237,6 @@ def cautions(order: Order) -> list[str]:
 
 def _deals(count: int) -> str:
     return f"{count:,} deal{'s' * (count != 1)}"
-
-
-def luck_blocks(found: Sequence[LessLuck], results: Results) -> list[ResultTable | Paragraph]:
-    """Return a table of raw and corrected results, and a warning for each opponent that misstates how it plays."""
-    if not found:
-        return []
-    what = "the same corrected for chance and for the moves of opponents whose way to play is known"
-    title = (
-        f"Less luck: {results.measures[0].name} a game, and {what}; games saved: that the raw mean would need besides"
-    )
-    columns = [*named("contender", "against"), *counts("games"), Column("raw", "raw", "decimal")]
-    columns += [Column("corrected", "corrected", "decimal"), Column("times", "times fewer games", "text")]
-    columns += [Column("saved", "games saved")]
-    cells: list[list[Value]] = []
-    for one in found:
-        fewer = [None, None] if one.times is None else [f"{one.times:,.1f}", round(one.games * (one.times - 1))]
-        cells.append([one.name, one.against or None, one.games, one.raw, one.corrected, *fewer])
-    misstated = [*dict.fromkeys(name for one in found for name in one.misstated)]
-    said = [f"{one_line(name)} does not play as it states, so nothing is corrected for it." for name in misstated]
-    return [ResultTable("less-luck", title, columns, cells), *(Paragraph(one, warning=True) for one in said)]
 
 
 def _contender_pairs(tally: Tally, contenders: Sequence[Contender], deals: int, results: Results) -> ResultTable | None:

@@ -11,12 +11,10 @@ from urllib.parse import quote
 from dubito.errors import RunStopped, UsageError, one_line
 from dubito.experiment.replay import LieCounts
 from dubito.experiment.stored import Run, opened_run
-from dubito.experiment.submissions import Submissions
 from dubito.game.words import called
 from dubito.report.bots import bots, neighbours, players_ranked, strategy
 from dubito.report.deception import Stories
 from dubito.report.games import ShownGames, chosen_games
-from dubito.report.leaderboard import games_of, pages_of_leaderboard, report_of
 from dubito.report.overview import headline, overview, players_chart
 from dubito.report.picture import picture_of_page
 from dubito.report.render import NEIGHBOURS, Renderer, Site, Viewer, script_of
@@ -45,10 +43,10 @@ def write_pages(folder: Path, site: Site, pages: Iterable[Page], *, ours: bool =
     `ours` says that nobody else writes there. Raises UsageError if the folder is not ours, RunStopped if it cannot be
     written.
     """
-    with _draft_of(folder, ours) as draft:
+    with draft_folder(folder, ours) as draft:
         render = Renderer(site)
         for page in pages:
-            _put_page(draft, page, render)
+            put_page(draft, page, render)
     return folder / "index.html"
 
 
@@ -76,10 +74,10 @@ def write_report(
         if not source.kept:
             raise UsageError(f"{source} keeps no finished game: there is nothing to show yet")
         choice = chosen_games(source, games)
-        with _draft_of(folder) as draft:
+        with draft_folder(folder) as draft:
             asked = ModelDecisions(source.db, source.game)
             shown = ShownGames(source, choice, ReplayedGames(source), asked, odds=odds)
-            _write(draft, source, shown, scan(source, scanned), name, address=address)
+            write_run_pages(draft, source, shown, scan(source, scanned), name, address=address)
     return folder / "index.html"
 
 
@@ -89,7 +87,7 @@ def write_site(folder: Path, title: str, about: str, runs: Mapping[str, Path], h
     `address` is where the site will stand, ending in `/`, if that is known.
     Raises as `write_report` does; then nothing of it is there.
     """
-    with _draft_of(folder) as draft:
+    with draft_folder(folder) as draft:
         rows: list[list[Value]] = []
         chart: Chart | None = None
         for name, run in runs.items():
@@ -102,12 +100,12 @@ def write_site(folder: Path, title: str, about: str, runs: Mapping[str, Path], h
         sections = [Section("What is here", [*([Paragraph(about)] if about else []), table])]
         said = about or " ".join(f"{row[0]}: {row[3]}" for row in rows)
         page = Page("index.html", title, sections, preview=Preview(said, chart))
-        _put_page(draft, page, Renderer(Site("", pages=[("index.html", title)], address=address)))
+        put_page(draft, page, Renderer(Site("", pages=[("index.html", title)], address=address)))
     return folder / "index.html"
 
 
 @contextmanager
-def _draft_of(said: Path, ours: bool = False) -> Iterator[Path]:
+def draft_folder(said: Path, ours: bool = False) -> Iterator[Path]:
     """A new folder with what every page shares; at the end it takes the place of the one that is `said`.
 
     A link is written through. Whatever goes wrong, the old one stands as it was.
@@ -140,26 +138,7 @@ def _refuse_others(folder: Path, said: Path) -> None:
         raise UsageError(f"{one_line(str(said))} exists and is not a report: choose another --output")
 
 
-def write_leaderboard(folder: Path, found: Submissions, title: str, address: str = "") -> Path:
-    """Write what was handed in as pages, with a report of each run that was proved; returns the first.
-
-    `address` is where the site will stand, ending in `/`, if that is known.
-    Raises UsageError if the folder is not ours, RunStopped if it cannot be written.
-    """
-    with _draft_of(folder) as draft:
-        render = Renderer(Site("", pages=[("index.html", "Leaderboard")], address=address))
-        for page in pages_of_leaderboard(found, title):
-            _put_page(draft, page, render)
-        for run in (proven for _, runs in found.books for proven in runs):
-            place = draft / report_of(run)
-            (place / "data").mkdir(parents=True)
-            shown = ShownGames(run.run, games_of(run), ReplayedGames(run.run), ModelDecisions(run.run.db, run.run.game))
-            report = address and f"{address}{report_of(run)}/"
-            _write(place, run.run, shown, scan(run.run, SCANNED), one_line(run.file), "../../static/", report)
-    return folder / "index.html"
-
-
-def _write(
+def write_run_pages(
     folder: Path,
     source: Run,
     shown: ShownGames,
@@ -189,7 +168,7 @@ def _write(
     if source.game.has_neighbours:
         pages.append(neighbours(source, scanned))
     for page in (*pages, *bots(source, scanned, lies, shown.example_tables(), stories)):
-        _put_page(folder, page.with_kinds(source.kinds), render)
+        put_page(folder, page.with_kinds(source.kinds), render)
 
 
 def _begin(folder: Path) -> None:
@@ -200,7 +179,7 @@ def _begin(folder: Path) -> None:
         shutil.copytree(static, folder / "static")
 
 
-def _put_page(folder: Path, page: Page, render: Renderer) -> None:
+def put_page(folder: Path, page: Page, render: Renderer) -> None:
     (folder / page.path).parent.mkdir(exist_ok=True)
     _write_text(folder / page.path, render(page))
     if page.preview and render.site.address is not None:

@@ -22,7 +22,6 @@ from typing import Any, Final, NamedTuple
 
 from dubito.errors import BotError, DubitoError, IllegalOutput, UsageError, one_line
 from dubito.game import Choice, Game, GameEvent, Player, Text
-from dubito.game.course import courses_of, try_out
 from dubito.game.flaws import flaws_of_ending, flaws_of_position
 from dubito.game.packages import games_path
 from dubito.game.record import records_of, whole_game
@@ -52,12 +51,13 @@ _NO_POSITIONS: Final = ("", "null", "[]", "{}", "7", '{"seat": "x", "node": 1}')
 Probe = Callable[[Subject], Iterator[Flaw]]
 
 
-def flaws_in(subject: Subject, quick: bool = False) -> Iterator[Flaw]:
+def flaws_in(subject: Subject, more: Sequence[Probe] = (), quick: bool = False) -> Iterator[Flaw]:
     """What is found wrong, the first faults first: where games do not end, or are not sound, no more is tried of them.
 
-    A `quick` check starts no other process.
+    `more` are checks of plugins. A `quick` check starts no other process.
     """
-    return found_by(subject, (shared_by_games,), (shapes,), _FIRST, _SOUND, _THEN, (leaks,), () if quick else (_runs,))
+    then = (*_THEN, *more)
+    return found_by(subject, (shared_by_games,), (shapes,), _FIRST, _SOUND, then, (leaks,), () if quick else (_runs,))
 
 
 def found_by(subject: Subject, *stages: Sequence[Probe]) -> Iterator[Flaw]:
@@ -513,17 +513,6 @@ def _answers_of(policy: Any, prompts: Sequence[Prompt], positions: Sequence[Any]
     raise unread
 
 
-def _training(subject: Subject) -> Iterator[Flaw]:
-    """OpenSpiel's view of it, where it has one: a game at random for each way to decide and number of seats."""
-    game = subject.game
-    try:
-        for course in courses_of(game).values():
-            for seats in sorted({*game.seats}):
-                try_out(game, course, seats)
-    except UsageError as error:
-        yield Flaw(subject.file("training.py"), str(error))
-
-
 def _runs(subject: Subject) -> Iterator[Flaw]:
     """Other processes play the same games; models of the house play it by its prompts, and their run is proved."""
     name, least = subject.game.name, str(subject.game.seats[0])
@@ -562,5 +551,5 @@ _FIRST: Final[tuple[Probe, ...]] = (_bots, _endings, _again)
 _SOUND: Final[tuple[Probe, ...]] = (_whole_games, _askable, handed_out)
 _THEN: Final[tuple[Probe, ...]] = (
     *(lists, refusals, _silence, _repeats, _records, _results, caps),
-    *(_examples, _positions, _prompts, tellings, _speech, _words, _stand_ins, _training),
+    *(_examples, _positions, _prompts, tellings, _speech, _words, _stand_ins),
 )

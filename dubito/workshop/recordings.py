@@ -45,7 +45,7 @@ from dubito.game.find import Registry, find_bots
 from dubito.game.record import Strict
 from dubito.game.streams import DealStreams
 from dubito.game.table import Entrant, Table, step
-from dubito.llm.prompts import OWN_PROMPTS, prompt_root
+from dubito.llm.prompts import own_prompts
 from dubito.llm.tape import ReplayTape
 from dubito.stats.tally import outcome_of
 from dubito.store.model_log import ModelLog
@@ -137,7 +137,7 @@ def _read_as(kind: Any, told: object, where: str) -> Any:
 
 
 def shipped(game: Game) -> Path:
-    return prompt_root(OWN_PROMPTS, game) / "positions"
+    return own_prompts(game) / "positions"
 
 
 def positions_of(game: Game, prompts: Path) -> Path:

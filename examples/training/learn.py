@@ -1,4 +1,4 @@
-"""An agent that learns to beat StefaBot, by a policy gradient over a table (docs/training.md)."""
+"""An agent that learns to beat StefaBot, by a policy gradient over a table (dubito/plugins/openspiel/docs/training.md)."""
 
 import random
 from collections import defaultdict
@@ -7,7 +7,7 @@ from math import exp
 import pyspiel
 from open_spiel.python.observation import make_observation
 
-from dubito.training import SeatedBot
+from dubito.plugins.openspiel.spiel import SeatedBot
 
 game = pyspiel.load_game("dubito(players=3,max_turns=200)")
 rivals = [SeatedBot(game, seat, "StefaBot") for seat in (1, 2)]

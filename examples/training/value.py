@@ -1,10 +1,10 @@
-"""What Kuhn poker of the guide is worth to the seat that begins (docs/training.md)."""
+"""What Kuhn poker of the guide is worth to the seat that begins (dubito/plugins/openspiel/docs/training.md)."""
 
 from open_spiel.python.algorithms import cfr, expected_game_score
 
-import dubito.training
+import dubito.plugins.openspiel.spiel
 
-game = dubito.training.load_game("kuhn")
+game = dubito.plugins.openspiel.spiel.load_game("kuhn")
 solver = cfr.CFRPlusSolver(game)
 for _ in range(100):
     solver.evaluate_and_update_policy()

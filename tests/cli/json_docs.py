@@ -8,6 +8,8 @@ from typing import Any, Final, get_args
 
 from dubito.cli.documents import Document
 from dubito.game import PlayerKind
+from dubito.plugins.leaderboard.documents import RatingObject
+from dubito.plugins.openspiel.policy.contenders import CorrectedResult
 from tests.cli.kit import REPO
 
 FILE: Final = REPO / "docs" / "json.md"
@@ -24,12 +26,20 @@ dubito run examples/models.yaml --json > result.json
 dubito runs --json | jq -r '.runs[] | select(.state == "stopped") | .folder'
 ```
 """
+_CORE: Final[list[type[Document]]] = [
+    document for document in Document.__subclasses__() if document is not RatingObject
+]
 _COMMANDS: Final = ("run", "merge", "status", "compare", "bots", "games", "runs", "estimate", "cache stats", "rate")
 
 
 def text() -> str:
     """The page: each command's keys, then the parts that stand in several places."""
-    schemas = {document.__name__: document.model_json_schema() for document in Document.__subclasses__()}
+    printed: list[type[Document]] = [one for one in Document.__subclasses__() if one is not RatingObject]
+    printed.append(RatingObject)
+    schemas = {document.__name__: document.model_json_schema() for document in printed}
+    compared = schemas["ComparisonObject"]
+    compared["properties"] |= {"less_luck": {"type": "array", "items": {"$ref": "#/$defs/CorrectedResult"}}}
+    compared["$defs"]["CorrectedResult"] = CorrectedResult.model_json_schema()
     parts = {name: part for schema in schemas.values() for name, part in schema.pop("$defs", {}).items()}
     uses = Counter(re.findall(r"\$defs/(\w+)", json.dumps([*schemas.values(), *parts.values()])))
     once = {name: part for name, part in parts.items() if uses[name] == 1 and name not in schemas}

@@ -12,9 +12,9 @@ from dubito.experiment.stored import opened_run
 from dubito.game.streams import DealStreams
 from dubito.stats.tally import Tally
 from tests.cli.kit import Shell
-from tests.cli.test_rate import cut
 from tests.conftest import few
 from tests.experiment.kit import experiment
+from tests.plugins.leaderboard.test_rate import cut
 
 Config = Mapping[str, Any]
 

@@ -72,7 +72,7 @@ def course(name: str, seed: int) -> str:
     """A digest of a game at random in OpenSpiel: what may be done and drawn, what it is called, what each seat sees."""
     import pyspiel
 
-    import dubito.training  # noqa: F401, registers our games
+    import dubito.plugins.openspiel.spiel  # noqa: F401, registers our games
 
     state, chance, seen = pyspiel.load_game(name).new_initial_state(), Random(seed), []
     while not state.is_terminal():

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from dubito.game.course import Course, Feature, Recall, Stage, asked, draw, held
+from dubito.plugins.openspiel.course import Course, Feature, Recall, Stage, asked, draw, held
 from games.kuhn.game import CARDS, GAME, ActEvent, KuhnState
 
 ACTS = ("pass", "bet")

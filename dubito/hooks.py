@@ -1,0 +1,161 @@
+"""What a plugin can add to Dubito (docs/writing-a-plugin.md).
+
+A plugin is a module or object with functions marked `@hookimpl`, named as in `Hooks`. Plugins that ship with Dubito
+lie in `dubito/plugins/NAME` with that module in `plugin.py`. An installed package names its module by an entry point
+of the group `dubito`. Games are not added here: they have the entry-point group `dubito.games`.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import pluggy
+
+from dubito.errors import UsageError, one_line
+from dubito.game.packages import plugin_folders
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
+    from pydantic import BaseModel
+
+    from dubito.experiment.compare import Comparison
+    from dubito.experiment.stored import Run
+    from dubito.report.tables import Paragraph, ResultTable
+    from dubito.workshop.conformance import Probe
+
+ENTRY_POINTS: Final = "dubito"
+GROUPS: Final = ("Play", "Run", "Results", "Write", "Models", "Plugins")  # of commands in `dubito --help`
+_Implementation = Callable[..., Any]
+_spec: Final = pluggy.HookspecMarker("dubito")
+_mark: Final = pluggy.HookimplMarker("dubito")
+
+
+def hookimpl(function: _Implementation) -> _Implementation:
+    """Mark a function of a plugin that implements the hook of its name."""
+    marked: _Implementation = _mark(function)
+    return marked
+
+
+class Command(NamedTuple):
+    """A command of `dubito`."""
+
+    group: str  # one of GROUPS
+    place: str  # "package.module:function", a click command; imported only when the command runs
+
+
+class ComparisonPart(NamedTuple):
+    """What a plugin adds to `dubito compare`."""
+
+    key: str  # in the object that `--json` prints
+    rows: "Sequence[BaseModel]"  # its value there
+    blocks: "Sequence[ResultTable | Paragraph]"  # printed without `--json`
+
+
+class Hooks:
+    """The hooks. A plugin implements those it needs."""
+
+    @_spec
+    def commands(self) -> Mapping[str, Command]:  # type: ignore[empty-body]
+        """Return commands by name. A name that Dubito or an earlier plugin has is refused."""
+
+    @_spec
+    def executors(self) -> Mapping[str, str]:  # type: ignore[empty-body]
+        """Return executors by their name in a config, each as "package.module:function".
+
+        The function takes an address (`scheduler` of the config, or None) and a number of workers, and returns a
+        context manager that yields a `dubito.experiment.workers.Crew`.
+        """
+
+    @_spec
+    def comparison_parts(  # type: ignore[empty-body]
+        self, runs: "Sequence[Run]", comparison: "Comparison"
+    ) -> "Sequence[ComparisonPart]":
+        """Return what to add to the comparison of these runs. The same keys every time; rows may be empty."""
+
+    @_spec
+    def game_checks(self) -> "Sequence[Probe]":  # type: ignore[empty-body]
+        """Return checks for `dubito games check`. Each takes a `Subject` and yields a `Flaw` for each fault."""
+
+
+@cache
+def plugins() -> pluggy.PluginManager:
+    """Return the manager with the plugins that ship with Dubito. No package metadata is read."""
+    manager = pluggy.PluginManager("dubito")
+    manager.add_hookspecs(Hooks)
+    for folder in plugin_folders():
+        manager.register(import_module(f"dubito.plugins.{folder.name}.plugin"), folder.name)
+    return manager
+
+
+@cache
+def load_installed() -> Sequence[str]:
+    """Register the plugins of installed packages. Return a message for each that cannot be used."""
+    from importlib.metadata import entry_points  # late: reading the metadata of all packages takes a while
+
+    faults = []
+    for point in sorted(entry_points(group=ENTRY_POINTS), key=lambda point: point.name):
+        try:
+            plugins().register(point.load(), point.name)
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # a plugin is foreign code: its import may raise anything
+            why = one_line(f"{type(error).__name__}: {error}", 200)
+            faults.append(f"plugin {_describe(point)}: loading it raises {why}. Reinstall or remove the package.")
+    return faults
+
+
+def _describe(point: "EntryPoint") -> str:
+    dist = point.dist
+    package = f" of {dist.name}=={dist.version}" if dist else ""
+    return one_line(f"{point.name} = {point.value!r}{package}", 160)
+
+
+def commands() -> Mapping[str, Command]:
+    """Return the commands of all plugins registered so far, by name."""
+    return _merge(plugins().hook.commands)
+
+
+def find_executor(name: str, where: str) -> Callable[..., Any]:
+    """Return the executor with this name. Raises UsageError, with `where` it was set, if there is none."""
+    known = _merge(plugins().hook.executors)
+    if name not in known:
+        faults = load_installed()
+        known = _merge(plugins().hook.executors)
+        if name not in known:
+            hint = " ".join(["choose", " or ".join(["processes", *known]), *faults])
+            raise UsageError(f"{where}: there is no executor {one_line(repr(name), 60)}: {hint}")
+    found: Callable[..., Any] = import_place(known[name])
+    return found
+
+
+def _merge(hook: pluggy.HookCaller) -> dict[str, Any]:
+    merged: dict[str, Any] = {}
+    for added in hook():  # pluggy calls the plugin that was registered last first: the earlier one wins
+        merged |= added
+    return merged
+
+
+def import_place(place: str) -> Any:
+    """Return the object at "package.module:name". Raises UsageError if it needs a plugin that is not here."""
+    module, _, name = place.partition(":")
+    try:
+        return getattr(import_module(module), name)
+    except ModuleNotFoundError as error:
+        missing = (error.name or "").split(".")
+        if missing[:2] != ["dubito", "plugins"] or len(missing) < 3:
+            raise
+        raise UsageError(f"{module} needs the plugin {missing[2]}, which is not in dubito/plugins") from None
+
+
+def comparison_parts(runs: "Sequence[Run]", comparison: "Comparison") -> Iterator[ComparisonPart]:
+    """Yield what the plugins add to a comparison."""
+    for parts in plugins().hook.comparison_parts(runs=runs, comparison=comparison):
+        yield from parts
+
+
+def game_checks() -> "Iterator[Probe]":
+    """Yield the plugins' checks of a game."""
+    for checks in plugins().hook.game_checks():
+        yield from checks

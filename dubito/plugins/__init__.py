@@ -1,0 +1,1 @@
+"""Plugins that ship with Dubito. Each can be deleted; the core never imports them."""

@@ -1,0 +1,1 @@
+"""A Dask cluster as executor of runs of hand-written bots."""

@@ -1,0 +1,10 @@
+"""What the plugin adds: the executor `dask`."""
+
+from collections.abc import Mapping
+
+from dubito.hooks import hookimpl
+
+
+@hookimpl
+def executors() -> Mapping[str, str]:
+    return {"dask": "dubito.plugins.dask.cluster:open_crew"}

@@ -1,0 +1,1 @@
+"""Ratings by a book, and leaderboards of exported runs that were proved."""

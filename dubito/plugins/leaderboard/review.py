@@ -1,0 +1,116 @@
+"""`dubito review`: a maintainer asks a sample of a submission's requests again, twice each, and hands in what came."""
+
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from dubito.cli.asking import calls_of, progress_of, resumable, watch_of
+from dubito.cli.options import flags, folder_of, games_path_option, spending_options
+from dubito.cli.output import say
+from dubito.errors import UsageError, one_line
+from dubito.experiment.resolve import CallOptions, settings_of
+from dubito.experiment.stored import Run, opened_run
+from dubito.files import write_whole
+from dubito.llm.prompts import Prompt
+from dubito.plugins.leaderboard.submissions import LEAST_SAMPLE, REVIEW, Review, sampled
+from dubito.store.folder import is_export, to_yaml
+from dubito.store.model_log import OF_PLAYER, ModelLog
+from dubito.workshop.recordings import RecordedPosition, watched_games
+from dubito.workshop.trial import Trial, TrialEntry, TrialMeans, ask
+
+_SAMPLE: Final = 60
+
+_options = flags(
+    click.option("--in-flight", type=int, metavar="N", help="Questions at once. [default: 32]"),
+    spending_options,
+    click.option("--quiet", is_flag=True, help="Hide the progress line."),
+)
+
+
+@click.command()
+@click.argument("file", metavar="SUBMISSION", type=click.Path(path_type=Path))
+@click.option("--by", required=True, metavar="NAME", help="Who asks, as the leaderboard will name them.")
+@click.option(
+    "--sample",
+    type=click.IntRange(LEAST_SAMPLE),
+    default=_SAMPLE,
+    show_default=True,
+    metavar="N",
+    help="Requests that are asked again, twice each.",
+)
+@_options
+@games_path_option
+def review(file: Path, by: str, sample: int, quiet: bool, **given: Any) -> None:
+    """Ask a sample of the requests of SUBMISSION, an exported run, again, and write the review beside it.
+
+    Which ones follows from the file alone. `dubito leaderboard` reads the review: a row whose model answers you as it
+    answered the submission is attested, else challenged.
+    """
+    if not (file.is_file() and is_export(file)):
+        raise UsageError(f"{one_line(str(file))} is no exported run: name a file that `dubito export` wrote")
+    path = file.with_name(f"{file.stem}{REVIEW}")
+    if path.exists():
+        raise UsageError(f"{one_line(str(path))} is there already: delete it, and the sample is asked again")
+    digest = sha256(file.read_bytes()).hexdigest()
+    calls = calls_of({key: value for key, value in given.items() if value is not None})
+    with folder_of(file) as folder, opened_run(folder, Path.cwd()) as run:
+        player = _model_of(run)
+        found = _positions(run, player, digest, sample)
+        done = _asked_twice(run, player, found, Path("runs") / f"review-{digest[:8]}-{sample}", calls, quiet)
+        answers = [(one.answer, two.answer) for one, two in zip(*done.taken, strict=True)]
+        asked = [
+            {"decision": place, "answers": [*both]}
+            for place, both in zip(found, answers, strict=True)
+            if None not in both
+        ]
+        written = {"submission": digest, "by": by, "asked": asked}
+        came = sampled(run, Review.model_validate(written))
+    write_whole(path, to_yaml(written))
+    say(
+        f"{came.asked:,} of {len(found):,} requests got two answers: the first is the submission's in "
+        f"{came.agreed:,}, the second is the first in {came.itself:,}; calls: {done.spent.calls:,}"
+    )
+    say(f"review: {path}")
+
+
+def _model_of(run: Run) -> str:
+    """The one model player that the run compares; raises UsageError."""
+    models = [name for name in run.contenders if name in run.models]
+    if len(models) != 1:
+        raise UsageError(f"{len(models)} of its contenders are models, and a sample is of one")
+    return models[0]
+
+
+def _positions(run: Run, player: str, digest: str, sample: int) -> dict[str, RecordedPosition]:
+    """The positions of the sample by their decisions; raises UsageError where there are not so many."""
+    of_model = f"SELECT d.game, d.seat, d.decision {OF_PLAYER} WHERE d.game >= 0 AND d.outcome LIKE 'model%'"
+    rows = run.db.read(of_model, (player,))
+    if len(rows) < sample:
+        raise UsageError(f"{one_line(player)} took {len(rows):,} decisions, fewer than the {sample} of a sample")
+    chosen = {*sorted(rows, key=lambda row: sha256(f"{digest}/{row}".encode()).digest())[:sample]}
+    watched = watched_games(run)
+    found = {}
+    for game in sorted({game for game, _, _ in chosen}):
+        for one in watched(game):
+            if one.source and (at := (one.source.game, one.source.seat, one.source.decision)) in chosen:
+                found[".".join(map(str, at))] = one
+    return found
+
+
+def _asked_twice(
+    run: Run, player: str, found: dict[str, RecordedPosition], folder: Path, calls: CallOptions, quiet: bool
+) -> Trial:
+    """Ask each with the submission's own prompt and settings, but for other samples than its own."""
+    (spec,) = [spec for spec in run.planned.contenders if spec.name == player]
+    settings = settings_of(spec, run.registry)
+    if settings.play == "drawn":
+        raise UsageError(f"{one_line(player)} draws its answers by the odds it states, so no two need be alike")
+    prompt = Prompt(Path(settings.prompt), ModelLog(run.db).prompt(spec.prompt), run.game).asked_as(settings.api)
+    entries = [
+        TrialEntry(f"{player} {number}", prompt, settings.model_copy(update={"sample": settings.sample + number}))
+        for number in (1, 2)
+    ]
+    with resumable(folder), progress_of(2 * len(found), quiet) as progress:
+        return ask(entries, found, folder, TrialMeans(calls, watch_of(quiet), progress))

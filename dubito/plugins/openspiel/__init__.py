@@ -1,0 +1,23 @@
+"""OpenSpiel's games in the harness, and the harness's games in OpenSpiel.
+
+What plugins and bots import from here is loaded when it is first used.
+"""
+
+from importlib import import_module
+from typing import Any, Final
+
+_MODULES: Final = {
+    "Course": "course",
+    "OpenSpielBot": "bot",
+    "SeatedBot": "spiel",
+    "View": "state",
+    "load_game": "spiel",
+    "register": "spiel",
+}
+__all__ = ["Course", "OpenSpielBot", "SeatedBot", "View", "load_game", "register"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)

@@ -1,0 +1,99 @@
+"""Solved: what counterfactual regret minimisation finds for a small duel, so that little can be won of it."""
+
+from collections.abc import Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from bots.base import BotBase
+from dubito.errors import UsageError
+from dubito.game_data import Event, TurnData
+
+if TYPE_CHECKING:
+    from dubito.plugins.openspiel.policy.solver import Solution
+
+FOLDER = "cache/solved"  # where a solution is kept, once computed
+ITERATIONS = 1_000
+_NEEDED = "plays duels alone: set `duel`, and `ranks`, `copies` and `max_turns` small enough"
+
+
+class Solved(BotBase):
+    """Plays a solved policy: CFR+, for a duel of at most 2,000 information states; only where it is named."""
+
+    origin, usual = "Dubito", False
+
+    @classmethod
+    def cannot_play_by(cls, rules: Any) -> str | None:
+        """It plays duels that can be written out."""
+        if rules.duel and (why := _no_tree(tuple(rules.model_dump().items()))) is None:
+            return None
+        return f"{_NEEDED} ({why})" if rules.duel else _NEEDED
+
+    @classmethod
+    def said(cls, rules: Mapping[str, Any], settings: Mapping[str, Any]) -> str:
+        """How it was solved, and how well."""
+        of = {"iterations": ITERATIONS, "folder": FOLDER} | dict(settings)
+        found = _solution(tuple(rules.items()), of["folder"], of["iterations"])
+        return f"{found.algorithm}, {found.iterations:,} iterations: nash_conv {found.nash_conv:.6f}"
+
+    def __init__(self, id: int, iterations: int = ITERATIONS, folder: str = FOLDER) -> None:
+        """The folder is within the working directory."""
+        from dubito.plugins.openspiel.courses.dubito import Diary  # late: who lists bots needs none of it
+
+        super().__init__(id)
+        if not self.rules.duel:
+            raise UsageError(f"Solved {_NEEDED}")
+        self._how = tuple(self.rules.said().items()), folder, iterations
+        self._diary = Diary(id)
+
+    def chances(self, view: Any) -> Mapping[int, float]:
+        """Its whole way to play, for `dubito policy`."""
+        return _solution(*self._how).table[view.sees]
+
+    def observe(self, event: Event) -> None:
+        self._diary.observe(event, self.cards)
+
+    def bluff_first_hand(self, p: TurnData) -> bool:
+        return self._answer("A")
+
+    def maximize_first_hand(self, p: TurnData) -> bool:
+        return self._answer("B")
+
+    def should_doubt(self, p: TurnData) -> bool:
+        return self._answer("C")
+
+    def bluff_regular(self, p: TurnData) -> bool:
+        return self._answer("D")
+
+    def maximize_regular(self, p: TurnData) -> bool:
+        return self._answer("E")
+
+    def _answer(self, node: str) -> bool:
+        answer = self.rng.random() < _solution(*self._how).table[self._diary.known(self.cards)][1]
+        self._diary.answered(node, answer)
+        return answer
+
+
+@lru_cache(maxsize=16)
+def _solution(rules: tuple[tuple[str, Any], ...], folder: str, iterations: int) -> "Solution":
+    from dubito.plugins.openspiel.policy.solver import solution_in  # late, as above
+
+    return solution_in(Path(str(folder)), _engine(rules), iterations=iterations)
+
+
+@lru_cache(maxsize=16)
+def _no_tree(rules: tuple[tuple[str, Any], ...]) -> str | None:
+    from dubito.plugins.openspiel.policy.tree import Tree  # late, as above
+
+    try:
+        Tree(_engine(rules))
+    except UsageError as error:
+        return f"{error}"
+    return None
+
+
+def _engine(rules: tuple[tuple[str, Any], ...]) -> Any:
+    from dubito.games.dubito.game import GAME  # late, as above
+    from dubito.plugins.openspiel.policy.small import small_game
+
+    return small_game(GAME, GAME.rules(**dict(rules))).engine

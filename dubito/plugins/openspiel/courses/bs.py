@@ -1,0 +1,218 @@
+"""BS as a path: a play is chosen card by card, by number and ascending; then three are asked whether it is BS.
+
+Cards of one number are alike here: the first one in the hand is played. What chance decides beside the deal is which
+of several accusers counts, and which card one loses who is right.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from operator import attrgetter
+from random import Random
+from typing import Any, Final, Self, cast
+
+from dubito.errors import UsageError
+from dubito.game import GameEvent
+from dubito.games.bs.cards import COPIES, DECK, NUMBERS, PlayEvent, TurnEvent, WinEvent
+from dubito.games.bs.engine import State, deal
+from dubito.games.bs.game import GAME
+from dubito.games.bs.table import SEATS
+from dubito.plugins.openspiel.course import (
+    ChanceDraws,
+    Course,
+    Feature,
+    Fork,
+    Recall,
+    Stage,
+    asked,
+    by_kind,
+    draw,
+    held,
+    one_hot,
+    share,
+    spaced,
+)
+
+KINDS: Final = range(NUMBERS)
+DONE: Final = NUMBERS  # actions below are numbers
+NO, YES = DONE + 1, DONE + 2
+
+
+class BSRecall(Recall):
+    """A turn is a row; cards and numbers that nobody knows are 0.
+
+    By the sizes, everybody knows who accused, and whether it was a lie.
+    """
+
+    columns = {
+        "cards": NUMBERS,  # put down, by number, where the seat knows them by now
+        "n": 1,
+        "answer": 1,  # the own one: 1 no, 2 yes
+        "accuser": 1,  # + 1
+        "lie": 1,  # 1 no, 2 yes
+        "lost": 1,  # the card that was drawn from the accuser, + 1
+    }
+
+    def __init__(self, seat: int) -> None:
+        super().__init__(seat)
+        self.picks = [0] * NUMBERS  # of a play that is not done
+        self._sizes = [NUMBERS] * len(SEATS)
+        self._pile: list[tuple[list[int], int]] = []  # from below: the row, and how many cards; 0: the one that it lost
+        self._taken = self._pile  # the pile of before
+
+    def add(self, what: Any) -> None:
+        match what:
+            case ("did", _, pick) if pick < DONE:
+                self.picks[pick] += 1
+            case ("did", _, answer) if answer > DONE:
+                self.fill(self.rows[-1], answer=1 + (answer == YES))
+            case PlayEvent(seat, _, n):
+                own = seat == self.seat
+                self._pile.append((self.begin(cards=self.picks if own else (), n=n), n))
+                self._sizes[seat] -= n
+                self.picks = [0] * NUMBERS if own else self.picks
+            case TurnEvent(pile, hands):
+                self._settled(pile, hands)
+            case ("takes", cards):
+                self._learn([*cards])
+            case ("loses", number):
+                self.fill(self.rows[-1], lost=number + 1)
+
+    def _settled(self, pile: int, hands: Sequence[int]) -> None:
+        changed = [seat for seat in SEATS if hands[seat] != self._sizes[seat]]
+        self._sizes, self._taken = [*hands], self._pile
+        if changed:
+            lie, mover = pile == 1, (len(self.rows) - 1) % len(SEATS)
+            accuser = next(seat for seat in changed if seat != mover)
+            self.fill(self.rows[-1], accuser=accuser + 1, lie=1 + lie)
+            self._pile = [(self.rows[-1], 0)] if lie else []
+
+    def _learn(self, cards: list[int]) -> None:
+        """The seat has taken these up, and knows now what was put down."""
+        for row, n in self._taken:
+            if n:
+                self.fill(row, cards=by_kind(cards[:n], KINDS))
+            else:
+                self.fill(row, lost=cards[0] + 1)
+            del cards[: n or 1]
+
+
+_public: Final = attrgetter("engine.public")
+_table: Final = attrgetter("engine.public.n_cards", "engine.public.pile")
+
+
+class BSCourse(Course):
+    """A game of BS: 0 to 12 is one more card of that number, 13 ends the play; 14 believes it and 15 accuses."""
+
+    game, short_name, long_name = GAME, "dubito_bs", "BS, king of the hill"
+    kinds = drawn = KINDS
+    done = (*(f"card {number}" for number in KINDS), "done", "believes it", "accuses")
+    recalls = BSRecall
+    recalled = (Feature("picks", NUMBERS, lambda course, seat: course.remembered(seat).picks),)
+    rows = "turns"
+    observed = (
+        asked(("cards", "bs")),
+        held(KINDS),
+        Feature("picks", NUMBERS, lambda course, seat: by_kind(course.picks if course.player == seat else (), KINDS)),
+        Feature("number", NUMBERS, lambda course, seat: one_hot(_public(course).number, NUMBERS)),
+        Feature("mover", 1, lambda course, seat: [_public(course).mover == seat], around=True),
+        Feature("table", 2, lambda course, seat: [n / NUMBERS for n in _table(course)]),
+        Feature("hands", 1, lambda course, seat: [_public(course).hands[seat] / NUMBERS], around=True),
+    )
+
+    engine: State
+
+    def __init__(self, players: int, rules: Any) -> None:
+        if rules.max_rounds < 1:
+            raise UsageError(f"max_rounds: {rules.max_rounds} is not at least 1")
+        self.most_rows = rules.max_rounds * players
+        # The deal; in a turn at most all cards of the deck, three answers and two draws.
+        self.longest = len(DECK) + self.most_rows * (len(DECK) + 1 + 3 + 2)
+        self._draws = ChanceDraws()
+        self._accusers: list[int] = []  # of the play under question, so far
+        super().__init__(players, rules)
+
+    @property
+    def picks(self) -> Sequence[int]:
+        return self.script if self.node == "cards" else ()
+
+    def hand(self, seat: int) -> Sequence[int]:
+        return [card.number for card in self.engine.hands[seat].cards]
+
+    def deal(self) -> Stage:
+        left, deck = Counter(dict.fromkeys(KINDS, COPIES)), []
+        while left.total():
+            number = yield draw("deal", left)
+            deck.append(DECK[COPIES * (number + 1) - left[number]])
+            left[number] -= 1
+        self._draws = ChanceDraws(deck)
+        self.dealt(deal(self.rules.max_rounds, cast(Random, self._draws)))
+
+    def turn(self) -> Stage:
+        """A play card by card; or an answer, and after the last one what chance draws."""
+        game, seat = self.engine, self.engine.seat
+        if game.public.node == "cards":
+            left, picks = Counter(self.hand(seat)), list[int]()
+            while DONE not in picks:
+                numbers = [number for number in range(max(picks, default=0), NUMBERS) if left[number] > 0]
+                picks.append((yield Fork("cards", [*numbers, DONE] if picks else numbers)))
+                left[picks[-1]] -= 1
+            self.tell(game.apply(GAME.output_of("cards", picks[:-1], game.cards(seat, cast(Any, None)))))
+            return
+        accuses = (yield Fork("bs", (NO, YES))) == YES
+        accusers, shares, lost = [*self._accusers, *[seat] * accuses], [], None
+        if seat == max({*SEATS} - {game.public.mover}):
+            if len(accusers) > 1:
+                accuser = yield draw("accuser", accusers)
+                shares.append(share(accusers.index(accuser), len(accusers)))
+                accusers = [accuser]
+            if accusers and game.lie:
+                hand = self.hand(accusers[0])
+                lost = yield draw("loses", hand)
+                shares.append(share(hand.index(lost), len(hand)))
+            self._settle(accuses, accusers, shares, lost)
+        else:
+            self._accusers = accusers
+            game.apply(accuses)
+
+    def _settle(self, accuses: bool, accusers: Sequence[int], shares: list[float], lost: int | None) -> None:
+        """The last answer is in, and so is chance: end the turn."""
+        game = self.engine
+        mover, lie, pile = game.public.mover, game.lie, tuple(card.number for card in game.pile.cards)
+        self._accusers, self._draws.shares = [], shares
+        self.tell(game.apply(accuses))
+        assert not self._draws.shares, "the engine has drawn less than chance has decided"
+        if accusers:
+            self.note(f"takes {spaced(pile)}", ("takes", pile), mover if lie else accusers[0])
+        if lost is not None:
+            self.note(f"loses {lost}", ("loses", lost), accusers[0])
+
+    def in_words(self, event: GameEvent) -> str:
+        match event:
+            case PlayEvent(seat, number, n):
+                return f"seat {seat} plays {n} as {number}"
+            case TurnEvent(pile, hands):
+                return f"pile {pile}, hands {spaced(hands)}"
+            case WinEvent(seat):
+                return f"seat {seat} wins"
+        return type(event).__name__.removesuffix("Event").lower()
+
+    def actions_of(self, output: Any) -> list[int]:
+        if isinstance(output, bool):
+            return [YES if output else NO]
+        return [*sorted(GAME.answer_of("cards", output)), DONE]
+
+    def undone(self) -> Sequence[str]:
+        """The deal, or who accused."""
+        if self.engine is None:
+            return [f"dealt {spaced(self.script)}"] if self.script else []
+        accused, drawn = ([], []) if self.node == "cards" else (self.script[:1], self.script[1:])
+        return [f"accuser {a}" for a in [*drawn, *self._accusers, *[self.engine.seat] * (accused == [YES])][:1]]
+
+    def world(self, seat: int, chance: Random) -> Self:
+        raise NotImplementedError(
+            "worlds of BS cannot be drawn from an information state: most plays nobody ever sees, and what they can "
+            "have been hangs together over the whole game"
+        )
+
+
+COURSE = BSCourse

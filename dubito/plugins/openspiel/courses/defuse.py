@@ -1,0 +1,202 @@
+"""Draw and defuse as a path: the acts of a turn and the place of the bomb are the decisions.
+
+Chance orders the pile at the deal and after a shuffle card, from its top down, card by card.
+"""
+
+from collections.abc import Sequence
+from random import Random
+from typing import Any, Final, Self, cast
+
+from dubito.game import GameEvent
+from dubito.games.defuse.engine import ACTS, ALL_CARDS, BOMB, DEALT, DEFUSE, HELD, IN_HAND, SHOWN, SPARE, State, deal
+from dubito.games.defuse.events import (
+    DrawEvent,
+    EndEvent,
+    HideEvent,
+    LookEvent,
+    PlaceEvent,
+    PlayEvent,
+    TakeEvent,
+)
+from dubito.games.defuse.game import GAME
+from dubito.games.defuse.knowledge import Notebook
+from dubito.games.defuse.worlds import another
+from dubito.plugins.openspiel.course import (
+    CHANCE,
+    ChanceDraws,
+    Course,
+    Feature,
+    Fork,
+    Recall,
+    Stage,
+    asked,
+    by_kind,
+    draw,
+    held,
+    one_hot,
+    share,
+    spaced,
+)
+
+CARDS: Final = (*HELD, BOMB)  # outcomes of chance
+PILE: Final = sum(ALL_CARDS.values()) - 2 * (IN_HAND + 1)
+PLACES: Final = len(ACTS)  # the action of place 0; with the bomb drawn, the pile has a card less
+ACTS_MOST: Final = PILE + 2 * ALL_CARDS[DEFUSE] + sum(ALL_CARDS[card] for card in ("skip", "shuffle", "see"))
+
+
+class DefuseRecall(Recall):
+    """An act is a row; what is not known is 0."""
+
+    columns = {"seat": 1, "act": 1, "card": 1, "place": 1, "bomb": 1, "shown": SHOWN}  # all but `bomb` + 1
+
+    def add(self, what: Any) -> None:
+        """One entry of the log; a place is the act after the last of `ACTS`."""
+        match what:
+            case PlayEvent(seat, "skip" | "shuffle" | "see" as card):
+                self.begin(seat=seat + 1, act=ACTS.index(card) + 1)
+            case DrawEvent(seat, end, bomb):
+                self.begin(seat=seat + 1, act=ACTS.index("draw" if end == "top" else "bottom") + 1, bomb=bomb)
+            case PlaceEvent(seat):
+                self.begin(seat=seat + 1, act=len(ACTS) + 1)
+            case LookEvent(cards):
+                self.fill(self.rows[-1], shown=[CARDS.index(card) + 1 for card in cards])
+            case TakeEvent(card):
+                self.fill(self.rows[-1], card=CARDS.index(card) + 1)
+            case HideEvent(place):
+                self.fill(self.rows[-1], place=place + 1)
+
+
+class DefuseCourse(Course):
+    """A game of draw and defuse: 0 to 4 are the acts as `ACTS` has them, 5 and more the places of the bomb."""
+
+    game, short_name, long_name, zero_sum = GAME, "dubito_defuse", "Draw and defuse", True
+    kinds, drawn = HELD, CARDS
+    done = (*ACTS, *(f"place {place}" for place in range(PILE)))
+    recalls = DefuseRecall
+    rows = "acts"
+    observed = (
+        asked(("turn", "place")),
+        held(HELD),
+        Feature("sizes", 2, lambda course, seat: [n / PILE for n in course.sizes(seat)]),
+        Feature("played", len(HELD), lambda course, seat: by_kind(course.engine.discard, HELD)),
+        Feature("shown", SHOWN * len(CARDS), lambda course, seat: course.shown(seat)),
+    )
+    longest = ACTS_MOST + 2 * IN_HAND + PILE * (1 + ALL_CARDS["shuffle"])
+    most_rows = ACTS_MOST
+
+    engine: State
+
+    def __init__(self, players: int, rules: Any) -> None:
+        self._draws = ChanceDraws()
+        super().__init__(players, rules)
+
+    def sizes(self, seat: int) -> tuple[int, int]:
+        return sum(self.engine.hands[1 - seat].values()), len(self.engine.pile)
+
+    def shown(self, seat: int) -> list[float]:
+        cards = [CARDS.index(card) for card in self.engine.seen] if self.player == seat else []
+        return [number for card in [*cards, -1, -1, -1][:SHOWN] for number in one_hot(card, len(CARDS))]
+
+    def hand(self, seat: int) -> Sequence[str]:
+        return [card for card, n in self.engine.hands[seat].items() for _ in range(n)]
+
+    def deal(self) -> Stage:
+        cards, shares = [card for card, n in DEALT.items() for _ in range(n)], list[float]()
+        yield from self._order("deal", cards, shares, 2 * IN_HAND)
+        pile = [*cards[: -2 * IN_HAND], *[DEFUSE] * SPARE, BOMB]
+        yield from self._order("pile", pile, shares)
+        self._draws = ChanceDraws(shares=shares)
+        self.dealt(deal(cast(Random, self._draws)))
+        self._note_pile()
+
+    def _order(self, node: str, cards: list[str], shares: list[float], most: int = PILE) -> Stage:
+        """Chance orders these, from the end, as the engine will: each is swapped with what lies there.
+
+        After so many, and where all that is left is alike, the rest stays.
+        """
+        for n in range(len(cards), 1, -1):
+            place = n - 1
+            if len(cards) - n < most and len({*cards[:n]}) > 1:
+                place = cards.index(CARDS[(yield draw(node, [CARDS.index(card) for card in cards[:n]]))])
+            cards[place], cards[n - 1] = cards[n - 1], cards[place]
+            shares.append(share(place, n))
+
+    def _note_pile(self) -> None:
+        assert not self._draws.shares, "the engine has drawn less than chance has decided"
+        pile = tuple(reversed(self.engine.pile))
+        self.note(f"top {spaced(pile)}", ("pile", pile), CHANCE)
+
+    def turn(self) -> Stage:
+        """An act, or a place; and the pile after a shuffle card."""
+        game, shares = self.engine, list[float]()
+        if game.node == "place":
+            place = yield Fork("place", range(PLACES, PLACES + len(game.pile) + 1))
+            self.tell(game.apply(place - PLACES))
+            return
+        act = ACTS[(yield Fork("turn", [n for n, act in enumerate(ACTS) if game.why_illegal(act) is None]))]
+        if act == "shuffle":
+            yield from self._order("pile", list(game.pile), shares)
+        self._draws.shares = shares
+        drawn = act == "shuffle" and len({*game.pile}) > 1
+        self.tell(game.apply(act))
+        if drawn:
+            self._note_pile()
+
+    def in_words(self, event: GameEvent) -> str:
+        match event:
+            case PlayEvent(seat, card):
+                return f"seat {seat} plays {card}"
+            case LookEvent(cards):
+                return f"sees {spaced(cards)}"
+            case DrawEvent(seat, end, bomb):
+                return f"seat {seat} draws {'the bomb' if bomb else 'a card'} from the {end}"
+            case TakeEvent(card):
+                return f"takes {card}"
+            case PlaceEvent(seat):
+                return f"seat {seat} puts the bomb back"
+            case HideEvent(place):
+                return f"at place {place}"
+            case EndEvent(loser):
+                return f"seat {loser} has lost"
+        return "the game begins"
+
+    def actions_of(self, output: Any) -> list[int]:
+        return [PLACES + output if isinstance(output, int) else ACTS.index(output)]
+
+    def undone(self) -> Sequence[str]:
+        before = {"deal": 0, "pile": 1 if self.engine else 2 * IN_HAND}.get(self.node)
+        return [] if before is None else [spaced(["top", *(CARDS[n] for n in self.script[before:])])]
+
+    def world(self, seat: int, chance: Random) -> Self:
+        """The same decisions of this seat, and other cards where it never looked."""
+        course = type(self)(self.players, self.rules)
+        if self.engine is None:
+            return course  # nobody has seen anything
+        book, dealt = Notebook(seat, None), self.remembered(seat).dealt
+        for entry in self.seen(seat):
+            if not isinstance(entry.what, tuple):
+                book.observe(entry.what, dealt)
+        position = book.position("turn", None, ())
+        world = another(position, chance)
+        first, second = [card for card in dealt if card != DEFUSE], world.hand
+        course._order_as([*first, *second] if seat == 0 else [*second, *first])
+        course._order_as(world.orders[-1])
+        own = iter([action for player, action in self.history if player == seat])
+        for place, act in enumerate(position.acts):
+            if act.seat == seat:
+                course.apply(next(own))
+            else:
+                course.apply(course.actions_of(world.places[place] if act.act == "place" else act.act)[0])
+            course._order_as(world.orders.get(place, ()))
+        for action in own:  # a shuffle that is not over
+            course.apply(action)
+        assert course.information(seat) == self.information(seat), "the seat can tell this world from its own"
+        return course
+
+    def _order_as(self, cards: Sequence[str]) -> None:
+        for card in cards:
+            if self.player == CHANCE:
+                self.apply(CARDS.index(card))
+
+
+COURSE = DefuseCourse

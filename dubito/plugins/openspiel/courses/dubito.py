@@ -1,0 +1,651 @@
+"""Dubito as a path: the questions of the walk A-E are the decisions; what the walk draws is chance.
+
+The walk itself is `FiveNodes`, the one that bots go: it is begun anew after every answer, with those given so far,
+until it asks for one that is not there.
+
+How likely each card is to be dealt next at Dubito, where a deal in which somebody holds a set is thrown away (R2).
+
+The deals that are kept are equally likely. So a card is as likely as the share of them that begin with the cards
+dealt so far and this one. They are counted by inclusion and exclusion over who could still come to hold which set.
+
+Dubito as a path whose decisions are the cards themselves: whatever the rules allow, a seat can do.
+"""
+
+import pickle
+from collections import Counter, deque
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from copy import copy
+from dataclasses import replace
+from functools import cache, lru_cache, partial
+from itertools import chain, combinations, product, zip_longest
+from math import comb, factorial, perm, prod
+from operator import attrgetter
+from random import Random
+from typing import Any, ClassVar, Final, Self, cast
+
+from dubito.errors import UsageError
+from dubito.game import GameEvent, Player
+from dubito.game.streams import SeatStreams
+from dubito.games.dubito.bot import NODES, FiveNodes, Listener, five_questions
+from dubito.games.dubito.cards import COPIES, JOKER, MOST, NUMBERS, Hand, HandView, TurnData, TurnOutput
+from dubito.games.dubito.engine import DUEL, Rules, State, check_players, deal_hands, why_illegal
+from dubito.games.dubito.events import (
+    CardsPlayedEvent,
+    DiscardEvent,
+    DoubtResolvedEvent,
+    Event,
+    GameStartEvent,
+    PlayerWonEvent,
+)
+from dubito.games.dubito.facts import OwnPlay, Position
+from dubito.games.dubito.game import GAME
+from dubito.games.dubito.knowledge import Notebook
+from dubito.games.dubito.worlds import another, turned_over
+from dubito.plugins.openspiel.course import (
+    CHANCE,
+    ChanceDraws,
+    Course,
+    Feature,
+    Fork,
+    Recall,
+    Stage,
+    asked,
+    by_kind,
+    draw,
+    held,
+    one_hot,
+    spaced,
+)
+
+VALUES: Final = len(NUMBERS) + 1  # of cards, the joker 0 among them
+SHARED: Final = -1  # of a number: two seats hold some of it, so nobody will hold the set
+
+_FACTOR: Final = 64  # more than there are cards
+
+Terms = dict[int, int]  # signed ways, by `_FACTOR` times the sets of numbers not dealt yet, plus the cards of all sets
+Seat = tuple[int, tuple[int, ...]]  # cards it still gets; how many sets it lacks 1, 2 and 3 cards of
+
+
+class Deal:
+    """A deal card by card round the table, from the first seat."""
+
+    def __init__(self, players: int, rules: Rules) -> None:
+        size = len(rules.deck)
+        self.cards: list[int] = []  # dealt so far, in order
+        self.left = Counter(rules.deck)
+        self._ranks, self._copies = rules.ranks, rules.copies
+        self._holders: dict[int, int] = {}  # of a number that was dealt: the only seat that has some, or SHARED
+        self._slots = [len(range(seat, size, players)) for seat in range(players)]  # cards that each still gets
+
+    @property
+    def seat(self) -> int:
+        return len(self.cards) % len(self._slots)
+
+    def give(self, card: int) -> None:
+        """Deal this card next."""
+        seat = self.seat
+        self._holders[card] = seat if self._holders.get(card, seat) == seat and card != JOKER else SHARED
+        self._slots[seat] -= 1
+        self.left[card] -= 1
+        self.cards.append(card)
+
+    def outcomes(self) -> list[tuple[int, float]]:
+        """Each card that may come next, with its probability, ascending."""
+        kept: dict[tuple[bool, int | None, int], int] = {}  # cards of which as much is known are alike
+        ways = {}
+        for card, n in sorted(self.left.items()):
+            alike = (card == JOKER, self._holders.get(card), n)
+            if n and alike not in kept:
+                kept[alike] = self._kept_with(card)
+            ways[card] = n and n * kept[alike]
+        total = sum(ways.values())
+        return [(card, n / total) for card, n in ways.items() if n]
+
+    def _kept_with(self, card: int) -> int:
+        """In how many orders the rest may be dealt after this card."""
+        seat, holders = self.seat, self._holders
+        given = seat if holders.get(card, seat) == seat and card != JOKER else SHARED
+        if given == seat and self.left[card] == 1:
+            return 0  # its set
+        lacking = [[0, 0, 0] for _ in self._slots]
+        for number, holder in {**holders, card: given}.items():
+            if holder != SHARED:
+                lacking[holder][self.left[number] - 1 - (number == card)] += 1
+        undealt = self._ranks - len({*holders, card} - {JOKER})
+        seats = [(n - (place == seat), tuple(lacking[place])) for place, n in enumerate(self._slots)]
+        return _orders_without_set(undealt, tuple(sorted(seats)), self._copies)
+
+
+@lru_cache(maxsize=2**15)
+def _orders_without_set(undealt: int, seats: tuple[Seat, ...], copies: int = COPIES) -> int:
+    """The orders of the rest of the deck in which nobody comes to hold a set, so many copies of a number.
+
+    `undealt` numbers are all in there.
+    """
+    left = sum(slots for slots, _ in seats)
+    terms: Terms = {0: 1}
+    for seat in seats:
+        joined: Terms = {}
+        for key, ways in terms.items():
+            for more, factor in _with_sets(undealt, *seat, copies).items():
+                joined[key + more] = joined.get(key + more, 0) + ways * factor
+        terms = joined
+    return sum(perm(undealt, key // _FACTOR) * factorial(left - key % _FACTOR) * ways for key, ways in terms.items())
+
+
+@cache
+def _with_sets(undealt: int, slots: int, lacking: tuple[int, ...], copies: int) -> Terms:
+    """The ways to complete some sets of one seat, with a minus where their number is odd.
+
+    Of those of undealt numbers, only by how many they are: `_orders_without_set` says which.
+    """
+    terms: Terms = Counter()
+    for sets in range(min(undealt, slots // copies) + 1):
+        for chosen in product(*(range(n + 1) for n in lacking)):
+            cards = copies * sets + sum(lack * n for lack, n in enumerate(chosen, 1))
+            if cards <= slots:
+                ways = prod(map(comb, lacking, chosen)) * perm(slots, cards) // factorial(sets)
+                terms[_FACTOR * sets + cards] += ways * (-1) ** (sets + sum(chosen))
+    return terms
+
+
+def _hand_of_a_duel(rules: Rules) -> Generator[Fork, int, list[int]]:
+    """The first seat's hand, ascending, so that each is one history; the rest of the deck is the other's."""
+    hand = list[int]()
+    while len(hand) < _first_hand(rules):
+        hand.append((yield Fork("deal", (), partial(_next_of_a_hand, rules, tuple(hand)))))
+    return hand
+
+
+@lru_cache(maxsize=2**12)
+def _next_of_a_hand(rules: Rules, hand: tuple[int, ...]) -> list[tuple[int, float]]:
+    cards = range(hand[-1] if hand else JOKER, rules.ranks + 1)
+    return _shares({card: _ways(rules, (*hand, card)) for card in cards})
+
+
+def _first_hand(rules: Rules) -> int:
+    return -(-len(rules.deck) // DUEL)
+
+
+def _ways(rules: Rules, begun: Sequence[int]) -> int:
+    """To draw a hand that begins so, ascending, where neither hand has a set."""
+    counts, last = Counter(begun), begun[-1]
+
+    @cache
+    def of_the_rest(card: int, left: int) -> int:
+        if card > rules.ranks:
+            return left == 0
+        n, least, most = (rules.copies, 1, rules.copies - 1) if card else (rules.jokers, 0, rules.jokers)
+        top = counts[card] if card < last else most
+        held = range(max(least, counts[card]), min(top, left) + 1)
+        return sum(comb(n, k) * of_the_rest(card + 1, left - k) for k in held)
+
+    return of_the_rest(JOKER, _first_hand(rules))
+
+
+@lru_cache(maxsize=2**12)
+def _picks(pool: tuple[int, ...], picked: tuple[int, ...], n: int) -> list[tuple[int, float]]:
+    begun = len(picked)
+    return _shares(Counter(cards[begun] for cards in combinations(pool, n) if cards[:begun] == picked))
+
+
+def _shares(ways: Mapping[int, int]) -> list[tuple[int, float]]:
+    total = sum(ways.values())
+    return [(outcome, n / total) for outcome, n in sorted(ways.items()) if n]
+
+
+class DubitoRecall(Recall):
+    """A turn is a row; cards that the seat does not know are 0."""
+
+    columns = {
+        "seat": 1,  # + 1
+        "doubt": 1,
+        "number": 1,
+        "n": 1,  # cards put down
+        "cards": MOST,  # these + 1
+        "own": 2,  # of own turns whether it bluffed, and whether it played as many as possible: 1 no, 2 yes
+    }
+
+    def __init__(self, seat: int) -> None:
+        super().__init__(seat)
+        self.sets = [0] * VALUES  # the turn after which a set of the number left the game
+        self.own = [0, 0]  # the answers of a turn that is not over
+        self._round: list[tuple[list[int], int]] = []  # rows, and how many cards each has
+
+    def add(self, what: Any) -> None:
+        match what:
+            case ("did", "A" | "D", answer):
+                self.own[0] = 1 + answer
+            case ("did", "B" | "E", answer):
+                self.own[1] = 1 + answer
+            case ("cards", cards):
+                self.fill(self.rows[-1], cards=[card + 1 for card in cards], own=self.own)
+                self.own = [0, 0]
+            case CardsPlayedEvent(seat, number, n):
+                self._round.append((self.begin(seat=seat + 1, number=number, n=n), n))
+            case DoubtResolvedEvent():
+                self.begin(seat=what.doubter_id + 1, doubt=1, number=what.declared_number)
+                shown = turned_over(what, [n for _, n in self._round])
+                for (row, _), cards in zip(self._round, shown, strict=True):
+                    self.fill(row, cards=[card + 1 for card in cards])
+                self._round = []
+            case DiscardEvent(_, number):
+                self.sets[number] = len(self.rows)
+
+
+class _Missing(Exception):
+    """The walk cannot go on: the fork that comes with this is to be decided first."""
+
+
+class _Walker(FiveNodes):
+    """Goes through a turn by what was answered and drawn on it, in order."""
+
+    def __init__(self, seat: int, hand: Hand, given: Sequence[int], at_once: bool) -> None:
+        """Cards that are picked `at_once` are drawn ascending, and no number of them that comes to another's."""
+        super().__init__(seat)
+        self.cards = _Hand(hand, self)
+        self.at_once = at_once
+        self._given = iter(given)
+
+    def next(self, fork: Fork) -> int:
+        for value in self._given:
+            return value
+        raise _Missing(fork)
+
+    def _draw(self, most: int) -> int:
+        numbers = range(1, most + 1)
+        held = len(self.cards)
+        return self.next(draw("n", [min(n, held) for n in numbers] if self.at_once else numbers))
+
+    def _draw_number(self, p: TurnData) -> int:
+        return self.next(draw("number", p.playing_cards or NUMBERS[:1]))
+
+
+class _Hand(HandView):
+    """A hand from which chance picks."""
+
+    __slots__ = ("_walker",)
+
+    def __init__(self, hand: Hand, walker: _Walker) -> None:
+        super().__init__(hand, SeatStreams(b""))  # nobody draws from these
+        self._walker = walker
+
+    def pick_random(self, n: int) -> list[int]:
+        pool = list(self)
+        if n >= len(pool):
+            return pool
+        picked = list[int]()
+        if self._walker.at_once:
+            pool.sort()
+            while len(picked) < n:
+                picked.append(self._walker.next(Fork("card", (), partial(_picks, tuple(pool), tuple(picked), n))))
+            return picked
+        for _ in range(n):
+            picked.append(self._walker.next(draw("card", pool)))
+            pool.remove(picked[-1])
+        return picked
+
+
+class _Heard(Listener):
+    """Notes the answers of a walk."""
+
+    def __init__(self) -> None:
+        self.answers: list[int] = []
+
+    def answered(self, node: str, answer: bool) -> None:
+        self.answers.append(int(answer))
+
+
+_SCALES: Final = (18, 50, 50, 20, 10, 10)  # of the six counters of a seat
+_counters: Final = attrgetter("n_cards", "turns", "not_first_turns", "doubts", "honest_times", "dishonest_times")
+
+
+def _board(course: "DubitoCourse", seat: int) -> list[float]:
+    game = course.engine
+    return [len(game.board) / 54, game.streak / 10, game.can_doubt]
+
+
+def _seat(course: "DubitoCourse", seat: int) -> list[float]:
+    numbers = _counters(course.engine.counts[seat])
+    return [n / of for n, of in zip(numbers, _SCALES, strict=True)]
+
+
+def _bluffs(course: "DubitoCourse", seat: int) -> list[float]:
+    game, node = course.engine, course.node if course.player == seat else ""
+    must = node == "E" and not game.hands[seat].counts[game.number]
+    return [float(must or (node in ("B", "E") and course.script[-1:] == [1]))]
+
+
+_SEEN: Final = (
+    held(range(VALUES)),
+    Feature("number", VALUES, lambda course, seat: one_hot(course.engine.number, VALUES), before=one_hot(0, VALUES)),
+    Feature(
+        "last_play",
+        MOST + 1,
+        lambda course, seat: one_hot(course.engine.n_cards_played, MOST + 1),
+        before=one_hot(0, MOST + 1),
+    ),
+    Feature("board", 3, _board),
+    Feature(
+        "in_play",
+        len(NUMBERS),
+        lambda course, seat: [number in course.engine.playing_cards for number in NUMBERS],
+        before=[1] * len(NUMBERS),
+    ),
+    Feature("last_player", 1, lambda course, seat: [course.engine.last_player == seat], around=True),
+    Feature("seats", len(_SCALES), _seat, around=True),
+)
+_ASKED: Final = asked("ABCDE")
+_SETS: Final = Feature("sets", VALUES, lambda course, seat: course.remembered(seat).sets)
+
+
+def _in_words(event: Event) -> str:
+    match event:
+        case GameStartEvent():
+            return f"{len(event.player_ids)} seats hold {spaced(event.initial_card_counts)}"
+        case CardsPlayedEvent(seat, number, n):
+            return f"seat {seat} plays {n} as {number}"
+        case DoubtResolvedEvent():
+            truth = "a bluff" if event.correct else "honest"
+            latest, taken = spaced(event.latest_cards), spaced(event.board_cards)
+            return f"seat {event.doubter_id} doubts {event.target_id}: {latest}, {truth}, takes {taken}".rstrip()
+        case DiscardEvent(seat, number):
+            return f"seat {seat} discards the set of {number}"
+        case PlayerWonEvent(seat, place):
+            return f"seat {seat} wins place {place}"
+
+
+class Diary:
+    """The information state of a seat, as `DubitoCourse.information` has it, kept by its player.
+
+    Events may be told late, but all before the next question. What the seat put down follows from its hand then: since
+    its last question it has played once at most, and what it took up and discarded is known.
+    """
+
+    def __init__(self, seat: int) -> None:
+        self._seat, self._texts = seat, list[str]()
+        self._held = Counter[int]()  # at the last question, and what came and went since, but for the own play
+        self._unknown: int | None = None  # the text that is to tell the own play
+        self._turn_lasts = False  # the own one, whose events are not all told
+        self._sizes: list[int] = []  # of the plays of the round
+
+    def observe(self, event: Event, hand: Iterable[int]) -> None:
+        """The next event; `hand` matters where the game starts."""
+        if isinstance(event, CardsPlayedEvent | DoubtResolvedEvent):
+            self._end_turn()
+        self._texts.append(_in_words(self._sorted(event)))
+        match event:
+            case GameStartEvent():
+                self._held = Counter(hand)
+                self._texts.append(f"hand {spaced(sorted(self._held.elements()))}")
+            case CardsPlayedEvent(seat, _, n):
+                self._turn_lasts = seat == self._seat
+                self._sizes.append(n)
+            case DoubtResolvedEvent():
+                self._sizes = []
+                self._held.update(event.board_cards if event.loser_id == self._seat else ())
+            case DiscardEvent(seat, number, n) if seat == self._seat:
+                self._held[number] -= n
+
+    def _sorted(self, event: Event) -> Event:
+        """The same with each play turned over ascending, as a course has them."""
+        if not isinstance(event, DoubtResolvedEvent):
+            return event
+        *older, latest = (sorted(cards) for cards in turned_over(event, self._sizes))
+        left = latest if event.correct else [card for card in latest if card != JOKER]
+        return replace(event, latest_cards=tuple(latest), board_cards=(*chain(*older), *left))
+
+    def _end_turn(self) -> None:
+        if self._turn_lasts:
+            self._unknown, self._turn_lasts = len(self._texts), False
+            self._texts.append("")
+
+    def known(self, hand: Iterable[int]) -> str:
+        """The information state at a question, by what the seat holds."""
+        self._end_turn()
+        if self._unknown is not None:
+            put_down = self._held - Counter(hand)
+            self._texts[self._unknown] = f"with {spaced(sorted(put_down.elements()))}"
+            self._held, self._unknown = Counter(hand), None
+        return "; ".join(self._texts)
+
+    def answered(self, node: str, answer: bool) -> None:
+        self._texts.append(f"{node} {DubitoCourse.done[answer]}")
+
+
+class DubitoCourse(Course):
+    """A game of Dubito: 0 is no and 1 is yes; an outcome is a card, a number, or how many cards."""
+
+    game, long_name = GAME, "Dubito"
+    kinds = drawn = range(VALUES)
+    done: ClassVar[tuple[str, ...]] = ("no", "yes")
+    recalls = DubitoRecall
+    recalled: ClassVar[Sequence[Feature]] = (
+        _SETS,
+        Feature("asked", 7, lambda course, seat: [*_ASKED.value(course, seat), *course.remembered(seat).own]),
+    )
+    rows = "turns"
+    observed: ClassVar[Sequence[Feature]] = (_ASKED, Feature("bluffs", 1, _bluffs), *_SEEN)
+
+    engine: State
+
+    def __init__(self, players: int, rules: Rules) -> None:
+        check_players(players, rules)
+        self.zero_sum = rules.duel
+        self.most_rows = 2 * rules.max_turns  # each may earn a free one
+        self.longest = 8 * self.most_rows + len(rules.deck)
+        super().__init__(players, rules)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        """Several times faster than value by value: whoever writes a tree out copies each state."""
+        twin = copy(self)
+        twin.log, twin.history, twin.script = self.log[:], self.history[:], self.script[:]
+        twin.engine = pickle.loads(pickle.dumps(self.engine))  # noqa: S301, our own
+        return twin
+
+    def hand(self, seat: int) -> Sequence[int]:
+        return sorted(self.engine.hands[seat].cards)
+
+    def deal(self) -> Stage:
+        if self.rules.duel:
+            first = yield from _hand_of_a_duel(self.rules)
+            other = [*(Counter(self.rules.deck) - Counter(first)).elements()]
+            cards = [card for pair in zip_longest(first, other) for card in pair if card is not None]
+        else:
+            deal = Deal(self.players, self.rules)
+            while deal.left.total():
+                deal.give((yield Fork("deal", (), deal.outcomes)))
+            cards = deal.cards
+        hands = deal_hands(cast(Random, ChanceDraws(cards)), self.players, self.rules)
+        self.dealt(State(self.rules, hands))
+
+    def turn(self) -> Stage:
+        given, seat = list[int](), self.engine.seat
+        while isinstance(output := self._output(given), Fork):
+            given.append((yield output))
+        cards = tuple(sorted(output.cards or ()))  # their order within a play tells nothing
+        self.tell(self.engine.apply(replace(output, cards=cards)))
+        if cards:
+            self.note(f"with {spaced(cards)}", ("cards", cards), seat)
+
+    def _output(self, given: Sequence[int]) -> TurnOutput | Fork:
+        """What a turn has come to, or what is decided next."""
+        game = self.engine
+        walker = _Walker(game.seat, game.hands[game.seat], given, self.rules.duel)
+        walk = five_questions(walker, game.turn_data())
+        try:
+            node = next(walk)
+            while True:
+                node = walk.send(walker.next(Fork(node, (0, 1))) == 1)
+        except StopIteration as end:
+            output: TurnOutput = end.value
+            return output
+        except _Missing as missing:
+            fork: Fork = missing.args[0]
+            return fork
+
+    def in_words(self, event: Event) -> str:
+        return _in_words(event)
+
+    def steps(self, player: Player) -> list[int]:
+        """The bot's answers on its walk; what it draws itself is dropped, for chance draws here."""
+        heard = _Heard()
+        if isinstance(player, FiveNodes):
+            player.listeners = (heard,)
+            player.play(self.engine.turn_data())
+        if not heard.answers:
+            raise UsageError(
+                f"{type(player).__name__} does not answer the nodes A-E, but plays cards of its choice: load "
+                "dubito(moves=cards), or seat a bot that derives from bots.base.BotBase"
+            )
+        return heard.answers
+
+    def words(self, player: int, action: int) -> str:
+        return super().words(player, action) if player == CHANCE else f"{self.node} {self.done[action]}"
+
+    def undone(self) -> Sequence[str]:
+        return [f"{self.node} after {spaced(self.script)}"] if self.script else []
+
+    def make(self, move: TurnOutput) -> None:
+        """Make a turn that comes to this: a play as a bluff, which may put down any cards."""
+        cards, turns = deque(self._in_order(move.cards or ())), self.engine.turns_played
+        steps = {"A": 1, "B": 0, "C": int(move.doubt), "D": 1, "E": 0, "n": len(cards), "number": move.number}
+        while self.engine.turns_played == turns:
+            self.apply(cards.popleft() if self.node == "card" else steps[self.node] or 0)
+
+    def world(self, seat: int, chance: Random) -> Self:
+        """The same decisions of this seat, and other cards in the other hands, dealt and put down."""
+        world = type(self)(self.players, self.rules)
+        if self.engine is None:
+            return world  # nobody has seen anything
+        other = another(self.position(seat), chance)
+        for card in self._deal_steps(other.hands):
+            world.apply(card)
+        own = deque(self._own_steps(seat))
+        for move in other.moves:
+            turns = world.engine.turns_played
+            if world.engine.seat != seat:
+                world.make(move)
+            while world.engine.turns_played == turns:
+                world.apply(own.popleft())
+        for step in own:  # of a turn that is not over
+            world.apply(step)
+        assert world.information(seat) == self.information(seat), "the seat can tell this world from its own"
+        return world
+
+    def _deal_steps(self, hands: Sequence[Sequence[int]]) -> list[int]:
+        if self.rules.duel:
+            return sorted(hands[0])
+        return [card for cards in zip_longest(*hands) for card in cards if card is not None]
+
+    def _in_order(self, cards: Sequence[int]) -> Sequence[int]:
+        return sorted(cards) if self.rules.duel else cards
+
+    def question(self) -> Position:
+        """What the seat to move is asked, as prompts have it."""
+        seat = self.player
+        book, hand = Notebook(seat, self.rules), self.hand(seat)
+        said = [entry.what for entry in self.seen(seat)]
+        plays = iter([what[1] for what in said if isinstance(what, tuple) and what[0] == "cards"])
+        for what in said:
+            match what:
+                case ("did", node, answer):
+                    book.answered(node, bool(answer))
+                case CardsPlayedEvent(mover, _, _) if mover == seat:
+                    book.observe(what, hand, next(plays))
+                    book.turn_begins(())
+                case GameEvent():
+                    book.observe(cast(Event, what), hand)
+                    if isinstance(what, DoubtResolvedEvent):
+                        book.turn_begins(())
+        return book.position(self.node, self.engine.view(), hand)
+
+    def answer_of(self, player: Player) -> object:
+        return getattr(player, NODES[self.node])(self.engine.view())
+
+    def position(self, seat: int) -> Position:
+        """What this seat has seen; its own cards, too, that it put down last and won by."""
+        events = tuple(entry.what for entry in self.seen(seat) if not isinstance(entry.what, tuple))
+        own = [entry.what for entry in self.log if entry.only == seat]
+        plays = tuple(OwnPlay(0, cards) for word, *_, cards in own if word == "cards")
+        return Position(self.rules, seat, self.node, tuple(self.hand(seat)), self.engine.view(), events, plays, {})
+
+    def _own_steps(self, seat: int) -> Iterator[int]:
+        """The seat's answers, and what chance drew on its turns."""
+        mover = CHANCE
+        for player, action in self.history:
+            mover = mover if player == CHANCE else player
+            if mover == seat:
+                yield action
+
+
+DONE: Final = VALUES  # actions below are cards
+DOUBT: Final = DONE + 1
+DECLARE: Final = DOUBT  # with the number added
+_DECLARED: Final = [DECLARE + number for number in NUMBERS]
+
+
+def _script(course: "CardsCourse", seat: int) -> list[int]:
+    return course.script if course.player == seat else []
+
+
+def _declared(course: "CardsCourse", seat: int) -> list[int]:
+    script = _script(course, seat)
+    number = [action - DECLARE for action in script if action > DOUBT] or [0]
+    return [*number, *(action + 1 for action in script if action < DONE)]
+
+
+class CardsCourse(DubitoCourse):
+    """A game of Dubito: 0 to 13 is one more card, ascending; 14 ends the play, 15 doubts, 16 to 28 declare a number.
+
+    An opening declares first. In a turn, nothing is left to chance.
+    """
+
+    done = (*(f"card {card}" for card in range(VALUES)), "done", "doubt", *(f"declare {n}" for n in NUMBERS))
+    recalled = (_SETS, Feature("asked", 7, _declared))
+    observed = (
+        asked(("declare", "play", "more")),
+        Feature(
+            "declared",
+            len(NUMBERS),
+            lambda course, seat: by_kind(_script(course, seat), _DECLARED),
+        ),
+        Feature("picks", VALUES, lambda course, seat: by_kind(_script(course, seat), range(VALUES))),
+        *_SEEN,
+    )
+
+    def _output(self, given: Sequence[int]) -> TurnOutput | Fork:
+        game, picks = self.engine, [action for action in given if action < DONE]
+        if DOUBT in given:
+            return TurnOutput(True)
+        if DONE in given or len(picks) == MOST:
+            return TurnOutput(False, None if game.number else given[0] - DECLARE, picks)
+        if not game.number and not given:
+            return Fork("declare", _DECLARED[: self.rules.ranks])
+        left, least = Counter(game.hands[game.seat].cards), max(picks, default=0)
+        left.subtract(picks)
+        cards = [card for card in range(least, VALUES) if left[card] > 0]
+        if picks:
+            return Fork("more", [*cards, DONE])
+        return Fork("play", [*cards, DOUBT] if game.can_doubt else cards)
+
+    steps, words = Course.steps, Course.words
+
+    def why_illegal(self, output: Any) -> str | None:
+        game = self.engine
+        return why_illegal(output, game.hands[game.seat].counts, game.number, game.can_doubt, self.rules.ranks)
+
+    def actions_of(self, output: TurnOutput) -> list[int]:
+        """The doubt; or the number where it opens, and its cards."""
+        if output.doubt:
+            return [DOUBT]
+        cards = sorted(output.cards or ())
+        number = [] if self.engine.number else [DECLARE + (output.number or 0)]
+        return [*number, *cards, *([DONE] if len(cards) < MOST else [])]
+
+    def make(self, move: TurnOutput) -> None:
+        for action in self.actions_of(move):
+            self.apply(action)
+
+
+COURSE = {"nodes": DubitoCourse, "cards": CardsCourse}

@@ -1,0 +1,108 @@
+"""OpenSpiel's games as the harness has them: each a `Game`, by its name and parameters."""
+
+from functools import lru_cache
+from random import Random
+from types import SimpleNamespace
+from typing import Any, Final
+
+from dubito.errors import UsageError, one_line
+from dubito.game import Choice, Family, Game, Measure, Node, Results, house_contenders, no_rules, unanswered
+from dubito.plugins.openspiel.bot import OpenSpielBot
+from dubito.plugins.openspiel.engine import canonical, engine_version, load, members, range_of
+from dubito.plugins.openspiel.state import GAME_COUNTS, NODE, SEAT_COUNTS, State, all_names, units_of
+from dubito.plugins.openspiel.texts import title_of
+
+NAME: Final = "openspiel"
+
+
+def engine_of(game: Game) -> Any:
+    return load(game.name.partition(":")[2])
+
+
+@lru_cache(maxsize=256)
+def member(name: str) -> Game:
+    """The game of that name, without what stands before the colon; raises UsageError for what cannot be played."""
+    engine = load(name)
+    if (full := canonical(engine)) != name:
+        return member(full)
+    seats = engine.num_players()
+    nodes = (Node(NODE, "act", Choice(all_names(engine))),)
+    return Game(
+        name=f"{NAME}:{name}",
+        family=NAME,
+        version=engine_version(),
+        summary=f"{title_of(engine)}, by OpenSpiel",
+        rules=no_rules,
+        seats=(seats, seats),
+        lineup="ordered_pairs" if seats == 2 else "uniform",
+        base=OpenSpielBot,
+        base_path="dubito.plugins.openspiel.bot.OpenSpielBot",
+        fallback="UniformRandom",
+        nodes=nodes,
+        results=_results(engine),
+        deal=lambda rules, players, rng: _deal(engine, players, rng),
+        deal_to_json=lambda state: {"game": str(state.engine), "drawn": list(state.steps)},
+        output_to_json=lambda output: output,
+        output_from_json=_output_from_json,
+        legal=lambda view: [*view.names.values()],  # a view's own `legal` are numbers, for bots
+        package="dubito.plugins.openspiel",
+        plays_as="fe8e34d6e1b522b589b7f3f6a21abb61b68da9334de1d53abc91e0928dcd13e0",
+        missing=unanswered(OpenSpielBot, nodes),
+        kept_rules=SimpleNamespace,
+        cannot_play=lambda cls: cls.cannot_play(engine) if issubclass(cls, OpenSpielBot) else None,
+        said_of=lambda cls, _, settings: cls.said(engine, settings) if issubclass(cls, OpenSpielBot) else None,
+        demo={
+            "games": 60,
+            "bots": ["UniformRandom", "FirstLegal"],
+            "contenders": house_contenders("random", "random"),
+        },
+    )
+
+
+def _deal(engine: Any, players: int, rng: Random) -> State:
+    if players != engine.num_players():
+        raise UsageError(f"{canonical(engine)} is played by {engine.num_players()}, not {players}: seat as many")
+    return State(engine, rng)
+
+
+def _output_from_json(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    raise UsageError(f"an action is kept as its name, and not as {one_line(repr(value), 60)}: the record is damaged")
+
+
+def _results(engine: Any) -> Results:
+    """The return with the game's own range (O4), and how often it was above, at or below nothing."""
+    (least, most), unit = range_of(engine), units_of(engine)
+    nothing = round(-least * unit)
+    total = engine.utility_sum()
+    buckets = ("wins", "draws", "losses") if total == 0 else ("gains", "zeros", "losses")
+    return Results(
+        buckets=buckets,
+        endings=tuple(bucket.removesuffix("es") if bucket == "losses" else bucket[:-1] for bucket in buckets),
+        bucket=lambda mark, capped: 1 + (mark < nothing) - (mark > nothing),
+        measures=(
+            Measure(
+                "return",
+                "return",
+                "Return",
+                scale=round((most - least) * unit),
+                count="units",
+                span=(least, most),
+            ),
+        ),
+        headline=("return",),
+        equal_share=lambda seats: {} if total is None else {"return": total / seats},
+        game_counts=GAME_COUNTS,
+        seat_counts=SEAT_COUNTS,
+        scoreboard=buckets,
+        averaged=("moves",),
+        ended=lambda mark, capped: f"return {mark / unit + least:g}",
+        rate="return",
+        meaning=f"A bot is ranked by its mean return, which lies between {least:g} and {most:g} a game.",
+    )
+
+
+GAME: Final = Family(
+    NAME, "Any game of OpenSpiel's, as openspiel:kuhn_poker; `dubito games --openspiel` lists them", member, members
+)

@@ -1,0 +1,30 @@
+"""What the plugin adds: `dubito policy`, results corrected for luck, and a check of games that have a course."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from dubito.hooks import Command, ComparisonPart, hookimpl
+
+if TYPE_CHECKING:
+    from dubito.experiment.compare import Comparison
+    from dubito.experiment.stored import Run
+    from dubito.workshop.conformance import Probe
+
+
+@hookimpl
+def commands() -> Mapping[str, Command]:
+    return {"policy": Command("Plugins", "dubito.plugins.openspiel.policy.command:policy")}
+
+
+@hookimpl
+def comparison_parts(runs: "Sequence[Run]", comparison: "Comparison") -> Sequence[ComparisonPart]:
+    from dubito.plugins.openspiel.policy.contenders import compared_less_luck  # late: commands load this file
+
+    return [compared_less_luck(runs, comparison)]
+
+
+@hookimpl
+def game_checks() -> "Sequence[Probe]":
+    from dubito.plugins.openspiel.course import check_courses  # late, as above
+
+    return [check_courses]

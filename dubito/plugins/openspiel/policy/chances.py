@@ -1,0 +1,56 @@
+"""A test of whether a bot acts by the probabilities that it states, valid for any number of observed actions."""
+
+import math
+from collections import Counter, defaultdict
+from typing import Final
+
+from dubito.plugins.openspiel.policy.tree import Row
+
+_LIMIT: Final = math.log(1000)  # a truthful bot reaches it in at most 1 of 1,000 runs
+
+
+class ChancesTest:
+    """Two bets against the stated probabilities, pooled over all information states.
+
+    Each observed action multiplies a stake by guessed / stated probability, the guess being made from earlier actions.
+    If the bot acts as stated, the stake stays the same on average, so that it ever grows a thousandfold with
+    probability at most 1/1000 (Ville's inequality), whichever states the games lead to. One bet guesses from the
+    actions in the same state, the other from the places of actions among the legal ones ("always the last") in all
+    states. The evidence is the mean of both stakes.
+    """
+
+    def __init__(self) -> None:
+        self.refuted = False
+        self._seen: defaultdict[str, Counter[int]] = defaultdict(Counter)  # actions, by state
+        # By the number of legal actions and a place among them: how often it was taken, and the sum stated for it.
+        self._taken = Counter[tuple[int, int]]()
+        self._stated: defaultdict[tuple[int, int], float] = defaultdict(float)
+        self._by_state = self._by_place = 0.0  # logarithms of the stakes
+
+    def add(self, state: str, action: int, row: Row) -> None:
+        """Add an action in a state where the bot states the probabilities `row` of all legal actions."""
+        if not row[action]:
+            self.refuted = True
+            return
+        self._by_state += math.log(self._guess_by_state(state, action, row) / row[action])
+        self._by_place += math.log(self._guess_by_place(action, row) / row[action])
+        larger, smaller = max(self._by_state, self._by_place), min(self._by_state, self._by_place)
+        self.refuted |= larger + math.log1p(math.exp(smaller - larger)) - math.log(2) >= _LIMIT
+
+    def _guess_by_state(self, state: str, action: int, row: Row) -> float:
+        """Guess as often as seen here; the stated probabilities count as half an observation for each legal action."""
+        seen, prior = self._seen[state], len(row) / 2
+        guess = (seen[action] + prior * row[action]) / (seen.total() + prior)
+        seen[action] += 1
+        return guess
+
+    def _guess_by_place(self, action: int, row: Row) -> float:
+        """Guess the stated probabilities, tilted towards the places that were taken more often than stated."""
+        places = {one: (len(row), place) for place, one in enumerate(row)}
+        tilted = {
+            one: share * (self._taken[places[one]] + 1) / (self._stated[places[one]] + 1) for one, share in row.items()
+        }
+        self._taken[places[action]] += 1
+        for one, share in row.items():
+            self._stated[places[one]] += share
+        return tilted[action] / sum(tilted.values())

@@ -1,0 +1,217 @@
+"""`dubito policy`: how exploitable a player's complete strategy for a small game is, without luck."""
+
+from collections.abc import Sequence
+from hashlib import sha256
+from pathlib import Path
+from platform import python_version
+from typing import Any
+
+import click
+
+from dubito import __version__
+from dubito.cli.asking import asking_options, calls_of, progress_of, resumable, settings_of_model, watch_of
+from dubito.cli.options import GAME, GameCommand, rules_from
+from dubito.cli.output import note, say, show
+from dubito.errors import UsageError, one_line
+from dubito.experiment.experiment import PlayerSpec, kind_of_player, stand_ins_in_words
+from dubito.experiment.resolve import PROVIDERS, CallOptions, check_asking
+from dubito.files import write_whole
+from dubito.game import Game, PlayerKind
+from dubito.game.find import find_bots
+from dubito.game.table import Entrant
+from dubito.llm.cache import SOLVED
+from dubito.llm.prompts import Prompt, load_prompt
+from dubito.llm.settings import ModelSettings
+from dubito.plugins.openspiel.policy.report import (
+    Findings,
+    against,
+    fallbacks,
+    largest_losses,
+    pages,
+    site_of,
+    worth_table,
+)
+from dubito.plugins.openspiel.policy.small import SmallGame, small_game
+from dubito.plugins.openspiel.policy.solver import ITERATIONS, solution_in
+from dubito.plugins.openspiel.policy.stated import StatedPolicy, of_bot, of_model
+from dubito.plugins.openspiel.policy.tree import InfoState, Tree
+from dubito.plugins.openspiel.policy.values import nash_conv
+from dubito.report.site import write_pages
+from dubito.store import folder as run_folder
+from dubito.store.model_log import Spend
+from dubito.workshop.trial import TrialMeans
+
+_POLICY = "policy"  # the prompt that asks for probabilities
+_ACT = "plain"  # the prompt of players that only act
+_SHOWN = 12  # states of a player on a terminal, with --tables
+
+
+@click.command(cls=GameCommand)
+@click.argument("players", nargs=-1, required=True, metavar="PLAYER...")
+@click.option("--game", type=GAME, required=True, metavar="NAME", help="A small game, as openspiel:kuhn_poker.")
+@click.option("--draws", type=click.IntRange(1), metavar="K", help="Let players act K times in each state, and count.")
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of the draws of hand-written bots.")
+@click.option(
+    "--iterations",
+    type=click.IntRange(1),
+    default=ITERATIONS,
+    show_default=True,
+    help="Rounds of CFR+ to solve the game with.",
+)
+@click.option("--output", type=click.Path(path_type=Path), metavar="FOLDER", help="[default: runs/policy-DIGEST]")
+@click.option("--tables", is_flag=True, help="Print every table, and not only what it comes to.")
+@asking_options
+def policy(
+    players: Sequence[str],
+    game: Game,
+    draws: int | None,
+    seed: int,
+    iterations: int,
+    output: Path | None,
+    tables: bool,
+    quiet: bool,
+    rules: dict[str, Any],
+    **flags: Any,
+) -> None:
+    """Say how exploitable each PLAYER's complete strategy for a small game is, exactly.
+
+    A PLAYER is a hand-written bot, or a model as in openai:MODEL@PROMPT or house:MODEL, which is asked once in every
+    situation how probable each of its actions is, or with --draws what it does. The same command again costs nothing.
+    """
+    given = {key: value for key, value in flags.items() if value is not None}
+    calls, small = calls_of(given), small_game(game, rules_from(rules, game))
+    if len({*players}) < len(players):
+        raise UsageError("a player is named twice: name each once")
+    tree = Tree(small.engine)
+    asked = [asked_player(name, given, small, tree.states, draws, calls) for name in players]
+    identity = {"policy": small.name, "iterations": iterations, "draws": draws, "seed": seed}
+    folder = output or _default_folder(f"{small.name} {iterations} {draws} {seed}", asked)
+    _begin(folder, {**identity, "players": [{"name": one.name, "digest": _digest(one.identity)} for one in asked]})
+    if not quiet:
+        note(f"{small.name}: {len(tree.states):,} information states")
+    with resumable(folder):
+        statements = [one.state(tree.states, draws, seed, folder / f"{n}", calls, quiet) for n, one in enumerate(asked)]
+        solution = solution_in(calls.cache / SOLVED, small.engine, iterations=iterations)
+    if solution.note:
+        note(solution.note)
+    _print(found := Findings(small, tree, statements, solution, {one.name: one.kind for one in asked}), tables)
+    _write_report(found, asked, folder)
+    if not tables:
+        say("every table here: add --tables")
+
+
+class _Player:
+    """Who is asked: a bot of the registry's, or a model with a prompt."""
+
+    def __init__(
+        self,
+        name: str,
+        game: SmallGame,
+        entrant: Entrant | None,
+        prompt: Prompt | None,
+        settings: ModelSettings | None,
+        digest: str = "",
+    ) -> None:
+        self.name, self._game = name, game
+        self._entrant, self._prompt, self._settings, self._digest = entrant, prompt, settings, digest
+
+    @property
+    def kind(self) -> PlayerKind:
+        asks = {} if self._settings is None else self._settings.model_dump()
+        return kind_of_player(PlayerSpec(self.name, "", asks, "", self._prompt.digest if self._prompt else ""))
+
+    @property
+    def identity(self) -> str:
+        if self._prompt is None or self._settings is None:
+            return f"{self.name} {self._digest}"
+        return f"{self.name} {self._prompt.digest} {self._settings.model_dump_json()}"
+
+    def state(
+        self, states: Sequence[InfoState], draws: int | None, seed: int, folder: Path, calls: CallOptions, quiet: bool
+    ) -> StatedPolicy:
+        """What it says of every state."""
+        if self._prompt is None or self._settings is None:
+            assert self._entrant is not None
+            return of_bot(self._entrant, self._game, states, draws or 100, seed)
+        draws = self._game.asked(states, draws)[1]
+        with progress_of(len(states) * (draws or 1), quiet) as progress:
+            means = TrialMeans(calls, watch_of(quiet), progress)
+            return of_model(self.name, self._game, self._prompt, self._settings, states, draws, folder, means)
+
+    def prompted(self, state: InfoState) -> str | None:
+        """What it is asked in a state."""
+        if self._prompt is None:
+            return None
+        texts = self._prompt.render(self._game.position(self._prompt.game, state))
+        return "\n\n".join(filter(None, (texts.system, *texts.history, texts.user)))
+
+
+def asked_player(
+    name: str,
+    given: dict[str, Any],
+    small: SmallGame,
+    states: Sequence[InfoState],
+    draws: int | None,
+    calls: CallOptions,
+) -> _Player:
+    """The player of that name; raises UsageError."""
+    game = small.game
+    provider, colon, model = name.partition(":")
+    if not colon or provider not in PROVIDERS:
+        bot = find_bots(Path.cwd(), game.name).find(name)
+        if bot.cls.is_model:
+            raise UsageError(f"{one_line(name)} asks a model: say which, as in openai:MODEL or house:MODEL")
+        return _Player(name, small, Entrant(name, bot.cls), None, None, bot.digest)
+    model, _, named = model.partition("@")
+    settings = settings_of_model(f"{provider}:{model}", given, game)
+    check_asking(f"{provider}:{model}", settings, game, calls)
+    of, acts = small.asked(states, draws)
+    prompt = load_prompt(named or (_ACT if acts else _POLICY), Path.cwd(), of)
+    prompt.check_rules(small.rules)
+    return _Player(name, small, None, prompt, settings)
+
+
+def _begin(folder: Path, identity: dict[str, Any]) -> None:
+    """Make the folder, where what is asked is to be kept; raises UsageError where something else is."""
+    manifest = {"games": 0, "identity": identity, "versions": {"dubito": __version__, "python": python_version()}}
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if (folder / run_folder.MANIFEST).exists():
+            run_folder.games_kept(folder, manifest)
+        else:
+            write_whole(folder / run_folder.MANIFEST, run_folder.to_yaml(manifest))
+    except OSError as error:
+        raise UsageError(f"cannot make {one_line(str(folder))}: {error.strerror}; choose another --output") from None
+
+
+def _digest(text: str) -> str:
+    return sha256(text.encode()).hexdigest()
+
+
+def _default_folder(how: str, asked: Sequence[_Player]) -> Path:
+    identity = "\n".join([how, *(one.identity for one in asked)])
+    return Path("runs") / f"policy-{_digest(identity)[:8]}"
+
+
+def _write_report(found: Findings, asked: Sequence["_Player"], folder: Path) -> None:
+    by_name = {one.name: one for one in asked}
+    written = pages(found, lambda one, state: by_name[one.name].prompted(state))
+    say(f"report: {write_pages(folder / 'report', site_of(found, folder.name), written)}")
+
+
+def _print(found: Findings, tables: bool) -> None:
+    if stand_ins := stand_ins_in_words(found.kinds):
+        say(stand_ins)
+    if tables:
+        lost = [largest_losses(found, one, _SHOWN) for one in found.statements]
+        show(worth_table(found), *fallbacks(found), against(found), *lost, kinds=found.kinds)
+    else:
+        say("How much a best response gains against each strategy, summed over the seats; at 0 it cannot be beaten")
+    for one in found.statements:
+        first = found.losses(one)[0]
+        most = "" if tables or first.loss <= 0 else f", {first.loss:.3f} of it in state {first.state.string}"
+        say(f"nash_conv of {one_line(one.name)}: {nash_conv(found.tree, one.rows):.10f}{most}")
+    if not tables:
+        show(*fallbacks(found), kinds=found.kinds)
+    spent = sum((one.spent for one in found.statements if one.spent), Spend())
+    say(f"calls: {spent.calls:,}")

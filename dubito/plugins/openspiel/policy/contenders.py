@@ -1,0 +1,226 @@
+"""The contenders of runs at a small game of OpenSpiel's, less luck (`dubito/plugins/openspiel/policy/luck.py`).
+
+Their games are played again for what each seat decided. The opponents state how they play, and are tested for it
+(`dubito/plugins/openspiel/policy/chances.py`).
+"""
+
+import math
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from statistics import fmean, variance
+from typing import Final, NamedTuple
+
+from pydantic import Field
+
+from dubito.cli.documents import DocumentPart, Interval, part_of
+from dubito.errors import UsageError, one_line
+from dubito.experiment.compare import Comparison
+from dubito.experiment.replay import moves_again
+from dubito.experiment.stored import Run
+from dubito.game import Results
+from dubito.game.table import Entrant
+from dubito.hooks import ComparisonPart
+from dubito.plugins.openspiel.policy.chances import ChancesTest
+from dubito.plugins.openspiel.policy.luck import LuckyGame, OwnDecision, corrected_returns
+from dubito.plugins.openspiel.policy.small import small_game
+from dubito.plugins.openspiel.policy.stated import of_bot
+from dubito.plugins.openspiel.policy.tree import PolicyTable, Tree, uniform
+from dubito.report.tables import Column, Paragraph, ResultTable, Value, counts, named
+from dubito.stats.rates import Rate, student
+
+_MAX_GAMES: Final = 10_000  # of a run, since each is played again
+_MIN_DEALS: Final = 10  # below it there is no interval
+_ROUNDING: Final = 1e-12  # a smaller variance counts as 0
+_ByDeal = Mapping[int, float]
+
+
+class _Contender(NamedTuple):
+    games: int
+    raw: _ByDeal
+    corrected: _ByDeal
+    misstated: Sequence[str]
+
+
+class CorrectedResult(DocumentPart):
+    """A row of `less_luck` in `dubito compare --json`."""
+
+    name: str
+    against: str = Field(description="empty: it is about one contender")
+    games: int
+    raw: Interval
+    corrected: Interval
+    times: float | None = Field(description="how many times the games the raw mean would take")
+    misstated: list[str] = Field(description="opponents that do not play as they state: nothing is corrected")
+
+
+@dataclass(frozen=True, slots=True)
+class LessLuck:
+    """A contender's mean return, raw and corrected for luck, or its difference to another contender's."""
+
+    name: str
+    against: str  # the other one; empty: it is about one contender
+    games: int
+    raw: Rate
+    corrected: Rate
+    times: float | None  # how many times the games would give as narrow an interval of the raw mean; None: not known
+    misstated: Sequence[str] = ()  # opponents that do not play as they state: nothing is corrected
+
+
+def less_luck(runs: Sequence[Run], comparison: Comparison) -> list[LessLuck]:
+    """Return a row for each contender whose opponents all state how they play, then one for each pair of these.
+
+    It is empty for games that are too large to write out.
+    """
+    contenders, found = iter(comparison.contenders), dict[str, _Contender]()
+    for run in runs:
+        known = _Known.of(run)
+        for player in run.planned.contenders:
+            name = next(contenders).name
+            if known and (games := known.games(run.planned.players.index(player))):
+                raw = [game.came_to for game in games]
+                corrected = known.corrected(games)
+                found[name] = _Contender(len(games), _by_deal(games, raw), _by_deal(games, corrected), known.misstated)
+    told = [_less_luck(name, "", contender) for name, contender in found.items()]
+    return told + [_pair(one, other, found[one], found[other]) for one, other in combinations(found, 2)]
+
+
+def compared_less_luck(runs: Sequence[Run], comparison: Comparison) -> ComparisonPart:
+    """Return the part of `dubito compare` with these rows."""
+    rows = less_luck(runs, comparison)
+    return ComparisonPart(
+        "less_luck", [part_of(CorrectedResult, row) for row in rows], _blocks(rows, comparison.results)
+    )
+
+
+def _blocks(found: Sequence[LessLuck], results: Results) -> list[ResultTable | Paragraph]:
+    """Return a table of raw and corrected results, and a warning for each opponent that misstates how it plays."""
+    if not found:
+        return []
+    what = "the same corrected for chance and for the moves of opponents whose way to play is known"
+    title = (
+        f"Less luck: {results.measures[0].name} a game, and {what}; games saved: that the raw mean would need besides"
+    )
+    columns = [*named("contender", "against"), *counts("games"), Column("raw", "raw", "decimal")]
+    columns += [Column("corrected", "corrected", "decimal"), Column("times", "times fewer games", "text")]
+    columns += [Column("saved", "games saved")]
+    cells: list[list[Value]] = []
+    for one in found:
+        fewer = [None, None] if one.times is None else [f"{one.times:,.1f}", round(one.games * (one.times - 1))]
+        cells.append([one.name, one.against or None, one.games, one.raw, one.corrected, *fewer])
+    misstated = [*dict.fromkeys(name for one in found for name in one.misstated)]
+    said = [f"{one_line(name)} does not play as it states, so nothing is corrected for it." for name in misstated]
+    return [ResultTable("less-luck", title, columns, cells), *(Paragraph(one, warning=True) for one in said)]
+
+
+class _Known:
+    """A run of a small game, with the tables of the players that state their probabilities."""
+
+    def __init__(self, run: Run, tree: Tree) -> None:
+        self._run, self._tree = run, tree
+        states, small = tree.states, small_game(run.game, run.game.rules())
+        self._tables: dict[int, PolicyTable] = {}
+        self._tests: defaultdict[int, ChancesTest] = defaultdict(ChancesTest)  # of opponents
+        for number, player in enumerate(run.experiment.players):
+            cls = run.registry.find(player.bot).cls
+            if callable(getattr(cls, "chances", None)):
+                self._tables[number] = of_bot(Entrant(player.name, cls, player.settings), small, states, 1, 0).rows
+
+    @classmethod
+    def of(cls, run: Run) -> "_Known | None":
+        """Return None if the game's tree cannot be written out, or a bot has changed since it played."""
+        engine = getattr(run.game.module("workshop"), "engine", None)
+        try:
+            return cls(run, Tree(engine)) if engine is not None and run.has_bots else None
+        except UsageError:
+            return None
+
+    def games(self, player: int) -> list[LuckyGame]:
+        """Return a contender's games, or none if an opponent failed or does not state how it plays."""
+        experiment, found, failed = self._run.experiment, list[LuckyGame](), False
+        for number in experiment.game_numbers[:_MAX_GAMES]:
+            ((row,),) = self._run.db.read("SELECT outcome FROM games WHERE game = ?", (number,))
+            outcome = self._run.outcome(row)
+            seat = outcome.contender_seat
+            if seat is None or outcome.seats[seat] != player:
+                continue
+            others = [place for place in range(len(outcome.seats)) if place != seat]
+            if any(outcome.seats[place] not in self._tables for place in others):
+                return []
+            if any(outcome.counts[place][-1] for place in others):
+                failed = True
+                continue
+            measure, measured = self._run.game.results.measures[0], outcome.measured(self._run.game.results)
+            least, most = measure.span or (0.0, 1.0)
+            came_to = least + measured[seat][0] / measure.scale * (most - least)
+            deal, place = divmod(number, experiment.games_per_deal)
+            decisions = self._decisions(number)
+            # Only one contender's games: with another contender the opponent repeats its draws of the same deal.
+            if place < experiment.contender_seats:
+                self._test_opponents(outcome.seats, seat, decisions)
+            own = tuple(decision for at, decision in decisions if at == seat)
+            found.append(LuckyGame(deal, seat, tuple(outcome.seats), came_to, own))
+        return [] if failed else found
+
+    def _decisions(self, number: int) -> list[tuple[int, OwnDecision]]:
+        """Return the decisions of a game, each with its seat."""
+        found = []
+        for state, output in moves_again(self._run, number):
+            view = state.view()
+            action = next(action for action, name in view.names.items() if name == output)
+            found.append((state.seat, (view.sees, action)))
+        return found
+
+    def _test_opponents(self, players: Sequence[int], seat: int, decisions: Sequence[tuple[int, OwnDecision]]) -> None:
+        for at, (state, action) in decisions:
+            if at != seat:
+                self._tests[players[at]].add(state, action, self._tables[players[at]][state])
+
+    @property
+    def misstated(self) -> list[str]:
+        names = self._run.experiment.names
+        return [names[player] for player, test in sorted(self._tests.items()) if test.refuted]
+
+    def corrected(self, games: Sequence[LuckyGame]) -> list[float]:
+        return corrected_returns(self._tree, games, self._policy_of_others, uniform(self._tree))
+
+    def _policy_of_others(self, game: LuckyGame) -> PolicyTable:
+        held = {place: self._tables[player] for place, player in enumerate(game.players) if place != game.seat}
+        return {state.string: held[state.seat][state.string] for state in self._tree.states if state.seat != game.seat}
+
+
+def _by_deal(games: Sequence[LuckyGame], values: Sequence[float]) -> _ByDeal:
+    """The mean of each deal's games: they are not independent."""
+    found: dict[int, list[float]] = {}
+    for game, value in zip(games, values, strict=True):
+        found.setdefault(game.deal, []).append(value)
+    return {deal: fmean(of_deal) for deal, of_deal in found.items()}
+
+
+def _pair(one: str, other: str, first: _Contender, second: _Contender) -> LessLuck:
+    """Return the difference of two contenders on the deals that both played."""
+    raw, less = (
+        {deal: ours[deal] - theirs[deal] for deal in ours.keys() & theirs.keys()}
+        for ours, theirs in ((first.raw, second.raw), (first.corrected, second.corrected))
+    )
+    misstated = [*dict.fromkeys([*first.misstated, *second.misstated])]
+    return _less_luck(one, other, _Contender(min(first.games, second.games), raw, less, misstated))
+
+
+def _less_luck(name: str, against: str, contender: _Contender) -> LessLuck:
+    games, raw, less, misstated = contender
+    if misstated:
+        return LessLuck(name, against, games, _mean(raw), Rate(None), None, misstated)
+    spreads = [variance(values.values()) if len(values) > 1 else 0.0 for values in (raw, less)]
+    times = spreads[0] / spreads[1] if spreads[1] > _ROUNDING else None
+    return LessLuck(name, against, games, _mean(raw), _mean(less), times)
+
+
+def _mean(values: _ByDeal) -> Rate:
+    """The mean over deals, with Student's interval."""
+    if len(values) < _MIN_DEALS:
+        return Rate(None)
+    mean = fmean(values.values())
+    half = student(len(values) - 1) * math.sqrt(variance(values.values()) / len(values))
+    return Rate(mean, mean - half, mean + half)

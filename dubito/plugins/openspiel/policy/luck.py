@@ -1,0 +1,92 @@
+"""Correct the returns of a player for the luck of chance and of opponents whose policy is known.
+
+This is AIVAT (Burch, Schmid, Moravcik, Morrill and Bowling, 2018) with every correction summed exactly. For one seat,
+chance and all opponents together are one source of luck with known probabilities, so the game is a chain of the seat's
+own information states. Take any table of probabilities for the seat. Q is the value of an action if the seat then plays
+by the table, averaged over the opponents' hidden cards, and V is the mean of Q under the table. Subtracting from the
+return how far each lucky step was from its mean leaves
+
+    the table's value at the start + the sum of Q - V over the seat's own decisions.
+
+The mean stays that of the return, whatever the table and however the seat plays, as long as the table does not depend
+on the game that it corrects. The closer the table is to how the seat plays, the smaller the variance.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final, NamedTuple
+
+from dubito.plugins.openspiel.policy.tree import PolicyTable, Row, Tree, seat_tables
+from dubito.plugins.openspiel.policy.values import best_response, others_reach
+
+OwnDecision = tuple[str, int]  # the information state's string, and the action
+_PRIOR: Final = 1.0  # decisions in a state that the prior counts for
+
+
+class SeatLuck:
+    """What is left of games in one seat against these tables, corrected by a table for the seat."""
+
+    def __init__(self, tree: Tree, seat: int, table: PolicyTable, others: PolicyTable) -> None:
+        tables = seat_tables(tree, seat, table, others)
+        response = best_response(tree, seat, tables, free=frozenset())  # it chooses nowhere: it is the table's worth
+        reach = others_reach(tree, seat, tables)
+        self._start = response.value
+        self._better: dict[str, dict[int, float]] = {}  # by state and action: Q - V
+        for state in tree.states:
+            might = sum(reach[number] for number in tree.nodes_of[state.string])
+            if state.seat == seat and might:  # else the others never let it come there
+                worth = [value / might for value in response.worth[state.string]]
+                row = table[state.string]
+                mean = sum(row[action] * value for action, value in zip(state.actions, worth, strict=True))
+                self._better[state.string] = {a: value - mean for a, value in zip(state.actions, worth, strict=True)}
+
+    def corrected(self, decisions: Iterable[OwnDecision]) -> float:
+        return self._start + sum(self._better[state][action] for state, action in decisions)
+
+
+def fitted(tree: Tree, decisions: Iterable[OwnDecision], prior: PolicyTable) -> dict[str, Row]:
+    """A table that plays as these decisions were, and as the prior where there are few."""
+    counts = Counter(decisions)
+    table = dict[str, Row]()
+    for state in tree.states:
+        seen = sum(counts[state.string, action] for action in state.actions) + _PRIOR
+        row = prior[state.string]
+        table[state.string] = {
+            action: (counts[state.string, action] + _PRIOR * row[action]) / seen for action in state.actions
+        }
+    return table
+
+
+class LuckyGame(NamedTuple):
+    """A game of the player whose luck is in question."""
+
+    deal: int
+    seat: int
+    players: tuple[int, ...]  # by seat, each a number
+    came_to: float  # the seat's return
+    decisions: Sequence[OwnDecision]  # the seat's own, in their order
+
+
+_FOLDS: Final = 5
+
+
+def corrected_returns(
+    tree: Tree, games: Sequence[LuckyGame], others: Callable[[LuckyGame], PolicyTable], prior: PolicyTable
+) -> list[float]:
+    """What each game came to, less luck, `others` being how all but the seat played: by a table that is fitted to the
+    games of the other folds.
+
+    All games of a deal are in one fold, so that no game has a part in the table that corrects it.
+    """
+    found, kept = list[float](), dict[tuple[int, ...], SeatLuck]()
+    tables = [
+        fitted(tree, (each for game in games if game.deal % _FOLDS != fold for each in game.decisions), prior)
+        for fold in range(_FOLDS)
+    ]
+    for game in games:
+        fold = game.deal % _FOLDS
+        key = fold, game.seat, *game.players
+        if key not in kept:
+            kept[key] = SeatLuck(tree, game.seat, tables[fold], others(game))
+        found.append(kept[key].corrected(game.decisions))
+    return found

@@ -1,0 +1,120 @@
+"""CFR+ on a tree that is written out (Tammelin, 2014): alternating updates, and the average weighed by the iteration.
+
+OpenSpiel's own asks the game about every history again at each iteration: of a game that is written in Python, 2,368
+histories took it four seconds. Here a level of the tree is one step of numpy.
+"""
+
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from dubito.plugins.openspiel.policy.tree import PolicyTable, Tree
+
+_NOBODY: Final = -1  # chance: whose edge has no slot
+_Numbers = Any  # an array; numpy is no dependency of ours, so its types are not
+
+
+class _Level(NamedTuple):
+    """The edges below the nodes of one depth, those of a node side by side."""
+
+    parents: _Numbers
+    children: _Numbers
+    starts: _Numbers  # where the edges of a node begin
+    nodes: _Numbers  # which node that is
+    slots: _Numbers  # of the act: one for each action of each information state
+    seats: _Numbers  # whose act it is
+    chances: _Numbers  # of the outcome; 1 where it is none
+
+
+class _Levels:
+    """A tree as arrays."""
+
+    def __init__(self, tree: Tree) -> None:
+        sizes = [len(state.actions) for state in tree.states]
+        self.offsets = np.cumsum([0, *sizes[:-1]])
+        self.of_state: _Numbers = np.repeat(np.arange(len(sizes)), sizes)
+        self.sizes = np.array(sizes)
+        self.seats = np.array([state.seat for state in tree.states])
+        self.first_nodes = np.array([tree.nodes_of[state.string][0] for state in tree.states])
+        self.returns = np.array([node.returns or (0.0,) * tree.players for node in tree.nodes])
+        self.levels = [self._level(tree, numbers) for numbers in _by_depth(tree)]
+
+    def _level(self, tree: Tree, numbers: Sequence[int]) -> _Level:
+        place = {state.string: number for number, state in enumerate(tree.states)}
+        edges, starts = list[tuple[int, int, int, int, float]](), list[int]()
+        for number in numbers:
+            node = tree.nodes[number]
+            starts.append(len(edges))
+            for n, child in enumerate(node.children):
+                if node.state is None:
+                    edges.append((number, child, 0, _NOBODY, node.chances[n]))
+                else:
+                    slot = int(self.offsets[place[node.state.string]]) + n
+                    edges.append((number, child, slot, node.state.seat, 1.0))
+        parents, children, slots, seats, chances = map(np.array, zip(*edges, strict=True))
+        return _Level(parents, children, np.array(starts), np.array(numbers), slots, seats, chances)
+
+
+def _by_depth(tree: Tree) -> list[list[int]]:
+    """The nodes with children, by how far they are from the start."""
+    depth, found = {0: 0}, list[list[int]]()
+    for number, node in enumerate(tree.nodes):
+        if node.children:
+            found += [[] for _ in range(depth[number] + 1 - len(found))]
+            found[depth[number]].append(number)
+            depth.update(dict.fromkeys(node.children, depth[number] + 1))
+    return found
+
+
+class _Solver:
+    def __init__(self, tree: Tree) -> None:
+        self._tree, self._arrays = tree, _Levels(tree)
+        self._regrets = np.zeros(len(self._arrays.of_state))
+        self._sums = np.zeros(len(self._arrays.of_state))
+
+    def iterate(self, number: int) -> None:
+        for seat in range(self._tree.players):
+            self._update(seat, number)
+
+    def _update(self, seat: int, number: int) -> None:
+        arrays, row = self._arrays, self._shares(self._regrets)
+        own, others = np.ones(len(self._tree.nodes)), np.ones(len(self._tree.nodes))
+        for level in arrays.levels:
+            weights, mine = np.where(level.seats == _NOBODY, level.chances, row[level.slots]), level.seats == seat
+            own[level.children] = own[level.parents] * np.where(mine, weights, 1.0)
+            others[level.children] = others[level.parents] * np.where(mine, 1.0, weights)
+        values, worth = arrays.returns[:, seat].copy(), np.zeros(len(row))
+        for level in reversed(arrays.levels):
+            weights, mine = np.where(level.seats == _NOBODY, level.chances, row[level.slots]), level.seats == seat
+            values[level.nodes] = np.add.reduceat(weights * values[level.children], level.starts)
+            worth += np.bincount(
+                level.slots[mine], (others[level.parents] * values[level.children])[mine], minlength=len(row)
+            )
+        mean = np.add.reduceat(row * worth, arrays.offsets)
+        ours = (arrays.seats == seat)[arrays.of_state]
+        better = np.maximum(self._regrets + worth - mean[arrays.of_state], 0.0)
+        self._regrets = np.where(ours, better, self._regrets)
+        self._sums += np.where(ours, number * own[arrays.first_nodes][arrays.of_state] * row, 0.0)
+
+    def _shares(self, numbers: _Numbers) -> _Numbers:
+        """Each action's part of its state's sum; where that is nothing, all alike."""
+        arrays = self._arrays
+        total = np.add.reduceat(numbers, arrays.offsets)[arrays.of_state]
+        alike = 1.0 / arrays.sizes[arrays.of_state]
+        return np.where(total > 0, numbers / np.where(total > 0, total, 1.0), alike)
+
+    def table(self) -> PolicyTable:
+        row, offsets = self._shares(self._sums), self._arrays.offsets
+        return {
+            state.string: {action: float(row[offset + n]) for n, action in enumerate(state.actions)}
+            for state, offset in zip(self._tree.states, offsets, strict=True)
+        }
+
+
+def cfr_plus(tree: Tree, iterations: int) -> PolicyTable:
+    """The average table after so many iterations."""
+    solver = _Solver(tree)
+    for number in range(1, iterations + 1):
+        solver.iterate(number)
+    return solver.table()

@@ -1,0 +1,223 @@
+"""What is found of players' ways to play a small game: tables that a terminal and a page both show, and the pages."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Final
+
+from dubito.experiment.experiment import labelled_by, stand_ins_in_words
+from dubito.game import PlayerKind
+from dubito.game.words import counted
+from dubito.plugins.openspiel.policy.small import SmallGame
+from dubito.plugins.openspiel.policy.solver import Solution
+from dubito.plugins.openspiel.policy.stated import StatedPolicy
+from dubito.plugins.openspiel.policy.tree import InfoState, PolicyTable, Row, Tree, uniform
+from dubito.plugins.openspiel.policy.values import (
+    Loss,
+    expected_values,
+    losses,
+    nash_conv,
+    nash_conv_bounds,
+    value_bounds,
+)
+from dubito.report.render import Site
+from dubito.report.tables import (
+    Block,
+    Column,
+    NamedValues,
+    Page,
+    Paragraph,
+    ResultTable,
+    Section,
+    Value,
+    Verbatim,
+    counts,
+    named,
+    texts,
+)
+
+SOLVED, UNIFORM = "(solved)", "(uniform)"
+_MOST: Final = 300  # states of a player that get a page of their own: those in which it loses the most
+
+Prompted = Callable[[StatedPolicy, InfoState], str | None]  # what a player was asked in a state; None: nothing
+
+
+@dataclass(frozen=True)
+class Findings:
+    """Some players' tables of one game, with a solved and the uniform one beside them."""
+
+    game: SmallGame
+    tree: Tree
+    statements: Sequence[StatedPolicy]
+    solution: Solution
+    kinds: Mapping[str, PlayerKind]  # of the players
+    _names: dict[str, Mapping[int, str]] = field(default_factory=dict)
+
+    @cached_property
+    def beside(self) -> dict[str, PolicyTable]:
+        return {SOLVED: self.solution.table, UNIFORM: uniform(self.tree)}
+
+    @property
+    def tables(self) -> dict[str, PolicyTable]:
+        return {one.name: one.rows for one in self.statements} | self.beside
+
+    def label(self, name: str) -> str:
+        return labelled_by(self.kinds)(name)
+
+    def names(self, state: InfoState) -> Mapping[int, str]:
+        if state.string not in self._names:
+            self._names[state.string] = self.game.names(state)
+        return self._names[state.string]
+
+    def row(self, state: InfoState, row: Row) -> str:
+        return ", ".join(f"{name} {row[action]:.2f}" for action, name in self.names(state).items())
+
+    def losses(self, statement: StatedPolicy) -> list[Loss]:
+        return losses(self.tree, statement.rows)
+
+
+def worth_table(found: Findings) -> ResultTable:
+    """How exploitable each strategy is, and what each is worth against the solved and the uniform one."""
+    columns = [*named("player"), *counts("states"), *texts("asked")]
+    columns += [Column("fallback", "fallback %", "rate"), Column("nash_conv", "nash_conv", "decimal")]
+    columns += [
+        Column(f"{name.strip('()')}_{seat}", f"against {name}, seat {seat}", "decimal")
+        for name in found.beside
+        for seat in range(found.tree.players)
+    ]
+    said = {one.name: one for one in found.statements}
+    cells: list[list[Value]] = []
+    for name, table in found.tables.items():
+        values = [
+            expected_values(found.tree, [table if player == seat else other for player in range(found.tree.players)])
+            for other in found.beside.values()
+            for seat in range(found.tree.players)
+        ]
+        own = [row[place % found.tree.players] for place, row in enumerate(values)]
+        share = len(said[name].failures) / len(found.tree.states) if name in said else None
+        cells.append(
+            [name, len(found.tree.states), _how_asked(said.get(name)), share, nash_conv(found.tree, table), *own]
+        )
+    notes = [
+        "nash_conv is what best responses win more than this strategy, over all seats: 0 cannot be beaten. With two "
+        "seats half of it is the exploitability. All values are exact, in the game's own return. A player that was "
+        "drawn from is valued by how often it chose each action, not by its true probabilities.",
+        f"{SOLVED}: {found.solution.algorithm}, {found.solution.iterations:,} iterations.",
+    ]
+    return ResultTable("worth", f"Ways to play {found.game.name}", columns, cells, notes)
+
+
+def _how_asked(statement: StatedPolicy | None) -> str:
+    if statement is None:
+        return "-"
+    return "for its probabilities" if statement.draws is None else counted(statement.draws, "time") + " to act"
+
+
+def fallbacks(found: Findings) -> list[ResultTable | Paragraph]:
+    """What the fallback's rows could have changed; nothing where there are none."""
+    columns = [*named("player"), Column("states", "states by the fallback"), *counts(*_causes(found))]
+    columns += [Column(f"nash_conv_{end}", f"nash_conv, {end}", "decimal") for end in ("least", "most")]
+    for seat in range(found.tree.players):
+        ends = ("worst", "best")
+        columns += [Column(f"seat_{seat}_{end}", f"against {SOLVED}, seat {seat}, {end}", "decimal") for end in ends]
+    cells: list[list[Value]] = []
+    inexact = False
+    for one in found.statements:
+        if not one.failures:
+            continue
+        free = [*one.failures]
+        conv = nash_conv_bounds(found.tree, one.rows, free)
+        inexact |= not conv.exact
+        values = [
+            value_bounds(found.tree, seat, one.rows, found.solution.table, free) for seat in range(found.tree.players)
+        ]
+        failed = [sum(cause == other for other in one.failures.values()) for cause in _causes(found)]
+        cells.append(
+            [one.name, len(free), *failed, *(end for bounds in (conv, *values) for end in (bounds.low, bounds.high))]
+        )
+    if not cells:
+        return []
+    title = "Where an answer is missing, all legal actions stand in for it as equally probable: others could have"
+    notes = ["nash_conv cannot be more than the most, but may be unable to reach it."] if inexact else []
+    return [ResultTable("fallbacks", title, columns, cells, notes)]
+
+
+def _causes(found: Findings) -> list[str]:
+    return sorted({cause for one in found.statements for cause in one.failures.values()})
+
+
+def against(found: Findings) -> ResultTable | None:
+    """Two players against each other, each in each seat; None where there is one, or where more than two play."""
+    if len(found.statements) < 2 or found.tree.players != 2:
+        return None
+    columns = [Column("first", "first ↓ second →", "player")]
+    columns += [Column(f"against_{one.name}", found.label(one.name), "decimal") for one in found.statements]
+    cells: list[list[Value]] = [
+        [one.name, *(expected_values(found.tree, [one.rows, other.rows])[0] for other in found.statements)]
+        for one in found.statements
+    ]
+    return ResultTable("against", "The first player's mean return, exactly", columns, cells)
+
+
+def largest_losses(found: Findings, statement: StatedPolicy, most: int | None = None) -> ResultTable:
+    """Where a player loses the most: its states, with what it plays there and what is played in the solved table."""
+    columns = [*texts("state"), Column("seen", "what the seat sees", "text", detail=True), *counts("seat")]
+    columns += [Column("loss", "loss a game", "decimal"), Column("met", "met in % of games", "rate")]
+    columns += [Column("said", "its way", "text"), *texts("solved"), Column("best", "best against it", "text")]
+    columns += texts("fallback") if statement.failures else []
+    cells: list[list[Value]] = []
+    for loss in found.losses(statement)[:most]:
+        state = loss.state
+        told = [found.row(state, table[state.string]) for table in (statement.rows, found.solution.table)]
+        cause = [statement.failures.get(state.string, "")] if statement.failures else []
+        seen = found.game.seen(state).hand or None
+        cells.append(
+            [state.string, seen, state.seat, loss.loss, loss.reach, *told, found.names(state)[loss.best], *cause]
+        )
+    title = f"Where {found.label(statement.name)} loses the most, to the best responses to its own strategy"
+    notes = ["The losses of all states sum to the nash_conv."] if most is None else []
+    return ResultTable(f"lost-{found.statements.index(statement)}", title, columns, cells, notes)
+
+
+def site_of(found: Findings, name: str) -> Site:
+    listed = [("index.html", "How good it is")]
+    listed += [(f"player-{n}.html", found.label(one.name)) for n, one in enumerate(found.statements)]
+    return Site(name, pages=listed)
+
+
+def pages(found: Findings, prompted: Prompted) -> Iterator[Page]:
+    """The first page, one a player with all its states, and one for each of the states that matter."""
+    stand_ins = stand_ins_in_words(found.kinds)
+    blocks: list[Block] = [Paragraph(stand_ins, warning=True)] if stand_ins else []
+    blocks += [worth_table(found), *fallbacks(found)]
+    between = against(found)
+    sections = [Section("How good it is", blocks), *([Section("Against each other", [between])] if between else [])]
+    yield Page("index.html", f"Ways to play {found.game.name}", sections).with_kinds(found.kinds)
+    for number, one in enumerate(found.statements):
+        places = found.losses(one)[:_MOST]
+        table = largest_losses(found, one)
+        links = [f"states/{number}-{place}.html" if place < _MOST else None for place in range(len(table.rows))]
+        yield Page(
+            f"player-{number}.html", found.label(one.name), [Section("Every state", [replace(table, links=links)])]
+        )
+        for place, loss in enumerate(places):
+            yield _page_of_state(found, one, loss.state, f"states/{number}-{place}.html", prompted(one, loss.state))
+
+
+def _page_of_state(found: Findings, one: StatedPolicy, state: InfoState, path: str, prompt: str | None) -> Page:
+    seen = found.game.seen(state)
+    facts = [
+        ("player", f"{one.name} ({found.kinds[one.name]})"),
+        ("seat", f"{state.seat}"),
+        ("state, as OpenSpiel has it", state.string),
+    ]
+    facts += [("what the seat sees", seen.hand)] if seen.hand else []
+    facts += [("its way", found.row(state, one.rows[state.string]))]
+    facts += [("solved", found.row(state, found.solution.table[state.string]))]
+    if cause := one.failures.get(state.string):
+        facts.append(("no answer came", cause))
+    history = "\n".join(seen.history) or "Nothing yet."
+    blocks: list[Block] = [NamedValues(facts), Verbatim("What the seat saw happen", history)]
+    if prompt is not None:
+        blocks.append(Verbatim("What it was asked", prompt))
+    return Page(path, f"{found.label(one.name)} at {state.string}", [Section("One state", blocks)])

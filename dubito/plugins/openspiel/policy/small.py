@@ -1,0 +1,253 @@
+"""A small game as its players are asked about it: one of OpenSpiel's, or one of ours that can be written out.
+
+Each situation is an information state of the tree; here it is what a model is asked there, what its answers and the
+acts of a bot mean as actions, and what the seat has seen.
+"""
+
+from collections.abc import Mapping, Sequence
+from copy import deepcopy
+from functools import partial
+from types import SimpleNamespace
+from typing import Any, Final, NamedTuple, Protocol
+
+from dubito.errors import IllegalOutput, UsageError
+from dubito.game import Game, GameEvent, Seating, make_player
+from dubito.game.streams import DealStreams
+from dubito.game.table import Entrant
+from dubito.plugins.openspiel.course import CHANCE, TERMINAL, Course, courses_of
+from dubito.plugins.openspiel.policy.tree import InfoState
+
+_ANY: Final = DealStreams(0, 0)  # nobody draws from them
+
+
+class Seen(NamedTuple):
+    """What a seat sees in a situation, in words; an empty hand: there is no other than the state."""
+
+    hand: str
+    history: Sequence[str]
+
+
+class Situation(NamedTuple):
+    """What a bot with `chances` is told, as views of OpenSpiel's games are."""
+
+    sees: str  # the information state
+    names: Mapping[int, str]  # of the legal actions
+
+
+class SmallGame(Protocol):
+    """What `dubito policy` must know of a game."""
+
+    game: Game
+    rules: Any
+    name: str  # with its rules
+    engine: Any  # as OpenSpiel has games
+
+    def names(self, state: InfoState) -> Mapping[int, str]:
+        """The legal actions in words."""
+
+    def answers(self, state: InfoState) -> Mapping[Any, int]:
+        """The action by what a model answers."""
+
+    def asked(self, states: Sequence[InfoState], draws: int | None) -> tuple[Game, int | None]:
+        """The game whose prompts ask, and how often a model acts in each state; None: it states probabilities."""
+
+    def position(self, asked: Game, state: InfoState) -> Any:
+        """What a model is asked in a state, as prompts have it."""
+
+    def seen(self, state: InfoState) -> Seen: ...
+
+    def situation(self, state: InfoState) -> Any:
+        """For a bot's `chances`, with the `names`."""
+
+    def player(self, entrant: Entrant, state: InfoState, draw: int, seed: int) -> Any:
+        """A bot that has observed what its seat has, on streams of its own."""
+
+    def act(self, player: Any, state: InfoState) -> int:
+        """What it does; raises IllegalOutput."""
+
+
+def small_game(game: Game, rules: Any) -> SmallGame:
+    """Raises UsageError for a game that nobody has a policy for."""
+    workshop = game.module("workshop")
+    if hasattr(workshop, "engine"):
+        return _OfOpenSpiel(game, workshop)
+    if any(hasattr(course, "question") for course in courses_of(game).values()):
+        return _OfOurs(game, rules)
+    raise UsageError(
+        f"{game.name} has no policy that could be asked for: say openspiel:kuhn_poker, or a small duel of dubito"
+    )
+
+
+def _player_at(game: Game, rules: Any, entrant: Entrant, seat: int, draw: int, seed: int, look: Any) -> Any:
+    streams = DealStreams(seed, draw).seat(seat)
+    return make_player(entrant.bot, Seating(seat, draw, draw, streams, look, None, rules), entrant.settings)
+
+
+def _having_observed(player: Any, events: Sequence[GameEvent]) -> Any:
+    if player.observes():
+        for event in events:
+            player.observe(event)
+    return player
+
+
+class _OfOpenSpiel:
+    def __init__(self, game: Game, workshop: Any) -> None:
+        self.game, self.name, self.rules = game, game.name, game.rules()
+        self.engine, self._workshop = workshop.engine, workshop
+
+    def names(self, state: InfoState) -> Mapping[int, str]:
+        names: Mapping[int, str] = self.situation(state).names
+        return names
+
+    def answers(self, state: InfoState) -> Mapping[Any, int]:
+        return {name: action for action, name in self.names(state).items()}
+
+    def asked(self, states: Sequence[InfoState], draws: int | None) -> tuple[Game, int | None]:
+        return (self.game if draws else self._workshop.of_policies([state.history for state in states])), draws
+
+    def position(self, asked: Game, state: InfoState) -> Any:
+        return self._workshop.position_at(state.history, asked.nodes[0].name)
+
+    def seen(self, state: InfoState) -> Seen:
+        position = self._workshop.position_at(state.history, "act")
+        return Seen(position.hand or "", [entry.text for entry in position.history])
+
+    def situation(self, state: InfoState) -> Any:
+        return self._workshop.view_at(state.history)
+
+    def player(self, entrant: Entrant, state: InfoState, draw: int, seed: int) -> Any:
+        look = partial(self.situation(state).look, state.seat)
+        player = _player_at(self.game, self.rules, entrant, state.seat, draw, seed, look)
+        return _having_observed(player, self._workshop.events_at(state.history, state.seat))
+
+    def act(self, player: Any, state: InfoState) -> int:
+        view = self.situation(state)
+        output = player.play(view)
+        if why := view.why_illegal(output):
+            raise IllegalOutput(why)
+        return self.answers(state)[output]
+
+
+class _CourseGame:
+    """What a tree asks of a game of OpenSpiel's, of one of ours."""
+
+    def __init__(self, game: Game, rules: Any) -> None:
+        self._name, self._said, self._players = game.name, rules.model_dump(), game.seats_by(rules)[0]
+        self._class, self._rules = next(iter(courses_of(game).values())), game.rules_of_run(self._said)
+        self._zero_sum = self.new_course().zero_sum
+
+    def __str__(self) -> str:
+        return f"{self._name}({', '.join(f'{key}: {value}' for key, value in self._said.items())})"
+
+    def get_type(self) -> Any:
+        dynamics, chance, information = map(_Named, ("SEQUENTIAL", "EXPLICIT_STOCHASTIC", "IMPERFECT_INFORMATION"))
+        return SimpleNamespace(
+            short_name=self._name,
+            dynamics=dynamics,
+            chance_mode=chance,
+            information=information,
+            provides_information_state_string=True,
+        )
+
+    def num_players(self) -> int:
+        return self._players
+
+    def utility_sum(self) -> float | None:
+        return 0.0 if self._zero_sum else None
+
+    def new_course(self) -> Course:
+        return self._class(self._players, self._rules)
+
+    def new_initial_state(self) -> "_CourseState":
+        return _CourseState(self.new_course())
+
+
+class _Named(NamedTuple):
+    name: str
+
+
+class _CourseState:
+    def __init__(self, course: Course) -> None:
+        self._course = course
+        self.current_player, self.returns = lambda: course.player, course.returns
+        self.information_state_string = course.information
+
+    def is_terminal(self) -> bool:
+        return self._course.player == TERMINAL
+
+    def is_chance_node(self) -> bool:
+        return self._course.player == CHANCE
+
+    def chance_outcomes(self) -> Sequence[tuple[int, float]]:
+        return self._course.outcomes
+
+    def legal_actions(self) -> Sequence[int]:
+        return self._course.actions
+
+    def apply_action(self, action: int) -> None:
+        self._course.apply(action)
+
+    def child(self, action: int) -> "_CourseState":
+        after = deepcopy(self._course)
+        after.apply(action)
+        return _CourseState(after)
+
+
+class _OfOurs:
+    """A game with a course that says what is asked: a question is a node, and its answer an action."""
+
+    def __init__(self, game: Game, rules: Any) -> None:
+        self.game, self.rules = game, rules
+        self.engine = _CourseGame(game, rules)
+        self.name = f"{self.engine}"
+        self._courses = dict[str, Any]()
+
+    def _course(self, state: InfoState) -> Any:
+        """The game as it stands there."""
+        if state.string not in self._courses:
+            course: Any = self.engine.new_course()
+            for action in state.history:
+                course.apply(action)
+            self._courses[state.string] = course
+        return self._courses[state.string]
+
+    def names(self, state: InfoState) -> Mapping[int, str]:
+        course = self._course(state)
+        return {action: course.words(state.seat, action) for action in state.actions}
+
+    def answers(self, state: InfoState) -> Mapping[Any, int]:
+        return {bool(action): action for action in state.actions}
+
+    def asked(self, states: Sequence[InfoState], draws: int | None) -> tuple[Game, int | None]:
+        return self.game, draws or 1
+
+    def position(self, asked: Game, state: InfoState) -> Any:
+        return self._course(state).question()
+
+    def seen(self, state: InfoState) -> Seen:
+        course = self._course(state)
+        hand = " ".join(map(str, course.hand(state.seat)))
+        return Seen(hand, [entry.text for entry in course.seen(state.seat)])
+
+    def situation(self, state: InfoState) -> Any:
+        return Situation(state.string, self.names(state))
+
+    def player(self, entrant: Entrant, state: InfoState, draw: int, seed: int) -> Any:
+        if not self.game.answers_nodes(entrant.bot):
+            raise UsageError(
+                f"{entrant.name} does not answer its questions one by one, so no table says how it plays: choose "
+                "another bot"
+            )
+        course = self._course(state)
+        look = partial(course.engine.cards, state.seat)
+        rules = getattr(course.engine, "rules", self.rules)  # as the engine has them
+        player = _player_at(self.game, rules, entrant, state.seat, draw, seed, look)
+        return _having_observed(
+            player, [entry.what for entry in course.seen(state.seat) if isinstance(entry.what, GameEvent)]
+        )
+
+    def act(self, player: Any, state: InfoState) -> int:
+        answer = self._course(state).answer_of(player)
+        if answer is not True and answer is not False:
+            raise IllegalOutput(f"an answer is yes or no, True or False, and not {type(answer).__name__}")
+        return int(answer)

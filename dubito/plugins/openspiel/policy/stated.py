@@ -1,0 +1,134 @@
+"""A player asked for its complete strategy for a small game: by its own word, or by counting what it does."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from dubito.errors import BotError, IllegalOutput, UsageError, one_line
+from dubito.game.table import Entrant
+from dubito.plugins.openspiel.policy.small import SmallGame
+from dubito.plugins.openspiel.policy.tree import InfoState, Row
+from dubito.store.model_log import Spend
+
+if TYPE_CHECKING:
+    from dubito.llm.prompts import Prompt
+    from dubito.llm.settings import ModelSettings
+    from dubito.workshop.trial import TrialAnswer, TrialMeans
+
+_OFF: Final = 1e-6  # what a bot's probabilities may sum to beside 1: rounding
+
+
+@dataclass(frozen=True)
+class StatedPolicy:
+    """How a player plays, as far as it said so or was seen to."""
+
+    name: str
+    rows: Mapping[str, Row]  # by information state string; complete
+    failures: Mapping[str, str] = field(default_factory=dict)  # by state: why the fallback's row stands there
+    draws: int | None = None  # how often it acted in each state; None: it stated its probabilities
+    spent: Spend | None = None  # by a model, now
+
+
+def of_bot(entrant: Entrant, game: SmallGame, states: Sequence[InfoState], draws: int, seed: int) -> StatedPolicy:
+    """What a hand-written bot states, where it has `chances`; else what it does in so many draws.
+
+    Each draw is by an instance of its own, on streams of its own, which has observed what its seat has. Raises BotError
+    where it fails.
+    """
+    states_them = callable(getattr(entrant.bot, "chances", None))
+    rows: dict[str, Row] = {}
+    for number, state in enumerate(states):
+        situation = _Situation(entrant, game, state, number, seed)
+        if states_them:
+            rows[state.string] = situation.stated()
+        else:
+            done = Counter(situation.act(number * draws + draw) for draw in range(draws))
+            rows[state.string] = {action: done[action] / draws for action in state.actions}
+    return StatedPolicy(entrant.name, rows, draws=None if states_them else draws)
+
+
+class _Situation:
+    def __init__(self, entrant: Entrant, game: SmallGame, state: InfoState, number: int, seed: int) -> None:
+        self._entrant, self._game, self._state, self._number, self._seed = entrant, game, state, number, seed
+
+    def stated(self) -> Row:
+        """What it says of every legal action, by its number or its name."""
+        view = self._game.situation(self._state)
+        with self._blame("chances"):
+            said = dict(self._player(self._number).chances(view))
+            row = {action: float(said.pop(action, said.pop(name, 0.0))) for action, name in view.names.items()}
+        if said or not all(0 <= share <= 1 for share in row.values()) or abs(sum(row.values()) - 1) > _OFF:
+            raise self._error("chances must give a probability for each legal action, and sum to 1")
+        return row
+
+    def act(self, draw: int) -> int:
+        """What it does in this draw."""
+        try:
+            with self._blame("play"):
+                return self._game.act(self._player(draw), self._state)
+        except IllegalOutput as error:
+            raise self._error(str(error)) from None
+
+    def _player(self, draw: int) -> Any:
+        return self._game.player(self._entrant, self._state, draw, self._seed)
+
+    @contextmanager
+    def _blame(self, method: str) -> Iterator[None]:
+        """What foreign code raises is its bot's error."""
+        try:
+            yield
+        except (IllegalOutput, UsageError):
+            raise
+        except Exception as error:
+            raise self._error(one_line(f"{method} raised {type(error).__name__}: {error}")) from None
+
+    def _error(self, reason: str) -> BotError:
+        return BotError(self._entrant.name, self._state.seat, self._number, 0, 1, reason)
+
+
+def of_model(
+    name: str,
+    game: SmallGame,
+    prompt: "Prompt",
+    settings: "ModelSettings",
+    states: Sequence[InfoState],
+    draws: int | None,
+    folder: Path,
+    means: "TrialMeans",
+) -> StatedPolicy:
+    """What a model states of each state, or does in so many draws; all of it is kept in the folder.
+
+    The prompt's game says which of the two is asked. Where no answer came, all legal actions are equally probable.
+    """
+    from dubito.workshop.recordings import RecordedPosition  # late: bots need no way to ask
+    from dubito.workshop.trial import TrialEntry, ask
+
+    asked = prompt.game
+    found = {f"{n:04}": RecordedPosition(asked, game.position(asked, state)) for n, state in enumerate(states)}
+    entries = []
+    for n in range(draws or 1):  # draws are answers of their own
+        sample = settings.model_copy(update={"sample": settings.sample + n})
+        entries.append(TrialEntry(f"{name} {n}" if n else name, prompt, sample))
+    trial = ask(entries, found, folder, means)
+    taken = [[of_entry[n] for of_entry in trial.taken] for n in range(len(states))]
+    rows, failures = dict[str, Row](), dict[str, str]()
+    for state, answers in zip(states, taken, strict=True):
+        rows[state.string] = _row(game.answers(state), answers)
+        if causes := [one.cause for one in answers if one.cause]:
+            failures[state.string] = causes[0]
+    return StatedPolicy(name, rows, failures, draws, trial.spent)
+
+
+def _row(ids: Mapping[Any, int], answers: "Sequence[TrialAnswer]") -> Row:
+    """What was stated, or how often each action was taken; an answer that never came counts as all equally probable."""
+    row: defaultdict[int, float] = defaultdict(float)
+    for one in answers:
+        lot = {name: 1 / len(ids) for name in ids}
+        said = lot if one.cause else one.answer if isinstance(one.answer, dict) else {one.answer: 1.0}
+        for name, share in said.items():
+            if name in ids:
+                row[ids[name]] += share / len(answers)
+    return {action: row[action] for action in ids.values()}

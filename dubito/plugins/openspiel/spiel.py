@@ -1,0 +1,308 @@
+"""Our games as pyspiel has games: a type, a state and an observer around each `Course`; our bots at its tables.
+
+Importing this module registers the games that ship with Dubito: `pyspiel.load_game("dubito(players=4)")`,
+`"dubito_bs"` and `"dubito_defuse"`. `load_game("kuhn")` registers and loads any other.
+"""
+
+from collections import deque
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+from random import Random
+from typing import Any, Final
+
+import numpy as np
+
+try:
+    import pyspiel
+except ModuleNotFoundError as error:
+    raise ModuleNotFoundError("OpenSpiel is not installed: pip install 'dubito[openspiel]'", name="pyspiel") from error
+
+from dubito.errors import UsageError, one_line
+from dubito.game import Game, GameEvent, Player, Seating, make_player
+from dubito.game.find import find_bots, find_game, game_names
+from dubito.game.streams import DealStreams
+from dubito.plugins.openspiel.course import TERMINAL, Course, LogEntry, courses_of, has_own_courses, try_out
+from dubito.seats.asked import checked_rules
+
+_PARAMETERS: Final = (bool, int, float, str)  # what pyspiel can be told beside a game's name
+
+
+class GameKind:
+    """What pyspiel is told of a game before it is loaded."""
+
+    def __init__(self, game: Game, courses: Mapping[str, type[Course]]) -> None:
+        """Several courses are ways to decide, told apart by the parameter `moves`: the first one unless told."""
+        first = next(iter(courses.values()))
+        self.game, self._courses, self.zero_sum = game, courses, first.zero_sum
+        self.short_name, self._long_name = first.short_name or game.name, first.long_name or game.summary
+        least, most = game.seats
+        rules = {key: value for key, value in dict(game.rules()).items() if type(value) in _PARAMETERS}
+        self.parameters: Mapping[str, Any] = {  # with their defaults
+            **({"players": least} if least < most else {}),
+            **rules,
+            **({"moves": next(iter(courses))} if len(courses) > 1 else {}),
+        }
+
+    def course(self, given: Mapping[str, Any]) -> Course:
+        """A new game by these parameters; raises UsageError where the game has no such rules."""
+        said = dict(given)
+        players, moves = said.pop("players", self.game.seats[0]), said.pop("moves", next(iter(self._courses)))
+        if moves not in self._courses:
+            raise UsageError(f"moves: {moves!r} is neither {' nor '.join(map(repr, self._courses))}")
+        rules = checked_rules(self.game, said)
+        least, most = self.game.seats_by(rules)
+        if not least <= players <= most:
+            self.game.dealt(rules, players, Random(0))  # which says so
+        return self._courses[moves](players, rules)
+
+    @property
+    def type(self) -> Any:
+        """As pyspiel registers it."""
+        return self.type_of(self.zero_sum, self.game.seats[0])
+
+    def type_of(self, zero_sum: bool, players: int) -> Any:
+        """The same of a game that may be a variant."""
+        of: Any = pyspiel.GameType
+        return of(
+            short_name=self.short_name,
+            long_name=self._long_name,
+            dynamics=of.Dynamics.SEQUENTIAL,
+            chance_mode=of.ChanceMode.EXPLICIT_STOCHASTIC,
+            information=of.Information.IMPERFECT_INFORMATION,
+            utility=of.Utility.ZERO_SUM if zero_sum else of.Utility.GENERAL_SUM,
+            reward_model=of.RewardModel.TERMINAL,
+            min_num_players=min(self.game.seats[0], players),
+            max_num_players=self.game.seats[1],
+            provides_information_state_string=True,
+            provides_information_state_tensor=True,
+            provides_observation_string=True,
+            provides_observation_tensor=True,
+            parameter_specification=dict(self.parameters),
+        )
+
+
+class HarnessGame(pyspiel.Game):  # type: ignore[misc]  # pyspiel has no types
+    """A game of the harness, by its parameters; raises UsageError where the game has no such rules."""
+
+    kind: GameKind
+
+    def __init__(self, params: Mapping[str, Any] | None = None) -> None:
+        kind = self.kind
+        self._given = {**kind.parameters, **(params or {})}
+        course = self.new_course()
+        info = pyspiel.GameInfo(
+            num_distinct_actions=len(course.done),
+            max_chance_outcomes=len(course.drawn),
+            num_players=course.players,
+            min_utility=-1.0 if course.zero_sum else 0.0,
+            max_utility=1.0,
+            utility_sum=0.0 if course.zero_sum else None,
+            max_game_length=course.longest,
+        )
+        super().__init__(kind.type_of(course.zero_sum, course.players), info, dict(params or {}))
+
+    def new_course(self) -> Course:
+        """A game before its deal, without pyspiel."""
+        return self.kind.course(self._given)
+
+    def new_initial_state(self) -> "HarnessState":
+        return HarnessState(self)
+
+    def make_py_observer(self, iig_obs_type: Any = None, params: Any = None) -> "Observer | None":
+        """Of what a seat sees, or of all that it has seen; None for an observation of any other kind."""
+        if params:
+            raise ValueError(f"these games have no observation parameters: leave out {', '.join(params)}")
+        kind = iig_obs_type or pyspiel.IIGObservationType(perfect_recall=False)
+        if not kind.public_info or kind.private_info != pyspiel.PrivateInfoType.SINGLE_PLAYER:
+            return None
+        return Observer(self.new_course(), kind.perfect_recall)
+
+
+class HarnessState(pyspiel.State):  # type: ignore[misc]  # pyspiel has no types
+    """A game of the harness between two decisions; `course.engine` is the engine's own state."""
+
+    def __init__(self, game: HarnessGame) -> None:
+        super().__init__(game)
+        self.course = game.new_course()
+
+    def current_player(self) -> int:
+        return self.course.player
+
+    def is_terminal(self) -> bool:
+        return self.course.player == TERMINAL
+
+    def _legal_actions(self, player: int) -> list[int]:
+        return list(self.course.actions) if player == self.course.player else []
+
+    def chance_outcomes(self) -> list[tuple[int, float]]:
+        return list(self.course.outcomes)
+
+    def _apply_action(self, action: int) -> None:
+        self.course.apply(int(action))
+
+    def _action_to_string(self, player: int, action: int) -> str:
+        return self.course.words(player, action)
+
+    def returns(self) -> list[float]:
+        return self.course.returns()
+
+    def __str__(self) -> str:
+        """All that has happened, with whoever saw it."""
+        return str(self.course)
+
+    def resample_from_infostate(self, player: int, sampler: Callable[[], float]) -> "HarnessState":
+        """A state, drawn at random, that this player cannot tell from this one."""
+        state = self.get_game().new_initial_state()
+        for action in self.course.another(player, Random(sampler())):
+            state.apply_action(action)
+        return state  # type: ignore[no-any-return]
+
+
+class Observer:
+    """Writes what a seat knows into `tensor`, whose parts are in `dict`."""
+
+    def __init__(self, course: Course, recall: bool) -> None:
+        self._recall = recall
+        shapes = course.shapes() if recall else {name: (len(n),) for name, n in course.observation(0).items()}
+        sizes = [int(np.prod(shape)) for shape in shapes.values()]
+        self.tensor: Any = np.zeros(sum(sizes), np.float32)
+        parts = np.split(self.tensor, np.cumsum(sizes)[:-1])
+        self.dict = {name: part.reshape(shape) for (name, shape), part in zip(shapes.items(), parts, strict=True)}
+
+    def set_from(self, state: HarnessState, player: int) -> None:
+        """As this player knows this state."""
+        self.tensor.fill(0)
+        course = state.course
+        for name, values in (course.recall(player) if self._recall else course.observation(player)).items():
+            if values:
+                self.dict[name][: len(values)] = values
+
+    def string_from(self, state: HarnessState, player: int) -> str:
+        """The same as text."""
+        return state.course.information(player) if self._recall else state.course.observation_words(player)
+
+
+_REGISTERED: Final[dict[str, GameKind]] = {}  # by the harness's name, as pyspiel keeps its own
+
+
+def register(name: str) -> str:
+    """Tell pyspiel of the game that the harness knows by this name here; returns what it is called there.
+
+    A name that only pyspiel knows is its own. Raises UsageError where there is no such game, or no module `training`
+    of it that can be used.
+    """
+    if name in pyspiel.registered_names() and name not in game_names(Path.cwd()):
+        return name
+    return registered(find_game(name, Path.cwd()))
+
+
+def load_game(name: str) -> Any:
+    """A game of the harness as pyspiel has games: `load_game("kuhn")`, with parameters as pyspiel takes them."""
+    game, bracket, parameters = name.partition("(")
+    return pyspiel.load_game(f"{register(game)}{bracket}{parameters}")
+
+
+def registered(game: Game) -> str:
+    """Tell pyspiel of a game; returns what it is called there.
+
+    Raises UsageError for a game whose package has no module `training`, or one that cannot be used.
+    """
+    file, before = one_line(f"{game.package.replace('.', '/')}/training.py"), _REGISTERED.get(game.name)
+    if before and before.game is game:
+        return before.short_name
+    try:
+        courses = courses_of(game)
+        for course in courses.values() if not has_own_courses(game) else ():
+            try_out(game, course, game.seats[0])
+    except UsageError as error:
+        raise UsageError(f"{file}: {error}") from None
+    if not courses:
+        raise UsageError(f"{file} is missing: so OpenSpiel cannot be told of {game.name}")
+    kind = GameKind(game, courses)
+    if kind.short_name in pyspiel.registered_names() and (before is None or before.short_name != kind.short_name):
+        raise UsageError(f"{file}: there is a {kind.short_name} in OpenSpiel: set another `short_name`")
+    pyspiel.register_game(kind.type, type(f"{game.name.title()}Game", (HarnessGame,), {"kind": kind}))
+    _REGISTERED[game.name] = kind
+    return kind.short_name
+
+
+class SeatedBot(pyspiel.Bot):  # type: ignore[misc]  # pyspiel has no types
+    """A hand-written bot in a seat of one of our games; a new instance of it plays each game.
+
+    It observes what its seat sees of the states that it is shown, by `step` or `inform_action`.
+    """
+
+    def __init__(
+        self,
+        game: HarnessGame,
+        seat: int,
+        bot: str | type[Player],
+        *,
+        seed: int = 0,
+        settings: Mapping[str, Any] | None = None,
+    ) -> None:
+        """`bot` is a name, as `dubito bots` lists it, or a class; its chance follows from `seed`.
+
+        Raises UsageError for a name that no bot of this game has, and for a model player.
+        """
+        super().__init__()
+        name = game.kind.game.name
+        self._class = find_bots(Path.cwd(), name).find(bot).cls if isinstance(bot, str) else bot
+        if self._class.is_model:
+            raise UsageError(
+                f"{self._class.__name__} asks a model, which only runs of the harness do: seat another bot"
+            )
+        self._seat, self._seed, self._settings = seat, seed, settings or {}
+        self._games = 0  # begun
+        self._forget()
+
+    def _forget(self) -> None:
+        self._player: Player | None = None
+        self._streams = DealStreams(self._seed, self._games).seat(self._seat)
+        self._at = 0  # so many entries of the log were told
+        self._last: LogEntry | None = None
+        self._left = False
+        self._steps: deque[int] = deque()
+
+    def restart(self) -> None:
+        self._forget()
+
+    def restart_at(self, state: HarnessState) -> None:
+        self._forget()
+
+    def inform_action(self, state: HarnessState, player: int, action: int) -> None:
+        """Somebody else is about to do this."""
+        self._observe(state.course)
+
+    def step(self, state: HarnessState) -> int:
+        player = self._observe(state.course)
+        if not self._steps:
+            self._steps.extend(state.course.steps(player))
+        return self._steps.popleft()
+
+    def _observe(self, course: Course) -> Any:
+        """Tell the bot what is new to it; of a game that does not continue the last one, everything."""
+        if self._at > len(course.log) or (self._at and course.log[self._at - 1] is not self._last):
+            self._forget()
+        if course.engine is None:
+            return None
+        look = partial(course.engine.cards, self._seat)
+        if self._player is None:
+            rules = getattr(course.engine, "rules", None)
+            seating = Seating(self._seat, self._games, self._games, self._streams, look, None, rules)
+            self._player = make_player(self._class, seating, self._settings)
+            self._games += 1
+        self._player.cards = look(self._streams)  # a clone of a state has hands of its own
+        observes = self._class.observes()
+        for entry in course.log[self._at :]:
+            if observes and not self._left and entry.only in (None, self._seat) and isinstance(entry.what, GameEvent):
+                self._player.observe(entry.what)
+            self._left = self._left or getattr(entry.what, "leaves", None) == self._seat
+            self._last = entry
+        self._at = len(course.log)
+        return self._player
+
+
+for _name in ("dubito", "bs", "defuse"):
+    register(_name)

@@ -1,0 +1,395 @@
+"""One of OpenSpiel's games between two moves, and what a seat sees of it: in words, as the engine's string, as events.
+
+Chance is the stream that dealt it; the rules are the engine's. Where several seats move at once, they are asked in
+turn, and nobody sees a move before all are made (O3).
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+from random import Random
+from typing import Any, Final, Literal
+
+from dubito.errors import IllegalOutput, RunStopped, one_line, value_in_words
+from dubito.game import Ending, GameEvent
+from dubito.game.streams import SeatStreams
+from dubito.plugins.openspiel.engine import range_of
+from dubito.plugins.openspiel.named import OwnWords, words_for
+
+Step = int | Sequence[int]  # what is applied to a state: an action, or those of all seats at once
+
+LISTED: Final = 250  # names that a schema may list: more than that no provider takes at any length
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A line of what a seat has observed."""
+
+    by: int | None  # whose move it was; None: chance's, or nobody's in particular
+    text: str
+
+
+class Sight:
+    """One seat of one game: everything that it may know, in text."""
+
+    def __init__(self, engine: Any, seat: int) -> None:
+        self._seat, self._words = seat, own_words(engine)
+        self._log = None if self._words else _Log(engine, seat)
+
+    def hand(self, state: Any) -> str | None:
+        return self._words.holds(state, self._seat) if self._words else None
+
+    def text(self, state: Any) -> str:
+        return seen_by(state, self._seat)
+
+    def history(self, state: Any, steps: Sequence[Step]) -> list[Entry]:
+        """What the seat has observed; `steps` are what was applied to the state, chance too."""
+        if self._log is not None:
+            return self._log.after(steps)
+        assert self._words is not None
+        return [Entry(by, text) for by, text in self._words.history(state, self._seat)]
+
+
+def seen_by(state: Any, seat: int) -> str:
+    if state.get_game().get_type().provides_information_state_string:
+        return str(state.information_state_string(seat))
+    return str(state.observation_string(seat))
+
+
+def apply_step(state: Any, step: Step) -> None:
+    if isinstance(step, int):
+        state.apply_action(step)
+    else:
+        state.apply_actions(step)
+
+
+@dataclass(slots=True)
+class _Log:
+    """Own moves, and what is seen after each step where no information state tells it all."""
+
+    engine: Any
+    seat: int
+    entries: list[Entry] = field(default_factory=list)
+    _state: Any = None
+    _done: int = 0
+    _last: str = ""
+
+    def after(self, steps: Sequence[Step]) -> list[Entry]:
+        """The entries after these steps, of which those of before are the first."""
+        if self._state is None:
+            self._state = self.engine.new_initial_state()
+        for step in steps[self._done :]:
+            self._add(step)
+        self._done = len(steps)
+        return [*self.entries]
+
+    def _add(self, step: Step) -> None:
+        state, seat = self._state, self.seat
+        joint = not isinstance(step, int)
+        if joint or state.current_player() == seat:
+            action = step[seat] if not isinstance(step, int) else step
+            if state.legal_actions(seat):
+                self.entries.append(Entry(seat, f"You: {names_at(state, seat)[action]}"))
+        apply_step(state, step)
+        if state.get_game().get_type().provides_information_state_string or state.is_chance_node():
+            return
+        if state.is_terminal():
+            return
+        seen = seen_by(state, seat)
+        if seen != self._last:
+            self._last = seen
+            self.entries.append(Entry(None, f"You see:\n{seen.strip(chr(10))}"))
+
+
+def names_at(state: Any, seat: int) -> Mapping[int, str]:
+    """The legal actions of a seat by name, each name once."""
+    words, legal = own_words(state.get_game()), state.legal_actions(seat)
+    if words is not None:
+        return {action: words.names[action] for action in legal}
+    names = {action: _tidy(state.action_to_string(seat, action)) for action in legal}
+    if len({*names.values()}) == len(names):
+        return names
+    return {action: f"{name} #{action}" for action, name in names.items()}
+
+
+def all_names(engine: Any) -> tuple[str, ...] | None:
+    """Every name that an action of any seat can have, in the order of the actions; None where there is no such list."""
+    words, seats = own_words(engine), range(engine.num_players())
+    if words is not None:
+        return words.names
+    if engine.num_distinct_actions() > LISTED:
+        return None
+    from dubito.plugins.openspiel.engine import quiet
+
+    try:
+        with quiet():
+            found = [engine.action_to_string(seat, a) for a in range(engine.num_distinct_actions()) for seat in seats]
+    except RuntimeError:  # SpielError: not each action is each seat's
+        return None
+    names = tuple(dict.fromkeys(map(_tidy, found)))
+    return names if len(names) <= LISTED and not any(name.startswith("Action(id=") for name in names) else None
+
+
+def own_words(engine: Any) -> OwnWords | None:
+    return _words(str(engine))
+
+
+@lru_cache(maxsize=256)
+def _words(name: str) -> OwnWords | None:
+    from dubito.plugins.openspiel.engine import pyspiel
+
+    return words_for(pyspiel().load_game(name))
+
+
+def _tidy(name: str) -> str:
+    return " ".join(name.split()).strip(" ,;").replace("|", "/")
+
+
+@dataclass(frozen=True, slots=True)
+class DealEvent(GameEvent):
+    seats: int
+
+
+@dataclass(frozen=True, slots=True)
+class SeenEvent(GameEvent):
+    """What one seat has observed since it last did."""
+
+    entries: tuple[Entry, ...]
+    only: int | None = None
+
+
+NODE: Final = "act"
+GAME_COUNTS: Final = ("moves",)
+SEAT_COUNTS: Final = ("moves", "units")  # the second is the return, in units above the least that there is
+_FINEST, _MOST = 1000, 1 << 31
+_SHOWN: Final = 60  # names in a sentence
+
+
+def units_of(engine: Any) -> int:
+    """How many units a return of 1 has: returns are kept to a thousandth, or coarser where the range is that large."""
+    (least, most), unit = range_of(engine), _FINEST
+    while unit > 1 and (most - least) * unit >= _MOST:
+        unit //= 10
+    return unit
+
+
+class State:
+    """The state of a game. Read its attributes freely; change it only through `apply`."""
+
+    def __init__(self, engine: Any, rng: Random) -> None:
+        self._begin(engine, rng)
+        self._chance()
+
+    def _begin(self, engine: Any, rng: Random) -> None:
+        self.engine = engine
+        self.state = engine.new_initial_state()
+        self.steps: list[Step] = []  # what was applied, chance too
+        self.turns_played = 0
+        self.moves = [0] * engine.num_players()
+        self._rng = rng
+        self._at_once: dict[int, int] = {}  # the actions of a node at which all move, of those who were asked
+        self._sights = [Sight(engine, seat) for seat in range(engine.num_players())]
+        self._told = [0] * engine.num_players()  # how many entries each seat was told
+        self._view: View | None = None
+
+    @classmethod
+    def at(cls, engine: Any, steps: Sequence[Step]) -> "State":
+        """The game after these steps, chance among them; more of it is not drawn, so that the last leads to a move."""
+        new = cls.__new__(cls)
+        new._begin(engine, Random(0))
+        for step in steps:
+            apply_step(new.state, step)
+            new.steps.append(step)
+        return new
+
+    @property
+    def seat(self) -> int:
+        if self.state.is_simultaneous_node():
+            return next(seat for seat in self._movers() if seat not in self._at_once)
+        return int(self.state.current_player())
+
+    @property
+    def asked_first(self) -> int:
+        return self._movers()[0] if self.state.is_simultaneous_node() else self.seat
+
+    @property
+    def over(self) -> bool:
+        return bool(self.state.is_terminal())
+
+    @property
+    def start(self) -> GameEvent:
+        return DealEvent(len(self.moves))
+
+    def view(self) -> "View":
+        if self._view is None:
+            self._view = View(self, -1 if self.over else self.seat)
+        return self._view
+
+    def cards(self, seat: int, streams: SeatStreams) -> "SeatView":
+        return SeatView(self, seat)
+
+    def apply(self, output: Any, announce: bool = True) -> Sequence[GameEvent]:
+        """An action, by name; as `dubito.game.State` has it."""
+        view = self.view()
+        if why := view.why_illegal(output):
+            raise IllegalOutput(why)
+        action = next(action for action, name in view.names.items() if name == output)
+        seat, self._view = self.seat, None
+        self.turns_played += 1
+        self.moves[seat] += 1
+        if not self.state.is_simultaneous_node():
+            self._step(action)
+        else:
+            self._at_once[seat] = action
+            if len(self._at_once) == len(self._movers()):
+                self._step([self._at_once.get(seat, 0) for seat in range(len(self.moves))])
+                self._at_once = {}
+        return self._announce() if announce else ()
+
+    def go(self, step: Step) -> Sequence[GameEvent]:
+        apply_step(self.state, step)
+        self.steps.append(step)
+        return () if self.state.is_chance_node() else self._announce()
+
+    def copy_of(self, output: str) -> str:
+        return output
+
+    def sees(self, seat: int) -> str:
+        return self._sights[seat].text(self.state)
+
+    def hand(self, seat: int) -> str | None:
+        return self._sights[seat].hand(self.state)
+
+    def history(self, seat: int) -> list[Entry]:
+        return self._sights[seat].history(self.state, self.steps)
+
+    def ending(self) -> Ending:
+        """What each seat got: its return, in units above the least."""
+        (least, highest), unit = range_of(self.engine), units_of(self.engine)
+        marks = [round((gain - least) * unit) for gain in self.state.returns()]
+        most = round((highest - least) * unit)
+        for gain, mark in zip(self.state.returns(), marks, strict=True):
+            if not 0 <= mark <= most:
+                raise RunStopped(
+                    f"{self.engine} has given a return of {gain}, outside of the range that it says itself, {least:g} "
+                    f"to {highest:g}: no rate of it would be true, so play another game"
+                )
+        counts: list[tuple[int, ...]] = [(moves, mark) for moves, mark in zip(self.moves, marks, strict=True)]
+        return Ending(False, (self.turns_played,), marks, counts)
+
+    def _movers(self) -> list[int]:
+        return [seat for seat in range(len(self.moves)) if self.state.legal_actions(seat)]
+
+    def _step(self, step: Step) -> None:
+        apply_step(self.state, step)
+        self.steps.append(step)
+        self._chance()
+
+    def _chance(self) -> None:
+        """Draw what is left to chance, and pass over a node at which nobody can move."""
+        state = self.state
+        while not state.is_terminal():
+            if state.is_chance_node():
+                step: Step = self._drawn_outcome(state.chance_outcomes())
+            elif state.is_simultaneous_node() and not self._movers():
+                step = [0] * len(self.moves)
+            else:
+                return
+            apply_step(state, step)
+            self.steps.append(step)
+
+    def _drawn_outcome(self, outcomes: Sequence[tuple[int, float]]) -> int:
+        point = self._rng.random()
+        for action, chance in outcomes:
+            point -= chance
+            if point < 0:
+                return action
+        return outcomes[-1][0]
+
+    def _announce(self) -> list[GameEvent]:
+        events: list[GameEvent] = []
+        for seat in range(len(self.moves)):
+            entries = self.history(seat)
+            if new := tuple(entries[self._told[seat] :]):
+                events.append(SeenEvent(new, only=seat))
+                self._told[seat] = len(entries)
+        return events
+
+
+class SeatView:
+    """What one seat sees, at any time: its bot's `self.cards`."""
+
+    def __init__(self, state: State, seat: int) -> None:
+        self._state, self._seat = state, seat
+
+    def __str__(self) -> str:
+        hand = self._state.hand(self._seat)
+        return self._state.sees(self._seat) if hand is None else hand
+
+    @property
+    def history(self) -> list[Entry]:
+        return self._state.history(self._seat)
+
+
+class View:
+    """What the seat to move sees, read from the game when asked; valid until the move is made."""
+
+    node: Literal["act"] = "act"
+
+    def __init__(self, state: State, seat: int) -> None:
+        self._state, self.seat = state, seat
+
+    @cached_property
+    def names(self) -> Mapping[int, str]:
+        return names_at(self._state.state, self.seat)
+
+    @property
+    def legal(self) -> list[int]:
+        return list(self.names)
+
+    @property
+    def sees(self) -> str:
+        return self._state.sees(self.seat)
+
+    @property
+    def hand(self) -> str | None:
+        return self._state.hand(self.seat)
+
+    @property
+    def history(self) -> list[Entry]:
+        return self._state.history(self.seat)
+
+    @property
+    def tensor(self) -> list[float]:
+        """The same as numbers: the information state's where the game has them, else the observation's."""
+        state, kind = self._state.state, self._state.engine.get_type()
+        if kind.provides_information_state_tensor:
+            return list(state.information_state_tensor(self.seat))
+        return list(state.observation_tensor(self.seat))
+
+    def look(self, seat: int, streams: SeatStreams) -> SeatView:
+        return self._state.cards(seat, streams)
+
+    @property
+    def game(self) -> str:
+        return str(self._state.engine)
+
+    @property
+    def parameters(self) -> Mapping[str, Any]:
+        return dict(self._state.engine.get_parameters())
+
+    def asked_of(self, bot: Any) -> int:
+        if type(bot).__module__ != "pyspiel":
+            raise TypeError("only the engine's own bots are handed the state, which holds what the seat cannot know")
+        return int(bot.step(self._state.state))
+
+    def why_illegal(self, output: Any) -> str | None:
+        """Why this names no action here, in a sentence; None if it does. No code of the output runs."""
+        if self._state.over:
+            return "the game is over"
+        if type(output) is str and output in self.names.values():
+            return None
+        legal = [*self.names.values()]
+        said = repr(one_line(output, 60)) if type(output) is str else value_in_words(output)
+        more = f", and {len(legal) - _SHOWN:,} others" if len(legal) > _SHOWN else ""
+        return f"an action here is one of {', '.join(legal[:_SHOWN])}{more}, and not {said}"

@@ -1,0 +1,63 @@
+"""The rules of OpenSpiel's games for people and prompts: in our own words if there are some, else the engine's; and for
+people alone what the engine writes of a state, as far as they can read it."""
+
+import re
+from typing import Any, Final
+
+from dubito.plugins.openspiel.engine import range_of
+from dubito.plugins.openspiel.state import own_words
+
+
+def title_of(engine: Any) -> str:
+    words = own_words(engine)
+    return words.title if words else str(engine.get_type().long_name)
+
+
+def rule_sentences(engine: Any) -> list[str]:
+    """The rules in force, a sentence or two each."""
+    if words := own_words(engine):
+        return list(words.rules)
+    kind, seats = engine.get_type(), engine.num_players()
+    said = [
+        f"This is {kind.long_name}, as OpenSpiel plays it under the name of {kind.short_name}, for {seats} players."
+    ]
+    if given := engine.get_parameters():
+        said.append(f"Its parameters: {', '.join(f'{key} is {value}' for key, value in sorted(given.items()))}.")
+    if kind.dynamics == type(kind.dynamics).SIMULTANEOUS:
+        said.append("All players choose at once: nobody sees a choice before all are made.")
+    return said
+
+
+def objective(engine: Any) -> str:
+    """What a player is after."""
+    least, most = range_of(engine)
+    said = f"the highest return at the end of the game; returns lie between {least:g} and {most:g}."
+    total = engine.utility_sum()
+    if total == 0:
+        return f"{said} What one player wins, the others lose."
+    return said if total is None else f"{said} All returns together are {total:g}."
+
+
+_COLOUR: Final = re.compile(r"\x1b\[[0-9;]*m")
+_FIELD: Final = re.compile(r"[A-Za-z][^:\n]*:")
+# A board as chess programs write it: digits are empty places.
+_ROWS: Final = re.compile(r"([\w?+~]+(?:/[\w?+~]+){7,})( .*)?")
+
+
+def is_open(engine: Any) -> bool:
+    kind = engine.get_type()
+    perfect, in_turn = type(kind.information).PERFECT_INFORMATION, type(kind.dynamics).SEQUENTIAL
+    return bool(kind.information == perfect and kind.dynamics == in_turn)
+
+
+def readable(written: str) -> str:
+    """What the engine writes of a state, with a field a line, or as a board of lines; empty where it is neither."""
+    text = _COLOUR.sub("", written).strip("\n")
+    if "][" in text:
+        text = text.replace("][", "\n").removeprefix("[").removesuffix("]")
+    elif all(map(_FIELD.match, parts := text.split("|"))):
+        text = "\n".join(parts)
+    if board := _ROWS.fullmatch(text):
+        rows = re.sub(r"\d+", lambda empty: "." * int(empty[0]), board[1]).split("/")
+        return "\n".join([*rows, "", text])
+    return text if "\n" in text or _FIELD.match(text) else ""

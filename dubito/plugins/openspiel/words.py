@@ -1,0 +1,144 @@
+"""OpenSpiel's games in words for people: each seat reads what it has observed, who sees everything reads all."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+from dubito.errors import UsageError, one_line
+from dubito.game import Game, GameEvent
+from dubito.game.words import Label, Line, Panel, Words
+from dubito.plugins.openspiel.game import engine_of
+from dubito.plugins.openspiel.state import DealEvent, SeenEvent, State, own_words
+from dubito.plugins.openspiel.texts import is_open, objective, readable, rule_sentences
+
+_WRITTEN: Final = ", as OpenSpiel writes it"
+_BOARD: Final = f"The board{_WRITTEN}"
+_GIN: Final = "openspiel:gin_rummy"
+
+
+class OpenSpielWords(Words):
+    """The words of one game, and a person at it: they answer by the name of an action or its number."""
+
+    def __init__(self, game: Game) -> None:
+        super().__init__(game)
+        self.Teller = Teller
+        if own := own_words(engine_of(game)):
+            self.FACES, self.LEAD = own.faces, own.lead
+        self.HOW = (
+            "Type the name of an action, or its number in the list. `rules` tells the rules, `hand` what you see, "
+            "`log` what happened; Ctrl-D leaves the table."
+        )
+        bot = "SimpleGin" if game.name.startswith(_GIN) else game.fallback
+        self.BOTS = [bot] * (game.seats[0] - 1)  # as many as there are other seats
+
+    def rules(self, rules: Any, seats: int) -> list[str]:
+        engine = engine_of(self._game)
+        return [*rule_sentences(engine), f"Objective: {objective(engine)}"]
+
+    def in_short(self, rules: Any) -> str:
+        given = self._game.name.partition("(")[2].removesuffix(")")
+        return given.replace("=", " ").replace(",", ", ")
+
+    def sentence(self, event: GameEvent, label: Label) -> str:
+        match event:
+            case DealEvent():
+                return "The game begins."
+            case SeenEvent(entries):
+                shown = (entry for entry in entries if entry.by is not None or not is_open(engine_of(self._game)))
+                return " ".join(_sentence(entry.text) for entry in shown)
+        return ""
+
+    def sees(self, state: State, seat: int, label: Label) -> list[str]:
+        if (told := state.hand(seat)) is not None:
+            lines = [
+                f"You hold {_hand_in_words(state, seat)}.",
+                *(each[:1].upper() + each[1:] for each in told.split("; ")[1:]),
+            ]
+        else:
+            is_board = is_open(state.engine)
+            text = str(state.state) if is_board else state.sees(seat)
+            lines = [f"{_BOARD if is_board else f'What you see{_WRITTEN}'}:", readable(text) or text.strip("\n")]
+        return [*lines, "What do you do?"]
+
+    def keys(self, state: State) -> str:
+        return ", ".join(f"{n} {name}" for n, name in enumerate(self.choices(state), 1))
+
+    def hand(self, state: State, seat: int) -> list[str]:
+        return own.cards(state.state, seat) if (own := own_words(state.engine)) else []
+
+    def read(self, line: str, state: State, seat: int) -> str:
+        """The action that was typed: its name first, since a name may be a number too."""
+        word, names = line.strip().casefold(), self.choices(state)
+        folded = {name.casefold(): name for name in names}
+        if word in folded:
+            return folded[word]
+        if word.isascii() and word.isdecimal() and 1 <= int(word[:9]) <= len(names):
+            return names[int(word[:9]) - 1]
+        raise UsageError(
+            f"'{one_line(line, 40)}' is no action here: type its name, or its number from 1 to {len(names)}"
+        )
+
+    def answered(self, answer: Any, state: State, seat: int) -> str:
+        if isinstance(answer, str):
+            return answer
+        raise UsageError("this is no answer to `act`: give the name of an action")
+
+    def cheer(self, state: State, seat: int) -> str:
+        return f"\n  *  Your return: {state.state.returns()[seat]:g}.  *\n" if state.over else ""
+
+
+of = OpenSpielWords  # by the game
+
+
+class Teller:
+    """Tells one game with what nobody at its table knows."""
+
+    def __init__(self, state: State, label: Label) -> None:
+        self._state, self._label = state, label
+
+    def holds(self, seat: int) -> str:
+        own, label = own_words(self._state.engine), self._label
+        boards = [one for one in own.panels(self._state.state, label) if one.seat is None] if own else []
+        return "; ".join([_hand_in_words(self._state, seat), *(f"{one.title.lower()}: {one.public}" for one in boards)])
+
+    def moved(self, seat: int, output: object, events: Sequence[GameEvent]) -> list[Line]:
+        """The action, which is public in the games that we have words for, and where nothing is hidden."""
+        engine = self._state.engine
+        if own_words(engine) or is_open(engine):
+            return [Line(f"{self._label(seat)}: {output}")]
+        return [Line(f"{self._label(seat)} moves.", f"chose {output}")]
+
+    def panels(self) -> list[Panel]:
+        state, label = self._state, self._label
+        if own := own_words(state.engine):
+            return [
+                each
+                if (seat := each.seat) is None
+                else replace(each, truth=_hand_in_words(state, seat), cards=own.cards(state.state, seat))
+                for each in own.panels(state.state, label)
+            ]
+        if is_open(state.engine):
+            return [_written(_BOARD, str(state.state), is_public=True)]
+        seats = range(len(state.moves))
+        seen = [_written(label(seat), state.sees(seat), seat, f"What the seat sees{_WRITTEN}") for seat in seats]
+        return [*seen, _written(f"The whole state{_WRITTEN}", str(state.state))]
+
+    def ending(self) -> list[str]:
+        gains = ", ".join(f"{self._label(seat)} {gain:g}" for seat, gain in enumerate(self._state.state.returns()))
+        return [f"The game is over. Returns: {gains}.", f"{self._state.turns_played} moves"]
+
+
+def _written(title: str, text: str, seat: int | None = None, under: str = "", *, is_public: bool = False) -> Panel:
+    plain = readable(text)
+    folded = None if plain else (under or title, text.strip("\n"))
+    return Panel(title, plain if is_public else "", "" if is_public else plain, seat, folded=folded)
+
+
+def _hand_in_words(state: State, seat: int) -> str:
+    cards, _, about = (state.hand(seat) or "").partition("; ")[0].partition(" (")
+    return f"{about.rstrip(')').rpartition(', ')[2]}: {cards}" if about else cards
+
+
+def _sentence(text: str) -> str:
+    text = text[:1].upper() + text[1:]
+    return text if text[-1:] in ".!?" or "\n" in text else f"{text}."

@@ -1,0 +1,88 @@
+"""What the prompt workshop takes from OpenSpiel's games (`dubito/workshop/recordings.py`)."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from random import Random
+from typing import Any, Final
+
+from dubito.errors import IllegalOutput
+from dubito.game import Game, GameEvent, Node, Shares
+from dubito.plugins.openspiel.facts import NodeName, Position, position_of
+from dubito.plugins.openspiel.game import engine_of
+from dubito.plugins.openspiel.state import State, View, all_names
+from dubito.plugins.openspiel.worlds import another
+
+_GAMES: Final = 10
+_MOVES: Final = 24  # of a game; longer ones are cut there
+
+
+_INSTEAD: Final[Mapping[str, tuple[str, ...]]] = {
+    "title": ("rule_text",),
+    "players": ("rule_text",),
+    "node": ("question",),
+    "own_moves": ("history",),
+    "state": ("hand",),
+    "hand": ("state",),
+}
+
+
+@dataclass(frozen=True)
+class OpenSpielWorkshop:
+    """That of one game."""
+
+    game: Game
+    INSTEAD = _INSTEAD
+
+    @property
+    def IMPORTANT(self) -> Mapping[str, list[tuple[str, ...]]]:  # noqa: N802, a constant
+        facts = [("rule_text",), ("objective",), ("seat",), ("hand", "state"), ("legal",), ("history",)]
+        return {node.name: facts for node in self.game.nodes}
+
+    def world_pairs(self) -> Iterator[tuple[Position, Position]]:
+        """Positions of games by chance, each beside one of another world in which its seat has seen the same."""
+        engine, name = self.engine, self.game.name
+        for number in range(_GAMES):
+            rng = Random(number)
+            state = State(engine, rng)
+            while not state.over and state.turns_played < _MOVES:
+                if state.seat == state.asked_first:
+                    other = another(engine, state.steps, state.seat, rng)
+                    if other is not None:
+                        yield position_of(name, state.view()), position_of(name, State.at(engine, other).view())
+                state.apply(rng.choice([*state.view().names.values()]), announce=False)
+
+    def check(self, position: Position, answer: Any) -> None:
+        """Raise IllegalOutput for an answer that the rules refuse there: one action, or how probable each is."""
+        done = [name for name, share in answer.items() if share] if isinstance(answer, dict) else [answer]
+        wrong = [name for name in done if name not in position.legal]
+        if wrong:
+            raise IllegalOutput(f"an action here is one of {', '.join(position.legal)}, and not {wrong[0]}")
+
+    @property
+    def engine(self) -> Any:
+        return engine_of(self.game)
+
+    def of_policies(self, situations: Iterable[Sequence[int]] = ()) -> Game:
+        """The same game, whose players are asked how probable each of their actions is after any of these steps."""
+        names = all_names(self.engine)
+        if names is None:
+            found = (self.view_at(steps).names.values() for steps in situations)
+            names = tuple(dict.fromkeys(name for legal in found for name in legal))
+        return replace(self.game, nodes=(Node("policy", "act", Shares(names)),))
+
+    def events_at(self, steps: Sequence[int], seat: int) -> list[GameEvent]:
+        """What a seat has observed after these steps, move by move."""
+        game = State.at(self.engine, [])
+        events: list[GameEvent] = [game.start]
+        for step in steps:
+            events += [event for event in game.go(step) if event.only in (None, seat)]
+        return events
+
+    def view_at(self, steps: Sequence[int]) -> View:
+        return State.at(self.engine, steps).view()
+
+    def position_at(self, steps: Sequence[int], node: NodeName) -> Position:
+        return position_of(self.game.name, self.view_at(steps), node)
+
+
+of = OpenSpielWorkshop  # by the game

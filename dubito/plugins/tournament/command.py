@@ -1,0 +1,274 @@
+"""`dubito tournament`: the Hidden Information Games tournament, from a bot's first match to the final order.
+
+`dubito tournament bot`: one of our players as a program for a tournament.
+
+`dubito tournament play` and `rank`: a tournament, from its config to its final order, which is read from its log.
+
+`dubito tournament replay`: every match of a log played again, or one told in words.
+
+`dubito tournament check` and `qualify`: a bot tried out before it enters.
+"""
+
+import os
+import shlex
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from dubito.cli.main import LateListing
+from dubito.cli.options import server_options
+from dubito.cli.output import GamesProgress, note, say, show, table
+from dubito.errors import UsageError, one_line
+
+if TYPE_CHECKING:
+    from dubito.plugins.tournament.standings import Standings
+
+_PLACES: Final = {
+    "check": "dubito.plugins.tournament.command:check",
+    "qualify": "dubito.plugins.tournament.command:qualify",
+    "play": "dubito.plugins.tournament.command:play",
+    "rank": "dubito.plugins.tournament.command:rank",
+    "replay": "dubito.plugins.tournament.command:replay",
+    "bot": "dubito.plugins.tournament.command:bot",
+}
+
+
+@click.group(cls=LateListing, places=_PLACES)
+def tournament() -> None:
+    """Hold a tournament of programs at games of hidden information: a strict referee, ranked by instant run-off."""
+
+
+@click.command()
+@click.argument("player")
+@server_options
+def bot(player: str, **server: str | None) -> None:
+    """Play one match as PLAYER over standard input and output: a bot of OpenSpiel's games, or a model as in
+    openai:MODEL@PROMPT.
+
+    It is for small games, as kuhn_poker and leduc_poker. In a config write `solved: dubito tournament bot Solved`; a
+    player that asks a model needs the network: `{command: dubito tournament bot openai:MODEL, network: true}`."""
+    from dubito.cli.company import opponents
+    from dubito.plugins.tournament.our_player import SeatTaken
+    from dubito.plugins.tournament.our_player import answer_lines as play
+
+    game, said = sys.stdin.readline().strip(), sys.stdin.readline().strip()
+    if said not in ("0", "1"):
+        raise UsageError("standard input begins with a game's name and a seat, a line each: a referee starts this")
+    seat = int(said)
+    seed, number = int(os.environ.get("DUBITO_SEED", "0")), int(time.time() * 1000)
+    kept = os.environ.get("DUBITO_DATA")
+    settings = server if kept is None else {**server, "cache": f"{kept}/cache"}  # a referee lets it write nowhere else
+    games = Path(kept or ".") / "games"
+    with opponents(None, [player], games, number, lambda: False, settings, f"openspiel:{game}") as company:
+        entrant, services = company.alone(player, seed)
+        play(entrant, services, SeatTaken(game, seat, seed, number), sys.stdin, sys.stdout)
+
+
+@click.command()
+@click.argument("config", type=click.Path(path_type=Path))
+@click.option("--matches", type=int, metavar="N", help="Matches of each pair from each position. [default: 2500]")
+@click.option("--seed", type=click.IntRange(0), metavar="N", help="Seed of the tournament. [default: 0]")
+@click.option("--chance-seconds", type=float, metavar="S", help="What each draw of chance takes. [default: 0.2]")
+@click.option("--pairs", type=int, metavar="N", help="Pairs that play at once. [default: one for two cores]")
+@click.option("--output", metavar="FOLDER", help="The tournament's folder. [default: tournaments/NAME]")
+@click.option("--quiet", is_flag=True, help="Hide the progress line.")
+def play(config: Path, quiet: bool, **flags: Any) -> int:
+    """Play the tournament in CONFIG (a YAML file; flags go over it), and print its result. The same command resumes
+    a tournament that was stopped."""
+    from dubito.plugins.tournament import tournament
+    from dubito.plugins.tournament.plan import tournament as read
+
+    told = read(config, {key: value for key, value in flags.items() if value is not None})
+    folder = Path(told.config.output or Path("tournaments") / config.stem)
+    bots = len(told.bots)
+    total = len(told.config.games) * bots * (bots - 1) * told.config.matches
+    for sentence in tournament.notes(told.config):
+        note(f"note: {sentence}")
+    with GamesProgress(total, quiet, time.monotonic, unit="matches") as progress:
+        tournament.hold(told, folder, note, progress)
+    from dubito.cli.summary import command_called
+
+    code = _print_result(folder, tables=False)
+    say(f"tournament: {folder}")
+    say(f"scores, ballots and rounds: {command_called()} tournament rank {shlex.quote(str(folder))}")
+    return code
+
+
+@click.command()
+@click.argument("folder", type=click.Path(path_type=Path))
+@click.option("--report/--no-report", default=True, show_default=True, help="Write the result as pages too.")
+def rank(folder: Path, report: bool) -> int:
+    """Print the result in FOLDER: scores, ballots, every round and tie, the final order; and write its pages. FOLDER
+    may also be a bare table of scores, in CSV or YAML (docs/tournament.md), which gets no pages.
+
+    How firm it is stands beside each place: in how many of 1,000 resamples of the matches a bot keeps it."""
+    if not folder.is_file():
+        return _print_result(folder, report)
+    from dubito.plugins.tournament.pages import result_table
+    from dubito.plugins.tournament.standings import table_standings
+
+    result = table_standings(folder)
+    _show_games(result, result.warnings({"identity": {}}))
+    show(result_table(result))
+    return 0
+
+
+def _print_result(folder: Path, report: bool = True, tables: bool = True) -> int:
+    """Print it all, or only how it has ended; the exit code."""
+    from dubito.plugins.tournament import log, pages
+    from dubito.plugins.tournament.standings import standings
+
+    kept = log.opened_log(folder)
+    manifest = log.read_log_manifest(folder)
+    result = standings(kept)
+    _show_games(result, [*result.damaged, *result.warnings(manifest)], tables)
+    show(pages.conduct_table(result) if tables else None, pages.result_table(result))
+    if report:
+        from dubito.plugins.tournament.pages import write_result_pages
+
+        say(f"report: {write_result_pages(folder, kept, result, manifest)}")
+    return 0
+
+
+def _show_games(result: "Standings", warnings: Sequence[str], tables: bool = True) -> None:
+    """Every game's scores, ballots and rounds."""
+    from dubito.plugins.tournament import pages
+
+    for sentence in warnings:
+        note(f"warning: {sentence}")
+    for number, game in enumerate(result.games if tables else ()):
+        show(pages.cross_table(result, number))
+        if game.ranking is not None and game.ranking.places:
+            show(pages.ballot_table(result, number), pages.rounds_table(result, number))
+
+
+@click.command()
+@click.argument("folder", type=click.Path(path_type=Path))
+@click.option("--match", type=int, metavar="K", help="Tell match K in words, counted over all pairs as they play.")
+def replay(folder: Path, match: int | None) -> int:
+    """Play every match in FOLDER again, without its bots: draws from their seeds, actions from the log, returns
+    compared. Exit code 1 if anything differs."""
+    from dubito.plugins.tournament import log
+    from dubito.plugins.tournament.plan import source
+    from dubito.plugins.tournament.replay import difference_of_match, log_differences, match_in_words, match_numbered
+    from dubito.plugins.tournament.rules import load
+
+    kept = log.opened_log(folder)
+    if match is not None:
+        line = match_numbered(kept, match)
+        root = load(line.game).new_initial_state()
+        if different := difference_of_match(root, line):
+            say(f"differs: {different}")
+            return 1
+        for sentence in match_in_words(root, line):
+            say(sentence)
+        return 0
+    matches = 0
+    identity = log.read_log_manifest(folder)["identity"]
+    for line, wrong in log_differences(kept, source(identity, log.read_secret(folder))):
+        matches += 1
+        if wrong is not None:
+            say(f"differs: {line.game}, {' against '.join(sorted(line.seats))}, match {line.match}: {wrong}")
+            return 1
+    for sentence in kept.damaged:
+        note(f"warning: {sentence}")
+    say(f"identical: {matches:,} matches, their draws and returns")
+    return 0
+
+
+_SHOWN = 3  # places where a point does not hold
+
+
+def _bot(command: str) -> Any:
+    from dubito.plugins.tournament.programs import bot
+
+    return bot("your-bot", command, Path.cwd(), "your bot")
+
+
+def _names_in(games: str) -> list[str]:
+    return [name.strip() for name in games.split(",")]
+
+
+@contextmanager
+def _folder() -> Iterator[Path]:
+    folder = Path(tempfile.mkdtemp(prefix="dubito-trial-"))
+    try:
+        yield folder
+    finally:
+        with suppress(RecursionError):  # a bot may have made folders within folders without end
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+@click.command()
+@click.argument("bot")
+@click.option("--games", default="kuhn_poker,leduc_poker", show_default=True, metavar="A,B,...", help="Games to try.")
+@click.option("--move-seconds", type=float, default=5.0, show_default=True, help="What a move may take.")
+@click.option(
+    "--prepare-seconds", type=float, default=5.0, show_default=True, help="Extra, to prepare before the first move."
+)
+def check(bot: str, games: str, **seconds: float) -> int:
+    """Try the bot that the command BOT starts against rude, slow and silent partners: in a minute you know whether it
+    keeps to the protocol. Exit code 1 if it does not."""
+    from dubito.plugins.tournament.check import PARTNERS, findings, trial_results
+
+    content = {"games": _names_in(games), "matches": 1, **seconds}
+    with _folder() as folder:
+        log = trial_results(_bot(bot), list(PARTNERS), folder, content, note)
+        found = findings(log, seconds["move_seconds"])
+        lines = [line for pairing in log.pairings() if 0 in pairing.bots for line in log.lines(pairing)]
+        think = [time for line in lines for time in line.times.think[line.seats.index("your-bot")]]
+    partners = ", ".join(f"one {what}" for what in PARTNERS.values())
+    say(f"{len(lines)} matches against {len(PARTNERS)} partners: {partners}")
+    for finding in found:
+        verdict = "FAILED" if finding.wrong else "ok" if finding.seen else "not seen"
+        say(f"{verdict:8}  {finding.what}")
+        for place in finding.wrong[:_SHOWN]:
+            say(f"          {one_line(place, 200)}")
+        if len(finding.wrong) > _SHOWN:
+            say(f"          and {len(finding.wrong) - _SHOWN} more")
+    if think:
+        say(f"slowest of {len(think)} answers: {max(think) / 1e6:.3f} s")
+    return int(any(finding.wrong for finding in found))
+
+
+@click.command()
+@click.argument("bot")
+@click.option("--games", default="gin_rummy,rbc", show_default=True, metavar="A,B,...", help="Games to qualify in.")
+@click.option("--matches", type=int, default=50, show_default=True, help="Matches from each position.")
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of the matches.")
+@click.option("--chance-seconds", type=float, default=0.2, show_default=True, help="What each draw of chance takes.")
+@click.option("--lower-bound", is_flag=True, help="Ask that the interval's lower end is above zero, not the mean.")
+@click.option("--quiet", is_flag=True, help="Hide the progress line.")
+def qualify(bot: str, games: str, lower_bound: bool, quiet: bool, **flags: Any) -> int:
+    """Play the qualification of the bot that the command BOT starts: 50 + 50 matches against the random bot in each
+    game, with a mean score above zero. Exit code 1 if it does not qualify.
+
+    The random bot itself passes about every second time: look at the interval."""
+    from dubito.plugins.tournament.check import qualifications, score_in_words, trial_results
+
+    named = _names_in(games)
+    with (
+        _folder() as folder,
+        GamesProgress(2 * flags["matches"] * len(named), quiet, time.monotonic, unit="matches") as progress,
+    ):
+        log = trial_results(_bot(bot), ["random"], folder, {"games": named, **flags}, note, progress)
+        found = qualifications(log)
+    rows = [
+        [one.game, f"{one.matches}", score_in_words(one.mean), "yes" if one.passed(lower_bound) else "no"]
+        for one in found
+    ]
+    table("Against the random bot", ["game", "matches", "mean score [95 % interval]", "above zero"], rows)
+    for sentence in (
+        f"{one.game}: more than 1 % of the matches overrun or crashed" for one in found if one.disqualified
+    ):
+        note(f"warning: {sentence}")
+    qualified = all(one.passed(lower_bound) for one in found)
+    say("qualified" if qualified else "not qualified")
+    return int(not qualified)

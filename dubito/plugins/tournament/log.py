@@ -1,0 +1,200 @@
+"""The log of a tournament: a file a pairing, a line a match, each written whole and never changed.
+
+    RUN/tournament.json              what is played
+    RUN/secret                       what the draws come from, for its owner's eyes only
+    RUN/matches/0-kuhn_poker/A--B.jsonl
+
+Everything that a second run of the same matches may have otherwise stands under `times`.
+"""
+
+import json
+import os
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError
+
+from dubito.errors import UsageError, one_line
+from dubito.files import write_whole
+from dubito.plugins.tournament.match import Strike, TableSeat
+from dubito.plugins.tournament.plan import Pairing, Seeds, pairings, seats
+from dubito.plugins.tournament.rules import LAST
+from dubito.plugins.tournament.table import Times
+
+MANIFEST: Final = "tournament.json"
+SECRET: Final = "secret"  # noqa: S105, a name of a file
+_MATCHES: Final = "matches"
+
+
+class MatchLine(BaseModel):
+    """A match as it stands in the log; pairs of values are those of seat 0 and seat 1."""
+
+    model_config = ConfigDict(frozen=True)
+
+    game: str
+    match: int
+    seats: tuple[str, str]
+    seeds: Seeds
+    history: list[int | Annotated[list[int], Field(min_length=2, max_length=2)]]
+    returns: tuple[FiniteFloat, FiniteFloat]
+    strikes: list[Strike]
+    replaced: list[tuple[int, TableSeat]]  # node and seat of each action that the referee drew for a bot
+    exit: tuple[int | str, int | str]
+    stderr: tuple[str, str]
+    data: tuple[int, int]  # bytes in its data folder afterwards
+    times: Times
+
+    def failed(self, seat: int) -> bool:
+        return any(strike.seat == seat and strike.kind in LAST for strike in self.strikes)
+
+    def shut_down(self, seat: int, most: int) -> bool:
+        kinds = Counter(strike.kind for strike in self.strikes if strike.seat == seat)
+        return self.failed(seat) or max(kinds.values(), default=0) >= most
+
+
+class _Identity(BaseModel):
+    """What is known of every tournament's identity; the rest is kept as it is."""
+
+    model_config = ConfigDict(extra="allow")
+
+    games: list[str] = Field(min_length=1)
+    bots: dict[str, list[str]] = Field(min_length=2)
+    seed: int
+    twins: bool
+    dialect: str
+
+
+class TournamentManifest(BaseModel):
+    identity: _Identity
+    matches: int = Field(ge=1)
+    notes: list[str]
+    versions: dict[str, str]
+    enforced: dict[str, bool] = {}  # what was, in every sitting
+    programs: dict[str, dict[str, str]] = {}  # of each bot, its files with their digests; none of older versions
+
+
+@dataclass(slots=True)
+class Log:
+    """A run's folder as it is on disk."""
+
+    folder: Path
+    games: Sequence[str]
+    bots: Sequence[str]
+    matches: int  # of each pair, from each position
+    damaged: list[str] = field(default_factory=list)  # a sentence a line that could not be used
+
+    def path(self, pairing: Pairing) -> Path:
+        safe = re.sub(r"[^\w.-]+", "_", self.games[pairing.game])[:60]
+        one, other = (self.bots[place] for place in pairing.bots)
+        return self.folder / _MATCHES / f"{pairing.game}-{safe}" / f"{one}--{other}.jsonl"
+
+    def pairings(self) -> list[Pairing]:
+        return pairings(len(self.games), len(self.bots))
+
+    def lines(self, pairing: Pairing) -> list[MatchLine]:
+        """The finished matches of a pairing in order; a line that is damaged is named in `damaged` and left out."""
+        found: dict[int, MatchLine] = {}
+        for number, text in enumerate(_texts(self.path(pairing)), 1):
+            where = f"{self.path(pairing).relative_to(self.folder)}, line {number}"
+            try:
+                line = MatchLine.model_validate_json(text)
+            except ValidationError as error:
+                what = one_line(str(error.errors()[0]["msg"]), 100)
+                self.damaged.append(f"{where} is damaged and was left out ({what})")
+                continue
+            if not 0 <= line.match < 2 * self.matches:
+                self.damaged.append(f"{where} is match {line.match}, which is not scheduled, and was left out")
+            elif line.game != self.games[pairing.game] or line.seats != tuple(
+                self.bots[pairing.bots[place]] for place in seats(line.match)
+            ):
+                self.damaged.append(f"{where} is of another game or other bots and was left out")
+            elif line.match in found:
+                self.damaged.append(f"{where} is match {line.match} again and was left out")
+            else:
+                found[line.match] = line
+        return [found[match] for match in sorted(found)]
+
+    def all_lines(self) -> Iterator[tuple[Pairing, list[MatchLine]]]:
+        for pairing in self.pairings():
+            yield pairing, self.lines(pairing)
+
+
+def _texts(path: Path) -> Iterator[bytes]:
+    """The lines of a file; what is behind its last newline was never finished."""
+    try:
+        with path.open("rb") as file:
+            for text in file:
+                if text.endswith(b"\n"):
+                    yield text
+    except FileNotFoundError:
+        return
+
+
+class Writer:
+    def __init__(self, path: Path) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
+        self._cut_unfinished()
+
+    def _cut_unfinished(self) -> None:
+        """Whoever wrote the last line may have been killed in the middle of it."""
+        size = end = os.fstat(self._file).st_size
+        while end and (block := os.pread(self._file, min(end, 4096), max(0, end - 4096))):
+            if (newline := block.rfind(b"\n")) >= 0:
+                end += newline + 1 - len(block)
+                break
+            end -= len(block)
+        if end != size:
+            os.ftruncate(self._file, end)
+
+    def __call__(self, line: MatchLine) -> None:
+        """Write a match whole; raises OSError if the disk is full, and leaves no part of it then."""
+        text = line.model_dump_json().encode() + b"\n"
+        if os.write(self._file, text) < len(text):
+            self._cut_unfinished()
+            raise OSError(28, "No space left on device")
+
+    def close(self) -> None:
+        os.close(self._file)
+
+
+def write_manifest(folder: Path, content: dict[str, Any]) -> None:
+    write_whole(folder / MANIFEST, json.dumps(content, indent=1, ensure_ascii=False) + "\n")
+
+
+def read_log_manifest(folder: Path) -> dict[str, Any]:
+    """What is played in this folder; raises UsageError if it is no tournament's."""
+    shown = one_line(str(folder))
+    try:
+        content = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+        return TournamentManifest.model_validate(content).model_dump()
+    except (FileNotFoundError, NotADirectoryError):
+        raise UsageError(f"{shown} is no tournament: it has no {MANIFEST}") from None
+    except (OSError, ValueError):  # of which a ValidationError is one
+        path = one_line(str(folder / MANIFEST))
+        raise UsageError(f"{path} is damaged: it does not say what is played") from None
+
+
+def write_secret(folder: Path, secret: str) -> None:
+    with open(os.open(folder / SECRET, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
+        file.write(secret + "\n")
+
+
+def read_secret(folder: Path) -> str:
+    """The tournament's secret; raises UsageError if it cannot be read."""
+    path = folder / SECRET
+    try:
+        return path.read_text(encoding="utf-8").removesuffix("\n")
+    except (OSError, ValueError):
+        shown = one_line(str(path))
+        raise UsageError(f"{shown} cannot be read: the draws come from it, so put it back or play anew") from None
+
+
+def opened_log(folder: Path) -> Log:
+    manifest = read_log_manifest(folder)
+    identity = manifest["identity"]
+    return Log(folder, identity["games"], list(identity["bots"]), manifest["matches"])

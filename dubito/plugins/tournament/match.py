@@ -1,0 +1,185 @@
+"""One match as a machine of steps: lines of bots in, lines for bots out. No process, no clock, no file.
+
+    match = Match(game.new_initial_state(), dialect, streams, strikes=3)
+    while turn := match.turn():
+        ...                       send `turn.lines`
+        while match.waiting:      the seats whose answer is still to come
+            match.said(seat, line), match.overran(seat) or match.left(seat)
+
+A line counts for the phase in which it ended: the first one of a seat that was asked is its answer, every other one
+is a strike. An answer is one of the listed actions, written as it was listed; anything else is illegal, and a random
+one is played instead. The third strike of a kind, one overrun or one crash shuts a bot down: from then on its seat
+plays at random, gets no more lines, and its score stands.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from random import Random
+from typing import Annotated, Any, Final, NamedTuple, Protocol
+
+from pydantic import Field
+
+from dubito.plugins.tournament.rules import LAST, StrikeKind
+
+TableSeat = Annotated[int, Field(ge=0, le=1)]
+
+_SHOWN: Final = 80  # bytes of a line that a strike quotes
+_CHANCE: Final = -1  # OpenSpiel's number of the player that is chance
+_TERMINAL: Final = -4  # and of nobody, when the game is over
+
+
+class Encoder(Protocol):
+    """How a dialect writes a node."""
+
+    def node(self, state: Any, seat: int, legal: list[int] | None) -> bytes:
+        """The line for a seat; `legal` are its actions if it is to act."""
+
+
+class MatchDraws:
+    """The match's own random streams: a bot's mistakes shift neither the deal nor the other's replacements."""
+
+    def __init__(self, chance: int, replacements: tuple[int, int]) -> None:
+        self._chance, self._replacements = chance, replacements
+        self._made: dict[int, Random] = {}
+
+    @cached_property
+    def chance(self) -> Random:
+        return Random(self._chance)
+
+    def replacement(self, seat: int) -> Random:
+        if seat not in self._made:
+            self._made[seat] = Random(self._replacements[seat])
+        return self._made[seat]
+
+
+@dataclass(frozen=True, slots=True)
+class Strike:
+    """A rule that a seat broke."""
+
+    node: int  # how many nodes the match had before
+    seat: TableSeat
+    kind: StrikeKind
+    said: str  # the line, shortened
+
+
+class MatchTurn(NamedTuple):
+    """One node: the line for each seat, None if it gets none, and whether chance is drawing."""
+
+    lines: tuple[bytes | None, bytes | None]
+    chance: bool
+
+
+class Match:
+    """The state of a match; `turn()` moves it on."""
+
+    def __init__(self, state: Any, dialect: Encoder, draws: MatchDraws, strikes: int = 3) -> None:
+        self.state = state
+        self.history: list[int | list[int]] = []  # an action a node, a list where both seats move at once
+        self.strikes: list[Strike] = []
+        self.replaced: list[tuple[int, int]] = []  # node and seat of each action that was drawn for a bot
+        self.down = [False, False]
+        self.waiting: list[int] = []
+        self._legal: dict[int, dict[bytes, int]] = {}  # of the seats to act
+        self._chosen: dict[int, int] = {}
+        self._dialect, self._draws, self._most = dialect, draws, strikes
+
+    def asks_next(self) -> bool:
+        """Play what was chosen; whether the next node is no draw of chance, so that what was said goes before it."""
+        if self._chosen:
+            self._play()
+            self._chosen = {}
+        return not self.state.is_chance_node()
+
+    def turn(self) -> MatchTurn | None:
+        """Play what was chosen and go to the next node; None if the match is over."""
+        state = self.state
+        if self._chosen:
+            self._play()
+        mover = state.current_player()
+        if mover == _TERMINAL:
+            return None
+        self._legal, self._chosen, self.waiting = {}, {}, []
+        if mover == _CHANCE:
+            self._chosen = {_CHANCE: drawn(state.chance_outcomes(), self._draws.chance)}
+        else:
+            for seat in (mover,) if mover >= 0 else (0, 1):
+                self._ask(seat, state.legal_actions(seat))
+        return MatchTurn((self._line(0), self._line(1)), mover == _CHANCE)
+
+    def said(self, seat: int, line: bytes) -> None:
+        """A line of a bot, without its end."""
+        if seat not in self.waiting:
+            self._strike(seat, "ponder", line)
+            return
+        self.waiting.remove(seat)
+        action = self._legal[seat].get(line.removesuffix(b"\r"))
+        if action is None:
+            self._strike(seat, "illegal", line)
+            self._replace(seat)
+        else:
+            self._chosen[seat] = action
+
+    def acts(self, seat: int) -> bool:
+        return seat in self._legal
+
+    def overran(self, seat: int) -> None:
+        self._fail(seat, "overrun")
+
+    def left(self, seat: int) -> None:
+        self._fail(seat, "crash")
+
+    def _fail(self, seat: int, kind: StrikeKind) -> None:
+        self.waiting.remove(seat)
+        self._strike(seat, kind, b"")
+        self._replace(seat)
+
+    def _ask(self, seat: int, actions: list[int]) -> None:
+        if len(actions) == 0:  # where both move at once, one of them may have nothing to choose
+            return
+        self._legal[seat] = {b"%d" % action: action for action in actions}
+        if self.down[seat]:
+            self._replace(seat)
+        else:
+            self.waiting.append(seat)
+
+    def _line(self, seat: int) -> bytes | None:
+        if self.down[seat]:
+            return None
+        legal = self._legal.get(seat)
+        return self._dialect.node(self.state, seat, list(legal.values()) if legal else None)
+
+    def _strike(self, seat: int, kind: StrikeKind, line: bytes) -> None:
+        """Note it; what a bot does after it was shut down is no longer noted."""
+        if self.down[seat]:
+            return
+        self.strikes.append(Strike(len(self.history), seat, kind, line[:_SHOWN].decode("utf-8", "backslashreplace")))
+        self.down[seat] = kind in LAST or self._are_too_many(seat, kind)
+
+    def _are_too_many(self, seat: int, kind: StrikeKind) -> bool:
+        return sum(strike.seat == seat and strike.kind == kind for strike in self.strikes) >= self._most
+
+    def _replace(self, seat: int) -> None:
+        if seat not in self._legal:
+            return
+        self.replaced.append((len(self.history), seat))
+        self._chosen[seat] = self._draws.replacement(seat).choice(list(self._legal[seat].values()))
+
+    def _play(self) -> None:
+        if len(self._chosen) > 1 or self.state.is_simultaneous_node():
+            actions = [self._chosen.get(seat, 0) for seat in (0, 1)]
+            self.state.apply_actions(actions)
+            self.history.append(actions)
+        else:
+            (action,) = self._chosen.values()
+            self.state.apply_action(action)
+            self.history.append(action)
+
+
+def drawn(outcomes: list[tuple[int, float]], stream: Random) -> int:
+    """One outcome by its probability."""
+    left = stream.random()
+    for action, probability in outcomes:
+        left -= probability
+        if left < 0:
+            return action
+    return outcomes[-1][0]

@@ -1,0 +1,84 @@
+"""A player of OpenSpiel's games as a tournament bot: behind standard input and output.
+
+A bot is sent what it observes, but our players look at a view of the game. So all courses that the game can have taken
+are kept, and those left out that would have shown this seat something else: what is left is alike to the seat.
+"""
+
+from collections.abc import Iterator
+from typing import Any, Final, NamedTuple, TextIO
+
+from dubito.errors import UsageError
+from dubito.game import Seating, make_player
+from dubito.game.streams import DealStreams
+from dubito.game.table import Entrant
+from dubito.plugins.openspiel.state import State
+from dubito.plugins.tournament.rules import V1, load
+
+_MOST: Final = 20_000  # courses: enough for Kuhn and Leduc poker, and for small games of liar's dice
+
+
+class SeatTaken(NamedTuple):
+    game: str
+    seat: int
+    seed: int
+    number: int
+
+
+class Courses:
+    """Every course of a game that fits what one seat was shown."""
+
+    def __init__(self, engine: Any, seat: int) -> None:
+        self._dialect, self._seat = V1(engine), seat
+        self._states = [engine.new_initial_state()]
+        self._acted: int | None = None
+        self._begun = False
+
+    def show(self, line: str) -> list[int]:
+        """A node's line; the seat's actions. Raises UsageError where that fits no course, or far too many."""
+        states = [after for state in self._states for after in self._next(state)] if self._begun else self._states
+        self._begun, self._acted = True, None
+        wanted = line.split()[0].encode()
+        self._states = [state for state in states if self._fits(state, wanted, " " in line.strip())]
+        if not self._states:
+            raise UsageError("what the referee sends fits no course of this game")
+        if len(self._states) > _MOST:
+            raise UsageError(f"the game can have taken more than {_MOST:,} courses: this bot cannot play it")
+        return [int(word) for word in line.split()[1:]]
+
+    def acted(self, action: int) -> None:
+        self._acted = action
+
+    def any(self) -> list[int]:
+        return [int(action) for action in self._states[0].history()]
+
+    def _next(self, state: Any) -> Iterator[Any]:
+        actions = [action for action, _ in state.chance_outcomes()] if state.is_chance_node() else state.legal_actions()
+        for action in actions if self._acted is None else [self._acted]:
+            yield state.child(action)
+
+    def _fits(self, state: Any, wanted: bytes, to_act: bool) -> bool:
+        if state.is_terminal() or (state.current_player() == self._seat) != to_act:
+            return False
+        return self._dialect.node(state, self._seat, None).strip() == wanted
+
+
+def answer_lines(entrant: Entrant, services: object | None, table: SeatTaken, lines: TextIO, out: TextIO) -> None:
+    """One match of a player, by the announcement's protocol; `services` is a model player's way to ask."""
+    engine = load(table.game)
+    if engine.get_type().dynamics != type(engine.get_type().dynamics).SEQUENTIAL:
+        raise UsageError(f"{table.game}: in this game both move at once, and this bot cannot")
+    courses, streams = Courses(engine, table.seat), DealStreams(table.seed, 0).seat(table.seat)
+    game = State.at(engine, [])
+    seating = Seating(table.seat, table.number, 0, streams, lambda _: game.cards(table.seat, streams), services)
+    player: Any = make_player(entrant.bot, seating, entrant.settings)
+    for line in lines:
+        if line.startswith("end of game"):
+            return
+        if courses.show(line):
+            game = State.at(engine, courses.any())
+            view = game.view()
+            player.cards = game.cards(table.seat, streams)
+            said = player.play(view)
+            action = next(action for action, called in view.names.items() if called == said)
+            courses.acted(action)
+            print(action, file=out, flush=True)

@@ -1,0 +1,287 @@
+"""A tournament's result as pages to be opened in a browser: the order, each game's votes, conduct, matches in words.
+
+A tournament's result as tables, for a terminal and for pages: cross tables, ballots, rounds, conduct.
+"""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from dubito.plugins.tournament.log import Log, MatchLine
+from dubito.plugins.tournament.plan import Pairing
+from dubito.plugins.tournament.replay import difference_of_match, match_in_words
+from dubito.plugins.tournament.rules import load, short_names
+from dubito.plugins.tournament.standings import FoundPlace, GameResult, Standings
+from dubito.report.render import Site
+from dubito.report.site import FOLDER
+from dubito.report.site import write_pages as site_pages
+from dubito.report.tables import (
+    Block,
+    Chart,
+    Column,
+    NamedValues,
+    Page,
+    Paragraph,
+    ResultTable,
+    Section,
+    Value,
+    counts,
+    points,
+    texts,
+)
+
+_MEGA = 1e6
+_STRIKES = ("illegal", "ponder", "overrun", "crash")
+
+
+def result_table(result: Standings) -> ResultTable:
+    """The final order: the worst place over all games counts first."""
+    names = short_names([game.name for game in result.games])
+    columns = [
+        *texts("place", "bot"),
+        Column("ranks", "places, worst first", "text"),
+        *(Column(f"game_{number}", name) for number, name in enumerate(names)),
+        Column("same", "same place in resamples %", "rate"),
+    ]
+    rows: list[list[Value]] = []
+    for bot, place in sorted(result.places.items(), key=lambda item: item[1]):
+        ranks = result.ranks(bot)
+        worst = " ".join(map(str, sorted(ranks, reverse=True)))
+        places = [None if game.ranking is None else game.ranking.of[bot] for game in result.games]
+        rows.append([f"{place}", result.bots[bot], worst, *places, result.same.get((None, bot))])
+    rows += [["out", result.bots[bot], None, *(None for _ in result.games), None] for bot in result.disqualified]
+    notes = [
+        "The last column: how often a bot has the same final place when every pair's matches are drawn anew from "
+        "those that it played, both positions together.",
+        *(f"{sentence}." for sentence in result.disqualified.values()),
+    ]
+    return ResultTable("result", "Final order", columns, rows, notes)
+
+
+def cross_table(result: Standings, number: int) -> ResultTable:
+    game, bots = result.games[number], range(len(result.bots))
+    places = {} if game.ranking is None else game.ranking.of
+    order = sorted(bots, key=lambda bot: (places.get(bot, len(result.bots) + 1), bot))
+    columns = [
+        *texts("place", "bot"),
+        *(Column(f"against_{bot}", f"against {result.bots[bot]}", "difference") for bot in order),
+        *counts("matches"),
+        Column("same", "same place in resamples %", "rate"),
+    ]
+    rows: list[list[Value]] = []
+    for bot in order:
+        against: list[Value] = [None if other == bot else mean_score(game, bot, other) for other in order]
+        place = f"{places[bot]}" if bot in places else "out" if bot in result.disqualified else None
+        same = result.same.get((number, bot))
+        rows.append([place, result.bots[bot], *against, game.conduct[bot].matches, same])
+    return ResultTable(f"scores-{number}", f"{game.name}: mean score a match of row against column", columns, rows)
+
+
+def mean_score(game: GameResult, bot: int, other: int) -> Value:
+    """The mean, with its interval if the matches say anything of its width; None if they have not met."""
+    if (bot, other) not in game.meetings:
+        return None
+    interval = game.meetings[bot, other].interval
+    return interval if float("-inf") < interval.low < interval.high else interval.value
+
+
+def ballot_table(result: Standings, number: int) -> ResultTable:
+    """How every bot votes: the others, those against which it scored least first."""
+    game = result.games[number]
+    assert game.ranking is not None
+    ballots = game.ranking.ballots
+    most = max((len(ballot) for ballot in ballots.values()), default=0)
+    columns = [Column("voter", "ballot of", "text")]
+    columns += [Column(f"choice_{place}", f"choice {place}", "text") for place in range(1, most + 1)]
+    rows: list[list[Value]] = [
+        [result.bots[voter], *(_choice(result, game, voter, bot) for bot in ballot), *[None] * (most - len(ballot))]
+        for voter, ballot in ballots.items()
+    ]
+    title = f"{game.name}: ballots, the hardest opponent first, with the voter's mean score"
+    return ResultTable(f"ballots-{number}", title, columns, rows)
+
+
+def _choice(result: Standings, game: GameResult, voter: int, bot: int) -> str:
+    return f"{result.bots[bot]} ({float(game.meetings[voter, bot].mean):+.3f})"
+
+
+def rounds_table(result: Standings, number: int) -> ResultTable:
+    """Every count of first choices: who is dropped and why the winner has won."""
+    game = result.games[number]
+    assert game.ranking is not None
+    columns = [
+        Column("place", "for place", "text"),
+        *texts("round"),
+        Column("votes", "first choices among those still in", "text"),
+        *texts("outcome"),
+    ]
+    rows: list[list[Value]] = []
+    for place in game.ranking.places:
+        for count, votes in enumerate(place.rounds, 1):
+            said = ", ".join(
+                f"{result.bots[bot]} {n}"
+                for bot, n in sorted(votes.votes.items(), key=lambda item: (-item[1], item[0]))
+            )
+            rows.append([f"{place.place}", f"{count}", said, outcome(result.bots, place, count - 1)])
+    notes = [f"Tie: {sentence}." for sentence in game.ranking.ties]
+    return ResultTable(f"rounds-{number}", f"{game.name}: rounds of the instant run-off", columns, rows, notes)
+
+
+def outcome(names: Sequence[str], place: FoundPlace, number: int) -> str:
+    """What a round decided, in words."""
+    votes = place.rounds[number]
+    live = sum(votes.votes.values())
+    if votes.dropped:
+        fewest = votes.votes[votes.dropped[0]]
+        return f"nobody has more than half of {live}: {_names_in_words(names, votes.dropped)} dropped, with {fewest}"
+    if len(votes.winners) > 1:
+        return f"{_names_in_words(names, votes.winners)} share place {place.place}"
+    (winner,) = votes.winners
+    if len(votes.votes) == 1:
+        return f"{names[winner]} is the only one left: place {place.place}"
+    ours = votes.votes[winner]
+    if 2 * ours == live:
+        return f"{names[winner]} takes place {place.place} by the direct result ({ours} of {live} each)"
+    return f"{names[winner]} takes place {place.place} with {ours} of {live}"
+
+
+def _names_in_words(names: Sequence[str], bots: Sequence[int]) -> str:
+    return " and ".join(names[bot] for bot in bots)
+
+
+def conduct_table(result: Standings) -> ResultTable:
+    columns = [
+        *texts("bot", "game"),
+        *counts("matches", *_STRIKES),
+        Column("failed", "overrun or crashed, % of matches", "rate"),
+        Column("replaced", "actions drawn for it"),
+        Column("think", "mean answer s", "price"),
+        Column("slowest", "slowest answer s", "decimal"),
+        Column("data", "data bytes", detail=True),
+        Column("endings", "how its processes ended", "text", detail=True),
+    ]
+    rows: list[list[Value]] = []
+    for game in result.games:
+        for bot, conduct in enumerate(game.conduct):
+            mean = conduct.think / conduct.answers / _MEGA if conduct.answers else None
+            endings = ", ".join(f"{status}: {count:,}" for status, count in conduct.endings.most_common())
+            strikes = [conduct.strikes[kind] for kind in _STRIKES]
+            failed = conduct.failed / conduct.matches if conduct.matches else None
+            rest: list[Value] = [conduct.replaced, mean, conduct.slowest / _MEGA, conduct.data, endings]
+            rows.append([result.bots[bot], game.name, conduct.matches, *strikes, failed, *rest])
+    return ResultTable("conduct", "Strikes, answers and ends", columns, rows)
+
+
+_TOLD: Final = 20  # matches of a pairing that stand on its page
+
+
+def write_result_pages(folder: Path, log: Log, result: Standings, manifest: dict[str, Any]) -> Path:
+    names = [("index.html", "Result"), *((f"game-{n}.html", name) for n, name in enumerate(short_names(log.games)))]
+    site = Site(folder.absolute().name, [], [*names, ("conduct.html", "Conduct"), ("matches.html", "Matches")])
+    return site_pages(folder / FOLDER, site, _pages(log, result, manifest), ours=True)
+
+
+def _pages(log: Log, result: Standings, manifest: dict[str, Any]) -> Iterator[Page]:
+    yield Page("index.html", "The tournament", _result(result, manifest))
+    for number, game in enumerate(result.games):
+        yield Page(f"game-{number}.html", game.name, list(_game(result, number, game)))
+    yield Page("conduct.html", "Conduct", [Section("What the bots did", [conduct_table(result)])])
+    yield Page("matches.html", "Matches", [Section("Pairs", [_pairs(log, result)])])
+    for place, pairing in enumerate(log.pairings()):
+        yield _matches(log, place, pairing)
+
+
+def _result(result: Standings, manifest: dict[str, Any]) -> list[Section]:
+    warnings = [Paragraph(sentence, warning=True) for sentence in (*result.damaged, *result.warnings(manifest))]
+    rules = [
+        Paragraph(
+            "In each game every bot votes: it puts the others in order, those against which it scored least first. Who "
+            "has more than half of the first choices takes the place, else the one with the fewest is dropped. Over "
+            "all games the worst place of a bot counts first, then the next."
+        )
+    ]
+    identity = manifest["identity"]
+    facts = [(key, _value_in_words(value)) for key, value in identity.items() if key not in ("games", "bots", "homes")]
+    facts += [(f"version of {key}", f"{value}") for key, value in manifest["versions"].items()]
+    enforced = [(name, _value_in_words(holds)) for name, holds in manifest["enforced"].items()]
+    bots = [(name, " ".join(command)) for name, command in identity["bots"].items()]
+    notes = [Paragraph(f"Not as announced: {sentence}.") for sentence in manifest["notes"]]
+    return [
+        Section("Final order", [*warnings, *rules, result_table(result)]),
+        Section("What was played", [*notes, NamedValues(facts)]),
+        Section("What was enforced", [NamedValues(enforced)]),
+        Section("The bots", [NamedValues(bots)]),
+    ]
+
+
+def _value_in_words(value: Any) -> str:
+    if isinstance(value, list):
+        return ", ".join(map(str, value)) or "-"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:g}" if isinstance(value, float) else f"{value}"
+
+
+def _game(result: Standings, number: int, game: GameResult) -> Iterator[Section]:
+    yield Section("Scores", [cross_table(result, number)])
+    if game.ranking is None or not game.ranking.places:
+        return
+    drawn: list[Block] = [_chart_of_votes(result, game), rounds_table(result, number)]
+    yield Section("Ballots", [ballot_table(result, number)])
+    yield Section("Rounds", drawn)
+
+
+def _chart_of_votes(result: Standings, game: GameResult) -> Chart:
+    assert game.ranking is not None
+    rounds = [
+        (f"place {place.place}, round {count}", votes)
+        for place in game.ranking.places
+        for count, votes in enumerate(place.rounds, 1)
+    ]
+    shares = {
+        bot: [votes.votes.get(bot, 0) / max(1, sum(votes.votes.values())) for _, votes in rounds]
+        for bot in game.ranking.ballots
+    }
+    series = [points(result.bots[bot], list(values)) for bot, values in shares.items()]
+    names = [name for name, _ in rounds]
+    return Chart("stacked", "Who is in front in each round", "share of the first choices, %", names, series)
+
+
+def _pairs(log: Log, result: Standings) -> ResultTable:
+    mean_of_first = Column("mean", "mean score of the first", "difference")
+    columns = [*texts("pair", "game"), *counts("matches"), mean_of_first]
+    rows: list[list[Value]] = []
+    links = []
+    for place, pairing in enumerate(log.pairings()):
+        one, other = pairing.bots
+        game = result.games[pairing.game]
+        matches = game.meetings[one, other].matches if (one, other) in game.meetings else 0
+        mean = mean_score(game, one, other)
+        rows.append([f"{log.bots[one]} and {log.bots[other]}", game.name, matches, mean])
+        links.append(f"matches/{place}.html")
+    return ResultTable("pairs", "Every pair in every game", columns, rows, links=links)
+
+
+def _matches(log: Log, place: int, pairing: Pairing) -> Page:
+    """The first matches of a pairing in words, and those with strikes."""
+    lines, root = log.lines(pairing), load(log.games[pairing.game]).new_initial_state()
+    chosen = [*lines[:_TOLD], *[line for line in lines[_TOLD:] if line.strikes][:_TOLD]]
+    names = " and ".join(log.bots[bot] for bot in pairing.bots)
+    said = (
+        f"{len(chosen)} of {len(lines):,} matches: the first {_TOLD}, and the first {_TOLD} of the rest with a strike."
+    )
+    command = "`dubito tournament replay RUN --match K` tells any other one by its number."
+    sections = [Section("Which", [Paragraph(f"{said} {command}")])]
+    sections += [_match(root, line, 2 * log.matches * place + line.match) for line in chosen]
+    return Page(f"matches/{place}.html", f"{log.games[pairing.game]}: {names}", sections)
+
+
+def _match(root: Any, line: MatchLine, number: int) -> Section:
+    title = f"Match {number}: " + ", ".join(
+        f"{name} {score:+g}" for name, score in zip(line.seats, line.returns, strict=True)
+    )
+    wrong = difference_of_match(root, line)
+    if wrong is not None:
+        return Section(title, [Paragraph(f"It cannot be played again: {wrong}", warning=True)])
+    said = (sentence.strip().partition(": ") for sentence in match_in_words(root, line))
+    return Section(title, [NamedValues([(who, what) for who, _, what in said])])

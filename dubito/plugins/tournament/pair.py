@@ -1,0 +1,306 @@
+"""The matches of a pairing, one after the other, each with both bots started anew: what goes into the log.
+
+Dialect v2: the protocol that OpenSpiel's repository had a referee for, so that the bots written for it can play.
+
+A process stays for all matches of a seat. It says `ready` once it is, `start` before each match, answers every node,
+with `ponder` where it is not to act, and `match over` to the last line. More than three strikes of whatever kind, or
+an answer that is no number, shut it down for the match; it is started anew for the next. That referee never sent a
+process away and went on to send it lines; here a bot that is out of step is never asked again in that match.
+"""
+
+import os
+import shutil
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from time import monotonic
+from typing import Final
+
+from dubito.errors import RunStopped, one_line
+from dubito.plugins.tournament.log import MANIFEST, MatchLine
+from dubito.plugins.tournament.match import Match, MatchTurn
+from dubito.plugins.tournament.plan import Pairing, Seeds, Tournament, seats
+from dubito.plugins.tournament.programs import Confinement, Program, digest
+from dubito.plugins.tournament.rules import DIALECTS, folder_name, load
+from dubito.plugins.tournament.table import MatchTable, Referee
+from dubito.sandbox.keeper import usage
+from dubito.sandbox.process import Channel, Keeper, alone
+
+_GB: Final = 1 << 30
+_DISK: Final = 2  # the part of what is free on a disk that bots may share is one of so many
+
+
+class Pair:
+    """Two bots at one game, ready to play any of their matches."""
+
+    def __init__(self, tournament: Tournament, pairing: Pairing, folder: Path, confinement: Confinement) -> None:
+        """`folder` is the run's: its path marks every process of a bot, and bots' data lies there."""
+        self._tournament, self._config, self._source = tournament, tournament.config, tournament.source
+        self._confinement = confinement
+        self._name = tournament.config.games[pairing.game]
+        self._game = load(self._name)
+        self._root = self._game.new_initial_state()  # copied for each match: gin rummy takes 3 ms to make a new one
+        self._dialect = DIALECTS[tournament.config.dialect](self._game)
+        self._bots = tournament.bots[pairing.bots[0]], tournament.bots[pairing.bots[1]]
+        self._mark = str(folder)
+        self._seen: dict[Path, tuple[int, ...] | None] = {}  # bots' files, as they were when they were as ever
+        self._keepers: dict[str, Keeper | None] = {}
+        self._data = {bot.name: data_folder(bot, self._name, folder) for bot in self._bots}
+
+    def play(self, matches: Iterable[int]) -> Iterator[MatchLine]:
+        try:
+            for match in matches:
+                yield self._unchanged(match)
+        finally:
+            self._close()
+
+    def _unchanged(self, number: int) -> MatchLine:
+        """A match between programs that are what they were before and after it; raises RunStopped."""
+        self._check_programs(f"match {number} of {self._name} was not played")
+        line = self._match(number)
+        self._check_programs(f"match {number} of {self._name} is void")
+        return line
+
+    def _check_programs(self, hence: str) -> None:
+        for bot in self._bots:
+            for file, kept in self._tournament.programs.get(bot.name, {}).items():
+                path = bot.home / file
+                if (now := _signature(path)) != self._seen.get(path) and (now is None or digest(path) != kept):
+                    (other,) = (one.name for one in self._bots if one is not bot)
+                    raise RunStopped(
+                        f"the program of {bot.name} has changed ({one_line(file, 120)}), so {hence}, against {other}: "
+                        "put it back and run the same command again, or begin anew with another --output"
+                    )
+                self._seen[path] = now
+
+    def _seeds_and_seats(self, number: int) -> tuple[Seeds, list[Program]]:
+        one, other = self._bots
+        return self._source.seeds(self._name, (one.name, other.name), number), [self._bots[n] for n in seats(number)]
+
+    def _match(self, number: int) -> MatchLine:
+        drawn, bots = self._seeds_and_seats(number)
+        match = Match(self._root.clone(), self._dialect, drawn.draws(), self._config.strikes)
+        table = MatchTable((self._start(bots[0], 0, drawn), self._start(bots[1], 1, drawn)))
+        try:
+            prepared = [channel.started + self._config.prepare_seconds for channel in table.channels]
+            for seat, channel in enumerate(table.channels):
+                table.send(channel, self._dialect.opening(self._name, seat))
+            referee = Referee(match, table, self._config.limits, (prepared[0], prepared[1]))
+            referee.play()
+            scores = match.state.returns()
+            for seat, channel in enumerate(table.channels):
+                table.send(channel, self._dialect.ending(scores[seat]))
+            table.end(self._config.grace_seconds)
+        finally:
+            for channel in table.channels:
+                table.shut(channel)
+            self._confinement.end_orphans(self._mark)
+        return self._line(number, bots, drawn, match, referee)
+
+    def facts(self) -> dict[str, bool]:
+        for bot in self._bots:
+            self._keeper(bot)
+        return self._confinement.facts()
+
+    def _keeper(self, bot: Program) -> Keeper | None:
+        """The bot's keeper, a new one in place of one that is gone; None if there can be none."""
+        there = self._keepers.get(bot.name)
+        if there is not None and there.gone:
+            there.close()
+            del self._keepers[bot.name]
+        if bot.name not in self._keepers:
+            environment = bot.environment(self._mark, self._data[bot.name], 0)
+            data, hidden = self._data[bot.name], self._hidden(bot)
+            self._keepers[bot.name] = self._confinement.keeper(bot, environment, data, hidden, self._room(data))
+        return self._keepers[bot.name]
+
+    def _hidden(self, bot: Program) -> list[Path]:
+        """What tells of the cards, and other bots' data."""
+        run = Path(self._mark)
+        others = [other.data for other in self._tournament.bots if other.data not in (None, bot.data)]
+        logs = [path.parent for place in (run.parent, bot.home / "tournaments") for path in place.glob(f"*/{MANIFEST}")]
+        return [run, *self._tournament.hidden, *(path for path in others if path is not None), *logs]
+
+    def _room(self, data: Path) -> int:
+        free = shutil.disk_usage(data).free // (_DISK * len(self._tournament.bots))
+        return min(int(self._config.data_gb * _GB), size(data) + free)
+
+    def _close(self) -> None:
+        for keeper in self._keepers.values():
+            if keeper is not None:
+                keeper.close()
+        self._keepers = {}
+
+    def _start(self, bot: Program, seat: int, drawn: Seeds) -> Channel:
+        keeper, seed = self._keeper(bot), drawn.bots[seat]
+        if keeper is not None:
+            core = self._confinement.core(seat)
+            return Channel(lambda pipes: keeper.start(pipes, seed, core))
+        environment = bot.environment(self._mark, self._data[bot.name], seed)
+        bound = self._confinement.bound(seat, self._room(self._data[bot.name]))
+        return Channel(alone(bot.command, bot.home, environment, bound))
+
+    def _line(self, number: int, bots: list[Program], drawn: Seeds, match: Match, referee: Referee) -> MatchLine:
+        one, other = referee.table.channels
+        scores = match.state.returns()
+        return MatchLine(
+            game=self._name,
+            match=number,
+            seats=(bots[0].name, bots[1].name),
+            seeds=drawn,
+            history=match.history,
+            returns=(scores[0], scores[1]),
+            strikes=match.strikes,
+            replaced=match.replaced,
+            exit=(ending(one), ending(other)),
+            stderr=(one.errors, other.errors),
+            data=(size(self._data[bots[0].name]), size(self._data[bots[1].name])),
+            times=referee.times,
+        )
+
+
+def _signature(path: Path) -> tuple[int, ...] | None:
+    """What of a file changes with its content, at the latest; None if it is not there."""
+    with suppress(OSError):
+        found = path.stat()
+        return found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+    return None
+
+
+def ending(channel: Channel) -> int | str:
+    return "running" if channel.status is None else channel.status
+
+
+def data_folder(bot: Program, game: str, folder: Path) -> Path:
+    path = (bot.data or folder / "data" / bot.name) / folder_name(game)
+    path.mkdir(parents=True, exist_ok=True)
+    return path.absolute()
+
+
+def size(folder: Path) -> int:
+    return usage(os.fspath(folder))[0]
+
+
+class V2Match(Match):
+    """A match in which everybody answers at every node."""
+
+    _owed = 0, 0  # lines of each seat that are late, and not to be taken for what comes next
+
+    def turn(self) -> MatchTurn | None:
+        turn = super().turn()
+        self.waiting = [] if turn is None else [seat for seat in (0, 1) if not self.down[seat]]
+        return turn
+
+    def said(self, seat: int, line: bytes) -> None:
+        line = line.removesuffix(b"\r")
+        if line == b"ponder" and self._owed[seat] > 0:
+            self._owe(seat, -1)
+        elif seat in self.waiting and not self.acts(seat):
+            self.waiting.remove(seat)
+            if line != b"ponder":
+                self._strike(seat, "ponder", line)
+        else:
+            asked = seat in self.waiting
+            super().said(seat, line)
+            if asked and not line.removeprefix(b"-").isdigit():
+                self.down[seat] = True
+
+    def overran(self, seat: int) -> None:
+        """A seat let its time pass; if it was only to say `ponder`, that line is still owed."""
+        if self.acts(seat):
+            super().overran(seat)
+        else:
+            self.waiting.remove(seat)
+            self._strike(seat, "ponder", b"")
+            self._owe(seat, 1)
+
+    def _owe(self, seat: int, lines: int) -> None:
+        one, other = self._owed
+        self._owed = (one, other + lines) if seat else (one + lines, other)
+
+    def _are_too_many(self, seat: int, kind: str) -> bool:
+        return sum(strike.seat == seat for strike in self.strikes) > self._most
+
+
+class V2Pair(Pair):
+    """Two bots whose processes stay from match to match, each for one seat."""
+
+    _channels: tuple[Channel | None, Channel | None] = (None, None)
+
+    def play(self, matches: Iterable[int]) -> Iterator[MatchLine]:
+        """These matches, those of one seating first: a process has its seat for good."""
+        seating = 0
+        try:
+            for match in sorted(matches, key=lambda match: (match % 2, match)):
+                if match % 2 != seating:
+                    self._send_home()
+                seating = match % 2
+                yield self._unchanged(match)
+        finally:
+            self._send_home()
+            self._close()
+
+    def _match(self, number: int) -> MatchLine:
+        drawn, bots = self._seeds_and_seats(number)
+        channels = self._ready_channels(bots, drawn)
+        table = MatchTable(channels)
+        match = V2Match(self._root.clone(), self._dialect, drawn.draws(), self._config.strikes)
+        self._await(table, b"start", self._config.prepare_seconds)
+        referee = Referee(match, table, self._config.limits, (0.0, 0.0))
+        referee.play()
+        scores = match.state.returns()
+        for seat, channel in enumerate(channels):
+            table.send(channel, self._dialect.ending(scores[seat]))
+        self._await(table, b"match over", self._config.grace_seconds)
+        for channel in channels:
+            if channel.closed:
+                table.shut(channel)
+        one_left, other_left = (None if channel.closed else channel for channel in channels)
+        self._channels = one_left, other_left
+        line = self._line(number, bots, drawn, match, referee)
+        for channel in channels:
+            channel.forget_errors()
+        self._confinement.end_orphans(self._mark, [channel.pid for channel in channels])
+        return line
+
+    def _ready_channels(self, bots: list[Program], drawn: Seeds) -> tuple[Channel, Channel]:
+        """Both bots at the table, started if they are not there; who does not get ready is gone."""
+        fresh = [seat for seat in (0, 1) if self._channels[seat] is None]
+        found = [self._channels[seat] or self._start(bots[seat], seat, drawn) for seat in (0, 1)]
+        channels = found[0], found[1]
+        self._channels, table = channels, MatchTable(channels)
+        for seat in fresh:
+            table.send(channels[seat], self._dialect.opening(self._name, seat))
+        self._await(table, b"ready", self._config.prepare_seconds, fresh)
+        return channels
+
+    def _await(self, table: MatchTable, word: bytes, seconds: float, whom: Iterable[int] = (0, 1)) -> None:
+        """Wait for this line of each of these seats; who says another one, or none in time, is out."""
+        until, missing = monotonic() + seconds, set(whom)
+        while True:
+            for seat in tuple(missing):
+                channel = table.channels[seat]
+                while channel.lines and seat in missing:
+                    line = channel.lines.popleft().strip()
+                    if line != b"ponder":  # which may be late
+                        missing.discard(seat)
+                    if line not in (word, b"ponder"):
+                        table.shut(channel)
+                if channel.closed:
+                    missing.discard(seat)
+            left = until - monotonic()
+            if not missing or left <= 0:
+                break
+            table.look(left)
+        for seat in missing:
+            table.shut(table.channels[seat])
+
+    def _send_home(self) -> None:
+        channels = [channel for channel in self._channels if channel is not None]
+        if channels:
+            table = MatchTable((channels[0], channels[-1]))
+            for channel in channels:
+                table.send(channel, b"tournament over\n")
+            table.end(self._config.grace_seconds)
+        self._channels = None, None
+        self._confinement.end_orphans(self._mark)

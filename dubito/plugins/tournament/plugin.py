@@ -1,0 +1,10 @@
+"""What the plugin adds: `dubito tournament`."""
+
+from collections.abc import Mapping
+
+from dubito.hooks import Command, hookimpl
+
+
+@hookimpl
+def commands() -> Mapping[str, Command]:
+    return {"tournament": Command("Plugins", "dubito.plugins.tournament.command:tournament")}

@@ -1,0 +1,103 @@
+"""Every match of a log played again: the draws from their seeds, the actions as logged, the returns compared."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from dubito.errors import UsageError, one_line
+from dubito.plugins.tournament.log import Log, MatchLine
+from dubito.plugins.tournament.match import drawn
+from dubito.plugins.tournament.plan import Source
+from dubito.plugins.tournament.rules import load
+
+
+def log_differences(log: Log, source: Source) -> Iterator[tuple[MatchLine, str | None]]:
+    """Each match, with what is different in it; None if nothing is. `source` is the tournament's."""
+    roots = {name: load(name).new_initial_state() for name in log.games}
+    for pairing, lines in log.all_lines():
+        one, other = (log.bots[bot] for bot in pairing.bots)
+        for line in lines:
+            scheduled = source.seeds(line.game, (one, other), line.match)
+            if line.seeds != scheduled:
+                yield line, "its seeds are not those of the tournament"
+            else:
+                yield line, difference_of_match(roots[line.game], line)
+
+
+def difference_of_match(root: Any, line: MatchLine) -> str | None:
+    """The first thing in which a match is not what its seeds and actions make of it; `root` is its first state."""
+    state, draws = root.clone(), line.seeds.draws()
+    replaced = {tuple(pair) for pair in line.replaced}
+    for node, entry in enumerate(line.history):
+        if state.is_terminal():
+            return f"the game is over after {node} actions, and the log has {len(line.history)}"
+        if isinstance(entry, list) != state.is_simultaneous_node():
+            return f"node {node}: {entry} is not the action of {'one seat' if isinstance(entry, list) else 'both'}"
+        if state.is_chance_node():
+            said = drawn(state.chance_outcomes(), draws.chance)
+            if said != entry:
+                return f"node {node}: the seed draws {said}, and the log has {entry}"
+        for seat, action in movers(state, entry):
+            legal = state.legal_actions(seat)
+            if action not in (legal or [0]):
+                return f"node {node}: {action} is not legal for seat {seat}"
+            if legal and (node, seat) in replaced and action != (said := draws.replacement(seat).choice(legal)):
+                return f"node {node}: the seed draws {said} in place of seat {seat}, and the log has {action}"
+        apply(state, entry)
+    if not state.is_terminal():
+        return f"the game is not over after the {len(line.history)} actions of the log"
+    if tuple(state.returns()) != line.returns:
+        return f"the returns are {tuple(state.returns())}, and the log has {line.returns}"
+    return None
+
+
+def movers(state: Any, entry: int | list[int]) -> list[tuple[int, int]]:
+    if isinstance(entry, list):
+        return list(enumerate(entry))
+    return [] if state.is_chance_node() else [(state.current_player(), entry)]
+
+
+def apply(state: Any, entry: int | list[int]) -> None:
+    if isinstance(entry, list):
+        state.apply_actions(entry)
+    else:
+        state.apply_action(entry)
+
+
+def match_in_words(root: Any, line: MatchLine) -> Iterator[str]:
+    """A match in words, a line a node, and how it ended."""
+    state = root.clone()
+    replaced = {tuple(pair) for pair in line.replaced}
+    for node, entry in enumerate(line.history):
+        who = "chance" if state.is_chance_node() else ""
+        acts: list[tuple[int, Any]] = movers(state, entry) or [(state.current_player(), entry)]
+        for seat, action in acts:
+            name = who or line.seats[seat]
+            words = f"{node}. {name}: {one_line(state.action_to_string(seat, action), 200)}"
+            if (node, seat) in replaced:
+                words += " (drawn by the referee)"
+            yield words
+        yield from _strikes(line, node)
+        apply(state, entry)
+    yield from _strikes(line, len(line.history))
+    for seat, name in enumerate(line.seats):
+        yield f"{name}, seat {seat}: {line.returns[seat]:g}; its process ended with {line.exit[seat]}"
+
+
+def _strikes(line: MatchLine, node: int) -> Iterator[str]:
+    for strike in line.strikes:
+        if strike.node == node:
+            quoted = f", {one_line(strike.said, 80)!r}" if strike.said else ""
+            yield f"   {line.seats[strike.seat]}: a strike, {strike.kind}{quoted}"
+
+
+def match_numbered(log: Log, number: int) -> MatchLine:
+    """The match of this number, counted over all pairings as they are scheduled; raises UsageError."""
+    pairings = log.pairings()
+    place, match = divmod(number, 2 * log.matches)
+    if not 0 <= place < len(pairings):
+        last = 2 * log.matches * len(pairings) - 1
+        raise UsageError(f"--match: the tournament has matches 0 to {last:,}, no {number:,}")
+    for line in log.lines(pairings[place]):
+        if line.match == match:
+            return line
+    raise UsageError(f"--match: match {number:,} is not in the log")

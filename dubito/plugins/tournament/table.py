@@ -1,0 +1,172 @@
+"""Two bots at a table and the clock between them: plays one match, and never waits beyond a deadline."""
+
+import os
+import select
+import signal
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import inf
+from time import monotonic
+from typing import Final
+
+from dubito.plugins.tournament.match import Match
+from dubito.plugins.tournament.rules import Limits
+from dubito.sandbox.process import Channel
+
+_STEP: Final = 0.002  # seconds between two looks at processes where the system cannot tell us of their end
+
+
+@dataclass(slots=True)
+class Times:
+    """What a match took, in microseconds: each answer of each seat, and all of it."""
+
+    think: tuple[list[int], list[int]]
+    match: int
+
+
+class MatchTable:
+    """Moves bytes between the referee and its bots; a seat may be refilled."""
+
+    def __init__(self, channels: tuple[Channel, Channel]) -> None:
+        self.channels = channels
+        self._poll = select.poll()
+        self._handlers: dict[int, Callable[[], bool]] = {}
+        for channel in channels:
+            if not channel.closed:
+                self._watch(channel.out, channel.read)
+                self._watch(channel.err, channel.read_errors)
+                if channel.end >= 0:
+                    self._watch(channel.end, channel.read_last)
+                if channel.pending:
+                    self.send(channel, b"")
+
+    def _watch(self, end: int, handler: Callable[[], bool], events: int = select.POLLIN) -> None:
+        self._handlers[end] = handler
+        self._poll.register(end, events)
+
+    def _forget(self, end: int) -> None:
+        if self._handlers.pop(end, None) is not None:
+            self._poll.unregister(end)
+
+    def send(self, channel: Channel, lines: bytes) -> None:
+        """Send lines to a bot, now or as soon as it has room for them."""
+        channel.send(lines)
+        if channel.pending and channel.to not in self._handlers:
+
+            def write() -> bool:
+                channel.write()
+                return bool(channel.pending)
+
+            self._watch(channel.to, write, select.POLLOUT)
+
+    def look(self, seconds: float) -> None:
+        for end, _ in self._poll.poll(max(0.0, seconds) * 1000):
+            if end in self._handlers and not self._handlers[end]():
+                self._forget(end)
+
+    def shut(self, channel: Channel) -> None:
+        for end in (channel.to, channel.out, channel.err, channel.end):
+            self._forget(end)
+        channel.shut()
+
+    def end(self, grace: float) -> None:
+        """Let the bots end by themselves, then by SIGTERM, then by SIGKILL; none of them is left."""
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            until = monotonic() + grace
+            while (left := until - monotonic()) > 0 and not all(channel.ended() for channel in self.channels):
+                self.look(left if hasattr(os, "pidfd_open") else min(left, _STEP))
+            for channel in self.channels:
+                if channel.ended() or number == signal.SIGKILL:
+                    self.shut(channel)
+                else:
+                    channel.signal(number)
+            if all(channel.status is not None for channel in self.channels):
+                return
+
+
+class Referee:
+    """Plays one match at a table, whose bots have their opening lines."""
+
+    def __init__(self, match: Match, table: MatchTable, limits: Limits, prepared: tuple[float, float]) -> None:
+        self._match, self.table, self._limits, self._prepared = match, table, limits, prepared
+        self.times = Times(([], []), 0)
+
+    def play(self) -> None:
+        match, table, limits = self._match, self.table, self._limits
+        begun = monotonic()
+        while True:
+            if match.asks_next():
+                table.look(0)
+                self._hear()  # what was said before this node's line is out of turn
+            turn = match.turn()
+            if turn is None:
+                break
+            at_once = turn.chance and not limits.chance and not match.waiting  # the next line follows at once
+            for channel, line in zip(table.channels, turn.lines, strict=True):
+                if line is not None:
+                    if at_once:
+                        channel.hold(line)
+                    else:
+                        table.send(channel, line)
+            if match.waiting:
+                self._wait_for_answers()
+            elif turn.chance and limits.chance:
+                until = monotonic() + limits.chance
+                while (left := until - monotonic()) > 0:
+                    table.look(left)
+                    self._hear()
+        self.times.match = _microseconds(monotonic() - begun)
+
+    def _wait_for_answers(self) -> None:
+        """The clock runs once the line is in the pipe; for who does not take it, from when it was offered.
+
+        An answer that is there when the referee looks at the deadline is in time.
+        """
+        match, table, offered = self._match, self.table, monotonic()
+        while match.waiting:
+            first = inf
+            for seat in tuple(match.waiting):
+                if seat not in match.waiting:  # it was heard when the other's time was called
+                    continue
+                channel, due = table.channels[seat], self._due(seat, offered)
+                if channel.closed:
+                    match.left(seat)
+                    table.shut(channel)
+                elif monotonic() >= due:
+                    self._call_time(seat)
+                else:
+                    first = min(first, due)
+            if match.waiting:
+                table.look(first - monotonic())
+                self._hear()
+
+    def _call_time(self, seat: int) -> None:
+        """The deadline: look once more."""
+        self.table.look(0)
+        self._hear()
+        if seat in self._match.waiting:
+            self._match.overran(seat)
+            if self._match.down[seat]:
+                self.table.shut(self.table.channels[seat])
+
+    def _due(self, seat: int, offered: float) -> float:
+        channel = self.table.channels[seat]
+        began = offered if channel.pending else max(offered, channel.flushed)
+        if not self._match.acts(seat):
+            return began + self._limits.ponder
+        first = not self.times.think[seat]
+        return max(began, self._prepared[seat] if first else began) + self._limits.move
+
+    def _hear(self) -> None:
+        match = self._match
+        for seat, channel in enumerate(self.table.channels):
+            while channel.lines:
+                if seat in match.waiting and match.acts(seat):
+                    self.times.think[seat].append(_microseconds(monotonic() - channel.flushed))
+                match.said(seat, channel.lines.popleft())
+                if match.down[seat] and channel.status is None:
+                    self.table.shut(channel)
+
+
+def _microseconds(seconds: float) -> int:
+    return max(0, round(seconds * 1e6))

@@ -1,0 +1,5 @@
+"""Fixtures of the shards."""
+
+from tests.shards.conftest import short_chunks
+
+__all__ = ["short_chunks"]

@@ -1,0 +1,89 @@
+"""Dask's workers play what this process would have played, though some die and some come while they play."""
+
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dubito.errors import UsageError
+from dubito.experiment import play as chunk
+from dubito.experiment.run import play
+from dubito.plugins.dask.cluster import open_crew
+from tests.cli.kit import Shell
+from tests.experiment.kit import experiment, means
+from tests.shards.kit import everything_in
+
+BOTS = ["RandomBoi", "StefaBot"]
+HERE = {"host": "127.0.0.1", "dashboard_address": "127.0.0.1:0", "worker_dashboard_address": "127.0.0.1:0"}
+
+
+@pytest.fixture(scope="module")
+def distributed() -> Any:
+    return pytest.importorskip("distributed", reason="no Dask here: install the extra `dask`", exc_type=ImportError)
+
+
+@pytest.fixture
+def cluster(distributed: Any) -> Iterator[Any]:
+    with distributed.LocalCluster(1, threads_per_worker=2, processes=False, protocol="tcp", **HERE) as cluster:
+        yield cluster
+
+
+def test_a_cluster_plays_what_one_process_plays(cluster: Any, tmp_path: Path, short_chunks: int) -> None:
+    of = experiment(bots=BOTS, games=9, table_sizes=[3])
+    with open_crew(cluster.scheduler_address, 1) as crew:
+        assert crew.at_once() == 2
+        run = play(of, tmp_path / "dask", replace(means(tmp_path / "dask"), crew=crew))
+    assert run.failure is None
+    play(of, tmp_path / "alone", means(tmp_path / "alone"))
+    assert everything_in(tmp_path / "dask") == everything_in(tmp_path / "alone")
+
+
+@pytest.mark.at_length
+def test_a_worker_killed_and_one_that_joins_change_nothing(distributed: Any, tmp_path: Path) -> None:
+    of = experiment(bots=BOTS, games=6 * chunk.DEALS_A_CHUNK, table_sizes=[3], rules={"max_turns": 40})
+    with distributed.LocalCluster(2, threads_per_worker=1, **HERE) as cluster:
+
+        def disturb(games: int) -> None:
+            if games == chunk.DEALS_A_CHUNK:
+                os.kill(next(iter(cluster.workers.values())).pid, signal.SIGKILL)
+            elif games == 2 * chunk.DEALS_A_CHUNK:
+                cluster.scale(3)
+
+        with open_crew(cluster.scheduler_address, 1) as crew:
+            how = means(tmp_path / "dask", progress=disturb)
+            assert play(of, tmp_path / "dask", replace(how, crew=crew)).failure is None
+    play(of, tmp_path / "alone", means(tmp_path / "alone"))
+    assert everything_in(tmp_path / "dask") == everything_in(tmp_path / "alone")
+
+
+def test_no_scheduler_is_one_sentence(distributed: Any, shell: Shell) -> None:
+    said = shell("run", "--games", "9", "--executor", "dask", "--scheduler", "nonsense://127.0.0.1:9")
+    assert (said.code, said.out) == (2, "")
+    assert said.err.startswith("dubito: --scheduler 'nonsense://127.0.0.1:9': no Dask scheduler answers there (")
+    assert said.err.count("\n") == 1
+
+
+def test_without_the_extra_it_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    with pytest.raises(UsageError, match=r"needs distributed, which the extra has: pip install 'dubito\[dask\]'"):
+        open_crew(None, 1).__enter__()
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (("--scheduler", "tcp://127.0.0.1:9"), "--scheduler: a scheduler belongs to Dask: add `executor: dask`"),
+        (("--executor", "spark"), "--executor: must be 'processes' or 'dask', not 'spark'"),
+        (("--executor", "dask", "--bot-deadline", "1"), "--executor: workers of Dask are threads, where no bot can be"),
+        (("--executor", "dask", "--contenders", "house:house-random"), "--executor: model players are asked from one"),
+    ],
+)
+def test_what_no_executor_can_play_is_refused(words: tuple[str, ...], why: str, shell: Shell) -> None:
+    said = shell("run", "--games", "9", *words)
+    assert (said.code, said.out) == (2, "")
+    assert said.err.startswith(f"dubito: {why}")

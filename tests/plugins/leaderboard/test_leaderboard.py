@@ -1,0 +1,436 @@
+"""A leaderboard: whoever can be proved has a row, everybody else a reason, and the pages are the same everywhere."""
+
+import json
+import os
+import re
+import shutil
+import sqlite3
+import zipfile
+import zlib
+from collections.abc import Callable
+from contextlib import closing
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from dubito.llm.protocols import kept_reply
+from dubito.plugins.leaderboard.submissions import Review, submissions_in
+from dubito.store.model_log import ModelLog
+from dubito.store.run_db import RunDb
+from tests.cli.conftest import shell
+from tests.cli.kit import REPO, Shell, made
+from tests.conftest import cases
+from tests.report.kit import SCRIPT, Seen, data, pictures_linked
+
+__all__ = ["shell"]
+
+BOOK = ("--bots", "StefaBot,UsualBot", "--table-sizes", "3", "--max-turns", "20", "--games", "6", "--seed", "5")
+HOW = ("--no-report", "--quiet", "--workers", "1", "--prices", "prices.yaml")
+PRICES = "house-sharp: {input: 1, cached_input: 1, cache_write: 1, output: 4}\n"
+MINE = '''
+from bots.base import BotBase
+class Mine(BotBase):
+    """Bluffs never."""
+    def bluff_first_hand(self, p): return False
+    def should_doubt(self, p): return p.prev.n_cards == 0
+    def bluff_regular(self, p): return False
+'''
+PLAYERS = ("StefaBot", "ClaudeBot", "AdaptyBoi", "RandomBoi", "house:house-sharp@plain")
+MODEL = "house-house-sharp@plain"
+
+
+def handed_in(folder: Path, name: str, *words: str) -> None:
+    made(folder, "run", *words, *HOW, "--output", f"runs/{name}")
+    exported(folder, name)
+
+
+def exported(folder: Path, name: str) -> None:
+    (folder / "submissions").mkdir(exist_ok=True)
+    made(folder, "export", f"runs/{name}", f"submissions/{name}.zip")
+
+
+def edited(folder: Path, before: str, name: str, edit: Callable[[Path], None]) -> None:
+    edit(Path(shutil.copytree(folder / "runs" / before, folder / "runs" / name)))
+    exported(folder, name)
+
+
+def another_reply(run: Path) -> None:
+    """The first answer of the model turned round, with every digest of it made anew."""
+    with closing(sqlite3.connect(run / "run.db")) as db, db:
+        key = "game, seat, decision, attempt"
+        *place, raw = db.execute(f"SELECT {key}, raw FROM attempts WHERE game >= 0 ORDER BY {key}").fetchone()  # noqa: S608
+        with RunDb.open(run / "run.db") as kept:
+            body = ModelLog(kept).text(raw)
+        turned = body.replace(*(r"r\":true", r"r\":false") if r"r\":true" in body else (r"r\":false", r"r\":true"))
+        assert turned != body
+        digest = sha256(turned.encode()).hexdigest()
+        db.execute("INSERT INTO texts VALUES (?, ?)", (digest, zlib.compress(turned.encode())))
+        reply = kept_reply("responses", turned).digest
+        db.execute(f"UPDATE attempts SET raw = ?, reply = ? WHERE ({key}) = (?, ?, ?, ?)", (digest, reply, *place))  # noqa: S608
+
+
+def another_table(run: Path) -> None:
+    table = run / "all_games.yaml"
+    text = table.read_text()
+    table.write_text(re.sub(r"games: (\d)", r"games: 1\1", text, count=1))
+    assert table.read_text() != text
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Ten submissions, four of which are wrong."""
+    folder = tmp_path_factory.mktemp("board")
+    bots = folder / "bots" / "manual"
+    bots.mkdir(parents=True)
+    (bots / "mine.py").write_text(MINE)
+    (folder / "prices.yaml").write_text(PRICES)
+    for player in PLAYERS:
+        handed_in(folder, player.replace(":", "-"), *BOOK, "--contenders", player)
+    config = {"contenders": [{"bot": "UsualBot", "name": SCRIPT}]}
+    (folder / "c.yaml").write_text(yaml.safe_dump(config))
+    handed_in(folder, "<b>named", "c.yaml", *BOOK)
+    edited(folder, MODEL, "another reply", another_reply)
+    edited(folder, "StefaBot", "another table", another_table)
+    handed_in(folder, "another book", *BOOK[:-1], "6", "--contenders", "StefaBot")
+    handed_in(folder, "another bot", *BOOK, "--contenders", "Mine")
+    (bots / "mine.py").write_text(MINE.replace("== 0", "== 1"))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def site(folder: Path) -> Path:
+    made(
+        folder,
+        "leaderboard",
+        "submissions",
+        "--output",
+        "site",
+        "--workers",
+        "1",
+        "--url",
+        "https://me.github.io/board",
+    )
+    return folder / "site"
+
+
+REASONS = {
+    "another reply.zip": "its replay differs: game 0, seat 2, decision 0: the decision differs (rec",
+    "another table.zip": "its replay differs: all_games.yaml: the published counts are not what the games add up to",
+    "another book.zip": "it is of another book: seed is 6 in it and 5 in the others",
+    "another bot.zip": "it cannot be played again: the file of Mine was changed since",
+}
+
+
+def test_of_ten_submissions_six_have_rows_and_four_a_reason(site: Path) -> None:
+    rows, refused = data(site, "board-0"), {row["file"]: row["reason"] for row in data(site, "refused")}
+    assert sorted(row["player"] for row in rows) == sorted([*PLAYERS, SCRIPT])
+    assert {file: reason[: len(REASONS[file])] for file, reason in refused.items()} == REASONS
+    (model,) = [row for row in rows if row["calls"] is not None]
+    assert (model["answered"], model["tier"], model["kind"]) == ("house-sharp", "replayed", "stand-in")
+    assert {row["player"]: row["server"] for row in rows if row["server"]} == {model["player"]: "house"}
+    assert model["calls"] > 0
+    (dollars,) = [chart for chart in Seen(site / "index.html").json if chart["kind"] == "scatter"]
+    drawn = {one["name"]: [point[0] for point in one["points"] if point] for one in dollars["series"]}
+    assert drawn == {"hand-written": [0.0] * 5, "stand-in": [pytest.approx(model["cost"], abs=1e-4)]}
+    assert model["cost"] > 0.01
+
+
+def files_of(site: Path) -> dict[str, bytes]:
+    return {path.relative_to(site).as_posix(): path.read_bytes() for path in site.rglob("*") if path.is_file()}
+
+
+@pytest.mark.at_length
+def test_the_pages_are_the_same_bytes_elsewhere_and_with_two_workers(folder: Path, site: Path) -> None:
+    shutil.copytree(folder / "submissions", folder / "elsewhere")
+    with pytest.raises(AssertionError):  # it ends with exit code 1
+        made(
+            folder,
+            "leaderboard",
+            "elsewhere",
+            "--output",
+            "again",
+            "--workers",
+            "2",
+            "--url",
+            "https://me.github.io/board",
+            "--strict",
+        )
+    ours, again = files_of(site), files_of(folder / "again")
+    assert [name for name in ours.keys() | again.keys() if ours.get(name) != again.get(name)] == []
+    assert [name for name, content in ours.items() if str(folder).encode() in content] == []
+
+
+def test_links_lead_somewhere_and_no_name_becomes_markup(site: Path) -> None:
+    pages = {path: Seen(path) for path in site.rglob("*.html")}
+    for path, page in pages.items():
+        for tag, attributes in page.elements:
+            assert tag not in ("b", "img")
+            assert tag != "script" or attributes.get("src") or attributes.get("type") == "application/json"
+            for address in (attributes.get("src"), attributes.get("href")):
+                file = (address or "data:").partition("#")[0]
+                assert file.startswith("data:") or not file or (path.parent / file).exists(), (path, file)
+    first = pages[site / "index.html"]
+    described = [attributes for tag, attributes in first.elements if tag == "meta" and "property" in attributes]
+    assert "og:description" in [each["property"] for each in described]
+    pictures = pictures_linked(site, "https://me.github.io/board/")
+    folders = {page.rpartition("/")[0] for page in pictures if not page.startswith("runs/")}
+    assert folders == {"", "rows", "pairs"}
+    assert "#6fa488" not in pictures["index.html"]  # there all rows stand out, elsewhere one or two
+    assert "#6fa488" in next(drawn for page, drawn in pictures.items() if page.startswith("rows/"))
+    assert "dubito replay" in first.words
+
+
+def test_a_row_leads_to_its_games_and_to_each_of_them(site: Path) -> None:
+    (rows,) = [page for page in (site / "rows").glob("*-games.html") if SCRIPT in Seen(page).words]
+    links = [attributes["href"] or "" for tag, attributes in Seen(rows).elements if tag == "a"]
+    games = [link for link in links if "/games/" in link]
+    assert len(games) == 6
+    assert "Game 3" in Seen((rows.parent / games[3]).resolve()).words
+
+
+def test_a_number_of_a_pair_leads_to_the_games_in_which_it_differs(site: Path) -> None:
+    row = next((site / "rows").glob("*-0.html"))
+    pairs = {attributes["href"] or "" for tag, attributes in Seen(row).elements if tag == "a"}
+    pages = [Seen((row.parent / link).resolve()) for link in pairs if "/pairs/" in link]
+    assert len(pages) == len(PLAYERS)
+    for page in pages:
+        (title, *games) = page.tables[next(key for key in page.tables if key.endswith("-games"))]
+        assert title[:3] == ["deal", "size", "seat"]
+        assert all(row[4] != row[6] for row in games)
+        alike, both, apart = map(int, re.findall(r"In (\d+) of (\d+) games .*; in (\d+) they do not", page.words)[0])
+        assert (len(games), alike) == (apart, both - apart)
+
+
+HOSTILE: dict[str, tuple[bytes | dict[str, bytes], str]] = {
+    "bomb.zip": (
+        {"manifest.yaml": b"", "run.db": bytes(17 << 20)},
+        "bomb.zip holds more than 50 times its size, which no exported run does",
+    ),
+    "text.zip": (b"hello", "it is not an exported run: hand in a file that `dubito export RUN FILE` wrote"),
+    "cut.zip": (b"PK\x03\x04", "it is not an exported run"),
+    "other.zip": ({"run.py": b"import os"}, "other.zip is not an exported run: it should hold manifest.yaml"),
+    "<img src=x>.zip": ({"manifest.yaml": b"[" * 1000}, "<img src=x>.zip/manifest.yaml is damaged"),
+    "no run.zip": ({"manifest.yaml": b"identity: {}"}, "no run.zip/manifest.yaml is damaged"),
+}
+
+
+def test_what_is_no_run_has_a_sentence_each(tmp_path: Path) -> None:
+    for name, (content, _) in HOSTILE.items():
+        if isinstance(content, bytes):
+            (tmp_path / name).write_bytes(content)
+            continue
+        with zipfile.ZipFile(tmp_path / name, "w", zipfile.ZIP_DEFLATED) as archive:
+            for part, text in content.items():
+                archive.writestr(part, text)
+    with submissions_in(tmp_path, REPO, 1) as found:
+        reasons = {one.file: one.reason for one in found.refused}
+        assert not found.books
+    assert {name: reason[: len(HOSTILE[name][1])] for name, reason in reasons.items()} == {
+        name: sentence for name, (_, sentence) in HOSTILE.items()
+    }
+    assert not any("\n" in reason or str(tmp_path) in reason for reason in reasons.values())
+
+
+def review(file: Path, **said: Any) -> None:
+    digest = sha256(file.read_bytes()).hexdigest()
+    file.with_name(f"{file.stem}.review.yaml").write_text(json.dumps({"submission": digest, "by": "Ada", **said}))
+
+
+def decided(folder: Path) -> list[tuple[str, bool]]:
+    query = "SELECT game, seat, decision, answer FROM decisions WHERE outcome = 'model' ORDER BY 1, 2, 3"
+    with closing(sqlite3.connect(folder / "runs" / MODEL / "run.db")) as db:
+        return [(f"{game}.{seat}.{number}", bool(answer)) for game, seat, number, answer in db.execute(query)]
+
+
+@pytest.mark.parametrize(
+    ("asked", "turned", "tier", "said"),
+    [
+        (
+            60,
+            0,
+            "attested",
+            "Ada asked 60 of its requests again, twice each: the first answer was the submission's in 60",
+        ),
+        (60, 3, "attested", "Ada asked 60"),
+        (60, 20, "challenged", "so seldom the same answer is not explained by chance"),
+        (40, 0, "replayed", "that is too few: at least 50 are needed"),
+    ],
+)
+def test_a_sample_that_was_asked_again_tells_the_tier(
+    folder: Path, tmp_path: Path, asked: int, turned: int, tier: str, said: str
+) -> None:
+    """`turned` of them the model now answers the other way, both times."""
+    file = Path(shutil.copy(folder / "submissions" / f"{MODEL}.zip", tmp_path))
+    taken = decided(folder)[:asked]
+    assert len(taken) == asked
+    now = [answer != (place < turned) for place, (_, answer) in enumerate(taken)]
+    review(
+        file,
+        asked=[{"decision": place, "answers": [new, new]} for (place, _), new in zip(taken, now, strict=True)],
+    )
+    with submissions_in(tmp_path, folder, 1) as found:
+        ((_, (one,)),) = found.books
+        assert one.tier == tier
+        assert any(sentence.startswith(said) for sentence in one.said)
+
+
+def test_a_review_is_of_one_file_and_may_challenge_it(folder: Path, tmp_path: Path) -> None:
+    for name in ("StefaBot", "ClaudeBot", "AdaptyBoi"):
+        shutil.copy(folder / "submissions" / f"{name}.zip", tmp_path)
+    review(tmp_path / "StefaBot.zip", challenge="It is said to know the cards.")
+    review(tmp_path / "ClaudeBot.zip", submission="0" * 64)
+    review(tmp_path / "AdaptyBoi.zip", believed=True)
+    with submissions_in(tmp_path, folder, 1) as found:
+        ((_, proven),) = found.books
+        tiers = {one.file: (one.tier, [*one.said]) for one in proven}
+        reasons = {one.file: one.reason for one in found.refused}
+    assert tiers.pop("StefaBot.zip") == ("challenged", ["Ada: It is said to know the cards."])
+    assert {*tiers} == {"ClaudeBot.zip", "AdaptyBoi.zip"}
+    assert all(tier == ("replayed", []) for tier in tiers.values())
+    assert reasons["ClaudeBot.review.yaml"] == "the review is of another file than ClaudeBot.zip"
+    assert "believed" in reasons["AdaptyBoi.review.yaml"]
+
+
+def packed_again(file: Path, target: Path) -> None:
+    with zipfile.ZipFile(file) as before, zipfile.ZipFile(target, "w", zipfile.ZIP_STORED) as after:
+        for part in reversed(before.infolist()):
+            after.writestr(zipfile.ZipInfo(part.filename, (2026, 1, 2, 3, 4, 6)), before.read(part))
+
+
+@pytest.mark.parametrize(("reviewed", "keeps"), [(False, "b.zip"), (True, "c.zip")])
+def test_a_run_that_is_packed_in_several_ways_is_one_submission(
+    folder: Path, tmp_path: Path, reviewed: bool, keeps: str
+) -> None:
+    """The file with a review keeps the row, else the oldest."""
+    original = folder / "submissions" / "StefaBot.zip"
+    shutil.copy(original, tmp_path / "b.zip")
+    shutil.copy(original, tmp_path / "d.zip")
+    for number, name in enumerate(["b.zip", "a.zip", "c.zip", "d.zip"]):
+        if name in ("a.zip", "c.zip"):
+            packed_again(original, tmp_path / name)
+        os.utime(tmp_path / name, (1000 + number, 1000 + number))
+    if reviewed:
+        with zipfile.ZipFile(tmp_path / "c.zip", "a") as archive:
+            archive.comment = b"the bytes of one file alone"
+        review(tmp_path / "c.zip", challenge="It is said to know the cards.")
+    with submissions_in(tmp_path, folder, 1) as found:
+        ((_, proven),) = found.books
+        reasons = {one.file: one.reason for one in found.refused}
+    assert [one.file for one in proven] == [keeps]
+    others = {"a.zip", "b.zip", "c.zip", "d.zip"} - {keeps}
+    assert reasons == dict.fromkeys(others, f"it is the same run as {keeps}, which has the row")
+
+
+def _more_score(run: Path, db: sqlite3.Connection) -> None:
+    ((sums,),) = db.execute("SELECT sums FROM tally WHERE chunks = 'all'")
+    tables = json.loads(sums)
+    tables["contended"][0][-1][1] += 1
+    db.execute("UPDATE tally SET sums = ?", (json.dumps(tables),))
+
+
+def _more_decisions(run: Path, db: sqlite3.Connection) -> None:
+    rest = "turn, node, answer, outcome, p_bluff"
+    db.execute(f"INSERT INTO decisions SELECT game, seat, decision + 1000, {rest} FROM decisions")  # noqa: S608
+
+
+def _another_prompt(run: Path, db: sqlite3.Connection) -> None:
+    db.execute("UPDATE prompts SET text = text || 'Be bold.' WHERE file = 'user.jinja'")
+
+
+def _a_book(run: Path, db: sqlite3.Connection) -> None:
+    manifest = yaml.safe_load((run / "manifest.yaml").read_text())
+    manifest["identity"]["book"] = {"name": "dubito-1", "digest": "0" * 16, "part": "field"}
+    (run / "manifest.yaml").write_text(yaml.safe_dump(manifest))
+
+
+@pytest.mark.parametrize(
+    ("edit", "reason"),
+    [
+        (_more_score, "its replay differs: run.db: its sums are not what its games add up to (contended [0]; "),
+        (_more_decisions, "its replay differs: run.db: it keeps 206 decisions of models, and its games have 103"),
+        (
+            _another_prompt,
+            "its replay differs: run.db: the prompt of house:house-sharp@plain is not the one that its digest names",
+        ),
+        (_a_book, "it says that it is by the book dubito-1, but it was played by another dubito-1"),
+    ],
+)
+def test_what_no_game_needs_is_proved_too(
+    folder: Path, tmp_path: Path, edit: Callable[[Path, sqlite3.Connection], None], reason: str
+) -> None:
+    run = Path(shutil.copytree(folder / "runs" / MODEL, tmp_path / "runs" / "edited"))
+    with closing(sqlite3.connect(run / "run.db")) as db, db:
+        edit(run, db)
+    exported(tmp_path, "edited")
+    with submissions_in(tmp_path / "submissions", folder, 1) as found:
+        assert [one.reason[: len(reason)] for one in found.refused] == [reason]
+
+
+def test_where_nothing_was_handed_in_is_said(shell: Shell) -> None:
+    Path("empty").mkdir()
+    assert shell("leaderboard", "none").code == 2
+    said = shell("leaderboard", "empty")
+    assert (said.code, "empty holds no submission" in said.err) == (2, True)
+
+
+def test_what_the_page_tells_a_maintainer_to_write_is_read() -> None:
+    page = (REPO / "dubito" / "plugins" / "leaderboard" / "docs" / "leaderboard.md").read_text()
+    (said,) = (yaml.safe_load(block) for block in re.findall(r"^```yaml\n(.*?)^```$", page, re.M | re.S))
+    workflow = yaml.safe_load((REPO / "examples" / "leaderboard" / "leaderboard.yml").read_text())
+    assert len(Review.model_validate(said).asked) == 2
+    commands = [step["run"] for step in workflow["jobs"]["site"]["steps"] if "run" in step]
+    url = '--url "https://OWNER.github.io/REPOSITORY"'
+    assert commands[-1] == f"dubito leaderboard submissions --output site --strict {url}"
+
+
+def test_the_example_is_proved() -> None:
+    with submissions_in(REPO / "examples" / "leaderboard" / "submissions" / "dubito", REPO, 1) as found:
+        assert [one.file for one in found.refused] == []
+        ((_, proven),) = found.books
+        assert len(proven) == 5
+
+
+def test_a_run_of_a_version_before_is_proved(tmp_path: Path) -> None:
+    shutil.copy(REPO / "tests" / "freeze" / "finished.zip", tmp_path)
+    with submissions_in(tmp_path, REPO, 1) as found:
+        assert [one.reason for one in found.refused] == []
+
+
+@pytest.fixture
+def submission(folder: Path, shell: Shell) -> Path:
+    Path("alone").mkdir()
+    return Path(shutil.copy(folder / "submissions" / f"{MODEL}.zip", "alone/m.zip"))
+
+
+def test_a_sample_is_asked_again_and_the_row_is_attested(submission: Path, shell: Shell) -> None:
+    said = shell("review", str(submission), "--by", "Ada", "--sample", "50", "--cache", "own", "--quiet")
+    assert said.out.splitlines() == [
+        "50 of 50 requests got two answers: the first is the submission's in 50, the second is the first in 50; "
+        "calls: 101",  # with the preflight's
+        "review: alone/m.review.yaml",
+    ]
+    review = Review.model_validate(yaml.safe_load(Path("alone/m.review.yaml").read_text()))
+    assert (review.by, len({one.decision for one in review.asked})) == ("Ada", 50)
+    assert shell("leaderboard", "alone", "--output", "site", "--quiet").code == 0
+    (row,) = data(Path("site"), "board-0")
+    assert row["tier"] == "attested"
+    again = shell("review", str(submission), "--by", "Ada")
+    assert again.err == "dubito: alone/m.review.yaml is there already: delete it, and the sample is asked again\n"
+
+
+@cases(
+    ("words", "sentence"),
+    [
+        (("alone/m.zip", "--sample", "9000"), "took 103 decisions, fewer than the 9000 of a sample"),
+        (("alone", "--sample", "50"), "alone is no exported run: name a file that `dubito export` wrote"),
+        (("alone/m.zip", "--sample", "50", "--budget", "calls=3"), "the budget is used up: 3 of 3 calls spent"),
+    ],
+)
+def test_what_cannot_be_reviewed_is_said(submission: Path, shell: Shell, words: tuple[str, ...], sentence: str) -> None:
+    said = shell("review", *words, "--by", "Ada", "--quiet", "--cache", "own")
+    assert said.code in (2, 3)
+    assert sentence in said.err
+    assert not Path("alone/m.review.yaml").exists()

@@ -1,0 +1,183 @@
+"""`dubito rate`: three numbers by a book, the same bytes for everybody, and nothing that changes in silence."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from dubito.experiment.resolve import cannot_play_by
+from dubito.experiment.stored import opened_run
+from dubito.game.find import find_bots
+from dubito.games.dubito.game import GAME
+from dubito.plugins.leaderboard.book import book_names, book_of, check_book, read_book
+from dubito.plugins.leaderboard.bots.manual.counter_bot import situation
+from dubito.plugins.leaderboard.documents import RatingObject
+from dubito.plugins.leaderboard.rating import RatedGame, beside_worst
+from tests.cli.kit import REPO, Shell
+from tests.conftest import few
+
+BOOKS = {
+    "bs-1": "df7659d3162a9918",
+    "defuse-1": "bdecf06a60ac327b",
+    "dubito-1": "7b1c0e1e0a8ad764",
+    "dubito-sizes-1": "e2deb87187c22906",
+    "kuhn-1": "ad9af4593ad925fe",
+    "leduc-1": "b794bf476c370ea8",
+}
+
+FOLDERS = {  # of the bots that play by a book
+    "dubito-1": "",
+    "dubito-sizes-1": "",
+    "bs-1": "bs",
+    "defuse-1": "defuse",
+    "kuhn-1": "openspiel",
+    "leduc-1": "openspiel",
+}
+SHIPPED = [
+    (name, file.stem)
+    for name, folder in FOLDERS.items()
+    for file in sorted((REPO / "bots" / "manual" / folder).glob("[a-z]*.py"))
+]
+
+
+def cut(name: str, folder: Path, **other: Any) -> str:
+    book = read_book(name).book.model_dump() | {"deals": 12, "exploiter_deals": 4} | other
+    folder.joinpath("small.yaml").write_text(yaml.safe_dump(book, sort_keys=False))
+    return "./small.yaml"
+
+
+@pytest.fixture
+def rated(shell: Shell) -> Callable[..., RatingObject]:
+    def rated(*words: str) -> RatingObject:
+        said = shell("rate", *words, "--quiet", "--json")
+        assert said.code == 0, said.err
+        return RatingObject.model_validate_json(said.out, strict=True)
+
+    return rated
+
+
+@pytest.mark.parametrize(
+    ("book", "player"),
+    few([("dubito-sizes-1", "ClaudeBot"), ("bs-1", "Player3"), ("defuse-1", "Sapper")], 1),
+)
+def test_any_number_of_workers_rates_alike(
+    shell: Shell, rated: Callable[..., RatingObject], book: str, player: str
+) -> None:
+    words = player, "--book", cut(book, shell.folder)
+    one = rated(*words, "--workers", "1", "--output", "one")
+    two = rated(*words, "--workers", "2", "--output", "two")
+    assert one.results_digests == two.results_digests
+    assert one.model_copy(update={"folders": []}) == two.model_copy(update={"folders": []})
+    assert one == rated(*words, "--output", "one"), "printed again"
+    for part in ("field", "exploiters"):
+        assert shell("replay", f"one/{part}", "--workers", "1").code == 0
+        with opened_run(shell.folder / "one" / part) as run:
+            found = book_of(run, "small.yaml")
+            assert found is not None
+            assert (found.name, found.part, found.faults) == ("small", part, [])
+
+
+def test_a_small_game_is_told_exactly(shell: Shell, rated: Callable[..., RatingObject]) -> None:
+    pytest.importorskip("pyspiel")
+    found = rated("FirstLegal", "--book", cut("kuhn-1", shell.folder))
+    assert found.exact == pytest.approx(1.0)  # it always passes: whoever bets wins the pot
+    assert found.exact_draws is None
+    assert rated("CounterBot", "--book", "./small.yaml").exact_draws == 100, "it does not say how it plays"
+    assert [one.name for one in found.taken] == ["Solved", "CounterBot"]
+    assert found.taken[1].rate.value == pytest.approx(1.0)  # which it has seen
+
+
+def test_what_is_beside_the_book_is_named(shell: Shell, rated: Callable[..., RatingObject]) -> None:
+    rated("StefaBot", "--book", cut("dubito-1", shell.folder), "--output", "r")
+    cut("dubito-1", shell.folder, seed=2, deals=11)
+    with opened_run(shell.folder / "r" / "field") as run:
+        found, by_name = book_of(run, "small.yaml"), book_of(run)
+    assert found is not None
+    assert found.faults == ["it was played by another small", "not the book's: seed", "not the book's: deals"]
+    assert by_name is not None
+    assert by_name.faults == [
+        "no book is named 'small': choose from bs-1, defuse-1, dubito-1, dubito-sizes-1, kuhn-1, leduc-1"
+    ]
+    assert shell("run", "--bots", "StefaBot,SusBoi", "--games", "2", "--output", "other").code == 0
+    with opened_run(shell.folder / "other") as run:
+        assert book_of(run) is None
+
+
+def test_the_counter_bot_is_fitted_to_the_player(shell: Shell, rated: Callable[..., RatingObject]) -> None:
+    """AlwaysTruthful never bluffs where it need not, and doubts exactly where it has not the number."""
+    book = cut("dubito-1", shell.folder)
+    for name in ("AlwaysTruthful", "MrDoubt"):
+        rated(name, "--book", book, "--output", name)
+    taken = rated("CounterBot", "--book", book).taken
+    assert [one.name for one in taken] == ["Sherlock", "CounterBot 2"], "fitted to the other one"
+    with opened_run(shell.folder / "AlwaysTruthful/exploiters") as answer:
+        sherlock, counter = answer.planned.contenders
+        assert sherlock.settings == {}
+        fit = counter.settings
+        assert max(fit["opens"], fit["answers"], fit["loose"]) < 0.1
+        assert fit["doubts"][situation(3, False, True, 3)] > 0.7 > 0.3 > fit["doubts"][situation(3, True, True, 3)]
+
+
+def test_a_changed_bot_or_rule_is_a_new_book(shell: Shell) -> None:
+    bots = read_book("dubito-1").book.bots
+    for other, why in (
+        ({"bots": bots | {"StefaBot": "0" * 64}}, "the file of StefaBot was changed since"),
+        ({"exploiters": {"Nobody": "0" * 64}}, "its bot Nobody is not here"),
+        ({"plays_as": "0" * 64}, "dubito is played otherwise now than when the book was written"),
+        ({"rules": {"wilds": 2}}, "dubito has no rule wilds now"),
+    ):
+        said = shell("rate", "SusBoi", "--book", cut("dubito-1", shell.folder, **other))
+        assert (said.code, said.out) == (2, "")
+        assert said.err == f"dubito: small cannot be played: {why}: that is a new book\n"
+    assert not (shell.folder / "runs").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (("SusBoi", "--book", "dubito"), "no book is named 'dubito': did you mean 'dubito-1'?"),
+        (("SusBoy",), "no bot is named 'SusBoy': did you mean 'SusBoi'?"),
+        (("SusBoi", "--workers", "none"), "--workers: must be a whole number, not 'none'"),
+    ],
+)
+def test_a_mistake_is_one_sentence(shell: Shell, words: tuple[str, ...], why: str) -> None:
+    said = shell("rate", *words)
+    assert (said.code, said.out, said.err) == (2, "", f"dubito: {why}\n")
+
+
+def test_the_worst_neighbours_of_a_half_are_named_by_the_other() -> None:
+    """In even deals seat 1 behind is worst, in odd ones seat 2; before it all are alike, so the first is named."""
+    even = [RatedGame(2 * n, [("before", 0), ("after", 1 + n % 2)], 2 * (n % 2)) for n in range(20)]
+    odd = [RatedGame(2 * n + 1, [("before", 3), ("after", 1 + n % 2)], 2 - 2 * (n % 2)) for n in range(20)]
+    found = beside_worst(even + odd, ["A", "B", "C", "D"], GAME.results.measures[0])
+    assert dict(found.who) == {"before": ["A", "D"], "after": ["B", "C"]}
+    assert found.games == 20  # the even deals with C behind, which all were won, and the odd ones with B
+    assert found.rate.value == 1.0
+
+
+def test_books_never_change() -> None:
+    assert {name: read_book(name).book.digest for name in book_names()} == BOOKS
+    for name in book_names():
+        named = read_book(name)
+        if named.book.game.startswith("openspiel"):
+            pytest.importorskip("pyspiel")
+        check_book(named, find_bots(Path("/"), named.book.game))
+
+
+@pytest.mark.at_length
+@pytest.mark.parametrize(("name", "stem"), SHIPPED)
+def test_every_shipped_bot_is_rated_alike_by_any_number_of_workers(
+    rated: Callable[..., RatingObject], name: str, stem: str
+) -> None:
+    if FOLDERS[name] == "openspiel":
+        pytest.importorskip("pyspiel")
+    registry = find_bots(Path("/"), read_book(name).book.game)
+    usual = registry.game.rules()  # by which all books are
+    playing = (bot for bot in registry.bots.values() if not cannot_play_by(usual, bot.cls))
+    bot = next((bot.name for bot in playing if bot.file.stem == stem), None)
+    if bot is None:
+        pytest.skip("it does not play this one")
+    one, two = (rated(bot, "--book", name, "--workers", str(many), "--output", str(many)) for many in (1, 2))
+    assert one.model_copy(update={"folders": []}) == two.model_copy(update={"folders": []})

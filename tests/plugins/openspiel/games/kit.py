@@ -1,0 +1,76 @@
+"""Games of OpenSpiel, driven by hand: acts by their names in words, the sentences that a test plays, whole trees."""
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, TypeVar
+
+import pytest
+
+from dubito.plugins.openspiel.named import OwnWords, words_for
+
+pyspiel = pytest.importorskip("pyspiel", reason="plays games of OpenSpiel: pip install 'dubito[openspiel]'")
+
+Test = TypeVar("Test", bound=Callable[..., None])
+
+
+def load(name: str) -> Any:
+    return pyspiel.load_game(name)
+
+
+def words_of(game: Any) -> OwnWords:
+    found = words_for(game)
+    assert found is not None
+    return found
+
+
+def after(game: Any, chance: Iterable[int], *acts: str) -> Any:
+    """The state after these acts; chance takes its outcomes in turn, and the acts must be legal."""
+    state, outcomes = game.new_initial_state(), iter(chance)
+    skip_chance(state, outcomes)
+    for act in acts:
+        do(state, act)
+        skip_chance(state, outcomes)
+    return state
+
+
+def do(state: Any, act: str) -> None:
+    assert act in legal(state), f"{act}: {legal(state)}"
+    state.apply_action(words_of(state.get_game()).names.index(act))
+
+
+def skip_chance(state: Any, outcomes: Iterator[int]) -> None:
+    while state.is_chance_node():
+        outcome = next(outcomes, None)
+        if outcome is None:
+            return
+        state.apply_action(outcome)
+
+
+def legal(state: Any) -> list[str]:
+    names = words_of(state.get_game()).names
+    return [names[action] for action in state.legal_actions()]
+
+
+def tree(state: Any) -> Iterator[Any]:
+    yield state
+    for action in state.legal_actions():
+        yield from tree(state.child(action))
+
+
+class Claims:
+    """The sentences of a game's rules, each with the test that plays it."""
+
+    def __init__(self) -> None:
+        self.quotes: list[str] = []
+
+    def __call__(self, *quotes: str) -> Callable[[Test], Test]:
+        self.quotes += quotes
+        return lambda test: test
+
+    def left(self, rules: Iterable[str]) -> str:
+        """The words of the rules that no test quotes; refuses a quotation that is not in them."""
+        text = " ".join(rules)
+        for quote in sorted(self.quotes, key=len, reverse=True):
+            assert quote in text, f"not in the rules, or quoted twice: {quote}"
+            text = text.replace(quote, "|", 1)
+        return re.sub(r"[|;:,. ]+", " ", text).strip()

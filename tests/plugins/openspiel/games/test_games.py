@@ -1,0 +1,186 @@
+"""OpenSpiel's games at our table: which can be played, by which names, and what is refused."""
+
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from dubito.errors import UsageError
+from dubito.game import Choice
+from dubito.game.find import find_game
+from dubito.game.streams import DealStreams
+from dubito.game.words import seat_label, words_of
+from tests.cli.kit import REPO
+from tests.conftest import cases, few
+
+pyspiel = pytest.importorskip("pyspiel", reason="OpenSpiel is an extra: pip install 'dubito[openspiel]'")
+
+from dubito.plugins.openspiel.engine import members  # noqa: E402
+from dubito.plugins.openspiel.game import engine_of  # noqa: E402
+from dubito.plugins.openspiel.state import (  # noqa: E402
+    State,
+    all_names,
+    names_at,
+)
+
+OTHERS = ("python_", "dubito", "chat_game")  # games in Python, which are there once somebody has imported them
+LISTED = [one for one in members() if one.why_not is None and not one.name.startswith(OTHERS)]
+PLAYED = [one.name for one in LISTED]
+TWO = [one.name for one in LISTED if one.seats[0] == 2 and one.about != "nothing is hidden"]
+NEED_PARAMETERS = {"efg_game", "nfg_game", "repeated_game", "repeated_poker"}
+
+
+@cases("name", TWO)
+def test_a_hidden_game_of_two_starts_and_ends(name: str) -> None:
+    if name in NEED_PARAMETERS:
+        with pytest.raises(UsageError, match=f"openspiel:{name}"):
+            find_game(f"openspiel:{name}", REPO)
+        return
+    game = find_game(f"openspiel:{name}", REPO)
+    rng = Random(1)
+    state = game.deal(game.rules(), game.seats[0], DealStreams(0, 0).deck())
+    while not state.over:
+        state.apply(rng.choice([*state.view().names.values()]), announce=False)
+    ending = state.ending()
+    span, unit = game.results.measures[0].span, game.results.measures[0].scale
+    assert span is not None
+    least, most = span
+    returns = [least + mark * (most - least) / unit for mark in ending.marks]
+    assert returns == pytest.approx(state.state.returns(), abs=0.001)  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("name", few(PLAYED, PLAYED[::4]))
+def test_names_of_a_list_are_those_of_the_moves(name: str) -> None:
+    """Where a schema lists a game's names, no move has another one."""
+    if name in (*NEED_PARAMETERS, "pathfinding"):  # which is for one without them
+        return
+    game = find_game(f"openspiel:{name}", REPO)
+    (node,) = game.nodes
+    assert isinstance(node.answer, Choice)
+    if node.answer.options is None:
+        return
+    assert len({*node.answer.options}) == len(node.answer.options)
+    rng = Random(2)
+    for _ in range(2):
+        state = State(engine_of(game), rng)
+        while not state.over and state.turns_played < 60:
+            names = [*state.view().names.values()]
+            assert {*names} <= {*node.answer.options}
+            state.apply(rng.choice(names), announce=False)
+
+
+def test_the_list_of_names_is_that_of_games_that_have_one() -> None:
+    assert all_names(pyspiel.load_game("leduc_poker")) == ("fold", "call", "raise")
+    assert all_names(pyspiel.load_game("dark_chess")) is None
+    assert all_names(pyspiel.load_game("go_fish")) is None  # its names are said by states only
+
+
+def test_two_moves_of_one_name_are_told_apart() -> None:
+    class Twins:
+        def get_game(self) -> object:
+            return pyspiel.load_game("tic_tac_toe")
+
+        def legal_actions(self, seat: int) -> list[int]:
+            return [3, 5]
+
+        def action_to_string(self, seat: int, action: int) -> str:
+            return " take\n it, "
+
+    assert names_at(Twins(), 0) == {3: "take it #3", 5: "take it #5"}
+
+
+@cases(
+    ("name", "said"),
+    [
+        ("openspiel", "openspiel is a family of games: name one of them behind a colon"),
+        ("openspiel:", "openspiel is a family of games"),
+        ("openspiel:kuhn", "OpenSpiel has no game 'kuhn': did you mean 'kuhn_poker'"),
+        ("kuhn_poker", "there is no game 'kuhn_poker': did you mean 'openspiel:kuhn_poker'?"),
+        ("kuhn_poker(players=3)", r"did you mean 'openspiel:kuhn_poker\(players=3\)'"),
+        ("openspiel:nothing", "`dubito games --openspiel` lists its games"),
+        ("openspiel:dark_chess(fen=x)", r"OpenSpiel refuses it \(Invalid FEN: x\)"),
+        ("openspiel:kuhn_poker(playrs=3)", "no parameter 'playrs': did you mean 'players'"),
+        ("openspiel:kuhn_poker(players=3", "close the bracket"),
+        ("openspiel:kuhn_poker(players=three)", "OpenSpiel refuses it .*Expected type: kInt"),
+        ("openspiel:goofspiel(num_cards=-1)", "OpenSpiel refuses it"),
+        ("openspiel:normal_form_extensive_game(game=kuhn_poker())", "a frame around another game"),
+        ("openspiel:mfg_garnet", "mean-field"),
+        ("openspiel:negotiation", "a random generator of its own"),
+        ("openspiel:2048", "a game for one"),
+        ("openspiel:zerosum", "a frame around another game"),
+        ("defuse:kuhn_poker", "defuse is one game, and has no colon"),
+        ("openspeil:kuhn_poker", "there is no game 'openspeil': did you mean 'openspiel'"),
+    ],
+)
+def test_what_cannot_be_played_is_refused(name: str, said: str, capfd: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(UsageError, match=said):
+        find_game(name, REPO)
+    assert capfd.readouterr().err == ""  # the engine says what it raises there as well
+
+
+def test_a_game_has_one_name_however_it_is_said() -> None:
+    one = find_game("openspiel:liars_dice(numdice=1,dice_sides=3)", REPO)
+    assert one is find_game("openspiel:liars_dice(dice_sides=3,numdice=1)", Path("elsewhere"))
+    assert one.name == "openspiel:liars_dice(dice_sides=3,numdice=1)"
+    assert find_game("openspiel:kuhn_poker()", REPO).name == "openspiel:kuhn_poker"
+    assert words_of(one).in_short(one.rules()) == "dice_sides 3, numdice 1"
+    assert words_of(find_game("openspiel:kuhn_poker", REPO)).in_short(None) == ""
+
+
+def test_no_move_is_seen_before_all_are_made() -> None:
+    """Bids at goofspiel: who is asked second sees what the first one saw, whatever that one bids."""
+    game = find_game("openspiel:goofspiel(imp_info=True,num_cards=4,points_order=descending)", REPO)
+    seen = []
+    for bid in ("[P0]Bid: 1", "[P0]Bid: 4"):
+        state = game.deal(game.rules(), 2, DealStreams(3, 0).deck())
+        assert state.seat == 0
+        state.apply(bid)
+        assert state.seat == 1
+        view = state.view()
+        seen.append((view.sees, view.names, view.history, view.tensor))
+    assert seen[0] == seen[1]
+
+
+@pytest.mark.parametrize(
+    ("name", "about", "begins"),
+    [
+        ("tic_tac_toe", "The board, as OpenSpiel writes it", "..."),
+        ("chess", "The board, as OpenSpiel writes it", "rnbqkbnr\npppppppp\n........\n"),
+        ("universal_poker", "", "Round 0\nPlayer: 0\nPot: 200\n"),
+        ("skat", "", "PlPos:0\nPhase:bidding\n"),
+        ("battleship", "What the seat sees, as OpenSpiel writes it", ""),
+        ("nim", "The board, as OpenSpiel writes it", ""),
+    ],
+)
+def test_what_the_engine_writes_is_shown_as_fields_or_a_board_else_folded(name: str, about: str, begins: str) -> None:
+    """Where nothing is hidden it is the board's and everybody's, and a move is told; else each seat's, open hands."""
+    game = find_game(f"openspiel:{name}", REPO)
+    state = game.deal(game.rules(), game.seats[0], DealStreams(1, 0).deck())
+    teller, move = words_of(game).Teller(state, seat_label), next(iter(state.view().names.values()))
+    panel = teller.panels()[0]
+    assert (panel.public or panel.truth).startswith(begins)
+    assert bool(panel.folded) == (not begins)
+    assert about in (panel.title, panel.folded[0] if panel.folded else "")
+    is_open = panel.seat is None
+    (line,) = teller.moved(0, move, state.apply(move))
+    assert (line.said, line.truth) == ((f"seat 0: {move}", "") if is_open else ("seat 0 moves.", f"chose {move}"))
+
+
+def test_chance_is_the_deals_own() -> None:
+    game = find_game("openspiel:leduc_poker", REPO)
+    drawn = [game.deal_to_json(game.deal(game.rules(), 2, DealStreams(0, deal).deck())) for deal in (0, 0, 1, 2)]
+    assert drawn[0] == drawn[1]
+    assert len({str(one) for one in drawn}) == 3
+
+
+def test_the_engines_own_bots_alone_are_handed_the_state() -> None:
+    game = find_game("openspiel:gin_rummy", REPO)
+    view = game.deal(game.rules(), 2, DealStreams(0, 0).deck()).view()
+
+    class Spy(pyspiel.Bot):  # type: ignore[misc, name-defined]
+        def step(self, state: object) -> int:
+            raise AssertionError("it was handed the state")
+
+    assert view.asked_of(pyspiel.make_simple_gin_rummy_bot(view.parameters, view.seat)) in view.names
+    with pytest.raises(TypeError, match="the engine's own bots"):
+        view.asked_of(Spy())

@@ -1,0 +1,188 @@
+"""Which games have words, and that these tell a seat what it knows: all of it in small games, and never more."""
+
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+from dubito.game import words
+from dubito.game.find import find_game
+from dubito.plugins.openspiel.named import words_for
+from tests.conftest import cases, few
+from tests.plugins.openspiel.games.kit import load, tree, words_of
+
+TOLD = [
+    "kuhn_poker",
+    "kuhn_poker(players=10)",
+    "leduc_poker",
+    "leduc_poker(players=10,starting_player=9)",
+    "liars_dice",
+    "liars_dice(numdice=10)",
+    "liars_dice(numdice=2,dice_sides=3,bidding_rule=reset-quantity)",
+    "gin_rummy",
+    "gin_rummy(hand_size=3,knock_card=0)",
+]
+
+
+@cases("name", TOLD)
+def test_names_are_as_many_as_acts_and_distinct(name: str) -> None:
+    game = load(name)
+    names = words_of(game).names
+    assert len(set(names)) == len(names) == game.num_distinct_actions() <= 250
+    assert all(name == " ".join(name.split()) and "|" not in name for name in names)
+
+
+def test_whoever_has_never_played_it_is_told_what_it_is() -> None:
+    assert words.words_of(find_game("openspiel:kuhn_poker", Path())).LEAD == (
+        "Kuhn poker, the smallest there is: a card each, one bet, and the highest card takes the pot."
+    )
+    assert words.words_of(find_game("openspiel:tic_tac_toe", Path())).LEAD == "Tic Tac Toe, by OpenSpiel."
+
+
+@cases(
+    "name",
+    [
+        "tic_tac_toe",
+        "liars_dice_ir",
+        "leduc_poker(suit_isomorphism=True)",
+        "leduc_poker(action_mapping=True)",
+        "leduc_poker(starting_player=2)",
+        "liars_dice(numdice=11)",
+        "liars_dice(numdice=10,dice_sides=13)",
+        "gin_rummy(oklahoma=True)",
+        "gin_rummy(num_ranks=10)",
+        "gin_rummy(num_suits=3)",
+        "gin_rummy(gin_bonus=-1)",
+    ],
+)
+def test_no_words_where_they_would_be_untrue(name: str) -> None:
+    assert words_for(load(name)) is None
+
+
+class Later:
+    """A game as another OpenSpiel may have it: with a parameter more."""
+
+    def __init__(self, game: Any) -> None:
+        self.get_type = game.get_type
+        self._given = game.get_parameters()
+
+    def get_parameters(self) -> dict[str, Any]:
+        return {**self._given, "later": True}
+
+
+@cases("name", ["kuhn_poker", "leduc_poker", "liars_dice", "gin_rummy"])
+def test_no_words_for_a_parameter_they_do_not_know(name: str) -> None:
+    assert words_for(Later(load(name))) is None
+
+
+def told(state: Any, seat: int) -> str:
+    words = words_of(state.get_game())
+    return "\n".join([words.holds(state, seat), *map(str, words.history(state, seat))])
+
+
+@pytest.mark.parametrize(
+    ("name", "count"),
+    [
+        ("kuhn_poker", 12),
+        ("kuhn_poker(players=3)", 48),
+        ("liars_dice(dice_sides=3)", 192),
+        ("liars_dice(numdice=2,dice_sides=2)", 768),
+        ("leduc_poker", 936),
+    ],
+)
+def test_words_are_the_information_state(name: str, count: int) -> None:
+    """One to one, over all histories: what tells two states apart is told, and nothing else is."""
+    by_state, by_words = defaultdict(set), defaultdict(set)
+    for state in tree(load(name).new_initial_state()):
+        if state.is_player_node():
+            seat = state.current_player()
+            key, words = (seat, state.information_state_string(seat)), (seat, told(state, seat))
+            by_state[key].add(words)
+            by_words[words].add(key)
+    assert {len(words) for words in by_state.values()} == {len(keys) for keys in by_words.values()} == {1}
+    assert len(by_state) == len(by_words) == count
+
+
+def test_every_moment_of_a_deal_can_be_told() -> None:
+    for name in TOLD:
+        state = load(name).new_initial_state()
+        while state.is_chance_node():
+            for seat in range(state.num_players()):
+                assert words_of(state.get_game()).history(state, seat) == []
+                assert words_of(state.get_game()).holds(state, seat)
+            state.apply_action(state.legal_actions()[-1])
+
+
+def gin_games(knocks: bool) -> Iterator[Any]:
+    """Questions of games by chance; they are to reach a knock and what follows, or never to."""
+    for deal in range(8):
+        chance, state = Random(deal), load("gin_rummy(hand_size=4)").new_initial_state()
+        while not state.is_terminal():
+            if state.is_player_node():
+                yield state
+            options = state.legal_actions()
+            if 55 in options:
+                options = [55] if knocks else [action for action in options if action != 55]
+            state.apply_action(chance.choice(options))
+
+
+def other_world(state: Any, seat: int, chance: Random) -> Any:
+    """The same game with the cards exchanged that the seat has not seen; None if the other could not have played it."""
+    entries, unseen = state.full_history(), set(range(52))
+    dealt = state.get_game().new_initial_state()  # a copy of it takes a hundredth of the time
+    replay, other = dealt, dealt.clone()
+    for entry in entries:
+        replay.apply_action(entry.action)
+        unseen -= {*replay.hands()[seat], *replay.discard_pile(), *replay.known_cards()[1 - seat], *replay.layoffs()}
+        unseen -= {replay.upcard()}
+        unseen -= {entry.action} if entry.player >= 0 else set()
+        for meld in replay.layed_melds()[1 - seat]:
+            unseen -= set(_cards_of(replay, meld))
+    hidden = sorted(unseen)
+    exchange = dict(zip(hidden, chance.sample(hidden, len(hidden)), strict=True))
+    for entry in entries:
+        action = exchange.get(entry.action, entry.action) if entry.player < 0 else entry.action
+        if action not in other.legal_actions():
+            return None
+        other.apply_action(action)
+    return other
+
+
+def _cards_of(state: Any, meld: int) -> list[int]:
+    name = state.action_to_string(0, 56 + meld).split()[-1]
+    return ["scdh".index(name[at + 1]) * 13 + "A23456789TJQK".index(name[at]) for at in range(0, len(name), 2)]
+
+
+@pytest.mark.parametrize("knocks", few([True, False], 1))
+def test_gin_tells_nothing_hidden(knocks: bool) -> None:
+    """Over deals that differ in the other's hand and in the stock only."""
+    compared = after_a_knock = 0
+    chance = Random(1)
+    for number, state in enumerate(gin_games(knocks)):
+        seat = state.current_player()
+        if number % 10 and not any(state.knocked()):
+            continue
+        other = other_world(state, seat, chance)
+        if other is None:
+            continue
+        assert other.information_state_string(seat) == state.information_state_string(seat)
+        assert told(other, seat) == told(state, seat)
+        compared += other.hands() != state.hands()
+        after_a_knock += any(state.knocked())
+    assert compared > 30
+    assert after_a_knock > 20 or not knocks
+
+
+def test_gin_tells_the_truth() -> None:
+    for state in gin_games(knocks=True):
+        seat, words = state.current_player(), words_of(state.get_game())
+        parts = dict(part.split(": ", 1) for part in words.holds(state, seat).split("; ") if ": " in part)
+        hand = words.holds(state, seat).split(" (")[0]
+        cards = words.names[:52]
+        assert sorted(hand.split()) == sorted(cards[card] for card in state.hands()[seat]) or hand == "none"
+        known = parts[f"known in the hand of seat {1 - seat}"]
+        assert known == "none" or {cards.index(card) for card in known.split()} <= set(state.hands()[1 - seat])
+        assert f"deadwood {state.deadwood()[seat]})" in words.holds(state, seat) or any(state.knocked())

@@ -1,0 +1,91 @@
+"""Kuhn poker's rules in words, played on the engine sentence by sentence."""
+
+from itertools import permutations
+
+import pytest
+
+from tests.plugins.openspiel.games.kit import Claims, after, legal, load, tree, words_of
+
+says = Claims()
+
+
+def chips_by_the_rules(cards: tuple[int, ...], acts: list[str]) -> tuple[int | None, list[int]]:
+    """Who is to act (None: the game is over), and then what everybody has won."""
+    players = len(cards)
+    put, bettor = [1] * players, None
+    order = list(range(players))
+    while order:
+        if not acts:
+            return order[0], []
+        seat, act, acts = order.pop(0), acts[0], acts[1:]
+        if act == "bet":
+            put[seat] += 1
+            if bettor is None:
+                bettor = seat
+                order = [(seat + step) % players for step in range(1, players)]
+    able = [seat for seat in range(players) if bettor is None or put[seat] == 2]
+    winner = max(able, key=lambda seat: cards[seat])
+    return None, [(sum(put) if seat == winner else 0) - put[seat] for seat in range(players)]
+
+
+@says(
+    "Seat 0 begins, and the players act in the order of their seats.",
+    "To bet is to put 1 more chip into the pot, to pass is to put in nothing.",
+    "Once a player has bet, each of the others acts once more, in the order of the seats after that player: a bet then "
+    "calls, with 1 more chip, and a pass folds.",
+    "Nobody can raise.",
+    "Then the game is over.",
+    "If somebody has bet, the highest card among those who bet or called wins the pot; if everybody has passed, the "
+    "game is over and the highest card of all wins it.",
+    "The result of a player is the chips that it takes out of the pot less those that it has put in.",
+)
+@pytest.mark.parametrize("players", [2, 3, 4])
+def test_every_game_goes_as_the_rules_say(players: int) -> None:
+    game = load(f"kuhn_poker(players={players})")
+    ends = 0
+    for cards in permutations(range(players + 1), players):
+        for state in tree(after(game, cards)):
+            acts = [words_of(game).names[action] for action in state.history()[players:]]
+            mover, results = chips_by_the_rules(cards, acts)
+            assert mover == (None if state.is_terminal() else state.current_player())
+            if mover is None:
+                ends += 1
+                assert state.returns() == results
+            else:
+                assert legal(state) == ["pass", "bet"]
+    assert ends == {2: 30, 3: 312, 4: 3960}[players]  # deals times ways to bet: 6 x 5, 24 x 13, 120 x 33
+
+
+@says(
+    "Two players sit in seats 0 and 1.",
+    "The deck has 3 cards, from the lowest to the highest: jack, queen, king.",
+    "Each player puts 1 chip into the pot and is dealt one card, unseen by the others; the last card stays unseen.",
+)
+def test_a_card_each_is_dealt_unseen() -> None:
+    game = load("kuhn_poker")
+    assert len(game.new_initial_state().legal_actions()) == 3
+    shares = ("1 of yours, 1 of seat 1", "1 of seat 0, 1 of yours")
+    for seat in (0, 1):
+        told = {words_of(game).holds(after(game, cards), seat) for cards in permutations(range(3), 2)}
+        assert told == {f"the {card}; pot 2 chips: {shares[seat]}" for card in ("jack", "queen", "king")}
+    assert after(game, (2, 1), "pass", "pass").returns() == [1, -1]  # the king wins of the queen,
+    assert after(game, (0, 1), "pass", "pass").returns() == [-1, 1]  # the queen of the jack
+
+
+def test_every_sentence_is_played() -> None:
+    assert says.left(words_of(load("kuhn_poker")).rules) == ""
+
+
+def test_the_history_names_calls_and_folds() -> None:
+    state = after(load("kuhn_poker(players=3)"), (2, 3, 0), "pass", "bet", "pass", "bet")
+    words = words_of(state.get_game())
+    assert words.history(state, 0) == [
+        (None, "The cards are dealt. Yours: the queen."),
+        (0, "You pass."),
+        (1, "seat 1 bets."),
+        (2, "seat 2 passes, and so folds."),
+        (0, "You bet, and so call."),
+    ]
+    assert words.holds(state, 1) == "the king; pot 5 chips: 2 of seat 0, 2 of yours, 1 of seat 2"
+    assert words.rules[0].startswith("3 players sit in seats 0 to 2. The deck has 4 cards, from the lowest to the")
+    assert "ten, jack, queen, king" in words.rules[0]

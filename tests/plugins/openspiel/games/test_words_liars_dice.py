@@ -1,0 +1,117 @@
+"""Liar's dice in words, played on the engine sentence by sentence."""
+
+from itertools import product
+from random import Random
+from typing import Any
+
+import pytest
+
+from tests.plugins.openspiel.games.kit import Claims, after, legal, load, tree, words_of
+
+says = Claims()
+NUMBERS = ["", "one", "two", "three", "four", "five", "six"]
+
+
+def bid_of(name: str) -> tuple[int, int]:
+    number, face = name.split()
+    return NUMBERS.index(number), int(face.removesuffix("s"))
+
+
+def higher(rule: str, bid: tuple[int, int], last: tuple[int, int] | None) -> bool:
+    if last is None:
+        return True
+    if rule == "reset-face":
+        return bid[0] > last[0] or (bid[0] == last[0] and bid[1] > last[1])
+    return bid[1] > last[1] or (bid[1] == last[1] and bid[0] > last[0])
+
+
+def check(state: Any, dice: int, sides: int, rule: str) -> None:
+    """Compares the state with what the sentences say of its history."""
+    names = words_of(state.get_game()).names
+    rolled = [outcome + 1 for outcome in state.history()[: 2 * dice]]
+    acts = [names[action] for action in state.history()[2 * dice :]]
+    assert state.is_terminal() == ("liar" in acts)
+    if state.is_terminal():
+        number, face = bid_of(acts[-2])
+        holds = sum(die in (face, sides) for die in rolled) >= number
+        bidder = len(acts) % 2  # seat 0 begins and they take turns: of two acts the bid was seat 0's
+        winner = bidder if holds else 1 - bidder
+        assert state.returns() == [1 if seat == winner else -1 for seat in (0, 1)]
+        return
+    assert state.current_player() == len(acts) % 2
+    last = bid_of(acts[-1]) if acts else None
+    bids = [*product(range(1, 2 * dice + 1), range(1, sides + 1))]
+    able = {bid for bid in bids if higher(rule, bid, last)}
+    told = legal(state)
+    assert {bid_of(name) for name in told if name != "liar"} == able
+    assert ("liar" in told) == bool(acts)
+
+
+CLAIMS = (
+    "Seat 0 begins, and they take turns.",
+    "In a turn a player makes a bid, or calls the other's last bid a lie.",
+    "A bid says that of the two dice of both players together at least so many show a face: one 1, two 6s.",
+    "Every 6 is wild: it counts as any face that is bid.",
+    "Each bid must be higher than the one before it: more dice of any face, or as many dice of a higher face.",
+    "No bid is of more than two dice.",
+    "The game begins with a bid, not with a call; whoever faces the highest of all bids, two 6s, must call.",
+    "When a player calls (liar), all dice are looked at and the game is over.",
+    "If at least as many dice as were bid show the face or are wild, whoever made the bid wins, otherwise whoever "
+    "called.",
+    "The winner's result is 1, the loser's -1.",
+)
+
+
+@says(*CLAIMS)
+def test_every_game_goes_as_the_rules_say() -> None:
+    """All bids and calls after one roll, 8,192 states; after every other roll each bid as it is called."""
+    game = load("liars_dice")
+    for state in tree(after(game, (0, 5))):
+        check(state, 1, 6, "reset-face")
+    bids = words_of(game).names[:-1]
+    assert len(bids) == 12
+    for rolls, bid in product(product(range(6), repeat=2), bids):
+        check(after(game, rolls, bid, "liar"), 1, 6, "reset-face")
+
+
+@pytest.mark.parametrize(
+    ("dice", "sides", "rule"), [(1, 3, "reset-quantity"), (2, 2, "reset-face"), (3, 4, "reset-quantity")]
+)
+def test_other_dice_go_as_the_rules_say(dice: int, sides: int, rule: str) -> None:
+    game, chance = load(f"liars_dice(numdice={dice},dice_sides={sides},bidding_rule={rule})"), Random(dice)
+    face_first = "any number of dice of a higher face, or more dice of the same face"
+    assert (face_first in words_of(game).rules[2]) == (rule == "reset-quantity")
+    assert f"Every {sides} is wild" in words_of(game).rules[1]
+    for _ in range(200):
+        state = after(game, [chance.randrange(sides) for _ in range(2 * dice)])
+        while not state.is_terminal():
+            check(state, dice, sides, rule)
+            state.apply_action(chance.choice(state.legal_actions()[-4:] + state.legal_actions()[:4]))
+        check(state, dice, sides, rule)
+
+
+@says("Two players sit in seats 0 and 1.", "Each rolls one die with the faces 1 to 6, unseen by the other.")
+def test_dice_are_rolled_unseen() -> None:
+    game = load("liars_dice")
+    rolls = [*product(range(6), repeat=2)]
+    for seat in (0, 1):
+        told = {(words_of(game).holds(after(game, roll), seat), roll[seat]) for roll in rolls}
+        assert told == {(f"{face + 1}; no bid yet", face) for face in range(6)}
+
+
+def test_every_sentence_is_played() -> None:
+    assert says.left(words_of(load("liars_dice")).rules) == ""
+
+
+def test_the_history_has_sorted_dice_and_bids() -> None:
+    """The engine sorts the dice: which was rolled first, nobody knows."""
+    state = after(load("liars_dice(numdice=2)"), (4, 1, 5, 0), "one 5", "three 2s", "liar")
+    words = words_of(state.get_game())
+    assert words.history(state, 0) == [
+        (None, "The dice are rolled. Yours: 2 5."),
+        (0, "You bid one 5."),
+        (1, "seat 1 bids three 2s."),
+        (0, "You call: liar."),
+    ]
+    assert words.holds(state, 0) == "2 5; last bid: three 2s, by seat 1"
+    assert words.holds(state, 1) == "1 6; last bid: three 2s, by you"

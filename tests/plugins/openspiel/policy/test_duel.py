@@ -1,0 +1,129 @@
+"""A duel of Dubito solved: what is won of a player, and a bot of which nothing is."""
+
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+from tests.cli.kit import Shell
+from tests.conftest import cases
+from tests.plugins.openspiel.policy.test_command import nash_conv_of
+
+pyspiel = pytest.importorskip("pyspiel", reason="OpenSpiel is an extra: pip install 'dubito[openspiel]'")
+
+from dubito.errors import UsageError  # noqa: E402
+from dubito.game.table import Entrant  # noqa: E402
+from dubito.games.dubito.game import GAME  # noqa: E402
+from dubito.plugins.openspiel.bots.manual.solved import Solved  # noqa: E402
+from dubito.plugins.openspiel.policy.regret import cfr_plus  # noqa: E402
+from dubito.plugins.openspiel.policy.small import small_game  # noqa: E402
+from dubito.plugins.openspiel.policy.solver import solve  # noqa: E402
+from dubito.plugins.openspiel.policy.stated import of_bot  # noqa: E402
+from dubito.plugins.openspiel.policy.tree import Tree  # noqa: E402
+from dubito.plugins.openspiel.policy.values import nash_conv  # noqa: E402
+from dubito.plugins.openspiel.spiel import SeatedBot  # noqa: E402
+from tests.plugins.openspiel.policy.kit import DICE, KUHN, load, tree_of  # noqa: E402
+
+RULES: dict[str, Any] = {"duel": True, "ranks": 2, "copies": 2, "jokers": 0, "win_rule": "contested", "max_turns": 2}
+FLAGS = ("--duel", "--ranks", "2", "--copies", "2", "--jokers", "0", "--win-rule", "contested", "--max-turns", "2")
+
+
+def small(**more: Any) -> Any:
+    return small_game(GAME, GAME.rules(**{**RULES, **more}))
+
+
+@pytest.mark.parametrize("name", [KUHN, DICE])
+def test_cfr_plus_on_a_tree_is_openspiels(name: str) -> None:
+    ours, theirs = cfr_plus(tree_of(name), 30), solve(load(name), iterations=30).table
+    for string, row in theirs.items():
+        assert ours[string] == pytest.approx(row, abs=1e-9)
+
+
+def test_what_a_best_response_takes_by_hand(shell: Shell) -> None:
+    """Who is never doubted puts both cards down and has won; `house-honest` doubts a last play, and loses nothing."""
+    flags = ("--game", "dubito", *FLAGS, "--iterations", "50")
+    said = shell("policy", "house:house-honest", "MrNoDoubt", *flags, "--quiet")
+    assert said.code == 0, said.err
+    assert nash_conv_of(said.out, "MrNoDoubt") == 1
+    assert nash_conv_of(said.out, "house:house-honest") == 0
+
+
+def test_a_duel_that_is_far_too_large_is_refused_before_it_is_written_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = small(ranks=3, max_turns=4).engine
+    monkeypatch.delattr(type(engine.new_initial_state()), "child")  # without which nothing is
+    with pytest.raises(UsageError, match=r"^dubito has more than 50,000 histories, and a policy"):
+        Tree(engine, 10**6)
+
+
+@cases(
+    ("player", "more", "sentence"),
+    [
+        ("house:house-sharp@plan", FLAGS, "prompt plan tells the usual rules of dubito in words of its own"),
+        ("Sherlock", FLAGS, "Sherlock does not answer its questions one by one"),
+        ("StefaBot", (), "dubito has more than 100 moves in a game"),
+        ("Solved", ("--duel", "--ranks", "2", "--copies", "4"), "dubito has more than 2,000 information states"),
+    ],
+)
+def test_what_cannot_be_asked_is_one_sentence(shell: Shell, player: str, more: tuple[str, ...], sentence: str) -> None:
+    said = shell("policy", player, "--game", "dubito", *more, "--quiet")
+    assert said.code == 2
+    assert said.err.startswith(f"dubito: {sentence}")
+
+
+def test_nothing_is_won_of_the_solved_bot(shell: Shell) -> None:
+    game = small(max_turns=3)
+    tree = Tree(game.engine)
+    rows = of_bot(Entrant("Solved", Solved, {"iterations": 100}), game, tree.states, 1, 0).rows
+    assert nash_conv(tree, rows) < 0.001
+    assert list(Path("cache/solved").glob("dubito-*.json"))
+
+
+def test_the_solved_bot_knows_what_it_has_seen(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At each question its diary is the information state."""
+    known, told = list[str](), 0
+    monkeypatch.setattr(Solved, "_answer", lambda self, node: _noted(self, node, known))
+    game = pyspiel.load_game("dubito(players=2,duel=true,ranks=3,copies=3,jokers=1,win_rule=contested,max_turns=30)")
+    for seed in range(20):
+        bots, chance = [SeatedBot(game, seat, Solved, seed=seed) for seat in (0, 1)], Random(seed)
+        state, seen = game.new_initial_state(), list[str]()
+        known.clear()
+        while not state.is_terminal():
+            if state.is_chance_node():
+                state.apply_action(chance.choices(*zip(*state.chance_outcomes(), strict=True))[0])
+            else:
+                seat = state.current_player()
+                seen.append(state.information_state_string(seat))
+                state.apply_action(bots[seat].step(state))
+        assert known == seen
+        told += len(seen)
+    assert told > 200
+
+
+def _noted(bot: Any, node: str, known: list[str]) -> bool:
+    known.append(bot._diary.known(bot.cards))
+    answer = bot.rng.random() < 0.4
+    bot._diary.answered(node, answer)
+    return bool(answer)
+
+
+def test_a_model_is_asked_what_a_game_can_ask() -> None:
+    """A position of the tree passes the check of files, which holds events, turn data, hand and answers together."""
+    game = small(max_turns=3)
+    for state in Tree(game.engine).states[::7]:
+        position = game.position(GAME, state)
+        assert GAME.facts.from_json(GAME.facts.to_json(position)) == position
+        assert state.string.endswith(
+            "".join(f"; {node} {'yes' if yes else 'no'}" for node, yes in position.answers.items())
+        )
+
+
+def test_what_is_certain_at_a_small_deck() -> None:
+    """Two cards of each number: who holds one knows that two of it are a bluff."""
+    game = small()
+    states = {state.string: state for state in Tree(game.engine).states}
+    seen = {
+        n: GAME.facts.facts(game.position(GAME, states[f"2 seats hold 2 2; hand 1 2; seat 0 plays {n} as 1"]))
+        for n in (1, 2)
+    }
+    assert [seen[n]["sure_bluff"] for n in (1, 2)] == [False, True]

@@ -1,0 +1,107 @@
+"""Solved tables: near an equilibrium, the same every time, kept on disk and checked when they are read."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dubito.errors import RunStopped, UsageError
+from dubito.plugins.openspiel.policy.solver import solution_in, solve
+from dubito.plugins.openspiel.policy.tree import uniform
+from tests.plugins.openspiel.policy.kit import DICE, KUHN, LEDUC, engines, load, pyspiel, tree_of, versus
+
+
+@pytest.mark.parametrize(("name", "iterations"), [(KUHN, 1000), (DICE, 150)])
+def test_a_solved_table_loses_nothing(name: str, iterations: int) -> None:
+    solution = solve(load(name), iterations=iterations)
+    assert 0 <= solution.nash_conv < 1e-3
+    assert solution.nash_conv == pytest.approx(pyspiel.nash_conv(load(name), engines(solution.table)), abs=1e-9)
+    assert solve(load(name), iterations=iterations) == solution
+
+
+@pytest.mark.at_length
+def test_leduc_is_solved() -> None:
+    assert solve(load(LEDUC)).nash_conv < 1e-3
+
+
+def test_the_first_seat_of_kuhn_loses_an_eighteenth() -> None:
+    tree, table = tree_of(KUHN), solve(load(KUHN)).table
+    assert versus(tree, table, table) == pytest.approx([-1 / 18, 1 / 18], abs=1e-3)
+    assert min(versus(tree, table, uniform(tree))) > 0.1
+
+
+def test_linear_cfr_solves_too() -> None:
+    """As OpenSpiel's own solver has it, which is another table than that of CFR+."""
+    exploitability = pytest.importorskip("open_spiel.python.algorithms.exploitability")
+    solution = solve(load(KUHN), "linear cfr", 100)
+    solver = pytest.importorskip("open_spiel.python.algorithms.discounted_cfr").LCFRSolver(load(KUHN))
+    for _ in range(100):
+        solver.evaluate_and_update_policy()
+    assert solution.nash_conv == pytest.approx(exploitability.nash_conv(load(KUHN), solver.average_policy()), abs=1e-9)
+    assert solution.nash_conv < 0.02
+    assert solution.table != solve(load(KUHN), "cfr+", 100).table
+
+
+def test_what_cannot_be_solved_is_refused() -> None:
+    with pytest.raises(UsageError, match=r"there is no algorithm 'cfr\+\+': did you mean 'cfr\+'\?"):
+        solve(load(KUHN), "cfr++")
+    with pytest.raises(UsageError, match="0 iterations solve nothing"):
+        solve(load(KUHN), iterations=0)
+    with pytest.raises(UsageError, match="hides nothing"):
+        solve(load("tic_tac_toe"))
+
+
+def test_a_solution_is_kept(tmp_path: Path) -> None:
+    """The second time it is read, as a change in the file's note of it would show; another one has another file."""
+    first = solution_in(tmp_path / "solved", load(KUHN), iterations=50)
+    (file,) = (tmp_path / "solved").iterdir()
+    assert file.name.startswith("kuhn-poker-cfr-50-")
+    written = file.stat().st_mtime_ns
+    assert solution_in(tmp_path / "solved", load(KUHN), iterations=50) == first == solve(load(KUHN), iterations=50)
+    assert file.stat().st_mtime_ns == written
+    solution_in(tmp_path / "solved", load(KUHN), iterations=51)
+    solution_in(tmp_path / "solved", load(KUHN), "linear cfr", iterations=50)
+    solution_in(tmp_path / "solved", load(DICE), iterations=50)
+    assert len([*(tmp_path / "solved").iterdir()]) == 4
+
+
+@pytest.mark.parametrize(
+    ("damage", "reason"),
+    [
+        (lambda told: "", "is damaged"),
+        (lambda told: json.dumps([]), "is damaged"),
+        (lambda told: json.dumps({**told, "table": {"0": 1}}), "is damaged"),
+        (lambda told: json.dumps({**told, "iterations": 51}), "is of another game or way to solve it"),
+        (lambda told: json.dumps({**told, "table": {}}), "has nothing at '0'"),
+        (lambda told: json.dumps({**told, "nash_conv": 0.0}), "has a table that is not as good as it states"),
+    ],
+)
+def test_a_damaged_file_is_named_and_mended(
+    tmp_path: Path, damage: Callable[[dict[str, Any]], str], reason: str
+) -> None:
+    first = solution_in(tmp_path, load(KUHN), iterations=50)
+    (file,) = tmp_path.iterdir()
+    whole = file.read_text()
+    file.write_text(damage(json.loads(whole)))
+    again = solution_in(tmp_path, load(KUHN), iterations=50)
+    assert again.note == f"{file} {reason}: it was computed again and written anew"
+    assert again.table == first.table
+    assert file.read_text() == whole
+    assert solution_in(tmp_path, load(KUHN), iterations=50).note is None
+
+
+def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
+    (tmp_path / "solved").write_text("")
+    with pytest.raises(RunStopped, match=r"^cannot write .*solved.kuhn-poker-cfr-5-\w+\.json: "):
+        solution_in(tmp_path / "solved", load(KUHN), iterations=5)
+
+
+def test_the_draft_of_another_process_is_left_alone(tmp_path: Path) -> None:
+    """Two that want the same solution first would take each other's file away."""
+    solution_in(tmp_path, load(KUHN), iterations=2)
+    (file,) = tmp_path.iterdir()
+    draft = file.rename(tmp_path / f"{file.name}.part")
+    solution_in(tmp_path, load(KUHN), iterations=2)
+    assert sorted(tmp_path.iterdir()) == [file, draft]

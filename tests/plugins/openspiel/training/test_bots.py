@@ -1,0 +1,198 @@
+"""Hand-written bots of the harness in seats of pyspiel's games."""
+
+from collections import deque
+from random import Random
+from typing import Any
+
+import numpy as np
+import pyspiel
+import pytest
+from open_spiel.python.algorithms.evaluate_bots import evaluate_bots
+
+from bots.base import BotBase
+from bots.manual.defuse.medium import Medium
+from dubito.errors import IllegalOutput, UsageError
+from dubito.game import GameEvent
+from dubito.games.defuse.engine import View
+from dubito.games.dubito.cards import TurnData
+from dubito.games.dubito.events import Event, GameStartEvent, PlayerWonEvent
+from dubito.plugins.openspiel.spiel import SeatedBot
+from tests.conftest import cases
+from tests.plugins.openspiel.training.kit import drawn
+
+DUBITO: Any = pyspiel.load_game("dubito(players=4)")
+
+
+def played(game: Any, bots: list[Any], seed: int = 0) -> Any:
+    state, chance = game.new_initial_state(), np.random.RandomState(seed)
+    evaluate_bots(state, bots, chance)
+    return state
+
+
+def test_bots_play_as_they_play_in_the_harness() -> None:
+    """One is honest where it can be, one never doubts, one doubts whatever it may."""
+    names = ["AlwaysTruthful", "MrNoDoubt", "MrDoubt", "StefaBot"]
+    counts = {name: np.zeros(4) for name in names}
+    for seed in range(4):
+        state = played(DUBITO, [SeatedBot(DUBITO, seat, name) for seat, name in enumerate(names)], seed)
+        game = state.course.engine
+        for seat, name in enumerate(names):
+            public, own = game.player_data(seat), game.counts[seat]
+            counts[name] += own.bluffs, own.play_turns, public.doubts, public.not_first_turns
+    truthful, never, always, _ = counts.values()
+    assert never[2] == 0 < never[3]
+    assert always[2] > 0.9 * always[3] > 10
+    assert truthful[0] < 0.8 * truthful[1], "it bluffs only where it must"
+
+
+def test_the_better_bot_wins_at_draw_and_defuse() -> None:
+    """In the harness, Medium wins about three in four against Scared, as the second seat."""
+    game: Any = pyspiel.load_game("dubito_defuse")
+    seats = [SeatedBot(game, 0, "Scared", seed=1), SeatedBot(game, 1, "Medium", seed=1)]
+    wins = sum(played(game, seats, seed).returns()[1] > 0 for seed in range(60))
+    assert 30 < wins < 58
+
+
+def test_bots_of_bs_end_a_game() -> None:
+    game: Any = pyspiel.load_game("dubito_bs")
+    state = played(game, [SeatedBot(game, s, name) for s, name in enumerate(["ConMan", "Player1", "Jerk", "Player3"])])
+    assert sum(state.returns()) == 1
+
+
+class Watcher(BotBase):
+    """Keeps what it observes, with its hand at that time."""
+
+    made: list["Watcher"] = []
+
+    def __init__(self, id: int) -> None:
+        super().__init__(id)
+        self.seen: list[tuple[Event, int]] = []
+        self.made.append(self)
+
+    def observe(self, event: Event) -> None:
+        self.seen.append((event, len(self.cards)))
+
+    def bluff_first_hand(self, p: TurnData) -> bool:
+        return True
+
+    def should_doubt(self, p: TurnData) -> bool:
+        return self.rng.random() < 0.3
+
+    def bluff_regular(self, p: TurnData) -> bool:
+        return False
+
+
+def test_a_bot_observes_what_its_seat_does() -> None:
+    """Nothing after its win; and the last decision is told to nobody: pyspiel informs before it is made."""
+    missed = []
+    for seed in range(4):
+        Watcher.made = []
+        state = played(DUBITO, [SeatedBot(DUBITO, seat, Watcher) for seat in range(4)], seed)
+        told = [entry.what for entry in state.course.log if not isinstance(entry.what, tuple)]
+        for watcher in Watcher.made:
+            events = [event for event, _ in watcher.seen]
+            won = [place for place, e in enumerate(told) if isinstance(e, PlayerWonEvent) and e.player_id == watcher.id]
+            until = won[0] + 1 if won else len(told)
+            assert events == told[: len(events)]
+            assert 0 <= until - len(events) <= 3
+            missed.append(len(told) - until)
+    assert max(missed) > 10
+
+
+def test_a_new_game_is_played_by_a_new_instance() -> None:
+    Watcher.made = []
+    bots = [SeatedBot(DUBITO, seat, Watcher) for seat in range(4)]
+    first = played(DUBITO, bots, 0)
+    played(DUBITO, bots, 0)
+    assert len(Watcher.made) == 8
+    assert Watcher.made[0].rng.random() != Watcher.made[4].rng.random()
+    again = played(DUBITO, [SeatedBot(DUBITO, seat, Watcher) for seat in range(4)], 0)
+    assert str(again) == str(first), "its chance follows from its seed and the number of the game"
+
+
+class Spy(Medium):
+    """Keeps what it observes."""
+
+    seen: list[tuple[int, GameEvent]] = []
+
+    def observe(self, event: GameEvent) -> None:
+        self.seen.append((self.id, event))
+
+
+def test_a_bot_observes_nothing_that_only_the_other_sees() -> None:
+    Spy.seen = []
+    game: Any = pyspiel.load_game("dubito_defuse")
+    for seed in range(3):
+        played(game, [SeatedBot(game, seat, Spy) for seat in (0, 1)], seed)
+    private = [(seat, event.only) for seat, event in Spy.seen if event.only is not None]
+    assert len(private) > 20
+    assert all(seat == only for seat, only in private)
+
+
+class Counting(Watcher):
+    """Looks at its hand at node C."""
+
+    def should_doubt(self, p: TurnData) -> bool:
+        assert len(self.cards) == p.my_n_cards
+        return False
+
+
+def test_a_bot_is_shown_clones_as_it_is_the_state() -> None:
+    """And two games, without being told that another one begins."""
+    Watcher.made = []
+    bot = SeatedBot(DUBITO, 0, Counting)
+    for seed in (4, 5):
+        state, chance = DUBITO.new_initial_state(), Random(seed)
+        while not state.is_terminal():
+            state.apply_action(bot.step(state.clone()) if state.current_player() == 0 else drawn(state, chance))
+    assert len(Watcher.made) == 2
+    assert all(isinstance(watcher.seen[0][0], GameStartEvent) for watcher in Watcher.made)
+
+
+@cases("again", ["restart", "restart_at"])
+def test_a_bot_that_is_started_anew_forgets(again: str) -> None:
+    Watcher.made = []
+    bot, state, chance = SeatedBot(DUBITO, 0, Watcher), DUBITO.new_initial_state(), Random(4)
+    while state.current_player() != 0:
+        state.apply_action(drawn(state, chance))
+    first = bot.step(state)
+    bot.restart() if again == "restart" else bot.restart_at(state)
+    assert bot.step(state) == first
+    assert len(Watcher.made) == 2
+
+
+class Wrong(Medium):
+    """Puts the bomb beside the pile."""
+
+    def defuse(self, view: View) -> int:
+        return 40
+
+
+def test_what_a_bot_may_not_do_is_refused() -> None:
+    game: Any = pyspiel.load_game("dubito_defuse")
+    bots = [SeatedBot(game, seat, Wrong) for seat in (0, 1)]
+    with pytest.raises(IllegalOutput, match="the bomb goes to a place from 0"):
+        deque(played(game, bots, seed) for seed in range(20))
+
+
+@cases(
+    ("bot", "says"),
+    [
+        ("StefaBott", "did you mean 'StefaBot'"),
+        ("ConMan", "add `game: bs`"),
+        ("OpenAIBot", "OpenAIBot asks a model, which only runs of the harness do"),
+    ],
+)
+def test_bots_that_cannot_sit_down_are_refused(bot: str, says: str) -> None:
+    with pytest.raises(UsageError, match=says):
+        SeatedBot(DUBITO, 0, bot)
+
+
+def test_a_bot_that_chooses_its_cards_needs_moves_that_do() -> None:
+    """Sherlock wins most of its games against three that play at random."""
+    bots = ["Sherlock", "RandomBoi", "RandomBoi", "RandomBoi"]
+    with pytest.raises(UsageError, match=r"Sherlock does not answer the nodes A-E.*dubito\(moves=cards\)"):
+        played(DUBITO, [SeatedBot(DUBITO, seat, name) for seat, name in enumerate(bots)])
+    game: Any = pyspiel.load_game("dubito(players=4,moves=cards)")
+    seats = [SeatedBot(game, seat, name) for seat, name in enumerate(bots)]
+    assert sum(played(game, seats, seed).returns()[0] for seed in range(4)) > 2

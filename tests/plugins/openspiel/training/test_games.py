@@ -1,0 +1,232 @@
+"""Each game as pyspiel's own tests want it, and as its engine has it."""
+
+import subprocess
+import sys
+from collections import Counter
+from math import exp, factorial, log
+from pathlib import Path
+from random import Random
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pyspiel
+import pytest
+
+from dubito.errors import IllegalOutput, UsageError
+from dubito.games.dubito.engine import Result
+from dubito.games.dubito.events import DiscardEvent
+from tests.conftest import cases, few
+from tests.plugins.openspiel.training.kit import SHORT, WHOLE, drawn, new, states
+
+ACCUSER, LIE, LOST = 15, 16, 17  # columns of a turn at BS
+GOLDEN = Path(__file__).parent / "playthroughs"
+
+
+@pytest.mark.parametrize("name", few(SHORT, SHORT[::3]))
+def test_pyspiels_own_test_of_a_game_passes(name: str) -> None:
+    pyspiel.random_sim_test(pyspiel.load_game(name), 1, serialize=True, verbose=False)
+
+
+@pytest.mark.at_length
+@cases("file", sorted(GOLDEN.glob("*.txt")))
+def test_a_playthrough_is_as_it_was(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Written anew by `python -m tests.plugins.openspiel.training.golden`, where a change is meant."""
+    other = "open_spiel.python.mfg.games.linear_quadratic"  # a game that no playthrough is of, and that takes SciPy
+    if other not in sys.modules:
+        monkeypatch.setitem(sys.modules, other, ModuleType(other))
+    from open_spiel.python.algorithms.generate_playthrough import playthrough
+
+    golden = file.read_text()
+    name = golden.partition("\n")[0].removeprefix("game: ")
+    actions = [int(line.removeprefix("action: ")) for line in golden.splitlines() if line.startswith("action: ")]
+    assert playthrough(name, action_sequence=actions, seed=0) == golden
+
+
+def test_each_game_has_a_playthrough() -> None:
+    assert {file.stem for file in GOLDEN.glob("*.txt")} == {"dubito", "dubito_cards", "dubito_bs", "dubito_defuse"}
+
+
+@cases("name", WHOLE)
+def test_returns_are_what_the_engine_says(name: str) -> None:
+    for seed in range(3):
+        *_, state = states(name, seed)
+        engine = state.course.engine
+        if name.startswith("dubito("):
+            worth = {Result.HARD_WIN: 1.0, Result.SOFT_WIN: 0.5}
+            scores = [worth.get(engine.result(seat), 0.0) for seat in range(state.num_players())]
+            more = [scores[0] - scores[1], scores[1] - scores[0]]
+            assert state.returns() == (more if len(scores) == 2 else scores)
+        else:
+            others = -1.0 if name == "dubito_defuse" else 0.0
+            assert state.returns() == [1.0 if seat == engine.winner else others for seat in range(state.num_players())]
+        assert not any(new(name).returns())
+
+
+@pytest.mark.parametrize("name", WHOLE)
+def test_a_seat_remembers_all_it_saw(name: str) -> None:
+    """What a seat knows begins with what it knew before; and the tensor tells apart what the text tells apart."""
+    names: dict[bytes, str] = {}
+    for seed in range(2 if name == "dubito_defuse" else 1):
+        known: dict[int, str] = {}
+        for state in states(name, seed):
+            for seat in range(state.num_players()) if state.is_terminal() else [state.current_player()]:
+                text = state.information_state_string(seat)
+                assert text.startswith(known.get(seat, ""))
+                known[seat] = text
+                tensor = np.asarray(state.information_state_tensor(seat), np.float32).tobytes()
+                if not state.is_terminal():
+                    assert names.setdefault(tensor, text) == text
+    assert len(names) > 40
+
+
+def test_who_has_won_sees_no_more_of_dubito() -> None:
+    *_, state = states("dubito(players=6)")
+    for place in (1, 2, 3):
+        seat = state.course.engine.places.index(place)
+        assert state.information_state_string(seat).endswith(f"seat {seat} wins place {place}")
+        assert str(state).count("wins") == 4
+
+
+def test_the_tensor_of_dubito_has_the_sets_that_are_gone() -> None:
+    *_, state = states("dubito")
+    gone = {entry.what.card_number for entry in state.course.log if isinstance(entry.what, DiscardEvent)}
+    seat = state.course.engine.places.index(None)
+    after = state.course.recall(seat)["sets"]
+    assert {number for number, turn in enumerate(after) if turn} == gone != set()
+    assert max(after) <= len(state.course.recall(seat)["turns"])
+
+
+@cases("name", ["dubito(max_turns=8)", "dubito(moves=cards,max_turns=8)", "dubito_bs(max_rounds=2)", "dubito_defuse"])
+def test_what_is_recalled_is_the_callers_own(name: str) -> None:
+    """And is the same for a copy of the game, which reads all anew."""
+    *_, state = states(name)
+    tensor = state.information_state_tensor(0)
+    for part in state.course.recall(0).values():
+        part.clear()
+    assert state.information_state_tensor(0) == tensor == state.clone().information_state_tensor(0)
+
+
+def test_whoever_takes_the_pile_of_bs_learns_what_was_put_down() -> None:
+    """Row by row of its tensor, back to where the pile began: perhaps with a card that an accuser has lost."""
+    learnt, at = 0, 0
+    for state in states("dubito_bs(max_rounds=12)"):
+        new_entries, at = state.course.log[at:], len(state.course.log)
+        for entry in new_entries:
+            if isinstance(entry.what, tuple) and entry.what[0] == "takes":
+                rows = state.course.recall(entry.only)["turns"]
+                known = Counter({number: n for number, n in enumerate(rows.pop()[:13]) if n})
+                while rows and not rows[-1][ACCUSER]:
+                    known.update({number: n for number, n in enumerate(rows.pop()[:13]) if n})
+                if rows and rows[-1][LIE] == 2:
+                    known[rows[-1][LOST] - 1] += 1
+                assert known == Counter(entry.what[1])
+                learnt += 1
+    assert learnt > 20
+
+
+def test_others_cards_do_not_show_in_bs() -> None:
+    """Seats 1 and 2 are dealt each other's card; nobody accuses, so seats 0 and 3 can never tell."""
+    compared = 0
+    for seed in range(3):
+        here, there, chance = new("dubito_bs(max_rounds=4)"), new("dubito_bs(max_rounds=4)"), Random(seed)
+        deck = chance.sample([card % 13 for card in range(52)], 52)
+        other = deck[:]
+        swap = next(n for n in range(13) if deck[13 + n] != deck[26 + n])
+        other[13 + swap], other[26 + swap] = other[26 + swap], other[13 + swap]
+        for one, card in zip(deck, other, strict=True):
+            here.apply_action(one)
+            there.apply_action(card)
+        while not here.is_terminal():
+            if 14 in here.legal_actions():
+                action = 14
+            else:
+                action = chance.choice(sorted({*here.legal_actions()} & {*there.legal_actions()}))
+            here.apply_action(action)
+            there.apply_action(action)
+            assert str(here) != str(there)
+            for seat in (0, 3):
+                for show in ("information_state_string", "observation_string", "information_state_tensor"):
+                    assert getattr(here, show)(seat) == getattr(there, show)(seat)
+                    compared += 1
+    assert compared > 200
+
+
+@pytest.mark.parametrize(("players", "kept"), [(3, 0.685), (8, 0.990)])
+def test_all_deals_without_a_set_are_equally_likely(players: int, kept: float) -> None:
+    """Their share of all orders of the deck is known (R2); the deck's cards of a value are alike."""
+    all_orders = 13 * log(factorial(4)) + log(2) - log(factorial(54))
+    for seed in range(8):
+        state, chance, chances = new(f"dubito(players={players})"), Random(seed), 0.0
+        while state.is_chance_node() and state.course.engine is None:
+            odds = dict(state.chance_outcomes())
+            card = drawn(state, chance)
+            state.apply_action(card)
+            chances += log(odds[card])
+        assert exp(all_orders - chances) == pytest.approx(kept, abs=0.001)
+        assert max(count for hand in state.course.engine.hands for count in hand.counts) < 4
+
+
+def test_a_card_that_would_make_a_set_is_not_dealt() -> None:
+    state = new("dubito(players=3)")
+    for card in (1, 2, 3, 1, 2, 3, 1, 2, 4):
+        state.apply_action(card)
+    assert 1 not in dict(state.chance_outcomes())
+    assert 2 in dict(state.chance_outcomes())
+
+
+@pytest.mark.parametrize("name", WHOLE)
+def test_what_is_not_legal_is_refused_at_once_and_changes_nothing(name: str) -> None:
+    refused = 0
+    for state in states(name, seed=1):
+        if state.is_terminal():
+            with pytest.raises(IllegalOutput, match=r"anybody after the end here: nothing is"):
+                state.apply_action(0)
+            continue
+        before, legal = state.history(), state.legal_actions()
+        for action in set(range(state.num_distinct_actions())) - set(legal):
+            with pytest.raises(IllegalOutput, match=rf"{action} is not legal for seat {state.current_player()} here"):
+                state.apply_action(action)
+            refused += 1
+        assert (state.history(), state.legal_actions()) == (before, legal)
+    with pytest.raises(IllegalOutput, match="99 is not legal for chance here"):
+        new(name).apply_action(99)
+    assert refused > 100 or "moves" not in name  # at the nodes of Dubito all that there is is legal
+
+
+@cases(
+    ("name", "says"),
+    [
+        ("dubito(players=9)", "Dubito needs 3 to 8 players, not 9"),
+        ("dubito(players=2)", "Dubito needs 3 to 8 players, not 2: two play the variant `duel`"),
+        ("dubito(duel=true)", "a duel is played by 2, not 3: seat 2, or leave out `duel`"),
+        ("dubito(players=6,ranks=2,copies=2,jokers=1)", "the deck has 5 cards, too few for 6 players"),
+        ("dubito(win_rule=late)", "win_rule: 'late' is neither 'immediate' nor 'contested'"),
+        ("dubito(moves=any)", "moves: 'any' is neither 'nodes' nor 'cards'"),
+        ("dubito(max_turns=0)", "max_turns: 0 is not at least 1"),
+        ("dubito_bs(max_rounds=0)", "max_rounds: 0 is not at least 1"),
+    ],
+)
+def test_rules_that_no_game_has_are_refused(name: str, says: str) -> None:
+    with pytest.raises(UsageError, match=says):
+        pyspiel.load_game(name)
+
+
+@pytest.mark.parametrize(("missing", "extra"), [("pyspiel", "openspiel"), ("shimmy", "pettingzoo")])
+def test_without_an_extra_one_sentence_says_what_to_install(missing: str, extra: str) -> None:
+    code = f"import sys; sys.modules[{missing!r}] = None; import dubito.plugins.openspiel.environment"
+    done = subprocess.run([sys.executable, "-c", code], text=True, capture_output=True, check=False)
+    assert done.stderr.splitlines()[-1].endswith(f" is not installed: pip install 'dubito[{extra}]'")
+
+
+def test_a_parameter_of_another_name_is_refused() -> None:
+    with pytest.raises(pyspiel.SpielError, match="seats"):
+        pyspiel.load_game("dubito(seats=4)")
+
+
+def test_observers_of_other_kinds_are_refused() -> None:
+    game: Any = pyspiel.load_game("dubito")
+    public = pyspiel.IIGObservationType(perfect_recall=False, private_info=pyspiel.PrivateInfoType.NONE)
+    assert game.make_py_observer(public) is None
+    with pytest.raises(ValueError, match="leave out colour"):
+        game.make_py_observer(None, {"colour": 1})

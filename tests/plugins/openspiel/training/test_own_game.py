@@ -1,0 +1,226 @@
+"""The guide's Kuhn poker in OpenSpiel's world, by the module that dubito/plugins/openspiel/docs/training.md names."""
+
+import re
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pyspiel
+import pytest
+from open_spiel.python.algorithms.evaluate_bots import evaluate_bots
+
+import dubito.plugins.openspiel.spiel
+from dubito.errors import UsageError
+from dubito.plugins.openspiel import course
+from dubito.plugins.openspiel.spiel import SeatedBot
+from tests.cli.kit import Shell
+from tests.conftest import cases
+from tests.games.kit import KUHN, write_kuhn, write_kuhn_course, write_stacks
+from tests.plugins.openspiel.training.kit import drawn
+from tests.plugins.openspiel.training.test_training import EXAMPLES, PAGE
+
+MODULE = Path("games/kuhn/training.py")
+JACK, QUEEN, KING = range(3)
+PASS, BET = range(2)
+
+
+@pytest.fixture(autouse=True)
+def kuhn(shell: Shell) -> None:
+    write_kuhn(Path.cwd())
+    write_kuhn_course(Path.cwd())
+
+
+def loaded() -> Any:
+    return dubito.plugins.openspiel.spiel.load_game("kuhn")
+
+
+def after(*actions: int) -> Any:
+    """The state after these cards and acts."""
+    state = loaded().new_initial_state()
+    for action in actions:
+        state.apply_action(action)
+    return state
+
+
+def test_it_is_short() -> None:
+    assert "has 40 lines" in PAGE
+    assert len(MODULE.read_text().splitlines()) <= 45
+
+
+def test_pyspiel_has_it_by_its_name_once_it_was_loaded() -> None:
+    game = loaded()
+    assert pyspiel.load_game("kuhn").get_type() == game.get_type()
+    assert (game.num_players(), game.utility_sum(), game.get_parameters()) == (2, 0, {})
+    pyspiel.random_sim_test(game, 10, serialize=True, verbose=False)
+
+
+@pytest.mark.at_length
+def test_the_pages_solver_finds_what_it_is_worth(capsys: pytest.CaptureFixture[str]) -> None:
+    """Exactly, by OpenSpiel's regret minimisation: -1/18 of a chip for the seat that begins."""
+    code = (EXAMPLES / "value.py").read_text()
+    said: dict[str, Any] = {}
+    exec(compile(code, "value.py", "exec"), said)  # noqa: S102, the project's own example
+    assert 2 * said["worth"][0] == pytest.approx(-1 / 18, abs=0.001)
+    assert capsys.readouterr().out.strip() == code.rstrip().rpartition("# ")[2]
+
+
+def test_seats_are_paid_chips_and_told_what_they_saw() -> None:
+    assert after(KING, JACK, BET, BET).returns() == [1, -1]
+    assert after(KING, JACK, PASS, BET, PASS).returns() == [-0.5, 0.5]
+    state = after(QUEEN, JACK, PASS, BET)
+    assert state.information_state_string(0).endswith("hand queen; pass; seat 0 passes; seat 1 bets")
+    assert "jack" not in state.information_state_string(0)
+    assert state.information_state_tensor(0) == [0, 1, 0, 1, 2, 0]
+    assert state.observation_tensor(0) == [1, 0, 1, 0, 0, 1]
+    assert (str(after(QUEEN)), state.action_to_string(BET)) == ("drawn queen", "bet")
+
+
+def test_worlds_are_found_without_a_word_of_the_module() -> None:
+    state = after(QUEEN, KING, PASS, BET)
+    worlds = [state.resample_from_infostate(0, Random(seed).random) for seed in range(40)]
+    assert {tuple(world.history()) for world in worlds} == {(1, 0, 0, 1), (1, 2, 0, 1)}
+
+
+def test_worlds_that_are_too_many_are_refused_in_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(course, "_TRIALS", 3)
+    state, chance = pyspiel.load_game("dubito_bs").new_initial_state(), Random(0)
+    while state.is_chance_node():
+        state.apply_action(drawn(state, chance))
+    with pytest.raises(UsageError, match=r"3 games of bs at random .* its own: write `world` of BSCourse"):
+        course.Course.world(state.course, 0, Random(1))
+
+
+def test_its_bots_take_seats() -> None:
+    """Careful bets the king and nothing else, but to call."""
+    game, chance = loaded(), Random(0)
+    seats = [SeatedBot(game, seat, "Careful") for seat in (0, 1)]
+    firsts = set()
+    for _ in range(20):
+        state = game.new_initial_state()
+        while state.is_chance_node():
+            state.apply_action(drawn(state, chance))
+        evaluate_bots(state, seats, None)
+        firsts.add((state.history()[0], state.history()[2]))
+    assert firsts == {(JACK, PASS), (QUEEN, PASS), (KING, BET)}
+
+
+@pytest.mark.filterwarnings("ignore:Agent's m.* observation space value is")  # shimmy gives no bounds
+def test_pettingzoos_own_tests_pass() -> None:
+    pytest.importorskip("shimmy", reason="shimmy is not installed, so a game of one's own was not PettingZoo's")
+    from pettingzoo.test import api_test, seed_test
+
+    from dubito.plugins.openspiel.environment import HarnessEnv
+
+    api_test(HarnessEnv("kuhn"), num_cycles=40)
+    seed_test(lambda: HarnessEnv("kuhn"), num_cycles=20)
+
+
+def test_rules_and_seats_are_parameters() -> None:
+    game = Path("games/kuhn/game.py")
+    told = 'ante: int = Field(default=1, ge=1, description="Chips.")\n    names: tuple[str, ...] = ()\n'
+    source = game.read_text().replace(
+        'extra="forbid", strict=True, frozen=True)\n', f'extra="forbid", strict=True, frozen=True)\n    {told}'
+    )
+    source = source.replace("seats=(2, 2)", "seats=(2, 3)").replace("import BaseModel, ", "import BaseModel, Field, ")
+    game.write_text(source)
+    assert dubito.plugins.openspiel.spiel.load_game("kuhn(ante=2,players=3)").get_parameters() == {
+        "ante": 2,
+        "players": 3,
+    }
+    assert dubito.plugins.openspiel.spiel.load_game("kuhn").num_players() == 2
+    with pytest.raises(UsageError, match=r"^ante: .* at least 1, not 0$"):
+        dubito.plugins.openspiel.spiel.load_game("kuhn(ante=0)")
+    with pytest.raises(UsageError, match=r"^kuhn is played by 2 to 3, not 4$"):
+        dubito.plugins.openspiel.spiel.load_game("kuhn(players=4)")
+
+
+@cases(
+    ("before", "after", "sentence"),
+    [
+        (
+            "COURSE = KuhnCourse",
+            "",
+            "it has no `COURSE` that is a class of Course: so OpenSpiel cannot be told of kuhn",
+        ),
+        ("COURSE = KuhnCourse", "COURSE = KuhnCourse(", "importing it raises SyntaxError: "),
+        ("COURSE = KuhnCourse", "raise SystemExit", "importing it raises SystemExit: correct it"),
+        ("COURSE = KuhnCourse", "COURSE = 5", "it has no `COURSE` that is a class of Course"),
+        ("longest, most_rows = 5", "longest, most_rows = 2", "`longest` is 2"),
+        ("most_rows = 5, 3", "most_rows = 5, 1", "rows, and `most_rows` is 1"),
+        ('Feature("bets", 1', 'Feature("bets", 2', "the feature 'bets' has 2 numbers, not 4"),
+        ("recalls, rows = KuhnRecall", "told, rows = KuhnRecall", "has no attribute 'recalls'"),
+        ("zero_sum = GAME, True", 'short_name = GAME, "kuhn_poker"', "set another `short_name`"),
+        ("(first, second)", "(first,)", "a game at random raises IndexError: "),
+    ],
+)
+def test_what_is_wrong_with_the_module_is_a_sentence(before: str, after: str, sentence: str) -> None:
+    source = (KUHN / MODULE).read_text()
+    assert source.count(before) == 1
+    MODULE.write_text(source.replace(before, after))
+    with pytest.raises(UsageError, match=f"^games/kuhn/training.py.*{re.escape(sentence)}"):
+        loaded()
+
+
+def test_a_game_without_the_module_and_no_game_at_all() -> None:
+    MODULE.unlink()
+    with pytest.raises(UsageError, match=r"^games/kuhn/training.py is missing"):
+        loaded()
+    with pytest.raises(UsageError, match="there is no game 'kuhm': did you mean 'kuhn'"):
+        dubito.plugins.openspiel.spiel.load_game("kuhm")
+
+
+def test_shipped_games_load_the_same_way() -> None:
+    for name, calls in (("bs(max_rounds=3)", "dubito_bs"), ("dubito_bs", "dubito_bs"), ("defuse", "dubito_defuse")):
+        assert dubito.plugins.openspiel.spiel.load_game(name).get_type().short_name == calls
+
+
+STACKS = """
+from dubito.plugins.openspiel.course import Course, Recall, asked, draw, held
+from games.stacks.game import GAME, DrawnEvent, LaidEvent, State
+
+class StacksRecall(Recall):
+    columns = {"seat": 1, "laid": 1, "drawn": 1}
+
+    def add(self, what):
+        match what:
+            case ("did", _, action):
+                self.laid = action + 1
+            case LaidEvent(seat):
+                self.begin(seat=seat + 1, laid=self.laid if seat == self.seat else 0)
+            case DrawnEvent(card):
+                self.fill(self.rows[-1], drawn=card)
+
+class COURSE(Course):
+    game, kinds, drawn = GAME, range(1, 7), range(7)
+    done = [[card] for card in kinds]
+    recalls, rows, observed = StacksRecall, "turns", (asked(["lay"]), held(kinds))
+    longest, most_rows = 24 + 9, 9
+
+    def hand(self, seat):
+        return self.engine.hands[seat]
+
+    def deal(self):
+        left, deck = [*range(1, 7)] * 4, []
+        while left:
+            deck.append((yield draw("deal", left)))
+            left.remove(deck[-1])
+        self.dealt(State(deck, self.players))
+"""
+
+
+def test_a_game_for_three_whose_cards_are_drawn_unseen() -> None:
+    write_stacks(Path.cwd())
+    Path("games/stacks/training.py").write_text(STACKS)
+    game, chance = dubito.plugins.openspiel.spiel.load_game("stacks(players=3)"), Random(2)
+    pyspiel.random_sim_test(game, 3, serialize=True, verbose=False)
+    state = game.new_initial_state()
+    while state.is_chance_node():
+        state.apply_action(drawn(state, chance))
+    state.apply_action(state.legal_actions()[0])
+    world = state.resample_from_infostate(1, Random(0).random)
+    assert world.information_state_string(1) == state.information_state_string(1)
+    assert str(world) != str(state)
+    bots = ("Highest", "Lowest", "Lowest")
+    evaluate_bots(state, [SeatedBot(game, seat, name) for seat, name in enumerate(bots)], None)
+    assert state.information_state_tensor(1) != state.information_state_tensor(2)
+    assert set(state.returns()) <= {0, 1}

@@ -1,0 +1,53 @@
+"""Bots as scripts of the shell, which start in a moment, and what plays them."""
+
+from pathlib import Path
+
+from dubito.plugins.tournament.pair import Pair
+from dubito.plugins.tournament.plan import Pairing, Tournament, checked_config, entered_bots
+from dubito.plugins.tournament.programs import Confinement
+
+QUICK = {"prepare_seconds": 1.0, "move_seconds": 0.5, "chance_seconds": 0.0, "grace_seconds": 0.3}
+MEMORY = 16 << 30
+
+
+def acting(act: str, pondering: str = ":", first: str = ":", last: str = "exit 0") -> str:
+    """A bot that does these things when it starts, is to act (`$legal` says how), only watches, and at the end."""
+    return f"""#!/bin/sh
+read game; read seat
+{first}
+while read -r seen legal; do
+    if [ "$seen" = end ]; then {last}
+    elif [ -n "$legal" ]; then {act}
+    else {pondering}
+    fi
+done
+"""
+
+
+FIRST = 'echo "${legal%% *}"'  # answer with the first legal action
+GOOD = acting(FIRST)
+
+
+def write(folder: Path, name: str, script: str) -> Path:
+    """A script that can be started."""
+    path = folder / name
+    path.write_text(script)
+    path.chmod(0o755)
+    return path
+
+
+def tournament(folder: Path, scripts: dict[str, str], **config: object) -> Tournament:
+    """A tournament of scripts, with short deadlines."""
+    commands = {name: str(write(folder, f"{name}.sh", script)) for name, script in scripts.items()}
+    content = {"games": ["kuhn_poker"], "secret": "of the tests alone", **QUICK, **config, "bots": commands}
+    said = checked_config(content, "the test", {})
+    return Tournament(said, entered_bots(said, folder, "the test"), said.secret or "")
+
+
+def pair(folder: Path, one: str, other: str, apart: bool = False, **config: object) -> Pair:
+    told = tournament(folder, {"one": one, "other": other}, **config)
+    confinement = Confinement(int(told.config.memory_gb * (1 << 30)), None, apart)
+    return Pair(told, Pairing(0, (0, 1)), folder / "run", confinement)
+
+
+NOWHERE = Confinement(MEMORY, None, apart=False)

@@ -1,0 +1,195 @@
+"""Bots that hurt, read, break and fill what they can, files in `bots`: honest ones play as if they were not there."""
+
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from dubito.experiment.workers import cores_here
+from dubito.plugins.tournament.log import Log, MatchLine
+from dubito.plugins.tournament.pair import Pair
+from dubito.plugins.tournament.plan import Pairing, Tournament
+from dubito.plugins.tournament.plan import tournament as read
+from dubito.plugins.tournament.programs import Confinement
+from dubito.plugins.tournament.standings import standings
+from dubito.plugins.tournament.tournament import hold
+from tests.conftest import few
+from tests.plugins.tournament.test_tournament import silent, texts
+
+PYTHON = f"{sys.executable} -S -E"
+HONEST = {"thinker": f"{PYTHON} thinker.py 200", "drawn": f"{PYTHON} drawn.py"}
+HOSTILE = {
+    "hog": f"{PYTHON} hog.py 120",
+    "reader": f"{PYTHON} reader.py",
+    "saboteur": f"{PYTHON} saboteur.py",
+    "filler": f"{PYTHON} filler.py {100 << 20}",
+}
+SECRET = "of the tests alone"  # noqa: S105
+
+
+def config(home: Path, bots: dict[str, str], **more: object) -> Path:
+    """A config beside the bots' files, as an organiser would have it."""
+    shutil.copytree(Path(__file__).parent / "bots", home, dirs_exist_ok=True)
+    content = {"games": ["kuhn_poker"], "matches": 1, "secret": SECRET, "bots": bots, "data_gb": 0.02, "memory_gb": 0.5}
+    content |= {"move_seconds": 5.0, "chance_seconds": 0.0, **more}
+    path = home / "t.yaml"
+    path.write_text("".join(f"{key}: {json.dumps(value)}\n" for key, value in content.items()))
+    return path
+
+
+def met(told: Tournament, run: Path, apart: bool = True) -> list[MatchLine]:
+    """The matches of the first two bots of a tournament; `run` is its folder."""
+    run.mkdir(parents=True)
+    (run / "secret").write_text(SECRET)
+    cores = cores_here()
+    pair = Pair(
+        told, Pairing(0, (0, 1)), run, Confinement(int(told.config.memory_gb * (1 << 30)), (cores[0], cores[-1]), apart)
+    )
+    facts = pair.facts()
+    assert facts["own core"] or len(cores) < 2
+    if apart and not facts["bots kept apart"]:
+        pytest.skip("the system makes no worlds for bots here, so that nothing was tried")
+    return list(pair.play(range(2)))
+
+
+def said(line: MatchLine, name: str) -> str:
+    return line.stderr[line.seats.index(name)]
+
+
+@pytest.fixture
+def sockets(tmp_path: Path) -> Iterator[list[str]]:
+    """Sockets of the machine that answer: in the bots' folder, above it, and without a file."""
+    names = [str(tmp_path / "home/beside.sock"), str(tmp_path / "above.sock"), f"\0{tmp_path}/abstract"]
+    (tmp_path / "home").mkdir()
+    servers = [socket.socket(socket.AF_UNIX) for _ in names]
+    for server, name in zip(servers, names, strict=True):
+        server.bind(name)
+        server.listen()
+    yield [name for name in names if name[0] != "\0"]
+    for server in servers:
+        server.close()
+
+
+def test_a_reader_finds_nothing(tmp_path: Path, sockets: list[str]) -> None:
+    home = tmp_path / "home"
+    path = config(home, {"reader": f"{PYTHON} reader.py {' '.join(sockets)}", "drawn": HONEST["drawn"]})
+    (home / "t.yaml~").write_text(path.read_text())
+    (home / "tournaments/old/matches/0-kuhn_poker").mkdir(parents=True)
+    (home / "tournaments/old/tournament.json").write_text("{}")
+    (home / "tournaments/old/matches/0-kuhn_poker/a--b.jsonl").write_text("{}\n")
+    for line in met(read(path, {}), home / "tournaments/new"):
+        assert line.strikes == []
+        assert "found" not in said(line, "reader")
+
+
+def test_a_secret_is_looked_for_in_folders_of_the_configs_folder(tmp_path: Path) -> None:
+    path = config(tmp_path, HONEST)
+    (tmp_path / "old/kept").mkdir(parents=True)
+    (tmp_path / "old/kept/t.yaml").write_text(path.read_text())
+    assert set(read(path, {}).hidden) == {path, tmp_path / "old/kept/t.yaml"}
+
+
+def test_a_folder_too_deep_to_be_named_hinders_no_tournament(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a bot may have left in its data, beside programs."""
+    (tmp_path / "bots").mkdir()
+    (tmp_path / "bots/one.sh").write_text("exit 0")
+    path = config(tmp_path, {"one": "sh bots/one.sh", "drawn": HONEST["drawn"]})
+    monkeypatch.chdir(tmp_path / "bots")
+    for _ in range(25):
+        os.mkdir("d" * 200)
+        os.chdir("d" * 200)
+    Path("x").write_text(SECRET)
+    monkeypatch.chdir(tmp_path)
+    told = read(path, {})
+    assert set(told.hidden) == {path}
+    assert list(told.bots[0].digests()) == ["bots/one.sh"]
+    subprocess.run(["/bin/rm", "-rf", tmp_path / "bots"], check=True)
+
+
+def test_a_saboteur_breaks_nothing(tmp_path: Path) -> None:
+    path = config(tmp_path, {"saboteur": HOSTILE["saboteur"], "drawn": HONEST["drawn"]})
+    before = {file: file.read_bytes() for file in tmp_path.glob("*.*")}
+    for line in met(read(path, {}), tmp_path / "run"):
+        assert {line.seats[strike.seat] for strike in line.strikes} <= {"saboteur"}
+        assert "wrote" not in said(line, "saboteur")
+        assert line.exit[line.seats.index("drawn")] == 0
+    assert {file: file.read_bytes() for file in tmp_path.glob("*.*")} == before
+    assert (tmp_path / "run/secret").read_text() == SECRET
+    assert (tmp_path / "run/data/drawn/kuhn_poker/played").read_text() == "x"
+
+
+def test_a_filler_is_stopped_and_named(tmp_path: Path) -> None:
+    path = config(tmp_path, {"filler": HOSTILE["filler"], "drawn": HONEST["drawn"]})
+    for line in met(read(path, {}), tmp_path / "run"):
+        assert [(line.seats[strike.seat], strike.kind) for strike in line.strikes] == [("filler", "crash")]
+        assert "ended by the referee: its data is more than 21,474,836 bytes" in said(line, "filler")
+    for place in (str(tmp_path), "/tmp", "/run", "/dev/shm", "/var/tmp"):  # noqa: S108
+        assert list(Path(place).glob("filled-*")) == []
+
+
+def test_memory_is_that_of_all_processes(tmp_path: Path) -> None:
+    """None of them has more than it may; nor may it be hidden in files without a name."""
+    bots = {"filler": f"{PYTHON} filler.py {200 << 20} memory", "drawn": HONEST["drawn"]}
+    path = config(tmp_path, bots, memory_gb=0.125)
+    for line in met(read(path, {}), tmp_path / "run"):
+        assert [(line.seats[strike.seat], strike.kind) for strike in line.strikes] == [("filler", "crash")]
+        assert "ended by the referee: its processes hold more than 134,217,728 bytes of memory" in said(line, "filler")
+
+
+@pytest.mark.skipif(len(cores_here()) < 2, reason="a core for each bot takes two")
+@pytest.mark.parametrize("apart", few([True, False], [False]))
+def test_a_hog_keeps_to_its_core(tmp_path: Path, apart: bool) -> None:
+    """Where the system makes no worlds for bots too."""
+    path = config(tmp_path, {"hog": f"{PYTHON} hog.py 8", "thinker": HONEST["thinker"]})
+    for line in met(read(path, {}), tmp_path / "run", apart):
+        assert line.strikes == []
+        assert "has every core" not in said(line, "hog")
+
+
+@pytest.mark.at_length
+@pytest.mark.skipif(len(cores_here()) < 2, reason="a core for each bot takes two")
+def test_honest_bots_have_the_table_that_they_have_without_the_others(tmp_path: Path) -> None:
+    logs: list[Log] = []
+    for name, bots in (("without", HONEST), ("with", HONEST | HOSTILE)):
+        told = read(config(tmp_path / "home", bots), {})
+        logs.append(hold(told, tmp_path / name, silent))
+    without, with_them = (texts(log.folder) for log in logs)
+    assert without.items() <= with_them.items()
+    one, other = (standings(log, resamples=0).games[0] for log in logs)
+    assert one.meetings[0, 1] == other.meetings[0, 1]
+    for bot in range(len(HONEST)):
+        assert (other.conduct[bot].failed, other.conduct[bot].strikes) == (0, {})
+    assert not any("found" in line.stderr[line.seats.index("reader")] for line in lines_of(logs[1], "reader"))
+
+
+def lines_of(log: Log, name: str) -> Iterator[MatchLine]:
+    for _, lines in log.all_lines():
+        yield from (line for line in lines if name in line.seats)
+
+
+LOOPBACK = """
+import multiprocessing, os, socket
+server = socket.create_server(("127.0.0.1", 0))
+client = socket.create_connection(server.getsockname())
+with multiprocessing.Pool(2) as pool, multiprocessing.Manager() as manager:
+    assert pool.map(abs, [-1, -2]) == [1, 2] and list(manager.list([1])) == [1]
+for folder in ("/tmp", "/run", "/dev/shm", "/var/tmp"):
+    open(os.path.join(folder, "mine"), "x").close()
+"""
+
+
+def test_a_bot_talks_to_itself_and_finds_its_folders_empty(tmp_path: Path) -> None:
+    """In every match anew."""
+    bot = LOOPBACK + (Path(__file__).parent / "bots/drawn.py").read_text()
+    path = config(tmp_path, {"talks": f"{sys.executable} talks.py", "drawn": HONEST["drawn"]})
+    (tmp_path / "talks.py").write_text(bot)
+    for line in met(read(path, {}), tmp_path / "run"):
+        assert line.strikes == [], line.stderr
+        assert line.exit == (0, 0)
+    assert not os.path.exists("/run/mine")

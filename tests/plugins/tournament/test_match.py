@@ -1,0 +1,138 @@
+"""The machine of a match, without a process: strikes, replacements, chance, who is asked when."""
+
+from random import Random
+from typing import Any
+
+from dubito.plugins.tournament.match import Match, MatchDraws, drawn
+from dubito.plugins.tournament.rules import StrikeKind, load
+from tests.conftest import cases
+
+
+class Plain:
+    """A dialect that shows nothing."""
+
+    def node(self, state: Any, seat: int, legal: list[int] | None) -> bytes:
+        return b"-" if legal is None else " ".join(map(str, legal)).encode()
+
+
+def match(game: str, strikes: int = 3) -> Match:
+    draws = MatchDraws(1, (2, 3))
+    return Match(load(game).new_initial_state(), Plain(), draws, strikes)
+
+
+def played(one: Match, answer: bytes = b"") -> list[tuple[bytes | None, bytes | None]]:
+    """Play to the end, with this answer or the first legal one; the lines that were sent."""
+    lines = []
+    while turn := one.turn():
+        lines.append(turn.lines)
+        for seat in list(one.waiting):
+            one.said(seat, answer or (turn.lines[seat] or b"").split()[0])
+    return lines
+
+
+def kinds(one: Match) -> list[tuple[int, StrikeKind]]:
+    return [(strike.seat, strike.kind) for strike in one.strikes]
+
+
+def test_both_seats_see_every_node_and_one_is_asked() -> None:
+    one = match("kuhn_poker")
+    assert played(one) == [(b"-", b"-"), (b"-", b"-"), (b"0 1", b"-"), (b"-", b"0 1")]
+    assert one.history[2:] == [0, 0]
+    assert not one.strikes
+
+
+def test_the_seat_that_moves_first_may_be_seat_1() -> None:
+    one = match("dark_chess")
+    one.turn()
+    assert one.waiting == [1]
+
+
+def test_both_seats_are_asked_where_both_move_at_once() -> None:
+    one = match("goofspiel(imp_info=True,points_order=descending,num_cards=3)")
+    one.turn()
+    assert one.waiting == [0, 1]
+    one.said(1, b"2")
+    one.said(1, b"0")
+    one.said(0, b"1")
+    assert one.waiting == []
+    one.turn()
+    assert one.history == [[1, 2]]
+    assert kinds(one) == [(1, "ponder")]
+
+
+@cases("answer", [b"", b"3.0", b"+1", b" 1 ", b"01", b"1\0", b"\xff", b"1" + b"0" * 30, b"7", b"I pass"])
+def test_only_an_action_as_it_was_listed_is_legal(answer: bytes) -> None:
+    one = match("kuhn_poker")
+    for _ in range(3):
+        one.turn()
+    one.said(0, answer)
+    assert kinds(one) == [(0, "illegal")]
+    assert one.replaced == [(2, 0)]
+    one.turn()
+    assert one.history[2] in (0, 1)
+
+
+def test_a_line_may_end_as_in_windows() -> None:
+    one = match("kuhn_poker")
+    played(one, b"0\r")
+    assert not one.strikes
+
+
+def test_the_third_illegal_answer_shuts_a_bot_down() -> None:
+    one = match("phantom_ttt")
+    lines = played(one, b"nonsense")
+    assert sorted(kinds(one)) == [(0, "illegal")] * 3 + [(1, "illegal")] * 3
+    assert one.down == [True, True]
+    assert lines[5] != (None, None)
+    assert lines[6:] == [(None, None)] * (len(lines) - 6)
+    assert one.state.is_terminal()
+
+
+def test_strikes_of_different_kinds_are_counted_apart() -> None:
+    one = match("phantom_ttt")
+    while len(one.strikes) < 4 and one.turn():
+        for seat in list(one.waiting):
+            one.said(seat, one_legal(one) if seat else b"nonsense")
+            if seat == 0:
+                one.said(0, b"too much")
+    assert kinds(one) == [(0, "illegal"), (0, "ponder")] * 2
+    assert one.down == [False, False]
+
+
+def one_legal(one: Match) -> bytes:
+    return b"%d" % one.state.legal_actions()[0]
+
+
+@cases("kind", ["overrun", "crash"])
+def test_one_overrun_or_crash_shuts_a_bot_down(kind: StrikeKind) -> None:
+    one = match("phantom_ttt")
+    one.turn()
+    if kind == "overrun":
+        one.overran(0)
+    else:
+        one.left(0)
+    one.said(0, b"late")  # of no interest any more
+    assert kinds(one) == [(0, kind)]
+    turn = one.turn()
+    assert turn is not None
+    assert turn.lines[0] is None
+    assert one.waiting == [1]
+
+
+def test_one_bots_replacements_shift_no_deal_and_no_others() -> None:
+    histories = []
+    for culprit in (None, 0):
+        one = match("leduc_poker")
+        while turn := one.turn():
+            for seat in list(one.waiting):
+                one.said(seat, b"x" if seat == culprit else (turn.lines[seat] or b"").split()[-1])
+        histories.append(one.history)
+    assert histories[0][:2] == histories[1][:2]
+
+
+def test_chance_draws_by_probability() -> None:
+    stream = Random(1)
+    times = [drawn([(7, 0.25), (8, 0.0), (9, 0.75)], stream) for _ in range(4000)]
+    assert 900 < times.count(7) < 1100
+    assert 8 not in times
+    assert drawn([(5, 0.0)], stream) == 5

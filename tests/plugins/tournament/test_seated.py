@@ -1,0 +1,92 @@
+"""Our players behind standard input and output: they see what their seat sees, and nothing else is needed."""
+
+import io
+from random import Random
+from typing import Any
+
+import pytest
+
+from dubito.errors import UsageError
+from dubito.game.table import Entrant
+from dubito.plugins.openspiel.bots.manual.openspiel.first_legal import FirstLegal
+from dubito.plugins.openspiel.state import seen_by
+from dubito.plugins.tournament.our_player import Courses, SeatTaken
+from dubito.plugins.tournament.our_player import answer_lines as play
+from dubito.plugins.tournament.rules import V1, load
+from tests.cli.kit import Shell
+from tests.conftest import cases
+
+
+@cases("name", ["kuhn_poker", "leduc_poker", "liars_dice(numdice=1)", "phantom_ttt"])
+@cases("seat", [0, 1])
+def test_courses_left_are_alike_to_the_seat(name: str, seat: int) -> None:
+    engine, stream = load(name), Random(4)
+    dialect = V1(engine)
+    for _ in range(5):
+        state, courses, nodes = engine.new_initial_state(), Courses(engine, seat), 0
+        while not state.is_terminal() and nodes < 6:
+            legal = state.legal_actions() if state.current_player() == seat else None
+            assert courses.show(dialect.node(state, seat, legal).decode()) == (legal or [])
+            possible: Any = engine.new_initial_state()
+            for action in courses.any():
+                possible.apply_action(action)
+            assert seen_by(possible, seat) == seen_by(state, seat)
+            chance = (
+                [action for action, _ in state.chance_outcomes()] if state.is_chance_node() else state.legal_actions()
+            )
+            action = stream.choice(chance)
+            if legal:
+                courses.acted(action)
+            state.apply_action(action)
+            nodes += 1
+
+
+def test_what_fits_no_course_is_refused() -> None:
+    courses = Courses(load("kuhn_poker"), 0)
+    with pytest.raises(UsageError, match="what the referee sends fits no course of this game"):
+        courses.show("AAAA 0 1")
+
+
+def lines_of_a_match(answers: int) -> str:
+    state, dialect = load("kuhn_poker").new_initial_state(), V1(load("kuhn_poker"))
+    lines = []
+    for action in (2, 1, 0):
+        lines.append(dialect.node(state, 0, [0, 1] if state.current_player() == 0 else None).decode())
+        state.apply_action(action)
+    assert len(lines) == 3
+    return "".join(lines) + "end of game 1.0\n" * answers
+
+
+def test_a_player_answers_when_it_is_asked() -> None:
+    said = io.StringIO()
+    play(
+        Entrant("FirstLegal", FirstLegal),
+        None,
+        SeatTaken("kuhn_poker", 0, 1, 0),
+        io.StringIO(lines_of_a_match(1)),
+        said,
+    )
+    assert said.getvalue() == "0\n"
+
+
+@pytest.mark.parametrize("lines", ["", "kuhn_poker\n", "kuhn_poker\n2\n", "kuhn_poker\nfirst\n"])
+def test_what_begins_otherwise_is_one_sentence(
+    tmp_path: Any, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, lines: str
+) -> None:
+    shell = Shell(tmp_path, capsys, monkeypatch)
+    monkeypatch.setattr("sys.stdin", io.StringIO(lines))
+    said = shell("tournament", "bot", "FirstLegal")
+    assert (said.code, said.err[:47]) == (2, "dubito: standard input begins with a game's nam")
+
+
+def test_a_model_plays_behind_the_same_lines(
+    tmp_path: Any, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shell = Shell(tmp_path, capsys, monkeypatch)
+    monkeypatch.setattr("sys.stdin", io.StringIO("kuhn_poker\n0\n" + lines_of_a_match(1)))
+    monkeypatch.setenv("DUBITO_DATA", str(tmp_path / "data"))
+    said = shell("tournament", "bot", "house:house-random")
+    assert said.code == 0, said.err
+    assert said.out in ("0\n", "1\n")
+    assert (tmp_path / "data" / "games" / "run.db").exists()
+    assert (tmp_path / "data" / "cache").exists()
