@@ -21,7 +21,10 @@ suppress_warnings = ["misc.highlighting_failure"]  # a block of a language that 
 SECTIONS = {
     "Play": ["rules", "playing", "bs", "defuse", "bots"],
     "Rank a model": ["first-run", "servers", "money", "comparing", "report", "when-it-fails"],
-    "Write": ["writing-a-bot", "writing-a-bs-bot", "writing-a-model-bot", "prompts", "writing-a-game", "verifiers"],
+    "Write": [
+        *("writing-a-bot", "writing-a-bs-bot", "writing-a-model-bot", "prompts"),
+        *("writing-a-game", "writing-a-plugin", "verifiers"),
+    ],
     "Look up": ["commands", "runs", "clusters", "house", "json", "performance"],
     "Why": ["decisions/README"],
 }

@@ -1,4 +1,4 @@
-"""`dubito audit`: whether a game, or a prompt, tells a seat what it cannot know."""
+"""`dubito games audit` and `dubito prompts audit`: what a game or a prompt tells a seat that it cannot know."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -6,11 +6,11 @@ from pathlib import Path
 import click
 from click.core import ParameterSource
 
-from dubito.cli.options import game_option
+from dubito.cli.options import game_option, games_path_option
 from dubito.cli.output import say
 from dubito.errors import UsageError, one_line
 from dubito.game import Game
-from dubito.game.find import find_game, game_names
+from dubito.game.find import find_game
 from dubito.game.packages import MODULE
 from dubito.llm.prompts import game_of_folder, load_prompt
 from dubito.llm.templates import DESCRIPTION
@@ -19,31 +19,47 @@ from dubito.workshop.conformance import found_by
 from dubito.workshop.subject import Subject
 
 
-@click.command()
-@click.argument("names", metavar="GAME|PROMPT...", nargs=-1, required=True)
-@game_option
-def audit(names: Sequence[str], game: Game) -> int:
-    """Say whether games with their prompts, or single prompts, tell a seat what it cannot know: a line a leak.
+@click.command("audit")
+@click.argument("names", metavar="GAME...", nargs=-1, required=True)
+@games_path_option
+def audit_games(names: Sequence[str]) -> int:
+    """Find what a game or its prompts tell a seat that it cannot know.
 
-    Each is a name or a folder; with --game all are prompts of that game. Two worlds that a seat cannot tell apart have
-    to make the same request: a line names the template's line, the first byte that differs and the fact; of a game, the
-    fact or what is observed. A line that begins with `look` may be meant so. Exit code 1: something is told.
+    GAME is a name or a folder. Two worlds that look the same to a seat must produce the same request. Each line names
+    the template's line, the first byte that differs and the fact, or what is observed. A line that begins with `look`
+    may be intended. Exit code 1 if there is a leak.
+    """
+    return max([_audited(_audit_of_game(name)) for name in names])
+
+
+def _audit_of_game(name: str) -> Audit:
+    folder, here = Path(name), Path.cwd()
+    if (folder / MODULE).is_file():
+        here, name = folder.resolve().parents[1], folder.resolve().name
+    return Audit(Subject(find_game(name, here), here))
+
+
+@click.command("audit")
+@click.argument("names", metavar="PROMPT...", nargs=-1, required=True)
+@game_option
+def audit_prompts(names: Sequence[str], game: Game) -> int:
+    """Find what a prompt tells a seat that it cannot know.
+
+    PROMPT is a name or a folder. Two worlds that look the same to a seat must produce the same request. Each line names
+    the template's line, the first byte that differs and the fact. A line that begins with `look` may be intended. Exit
+    code 1 if there is a leak.
     """
     said = click.get_current_context().get_parameter_source("game") is not ParameterSource.DEFAULT
-    return max([_audited(_subject_of(name, game, said)) for name in names])
+    return max([_audited(_audit_of_prompt(name, game, said)) for name in names])
 
 
-def _subject_of(name: str, game: Game, said: bool) -> Audit:
-    """What is to be audited, and of which game; raises UsageError."""
+def _audit_of_prompt(name: str, game: Game, said: bool) -> Audit:
+    """The audit of a prompt of the game that was `said`, or else of the one whose folder holds it."""
     folder, here = Path(name), Path.cwd()
-    is_prompt = (folder / DESCRIPTION).is_file()
-    if not said and not is_prompt and (folder / MODULE).is_file():
-        here, name = folder.resolve().parents[1], folder.resolve().name
-    elif said or is_prompt or name.partition(":")[0] not in game_names(here):
-        game = game_of_folder(folder, here) if is_prompt and not said else game
-        path = f"./{name}" if is_prompt else name
-        return Audit(Subject(game, here), [load_prompt(path, here, game)])
-    return Audit(Subject(find_game(name, here), here))
+    if (folder / DESCRIPTION).is_file():
+        game = game if said else game_of_folder(folder, here)
+        name = f"./{name}"
+    return Audit(Subject(game, here), [load_prompt(name, here, game)])
 
 
 def _audited(audit: Audit) -> int:

@@ -41,7 +41,7 @@ def cache() -> None:
 @_WHERE
 @json_option
 def stats(folder: Path, as_json: bool) -> None:
-    """Say how many replies there are, of which servers and models, and what they take on disk."""
+    """Show how many replies there are, from which servers and models."""
     with closing(_cache_in_folder(folder)) as opened:
         damaged: list[str] = []
         entries = Counter((entry.server, _model(entry)) for entry in _readable(opened, damaged))
@@ -76,7 +76,10 @@ def _stats(opened: ReplyCache, entries: Counter[tuple[str, str]], older: int, da
 @cache.command()
 @_WHERE
 def verify(folder: Path) -> int:
-    """Read every entry and name those that were changed or are damaged. Exit code 1 if there are any."""
+    """Read every entry and name those that were changed or damaged.
+
+    Exit code 1 if there are any.
+    """
     opened = _cache_in_folder(folder)
     faults = list(opened.faults())
     for fault in faults:
@@ -90,7 +93,10 @@ def verify(folder: Path) -> int:
 @click.argument("key")
 @_WHERE
 def show(key: str, folder: Path) -> None:
-    """Show the entry of KEY, or of the only key that begins so: what was asked, and what was answered."""
+    """Show one entry: what was asked and what was answered.
+
+    KEY may be the beginning of a key.
+    """
     with closing(_cache_in_folder(folder)) as opened:
         full = _full(opened, key)
         entry = opened.entry(full)
@@ -114,11 +120,11 @@ def show(key: str, folder: Path) -> None:
 @click.option("--cause", type=click.Choice(_CAUSES), help="All entries that are no answer for this cause.")
 @_WHERE
 def drop(key: str | None, cause: str | None, folder: Path) -> None:
-    """Take the entry of KEY, or of the only key that begins so, out of the cache: a bad one, say.
+    """Remove one entry from the cache, or all with a fault.
 
-    With --cause all that are no answer: `page`, `empty`, `stream`, `text`, `unreadable` and `json` are bodies that
-    versions before took for replies: they are never served any more; `malformed` is all of these, and replies whose
-    text is no JSON object; `refused` and `truncated` are replies that ended so.
+    KEY may be the beginning of a key. With --cause all entries with that fault go: `page`, `empty`, `stream`, `text`,
+    `unreadable` and `json` are bodies that are not replies and are never served; `malformed` is all of these, and
+    replies whose text is no JSON object; `refused` and `truncated` are replies that ended so.
 
     What can be read is put aside as files. The next run to ask for it pays again, unless that run has it.
     """
@@ -172,11 +178,11 @@ def _causes(entry: CacheEntry) -> set[str]:
 @click.option("--run", "run", type=click.Path(path_type=Path), help="The run it belongs to. [default: the latest]")
 @_WHERE
 def explain(what: str, run: Path | None, folder: Path) -> None:
-    """Say whether the cache has the reply, and if not, what differs from the nearest entry.
+    """Explain why the cache has no reply to a request.
 
-    DECISION is GAME.SEAT.DECISION or GAME.SEAT.DECISION.ATTEMPT, REQUEST the beginning of a request's
-    digest (8 digits or more). `dubito replay RUN --game K` prints the decisions of a game, the report's viewer shows
-    them at their turns, and an offline miss names its own.
+    Printed is what differs from the nearest entry. DECISION is GAME.SEAT.DECISION or GAME.SEAT.DECISION.ATTEMPT,
+    REQUEST the beginning of a request's digest (8 digits or more). `dubito replay RUN --game K` prints the decisions
+    of a game, the report's viewer shows them at their turns, and an offline miss names its own.
     """
     with folder_of(run) as kept:
         if not (kept / DATABASE).exists():

@@ -29,8 +29,11 @@ from dubito.stats.ranking import ranking
 @game_option
 @click.option("--tables", is_flag=True, help="Print all tables of both runs, and write the second's report too.")
 def demo(output: Path | None, game: Game, tables: bool) -> int:
-    """Play two model players against hand-written bots over HTTP, with the embedded house server in place of
-    a provider (a stand-in, not a language model); then the same again offline, from the cache."""
+    """Play fake models against bots over HTTP, then from the cache.
+
+    Two model players ask the built-in server, which answers in place of a provider. The second run is offline and has
+    the same results.
+    """
     here = Path.cwd()
     folder = output or _free(here / "runs")
     registry = find_bots(here, game.name)

@@ -36,9 +36,9 @@ from dubito.llm.prices import PICO, dollars
 def estimate(
     config: Path, games: int | None, runs: tuple[Path, ...], thoughts: int, as_json: bool, **server: str | None
 ) -> None:
-    """Say how many calls, tokens, dollars and how much time the experiment in CONFIG will take, as ranges.
+    """Estimate the calls, tokens, cost and time of an experiment.
 
-    No model is asked: a few games are played with the house in the models' place, or the figures are read from runs.
+    No model is asked: a few games are played with fake models, or the figures are read from runs.
     """
     here = Path.cwd()
     given: dict[str, Any] = {"games": games, **server}

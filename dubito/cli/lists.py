@@ -11,11 +11,11 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import click
 
-from dubito.cli.main import Listing
+from dubito.cli.main import LateListing
 from dubito.cli.options import game_option, games_path_option, json_option
 from dubito.cli.output import note, print_document, say, table
 from dubito.errors import one_line
@@ -27,26 +27,29 @@ if TYPE_CHECKING:
     from dubito.cli.documents import BotsObject, GamesObject
 
 
-@click.group(cls=Listing, invoke_without_command=True)
+_PLACES: Final = {"audit": "dubito.cli.audit:audit_games", "check": "dubito.cli.lists:check"}
+
+
+@click.group(cls=LateListing, places=_PLACES, invoke_without_command=True)
 @click.option("--openspiel", is_flag=True, help="OpenSpiel's games, and why some of them cannot be played here.")
 @games_path_option
 @json_option
 @click.pass_context
 def games(context: click.Context, openspiel: bool, as_json: bool) -> None:
-    """List the games: name, seats, and what each is; or check one of your own."""
+    """List the games, or check one of your own."""
     if context.invoked_subcommand is None:
         _list_games(openspiel, as_json)
 
 
-@games.command()
+@click.command()
 @click.argument("game", metavar="NAME|FOLDER")
 @click.option("--quick", is_flag=True, help="Start no other process: leave out runs, their replay and models.")
 @games_path_option
 def check(game: str, quick: bool) -> int:
-    """Say what is wrong with a game: a line a flaw, with the file to mend.
+    """Find what is wrong with a game: one line for each flaw.
 
-    Its bots play some of its games. Tried on them are its rules, its endings and records, what its facts, prompts and
-    words say, and whether a seat is told what it cannot know. A line that begins with `look` may be meant so.
+    Its bots play some of its games. Checked are its rules, its endings and records, its facts, prompts and words, and
+    whether a seat learns what it cannot know. A line that begins with `look` may be intended.
     """
     from dubito.game.flaws import flaws_of  # late: most who list games check none
     from dubito.workshop.conformance import flaws_in
@@ -134,7 +137,10 @@ def _seats(seats: tuple[int, int]) -> str:
 @game_option
 @json_option
 def bots(game: Game, as_json: bool) -> None:
-    """List the bots of a game: name, strategy, origin, file; then unfinished bots and files that cannot be used."""
+    """List the bots of a game.
+
+    Shown are name, strategy, origin and file, then unfinished bots and files that cannot be used.
+    """
     here = Path.cwd()
     registry = find_bots(here, game.name)
     if as_json:
@@ -194,7 +200,10 @@ def _relative(file: Path, here: Path) -> str:
 @click.option("--log", type=click.Path(path_type=Path), help="Append each call to this file, as JSON lines.")
 @games_path_option
 def house(port: int, latency: float, faults: str | None, log: Path | None) -> None:
-    """Serve the OpenAI and Anthropic protocols on loopback. A stand-in for trying and testing, not a language model."""
+    """Serve the built-in fake models over HTTP.
+
+    The server speaks the OpenAI and Anthropic protocols on loopback, for trying and testing.
+    """
     from dubito.house.faults import Faults
     from dubito.house.server import House  # late: no other command needs a web server
 

@@ -113,7 +113,7 @@ class Program(LateListing):
         super().__init__(*rest, places={}, **more)
 
     def commands_by_name(self) -> Mapping[str, Command]:
-        return {**hooks.commands(), **_COMMANDS}
+        return {**_COMMANDS, **hooks.commands(), **_COMMANDS}
 
     def places(self) -> Mapping[str, str]:
         return {name: command.place for name, command in self.commands_by_name().items()}
@@ -140,12 +140,12 @@ def _core(group: str, **places: str) -> dict[str, Command]:
 
 _COMMANDS: Final[Mapping[str, Command]] = {
     **_core("Play", play="play:play", web="play:web", watch="watch:watch", share="share:share"),
-    **_core("Run", demo="demo:demo", run="run:run", estimate="estimate:estimate", status="runs:status"),
-    **_core("Run", merge="merge:merge", runs="runs:runs"),
-    **_core("Results", report="runs:report", compare="merge:compare", replay="replay:replay", export="runs:export"),
-    **_core("Results", view="runs:view", publish="share:publish"),
-    **_core("Write", bots="lists:bots", games="lists:games", prompts="prompts:prompts", audit="audit:audit"),
+    **_core("Run", demo="demo:demo", run="run:run", estimate="estimate:estimate", status="status:status"),
+    **_core("Run", merge="merge:merge"),
+    **_core("Results", report="report:report", compare="merge:compare", replay="replay:replay", export="export:export"),
+    **_core("Write", bots="lists:bots", games="lists:games", prompts="prompts:prompts"),
     **_core("Models", cache="cache:cache", house="lists:house"),
+    **_core("Plugins", plugins="plugins:plugins"),
 }
 
 _PARAMETERS: Final = (  # of models, as people know them

@@ -51,10 +51,10 @@ def merge(
     report: bool,
     as_json: bool,
 ) -> int:
-    """Join the folders RUN..., all shards of one run, into the run that one machine would have made.
+    """Merge the shards of a run into one run.
 
-    Missing shards, one that is given twice or is unfinished, and shards of different runs are refused by name. What all
-    of them have spent on models is said in either case.
+    RUN... are the folders of all shards. A shard that is missing, unfinished, given twice or of another run is named.
+    The cost of all models is printed in either case.
     """
     shards = _shards_of(runs, Caps() if budget is None else calls_of({"budget": budget}).caps)
     registry = find_bots(Path.cwd(), shards[0].planned.game)
@@ -95,10 +95,10 @@ def _shards_of(runs: tuple[Path, ...], caps: Caps) -> list[Run]:
 @games_path_option
 @json_option
 def compare(runs: tuple[Path, ...], as_json: bool) -> None:
-    """Compare the contenders of RUN..., paired over the deals that all of them keep.
+    """Compare contenders on the deals that all of them played.
 
-    The runs need the same seed, table sizes and number of bots in the field: then the same cards were dealt.
-    One run alone, by default the latest, shows its own pairs.
+    Several runs need the same seed, table sizes and number of opponents: then the same cards were dealt. One run, by
+    default the latest, shows its own pairs.
     """
     with ExitStack() as stack:
         folders = [stack.enter_context(folder_of(run)) for run in runs or (None,)]

@@ -35,17 +35,17 @@ class _GameName(click.ParamType):  # type: ignore[type-arg]  # not generic at ru
 GAME: Final = _GameName()
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead (docs/json.md).")
 
-Command = Callable[..., Any]
+_Function = Callable[..., Any]
 
 
-def flags(*options: Callable[[Command], Command]) -> Callable[[Command], Command]:
+def flags(*options: Callable[[_Function], _Function]) -> Callable[[_Function], _Function]:
     return lambda command: reduce(lambda decorated, option: option(decorated), reversed(options), command)
 
 
 def kept_games() -> Path:
     """The folder that keeps games where none is named: `games`, unless that holds the code of games, and kept none."""
     folder = Path("games")
-    code = any(any(folder.glob(f"*/{name}.py")) for name in ("game", "spec"))
+    code = any(folder.glob("*/game.py"))
     kept = (folder / "run.db").exists() or any(folder.glob("*.json"))
     return Path("saved") if code and not kept else folder
 
@@ -143,6 +143,11 @@ class GameCommand(click.Command):
     A rule whose name means something else to a command or a config can be said under `rules` of a config only.
     """
 
+    def __init__(self, *rest: Any, option_groups: Mapping[str, Sequence[str]] | None = None, **more: Any) -> None:
+        """`option_groups` has the names of options by the headings of `--help`."""
+        super().__init__(*rest, **more)
+        self.option_groups = option_groups or {}
+
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """As in click; raises UsageError for a rule of another game."""
         said, rest = self._foretold(ctx, list(args))
@@ -165,6 +170,19 @@ class GameCommand(click.Command):
         params, rules = super().get_params(ctx), ctx.meta.get(_RULES, [])
         place = 1 + next(place for place, param in enumerate(params) if param.name == "game")
         return [*params[:place], *rules, *params[place:]]
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the options under the headings of `option_groups`; those of no group come last."""
+        groups = {name: group for group, names in self.option_groups.items() for name in names}
+        groups |= {str(rule.name): groups.get("game", "Options") for rule in ctx.meta.get(_RULES, [])}
+        records: dict[str, list[tuple[str, str]]] = {group: [] for group in [*self.option_groups, "Options"]}
+        for param in self.get_params(ctx):
+            if (record := param.get_help_record(ctx)) is not None:
+                records[groups.get(str(param.name), "Options")].append(record)
+        for group, listed in records.items():
+            if listed:
+                with formatter.section(group):
+                    formatter.write_dl(listed)
 
     def _foretold(self, ctx: click.Context, args: list[str]) -> tuple[dict[str, Any], list[str]]:
         """What is said with the flags of every game, and the other words: arguments, rules and their values."""

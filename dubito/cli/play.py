@@ -66,10 +66,10 @@ def play(
     rules: dict[str, Any],
     **server: str | None,
 ) -> None:
-    """Play a game yourself against these bots, by default some good ones.
+    """Play a game yourself, in the terminal.
 
-    A BOT is a class name, a player of --config, or a model as in openai:MODEL@PROMPT or house:MODEL.
-    For a hard game: `dubito play Sherlock Sherlock`, `dubito play --game defuse Sapper`.
+    You play against these bots, by default a few good ones. A BOT is a class name, a player of --config, or a model
+    such as openai:MODEL@PROMPT or house:MODEL. For a hard game: `dubito play Sherlock Sherlock`.
     """
     checked = rules_at_table(config, game, rules)
     against = bots or (words_of(game).BOTS or _anybody(game))[: game.seats_by(checked)[1] - 1]
@@ -245,9 +245,10 @@ def web(
     rules: dict[str, Any],
     **asked: str | None,
 ) -> None:
-    """Play in the browser, against hand-written bots and the players of CONFIG, including those that ask models.
+    """Play in the browser.
 
-    Only this machine can reach the page unless --host says so. A rule that is given is kept at each table of its game.
+    You play against hand-written bots and the players of CONFIG, including those that ask models. Only this machine
+    can reach the page unless --host is given. Rules given here hold at every table of their game.
     """
     from dubito.serve import MAX_CONNECTIONS, listen, serve  # late: no other command needs a web server
     from dubito.web.app import make_app

@@ -60,6 +60,7 @@ from dubito.workshop.trial import (
 )
 
 _PLACES: Final = {
+    "audit": "dubito.cli.audit:audit_prompts",
     "list": "dubito.cli.prompts:list_prompts",
     "show": "dubito.cli.prompts:show_prompt",
     "diff": "dubito.cli.prompts:diff",
@@ -72,14 +73,17 @@ _PLACES: Final = {
 
 @click.group(cls=LateListing, places=_PLACES)
 def prompts() -> None:
-    """List prompts, show what one says, and try them out on recorded positions."""
+    """List, show, audit and test prompts."""
 
 
 @click.command()
 @click.argument("name")
 @game_option
 def lint(name: str, game: Game) -> None:
-    """Say how long the requests of prompt NAME are, how much of them a provider can cache, and what they leave out."""
+    """Show how long a prompt's requests are and what they leave out.
+
+    Shown is also how much of them a provider can cache.
+    """
     prompt = load_prompt(name, Path.cwd(), game_of(name, game))
     games = sample_games(prompt.game)
     advice = advice_on(prompt, games)
@@ -139,7 +143,7 @@ def game_of(name: str, game: Game) -> Game:
 @click.command("list")
 @game_option
 def list_prompts(game: Game) -> None:
-    """List the prompts of the project and of `prompts` in this folder: name, title, digest, folder."""
+    """List the prompts here: name, title, digest, folder."""
     here, rows, broken = Path.cwd(), [], []
     for name in prompt_names(here, game):
         try:
@@ -157,7 +161,10 @@ def list_prompts(game: Game) -> None:
 @at_position
 @game_option
 def show_prompt(name: str, node: str | None, file: Path | None, game: Game) -> None:
-    """Show the system and user text of prompt NAME (or of a folder's path) for one position."""
+    """Show the system and user text of a prompt for one position.
+
+    NAME is a prompt's name or folder.
+    """
     game = game_of(name, game)
     position = position_of(game, node, file)
     say(str(load_prompt(name, Path.cwd(), game).render(position)))
@@ -169,8 +176,10 @@ def show_prompt(name: str, node: str | None, file: Path | None, game: Game) -> N
 @at_position
 @game_option
 def diff(one: str, other: str, node: str | None, file: Path | None, game: Game) -> int:
-    """Show how prompt B (a name, or a folder's path) differs from A in what it says at one position. Exit code 1 if it
-    does."""
+    """Show how prompt B differs from A at one position.
+
+    Each is a prompt's name or folder. Exit code 1 if they differ.
+    """
     game, here = game_of(one, game), Path.cwd()
     position = position_of(game, node, file)
     old, new = load_prompt(one, here, game), load_prompt(other, here, game)
@@ -192,7 +201,10 @@ def diff(one: str, other: str, node: str | None, file: Path | None, game: Game) 
 @click.argument("name")
 @game_option
 def golden(name: str, game: Game) -> None:
-    """Write what prompt NAME says at the example position of each node into its folder, as `golden/NODE.txt`."""
+    """Write a prompt's text at each example position as golden files.
+
+    They are written to `golden/NODE.txt` in the prompt's folder.
+    """
     files = golden_files(load_prompt(name, Path.cwd(), game_of(name, game)))
     write_files(files)
     for file in files:
@@ -207,10 +219,10 @@ def golden(name: str, game: Game) -> None:
 @click.option("--node", metavar="NODE", help="Of this node only. [default: all nodes, evenly]")
 @games_path_option
 def record(what: Path, output: Path, count: int, node: str | None) -> None:
-    """Take positions from the games of a run, also an exported one, or of a config of hand-written bots.
+    """Record positions from a run's games or a config's games.
 
-    They are spread over games and nodes. A run is played again, its models from what is kept; a config's games are
-    played.
+    They are spread over games and nodes. A run, which may be an exported one, is played again from what it keeps; the
+    games of a config of hand-written bots are played.
     """
     found = _positions_found(what, node, count)
     if not found:
@@ -329,7 +341,7 @@ def test(
     game: Game,
     **flags: Any,
 ) -> None:
-    """Put prompt NAME to a model at recorded positions, and say what it answers, how well, and at what cost.
+    """Ask a model at recorded positions and score its answers.
 
     No game is played and no fallback answers. The same command again costs nothing.
     """

@@ -33,8 +33,11 @@ from dubito.store.folder import RESULTS, is_export
 @games_path_option
 @click.option("--quiet", is_flag=True, help="Hide the progress line.")
 def replay(what: Path | None, game: int | None, show_hands: bool, workers: int | None, quiet: bool) -> int:
-    """Play a run (by default the latest), an exported run or a saved game again, with no network and no model. Exit
-    code 1 if anything differs, with the first difference."""
+    """Play a run or a saved game again and report any difference.
+
+    RUN is by default the latest run; it may be a file of `dubito export`. No network and no model is used. Exit code 1
+    if anything differs; the first difference is printed.
+    """
     if what is None or not what.is_file() or is_export(what):
         with folder_of(what) as folder:
             return _replay_run(folder, game, show_hands, workers, quiet)

@@ -41,7 +41,21 @@ from dubito.llm.threads import STOP_GRACE_SECONDS
 _NUMBERS: Final = ("games", "seed", "workers", "in_flight")
 
 
-@click.command(cls=GameCommand)
+_OPTION_GROUPS: Final = {
+    "Players": ("bots", "contenders", "table_sizes", "on_bot_error", "bot_deadline"),
+    "Games and rules": ("game", "games_path", "games", "seed"),
+    "Models": (
+        *("base_url", "api", "api_key_env", "max_output", "read", "system", "in_flight", "patience"),
+        *("provider_errors", "on_unusable", "preflight", "cache", "offline"),
+    ),
+    "Budget": ("budget", "prices"),
+    "Statistics": ("stop",),
+    "Output": ("output", "by_table_size", "tables", "report", "quiet", "as_json"),
+    "Cluster": ("workers", "executor", "scheduler", "shard"),
+}
+
+
+@click.command(cls=GameCommand, option_groups=_OPTION_GROUPS)
 @click.argument("config", required=False, type=click.Path(path_type=Path))
 @click.option("--game", metavar="NAME", help="A game of `dubito games`. [default: dubito]")
 @games_path_option
@@ -102,17 +116,18 @@ def run(
     rules: Mapping[str, Any],
     **flags: str | bool | None,
 ) -> int:
-    """Play the experiment in CONFIG (a YAML file; flags go over it), print its ranking and write its report."""
-    here = Path.cwd()
-    content = {} if config is None else read_config(config)
+    """Run an experiment and rank its players.
+
+    CONFIG is a YAML file; flags override it. The ranking is printed and a report is written.
+    """
+    here, content = Path.cwd(), read_config(config) if config else {}
     checked = check(content, str(config or "the config"), {**_config_of_flags(flags), **rules})
     registry = find_bots(here, checked.game)
     experiment, calls = _checked_experiment(checked, shard, registry, call_options(checked, here))
     folder = Path(checked.output) if checked.output else _default_folder(config, experiment)
     warn_of(experiment, registry, calls)
     result = finished_run(experiment, registry, folder)
-    new = result is None
-    if result is None:
+    if new := result is None:
         if warning := check_cache(experiment, registry, calls):
             note(warning)
         with _crew_of(checked) as crew:
@@ -126,11 +141,10 @@ def run(
         print_document(document_of(result, index))
     elif index is not None:
         say(f"report: {index}")
-    if code := exit_code(result):
-        return code
-    if not as_json:
+    code = exit_code(result)
+    if not (code or as_json):
         say_folder(result.folder, tables, result)
-    return 0
+    return code
 
 
 def _config_of_flags(flags: Mapping[str, str | bool | None]) -> dict[str, Any]:

@@ -1,21 +1,20 @@
-"""`dubito share` and `dubito publish`: a game as one page that can be sent, runs as a site for any host."""
+"""`dubito share`: a game as one page that can be sent."""
 
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeGuard
 from urllib.parse import quote, urljoin
 
 import click
 
-from dubito.cli.options import folder_of, games_path_option, kept_games, page_url_option, site_url_option
+from dubito.cli.options import folder_of, kept_games, page_url_option
 from dubito.cli.output import say
 from dubito.errors import UsageError, one_line
 from dubito.experiment.stored import opened_run
 from dubito.files import write_whole
 from dubito.report.picture import picture_of_game
 from dubito.report.share import SharedGame, shared_file, shared_game, shared_page
-from dubito.report.site import write_site
 from dubito.store.folder import RUNS, is_export, no_such_run, run_folders
 
 
@@ -25,10 +24,11 @@ from dubito.store.folder import RUNS, is_export, no_such_run, run_folders
 @click.option("--output", type=click.Path(path_type=Path), help="The page. [default: game.html, or game-K.html]")
 @page_url_option
 def share(what: Path | None, game: int | None, output: Path | None, url: str) -> None:
-    """Write a game as one page that can be sent: it holds all it needs, and opens from a disk, a mail or any host.
+    """Write one game as a page that can be sent to anyone.
 
-    GAME is the file of a saved game; RUN is a run (by default the latest) or an exported one. Everybody's cards are
-    on the page, and what models were asked and answered. With --url the picture of a link to it is written beside it.
+    GAME is the file of a saved game; RUN is a run (by default the latest) or an exported one. The page shows everyone's
+    cards, and what models were asked and answered. It loads nothing from elsewhere. With --url, the picture for links
+    to it is written beside it.
     """
     if what is not None and not what.exists():
         raise no_such_run(what, Path(RUNS), "`dubito share` alone says which games and runs are here")
@@ -50,27 +50,6 @@ def share(what: Path | None, game: int | None, output: Path | None, url: str) ->
     if url:
         picture.write_bytes(picture_of_game(shared.page))
         say(f"picture: {picture}, to be put beside the page")
-
-
-@click.command()
-@click.argument("runs", nargs=-1, required=True, metavar="RUN...", type=click.Path(path_type=Path))
-@click.option("--title", default="Runs of Dubito", show_default=True, help="Of the first page.")
-@click.option("--about", default="", help="What the runs are about, in a sentence or two.")
-@click.option("--output", type=click.Path(path_type=Path), default=Path("site"), show_default=True, metavar="FOLDER")
-@site_url_option
-@games_path_option
-def publish(runs: tuple[Path, ...], title: str, about: str, output: Path, url: str) -> None:
-    """Write the reports of RUN..., folders or exported files, as a site with an index, ready for any static host."""
-    with ExitStack() as stack:
-        folders: dict[str, Path] = {}
-        for run in runs:
-            name = run.resolve().name.removesuffix(".zip")
-            if name in folders:
-                raise UsageError(
-                    f"two runs are called {one_line(name)}: rename one, since each has a folder by its name"
-                )
-            folders[name] = stack.enter_context(folder_of(run))
-        say(f"site: {write_site(output, title, about, folders, Path.cwd(), url)}")
 
 
 def _what_to_share(run: Path | None) -> str:

@@ -270,7 +270,7 @@ def say_folder(folder: Path, tables: bool, run: Played | None = None) -> None:
     if run is not None and (games := _games_that_tell_apart(run)) is not None:
         say(f"with more games: the same command with --games {games}")
     if not tables:
-        say(f"in a browser: {command_called()} view {quote(str(folder))}; every table here: add --tables")
+        say(f"in a browser: {command_called()} report {quote(str(folder))} --open; every table here: add --tables")
 
 
 def _games_that_tell_apart(run: Played) -> int | None:

@@ -401,7 +401,8 @@ def game_of_folder(folder: Path, working_directory: Path) -> Game:
 
 def own_prompts(game: Game) -> Path:
     """Return the folder of the prompts of a game that ship with Dubito or with a plugin."""
-    return next((path for root in _own_roots() if (path := prompt_root(root, game)).is_dir()), OWN_PROMPTS)
+    folders = [prompt_root(root, game) for root in _own_roots()]
+    return next((folder for folder in folders if folder.is_dir()), folders[0])
 
 
 def _own_roots() -> list[Path]:

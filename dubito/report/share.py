@@ -168,7 +168,7 @@ def shared_page(shared: SharedGame, picture: str = "") -> str:
                 return text
     too_large = f"the game takes more than {LARGEST // 1000} kB as one page ({len(shared.page.told['turns']):,} turns)"
     if "game" in shared.page.told:
-        raise UsageError(f"{too_large}: share its run with `dubito publish`")
+        raise UsageError(f"{too_large}: share its run with `dubito report --site`")
     raise UsageError(f"{too_large}: send the file itself, which `dubito web` shows under Saved games")
 
 

@@ -333,5 +333,5 @@ def no_such_run(path: Path, root: Path, listed: str = "") -> UsageError:
     if meant is not None:
         hint = f"did you mean {one_line(str(known[meant]))}?"
     else:
-        hint = listed or ("`dubito runs` lists them" if known else f"there is no run in {root} either")
+        hint = listed or (f"`dubito status {root}` lists them" if known else f"there is no run in {root} either")
     return UsageError(f"there is no {one_line(str(path))}: {hint}")

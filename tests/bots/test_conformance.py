@@ -51,7 +51,9 @@ def rules(request: pytest.FixtureRequest) -> Rules:
 
 
 def test_the_registry_finds_every_file_of_the_project() -> None:
-    files = {file for kind in KINDS for file in (REPO / "bots" / kind).glob("*.py") if file.name[0] != "_"}
+    folders = [REPO / "bots", *REPO.glob("dubito/plugins/*/bots")]
+    files = {file for folder in folders for kind in KINDS for file in (folder / kind).glob("*.py")}
+    files = {file for file in files if file.name[0] != "_"}
     assert {bot.file for bot in REGISTRY.bots.values()} == files
     assert not REGISTRY.broken
 

@@ -23,13 +23,24 @@ share from 0 to 1, or on the game's own scale where its measure has one; money i
 
 ```sh
 dubito run examples/models.yaml --json > result.json
-dubito runs --json | jq -r '.runs[] | select(.state == "stopped") | .folder'
+dubito status runs --json | jq -r '.runs[] | select(.state == "stopped") | .folder'
 ```
 """
 _CORE: Final[list[type[Document]]] = [
     document for document in Document.__subclasses__() if document is not RatingObject
 ]
-_COMMANDS: Final = ("run", "merge", "status", "compare", "bots", "games", "runs", "estimate", "cache stats", "rate")
+_COMMANDS: Final = (
+    "run",
+    "merge",
+    "status",
+    "compare",
+    "bots",
+    "games",
+    "status FOLDER",
+    "estimate",
+    "cache stats",
+    "rate",
+)
 
 
 def text() -> str:

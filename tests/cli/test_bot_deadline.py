@@ -52,7 +52,7 @@ def test_a_fallback_plays_the_turn_and_a_replay_meets_it_again(shell: Shell) -> 
 
 def test_one_game_has_a_deadline_too(shell: Shell) -> None:
     shell.bot("looping.py", LOOPING.replace("GAME", "0"))
-    said = shell("play-game", "Looping", "Looping", "Looping", "--bot-deadline", "0.25")
+    said = shell("watch", "Looping", "Looping", "Looping", "--bot-deadline", "0.25")
     assert said.code == 3
     assert said.err.endswith("node C (should_doubt) took longer than 0.25 s (looping.py, line 7)\n")
 

@@ -1,4 +1,4 @@
-"""`dubito watch` by its old name `play-game`, `dubito replay` and `dubito bots`, typed as a user would."""
+"""`dubito watch`, `dubito replay` and `dubito bots`, typed as a user would."""
 
 import re
 import subprocess
@@ -12,7 +12,7 @@ from dubito.cli.main import Listing, cli
 from tests.cli.kit import REPO, Shell
 from tests.conftest import cases
 
-GAME = ("play-game", "StefaBot", "ClaudeBot", "MrDoubt")
+GAME = ("watch", "StefaBot", "ClaudeBot", "MrDoubt")
 
 
 MOVER = """
@@ -50,7 +50,7 @@ def test_hands_are_shown_only_on_request(shell: Shell) -> None:
 
 
 def test_two_of_one_name_are_told_apart_by_seat(shell: Shell) -> None:
-    out = shell("play-game", "StefaBot", "MrDoubt", "StefaBot").out
+    out = shell("watch", "StefaBot", "MrDoubt", "StefaBot").out
     assert out.startswith("The cards are dealt: StefaBot 0 holds 18, MrDoubt holds 18, StefaBot 2 holds 18.")
 
 
@@ -67,11 +67,11 @@ def test_a_saved_game_replays_identically(shell: Shell) -> None:
     ("words", "sentence"),
     [
         (
-            ("play-game", "StefaBot", "ClaudeBot"),
+            ("watch", "StefaBot", "ClaudeBot"),
             "dubito: Dubito needs 3 to 8 players, not 2: two play the variant `duel`\n",
         ),
-        (("play-game", *["StefaBot"] * 9), "dubito: Dubito needs 3 to 8 players, not 9\n"),
-        (("play-game", "StefaBot", "ClaudBot", "MrDoubt"), "dubito: no bot is named 'ClaudBot': did you mean "),
+        (("watch", *["StefaBot"] * 9), "dubito: Dubito needs 3 to 8 players, not 9\n"),
+        (("watch", "StefaBot", "ClaudBot", "MrDoubt"), "dubito: no bot is named 'ClaudBot': did you mean "),
         ((*GAME, "OpenAIBot"), "dubito: OpenAIBot: model: is needed"),
         ((*GAME, "--jokers", "3"), "dubito: --jokers: must be at most 2, not 3\n"),
         (("replay", "none.json"), "dubito: there is no none.json: there is no run in runs either\n"),
@@ -101,7 +101,7 @@ def test_a_path_that_cannot_be_saved_to_is_refused_before_the_game(shell: Shell)
 def test_a_game_that_cannot_be_saved_after_all_was_still_told(shell: Shell) -> None:
     Path("there").mkdir()
     shell.bot("mover.py", MOVER)
-    said = shell("play-game", "Mover", "StefaBot", "StefaBot", "--save", "there/game.json")
+    said = shell("watch", "Mover", "StefaBot", "StefaBot", "--save", "there/game.json")
     assert said.code == 3
     assert "The game is over" in said.out
     assert said.err.startswith("dubito: the game was played, but cannot write there/game.json")
@@ -132,12 +132,26 @@ def test_dubito_alone_says_what_it_can_do(shell: Shell) -> None:
         assert f"\n  {command} " in said.out
 
 
-@pytest.mark.parametrize("group", [(), ("cache",), ("prompts",)])
-def test_help_lists_commands_with_a_whole_sentence(shell: Shell, group: tuple[str, ...]) -> None:
-    _, listed = shell(*group, "--help").out.split("\nCommands:\n")
-    assert max(map(len, listed.splitlines())) <= 80
-    for said in re.split(r"\n  (?=\S)", listed.strip()):
-        assert re.search(r"[^.]\.$", said), said
+GROUPS = [(), ("cache",), ("games",), ("prompts",), ("leaderboard",), ("tournament",)]
+
+
+@pytest.mark.parametrize("group", GROUPS)
+def test_help_lists_each_command_with_a_sentence_on_one_line(shell: Shell, group: tuple[str, ...]) -> None:
+    said = shell(*group, "--help").out
+    listed = said.partition("\nCommands:\n" if group else "\nPlay:\n")[2].partition("Examples:")[0]
+    rows = [line for line in listed.splitlines() if line.startswith("  ") and line.strip()]
+    assert len(rows) >= (2 if group else 20)
+    for row in rows:
+        assert re.fullmatch(r"  [a-z]+ +[A-Z].*[^.]\.", row), row
+        assert len(row) <= 80
+
+
+def test_options_of_a_run_are_listed_in_groups(shell: Shell) -> None:
+    said = shell("run", "--help").out
+    headings = re.findall(r"^(\S.*):$", said, re.MULTILINE)
+    assert headings == ["Players", "Games and rules", "Models", "Budget", "Statistics", "Output", "Cluster", "Options"]
+    assert re.search(r"^Games and rules:\n(?:  .*\n)*  --jokers ", said, re.MULTILINE)
+    assert said.partition("\nOptions:\n")[2] == "  -h, --help  Show this message and exit.\n"
 
 
 def test_the_list_of_commands_says_what_each_says_itself() -> None:

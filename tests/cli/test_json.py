@@ -59,7 +59,7 @@ def test_a_run_with_models(shell: Shell) -> None:
         run["pairs"],
         [{**one, "run": "runs/r"} for one in run["contenders"]],
     )
-    (listed,) = printed(shell, documents.RunsObject, "runs")["runs"]
+    (listed,) = printed(shell, documents.RunsObject, "status", "runs")["runs"]
     assert (listed["folder"], listed["models"], listed["usd"]) == ("runs/r", ["one", "two"], 0)
     cached = printed(shell, documents.CacheObject, "cache", "stats")
     assert sum(one["replies"] for one in cached["models"]) == cached["replies"] > 0

@@ -1,4 +1,4 @@
-"""The run that a command means, `dubito runs` and `dubito view`."""
+"""The run that a command means, the list of runs, and reports that are opened or served."""
 
 import os
 import re
@@ -34,7 +34,7 @@ def test_runs_are_listed_the_last_written_first(shell: Shell) -> None:
     (broken := Path("runs/broken")).mkdir()
     (broken / "manifest.yaml").write_text("games: 1")
     os.utime(broken / "manifest.yaml", (1, 1))
-    said = shell("runs")
+    said = shell("status", "runs")
     assert [re.split(r"  +", line.strip()) for line in said.out.splitlines()[2:]] == [
         ["runs/set/newer", "bs", "finished", "20", "2023-11-14 22:14"],
         ["runs/older", "dubito", "finished", "20", "2023-11-14 22:13"],
@@ -48,17 +48,17 @@ def test_a_run_that_was_stopped_says_how_far_it_came(shell: Shell) -> None:
     play(shell, "runs/one", 1_700_000_000)
     manifest = Path("runs/one/manifest.yaml")
     manifest.write_text(manifest.read_text().replace("games: 20", "games: 1000", 1))
-    assert " stopped  20 of 1,000 " in shell("runs").out
+    assert " stopped  20 of 1,000 " in shell("status", "runs").out
 
 
 def test_nothing_there_yet(shell: Shell) -> None:
-    assert shell("runs").err.startswith("dubito: there is no folder runs: `dubito demo`")
+    assert shell("status", "runs").err == "dubito: there is no runs: there is no run in runs either\n"
     Path("runs").mkdir()
-    for command in ("status", "report", "replay", "compare", "view"):
+    for command in ("status", "report", "replay", "compare"):
         assert shell(command).err.startswith("dubito: there is no run in runs yet: `dubito demo`"), command
 
 
-@pytest.mark.parametrize("command", ["status", "report", "replay", "compare", "view"])
+@pytest.mark.parametrize("command", ["status", "report", "replay", "compare"])
 def test_a_misspelt_run_gets_the_nearest(shell: Shell, command: str) -> None:
     play(shell, "runs/sharp-against-all", 1_700_000_000)
     said = shell(command, "runs/shrap-against-all")
@@ -76,7 +76,9 @@ def test_an_exported_run_is_read_like_its_folder(shell: Shell) -> None:
     assert shell("report", "one.zip").out == "report: one.zip-report/index.html\n"
     Path("words.txt").write_text("no run")
     assert shell("status", "words.txt").err.startswith("dubito: words.txt is not a run: give a run folder, or a file")
-    assert shell("export", "runs/two", "two.zip").err == "dubito: there is no runs/two: `dubito runs` lists them\n"
+    assert (
+        shell("export", "runs/two", "two.zip").err == "dubito: there is no runs/two: `dubito status runs` lists them\n"
+    )
 
 
 def test_an_export_is_not_called_like_a_page(shell: Shell) -> None:
@@ -86,24 +88,47 @@ def test_an_export_is_not_called_like_a_page(shell: Shell) -> None:
     assert said.err.startswith("dubito: one.html: an export is a zip file: name it one.zip; pages, and tables")
 
 
-def test_view_writes_the_report_and_writes_it_anew_after_more_games(shell: Shell) -> None:
+def test_a_report_is_opened_and_written_anew_after_more_games(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: list[str] = []
+
+    def open_browser(address: str) -> bool:
+        opened.append(address)
+        return True
+
+    monkeypatch.setattr("webbrowser.open", open_browser)
     play(shell, "runs/one", 1_700_000_000)
-    assert shell("view", "--no-browser").out == "report: runs/one/report/index.html\n"
+    assert shell("report", "--open").out == "report: runs/one/report/index.html\n"
     index = Path("runs/one/report/index.html")
+    assert opened == [index.resolve().as_uri()]
     before = index.stat().st_ino
-    shell("view", "--no-browser")
+    shell("report", "--open")
     assert index.stat().st_ino == before
     os.utime("runs/one/run.db", (2**33, 2**33))
-    shell("view", "--no-browser")
+    shell("report", "--open")
     assert index.stat().st_ino != before
 
 
-def test_view_serves_an_exported_run_on_loopback(shell: Shell) -> None:
+def test_the_report_of_an_exported_run_is_served_on_loopback(shell: Shell) -> None:
     play(shell, "runs/one", 1_700_000_000)
     shell("export", "runs/one", "one.zip")
-    with started(shell.folder, "view", "one.zip", "--no-browser") as process:
+    with started(shell.folder, "report", "one.zip", "--port", "0") as process:
         assert process.stdout is not None
         found = re.fullmatch(r"report: (http://127\.0\.0\.1:\d+/) \(Ctrl-C ends\)\n", process.stdout.readline())
         assert found
         with urlopen(found[1], timeout=20) as page:  # noqa: S310, our own address
             assert b"<title>" in page.read()
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("a", "b"), "one report is of one run"),
+        (("--title", "T"), "--title: it belongs to --site: leave it out"),
+        (("a", "--site", "s", "--odds"), "--odds: --site has none: leave it out"),
+        (("--site", "s"), "--site: name the runs, as in"),
+    ],
+)
+def test_options_of_a_report_and_of_a_site_are_not_mixed(shell: Shell, words: tuple[str, ...], said: str) -> None:
+    refused = shell("report", *words)
+    assert (refused.code, refused.out) == (2, "")
+    assert said in refused.err

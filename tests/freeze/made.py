@@ -99,7 +99,7 @@ def _write() -> None:
         (HERE / "finished.zip").unlink(missing_ok=True)
         _dubito("export", str(finished), str(HERE / "finished.zip"))
         (HERE / "game.json").unlink(missing_ok=True)
-        _dubito("play-game", *SEATED, "--save", str(HERE / "game.json"))
+        _dubito("watch", *SEATED, "--save", str(HERE / "game.json"))
     DIGESTS.write_text(json.dumps({"results": digests, "requests": request_digests()}, indent=1) + "\n")
 
 

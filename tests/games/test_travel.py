@@ -132,7 +132,7 @@ def test_an_export_says_where_its_game_is_to_be_had(shell: Shell, site: Path, mo
     assert str(shell.folder) not in manifest
     game = site / "dubito_kuhn" / "game.py"
     game.write_text(f"{game.read_text()}# another\n")
-    for words in (("replay", "r.zip"), ("report", "r.zip"), ("view", "r", "--no-browser")):
+    for words in (("replay", "r.zip"), ("report", "r.zip"), ("report", "r", "--output", "again")):
         other = shell(*words)
         assert other.code == 0
         told = [line for line in other.err.splitlines() if line.startswith("manifest mismatch: ")]

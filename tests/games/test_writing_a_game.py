@@ -100,7 +100,7 @@ def test_its_engine_pays_what_the_rules_say() -> None:
 
 
 def test_its_words_are_spoken_where_it_has_them(shell: Shell) -> None:
-    words = ("play-game", "--game", "kuhn", "Careful", "Careful", "--show-hands")
+    words = ("watch", "--game", "kuhn", "Careful", "Careful", "--show-hands")
     cards = [shell(*words, "--deal", f"{deal}").out.splitlines() for deal in range(6)]
     for told in cards:
         assert told[0] == "Each seat is dealt a card, and puts a chip into the pot."

@@ -16,7 +16,7 @@ from tests.llm.test_any_game import HOME
 from tests.play.conftest import Play
 
 FOUR = ("Player1", "Player2", "Player3", "Player4")
-BS = ("play-game", "--game", "bs", *FOUR)
+BS = ("watch", "--game", "bs", *FOUR)
 SEATED = ("--game", "bs", "--seed", "4", "--seat", "1")
 WHATEVER = "no\n" + "\n".join(map(str, range(13))) + "\n"  # one of it is legal
 BAD = (
@@ -107,7 +107,7 @@ def test_who_fails_at_what_others_do_has_a_record_that_proves_it(shell: Shell) -
     bots.mkdir(parents=True)
     fails = "    seen = 0\n    def observe(self, event):\n        self.seen += 1\n        assert self.seen < 7\n"
     (bots / "late.py").write_text(BAD.replace("Bad", "Late").replace("return []", "return self.cards[:1]") + fails)
-    words = ("play-game", "--game", "bs", "Player1", "Late", "Player3", "Player4", "--on-bot-error", "forfeit")
+    words = ("watch", "--game", "bs", "Player1", "Late", "Player3", "Player4", "--on-bot-error", "forfeit")
     told = shell(*words, "--save", "g.json")
     assert "   3. Late has failed: the game is over, and nobody wins." in told.out.splitlines()
     assert saved()["outputs"][-1] == {"seat": 1}
@@ -119,7 +119,7 @@ def test_a_forfeit_ends_a_game_and_is_kept(shell: Shell) -> None:
     bots = Path("bots/manual/bs")
     bots.mkdir(parents=True)
     (bots / "bad.py").write_text(BAD)
-    words = ("play-game", "--game", "bs", "Player1", "Bad", "Player3", "Player4", "--on-bot-error")
+    words = ("watch", "--game", "bs", "Player1", "Bad", "Player3", "Player4", "--on-bot-error")
     said = shell(*words, "forfeit", "--save", "g.json")
     assert said.code == 0
     assert said.err == "Bad (seat 1) failed in game 0, deal 0, turn 2: nothing was played; play at least one card\n"
@@ -137,8 +137,8 @@ def test_mistakes_at_bs_are_one_sentence(shell: Shell) -> None:
         (BS[:-1], "BS is played by 4, not 3: seat 4 players"),
         ((*BS[:-1], "StefaBot"), "no bot of bs is named 'StefaBot', but dubito has one: "),
         ((*BS, "--jokers", "1"), "--jokers: bs has no such rule: "),
-        (("play-game", "--game", "chess", *FOUR), "there is no game 'chess': "),
-        (("play-game", "StefaBot", "MrDoubt", "UsualBot", "--on-bot-error", "forfeit"), "--on-bot-error forfeit: "),
+        (("watch", "--game", "chess", *FOUR), "there is no game 'chess': "),
+        (("watch", "StefaBot", "MrDoubt", "UsualBot", "--on-bot-error", "forfeit"), "--on-bot-error forfeit: "),
     ):
         said = shell(*words)
         assert (said.code, said.out, said.err.count("\n")) == (2, "", 1)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from dubito.cli.runs import report as command
+from dubito.cli.report import report as command
 from dubito.errors import UsageError
 from dubito.game.find import find_bots
 from dubito.games.dubito.engine import RESULTS

@@ -4,7 +4,6 @@ import base64
 import re
 from dataclasses import replace
 from pathlib import Path
-from urllib.request import urlopen
 
 import pytest
 
@@ -13,7 +12,7 @@ from dubito.report import share
 from dubito.show.person import GUEST
 from tests.chromium import Chrome
 from tests.cli.conftest import shell as shell
-from tests.cli.kit import Shell, started
+from tests.cli.kit import Shell
 from tests.conftest import few
 from tests.engine.golden import FOLDER
 from tests.report.kit import PICTURE, SCRIPT, Seen, drawn_in, pictures_linked
@@ -98,11 +97,6 @@ def test_the_report_of_a_saved_game_is_its_one_page(shell: Shell) -> None:
     assert shell("report", "g.json", "--output", "there").out == "report: there/index.html\n"
     refused = shell("report", "g.json", "--games", "0")
     assert refused.err == "dubito: --games chooses among a run's games, and this is one saved game: leave it out\n"
-    with started(shell.folder, "view", "g.json", "--no-browser") as process:
-        assert process.stdout is not None
-        address = process.stdout.readline().removeprefix("report: ").partition(" ")[0]
-        with urlopen(address, timeout=20) as served:  # noqa: S310, our own address
-            assert served.read() == page.read_bytes()
 
 
 def test_too_large_a_game_leaves_out_bodies_then_requests(
@@ -158,13 +152,13 @@ def test_without_a_name_it_says_what_there_is(bots_run: Path, shell: Shell) -> N
     Path("games/one.json").touch()
     last = "`dubito share games/one.json` (the last game played here)"
     assert shell("share").err == f"dubito: say which: {last} or `dubito share runs/r --game 0`\n"
-    assert shell("view", "runs").err == "dubito: runs is a folder of runs: name one of them, such as runs/r\n"
+    assert shell("report", "runs").err == "dubito: runs is a folder of runs: name one of them, such as runs/r\n"
 
 
 def test_runs_are_a_site_with_an_index(models_run: Path, stating_run: Path, shell: Shell, chrome: Chrome) -> None:
     assert shell("export", str(stating_run), "two.zip").code == 0
     named = ("--title", f"Ours {SCRIPT}", "--about", "Two.", "--url", "https://me.github.io/site")
-    said = shell("publish", str(models_run), "two.zip", *named, "--output", "s")
+    said = shell("report", str(models_run), "two.zip", *named, "--site", "s")
     assert (said.code, said.out) == (0, "site: s/index.html\n"), said.err
     page = Seen(Path("s/index.html"))
     assert "Two." in page.words
@@ -182,6 +176,6 @@ def test_runs_are_a_site_with_an_index(models_run: Path, stating_run: Path, shel
     assert [*pictures] == ["index.html", "run/index.html", "two/index.html"]
     assert all("#facc15" in drawn for drawn in pictures.values())  # a player's point
     assert "two</p>" in Path("s/two/games/0.html").read_text()
-    again = shell("publish", "two.zip", "two.zip", "--output", "t")
+    again = shell("report", "two.zip", "two.zip", "--site", "t")
     assert (again.code, Path("t").exists()) == (2, False)
     assert "two runs are called two" in again.err

@@ -36,7 +36,7 @@ READING = (
     ("report", "theirs"),
     ("status", "theirs"),
     ("compare", "theirs", "ours"),
-    ("runs", "."),
+    ("status", "."),
 )
 ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i AS"
 
@@ -223,7 +223,7 @@ def test_what_no_run_has_is_refused_before_it_is_asked(runs: Shell, statement: s
     for command in READING[:4]:
         assert "theirs/run.db is damaged or not a run store: it" in (said := refused(runs, *command))
         assert words in said
-    assert "cannot be read: theirs/run.db is damaged or not a run store" in runs("runs", ".").err
+    assert "cannot be read: theirs/run.db is damaged or not a run store" in runs("status", ".").err
 
 
 @pytest.mark.parametrize(

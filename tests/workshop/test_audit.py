@@ -1,4 +1,4 @@
-"""`dubito audit`: what is planted in a prompt or a game is found, with its line, its byte and its fact."""
+"""The audits of games and prompts find what is planted, with its line, its byte and its fact."""
 
 import re
 import shutil
@@ -54,20 +54,20 @@ def test_a_prompt_that_tells_what_is_hidden_is_found(kuhn: Shell, planted: str, 
     shutil.copytree(USER.parent, "prompts/kuhn/loud", dirs_exist_ok=True)
     exchange(Path("prompts/kuhn/loud/user.jinja"), ("What do you do?\n", f"What do you do?\n{planted}\n"))
     Path("prompts/kuhn/loud/more.jinja").write_text("Dealt:\n{{ deck | join }}\n")
-    said = kuhn("audit", "kuhn")
+    said = kuhn("games", "audit", "kuhn")
     assert said.code == 1
     line = (
         rf"prompts/kuhn/loud/{place}: byte \d+ of the user text \(its line \d+\) tells what seat [01] cannot know at "
     )
     assert re.fullmatch(rf"{line}node act, by the fact deck: .+ or .+\n", said.out)
     if place == "user.jinja, line 6":
-        assert kuhn("audit", "prompts/kuhn/loud").out.startswith(said.out[:40])
-        assert kuhn("audit", "--game", "kuhn", "plain").code == 0
+        assert kuhn("prompts", "audit", "prompts/kuhn/loud").out.startswith(said.out[:40])
+        assert kuhn("prompts", "audit", "--game", "kuhn", "plain").code == 0
 
 
 def test_the_byte_is_the_first_that_differs(kuhn: Shell) -> None:
     exchange(USER, ("What do you do?\n", "What do you do?\n{{ deck | join }}\n"))
-    (line,) = kuhn("audit", "prompts/kuhn/plain").out.splitlines()
+    (line,) = kuhn("prompts", "audit", "prompts/kuhn/plain").out.splitlines()
     said = re.search(r"byte (\d+) of the user text \(its line 2\).*: '(\w)\w+' or '(\w)\w+'$", line)
     assert said
     assert said[2] != said[3]
@@ -76,7 +76,7 @@ def test_the_byte_is_the_first_that_differs(kuhn: Shell) -> None:
 
 def test_a_game_that_tells_what_is_hidden_is_found(kuhn: Shell) -> None:
     exchange(FACTS, ('"legal": list', '"other": position.deck[1 - position.seat],\n        "legal": list'))
-    said = kuhn("audit", "games/kuhn")
+    said = kuhn("games", "audit", "games/kuhn")
     assert said.code == 1
     what = r"games/kuhn/facts\.py: facts\(\) shows what its seat cannot know: other: '\w+' or '\w+' \(from byte 2 on\) "
     (line,) = [place for place, text in enumerate(FACTS.read_text().splitlines(), 1) if '"other"' in text]
@@ -86,17 +86,17 @@ def test_a_game_that_tells_what_is_hidden_is_found(kuhn: Shell) -> None:
 
 def test_what_is_clean_says_what_was_compared(kuhn: Shell) -> None:
     for words in (["kuhn"], [str(Path("games/kuhn").resolve())]):
-        said = kuhn("audit", *words)
+        said = kuhn("games", "audit", *words)
         what = r"kuhn, prompt plain: the same bytes at \d+ turns, each in two worlds that its seat cannot tell apart"
         assert re.fullmatch(f"{what}\\.\n", said.out), said
         assert said.code == 0
     shutil.rmtree("bots")
-    assert "no bot plays kuhn, so there are no games to try" in kuhn("audit", "kuhn").err
-    assert kuhn("audit", "kuhm").code == 2
+    assert "no bot plays kuhn, so there are no games to try" in kuhn("games", "audit", "kuhn").err
+    assert kuhn("games", "audit", "kuhm").code == 2
 
 
 @pytest.mark.parametrize("name", few(sorted(GAMES), ["defuse"]))
 def test_a_game_of_the_house_and_its_prompts_are_clean(shell: Shell, name: str) -> None:
-    said = shell("audit", name)
+    said = shell("games", "audit", name)
     assert said.code == 0
     assert ": the same bytes at " in said.out, said

@@ -42,9 +42,10 @@ leaderboard.add_command(review)
 def build(
     folder: Path, output: Path | None, title: str, workers: int | None, strict: bool, url: str, quiet: bool
 ) -> int:
-    """Make a site of the exported runs in DIR, each replayed offline before it has a row.
+    """Write a site of the exported runs in DIR, each replayed first.
 
-    What cannot be proved is listed with the reason. Files in DIR itself are of one book; each folder in it is another.
+    A run that cannot be proved is listed with the reason. Files in DIR itself are of one book; each folder in it is
+    another.
     """
     if not folder.is_dir():
         raise UsageError(f"there is no folder {one_line(str(folder))}: make one, and `dubito export` runs into it")

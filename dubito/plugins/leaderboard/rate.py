@@ -55,10 +55,11 @@ _READ: Final[Mapping[str, Any]] = {"workers": number, "in_flight": number, "pati
 @click.option("--quiet", is_flag=True, help="Hide the progress line.")
 @json_option
 def rate(rated: str, book: str, output: Path | None, quiet: bool, as_json: bool, **given: str | bool | None) -> int:
-    """Rate PLAYER by a book: on the deals and against the bots that everybody is rated by.
+    """Rate a player by a book of fixed deals and opponents.
 
-    A PLAYER is a bot, or a model as in openai:MODEL@PROMPT. Three numbers: over the field, beside its worst neighbours,
-    and what the best known exploiters take from it. The same command resumes, or prints it again.
+    A PLAYER is a bot, or a model such as openai:MODEL@PROMPT. It gets three numbers: its result against the opponents,
+    beside its worst neighbours, and what the best known exploiters win from it. The same command resumes, or prints it
+    again.
     """
     said = {key: value for key, value in given.items() if value is not None}
     read = {key: _READ[key](value) if key in _READ else value for key, value in said.items()}

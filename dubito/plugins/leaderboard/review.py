@@ -1,4 +1,4 @@
-"""`dubito review`: a maintainer asks a sample of a submission's requests again, twice each, and hands in what came."""
+"""`dubito leaderboard review`: a maintainer asks a sample of a submission's requests again, twice each."""
 
 from hashlib import sha256
 from pathlib import Path
@@ -43,10 +43,11 @@ _options = flags(
 @_options
 @games_path_option
 def review(file: Path, by: str, sample: int, quiet: bool, **given: Any) -> None:
-    """Ask a sample of the requests of SUBMISSION, an exported run, again, and write the review beside it.
+    """Ask a sample of a submission's requests again.
 
-    Which ones follows from the file alone. `dubito leaderboard` reads the review: a row whose model answers you as it
-    answered the submission is attested, else challenged.
+    SUBMISSION is an exported run; the review is written beside it. The sample follows from the file alone. `dubito
+    leaderboard` reads the review: a row is attested if the model answers you as it answered the submission, and
+    challenged otherwise.
     """
     if not (file.is_file() and is_export(file)):
         raise UsageError(f"{one_line(str(file))} is no exported run: name a file that `dubito export` wrote")

@@ -42,18 +42,19 @@ _PLACES: Final = {
 
 @click.group(cls=LateListing, places=_PLACES)
 def tournament() -> None:
-    """Hold a tournament of programs at games of hidden information: a strict referee, ranked by instant run-off."""
+    """Hold a tournament of programs at games of hidden information."""
 
 
 @click.command()
 @click.argument("player")
 @server_options
 def bot(player: str, **server: str | None) -> None:
-    """Play one match as PLAYER over standard input and output: a bot of OpenSpiel's games, or a model as in
-    openai:MODEL@PROMPT.
+    """Play one match as PLAYER over standard input and output.
 
-    It is for small games, as kuhn_poker and leduc_poker. In a config write `solved: dubito tournament bot Solved`; a
-    player that asks a model needs the network: `{command: dubito tournament bot openai:MODEL, network: true}`."""
+    PLAYER is a bot of OpenSpiel's games, or a model such as openai:MODEL@PROMPT. It is for small games such as
+    kuhn_poker and leduc_poker. In a config write `solved: dubito tournament bot Solved`. A player that asks a model
+    needs the network: `{command: dubito tournament bot openai:MODEL, network: true}`.
+    """
     from dubito.cli.company import opponents
     from dubito.plugins.tournament.our_player import SeatTaken
     from dubito.plugins.tournament.our_player import answer_lines as play
@@ -80,8 +81,10 @@ def bot(player: str, **server: str | None) -> None:
 @click.option("--output", metavar="FOLDER", help="The tournament's folder. [default: tournaments/NAME]")
 @click.option("--quiet", is_flag=True, help="Hide the progress line.")
 def play(config: Path, quiet: bool, **flags: Any) -> int:
-    """Play the tournament in CONFIG (a YAML file; flags go over it), and print its result. The same command resumes
-    a tournament that was stopped."""
+    """Play the tournament in a config and print its result.
+
+    CONFIG is a YAML file; flags override it. The same command resumes a tournament that was stopped.
+    """
     from dubito.plugins.tournament import tournament
     from dubito.plugins.tournament.plan import tournament as read
 
@@ -105,10 +108,12 @@ def play(config: Path, quiet: bool, **flags: Any) -> int:
 @click.argument("folder", type=click.Path(path_type=Path))
 @click.option("--report/--no-report", default=True, show_default=True, help="Write the result as pages too.")
 def rank(folder: Path, report: bool) -> int:
-    """Print the result in FOLDER: scores, ballots, every round and tie, the final order; and write its pages. FOLDER
-    may also be a bare table of scores, in CSV or YAML (docs/tournament.md), which gets no pages.
+    """Print the result of a tournament and write its pages.
 
-    How firm it is stands beside each place: in how many of 1,000 resamples of the matches a bot keeps it."""
+    Printed are scores, ballots, every round and tie, and the final order. FOLDER may also be a bare table of scores, in
+    CSV or YAML, which gets no pages. Beside each place is how firm it is: in how many of 1,000 resamples of the matches
+    a bot keeps it.
+    """
     if not folder.is_file():
         return _print_result(folder, report)
     from dubito.plugins.tournament.pages import result_table
@@ -153,8 +158,10 @@ def _show_games(result: "Standings", warnings: Sequence[str], tables: bool = Tru
 @click.argument("folder", type=click.Path(path_type=Path))
 @click.option("--match", type=int, metavar="K", help="Tell match K in words, counted over all pairs as they play.")
 def replay(folder: Path, match: int | None) -> int:
-    """Play every match in FOLDER again, without its bots: draws from their seeds, actions from the log, returns
-    compared. Exit code 1 if anything differs."""
+    """Play every match again without its bots and report any difference.
+
+    Draws come from their seeds, actions from the log; returns are compared. Exit code 1 if anything differs.
+    """
     from dubito.plugins.tournament import log
     from dubito.plugins.tournament.plan import source
     from dubito.plugins.tournament.replay import difference_of_match, log_differences, match_in_words, match_numbered
@@ -214,8 +221,11 @@ def _folder() -> Iterator[Path]:
     "--prepare-seconds", type=float, default=5.0, show_default=True, help="Extra, to prepare before the first move."
 )
 def check(bot: str, games: str, **seconds: float) -> int:
-    """Try the bot that the command BOT starts against rude, slow and silent partners: in a minute you know whether it
-    keeps to the protocol. Exit code 1 if it does not."""
+    """Try a bot against rude, slow and silent partners.
+
+    BOT is the command that starts it. After a minute you know whether it keeps to the protocol. Exit code 1 if it does
+    not.
+    """
     from dubito.plugins.tournament.check import PARTNERS, findings, trial_results
 
     content = {"games": _names_in(games), "matches": 1, **seconds}
@@ -247,10 +257,11 @@ def check(bot: str, games: str, **seconds: float) -> int:
 @click.option("--lower-bound", is_flag=True, help="Ask that the interval's lower end is above zero, not the mean.")
 @click.option("--quiet", is_flag=True, help="Hide the progress line.")
 def qualify(bot: str, games: str, lower_bound: bool, quiet: bool, **flags: Any) -> int:
-    """Play the qualification of the bot that the command BOT starts: 50 + 50 matches against the random bot in each
-    game, with a mean score above zero. Exit code 1 if it does not qualify.
+    """Play the qualification of a bot against the random bot.
 
-    The random bot itself passes about every second time: look at the interval."""
+    BOT is the command that starts it. It plays 50 + 50 matches in each game and needs a mean score above zero. Exit
+    code 1 if it does not qualify. The random bot itself passes about half the time: look at the interval.
+    """
     from dubito.plugins.tournament.check import qualifications, score_in_words, trial_results
 
     named = _names_in(games)

@@ -77,9 +77,12 @@ def test_without_the_extra_it_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -
 @pytest.mark.parametrize(
     ("words", "why"),
     [
-        (("--scheduler", "tcp://127.0.0.1:9"), "--scheduler: a scheduler belongs to Dask: add `executor: dask`"),
-        (("--executor", "spark"), "--executor: must be 'processes' or 'dask', not 'spark'"),
-        (("--executor", "dask", "--bot-deadline", "1"), "--executor: workers of Dask are threads, where no bot can be"),
+        (("--scheduler", "tcp://127.0.0.1:9"), "--scheduler: processes have no scheduler: add `executor: dask`"),
+        (("--executor", "spark"), "--executor: there is no executor 'spark': choose processes or dask"),
+        (
+            ("--executor", "dask", "--bot-deadline", "1"),
+            "--executor: dask cannot interrupt a bot: leave bot_deadline out",
+        ),
         (("--executor", "dask", "--contenders", "house:house-random"), "--executor: model players are asked from one"),
     ],
 )

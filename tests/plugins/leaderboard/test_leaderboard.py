@@ -406,7 +406,7 @@ def submission(folder: Path, shell: Shell) -> Path:
 
 
 def test_a_sample_is_asked_again_and_the_row_is_attested(submission: Path, shell: Shell) -> None:
-    said = shell("review", str(submission), "--by", "Ada", "--sample", "50", "--cache", "own", "--quiet")
+    said = shell("leaderboard", "review", str(submission), "--by", "Ada", "--sample", "50", "--cache", "own", "--quiet")
     assert said.out.splitlines() == [
         "50 of 50 requests got two answers: the first is the submission's in 50, the second is the first in 50; "
         "calls: 101",  # with the preflight's
@@ -417,7 +417,7 @@ def test_a_sample_is_asked_again_and_the_row_is_attested(submission: Path, shell
     assert shell("leaderboard", "alone", "--output", "site", "--quiet").code == 0
     (row,) = data(Path("site"), "board-0")
     assert row["tier"] == "attested"
-    again = shell("review", str(submission), "--by", "Ada")
+    again = shell("leaderboard", "review", str(submission), "--by", "Ada")
     assert again.err == "dubito: alone/m.review.yaml is there already: delete it, and the sample is asked again\n"
 
 
@@ -430,7 +430,7 @@ def test_a_sample_is_asked_again_and_the_row_is_attested(submission: Path, shell
     ],
 )
 def test_what_cannot_be_reviewed_is_said(submission: Path, shell: Shell, words: tuple[str, ...], sentence: str) -> None:
-    said = shell("review", *words, "--by", "Ada", "--quiet", "--cache", "own")
+    said = shell("leaderboard", "review", *words, "--by", "Ada", "--quiet", "--cache", "own")
     assert said.code in (2, 3)
     assert sentence in said.err
     assert not Path("alone/m.review.yaml").exists()

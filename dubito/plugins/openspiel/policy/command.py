@@ -73,10 +73,11 @@ def policy(
     rules: dict[str, Any],
     **flags: Any,
 ) -> None:
-    """Say how exploitable each PLAYER's complete strategy for a small game is, exactly.
+    """Measure exactly how exploitable a player is at a small game.
 
-    A PLAYER is a hand-written bot, or a model as in openai:MODEL@PROMPT or house:MODEL, which is asked once in every
-    situation how probable each of its actions is, or with --draws what it does. The same command again costs nothing.
+    A PLAYER is a hand-written bot, or a model such as openai:MODEL@PROMPT or house:MODEL. A model is asked once in
+    every situation for the probability of each action, or with --draws for an action. The same command again costs
+    nothing.
     """
     given = {key: value for key, value in flags.items() if value is not None}
     calls, small = calls_of(given), small_game(game, rules_from(rules, game))

@@ -293,9 +293,9 @@ def test_a_game_without_a_list_of_names_is_asked_of(shell: Shell) -> None:
 def test_policies_are_listed_and_read_as_what_they_are(shell: Shell) -> None:
     words = ("policy", "UniformRandom", "house:house-random", *KUHN, "--output", "runs/p")
     assert shell(*words).code == 0
-    (listed,) = json.loads(shell("runs", "--json").out)["runs"]
+    (listed,) = json.loads(shell("status", "runs", "--json").out)["runs"]
     assert (listed["folder"], listed["game"], listed["state"]) == ("runs/p", "openspiel:kuhn_poker", None)
-    assert "policies" in shell("runs").out
+    assert "policies" in shell("status", "runs").out
     told = shell("status", "runs/p").out.splitlines()
     assert told[0] == "policies for openspiel:kuhn_poker: no game was played"
     assert told[1] == "Stand-ins are no language models: the embedded house answers for house:house-random."

@@ -1,0 +1,55 @@
+"""`dubito export`: a run as one file that another machine replays, or as a dataset."""
+
+import time
+from pathlib import Path
+
+import click
+
+from dubito.cli.options import folder_of, games_path_option
+from dubito.cli.output import GamesProgress, note, say
+from dubito.errors import UsageError, one_line
+from dubito.store import folder as run_folder
+from dubito.store.folder import RUNS, no_such_run, pack
+
+
+@click.command()
+@click.argument("run", type=click.Path(path_type=Path))
+@click.argument("file", required=False, type=click.Path(path_type=Path))
+@click.option("--parquet", type=click.Path(path_type=Path), metavar="FOLDER",
+              help="Write a dataset instead: games and models' decisions as Parquet files, with a card.")  # fmt: skip
+@games_path_option
+@click.option("--quiet", is_flag=True, help="Hide the progress line.")
+def export(run: Path, file: Path | None, parquet: Path | None, quiet: bool) -> None:
+    """Write RUN as one file that `dubito replay` plays anywhere.
+
+    Bots are not in the file: they are code.
+    """
+    if (file is None) == (parquet is None):
+        raise UsageError("say where to: a FILE for `dubito replay`, or --parquet FOLDER for a dataset")
+    if file is not None and file.suffix.lower() not in ("", ".zip"):
+        raise UsageError(
+            f"{one_line(str(file))}: an export is a zip file: name it {one_line(file.with_suffix('.zip').name)}; "
+            "pages, and tables as CSV and JSON, are written by `dubito report`"
+        )
+    if not run.exists():
+        raise no_such_run(run, Path(RUNS))
+    if file is None:
+        assert parquet is not None
+        _export_dataset(run, parquet, quiet)
+        return
+    pack(run, file, run_folder.first_game(run_folder.read_manifest(run)))
+    say(f"written: {file}")
+
+
+def _export_dataset(run: Path, parquet: Path, quiet: bool) -> None:
+    from dubito.experiment.replay import run_to_replay
+    from dubito.workshop.dataset import write_dataset
+
+    with folder_of(run) as folder:
+        kept = run_to_replay(folder)
+        with kept.db, GamesProgress(kept.experiment.games, quiet, time.monotonic) as progress:
+            progress(0)
+            write_dataset(kept, parquet, progress)
+    for mismatch in kept.mismatches:
+        note(f"manifest mismatch: {mismatch}")
+    say(f"written: {parquet}")

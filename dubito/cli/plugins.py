@@ -1,0 +1,34 @@
+"""`dubito plugins`: the plugins that are here, and what each adds."""
+
+import click
+
+from dubito.cli.output import note, table
+from dubito.game.packages import plugin_folders
+from dubito.hooks import load_installed
+from dubito.hooks import plugins as manager
+
+
+@click.command()
+def plugins() -> None:
+    """List the plugins and what each adds."""
+    faults = load_installed()
+    shipped = {folder.name for folder in plugin_folders()}
+    rows = []
+    for name, plugin in sorted(manager().list_name_plugin()):
+        origin = "Dubito" if name in shipped else f"an installed package ({getattr(plugin, '__name__', plugin)})"
+        rows.append([name, ", ".join(_additions(plugin)), origin])
+    table(f"{len(rows)} plugins", ["plugin", "adds", "origin"], rows)
+    for fault in faults:
+        note(fault)
+
+
+def _additions(plugin: object) -> list[str]:
+    """Return what a plugin adds, in words."""
+    added = []
+    for hook in manager().get_hookcallers(plugin) or ():
+        if hook.name in ("commands", "executors"):
+            kind = hook.name.removesuffix("s")
+            added += [f"{kind} {name}" for name in getattr(plugin, hook.name)()]
+        else:
+            added.append(hook.name.replace("_", " "))
+    return added

@@ -1,0 +1,270 @@
+"""`dubito status`: how far a run is, read from its folder, also while it is played; or the runs in a folder."""
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import click
+
+from dubito.cli import documents
+from dubito.cli.documents import ListedRun, RunsObject, RunState, StatusObject
+from dubito.cli.options import folder_of, json_option, run_argument
+from dubito.cli.output import note, print_document, say, table
+from dubito.errors import DubitoError, UsageError, one_line
+from dubito.experiment.counts import GameCounts
+from dubito.experiment.experiment import stand_ins_in_words
+from dubito.experiment.stop import PairStanding, in_words, standings_of, stop_in_words
+from dubito.experiment.stored import Run, kinds_in, only_read, opened_run
+from dubito.game import PlayerKind
+from dubito.llm.prices import PICO, dollars
+from dubito.store import folder as run_folder
+from dubito.store.folder import is_policy, is_trial, last_written, manifest_of, run_folders
+from dubito.store.lock import is_claimed
+from dubito.store.model_log import ModelLog, PlayerLog
+from dubito.store.run_db import RunDb
+from dubito.store.wave_log import WaveLog
+
+
+@click.command()
+@run_argument
+@json_option
+def status(run: Path | None, as_json: bool) -> None:
+    """Show how far RUN is, or list the runs in a folder.
+
+    By default RUN is the latest run. Shown are its games, what its models were asked and what that cost; of a trial of
+    prompts, or of policies, what was asked and what it cost. If RUN is a folder of runs, such as `runs`, they are
+    listed, the last written first.
+    """
+    if run is not None and is_folder_of_runs(run):
+        _list_runs(run, as_json)
+        return
+    with folder_of(run) as folder:
+        _status_of(folder, str(run or folder), as_json)
+
+
+def _status_of(folder: Path, name: str, as_json: bool) -> None:
+    manifest = run_folder.manifest_of(folder)
+    if run_folder.is_policy(manifest):
+        _status_of_policies(folder, name, manifest["identity"], as_json)
+        return
+    if not (folder / run_folder.DATABASE).exists():
+        raise UsageError(f"{one_line(name)} has no {run_folder.DATABASE}")
+    if run_folder.is_trial(manifest):
+        with only_read(), RunDb.open(folder / run_folder.DATABASE) as db:
+            _status_of_trial(ModelLog(db), name, kinds_in(manifest), as_json)
+        return
+    with opened_run(folder) as run:
+        log = ModelLog(run.db)
+        counts = run.counts
+        pairs = standings_of(run)
+        found = _status_object(
+            name,
+            log,
+            run.kinds,
+            games=run.planned.games,
+            kept=counts.counted,
+            finished=counts.finished,
+            state=state_of(run),
+            pairs=documents.pair_statuses(pairs),
+            replies=counts.replies if log.players() else None,
+            results_digest=run.results_digest if counts.counted else None,
+            **_awaited(WaveLog(log)),
+        )
+        if as_json:
+            print_document(found)
+            return
+        _say_plan(run)
+        say(f"state: {'being played' if found.state == 'playing' else found.state}")
+        _say_pairs(run, pairs)
+        if log.players():
+            say(f"so far: {counts}")
+        _say_models(log, run.kinds, "games")
+        _say_awaited(found)
+        _say_digest(found, counts)
+
+
+def _say_plan(run: Run) -> None:
+    """Print what is played, and how many games are kept."""
+    if stand_ins := stand_ins_in_words(run.kinds):
+        say(stand_ins)
+    if shard := run.planned.shard:
+        say(f"shard: {shard}, from game {shard.first_game:,} on")
+    at_most = "at most " if run.planned.stop else ""
+    say(f"games: {run.counts.counted:,} of {at_most}{run.planned.games:,} kept")
+    if run.planned.stop:
+        say(f"stops: {stop_in_words(run.planned, run.game)}")
+
+
+def _say_pairs(run: Run, pairs: Sequence[PairStanding]) -> None:
+    for pair in pairs:
+        say(in_words(pair, run.planned))
+
+
+def _status_of_trial(log: ModelLog, name: str, kinds: Mapping[str, PlayerKind], as_json: bool) -> None:
+    if as_json:
+        print_document(_status_object(name, log, kinds, trial=True))
+        return
+    say("a trial of prompts: no game was played")
+    _say_models(log, {}, "positions")  # its names are those of prompts
+
+
+def _status_of_policies(folder: Path, name: str, identity: Mapping[str, Any], as_json: bool) -> None:
+    """What the models among the players of `dubito policy` were asked; each is kept in a folder of its own."""
+    with ExitStack() as stack:
+        files = sorted(folder.glob(f"*/{run_folder.DATABASE}"), key=lambda file: int(file.parent.name))
+        logs = [ModelLog(stack.enter_context(RunDb.open(file))) for file in files]
+        kinds = {name: kind for file in files for name, kind in kinds_in(run_folder.manifest_of(file.parent)).items()}
+        if as_json:
+            models = {player: log.player(player) for log in logs for player in log.players()}
+            failed = sum((Counter(log.failures()) for log in logs), Counter[str]())
+            print_document(
+                StatusObject(folder=name, models=documents.model_uses(models, kinds), failed_calls=dict(failed))
+            )
+            return
+        say(f"policies for {one_line(str(identity['policy']))}: no game was played")
+        if stand_ins := stand_ins_in_words(kinds):
+            say(stand_ins)
+        for log in logs:
+            _say_models(log, kinds, "states")
+
+
+def _status_object(name: str, log: ModelLog, kinds: Mapping[str, PlayerKind], **of_run: Any) -> StatusObject:
+    models = documents.model_uses({player: log.player(player) for player in log.players()}, kinds)
+    return StatusObject(folder=name, models=models, failed_calls=log.failures(), **of_run)
+
+
+def _awaited(kept: WaveLog) -> dict[str, Any]:
+    """What a run with `wait` waits for."""
+    batches = [
+        documents.AwaitedBatch(
+            account=batch.account,
+            id=batch.id,
+            requests=batch.entries,
+            since=_moment(batch.since),
+            expires=None if batch.expires is None else _moment(batch.expires),
+        )
+        for batch in kept.batches()
+    ]
+    return {"awaited": batches, "to_be_sent": len(kept.open())}
+
+
+def _moment(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M")
+
+
+def _say_awaited(found: StatusObject) -> None:
+    alike = defaultdict[tuple[str, bool], list[documents.AwaitedBatch]](list)
+    for batch in found.awaited:
+        alike[batch.account, batch.id is None].append(batch)
+    for (account, unknown), batches in alike.items():
+        known = (
+            "not known to be there: looked for, or taken as lost, when the run goes on"
+            if unknown
+            else one_line(str(batches[0].id))
+        )
+        more = f" and {len(batches) - 1:,} more" if len(batches) > 1 and not unknown else ""
+        ends = sorted(batch.expires for batch in batches if batch.expires)
+        until = f", expires {ends[0]}" if ends else ""
+        to = f"{sum(batch.requests for batch in batches):,} requests to {one_line(account)}"
+        say(f"awaited: {to} since {min(batch.since for batch in batches)}{until} (UTC; {known}{more})")
+    if found.to_be_sent:
+        say(f"to be sent with the next wave: {found.to_be_sent:,} requests")
+
+
+def _say_digest(found: StatusObject, counts: GameCounts) -> None:
+    """Print the results digest, and which games it covers where more are finished."""
+    if not counts.counted:
+        say("results digest: none, since no game is counted yet")
+        return
+    of = "" if counts.counted == counts.finished else f" of the first {counts.counted:,} games"
+    say(f"results digest{of}: {found.results_digest}")
+
+
+def _cost(own: PlayerLog) -> str:
+    if own.picodollars is None or own.billed is None:
+        return "no price is known"
+    if not own.assumed:
+        return dollars(own.picodollars)
+    apart = f"{dollars(own.billed)} billed, {dollars(own.likely)} assumed, which a budget counts as"
+    return f"{dollars(own.picodollars)} ({apart} {dollars(own.at_worst)})"
+
+
+def _say_models(log: ModelLog, kinds: Mapping[str, PlayerKind], places: str) -> None:
+    from dubito.report.tables import cell_text
+
+    for name in log.players():
+        own = log.player(name)
+        kind = " (stand-in)" if kinds.get(name) == "stand-in" else ""
+        say(f"{one_line(name)}{kind}: {own.decisions:,} decisions in {own.games:,} {places}, {own.calls:,} calls, "
+            f"cache {cell_text(own.cached / own.attempts if own.attempts else None, 'rate')} %")  # fmt: skip
+        for outcome, count in sorted(own.outcomes.items()):
+            say(f"  {outcome}: {count:,}")
+        tokens = ", ".join(f"{kind} {count:,}" for kind, count in own.tokens.items())
+        say(f"  tokens: {tokens}")
+        say(f"  cost: {_cost(own)}; calls whose cost is not known: {own.assumed:,}")
+        if own.under_other_names:
+            say(f"  answered by: {', '.join(f'{one_line(model)} ({count:,})' for model, count in own.ids.items())}")
+        if own.beyond:
+            say(f"  calls that used more than was reserved: {own.beyond:,}. The first: {own.first_beyond}")
+    for kind, count in sorted(log.failures().items()):
+        say(f"failed calls, {kind}: {count:,}")
+
+
+def is_folder_of_runs(folder: Path) -> bool:
+    """Return whether runs are in the folder, which is not a run itself."""
+    return folder.is_dir() and not (folder / run_folder.MANIFEST).exists() and bool(run_folders(folder))
+
+
+def _list_runs(folder: Path, as_json: bool) -> None:
+    found = [_row_of_run(run) for run in run_folders(folder)]
+    if as_json:
+        print_document(RunsObject(runs=found))
+        return
+    headers = ["run", "game", "state", "games", "models", "cost", "last written"]
+    table(f"{len(found)} runs in {one_line(str(folder))}", headers, [_cells(run) for run in found if run.fault is None])
+    for run in found:
+        if run.fault is not None:
+            note(f"cannot be read: {run.fault}")
+
+
+def state_of(run: Run) -> RunState:
+    return "finished" if run.is_finished else "playing" if is_claimed(run.folder) else "stopped"
+
+
+def _row_of_run(folder: Path) -> ListedRun:
+    date = datetime.fromtimestamp(last_written(folder), UTC).strftime("%Y-%m-%d %H:%M")
+    listed = partial(ListedRun, folder=str(folder), date=date)
+    try:
+        manifest = manifest_of(folder)
+        if is_trial(manifest):
+            return listed()
+        if is_policy(manifest):
+            return listed(game=str(manifest["identity"]["policy"]))
+        with opened_run(folder) as run:
+            costs = [log.picodollars for log in run.models.values()]
+            known = [cost for cost in costs if cost is not None]
+            return listed(
+                game=run.planned.game,
+                state=state_of(run),
+                games=run.planned.games,
+                kept=run.kept,
+                models=[*run.models],
+                kinds={name: run.kinds[name] for name in run.models},
+                usd=sum(known) / PICO if known and len(known) == len(costs) else None,
+            )
+    except DubitoError as error:
+        return listed(fault=one_line(str(error)))
+
+
+def _cells(run: ListedRun) -> list[str]:
+    if run.game is None or run.state is None:
+        what = "a trial of prompts" if run.game is None else "policies"
+        return [run.folder, run.game or "", what, "", "", "", run.date]
+    games = f"{run.kept:,}" if run.kept == run.games else f"{run.kept:,} of {run.games:,}"
+    cost = "" if not run.models else "no price" if run.usd is None else dollars(round(run.usd * PICO))
+    models = ", ".join(f"{name} ({run.kinds[name]})" for name in run.models)
+    return [run.folder, run.game, run.state, games, models, cost, run.date]

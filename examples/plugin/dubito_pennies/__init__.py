@@ -1,0 +1,1 @@
+"""Matching pennies, and a command that shows its payoffs."""

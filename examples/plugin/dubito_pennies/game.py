@@ -1,0 +1,88 @@
+"""Matching pennies: two seats choose a side; if the sides are the same, seat 0 wins."""
+
+from dataclasses import dataclass
+from random import Random
+from typing import Any
+
+from dubito.errors import IllegalOutput
+from dubito.game import Choice, Ending, Game, GameEvent, Measure, Node, Player, Results, no_rules
+
+SIDES = ("heads", "tails")
+
+
+@dataclass(frozen=True)
+class Start(GameEvent):
+    """The game begins. Nobody sees a side before the end."""
+
+
+@dataclass(frozen=True)
+class View:
+    """What the seat to move sees."""
+
+    node: str = "side"
+
+    def legal(self) -> tuple[str, ...]:
+        return SIDES
+
+    def why_illegal(self, output: Any) -> str | None:
+        return None if isinstance(output, str) and output in SIDES else "choose heads or tails"
+
+
+class State:
+    """A game between two moves."""
+
+    start = Start()
+
+    def __init__(self, rules: Any, seats: int, chance: Random) -> None:
+        self.sides: list[str] = []
+        self.seat = self.turns_played = 0
+        self.over = False
+
+    def view(self) -> View:
+        return View()
+
+    def cards(self, seat: int, streams: Any) -> None:
+        return None
+
+    def apply(self, output: Any, announce: bool = True) -> list[GameEvent]:
+        if self.over or (why := View().why_illegal(output)):
+            raise IllegalOutput("the game is over" if self.over else str(why))
+        self.sides.append(output)
+        self.seat = self.turns_played = len(self.sides)
+        self.over = len(self.sides) == 2
+        return []
+
+    def copy_of(self, output: str) -> str:
+        return output
+
+    def ending(self) -> Ending:
+        winner = int(self.sides[0] != self.sides[1])
+        return Ending(
+            False, (2,), [int(seat == winner) for seat in (0, 1)], [(int(side == "heads"),) for side in self.sides]
+        )
+
+
+GAME = Game(
+    name="pennies",
+    summary="Matching pennies: the same side twice, and seat 0 wins",
+    rules=no_rules,
+    seats=(2, 2),
+    lineup="ordered_pairs",
+    base=Player,
+    base_path="dubito.game.Player",
+    fallback="Heads",
+    nodes=(Node("side", "play", Choice(SIDES)),),
+    results=Results(
+        buckets=("wins", "losses"),
+        endings=("won", "lost"),
+        bucket=lambda mark, capped: 1 - mark,
+        measures=(Measure("wins", "won", "Wins", (1, 0)),),
+        headline=("wins",),
+        equal_share=lambda seats: {"wins": 0.5},
+        game_counts=("turns",),
+        seat_counts=("heads",),
+    ),
+    deal=State,
+    deal_to_json=lambda state: {},
+    package=__package__,
+)

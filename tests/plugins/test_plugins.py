@@ -1,0 +1,121 @@
+"""Plugins can be deleted or added, and the rest works the same."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+
+import pytest
+
+from dubito.game.packages import plugin_folders
+from tests.cli.kit import REPO
+from tests.conftest import few
+
+RUN = (
+    *("run", "--games", "6", "--table-sizes", "3", "--max-turns", "10", "--bots", "StefaBot,UsualBot"),
+    *("--contenders", "house:house-sharp,house:house-honest", "--no-report", "--tables", "--quiet"),
+)
+NAMES = [folder.name for folder in plugin_folders()]
+PAGE = (REPO / "docs" / "writing-a-plugin.md").read_text()
+
+
+def dubito(tree: Path, here: Path, *words: str, python: str = sys.executable) -> subprocess.CompletedProcess[str]:
+    """Run a command with the package of that tree."""
+    environment = os.environ | {"PYTHONPATH": str(tree)}
+    return subprocess.run(
+        [python, "-m", "dubito", *words], cwd=here, env=environment, text=True, capture_output=True, check=False
+    )
+
+
+def digest(tree: Path, here: Path, name: str) -> str:
+    played = dubito(tree, here, *RUN, "--output", name, "--cache", f"{name}-cache")
+    assert played.returncode == 0, played.stderr
+    (found,) = re.findall(r"^results digest: (\w+)$", played.stdout, re.MULTILINE)
+    return str(found)
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The digest of the run with all plugins."""
+    return digest(REPO, tmp_path_factory.mktemp("whole"), "r")
+
+
+@pytest.mark.parametrize("deleted", few([NAMES, *([name] for name in NAMES)], 1), ids=",".join)
+def test_without_plugins_the_rest_works_and_plays_the_same(tmp_path: Path, whole: str, deleted: list[str]) -> None:
+    tree, here = tmp_path / "tree", tmp_path / "here"
+    here.mkdir()
+    ignore = shutil.ignore_patterns("__pycache__")
+    for folder in ("dubito", "bots", "prompts"):
+        shutil.copytree(REPO / folder, tree / folder, ignore=ignore)
+    for name in deleted:
+        shutil.rmtree(tree / "dubito" / "plugins" / name)
+    if deleted == NAMES:
+        shutil.rmtree(tree / "dubito" / "plugins")
+    helped = dubito(tree, here, "--help")
+    assert (helped.returncode, helped.stderr) == (0, "")
+    adds = {"policy": "openspiel", "tournament": "tournament", "rate": "leaderboard", "leaderboard": "leaderboard"}
+    left = {name for name, plugin in adds.items() if plugin not in deleted}
+    assert {name for name in adds if f"\n  {name} " in helped.stdout} == left
+    assert digest(tree, here, "r") == whole
+    assert dubito(tree, here, "games").returncode == 0
+    if "openspiel" in deleted and "tournament" not in deleted:
+        refused = dubito(tree, here, "tournament", "play", "t.yaml")
+        assert (refused.returncode, "needs the plugin openspiel" in refused.stderr) == (2, True), refused.stderr
+        assert refused.stderr.count("\n") == 1
+
+
+@pytest.fixture(scope="module")
+def fresh(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The Python of a fresh virtual environment with the guide's plugin in it, and what Dubito needs."""
+    folder = tmp_path_factory.mktemp("venv")
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
+    (site,) = folder.glob("lib/python*/site-packages")
+    (site / "dubito.pth").write_text(f"{REPO}\n{sysconfig.get_path('purelib')}\n")
+    python = str(folder / "bin" / "python")
+    install = ("install", "--quiet", "--no-deps", "--no-build-isolation", "--no-index", "--no-compile")
+    pip = (sys.executable, "-m", "pip", "--disable-pip-version-check", "--python", python)
+    source = shutil.copytree(REPO / "examples" / "plugin", folder / "source")
+    subprocess.run([*pip, *install, str(source)], check=True)
+    return python
+
+
+def test_the_plugin_of_the_guide_adds_a_command_and_a_game(fresh: str, tmp_path: Path) -> None:
+    assert dubito(REPO, tmp_path, "payoffs", python=fresh).stdout.startswith("The same side twice: seat 0 wins.")
+    listed = dubito(REPO, tmp_path, "plugins", python=fresh).stdout
+    assert re.search(
+        r"^pennies +command payoffs +an installed package \(dubito_pennies\.plugin\)$", listed, re.MULTILINE
+    )
+    run = dubito(REPO, tmp_path, "run", "--game", "pennies", "--games", "40", "--quiet", "--no-report", python=fresh)
+    assert run.returncode == 0, run.stderr
+    assert re.search(r"^Coin +hand-written ", run.stdout, re.MULTILINE)
+    checked = dubito(REPO, tmp_path, "games", "check", "pennies", "--quick", python=fresh)
+    assert checked.returncode == 0, checked.stdout
+
+
+def test_the_guide_shows_the_plugin_as_it_is() -> None:
+    folder = REPO / "examples" / "plugin"
+    for language, file in (("toml", "pyproject.toml"), ("python", "dubito_pennies/plugin.py")):
+        (block,) = re.findall(rf"^```{language}\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+        assert block in (folder / file).read_text()
+
+
+def test_a_plugin_that_cannot_be_loaded_is_one_message(fresh: str, tmp_path: Path) -> None:
+    site = Path(fresh).parent.parent / "source"
+    info = site / "broken-1.0.dist-info"
+    info.mkdir(exist_ok=True)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: broken\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text("[dubito]\nbroken = broken_plugin\n")
+    (site / "broken_plugin.py").write_text("raise ValueError('on purpose\\x1b[31m')\n")
+    environment = os.environ | {"PYTHONPATH": f"{REPO}:{site}"}
+    for words, code in (("plugins",), 0), (("paiofs",), 2):
+        said = subprocess.run(
+            [fresh, "-m", "dubito", *words], cwd=tmp_path, env=environment, text=True, capture_output=True, check=False
+        )
+        assert said.returncode == code
+        (line,) = [line for line in said.stderr.splitlines() if "broken" in line]
+        assert "plugin broken = 'broken_plugin' of broken==1.0: loading it raises ValueError: on purpose" in line
+        assert "\x1b" not in said.stderr
+    assert "Traceback" not in said.stderr
