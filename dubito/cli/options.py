@@ -177,7 +177,7 @@ class GameCommand(click.Command):
         groups |= {str(rule.name): groups.get("game", "Options") for rule in ctx.meta.get(_RULES, [])}
         records: dict[str, list[tuple[str, str]]] = {group: [] for group in [*self.option_groups, "Options"]}
         for param in self.get_params(ctx):
-            if (record := param.get_help_record(ctx)) is not None:
+            if isinstance(param, click.Option) and (record := param.get_help_record(ctx)) is not None:
                 records[groups.get(str(param.name), "Options")].append(record)
         for group, listed in records.items():
             if listed:
