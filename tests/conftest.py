@@ -3,14 +3,12 @@
 No test sees a key, a proxy or an SDK's setting of whoever runs it. One browser serves all tests that open pages.
 """
 
-import functools
 import gc
-import inspect
 import os
 import shutil
 import signal
 import sys
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from importlib.metadata import Distribution
 from ipaddress import ip_address
 from pathlib import Path
@@ -67,60 +65,22 @@ _at_length = False  # until the command line is read
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--at-length", action="store_true", help="all of what the gate takes a few of")
+    parser.addoption(
+        "--at-length", action="store_true", help="run all parameters and tests, also those that the gate leaves out"
+    )
 
 
-def few(values: Iterable[Any], keep: Container[Any] | int) -> list[Any]:
-    """Parameters of which the gate takes these, or the first so many; the others come with `--at-length`.
+def in_gate(values: Iterable[Any], keep: Iterable[Any] | int) -> list[Any]:
+    """Select the parameters that the gate takes: those in `keep`, or the first N. With `--at-length` take all.
 
-    A tuple is one value for each argument.
+    Write a parameter of several arguments as a tuple.
     """
     if _at_length:
         return [*values]
-    kept = range(keep) if isinstance(keep, int) else keep
-    return [value for number, value in enumerate(values) if (number if isinstance(keep, int) else value) in kept]
-
-
-def in_turn(few_of: Sequence[Any], many: Iterable[Any]) -> list[Any]:
-    second = list(many)
-    kept = [(few_of[number % len(few_of)], value) for number, value in enumerate(second)]
-    return few([(first, value) for first in few_of for value in second], kept)
-
-
-def cases(names: str | Sequence[str], rows: Iterable[Any]) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """One test of all rows, as `parametrize` takes them; each row that fails is named, and none hides another.
-
-    For tables whose rows take a millisecond: as a test of its own each costs ten. What fixtures give, the rows share.
-    """
-    keys = [name.strip() for name in names.split(",")] if isinstance(names, str) else list(names)
-    table = list(rows)
-    assert table, "no row, so nothing would be tested"
-    assert not any(isinstance(row, type(pytest.param())) for row in table), "rows with marks are for `parametrize`"
-    given = [row if len(keys) > 1 else (row,) for row in table]
-
-    def over(test: Callable[..., None]) -> Callable[..., None]:
-        signature = inspect.signature(test)
-        fixtures = [parameter for name, parameter in signature.parameters.items() if name not in keys]
-
-        @functools.wraps(test)
-        def whole(**others: Any) -> None:
-            failures: list[BaseException] = []
-            for row in given:
-                values = dict(zip(keys, row, strict=True))
-                try:
-                    test(**others, **values)
-                except (Exception, pytest.fail.Exception) as error:
-                    error.add_note("in the case " + ", ".join(f"{key}={value!r:.200}" for key, value in values.items()))
-                    failures.append(error)
-            if len(failures) == 1:
-                raise failures[0]
-            if failures:
-                raise BaseExceptionGroup(f"{len(failures)} of {len(given)} cases failed", failures)
-
-        whole.__signature__ = signature.replace(parameters=fixtures)  # type: ignore[attr-defined]
-        return whole
-
-    return over
+    if isinstance(keep, int):
+        return [*values][:keep]
+    kept = [*keep]
+    return [value for value in values if value in kept]
 
 
 _WITH_PAGES: Final = ("report", "web")  # folders

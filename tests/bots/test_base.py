@@ -10,7 +10,6 @@ from dubito.errors import IllegalOutput
 from dubito.games.dubito.bot import PlayerAI, missing_nodes
 from dubito.games.dubito.cards import TurnData, TurnOutput
 from tests.bots.kit import NODES_A_TO_E, NUMBER, Scripted, in_seat, opening, regular
-from tests.conftest import cases
 
 
 class Answers(BotBase):
@@ -53,7 +52,7 @@ HOLDING = (NUMBER, NUMBER, 1, 2, 3)
 LACKING = (0, 4, 1, 2, 3)
 
 
-@cases(
+@pytest.mark.parametrize(
     ("p", "hand", "yes", "asked"),
     [
         (opening(HOLDING), HOLDING, "B", "AB"),
@@ -72,7 +71,7 @@ def test_order_of_questions_r24(p: TurnData, hand: Sequence[int], yes: str, aske
     assert player.asked == asked
 
 
-@cases(
+@pytest.mark.parametrize(
     ("yes", "draws", "number", "cards"),
     [
         ("AB", (0, 0, 0, 0.99), 13, [1, 1, 5]),  # three random cards, then a random number
@@ -88,7 +87,7 @@ def test_opening_r24(yes: str, draws: Sequence[float], number: int, cards: list[
     assert (output.doubt, output.number, output.cards) == (False, number, cards)
 
 
-@cases(
+@pytest.mark.parametrize(
     ("hand", "yes", "draws", "cards"),
     [
         ((1, 7, 7, 7, 2), "E", (), [7, 7, 7]),  # all matching, at most three
@@ -113,7 +112,7 @@ def test_doubting_gives_no_cards() -> None:
     assert answering(HOLDING, "C").play(regular(HOLDING)) == TurnOutput(True)
 
 
-@cases("draw", [0, 0.34, 0.67])
+@pytest.mark.parametrize("draw", [0, 0.34, 0.67])
 def test_fewer_cards_than_wanted_means_all_r24(draw: float) -> None:
     """min(randint(1, 3), held): with two cards held, 2 and 3 are both all."""
     for p, yes in ((opening((4, 9)), "A"), (regular((4, 9)), "")):
@@ -143,7 +142,7 @@ def test_numbers_are_drawn_from_those_still_in_play_r24() -> None:
     assert numbers == [2, 2, 4, 4, 11, 11]
 
 
-@cases("node", "ACD")
+@pytest.mark.parametrize("node", "ACD")
 def test_a_node_that_is_not_there_is_named_r13(node: str) -> None:
     class Half(Answers):
         pass

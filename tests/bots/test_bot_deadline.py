@@ -18,7 +18,6 @@ from dubito.games.dubito.engine import Rules, deal_table
 from dubito.games.dubito.events import Event
 from dubito.games.dubito.game import GAME
 from tests.bots.kit import NODES_A_TO_E, entrants, told
-from tests.conftest import cases
 from tests.engine.test_hostile import Quiet
 
 DEADLINE = 0.25  # seconds: long beside a turn, even on a machine that has much else to do
@@ -103,7 +102,7 @@ def late(method: str, how: str = "forever") -> BotError:
     return caught.value
 
 
-@cases("node", NODES_A_TO_E)
+@pytest.mark.parametrize("node", NODES_A_TO_E)
 def test_a_node_that_never_answers_is_named(node: str) -> None:
     error = late(NODES_A_TO_E[node])
     assert (error.bot, error.seat, error.game, error.deal) == ("mine", 0, 9, 7)
@@ -113,14 +112,14 @@ def test_a_node_that_never_answers_is_named(node: str) -> None:
     assert error.turn == 1 if node in "AB" else error.turn > 1
 
 
-@cases("method", ["__init__", "play", "observe"])
+@pytest.mark.parametrize("method", ["__init__", "play", "observe"])
 def test_a_method_that_never_returns_is_named(method: str) -> None:
     error = late(method)
     assert error.reason.startswith(f"{method} took longer than 0.25 s (test_bot_deadline.py, line ")
     assert error.turn == 1
 
 
-@cases("how", ["looping", "catching", "failing", "waiting"])
+@pytest.mark.parametrize("how", ["looping", "catching", "failing", "waiting"])
 def test_a_bot_that_loops_catches_everything_fails_or_waits_is_named_too(how: str) -> None:
     assert late("should_doubt", how).reason.startswith("node C (should_doubt) took longer than 0.25 s (")
 

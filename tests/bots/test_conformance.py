@@ -19,7 +19,7 @@ from dubito.games.dubito.bot import FiveNodes, PlayerAI
 from dubito.games.dubito.cards import Hand, TurnData
 from dubito.games.dubito.engine import MAX_PLAYERS, MIN_PLAYERS, Rules, WinRule, deal_table
 from tests.bots.kit import NODES_A_TO_E, REGISTRY, REPO, Scripted, entrants, in_seat, played, run_python, told
-from tests.conftest import cases, few
+from tests.conftest import in_gate
 
 BOTS = sorted(
     name for name, bot in REGISTRY.bots.items() if not bot.cls.is_model and not cannot_play_by(Rules(), bot.cls)
@@ -58,7 +58,7 @@ def test_the_registry_finds_every_file_of_the_project() -> None:
     assert not REGISTRY.broken
 
 
-@pytest.mark.parametrize("size", few(SIZES, [3, 8]))
+@pytest.mark.parametrize("size", in_gate(SIZES, [3, 8]))
 def test_plays_whole_games_without_an_error(bot: Bot, rules: Rules, size: int) -> None:
     """R13: a BotError would end the test. All seats but two have won at the end, or the cap has struck (R12)."""
     for deal in range(3):
@@ -144,7 +144,7 @@ def test_nodes_answer_exact_bools_and_draw_only_from_their_own_stream(bot: Bot, 
     assert asked or not issubclass(bot.cls, FiveNodes)
 
 
-@cases("name", BOTS)
+@pytest.mark.parametrize("name", BOTS)
 def test_can_be_made_with_only_an_id(name: str) -> None:
     """Then its name alone is an entry of a config; all settings have defaults, and are named (R28)."""
     bot = REGISTRY.bots[name]
@@ -156,7 +156,7 @@ def test_can_be_made_with_only_an_id(name: str) -> None:
     assert all(setting.default is not inspect.Parameter.empty for setting in settings)
 
 
-@cases("name", BOTS)
+@pytest.mark.parametrize("name", BOTS)
 def test_says_what_it_does_and_where_it_is_from(name: str) -> None:
     bot = REGISTRY.bots[name]
     assert bot.summary.endswith("."), "the first line of its docstring is a sentence"
@@ -166,7 +166,7 @@ def test_says_what_it_does_and_where_it_is_from(name: str) -> None:
     assert bot.cls.origin != PlayerAI.origin
 
 
-@cases("name", BOTS)
+@pytest.mark.parametrize("name", BOTS)
 def test_is_the_one_class_of_a_file_with_its_name(name: str) -> None:
     """stefa_bot.py holds StefaBot and no other class."""
     bot = REGISTRY.bots[name]

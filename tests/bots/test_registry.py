@@ -2,6 +2,7 @@
 
 import os
 from hashlib import sha256
+from itertools import cycle, product
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from dubito.game.packages import set_games_path
 from dubito.game.table import Entrant
 from dubito.games.dubito.engine import Rules
 from tests.bots.kit import REGISTRY, REPO, entrants, load_bot, played, run_python, write_bot
-from tests.conftest import cases, in_turn
+from tests.conftest import in_gate
 
 SOURCE = '''
 from bots.base import BotBase
@@ -166,7 +167,7 @@ BROKEN = {
 }
 
 
-@pytest.mark.parametrize(("kind", "fault"), in_turn(KINDS, BROKEN))
+@pytest.mark.parametrize(("fault", "kind"), in_gate(product(BROKEN, KINDS), zip(BROKEN, cycle(KINDS))))
 def test_a_file_that_cannot_be_used_is_named_and_stops_nobody(tmp_path: Path, fault: str, kind: BotKind) -> None:
     source, reason = BROKEN[fault]
     write_bot(tmp_path, "odd", source, kind)
@@ -223,7 +224,7 @@ def test_a_bot_is_what_its_digest_says(tmp_path: Path, monkeypatch: pytest.Monke
     assert edited.summary == "Doubts seldom."
 
 
-@cases(
+@pytest.mark.parametrize(
     ("asked", "hint"),
     [
         ("StefBot", "did you mean 'StefaBot'?"),

@@ -12,7 +12,6 @@ from dubito.games.dubito.engine import Rules
 from dubito.games.dubito.events import CardsPlayedEvent, DoubtResolvedEvent, Event, GameStartEvent
 from dubito.games.dubito.rehearsal import at_turn
 from tests.bots.kit import NODES_A_TO_E, REGISTRY, write_bot
-from tests.conftest import cases
 
 HANDS = [[7, 7, 1, 2], [3, 4, 13, 0], [7, 7, 5, 6]]
 TWO_SEVENS = TurnOutput(False, 7, [7, 7])
@@ -82,7 +81,7 @@ def test_the_bots_of_the_project_answer_there() -> None:
     assert len(manual) == 13
 
 
-@cases(
+@pytest.mark.parametrize(
     ("hands", "moves", "sentence"),
     [
         ([[1], [2], [14]], [], "there is no card 14: 0 is a joker, 1 to 13 are the numbers"),

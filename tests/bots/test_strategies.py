@@ -8,7 +8,6 @@ import pytest
 
 from dubito.games.dubito.cards import TurnData
 from tests.bots.kit import NUMBER, REGISTRY, chance, in_seat, neighbour, opening, regular
-from tests.conftest import cases
 
 HOLDING = (NUMBER, 1, 2, 3, 4)
 LACKING = (0, 0, 1, 2, 3)  # jokers do not count as the number (R22)
@@ -68,7 +67,7 @@ C: dict[str, Callable[[Situation], float]] = {
 }
 
 
-@cases("name", C)
+@pytest.mark.parametrize("name", C)
 def test_c_should_doubt(name: str) -> None:
     for situation in SITUATIONS:
         player = in_seat(REGISTRY.bots[name].cls, situation.hand)
@@ -76,7 +75,7 @@ def test_c_should_doubt(name: str) -> None:
         assert found == pytest.approx(C[name](situation), abs=FOUND_BY_BISECTION), situation
 
 
-@cases("name", ABDE)
+@pytest.mark.parametrize("name", ABDE)
 def test_a_and_b_when_opening(name: str) -> None:
     for hand in (HOLDING, (5, 5, 5), (0,), tuple(range(1, 14))):
         for cards in (0, 1, 9, 30):
@@ -86,7 +85,7 @@ def test_a_and_b_when_opening(name: str) -> None:
             assert found == pytest.approx(ABDE[name][:2], abs=FOUND_BY_BISECTION), p
 
 
-@cases("name", ABDE)
+@pytest.mark.parametrize("name", ABDE)
 def test_d_and_e_on_a_regular_turn(name: str) -> None:
     for situation in SITUATIONS:
         player = in_seat(REGISTRY.bots[name].cls, situation.hand)

@@ -18,7 +18,6 @@ from tests.bots.kit import (
     opening,
     regular,
 )
-from tests.conftest import cases
 
 HOLDING = (NUMBER, 1, 2, 3, 4)
 LACKING = (0, 0, 1, 2, 3)  # jokers do not count as the number (R22)
@@ -36,7 +35,7 @@ def near(value: float) -> object:
 # -- RiskCounter: opening risk 1 - next.n_cards²/30 or 1 if all own cards are equal; regular risk board²/40
 
 
-@cases(
+@pytest.mark.parametrize(
     ("next_cards", "risk"),
     [(0, 0.99), (1, 29 / 30), (2, 26 / 30), (4, 14 / 30), (5, 5 / 30), (6, 0), (20, 0)],
 )
@@ -46,8 +45,8 @@ def test_risk_counter_opens_by_the_next_hand(next_cards: int, risk: float) -> No
     assert chance(player, "A", p) == near(risk)
 
 
-@cases("hand", [(5,), (5, 5), (5, 5, 5), (0, 0)])
-@cases("next_cards", [1, 6, 20])
+@pytest.mark.parametrize("hand", [(5,), (5, 5), (5, 5, 5), (0, 0)])
+@pytest.mark.parametrize("next_cards", [1, 6, 20])
 def test_risk_counter_with_all_cards_equal_opens_at_the_highest_risk(hand: tuple[int, ...], next_cards: int) -> None:
     p = opening(hand, next=neighbour(2, next_cards))
     player = bot("RiskCounter", hand)
@@ -57,21 +56,21 @@ def test_risk_counter_with_all_cards_equal_opens_at_the_highest_risk(hand: tuple
 BOARDS = [(1, 1 / 40), (2, 4 / 40), (4, 16 / 40), (5, 25 / 40), (6, 36 / 40), (7, 0.99), (30, 0.99)]
 
 
-@cases(("board", "risk"), BOARDS)
+@pytest.mark.parametrize(("board", "risk"), BOARDS)
 def test_risk_counter_bluffs_by_the_board(board: int, risk: float) -> None:
     player = bot("RiskCounter", HOLDING)
     p = regular(HOLDING, older=board - 1)
     assert chance(player, "D", p) == near(risk)
 
 
-@cases(("board", "risk"), BOARDS)
+@pytest.mark.parametrize(("board", "risk"), BOARDS)
 def test_risk_counter_doubts_only_without_the_number(board: int, risk: float) -> None:
     holding, lacking = bot("RiskCounter", HOLDING), bot("RiskCounter", LACKING)
     assert chance(holding, "C", regular(HOLDING, older=board - 1)) == 0
     assert chance(lacking, "C", regular(LACKING, older=board - 1)) == near(1 - risk)
 
 
-@cases("hand", [HOLDING, LACKING])
+@pytest.mark.parametrize("hand", [HOLDING, LACKING])
 def test_risk_counter_always_doubts_who_has_no_cards(hand: tuple[int, ...]) -> None:
     p = regular(hand, older=30, prev=neighbour(0, 0))
     player = bot("RiskCounter", hand)
@@ -111,7 +110,7 @@ def test_adapty_boi_starts_at_one_half() -> None:
     assert estimates(after_turns((neighbour(0), neighbour(2)))) == (near(0.5), near(0.5))
 
 
-@cases("opens", [False, True])
+@pytest.mark.parametrize("opens", [False, True])
 def test_adapty_boi_estimates_at_the_start_of_every_own_turn(opens: bool) -> None:
     assert estimates(after_turns(data(3, 1, 1, 5), opens=opens)) == (near(0.75), near(0.2))
     assert estimates(after_turns(data(3, 1, 1, 5), data(4, 6, 3, 5), opens=opens)) == (near(0.4), near(0.6))
@@ -139,7 +138,7 @@ def test_adapty_boi_clips_both_estimates() -> None:
     assert estimates(after_turns(data(90, 10, 10, 100))) == (near(0.9), near(0.1))
 
 
-@cases(
+@pytest.mark.parametrize(
     ("hand", "neighbours", "expected"),
     [
         (LACKING, data(2, 3, 3, 5), 0.6),  # h .4 <= d .6: with probability d
@@ -188,7 +187,7 @@ def tipping_share(size: int, played: int, *, opened: bool = False, holds: bool =
     return doubting[0] if doubting else None
 
 
-@cases(
+@pytest.mark.parametrize(
     ("size", "one", "two", "three"),
     [  # twice the threshold (.75, .50, .30), less the card term .05, .30, .65
         (1, None, None, 850),
@@ -203,7 +202,7 @@ def test_claude_bot_thresholds(size: int, one: int | None, two: int | None, thre
     assert [tipping_share(size, played) for played in (1, 2, 3)] == [one, two, three]
 
 
-@cases(
+@pytest.mark.parametrize(
     ("size", "one", "two", "three"),
     [  # thresholds lower by .15: .60, .35, .15
         (4, None, 900, 550),
@@ -218,7 +217,7 @@ def test_claude_bot_doubts_sooner_without_the_number(
     assert [tipping_share(size, played, holds=False) for played in (1, 2, 3)] == [one, two, three]
 
 
-@cases(
+@pytest.mark.parametrize(
     ("size", "one", "two", "three"),
     [  # card terms times .4: .02, .12, .26
         (4, None, None, None),
@@ -230,7 +229,7 @@ def test_claude_bot_trusts_an_opener_more(size: int, one: int | None, two: int |
     assert [tipping_share(size, played, opened=True) for played in (1, 2, 3)] == [one, two, three]
 
 
-@cases(
+@pytest.mark.parametrize(
     ("size", "played", "opened", "holds", "expected"),
     [
         (5, 3, False, True, True),  # .25 + .325 against .50
@@ -253,14 +252,14 @@ def test_claude_bot_suspects_an_unknown_neighbour_by_half(
     assert answer(bot("ClaudeBot", hand), "C", p) is expected
 
 
-@cases("opened", [True, False])
+@pytest.mark.parametrize("opened", [True, False])
 def test_claude_bot_always_doubts_who_has_no_cards(opened: bool) -> None:
     hand = hand_of(2, holds=True)
     p = regular(hand, older=0 if opened else 4, prev=neighbour(0, 0, honest=9))
     assert answer(bot("ClaudeBot", hand), "C", p) is True
 
 
-@cases(
+@pytest.mark.parametrize(
     ("matching", "doubts", "turns", "expected"),
     [
         (1, 0, 20, True),
@@ -285,14 +284,14 @@ def test_claude_bot_bluffs_past_a_neighbour_who_seldom_doubts(
 # -- what these three answer without looking
 
 
-@cases("name", ["RiskCounter", "AdaptyBoi", "ClaudeBot"])
-@cases("hand", [HOLDING, LACKING])
+@pytest.mark.parametrize("name", ["RiskCounter", "AdaptyBoi", "ClaudeBot"])
+@pytest.mark.parametrize("hand", [HOLDING, LACKING])
 def test_all_three_maximize(name: str, hand: tuple[int, ...]) -> None:
     assert answer(bot(name, hand), "B", opening(hand)) is True
     assert answer(bot(name, hand), "E", regular(hand)) is True
 
 
-@cases("hand", [HOLDING, LACKING, (5,)])
+@pytest.mark.parametrize("hand", [HOLDING, LACKING, (5,)])
 def test_claude_bot_opens_honestly(hand: tuple[int, ...]) -> None:
     p = opening(hand, next=neighbour(2, doubts=0, not_first_turns=9))
     assert answer(bot("ClaudeBot", hand), "A", p) is False

@@ -13,7 +13,6 @@ import yaml
 from dubito.llm.request import Api
 from tests.cassettes.kit import CASSETTES, INDEX, kept_request, kept_response, played_whole
 from tests.cassettes.test_recorded import SCENES, game
-from tests.conftest import cases
 from tests.llm.kit import PROTOCOLS, Said, Server, asker, ran, reply_body, small
 
 CHANGED: Final = {
@@ -94,7 +93,7 @@ SECRETS: Final = re.compile(
 )
 
 
-@cases("path", sorted(CASSETTES.glob("*.yaml")))
+@pytest.mark.parametrize("path", sorted(CASSETTES.glob("*.yaml")))
 def test_no_cassette_gives_anybody_away(path: Path) -> None:
     assert SECRETS.findall(path.read_text(encoding="utf-8")) == []
 

@@ -11,7 +11,6 @@ from dubito.games.dubito.engine import Rules
 from dubito.games.dubito.game import GAME
 from dubito.games.dubito.words import rule_sentences
 from tests.cli.kit import Shell
-from tests.conftest import cases
 
 SMALL = ("--duel", "--ranks", "3", "--copies", "3", "--jokers", "0", "--win-rule", "contested", "--max-turns", "20")
 RUN = ("run", "--bots", "StefaBot,ClaudeBot", "--games", "12", "--quiet", "--output", "r", *SMALL)
@@ -59,7 +58,7 @@ def test_a_prompt_with_rules_of_its_own_is_refused(shell: Shell) -> None:
     )
 
 
-@cases(
+@pytest.mark.parametrize(
     ("flags", "sentence"),
     [
         (("--duel", "--table-sizes", "3"), "dubito: --table-sizes: must be at most 2, not 3"),

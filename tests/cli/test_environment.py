@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from tests.cli.kit import REPO, Shell
-from tests.conftest import few
+from tests.conftest import in_gate
 from tests.llm.kit import config_file, contender
 
 PROXY = "ftp://somebody:the-password@127.0.0.1:1"
@@ -22,7 +22,7 @@ NETWORK = [
 
 
 @pytest.mark.parametrize(("environment", "words"), NETWORK)
-@pytest.mark.parametrize("bot", few(["OpenAIBot", "AnthropicBot"], 1))
+@pytest.mark.parametrize("bot", in_gate(["OpenAIBot", "AnthropicBot"], 1))
 def test_unusable_network_settings_end_with_one_message(
     shell: Shell, monkeypatch: pytest.MonkeyPatch, environment: dict[str, str], words: str, bot: str
 ) -> None:

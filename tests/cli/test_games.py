@@ -10,7 +10,6 @@ import pytest
 
 from dubito.cli.main import Listing, cli
 from tests.cli.kit import REPO, Shell
-from tests.conftest import cases
 
 GAME = ("watch", "StefaBot", "ClaudeBot", "MrDoubt")
 
@@ -63,7 +62,7 @@ def test_a_saved_game_replays_identically(shell: Shell) -> None:
         assert said.out.startswith("identical: ")
 
 
-@cases(
+@pytest.mark.parametrize(
     ("words", "sentence"),
     [
         (

@@ -8,7 +8,6 @@ import pytest
 import yaml
 
 from tests.cli.kit import REPO, Shell, started
-from tests.conftest import cases
 
 ORCHARD = """
 from typing import Literal
@@ -91,7 +90,7 @@ def test_rules_of_every_kind_are_flags(orchard: Shell) -> None:
     )
 
 
-@cases(
+@pytest.mark.parametrize(
     ("words", "sentence"),
     [
         (("--game", "orchard", "--jokers", "1"), "--jokers: orchard has no such rule: choose from most_apples, "),
@@ -112,7 +111,7 @@ def test_a_rule_that_cannot_be_meant_is_told_in_a_sentence(
     assert said.err.startswith(f"dubito: {sentence}")
 
 
-@cases("command", ["run", "play", "watch", "web"])
+@pytest.mark.parametrize("command", ["run", "play", "watch", "web"])
 def test_help_shows_the_rules_of_the_game(orchard: Shell, command: str) -> None:
     for words in (("--help", "--game", "bs"), ("--game=bs", "-h")):
         shown = " ".join(orchard(command, *words).out.split())

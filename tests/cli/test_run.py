@@ -17,7 +17,7 @@ from dubito.games.dubito.engine import RESULTS
 from dubito.stats.tally import unpack
 from dubito.store.run_db import RunDb
 from tests.cli.kit import Said, Shell, started
-from tests.conftest import cases, few
+from tests.conftest import in_gate
 
 FIELD = ("--bots", "StefaBot,ClaudeBot,RandomBoi")
 SHORT = (*FIELD, "--games", "60", "--table-sizes", "3", "--quiet")
@@ -51,7 +51,7 @@ def rows(said: Said, title: str) -> dict[str, list[str]]:
     return {first: rest for first, *rest in cells}
 
 
-@cases(
+@pytest.mark.parametrize(
     ("words", "said"),
     [
         (("--max-rounds", "5"), "--max-rounds: dubito has no such rule: did you mean 'max_turns'?"),
@@ -215,7 +215,7 @@ def test_a_broken_file_stops_only_who_asks_for_it(shell: Shell) -> None:
         assert "bots/manual/broken.py: syntax error in line 1" in said.err
 
 
-@cases(
+@pytest.mark.parametrize(
     ("words", "sentence"),
     [
         (("--bots", "StefaBott"), "dubito: --bots: no bot is named 'StefaBott': did you mean 'StefaBot'?\n"),
@@ -280,7 +280,7 @@ def _files_of_at_most(size: int) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_FSIZE, limit)
 
 
-@pytest.mark.parametrize("workers", few("21", 1))
+@pytest.mark.parametrize("workers", in_gate("21", 1))
 def test_a_full_disk_stops_in_order(tmp_path: Path, workers: str) -> None:
     words = (*FIELD, "--games", "60000", "--table-sizes", "3", "--max-turns", "6", "--workers", workers, "--no-report")
     with _files_of_at_most(120_000), started(tmp_path, "run", *words, "--output", "out", "--quiet") as process:

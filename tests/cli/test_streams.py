@@ -4,13 +4,14 @@ import os
 import signal
 import subprocess
 import sys
+from itertools import cycle, product
 from pathlib import Path
 from shutil import copytree
 
 import pytest
 
 from tests.cli.kit import REPO, Shell
-from tests.conftest import in_turn
+from tests.conftest import in_gate
 
 COMMANDS = ("status r", "run --help", "watch StefaBot UsualBot RandomBoi")
 
@@ -28,7 +29,10 @@ def in_bash(line: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(["/bin/bash", "-c", script], env=environment, capture_output=True, text=True, check=False)
 
 
-@pytest.mark.parametrize(("to", "command"), in_turn([">&-", "| true", ">&- 2>&- <&-"], COMMANDS))
+UNREAD = [">&-", "| true", ">&- 2>&- <&-"]
+
+
+@pytest.mark.parametrize(("to", "command"), in_gate(product(UNREAD, COMMANDS), zip(cycle(UNREAD), COMMANDS)))
 def test_an_output_that_nobody_reads_is_no_fault(run: Shell, to: str, command: str) -> None:
     done = in_bash(f"dubito {command} {to}")
     assert (done.returncode, done.stderr) == (0, "")

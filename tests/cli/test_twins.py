@@ -12,7 +12,7 @@ from dubito.experiment.stored import opened_run
 from dubito.game.streams import DealStreams
 from dubito.stats.tally import Tally
 from tests.cli.kit import Shell
-from tests.conftest import few
+from tests.conftest import in_gate
 from tests.experiment.kit import experiment
 from tests.plugins.leaderboard.test_rate import cut
 
@@ -84,17 +84,17 @@ def test_contender_in_field_meets_same_opponents(name: str) -> None:
     assert 0 < copies < of.deals, "the contender meets a copy of itself in some deals"
 
 
-@pytest.mark.parametrize("workers", few(["1", "2"], 1))
-@pytest.mark.parametrize(("name", "bot"), few(TWINS, IN_GATE))
+@pytest.mark.parametrize("workers", in_gate(["1", "2"], 1))
+@pytest.mark.parametrize(("name", "bot"), in_gate(TWINS, IN_GATE))
 def test_twins_differ_by_nothing_on_any_deal(shell: Shell, name: str, bot: str, workers: str, at_length: bool) -> None:
     deals = 150 if at_length else 40
     assert run_differences(shell, twin_config(name, bot, deals), workers) == {0: deals}
 
 
-@pytest.mark.parametrize("workers", few(["1", "2"], 1))
+@pytest.mark.parametrize("workers", in_gate(["1", "2"], 1))
 @pytest.mark.parametrize(
     ("config", "bot", "module", "game"),
-    few(
+    in_gate(
         [
             (DEFUSE, "Simple", "simple", "defuse"),
             (BS, "ConMan", "con_man", "bs"),
@@ -113,7 +113,9 @@ def test_twins_of_two_runs_tie(shell: Shell, config: Config, bot: str, module: s
     assert found == {0: 40 if game == "defuse" else 80}
 
 
-@pytest.mark.parametrize(("name", "bot"), few([("bs", "ConMan"), ("defuse", "Simple"), ("kuhn poker", "Solved")], 1))
+@pytest.mark.parametrize(
+    ("name", "bot"), in_gate([("bs", "ConMan"), ("defuse", "Simple"), ("kuhn poker", "Solved")], 1)
+)
 def test_a_run_of_twins_does_not_stop_with_a_winner(shell: Shell, name: str, bot: str) -> None:
     config = twin_config(name, bot, 40) | {"stop": {"within": 1, "most": 400}}
     del config["games"]
@@ -124,7 +126,7 @@ def test_a_run_of_twins_does_not_stop_with_a_winner(shell: Shell, name: str, bot
 
 @pytest.mark.parametrize(
     ("book", "bot", "module", "game"),
-    few([("bs-1", "ConMan", "con_man", "bs"), ("defuse-1", "Medium", "medium", "defuse")], 1),
+    in_gate([("bs-1", "ConMan", "con_man", "bs"), ("defuse-1", "Medium", "medium", "defuse")], 1),
 )
 def test_twins_are_rated_alike(shell: Shell, book: str, bot: str, module: str, game: str) -> None:
     twin, rated = write_twin(shell, bot, module, game), []

@@ -11,7 +11,7 @@ import pytest
 from dubito.games.dubito.cards import NUMBERS, PlayerData, TurnData, TurnOutput
 from dubito.games.dubito.engine import Rules, State, WinRule
 from dubito.games.dubito.events import CardsPlayedEvent, DiscardEvent, DoubtResolvedEvent, Event, PlayerWonEvent
-from tests.conftest import cases, few
+from tests.conftest import in_gate
 from tests.engine import reference
 from tests.engine.helpers import WIN_RULES, Deal, Setup, legal_outputs, new_game, output, position, random_output
 from tests.engine.reference import Told, World
@@ -169,7 +169,7 @@ def play_all(win_rule: WinRule, players: int, jokers: int, games: int) -> frozen
 
 @pytest.mark.parametrize(
     ("win_rule", "players", "jokers"),
-    few(
+    in_gate(
         list(product(WIN_RULES, range(3, 9), range(3))),
         {(rule, 3 + n, n % 3) for rule in WIN_RULES for n in range(6)},
     ),
@@ -206,8 +206,8 @@ def play_lines(win_rule: WinRule, hands: str) -> frozenset[str]:
     return frozenset(seen)
 
 
-@cases("hands", LINES)
-@cases("win_rule", WIN_RULES)
+@pytest.mark.parametrize("hands", LINES)
+@pytest.mark.parametrize("win_rule", WIN_RULES)
 def test_engine_and_reference_agree_on_rare_lines(win_rule: WinRule, hands: str) -> None:
     assert play_lines(win_rule, hands)
 

@@ -12,7 +12,6 @@ from dubito.errors import UsageError
 from dubito.games.dubito.cards import COPIES, JOKER, NUMBERS, Hand, TurnOutput
 from dubito.games.dubito.engine import RESULTS, Result, Rules, State, check_players, deal_hands
 from dubito.games.dubito.rehearsal import at_turn
-from tests.conftest import cases
 from tests.engine.helpers import hand, position, run
 
 DECK = [*NUMBERS] * COPIES
@@ -46,8 +45,8 @@ def dealt(*orders: list[int], players: int) -> list[list[int]]:
     return [held.cards for held in hands]
 
 
-@cases("jokers", [0, 1, 2])
-@cases("players", range(3, 9))
+@pytest.mark.parametrize("jokers", [0, 1, 2])
+@pytest.mark.parametrize("players", range(3, 9))
 def test_r1_every_deal_is_the_whole_deck(players: int, jokers: int) -> None:
     """R1: four of each number and the jokers; R2: hands differ by a card at most, none holds a set."""
     for seed in range(20):
@@ -64,7 +63,7 @@ def test_r1_two_jokers_are_the_default() -> None:
     assert sum(len(held.cards) for held in deal_hands(Random(0), 3, Rules())) == 54
 
 
-@cases("players", [0, 1, 2, 9, 30])
+@pytest.mark.parametrize("players", [0, 1, 2, 9, 30])
 def test_r1_other_tables_are_refused(players: int) -> None:
     """R1: three to eight players, else a clear error, wherever one comes in."""
     variant = ": two play the variant `duel`" if players == 2 else ""
@@ -77,13 +76,13 @@ def test_r1_other_tables_are_refused(players: int) -> None:
         State(Rules(), [Hand([1]) for _ in range(players)])
 
 
-@cases("players", range(3, 9))
+@pytest.mark.parametrize("players", range(3, 9))
 def test_r1_three_to_eight_players_are_welcome(players: int) -> None:
     game = State(Rules(), [Hand([1]) for _ in range(players)])
     assert game.n_players == players
 
 
-@cases(
+@pytest.mark.parametrize(
     ("wrong", "message"),
     [
         ({"jokers": -1}, "jokers: -1 is not between 0 and 2"),
@@ -159,7 +158,7 @@ def test_a_small_deck_is_dealt_whole_and_without_a_set() -> None:
                 assert not any(held.has_set for held in hands)
 
 
-@cases(
+@pytest.mark.parametrize(
     ("rules", "players", "message"),
     [
         ({"duel": True}, 3, "a duel is played by 2, not 3: seat 2, or leave out `duel`"),

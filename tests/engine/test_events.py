@@ -17,7 +17,6 @@ from dubito.games.dubito.events import (
     GameStartEvent,
     PlayerWonEvent,
 )
-from tests.conftest import cases
 from tests.engine.helpers import WIN_RULES, output, position, script, scripted, table
 
 BOTH = pytest.mark.parametrize("win_rule", WIN_RULES)
@@ -130,7 +129,7 @@ EVENTS: list[Event] = [
 ]
 
 
-@cases("event", EVENTS)
+@pytest.mark.parametrize("event", EVENTS)
 def test_r26_events_are_immutable(event: Event) -> None:
     """R26: they are shared by the whole table."""
     for name in event.__slots__:

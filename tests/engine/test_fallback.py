@@ -13,7 +13,6 @@ from dubito.games.dubito.bot import PlayerAI
 from dubito.games.dubito.cards import HandView, TurnData, TurnOutput
 from dubito.games.dubito.engine import Rules, State, deal_table
 from dubito.games.dubito.events import Event
-from tests.conftest import cases
 from tests.engine.helpers import position, script, scripted, snapshot, table
 from tests.engine.test_hostile import Exiting, Quiet, Recursing, Telling
 
@@ -54,7 +53,7 @@ def dealt(*entrants: Entrant, seed: int = 3, max_turns: int = 60) -> Table:
     return deal_table(entrants, rules, DealStreams(seed, 0), deal=4, number=9, fallback=RandomBoi)
 
 
-@cases(
+@pytest.mark.parametrize(
     "bad",
     [
         failing("play"),
@@ -100,8 +99,8 @@ def same_as_random_boi(seat: int, seed: int) -> list[TurnOutput]:
     return watch(at)
 
 
-@cases("seed", range(4))
-@cases("methods", ["play", "__init__"])
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("methods", ["play", "__init__"])
 def test_r13_the_fallback_is_random_boi_on_its_own_stream(methods: str, seed: int) -> None:
     entrants = [Entrant("Quiet", Quiet)] * 4
     entrants[2] = failing(methods)
@@ -157,7 +156,7 @@ def test_r13_a_failed_turn_before_the_fallback_changes_nothing() -> None:
     assert seen == [before]
 
 
-@cases("methods", ["__init__", "observe", "play"])
+@pytest.mark.parametrize("methods", ["__init__", "observe", "play"])
 def test_r13_stop_is_the_default(methods: str) -> None:
     """R13: without a fallback the first error is raised, and never silent."""
     game: State = position("A2/34/56")

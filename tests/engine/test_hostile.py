@@ -13,7 +13,6 @@ from dubito.games.dubito.bot import PlayerAI
 from dubito.games.dubito.cards import TurnData, TurnOutput
 from dubito.games.dubito.events import CardsPlayedEvent, Event
 from dubito.games.dubito.record import Recorder
-from tests.conftest import cases
 from tests.engine.helpers import position, run, script, scripted, snapshot, table
 
 HANDS = "A2/34/56"
@@ -129,7 +128,7 @@ def test_r13_the_error_travels_between_processes() -> None:
     assert str(copy) == str(error)
 
 
-@cases(
+@pytest.mark.parametrize(
     ("node", "name", "moves"),
     [
         ("A", "bluff_first_hand", ()),
@@ -139,7 +138,7 @@ def test_r13_the_error_travels_between_processes() -> None:
         ("E", "maximize_regular", ("A as 3",)),
     ],
 )
-@cases(
+@pytest.mark.parametrize(
     ("answer", "kind"),
     [
         (None, "None"),
@@ -162,14 +161,14 @@ def test_r13_a_player_without_play_is_refused() -> None:
 ERRORS = [ValueError("no idea"), SystemExit(3), GeneratorExit(), MemoryError(), BaseException("anything")]
 
 
-@cases("error", ERRORS)
+@pytest.mark.parametrize("error", ERRORS)
 def test_r13_an_exception_in_play_is_blamed(error: BaseException) -> None:
     reason = blamed(raising("play", error)).reason
     assert reason.startswith(f"play raised {type(error).__name__}: {error}")
     assert "(test_hostile.py, line " in reason
 
 
-@cases("error", ERRORS)
+@pytest.mark.parametrize("error", ERRORS)
 def test_r13_an_exception_in_init_is_blamed(error: BaseException) -> None:
     """R13: before the first turn."""
     with pytest.raises(BotError) as caught:
@@ -178,7 +177,7 @@ def test_r13_an_exception_in_init_is_blamed(error: BaseException) -> None:
     assert (caught.value.bot, caught.value.seat, caught.value.turn) == ("Bad Bot", 1, 1)
 
 
-@cases("error", ERRORS)
+@pytest.mark.parametrize("error", ERRORS)
 def test_r13_an_exception_in_observe_is_blamed(error: BaseException) -> None:
     """R13: already when the game starts."""
     with pytest.raises(BotError) as caught:
@@ -212,7 +211,7 @@ def test_r13_endless_recursion_is_blamed() -> None:
         table(position(HANDS), RecursingInInit)
 
 
-@cases("error", [KeyboardInterrupt(), RunStopped("the disk is full")])
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), RunStopped("the disk is full")])
 def test_what_is_not_the_bots_fault_is_not_blamed_on_it(error: BaseException) -> None:
     """Ctrl-C and a run that has to stop go on up."""
     game = position(HANDS)
@@ -235,7 +234,7 @@ class EndlessError(Exception):
         return self.__str__()
 
 
-@cases("error", [MuteError(), EndlessError()])
+@pytest.mark.parametrize("error", [MuteError(), EndlessError()])
 def test_r13_an_exception_with_a_failing_text_is_blamed(error: Exception) -> None:
     assert blamed(raising("play", error)).reason.startswith(
         f"play raised {type(error).__name__}: (its text cannot be read)"

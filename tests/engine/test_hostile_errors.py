@@ -8,7 +8,6 @@ from dubito.errors import BotError, IllegalOutput
 from dubito.game.table import Entrant, step
 from dubito.games.dubito.bot import PlayerAI
 from dubito.games.dubito.cards import TurnData, TurnOutput
-from tests.conftest import cases
 from tests.engine.helpers import position, snapshot, table
 
 
@@ -95,9 +94,10 @@ def blamed(entrant: Entrant | type[PlayerAI]) -> str:
     return "nothing happened"
 
 
-@cases(
+@pytest.mark.parametrize(
     "error",
     [ExitingError, MuteIllegalOutput, TextError, NamelessError, TracelessError, Disguised],
+    ids=range(6),  # pytest would ask their names
 )
 def test_r13_an_exception_that_fights_back_is_blamed_all_the_same(error: type[Exception]) -> None:
     assert blamed(Entrant("Throwing", Throwing, {"error": error})).startswith("Throwing (seat 0) failed in game 7")
@@ -127,7 +127,7 @@ class Odd:
     """Whatever a bot may think of as a number."""
 
 
-@cases("number", [Odd(), "5", True, 14])
+@pytest.mark.parametrize("number", [Odd(), "5", True, 14])
 def test_r13_a_doubt_declares_no_odd_number(number: Any) -> None:
     """R13: on a regular turn a number other than None or the current one is illegal; a record cannot hold it."""
     game = position("A2/34/56")

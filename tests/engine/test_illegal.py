@@ -12,7 +12,6 @@ import pytest
 from dubito.errors import IllegalOutput
 from dubito.games.dubito.cards import TurnOutput
 from dubito.games.dubito.engine import State, why_illegal
-from tests.conftest import cases
 from tests.engine.helpers import position, run, snapshot
 
 
@@ -179,18 +178,19 @@ CASES: list[Case] = [
 ]
 
 
-@cases(("make", "wrong", "reason"), CASES)
-def test_r13_an_illegal_output_is_refused(make: Callable[[], State], wrong: Any, reason: str) -> None:
+def test_r13_an_illegal_output_is_refused(subtests: pytest.Subtests) -> None:
     """R13: with its reason, the game's state untouched; the same turn may then be played."""
-    game = make()
-    before = snapshot(game)
-    with pytest.raises(IllegalOutput) as caught:
-        game.apply(wrong)
-    assert str(caught.value) == reason
-    assert snapshot(game) == before
-    number = None if game.number else 13
-    game.apply(TurnOutput(False, number, [game.hands[game.seat].cards[0]]))
-    assert snapshot(game) != before
+    for make, wrong, reason in CASES:
+        with subtests.test(make=make, wrong=wrong, reason=reason):
+            game = make()
+            before = snapshot(game)
+            with pytest.raises(IllegalOutput) as caught:
+                game.apply(wrong)
+            assert str(caught.value) == reason
+            assert snapshot(game) == before
+            number = None if game.number else 13
+            game.apply(TurnOutput(False, number, [game.hands[game.seat].cards[0]]))
+            assert snapshot(game) != before
 
 
 LEGAL: list[tuple[Callable[[], State], TurnOutput]] = [
@@ -205,7 +205,7 @@ LEGAL: list[tuple[Callable[[], State], TurnOutput]] = [
 ]
 
 
-@cases(("make", "right"), LEGAL)
+@pytest.mark.parametrize(("make", "right"), LEGAL)
 def test_r13_legal_outputs_are_not_refused(make: Callable[[], State], right: TurnOutput) -> None:
     game = make()
     assert why_illegal(right, game.hands[game.seat].counts, game.number, game.can_doubt) is None

@@ -33,7 +33,6 @@ from dubito.games.dubito.record import (
     replay,
     sentence,
 )
-from tests.conftest import cases
 from tests.engine.helpers import cards, output, position, run, scripted, table
 
 SENTENCES: list[tuple[Event, str]] = [
@@ -60,7 +59,7 @@ SENTENCES: list[tuple[Event, str]] = [
 ]
 
 
-@cases(("event", "words"), SENTENCES)
+@pytest.mark.parametrize(("event", "words"), SENTENCES)
 def test_r26_every_event_in_words(event: Event, words: str) -> None:
     assert narrated(event, ("Bo", "Cy", "Di").__getitem__) == words
 
@@ -236,20 +235,21 @@ def complaint(text: str) -> str:
     return words
 
 
-@cases(("change", "words"), MALFORMED)
-def test_a_malformed_record_is_a_usage_error(change: dict[str, Any], words: str) -> None:
-    said = complaint(json.dumps({**plain(), **change}))
-    assert said == words or said.startswith(f"this is no game record: {words}: ")
+def test_a_malformed_record_is_a_usage_error(subtests: pytest.Subtests) -> None:
+    for change, words in MALFORMED:
+        with subtests.test(change=change, words=words):
+            said = complaint(json.dumps({**plain(), **change}))
+            assert said == words or said.startswith(f"this is no game record: {words}: ")
 
 
-@cases("field", ["players", "hands", "outputs", "story"])
+@pytest.mark.parametrize("field", ["players", "hands", "outputs", "story"])
 def test_a_missing_field_is_a_usage_error(field: str) -> None:
     read = plain()
     del read[field]
     assert complaint(json.dumps(read)) == f"this is no game record: {field}: Field required"
 
 
-@cases("text", ["", "{", "[]", "null", "7", '"x"', "\x00", "\ud800", "[" * 100_000, "{'a': 1}"])
+@pytest.mark.parametrize("text", ["", "{", "[]", "null", "7", '"x"', "\x00", "\ud800", "[" * 100_000, "{'a': 1}"])
 def test_what_is_no_json_object_is_a_usage_error(text: str) -> None:
     assert complaint(text).startswith("this is no game record: the file: ")
 
@@ -262,6 +262,6 @@ def test_control_characters_of_a_file_stay_out_of_messages() -> None:
     complaint(json.dumps({**plain(), "\x1b[2J\n": 1}))
 
 
-@cases("hands", [[[1, 1, 1, 1], [2], [3]], [[], [2], [3]]])
+@pytest.mark.parametrize("hands", [[[1, 1, 1, 1], [2], [3]], [[], [2], [3]]])
 def test_r2_hands_that_no_deal_gives_are_a_usage_error(hands: list[list[int]]) -> None:
     complaint(json.dumps({**plain(), "hands": hands}))

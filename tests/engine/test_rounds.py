@@ -7,13 +7,12 @@ from dubito.games.dubito.cards import JOKER, NUMBERS
 from dubito.games.dubito.engine import WinRule, is_honest
 from dubito.games.dubito.events import CardsPlayedEvent, DiscardEvent, DoubtResolvedEvent, PlayerWonEvent
 from dubito.games.dubito.game import GAME
-from tests.conftest import cases
 from tests.engine.helpers import WIN_RULES, cards, hand, output, position, run
 
 BOTH = pytest.mark.parametrize("win_rule", WIN_RULES)
 
 
-@cases("laid", ["2", "22", "237", "*"])
+@pytest.mark.parametrize("laid", ["2", "22", "237", "*"])
 def test_r3_one_to_three_cards_go_face_down(laid: str) -> None:
     """R3: the cards leave the hand for the board; the table sees number and count only."""
     game = position("*22237/34/56")
@@ -23,7 +22,7 @@ def test_r3_one_to_three_cards_go_face_down(laid: str) -> None:
     assert (game.number, game.n_cards_played, game.last_player, game.seat) == (9, len(laid), 0, 1)
 
 
-@cases("number", NUMBERS)
+@pytest.mark.parametrize("number", NUMBERS)
 def test_r3_the_opener_declares_any_number(number: int) -> None:
     """R3: 1 to 13."""
     game = position("23/34/56")
@@ -110,7 +109,7 @@ def test_r4_under_contested_a_doubt_on_a_board_is_always_legal() -> None:
     assert (data.can_doubt, data.last_player_id, data.prev.id) == (True, 0, 0)
 
 
-@cases(
+@pytest.mark.parametrize(
     ("held", "laid", "lie"),
     [
         *[("7*8", "7", None), ("7*8", "*", None), ("7*8", "7*", None), ("7*8", "8", "chosen"), ("7*8", "*8", "chosen")],
@@ -126,7 +125,7 @@ def test_a_bluff_is_forced_without_the_number_and_by_choice_with_it(held: str, l
     assert GAME.lie(game, output("doubt")) is None
 
 
-@cases(
+@pytest.mark.parametrize(
     ("laid", "lie"),
     [("7 as 7", None), ("* as 3", None), ("**7 as 7", None), ("7 as 8", "chosen"), ("*78 as 7", "chosen")],
 )
@@ -135,7 +134,7 @@ def test_who_opens_a_round_bluffs_by_choice(laid: str, lie: str | None) -> None:
     assert GAME.lie(position("**78/34/56"), output(laid)) == lie
 
 
-@cases(
+@pytest.mark.parametrize(
     ("laid", "honest"),
     [
         *[("7", True), ("77", True), ("777", True), ("*", True), ("**", True), ("*7", True), ("7*7", True)],

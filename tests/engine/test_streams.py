@@ -6,6 +6,8 @@ from functools import partial
 from itertools import pairwise
 from random import Random
 
+import pytest
+
 from bots.manual.just_put_cards import JustPutCards
 from dubito.game import Seating, make_player
 from dubito.game.streams import DealStreams, SeatStreams
@@ -14,7 +16,6 @@ from dubito.games.dubito.bot import PlayerAI
 from dubito.games.dubito.cards import Hand, HandView, TurnData, TurnOutput
 from dubito.games.dubito.engine import Rules, deal_hands, deal_table
 from dubito.games.dubito.events import Event
-from tests.conftest import cases
 
 STREAMS = ("bot", "framework", "fallback")
 
@@ -76,8 +77,8 @@ def test_r27_a_stream_goes_on_where_it_was() -> None:
     assert first(seat.bot) != first(seat.bot)
 
 
-@cases("other", STREAMS)
-@cases("name", STREAMS)
+@pytest.mark.parametrize("other", STREAMS)
+@pytest.mark.parametrize("name", STREAMS)
 def test_r27_drawing_from_one_stream_leaves_the_others_alone(name: str, other: str) -> None:
     """R27: a thousand draws from one, and the others give what they would have given."""
     seat, untouched = DealStreams(9, 9).seat(1), DealStreams(9, 9).seat(1)
@@ -126,7 +127,7 @@ def outputs(*entrants: Entrant) -> list[TurnOutput]:
     return found
 
 
-@cases("seat", range(4))
+@pytest.mark.parametrize("seat", range(4))
 def test_r27_a_bot_that_draws_once_more_shifts_nobodys_cards(seat: int) -> None:
     """R27: neither the cards the framework draws for it, nor anything of the others."""
     games = []

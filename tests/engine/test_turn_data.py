@@ -9,7 +9,6 @@ from dubito.game.streams import DealStreams
 from dubito.games.dubito.bot import PlayerAI
 from dubito.games.dubito.cards import NUMBERS, HandView, PlayerData, TurnData, TurnOutput
 from dubito.games.dubito.engine import State, WinRule
-from tests.conftest import cases
 from tests.engine.helpers import WIN_RULES, position, run
 
 BOTH = pytest.mark.parametrize("win_rule", WIN_RULES)
@@ -109,7 +108,7 @@ def test_r21_streak_counts_the_plays_since_the_last_doubt() -> None:
     assert game.turn_data().streak == 0
 
 
-@cases(
+@pytest.mark.parametrize(
     ("held", "move", "answer"),
     [("34", "A as 3", True), ("34", "A as 4", True), ("34", "A as 5", False), ("3*", "A as 5", False)],
 )

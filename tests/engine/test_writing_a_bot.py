@@ -13,7 +13,6 @@ from dubito.game.streams import DealStreams
 from dubito.game.table import Entrant, step
 from dubito.games.dubito.bot import FiveNodes, PlayerAI
 from dubito.games.dubito.cards import NUMBERS, Hand, HandView, TurnData, TurnOutput
-from tests.conftest import cases
 from tests.engine.helpers import cards, hand, position, run, table
 from tests.engine.test_hostile import Quiet
 
@@ -104,8 +103,8 @@ def test_r28_a_new_instance_per_seat_and_game_with_settings_of_its_own() -> None
     assert notes == []
 
 
-@cases("maximize", [True, False])
-@cases("moves", [(), ("A as 3",)])
+@pytest.mark.parametrize("maximize", [True, False])
+@pytest.mark.parametrize("moves", [(), ("A as 3",)])
 def test_r28_bluff(maximize: bool, moves: tuple[str, ...]) -> None:
     """R28, R24: random cards; the number only when opening."""
     player, p = seated("2344", moves)
@@ -119,7 +118,7 @@ def test_r28_bluff(maximize: bool, moves: tuple[str, ...]) -> None:
     assert sizes == ({3} if maximize else {1, 2, 3})
 
 
-@cases(
+@pytest.mark.parametrize(
     ("held", "moves", "maximize", "expected"),
     [
         ("2443", (), True, TurnOutput(False, 4, [4, 4])),
@@ -157,7 +156,7 @@ def test_r28_it_is_blamed_by_name() -> None:
         step(table(game, Honest, Honest, Honest))
 
 
-@cases(
+@pytest.mark.parametrize(
     ("held", "pick", "expected"),
     [
         ("2443", lambda view: view.pick_most(), "44"),

@@ -21,7 +21,6 @@ from dubito.games.dubito.engine import RESULTS, Rules, State
 from dubito.llm.decide import Journal
 from dubito.stats.players import Calibration, Statement, add_stated, calibrations
 from dubito.stats.tally import Tally, unpack
-from tests.conftest import cases
 from tests.experiment.kit import experiment, registry
 from tests.llm.kit import contender, ran, rows, small
 
@@ -72,7 +71,7 @@ def test_a_worked_example() -> None:
     assert rows == [(0.2, 1, 0.2, 0.0), (0.3, 1, 0.3, 0.0), (0.9, 2, 0.9, 0.5)]
 
 
-@cases(
+@pytest.mark.parametrize(
     ("p", "low"),
     [(0.0, 0.0), (0.0999, 0.0), (0.1, 0.1), (0.3, 0.3), (0.6, 0.6), (0.7, 0.7), (0.8999, 0.8), (0.95, 0.9), (1.0, 0.9)],
 )

@@ -9,13 +9,12 @@ from dubito.errors import UsageError
 from dubito.experiment.config import check, read_config
 from dubito.experiment.resolve import resolve
 from dubito.game.find import find_bots
-from tests.conftest import cases
 from tests.experiment.kit import experiment, registry
 
 THREE = ["StefaBot", "ClaudeBot", "SusBoi"]
 
 
-@cases(
+@pytest.mark.parametrize(
     ("content", "sentence"),
     [
         ({"gmaes": 3}, "test.yaml: unknown key 'gmaes': did you mean 'games'?"),
@@ -49,7 +48,7 @@ def test_a_wrong_config_is_one_sentence(content: dict[str, Any], sentence: str) 
     assert str(caught.value) == sentence
 
 
-@cases(
+@pytest.mark.parametrize(
     ("content", "words"),
     [
         ({"bots": ["StefaBott"]}, "no bot is named 'StefaBott': did you mean 'StefaBot'?"),

@@ -18,7 +18,6 @@ from dubito.stats.ranking import (
 )
 from dubito.stats.rates import normal
 from dubito.stats.tally import Outcome, Tally, add_contended, tally_of
-from tests.conftest import cases
 from tests.experiment.kit import experiment, outcomes
 
 BOTS = ["StefaBot", "ClaudeBot", "AlwaysTruthful", "MrDoubt"]
@@ -65,7 +64,7 @@ def test_several_pairs_are_tested_by_holms_method() -> None:
     assert apart.more_games, "and Holm's test does not tell it apart"
 
 
-@cases(
+@pytest.mark.parametrize(
     ("seen", "gone"),
     [({2: 3, 1: 2, 0: 9, -1: 4}, 2), ({1: 5, -2: 1}, 3), ({-1: 3, 1: 3}, 0), ({2: 4}, 4), ({3: 1, -1: 2}, 1)],
 )

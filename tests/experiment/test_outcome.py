@@ -6,7 +6,6 @@ from hypothesis import strategies as st
 
 from dubito.games.dubito.engine import RESULTS
 from dubito.stats.tally import Outcome, unpack
-from tests.conftest import cases
 
 small = st.integers(0, 300)
 counts = st.tuples(*(st.one_of(st.integers(0, 60), st.integers(0, 70_000)) for _ in RESULTS.counts))
@@ -43,7 +42,7 @@ def test_results_follow_places_and_the_cap() -> None:
     assert [RESULTS.buckets[outcome.buckets(RESULTS)[seat]] for seat in (1, 2)] == ["hard_wins", "unfinished"]
 
 
-@cases("row", [b"", b"\x01", b"\x03abc", b"\x01\x03\x00", b"\x02abc", b"\x01" + b"\x00" * 38])
+@pytest.mark.parametrize("row", [b"", b"\x01", b"\x03abc", b"\x01\x03\x00", b"\x02abc", b"\x01" + b"\x00" * 38])
 def test_what_is_no_row_is_refused(row: bytes) -> None:
     with pytest.raises(ValueError, match="not a packed outcome"):
         unpack(row, RESULTS)

@@ -17,7 +17,7 @@ from dubito.stats.rates import (
     student,
     wilson,
 )
-from tests.conftest import cases, few
+from tests.conftest import in_gate
 
 
 def sums(clusters: list[tuple[int, int]]) -> tuple[int, int, int, int, int, int]:
@@ -55,7 +55,7 @@ def test_seats_that_repeat_each_other_do_not_narrow_the_interval() -> None:
     assert tripled.high == pytest.approx(single.high, abs=1e-9)
 
 
-@cases(("y", "value"), [(0, 0.0), (1, 1.0)])
+@pytest.mark.parametrize(("y", "value"), [(0, 0.0), (1, 1.0)])
 def test_no_interval_is_a_point(y: int, value: float) -> None:
     rate = clustered_rate(*sums([(1, y)] * 50))
     assert rate.value == value
@@ -89,7 +89,7 @@ def test_the_interval_covers_what_it_claims_when_seats_cluster(deals: int, state
     assert 0.92 <= covered / 800 <= 0.98
 
 
-@cases("clusters", [[(2, 1), (1, 0), (3, 2), (1, 1), (2, 2)] * 40, [(2, 0)] * 200, [(1, 1)] * 200])
+@pytest.mark.parametrize("clusters", [[(2, 1), (1, 0), (3, 2), (1, 1), (2, 2)] * 40, [(2, 0)] * 200, [(1, 1)] * 200])
 def test_a_sample_that_repeats_gives_the_interval_of_the_whole(clusters: list[tuple[int, int]]) -> None:
     """A run of fifty times the same deals: but for Bessel and Student its interval is that of its first fiftieth."""
     exact = clustered_rate(*sums(clusters * 50))
@@ -105,7 +105,7 @@ def test_of_what_no_sample_holds_only_the_rate_is_known() -> None:
     assert sampled_rate(6, 600, alike) == wilson(0.01, 300), "a deal counts as one"
 
 
-@pytest.mark.parametrize(("deals", "sampled"), few([(600, 30), (1500, 150)], 1))
+@pytest.mark.parametrize(("deals", "sampled"), in_gate([(600, 30), (1500, 150)], 1))
 def test_an_interval_known_from_a_sample_covers_what_it_claims(deals: int, sampled: int) -> None:
     """500 simulated runs whose seats share a luck of their own, of which so many of the first deals are looked at."""
     rng = Random(2)
@@ -121,7 +121,7 @@ def test_an_interval_known_from_a_sample_covers_what_it_claims(deals: int, sampl
     assert 0.92 <= covered / 500 <= 0.98
 
 
-@cases(
+@pytest.mark.parametrize(
     ("df", "point"),
     [(1, 12.706), (2, 4.303), (3, 3.182), (4, 2.776), (10, 2.228), (23, 2.069), (120, 1.980), (10**6, 1.960)],
 )
@@ -171,7 +171,7 @@ def test_deviation_is_over_the_values_as_they_are() -> None:
     assert deviation([0.2]) is None
 
 
-@cases("n", range(3, 9))
+@pytest.mark.parametrize("n", range(3, 9))
 def test_equal_shares_add_up_to_what_a_table_gives(n: int) -> None:
     share = RESULTS.equal_share(n)
     game = State(Rules(), [Hand([1])] * n)

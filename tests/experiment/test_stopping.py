@@ -8,7 +8,6 @@ import pytest
 
 from dubito.stats.rates import paired_difference
 from dubito.stats.stopping import PairTest, StopTest, anytime_difference, log_likelihoods, looks
-from tests.conftest import cases
 
 HALVES = (-2, -1, 0, 1, 2)  # what a deal's Scores differ by, in halves
 THREE = 0.06  # points, in halves
@@ -84,7 +83,7 @@ def test_several_pairs_share_the_error_and_all_must_be_decided() -> None:
     assert (three.rows(), three.decided) == ({(0, 1): [30, 1], (0, 2): [30, 1], (1, 2): [40, 0]}, True)
 
 
-@cases(
+@pytest.mark.parametrize(
     ("weights", "difference", "told"),
     [
         ((0.2, 0.2, 0.2, 0.2, 0.2), 0, (0, 0.1)),

@@ -7,7 +7,7 @@ from random import Random
 import pytest
 
 from dubito.stats.rates import Rate, Sums, Variation, apart, design_effect, deviation, variation
-from tests.conftest import cases, few
+from tests.conftest import in_gate
 from tests.experiment.test_statistics import sums
 
 ALIKE = [0.2] * 11
@@ -19,9 +19,9 @@ def seen(rng: Random, rates: Sequence[float], seats: int) -> Variation:
     return variation([sum(rng.random() < rate for _ in range(n)) for n, rate in zip(sat, rates, strict=True)], sat)
 
 
-@pytest.mark.parametrize("seats", few([10, 60], 1))
+@pytest.mark.parametrize("seats", in_gate([10, 60], 1))
 @pytest.mark.parametrize(
-    ("rates", "least"), few([(ALIKE, 0.95), ([0.0] * 10 + [0.5], 0.88), (FAR, 0.92), ([0.15, 0.2, 0.25], 0.92)], 2)
+    ("rates", "least"), in_gate([(ALIKE, 0.95), ([0.0] * 10 + [0.5], 0.88), (FAR, 0.92), ([0.15, 0.2, 0.25], 0.92)], 2)
 )
 def test_the_interval_covers_what_it_claims(rates: list[float], least: float, seats: int) -> None:
     """More where chance hides nearly everything, a little less where it all lies in one group of few seats."""
@@ -61,7 +61,7 @@ def test_a_side_is_named_where_it_matters_and_rarely_by_chance() -> None:
     assert named["one"] == 200
 
 
-@cases("rate", [0.0, 1.0])
+@pytest.mark.parametrize("rate", [0.0, 1.0])
 def test_no_interval_is_a_point(rate: float) -> None:
     found = variation([round(4 * rate)] * 5, [4] * 5)
     assert (found.seen, found.beyond.value, found.beyond.low) == (0.0, 0.0, 0.0)

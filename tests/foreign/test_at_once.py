@@ -8,7 +8,6 @@ import pytest
 
 from dubito.llm.pace import Limit, Pace, limits_of
 from dubito.llm.verdicts import verdict
-from tests.conftest import cases
 from tests.foreign.kit import played
 from tests.foreign.server import Answer, Foreign, Habits
 from tests.foreign.simulation import simulated
@@ -41,20 +40,22 @@ OF_A_RATE: Final[dict[str, tuple[int, object]]] = {
 }
 
 
-@cases("name", CROWDED)
+@pytest.mark.parametrize("name", CROWDED)
 def test_a_refusal_that_speaks_of_calls_at_once(name: str) -> None:
     status, body = CROWDED[name]
     found = verdict(status, json.dumps(body), {})
     assert (found.meaning, found.at_once) == ("rate_limit", True)
 
 
-@cases("name", OF_A_RATE)
+@pytest.mark.parametrize("name", OF_A_RATE)
 def test_a_refusal_that_does_not(name: str) -> None:
     status, body = OF_A_RATE[name]
     assert not verdict(status, json.dumps(body), {}).at_once
 
 
-@cases(("status", "words"), [(503, "The model is overloaded. Please try again later."), (500, "concurrent map writes")])
+@pytest.mark.parametrize(
+    ("status", "words"), [(503, "The model is overloaded. Please try again later."), (500, "concurrent map writes")]
+)
 def test_an_error_of_the_server_stays_one(status: int, words: str) -> None:
     assert verdict(status, json.dumps({"error": {"message": words}}), {}).meaning == "server"
 
@@ -64,8 +65,8 @@ def test_places_are_no_rate_in_headers_either() -> None:
     assert limits_of(headers, 0.0) == []
 
 
-@cases("in_flight", [32, 128])
-@cases("at_once", [1, 2, 8, 30])
+@pytest.mark.parametrize("in_flight", [32, 128])
+@pytest.mark.parametrize("at_once", [1, 2, 8, 30])
 def test_as_fast_as_so_many_at_once(at_once: int, in_flight: int) -> None:
     end = simulated(None, in_flight, 1000, at_once=at_once, latency=(0.2, 0.4))
     assert end.seconds <= 1000 * 0.3 / at_once * 1.25, "a fifth is the way there and back"
@@ -119,7 +120,7 @@ AT_ONCE: Final[dict[str, Habits]] = {
 
 
 @pytest.mark.at_length  # on a slow machine so few calls are under way that none is refused
-@cases("name", AT_ONCE)
+@pytest.mark.parametrize("name", AT_ONCE)
 def test_a_run_at_a_server_that_takes_few_at_once(tmp_path: Path, name: str) -> None:
     with Foreign(AT_ONCE[name]) as server:
         run = played(server, tmp_path / name, 32, games=16)

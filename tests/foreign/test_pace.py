@@ -1,12 +1,13 @@
 """The pace against servers as providers have them, in simulated time: few refusals, and the rate is used."""
 
 from collections.abc import Callable
+from itertools import cycle, product
 from typing import Any
 
 import pytest
 
 from dubito.llm.pace import Limit, Pace
-from tests.conftest import cases, in_turn
+from tests.conftest import in_gate
 from tests.foreign.limits import Bucket, Limiter, Window
 from tests.foreign.simulation import simulated
 
@@ -49,7 +50,7 @@ WINDOWS: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize(("in_flight", "case"), in_turn([32, 128], CASES))
+@pytest.mark.parametrize(("in_flight", "case"), in_gate(product([32, 128], CASES), zip(cycle([32, 128]), CASES)))
 def test_nine_tenths_of_the_rate_at_most_a_twentieth_refused(case: str, in_flight: int) -> None:
     limiter, rate, told = CASES[case]
     end = simulated(limiter(), in_flight, 400 if rate < 100 else 3000 if rate < 1000 else 9000, **told)
@@ -57,15 +58,15 @@ def test_nine_tenths_of_the_rate_at_most_a_twentieth_refused(case: str, in_fligh
     assert min(rate, in_flight / sum(told.get("latency", (1, 3))) * 2 * 60) * 0.9 <= end.rate
 
 
-@cases("in_flight", [32, 128])
-@cases("told", WINDOWS)
+@pytest.mark.parametrize("in_flight", [32, 128])
+@pytest.mark.parametrize("told", WINDOWS)
 def test_a_fixed_minute_is_used_up(told: str, in_flight: int) -> None:
     end = simulated(Window(RATE), in_flight, 1500, **WINDOWS[told])
     assert end.share <= 0.05
     assert end.seconds <= 1500 / RATE * 60 * 1.05
 
 
-@cases("told", ["headers", "nothing"])
+@pytest.mark.parametrize("told", ["headers", "nothing"])
 def test_a_call_at_a_time_is_not_slowed(told: str) -> None:
     end = simulated(Bucket(RATE, 8), 1, 200, kind="requests" if told == "headers" else None)
     assert end.refused == 0
@@ -77,8 +78,8 @@ def test_nothing_slows_calls_that_no_limit_refuses() -> None:
     assert end.seconds <= 10_000 / 512 * 2 + 2 + 3.5, "the first call, and the start, which grows within seconds"
 
 
-@cases("seed", range(6))
-@cases("retry_after", ["exact", None])
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("retry_after", ["exact", None])
 def test_refusals_that_no_pace_prevents_do_not_stop_a_run(retry_after: Any, seed: int) -> None:
     end = simulated(None, 32, 1000, at_random=0.2, latency=(0.2, 0.4), retry_after=retry_after, seed=seed)
     assert end.seconds < 60 + 2 * end.refused

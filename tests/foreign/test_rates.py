@@ -7,7 +7,7 @@ from typing import Any, Final
 import pytest
 
 from dubito.llm.request import Api
-from tests.conftest import few
+from tests.conftest import in_gate
 from tests.foreign.kit import played
 from tests.foreign.limits import Bucket, Window
 from tests.foreign.server import Answer, Foreign, Habits, by_the_question
@@ -40,7 +40,7 @@ def unlimited(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.mark.parametrize(
     ("limits", "in_flight"),
-    few(
+    in_gate(
         [("small bursts", 1), ("nothing told", 1), *((limits, many) for many in (32, 128) for limits in LIMITED)],
         [("nothing told", 128), ("moments", 32), ("a fixed minute", 32)],
     ),
@@ -57,7 +57,7 @@ def test_a_rate_limit_changes_nothing(tmp_path: Path, unlimited: str, limits: st
 
 @pytest.mark.parametrize(
     ("seconds", "in_flight"),
-    few([(seconds, many) for many in (1, 32) for seconds in (1, 3, 8, 20)], [(8, 1), (20, 32)]),
+    in_gate([(seconds, many) for many in (1, 32) for seconds in (1, 3, 8, 20)], [(8, 1), (20, 32)]),
 )
 def test_a_burst_of_errors_takes_no_move(tmp_path: Path, unlimited: str, seconds: int, in_flight: int) -> None:
     habits = Habits(latency=QUICK, overloaded=(10, seconds), scale=SCALE)
@@ -107,7 +107,7 @@ SICK: Final[dict[str, tuple[float, int, dict[str, Any]]]] = {  # the share of ca
 }
 
 
-@pytest.mark.parametrize("sick", few(SICK, ["six of ten", "six of ten, a game at a time"]))
+@pytest.mark.parametrize("sick", in_gate(SICK, ["six of ten", "six of ten, a game at a time"]))
 def test_failures_at_random_take_no_move(tmp_path: Path, unlimited: str, sick: str) -> None:
     share, in_flight, how = SICK[sick]
     with Foreign(Habits(latency=QUICK, scale=10 * SCALE, sick=share, **how)) as server:

@@ -9,7 +9,7 @@ import yaml
 
 from dubito.games.dubito.game import GAME
 from tests.cli.kit import Shell
-from tests.conftest import few
+from tests.conftest import in_gate
 from tests.freeze.made import HAND_WRITTEN, HERE, MODELS, frozen, request_digests
 
 FROZEN = frozen()
@@ -20,7 +20,7 @@ def said_digest(out: str) -> str:
     return line.removeprefix("results digest: ")
 
 
-@pytest.mark.parametrize("name", few(HAND_WRITTEN, {"contenders"}))
+@pytest.mark.parametrize("name", in_gate(HAND_WRITTEN, {"contenders"}))
 def test_games_end_as_they_did(shell: Shell, name: str) -> None:
     said = shell("run", *HAND_WRITTEN[name], "--output", "r", "--quiet", "--workers", "1")
     assert said_digest(said.out) == FROZEN["results"][name]

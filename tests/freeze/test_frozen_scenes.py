@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 
 from tests.cli.kit import Shell
-from tests.conftest import few
+from tests.conftest import in_gate
 from tests.freeze.scenes import AT_LENGTH, SCENES, playable, played, said_file
 
 
-@pytest.mark.parametrize("name", few(SCENES, SCENES.keys() - AT_LENGTH))
+@pytest.mark.parametrize("name", in_gate(SCENES, SCENES.keys() - AT_LENGTH))
 def test_a_scene_says_what_it_said(shell: Shell, name: str) -> None:
     if not playable(name):
         pytest.skip("OpenSpiel is an extra: pip install 'dubito[openspiel]'")

@@ -10,7 +10,7 @@ from dubito.game.find import Registry, find_bots, find_game, find_games
 from dubito.game.streams import DealStreams
 from dubito.game.table import Entrant, Table, step
 from tests.cli.kit import REPO
-from tests.conftest import few
+from tests.conftest import in_gate
 
 OPENSPIEL: Final = (
     "kuhn_poker",
@@ -28,7 +28,7 @@ if find_spec("pyspiel"):
 IN_GATE: Final = [  # of OpenSpiel's the quickest, one of them with moves at once
     game for game in GAMES if ":" not in game or game.endswith((":kuhn_poker", ":liars_dice", "descending)"))
 ]
-EVERY_GAME: Final = few(sorted(GAMES), IN_GATE)
+EVERY_GAME: Final = in_gate(sorted(GAMES), IN_GATE)
 WRITING: Final = (REPO / "docs" / "writing-a-game.md").read_text()
 KUHN: Final = REPO / "examples" / "games" / "kuhn"
 

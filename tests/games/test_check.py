@@ -18,7 +18,7 @@ from dubito.workshop.leaks import leaks
 from dubito.workshop.listed import lists, shapes
 from dubito.workshop.subject import Subject
 from tests.cli.kit import REPO, Said, Shell
-from tests.conftest import cases, few
+from tests.conftest import in_gate
 from tests.games.kit import EVERY_GAME, GAMES, exchange, write_kuhn, write_kuhn_course, write_stacks
 
 STAGES = (conformance._FIRST, conformance._SOUND, conformance._THEN)
@@ -338,7 +338,7 @@ def stacks(shell: Shell) -> None:
 
 
 @pytest.mark.usefixtures("stacks")
-@pytest.mark.parametrize("fault", few(PLANTED, [*PLANTED][::3]))
+@pytest.mark.parametrize("fault", in_gate(PLANTED, [*PLANTED][::3]))
 def test_what_is_planted_is_found(shell: Shell, fault: str) -> None:
     file, old, new, sentence = PLANTED[fault]
     exchange(file, (old, new))
@@ -426,7 +426,7 @@ def said_of(probes: Sequence[Probe], game: Game, legal: Callable[[Any], Any]) ->
     return [flaw.sentence for probe in probes for flaw in probe(subject)]
 
 
-@cases(
+@pytest.mark.parametrize(
     ("places", "sentence"),
     [
         (lambda pile: range(pile + 1), ""),
@@ -476,12 +476,12 @@ def checked(shell: Shell, name: str, *flags: str) -> Said:
 LARGE = ("bs", "dubito")
 
 
-@pytest.mark.parametrize("name", few(EVERY_GAME, [name for name in EVERY_GAME if name not in LARGE]))
+@pytest.mark.parametrize("name", in_gate(EVERY_GAME, [name for name in EVERY_GAME if name not in LARGE]))
 def test_nothing_is_found_in_a_game_of_the_house(shell: Shell, name: str) -> None:
     checked(shell, name, "--quick")
 
 
-@pytest.mark.parametrize("name", few(LARGE, 1))
+@pytest.mark.parametrize("name", in_gate(LARGE, 1))
 def test_nothing_is_found_in_the_course_of_a_large_game(name: str) -> None:
     assert [*flaws_of(GAMES[name])] == []
     stages = [[probe for probe in stage if probe is not conformance._prompts] for stage in STAGES]
@@ -508,7 +508,7 @@ def test_nothing_is_found_in_the_game_of_the_guide(shell: Shell) -> None:
     checked(shell, "kuhn", "--quick")
 
 
-@cases(
+@pytest.mark.parametrize(
     ("old", "new", "sentence"),
     [
         ("COURSE = KuhnCourse", "COURSE = 5", "it has no `COURSE` that is a class of Course"),

@@ -11,7 +11,6 @@ from dubito.game.legal import legal_of, listed_in_words
 from dubito.game.table import Entrant
 from dubito.show.person import Sitting, set_up
 from dubito.web.tables import Question, frame_in_words
-from tests.conftest import cases
 from tests.games.kit import GAMES, registry_of
 
 ACTS = ["draw", "skip", "bottom", "see"]  # what may be done first in the deal of `seated`
@@ -41,7 +40,7 @@ class Armed:
         raise RuntimeError("the output was shown")
 
 
-@cases(
+@pytest.mark.parametrize(
     ("listed", "output", "why"),
     [
         (("pass", "bet"), "bet", None),
@@ -95,7 +94,7 @@ def asked(sitting: Sitting) -> Question:
     return question
 
 
-@cases(
+@pytest.mark.parametrize(
     ("legal", "options", "bounds", "wanted"),
     [
         (range(24), [*range(24)], None, "a whole number from 0 to 23"),
@@ -110,7 +109,7 @@ def test_numbers_are_buttons_up_to_24(legal: Any, options: list[int], bounds: An
     assert question == Question("turn", "whole", wanted, options, bounds)
 
 
-@cases("legal", [lambda view: view.legal(), lambda view: None])
+@pytest.mark.parametrize("legal", [lambda view: view.legal(), lambda view: None])
 def test_only_what_is_legal_is_a_button_listed_or_not(legal: Any) -> None:
     sitting = seated(legal=legal)
     assert asked(sitting).options == sitting.game.legal_answers(sitting.state) == ACTS

@@ -1,13 +1,14 @@
 """Mistakes of a game's author: each is one sentence that names the fact and where it stands; no player is blamed."""
 
 import re
+from itertools import cycle, product
 from pathlib import Path
 
 import pytest
 
 from dubito.game import table
 from tests.cli.kit import Shell
-from tests.conftest import in_turn
+from tests.conftest import in_gate
 from tests.games.kit import exchange, write_kuhn
 
 GAME = Path("games/kuhn/game.py")
@@ -118,7 +119,10 @@ CODE = {  # of its own code, which stops a run in order: where it is, and what i
 }
 
 
-@pytest.mark.parametrize(("then", "where"), in_turn(["stop", "fallback"], CODE))
+ON_ERROR = ["stop", "fallback"]
+
+
+@pytest.mark.parametrize(("then", "where"), in_gate(product(ON_ERROR, CODE), zip(cycle(ON_ERROR), CODE)))
 def test_code_that_fails_stops_the_run_and_blames_the_game(shell: Shell, then: str, where: str) -> None:
     old, new, sentence = CODE[where]
     mistaken(old, new)

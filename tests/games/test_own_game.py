@@ -13,7 +13,6 @@ from dubito.game.find import find_game
 from dubito.game.rehearsal import after
 from dubito.game.words import Words, words_of
 from tests.cli.kit import Shell
-from tests.conftest import cases
 from tests.games.kit import GAMES, dealt, write_stacks
 
 
@@ -22,8 +21,8 @@ def stacks(shell: Shell) -> None:
     write_stacks(Path.cwd())
 
 
-@cases("bots", [1, 4])
-@cases("command", ["watch", "play"])
+@pytest.mark.parametrize("bots", [1, 4])
+@pytest.mark.parametrize("command", ["watch", "play"])
 def test_too_few_and_too_many_are_told(shell: Shell, command: str, bots: int) -> None:
     """Of a person's table the bots are one fewer than the seats."""
     names = ["Lowest"] * (bots - (command == "play"))

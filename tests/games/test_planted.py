@@ -7,7 +7,7 @@ from typing import NamedTuple
 import pytest
 
 from tests.cli.kit import REPO, Shell
-from tests.conftest import few
+from tests.conftest import in_gate
 from tests.games.kit import exchange
 
 FOLDERS = {
@@ -519,7 +519,7 @@ def plant(bug: Bug, folder: Path) -> None:
     exchange(folder / bug.file, *bug.exchanged)
 
 
-@pytest.mark.parametrize("name", few(PLANTED, IN_GATE))
+@pytest.mark.parametrize("name", in_gate(PLANTED, IN_GATE))
 def test_a_planted_bug_is_reported_with_its_file_and_line(shell: Shell, name: str) -> None:
     bug = PLANTED[name]
     plant(bug, Path.cwd())
@@ -532,7 +532,7 @@ def test_a_planted_bug_is_reported_with_its_file_and_line(shell: Shell, name: st
         assert f"(line {number})" in first
 
 
-@pytest.mark.parametrize("name", few(SOUND, ["a question that is answered"]))
+@pytest.mark.parametrize("name", in_gate(SOUND, ["a question that is answered"]))
 def test_what_the_rules_may_want_is_no_error(shell: Shell, name: str) -> None:
     game, file, exchanged = SOUND[name]
     shutil.copytree(FOLDERS[game], Path.cwd(), dirs_exist_ok=True)
@@ -545,7 +545,7 @@ def test_what_the_rules_may_want_is_no_error(shell: Shell, name: str) -> None:
     assert said.code == 0, said
 
 
-@pytest.mark.parametrize("name", few(FOLDERS, ["cups"]))
+@pytest.mark.parametrize("name", in_gate(FOLDERS, ["cups"]))
 def test_sound_games_have_no_flaw_and_no_hint(shell: Shell, name: str) -> None:
     shutil.copytree(FOLDERS[name], Path.cwd(), dirs_exist_ok=True)
     said = shell("games", "check", name, "--quick")

@@ -12,7 +12,7 @@ from openai.types.responses import ResponseError
 
 from dubito.llm.cache import ReplyCache
 from dubito.llm.request import AccountFault, Api
-from tests.conftest import cases, few
+from tests.conftest import in_gate
 from tests.hostile.errors import BODIES, CONTRADICTIONS, RESPONSE_ERRORS, STATUSES, Wrong, _message, openai
 from tests.hostile.kit import Answer, Decided, Scene, first
 from tests.llm.kit import PROBE, PROTOCOLS, YES, Said, reply_body, says
@@ -78,19 +78,27 @@ def check_stray(scene: Scene, protocol: Api, wrong: Wrong) -> None:
     assert len(scene.server.heard) == 3
 
 
-@cases(("number", "name"), enumerate(STATUSES))
-def test_an_error_with_a_status(scene: Scene, number: int, name: str, at_length: bool) -> None:
-    for protocol in PROTOCOLS if at_length else [PROTOCOLS[number % 3]]:
-        made = check(scene, protocol, STATUSES[name])
-        assert made is None or set(made.assumed) == {False}, "what was refused costs nothing"
+def test_an_error_with_a_status(scene: Scene, at_length: bool, subtests: pytest.Subtests) -> None:
+    for number, name in enumerate(STATUSES):
+        with subtests.test(number=number, name=name):
+            for protocol in PROTOCOLS if at_length else [PROTOCOLS[number % 3]]:
+                made = check(scene, protocol, STATUSES[name])
+                assert made is None or set(made.assumed) == {False}, "what was refused costs nothing"
 
 
-@cases(("protocol", "name"), [(protocol, name) for protocol in PROTOCOLS for name in BODIES[protocol]])
-def test_an_error_with_status_200(scene: Scene, protocol: Api, name: str, at_length: bool) -> None:
-    """It is kept under its own name, and never as a reply; in the gate by one of the protocols that may send it."""
-    same = [each for each in PROTOCOLS if name in BODIES[each]]
-    if not at_length and protocol != same[len(name) % len(same)]:
-        return
+EACH_BODY = [(protocol, name) for protocol in PROTOCOLS for name in BODIES[protocol]]
+
+
+def choose_protocol(name: str) -> Api:
+    protocols = [each for each in PROTOCOLS if name in BODIES[each]]
+    return protocols[len(name) % len(protocols)]
+
+
+@pytest.mark.parametrize(
+    ("protocol", "name"), in_gate(EACH_BODY, [(choose_protocol(name), name) for _, name in EACH_BODY])
+)
+def test_an_error_with_status_200(scene: Scene, protocol: Api, name: str) -> None:
+    """It is kept under its own name, and never as a reply."""
     wrong = BODIES[protocol][name]
     made = check(scene, protocol, wrong)
     if made is None:
@@ -114,7 +122,7 @@ def probed(error: Said) -> Answer:
     return lambda heard: says(heard.protocol) if PROBE in heard.raw else error
 
 
-@pytest.mark.parametrize("protocol", few(PROTOCOLS, 1))
+@pytest.mark.parametrize("protocol", in_gate(PROTOCOLS, 1))
 def test_what_is_no_reply_with_status_200_is_never_cached(tmp_path: Path, protocol: Api) -> None:
     scene = Scene(tmp_path)
     page = Said(body="<!DOCTYPE html><html><body>502 Bad Gateway</body></html>")
@@ -127,7 +135,9 @@ def test_what_is_no_reply_with_status_200_is_never_cached(tmp_path: Path, protoc
         assert len(cache) == 2, "those of the decisions; a probe needs no keeping"
 
 
-@cases(("protocol", "name"), [(protocol, name) for protocol in PROTOCOLS for name in CONTRADICTIONS[protocol]])
+@pytest.mark.parametrize(
+    ("protocol", "name"), [(protocol, name) for protocol in PROTOCOLS for name in CONTRADICTIONS[protocol]]
+)
 def test_a_body_that_contradicts_itself_is_no_answer(scene: Scene, protocol: Api, name: str) -> None:
     changes = CONTRADICTIONS[protocol][name]
     made = scene(protocol, lambda _: says(protocol, **changes))
@@ -135,7 +145,7 @@ def test_a_body_that_contradicts_itself_is_no_answer(scene: Scene, protocol: Api
     assert set(made.assumed) == {False}
 
 
-@cases("protocol", PROTOCOLS)
+@pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_a_key_that_stands_twice_anywhere_makes_a_body_unreadable(scene: Scene, protocol: Api) -> None:
     body = json.dumps(reply_body(protocol))
     for key in ("usage", "role", "text", "content"):
@@ -149,7 +159,7 @@ def test_a_key_that_stands_twice_anywhere_makes_a_body_unreadable(scene: Scene, 
 COMMENTARY = _message("I think it is a bluff.", phase="commentary")
 
 
-@cases(
+@pytest.mark.parametrize(
     "output",
     [
         [COMMENTARY, _message(phase="final_answer")],
@@ -164,7 +174,7 @@ def test_only_the_final_answer_counts(scene: Scene, output: list[dict[str, Any]]
     assert (made.outcome, made.answer) == ("model", True)
 
 
-@cases("protocol", PROTOCOLS)
+@pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_a_gzip_body_without_its_end_is_no_reply(scene: Scene, protocol: Api) -> None:
     """Cut anywhere: in the text, in the last block, in the sum behind it."""
     packed = gzip.compress(json.dumps(reply_body(protocol)).encode(), mtime=0)
@@ -193,7 +203,7 @@ TOOLS: Final[dict[Api, dict[str, Any]]] = {
 }
 
 
-@cases("protocol", TOOLS)
+@pytest.mark.parametrize("protocol", TOOLS)
 def test_a_call_of_a_tool_is_called_so(scene: Scene, protocol: Api) -> None:
     made = scene(protocol, first(Said(body=json.dumps(reply_body(protocol) | TOOLS[protocol]))))
     assert made.outcome == "model_after_reask"
@@ -203,7 +213,7 @@ def test_a_call_of_a_tool_is_called_so(scene: Scene, protocol: Api) -> None:
 WORDS = (None, "eos", "COMPLETE", "", 7, ["stop"], *["left out"] * 3)  # for an end, that no protocol has
 
 
-@cases(("protocol", "word"), [(PROTOCOLS[number % 3], word) for number, word in enumerate(WORDS)])
+@pytest.mark.parametrize(("protocol", "word"), [(PROTOCOLS[number % 3], word) for number, word in enumerate(WORDS)])
 def test_an_end_that_nobody_knows_is_none_of_an_answer_s_faults(scene: Scene, protocol: Api, word: Any) -> None:
     """Beside a complete answer; what is no answer is told by its text."""
     for text, outcome in ((YES, "model"), (YES[:-1], "model_after_reask")):
@@ -224,7 +234,7 @@ def ended(body: dict[str, Any], protocol: Api, word: Any) -> dict[str, Any]:
     return body
 
 
-@cases("protocol", PROTOCOLS)
+@pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_a_re_ask_quotes_what_was_said_and_no_more_than_its_end(scene: Scene, protocol: Api) -> None:
     words = "\x1b[2J" + "x" * 5000 + ' I would say {"answer": true'
     scene(protocol, first(says(protocol, words)))

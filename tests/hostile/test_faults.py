@@ -11,7 +11,7 @@ import pytest
 from dubito.house.faults import CONTENT_FAULTS, TRANSPORT_FAULTS, Faults
 from dubito.house.server import House
 from dubito.llm.request import AccountFault, Api
-from tests.conftest import few
+from tests.conftest import in_gate
 from tests.hostile.kit import Desk
 from tests.llm.kit import PROTOCOLS
 
@@ -104,7 +104,7 @@ def test_the_tables_have_every_fault_of_the_house() -> None:
 def pairs(faults: Iterable[str]) -> list[Any]:
     taken = [fault for fault in faults if fault in STRUCK]
     kept = [(PROTOCOLS[number % 3], fault) for number, fault in enumerate(taken)]
-    return few([(protocol, fault) for protocol in PROTOCOLS for fault in faults], kept)
+    return in_gate([(protocol, fault) for protocol in PROTOCOLS for fault in faults], kept)
 
 
 @pytest.mark.parametrize(("protocol", "struck"), pairs(CONTENT_FAULTS), indirect=["struck"])

@@ -10,7 +10,7 @@ from dubito.llm.request import Api, canonical
 from dubito.llm.tape import parts
 from tests.cli.kit import Said as Ended
 from tests.cli.kit import Shell
-from tests.conftest import few
+from tests.conftest import in_gate
 from tests.hostile.kit import Desk
 from tests.llm.kit import PROBE, PROTOCOLS, Heard, Said, Server, asker, config_file, contender, ran, rows, says, small
 
@@ -72,7 +72,7 @@ def check(ended: Ended, *codes: int) -> None:
     assert [char for char in ended.out + ended.err if not char.isprintable() and char != "\n"] == []
 
 
-@pytest.mark.parametrize("protocol", few(PROTOCOLS, ["messages"]))  # an SDK each
+@pytest.mark.parametrize("protocol", in_gate(PROTOCOLS, ["messages"]))  # an SDK each
 def test_nothing_that_a_server_says_reaches_the_terminal_as_it_is(shell: Shell, protocol: Api) -> None:
     with Server(hostile) as server:
         bots = [{"bot": "StefaBot", "name": NAMES[3]}, "UsualBot"]
@@ -97,7 +97,7 @@ HIDDEN: Final = (
 
 
 @pytest.mark.parametrize(
-    "hidden", few(HIDDEN, ["\x1b[2J", "\xa0", "\u200b", "\u202e", "\u034f", "\ufe0f", "\U000e0041"])
+    "hidden", in_gate(HIDDEN, ["\x1b[2J", "\xa0", "\u200b", "\u202e", "\u034f", "\ufe0f", "\U000e0041"])
 )
 def test_a_name_with_a_character_that_nobody_sees_is_refused(shell: Shell, hidden: str) -> None:
     for name in (f"Ste{hidden}fa", f"Stefa{hidden}", f"{hidden}Stefa"):

@@ -9,14 +9,13 @@ import pytest
 from dubito.llm.client import Provider
 from dubito.llm.request import Api, TryFailed
 from dubito.llm.settings import Account
-from tests.conftest import cases
 from tests.llm.kit import PROTOCOLS, ask
 
 ADDRESS: Final = "https://models.example.test/v1"
 
 
-@cases("address", [("192.0.2.1", 443), ("8.8.8.8", 53), ("::2", 80, 0, 0)])
-@cases("kind", [socket.SOCK_STREAM, socket.SOCK_DGRAM])
+@pytest.mark.parametrize("address", [("192.0.2.1", 443), ("8.8.8.8", 53), ("::2", 80, 0, 0)])
+@pytest.mark.parametrize("kind", [socket.SOCK_STREAM, socket.SOCK_DGRAM])
 def test_no_test_gets_beyond_loopback(address: tuple[object, ...], kind: socket.SocketKind) -> None:
     family = socket.AF_INET6 if len(address) == 4 else socket.AF_INET
     with socket.socket(family, kind) as client:
@@ -31,7 +30,7 @@ def test_no_test_looks_a_name_up() -> None:
         socket.getaddrinfo("api.anthropic.com", 443)
 
 
-@cases("name", ["localhost", "127.0.0.1", "::1", None])
+@pytest.mark.parametrize("name", ["localhost", "127.0.0.1", "::1", None])
 def test_loopback_is_there(name: str | None) -> None:
     assert socket.getaddrinfo(name, 80)
 

@@ -12,7 +12,7 @@ import pytest
 from dubito.llm.cache import ReplyCache
 from dubito.llm.request import Api, RawReply, Request
 from tests.cli.kit import Shell
-from tests.conftest import cases, few
+from tests.conftest import in_gate
 from tests.hostile.kit import Scene, first
 from tests.llm.kit import (
     PROTOCOLS,
@@ -79,16 +79,17 @@ def bodies(protocol: Api) -> Mapping[str, tuple[Said, str, bool]]:
     }
 
 
-@cases(("number", "name"), enumerate(bodies("chat")))
-def test_a_body_that_is_no_reply_is_tried_again(scene: Scene, number: int, name: str, at_length: bool) -> None:
+def test_a_body_that_is_no_reply_is_tried_again(scene: Scene, at_length: bool, subtests: pytest.Subtests) -> None:
     """In the gate each by one of the protocols in turn."""
-    for protocol in PROTOCOLS if at_length else [PROTOCOLS[number % 3]]:
-        said, words, lost = bodies(protocol)[name]
-        made = scene(protocol, first(said))
-        assert (made.outcome, made.answer, made.tries) == ("model", True, ("server", "received"))
-        assert words in made.errors[0]
-        assert f"with status {said.status}" in made.errors[0]
-        assert made.assumed == (lost, False), "what may have been billed is counted, a proxy's page is not"
+    for number, name in enumerate(bodies("chat")):
+        with subtests.test(number=number, name=name):
+            for protocol in PROTOCOLS if at_length else [PROTOCOLS[number % 3]]:
+                said, words, lost = bodies(protocol)[name]
+                made = scene(protocol, first(said))
+                assert (made.outcome, made.answer, made.tries) == ("model", True, ("server", "received"))
+                assert words in made.errors[0]
+                assert f"with status {said.status}" in made.errors[0]
+                assert made.assumed == (lost, False), "what may have been billed is counted, a proxy's page is not"
 
 
 def test_what_it_is_is_told_with_its_first_words(scene: Scene) -> None:
@@ -107,7 +108,7 @@ KINDS: Final = {
 }
 
 
-@pytest.mark.parametrize("kind", few(KINDS, 1))
+@pytest.mark.parametrize("kind", in_gate(KINDS, 1))
 def test_what_an_older_cache_took_for_a_reply_is_not_served(shell: Shell, kind: str) -> None:
     with Server(lambda heard: says(heard.protocol)) as server:
         who = asker(server, "chat", base_url=server.base_url("chat"))

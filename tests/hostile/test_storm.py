@@ -19,7 +19,7 @@ from dubito.house.core import Call
 from dubito.house.faults import NO_REPLIES, PROBE, Faults
 from dubito.house.server import House
 from dubito.llm.budget import Caps
-from tests.conftest import few
+from tests.conftest import in_gate
 from tests.hostile.kit import IN_FLIGHT, Desk
 from tests.llm.kit import BOT_OF, PROTOCOLS, Unhurried, contender, ran, rows, small
 
@@ -96,7 +96,7 @@ def storms(tmp_path_factory: pytest.TempPathFactory, at_length: bool) -> tuple[S
     )
 
 
-@pytest.fixture(params=few(["many", "few"], 1))
+@pytest.fixture(params=in_gate(["many", "few"], 1))
 def each(request: pytest.FixtureRequest, storms: tuple[Storm, Storm]) -> Storm:
     return storms[request.param == "few"]
 

@@ -22,7 +22,7 @@ from dubito.errors import printable, printable_json
 from dubito.report.render import Renderer, Site, embedded
 from dubito.report.tables import Page
 from tests.cli.kit import made
-from tests.conftest import few
+from tests.conftest import in_gate
 
 # The clipboard, the cursor, one byte for the same, the direction of writing, and characters without a width.
 STEERING: Final = (
@@ -162,7 +162,7 @@ def test_an_exported_run(home: Path, at_length: bool) -> None:
         with zipfile.ZipFile(home / "r.zip", "w") as export:
             for other, text in files.items():
                 export.writestr(other, yaml.safe_dump(poison(manifest, path)) if other == name else text)
-        for command in few(("replay r.zip --quiet", "status r.zip", "report r.zip"), 2):
+        for command in in_gate(("replay r.zip --quiet", "status r.zip", "report r.zip"), 2):
             assert steers(on_terminal(*command.split())) == [], (path, command)
 
 

@@ -7,7 +7,6 @@ import anthropic
 import pytest
 
 from dubito.house.server import House
-from tests.conftest import cases
 from tests.house.kit import FORMATS, POLICY, SEEN, anthropic_at
 
 FORMAT = FORMATS["messages"]
@@ -71,7 +70,7 @@ def test_what_comes_before_a_marked_block_counts_as_cached(client: anthropic.Ant
         assert usage.input_tokens + usage.cache_read_input_tokens == 211
 
 
-@cases(
+@pytest.mark.parametrize(
     ("system", "extra", "cached"),
     [
         ("x" * 8000, {}, 0),
@@ -168,7 +167,7 @@ REFUSED: list[tuple[dict[str, Any], type[anthropic.APIStatusError], str, str]] =
 ]
 
 
-@cases(("changed", "error", "kind", "message"), REFUSED)
+@pytest.mark.parametrize(("changed", "error", "kind", "message"), REFUSED)
 def test_errors_are_the_providers(
     client: anthropic.Anthropic, changed: dict[str, Any], error: type[anthropic.APIStatusError], kind: str, message: str
 ) -> None:

@@ -4,13 +4,13 @@ import pytest
 
 from dubito.house.faults import Faults
 from dubito.house.server import House
-from tests.conftest import few
+from tests.conftest import in_gate
 from tests.house.kit import POLICY, PROTOCOLS, Asker, answer_in, openai_at
 
 HALF = Faults(rate_limit=0.25, server_error=0.25)
 
 
-@pytest.mark.parametrize("protocol", few(PROTOCOLS, ["responses"]))
+@pytest.mark.parametrize("protocol", in_gate(PROTOCOLS, ["responses"]))
 def test_answers_repeat_for_a_draw_and_differ_over_draws(ask: Asker, protocol: str) -> None:
     first = [ask(protocol, draw=draw) for draw in range(24)]
     with House(policy=POLICY) as other, Asker(other) as again:
@@ -37,7 +37,7 @@ def test_the_order_of_keys_is_not_part_of_a_request(house: House) -> None:
     assert len({call.request for call in house.calls[-2:]}) == 1
 
 
-@pytest.mark.parametrize("protocol", few(PROTOCOLS, ["messages"]))
+@pytest.mark.parametrize("protocol", in_gate(PROTOCOLS, ["messages"]))
 def test_a_try_changes_the_fault_and_never_the_answer(protocol: str) -> None:
     with House(policy=POLICY, faults=HALF) as house, Asker(house) as ask:
         tries = [ask(protocol, attempt=attempt) for attempt in range(1, 33)]
@@ -58,7 +58,7 @@ def test_no_fault_goes_away_as_faults_get_likelier() -> None:
     assert set() < limited[0] < limited[1]
 
 
-@pytest.mark.parametrize("protocol", few(PROTOCOLS, ["chat"]))
+@pytest.mark.parametrize("protocol", in_gate(PROTOCOLS, ["chat"]))
 def test_a_content_fault_is_the_replys_and_no_trys(protocol: str) -> None:
     with House(policy=POLICY, faults=Faults(prose=0.5)) as house, Asker(house) as ask:
         replies = [[ask(protocol, draw=draw, attempt=attempt) for attempt in (1, 2)] for draw in range(20)]

@@ -8,7 +8,6 @@ import pytest
 
 from dubito.house.server import House
 from dubito.llm.request import Request
-from tests.conftest import cases
 from tests.house.kit import FORMATS, SEEN, openai_at
 
 FORMAT = FORMATS["chat"]
@@ -37,7 +36,7 @@ def test_a_structured_answer_comes_back(client: openai.OpenAI) -> None:
     assert create(client, messages=said("no")).choices[0].message.content == '{"answer":false}'
 
 
-@cases("kind", ["text", "json_object"])
+@pytest.mark.parametrize("kind", ["text", "json_object"])
 def test_without_a_schema_the_answer_is_the_same(client: openai.OpenAI, kind: str) -> None:
     reply = create(client, messages=said("say yes in JSON"), response_format={"type": kind})
     assert reply.choices[0].message.content == '{"answer":true}'
@@ -68,15 +67,15 @@ def test_usage_counts_four_bytes_a_token(client: openai.OpenAI) -> None:
     assert (usage.prompt_tokens_details.cached_tokens, usage.completion_tokens_details.reasoning_tokens) == (0, 0)
 
 
-@cases("role", ["system", "developer"])
-@cases(("letters", "cached"), [(4 * 1024 - 4, 0), (4 * 1024, 1024)])
+@pytest.mark.parametrize("role", ["system", "developer"])
+@pytest.mark.parametrize(("letters", "cached"), [(4 * 1024 - 4, 0), (4 * 1024, 1024)])
 def test_a_long_system_message_counts_as_cached(client: openai.OpenAI, role: str, letters: int, cached: int) -> None:
     usage = create(client, messages=[*said("x" * letters, role), *said("12345")]).usage
     assert usage.prompt_tokens_details.cached_tokens == cached
     assert usage.prompt_tokens == letters // 4 + 2, "cached ones included"
 
 
-@cases("name", ["max_completion_tokens", "max_tokens"])
+@pytest.mark.parametrize("name", ["max_completion_tokens", "max_tokens"])
 def test_a_limit_on_output_cuts(client: openai.OpenAI, name: str) -> None:
     cut = create(client, **{name: 3})
     assert (cut.choices[0].message.content, cut.choices[0].finish_reason) == ('{"answer":tr', "length")
@@ -122,7 +121,7 @@ REFUSED: list[tuple[dict[str, Any], str, str]] = [  # beside what both protocols
 ]
 
 
-@cases(("changed", "code", "param"), REFUSED)
+@pytest.mark.parametrize(("changed", "code", "param"), REFUSED)
 def test_errors_are_the_providers(client: openai.OpenAI, changed: dict[str, Any], code: str, param: str) -> None:
     with pytest.raises(openai.BadRequestError) as caught:
         create(client, **changed)

@@ -12,7 +12,6 @@ from dubito.cli.lists import house as command
 from dubito.errors import UsageError
 from dubito.house.server import House
 from tests.cli.kit import started
-from tests.conftest import cases
 from tests.house.kit import POLICY
 
 
@@ -48,7 +47,7 @@ def test_it_fails_on_purpose(tmp_path: Path) -> None:
     assert (call["fault"], call["status"]) == ("dropped", 0)
 
 
-@cases(
+@pytest.mark.parametrize(
     ("words", "sentence"),
     [
         (["--faults", "storm:2"], "storm is a probability from 0 to 1, not 2.0"),

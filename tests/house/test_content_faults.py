@@ -11,7 +11,6 @@ from dubito.house.faults import CONTENT_FAULTS, Faults
 from dubito.house.request import Opinion
 from dubito.house.server import House
 from dubito.house.wires import ModelOutput
-from tests.conftest import cases
 from tests.house.kit import POLICY, PROTOCOLS, Asker, answer_in, anthropic_at, ended, openai_at, usage_in
 
 YES = '{"answer":true}'
@@ -76,14 +75,15 @@ def _asked(name: str) -> Iterator[tuple[str, Any, Any]]:
             yield raw.http_response.text, raw.headers, house.calls[-1]
 
 
-@cases("protocol", PROTOCOLS)
-@cases("name", TEXTS)
-def test_another_text_in_a_good_reply(replies: Replies, protocol: str, name: str) -> None:
-    assert ended(replies[protocol, name][0]) == (TEXTS[name], STOP[protocol])
+def test_another_text_in_a_good_reply(replies: Replies, subtests: pytest.Subtests) -> None:
+    for protocol in PROTOCOLS:
+        for name in TEXTS:
+            with subtests.test(protocol=protocol, name=name):
+                assert ended(replies[protocol, name][0]) == (TEXTS[name], STOP[protocol])
 
 
-@cases("protocol", PROTOCOLS)
-@cases("name", ENDS)
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("name", ENDS)
 def test_another_end(replies: Replies, protocol: str, name: str) -> None:
     text, ends = ENDS[name]
     assert ended(replies[protocol, name][0]) == (text, ends[protocol])
@@ -121,7 +121,7 @@ def test_thoughts_in_each_protocols_shape(replies: Replies) -> None:
     assert details == [7] * 3
 
 
-@cases("protocol", PROTOCOLS)
+@pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_bodies_that_are_no_message(replies: Replies, protocol: str) -> None:
     bodies = {name: replies[protocol, name][0] for name in NO_MESSAGE}
     assert bodies["empty_body"] == ""
@@ -136,7 +136,7 @@ def test_bodies_that_are_no_message(replies: Replies, protocol: str) -> None:
         assert int(replies[protocol, name][1]["content-length"]) == len(replies[protocol, name][0].encode())
 
 
-@cases("protocol", PROTOCOLS)
+@pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_bodies_that_are_more_or_less_than_a_message(replies: Replies, protocol: str) -> None:
     assert len(replies[protocol, "huge"][0]) > 2_000_000
     novel = json.loads(replies[protocol, "unknown_fields"][0])
@@ -148,21 +148,22 @@ def test_bodies_that_are_more_or_less_than_a_message(replies: Replies, protocol:
     assert set(json.loads(replies[protocol, "bad_usage"][0])["usage"].values()) == {-1}
 
 
-@cases("protocol", PROTOCOLS)
-@cases("name", CONTENT_FAULTS)
-def test_the_log_counts_what_the_reply_states(replies: Replies, protocol: str, name: str) -> None:
-    body, _, call = replies[protocol, name]
-    assert (call.fault, call.status, call.understood) == (name, 200, True)
-    stated = (0, 0, 0) if name in UNCOUNTED else usage_in(body)
-    assert stated[2] == (0 if name in UNCOUNTED else 1024)
-    assert (call.input_tokens, call.output_tokens, call.cached_tokens) == stated
+def test_the_log_counts_what_the_reply_states(replies: Replies, subtests: pytest.Subtests) -> None:
+    for protocol in PROTOCOLS:
+        for name in CONTENT_FAULTS:
+            with subtests.test(protocol=protocol, name=name):
+                body, _, call = replies[protocol, name]
+                assert (call.fault, call.status, call.understood) == (name, 200, True)
+                stated = (0, 0, 0) if name in UNCOUNTED else usage_in(body)
+                assert stated[2] == (0 if name in UNCOUNTED else 1024)
+                assert (call.input_tokens, call.output_tokens, call.cached_tokens) == stated
 
 
 def test_every_content_fault_is_tried_here() -> None:
     assert {*TEXTS, *ENDS, *NO_MESSAGE, "refusal"} == set(CONTENT_FAULTS)
 
 
-@cases("name", ["unknown_fields", "huge", "no_usage", "bad_usage"])
+@pytest.mark.parametrize("name", ["unknown_fields", "huge", "no_usage", "bad_usage"])
 def test_the_sdks_read_an_odd_envelope_all_the_same(name: str) -> None:
     with House(policy=POLICY, faults=Faults(**{name: 1})) as house, Asker(house) as ask:
         assert [answer_in(ask(protocol, "say yes", model="house-honest")[1]) for protocol in PROTOCOLS] == [True] * 3
@@ -202,7 +203,7 @@ def test_a_limit_on_output_holds_for_faults_too() -> None:
         assert (reply.usage.completion_tokens, reply.choices[0].finish_reason) == (1, end)
 
 
-@cases(
+@pytest.mark.parametrize(
     ("written", "limit", "cut"),
     [
         (ModelOutput("12345678"), 2, ModelOutput("12345678")),

@@ -8,7 +8,6 @@ import pytest
 from dubito.errors import UsageError
 from dubito.house.faults import CONTENT_FAULTS, MIXES, SLOW, TRANSPORT_FAULTS, Faults
 from dubito.house.request import HeardRequest
-from tests.conftest import cases
 
 MANY = 6_000
 
@@ -88,7 +87,7 @@ def test_faults_are_spelled_as_names_and_numbers() -> None:
     assert (spelled.of_reply(asked(0)), spelled.size) == ("prose", 1_000_000)
 
 
-@cases(
+@pytest.mark.parametrize(
     ("text", "message"),
     [
         ("storm", "faults are NAME:SHARE, as in storm:0.3 or rate_limit:0.1,server_error:0.1, not 'storm'"),

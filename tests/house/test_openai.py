@@ -8,7 +8,6 @@ import pytest
 from pydantic import BaseModel
 
 from dubito.house.server import House
-from tests.conftest import cases
 from tests.house.kit import FORMATS, POLICY, SEEN, openai_at
 
 FORMAT = FORMATS["responses"]
@@ -65,7 +64,7 @@ def test_usage_counts_four_bytes_a_token(client: openai.OpenAI) -> None:
     assert (usage.input_tokens_details.cached_tokens, usage.output_tokens_details.reasoning_tokens) == (0, 0)
 
 
-@cases(("letters", "cached"), [(4 * 1024 - 4, 0), (4 * 1024, 1024)])
+@pytest.mark.parametrize(("letters", "cached"), [(4 * 1024 - 4, 0), (4 * 1024, 1024)])
 def test_long_instructions_count_as_cached(client: openai.OpenAI, letters: int, cached: int) -> None:
     long = "x" * letters
     as_message: Any = [{"role": "developer", "content": long}, {"role": "user", "content": "12345"}]
@@ -155,17 +154,16 @@ REFUSED: list[tuple[dict[str, Any], type[openai.APIStatusError], str | None, str
 ]
 
 
-@cases(("changed", "error", "code", "param"), REFUSED)
-def test_errors_are_the_providers(
-    client: openai.OpenAI, changed: dict[str, Any], error: type[openai.APIStatusError], code: str, param: str
-) -> None:
-    with pytest.raises(error) as caught:
-        create(client, **changed)
-    assert type(caught.value) is error
-    assert (caught.value.code, caught.value.param) == (code, param)
-    assert caught.value.type in ("invalid_request_error", "insufficient_quota")
-    assert caught.value.request_id is not None
-    assert str(caught.value.request_id).startswith("req_")
+def test_errors_are_the_providers(client: openai.OpenAI, subtests: pytest.Subtests) -> None:
+    for changed, error, code, param in REFUSED:
+        with subtests.test(changed=changed, error=error, code=code, param=param):
+            with pytest.raises(error) as caught:
+                create(client, **changed)
+            assert type(caught.value) is error
+            assert (caught.value.code, caught.value.param) == (code, param)
+            assert caught.value.type in ("invalid_request_error", "insufficient_quota")
+            assert caught.value.request_id is not None
+            assert str(caught.value.request_id).startswith("req_")
 
 
 def test_what_is_no_json_is_refused(client: openai.OpenAI) -> None:

@@ -3,10 +3,11 @@
 from collections.abc import Iterator
 from random import Random
 
+import pytest
+
 from dubito.games.dubito.bot import NODES
 from dubito.games.dubito.facts import example_position
 from dubito.games.dubito.stand_in import read_facts
-from tests.conftest import cases
 from tests.house.kit import opinion
 from tests.prompts.kit import PLAIN, RULES, turns
 
@@ -28,7 +29,7 @@ def test_house_sharp_states_a_probability_where_it_judges_a_play() -> None:
     assert 1.0 in stated, "some plays are sure bluffs"
 
 
-@cases("node", ["C", "D"])
+@pytest.mark.parametrize("node", ["C", "D"])
 def test_house_sharp_has_odds_by_which_its_choice_is_the_likelier(node: str) -> None:
     asked = [{"type": "choice", "name": node, "choices": [{"value": True}, {"value": False}]}]
     shares = []
@@ -50,7 +51,7 @@ def test_the_others_state_nothing() -> None:
     assert opinion("house-sharp", "no facts", Random(0)).stated is None
 
 
-@cases("node", [node for node in NODES if node != "C"])
+@pytest.mark.parametrize("node", [node for node in NODES if node != "C"])
 def test_there_is_no_play_to_judge_elsewhere(node: str) -> None:
     said = opinion("house-sharp", str(PLAIN.render(example_position(node))), Random(0))
     assert (said.understood, said.stated) == (True, None)

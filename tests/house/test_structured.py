@@ -9,7 +9,6 @@ from pydantic import BaseModel, ConfigDict
 
 from dubito.house.request import Opinion, Refusal, RefusalKind, answer_text, check_schema
 from dubito.house.wires import AnthropicWire, ChatWire, ResponsesWire
-from tests.conftest import cases
 
 
 class Mood(Enum):
@@ -47,7 +46,7 @@ class Rich(BaseModel):
 YES = Opinion(answer=True, understood=True)
 
 
-@cases("answer", [True, False])
+@pytest.mark.parametrize("answer", [True, False])
 def test_the_text_fits_the_schema(answer: bool) -> None:
     schema = check_schema(Rich.model_json_schema(), "schema", every_required=True)
     text = answer_text(schema, Opinion(answer, understood=True))
@@ -68,7 +67,7 @@ def test_what_is_not_required_is_left_out_but_the_answer_never() -> None:
 NUMBER, NULL = {"type": "number"}, {"type": "null"}
 
 
-@cases(
+@pytest.mark.parametrize(
     ("form", "stated", "written"),
     [
         ({"anyOf": [NUMBER, NULL]}, 0.125, "0.125"),
@@ -100,7 +99,7 @@ CLOSED = {"type": "object", "additionalProperties": False}
 ANSWER = {"answer": {"type": "boolean"}}
 
 
-@cases(
+@pytest.mark.parametrize(
     ("schema", "every_required", "reason"),
     [
         (None, False, "must be an object"),

@@ -14,7 +14,6 @@ import pytest
 
 from dubito.house.faults import Faults
 from dubito.house.server import House
-from tests.conftest import cases
 from tests.house.kit import POLICY, PROTOCOLS, Asker, anthropic_at, bare, logged, openai_at, rest, usage_in
 
 CONNECTION = ("reset", "dropped", "cut_headers", "cut_body")
@@ -54,7 +53,7 @@ STATUSES = [
 ]
 
 
-@cases(("name", "status", "of_openai", "of_anthropic"), STATUSES)
+@pytest.mark.parametrize(("name", "status", "of_openai", "of_anthropic"), STATUSES)
 def test_errors_have_their_class_and_one_record(name: str, status: int, of_openai: type, of_anthropic: type) -> None:
     with struck(**{name: 1}) as house:
         for protocol in PROTOCOLS:
@@ -87,7 +86,7 @@ WAITS: list[tuple[str, dict[str, float], dict[str, str]]] = [
 ]
 
 
-@cases(("name", "parameters", "headers"), WAITS)
+@pytest.mark.parametrize(("name", "parameters", "headers"), WAITS)
 def test_a_rate_limit_names_its_wait(name: str, parameters: dict[str, float], headers: dict[str, str]) -> None:
     with struck(**{name: 1}, **parameters) as house:
         for protocol in PROTOCOLS:
@@ -114,7 +113,7 @@ def test_waits_may_be_garbled_or_absurd() -> None:
     assert waits("rate_limit_long") == said | {"retry-after-ms: 7200000.5"}
 
 
-@cases("name", CONNECTION)
+@pytest.mark.parametrize("name", CONNECTION)
 def test_a_broken_connection_is_a_connection_error(name: str) -> None:
     with struck(**{name: 1}) as house:
         for protocol in PROTOCOLS:

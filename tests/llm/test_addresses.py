@@ -8,7 +8,7 @@ import yaml
 
 from dubito.house.server import House
 from tests.cli.kit import Said, Shell
-from tests.conftest import few
+from tests.conftest import in_gate
 from tests.llm.kit import Server, says
 
 VARIABLES = {"OPENAI_BASE_URL": "openai", "ANTHROPIC_BASE_URL": "anthropic"}
@@ -76,7 +76,9 @@ def test_a_server_of_another_protocol_names_the_flag(shell: Shell) -> None:
 
 @pytest.mark.parametrize(
     ("variable", "said_by"),
-    few(product(VARIABLES, ["flag", "env", "config"]), [("OPENAI_BASE_URL", "flag"), ("ANTHROPIC_BASE_URL", "config")]),
+    in_gate(
+        product(VARIABLES, ["flag", "env", "config"]), [("OPENAI_BASE_URL", "flag"), ("ANTHROPIC_BASE_URL", "config")]
+    ),
 )
 def test_a_short_form_asks_the_server_that_is_named(
     shell: Shell, monkeypatch: pytest.MonkeyPatch, variable: str, said_by: str

@@ -5,7 +5,6 @@ import pytest
 from dubito.games.dubito.game import GAME
 from dubito.llm.answers import REASKS, ModelAnswer, form_of, re_ask, read_answer
 from dubito.llm.request import CAUSES, AttemptFailed, Cause, Finish, RawReply, Reply
-from tests.conftest import cases
 
 PLAIN = form_of(("answer",), GAME.node("C"))
 
@@ -14,7 +13,7 @@ def said(text: str | None, finish: Finish = "stop") -> Reply:
     return Reply(text, finish, None, RawReply(200, ""))
 
 
-@cases(
+@pytest.mark.parametrize(
     ("text", "answer"),
     [
         ('{"answer": true}', True),
@@ -70,21 +69,22 @@ MALFORMED = {
 }
 
 
-@cases(("text", "detail"), MALFORMED.values())
-def test_anything_else_is_malformed_and_says_why(text: str, detail: str) -> None:
-    with pytest.raises(AttemptFailed) as failed:
-        read_answer(said(text), PLAIN)
-    assert (failed.value.cause, failed.value.detail, failed.value.text) == ("malformed", detail, text)
+def test_anything_else_is_malformed_and_says_why(subtests: pytest.Subtests) -> None:
+    for text, detail in MALFORMED.values():
+        with subtests.test(text=text, detail=detail):
+            with pytest.raises(AttemptFailed) as failed:
+                read_answer(said(text), PLAIN)
+            assert (failed.value.cause, failed.value.detail, failed.value.text) == ("malformed", detail, text)
 
 
-@cases(
+@pytest.mark.parametrize(
     ("finish", "cause", "detail"),
     [
         ("refusal", "refused", "the model or a filter declined"),
         ("length", "truncated", "the reply stopped at its length limit"),
     ],
 )
-@cases("text", [None, "I will not", '{"answer": true}'])
+@pytest.mark.parametrize("text", [None, "I will not", '{"answer": true}'])
 def test_how_the_model_finished_counts_before_its_text(
     finish: Finish, cause: str, detail: str, text: str | None
 ) -> None:
@@ -93,7 +93,7 @@ def test_how_the_model_finished_counts_before_its_text(
     assert (failed.value.cause, failed.value.detail, failed.value.text) == (cause, detail, text)
 
 
-@cases("finish", ["stop", "other"])
+@pytest.mark.parametrize("finish", ["stop", "other"])
 def test_no_text_is_malformed(finish: Finish) -> None:
     with pytest.raises(AttemptFailed) as failed:
         read_answer(said(None, finish), PLAIN)

@@ -30,7 +30,6 @@ from dubito.llm.settings import ModelSettings, settings_for
 from dubito.llm.tape import ReplayTape
 from dubito.store.model_log import Decision, ModelLog
 from dubito.store.run_db import RunDb
-from tests.conftest import cases
 from tests.llm.kit import Heard, Server, Unhurried, reply, says
 
 HOME: Final = Path(__file__).parent / "tiny_game"
@@ -172,25 +171,27 @@ HOSTILE: Final = {
 }
 
 
-@cases(("node", "text"), [(node, text) for node, texts in HOSTILE.items() for text in texts])
-def test_what_is_not_of_its_kind_is_malformed(node: str, text: str) -> None:
-    said = reply(f'{{"answer": {text}}}')
-    with pytest.raises(AttemptFailed) as failed:
-        read_answer(said, form_of(("answer",), NODES[node]))
-    assert failed.value.cause == "malformed"
-    assert len(failed.value.detail) < 200
+def test_what_is_not_of_its_kind_is_malformed(subtests: pytest.Subtests) -> None:
+    for node, text in [(node, text) for node, texts in HOSTILE.items() for text in texts]:
+        with subtests.test(node=node, text=text):
+            said = reply(f'{{"answer": {text}}}')
+            with pytest.raises(AttemptFailed) as failed:
+                read_answer(said, form_of(("answer",), NODES[node]))
+            assert failed.value.cause == "malformed"
+            assert len(failed.value.detail) < 200
 
 
 SPOILT: Final = ("wrong_string", "wrong_number", "wrong_null", "nan", "no_answer", "duplicate_keys", "extra_fields")
 
 
-@cases("fault", [*SPOILT, "fenced", "prose", "escapes", "deep", "empty_text", "surrogate"])
-@cases(("node", "answer"), [("hint", "low"), ("stake", [1, 2]), ("number", 3), ("sure", True)])
-def test_the_houses_faults_spoil_answers_of_every_kind(node: str, answer: object, fault: str) -> None:
-    written = CONTENT_FAULTS[fault].write(json.dumps({"answer": answer}, separators=(",", ":")))
-    with pytest.raises(AttemptFailed) as failed:
-        read_answer(reply(written.text or ""), form_of(("answer",), NODES[node]))
-    assert failed.value.cause == "malformed"
+def test_the_houses_faults_spoil_answers_of_every_kind(subtests: pytest.Subtests) -> None:
+    for fault in [*SPOILT, "fenced", "prose", "escapes", "deep", "empty_text", "surrogate"]:
+        for node, answer in [("hint", "low"), ("stake", [1, 2]), ("number", 3), ("sure", True)]:
+            with subtests.test(fault=fault, node=node, answer=answer):
+                written = CONTENT_FAULTS[fault].write(json.dumps({"answer": answer}, separators=(",", ":")))
+                with pytest.raises(AttemptFailed) as failed:
+                    read_answer(reply(written.text or ""), form_of(("answer",), NODES[node]))
+                assert failed.value.cause == "malformed"
 
 
 def test_the_detail_names_what_was_wanted() -> None:

@@ -11,7 +11,6 @@ from dubito.house.server import House
 from dubito.llm.settings import check_settings
 from tests.cli.kit import Said as Ended
 from tests.cli.kit import Shell
-from tests.conftest import cases
 from tests.experiment.kit import experiment
 from tests.llm.kit import contender, played
 
@@ -112,12 +111,12 @@ def test_a_fallback_that_cannot_be_one(shell: Shell, fallback: str, words: str) 
     refused(shell, words, fallback=fallback)
 
 
-@cases("name", ["budget_tokens", "prompt_cache_key", "reasoning"])
+@pytest.mark.parametrize("name", ["budget_tokens", "prompt_cache_key", "reasoning"])
 def test_parameters_that_only_sound_like_credentials(name: str) -> None:
     assert check_settings("x", {"api": "responses", "model": "m", "parameters": {name: 5}}).parameters == {name: 5}
 
 
-@cases(
+@pytest.mark.parametrize(
     ("settings", "words"),
     [
         ({"promt": "plain"}, "Asker: unknown setting 'promt': did you mean 'prompt'?"),
@@ -219,7 +218,7 @@ def test_offline_needs_no_key(shell: Shell) -> None:
     assert said.startswith("--offline: ")
 
 
-@cases(
+@pytest.mark.parametrize(
     ("short", "bot", "model", "prompt"),
     [
         ("openai:gpt-6", "OpenAIBot", "gpt-6", None),
@@ -284,7 +283,7 @@ def test_two_short_forms_of_one_player(shell: Shell) -> None:
     assert "model: must not be empty" in sentence(played(shell, "openai:"), 2)
 
 
-@cases(
+@pytest.mark.parametrize(
     "secret",
     [
         "sk-proj-0a1b2c3d4e5f",
@@ -304,7 +303,9 @@ def test_a_key_in_the_place_of_its_variable_is_not_repeated(shell: Shell, secret
     assert not Path("r").exists()
 
 
-@cases("name", ["OPENAI_API_KEY", "_k", "my_openai_key_for_team_2", "KEY2", "AVERYLONGNAMEWITHOUTDIGITS"])
+@pytest.mark.parametrize(
+    "name", ["OPENAI_API_KEY", "_k", "my_openai_key_for_team_2", "KEY2", "AVERYLONGNAMEWITHOUTDIGITS"]
+)
 def test_the_names_of_variables_are_taken(name: str) -> None:
     assert check_settings("x", {"model": "m", "api": "chat", "api_key_env": name}).api_key_env == name
 

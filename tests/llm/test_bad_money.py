@@ -3,10 +3,10 @@
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
 
 from tests.cli.kit import Shell
-from tests.conftest import cases
 from tests.llm.kit import Server, asker, contender, played, rows, says
 from tests.llm.test_bad_input import sentence
 
@@ -19,7 +19,7 @@ def refused(shell: Shell, *flags: str, **config: Any) -> str:
     return said
 
 
-@cases(
+@pytest.mark.parametrize(
     ("flag", "words"),
     [
         ("eur=5", "--budget: unknown key 'eur': choose from calls, tokens, usd"),
@@ -45,7 +45,7 @@ def test_a_flag_that_is_no_budget(shell: Shell, flag: str, words: str) -> None:
     assert refused(shell, "--budget", flag).startswith(words)
 
 
-@cases(
+@pytest.mark.parametrize(
     ("budget", "words"),
     [
         ({"eur": 5}, "c.yaml: unknown key 'eur': choose from calls, tokens, usd"),
@@ -113,7 +113,7 @@ def test_a_price_with_a_gap(shell: Shell) -> None:
     assert said.startswith(f"{Path('p.yaml').absolute()}: {words}")
 
 
-@cases("prices", [5, ["m"], True, None])
+@pytest.mark.parametrize("prices", [5, ["m"], True, None])
 def test_prices_that_are_none(shell: Shell, prices: Any) -> None:
     assert refused(shell, prices=prices).startswith("c.yaml: prices: must be ")
 

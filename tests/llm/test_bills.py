@@ -10,7 +10,7 @@ from dubito.llm.budget import Caps
 from dubito.llm.prices import PICO, Price
 from dubito.llm.request import Api
 from tests.cli.kit import Shell
-from tests.conftest import few
+from tests.conftest import in_gate
 from tests.llm.kit import (
     PROBE,
     PROTOCOLS,
@@ -76,7 +76,7 @@ def test_an_error_after_a_part_of_an_answer_is_billed(
     assert f"usd: ${total / PICO:,.4f} spent, $0.0000 reserved" in budget
 
 
-@pytest.mark.parametrize("protocol", few(PROTOCOLS, 1))
+@pytest.mark.parametrize("protocol", in_gate(PROTOCOLS, 1))
 def test_an_error_alone_costs_nothing(tmp_path: Path, protocol: Api) -> None:
     """As one with a status of its own does not."""
     tries, _ = tries_after(tmp_path / "r", Said(body=json.dumps(ALONE)), protocol)
@@ -120,7 +120,7 @@ def test_a_cap_holds_where_reasoning_is_reported_apart(tmp_path: Path) -> None:
     assert rows(tmp_path / "r", "SELECT sum(picodollars), max(assumed) FROM tries") == [(calls * true, 0)]
 
 
-@pytest.mark.parametrize("protocol", few(PROTOCOLS, ["messages"]))
+@pytest.mark.parametrize("protocol", in_gate(PROTOCOLS, ["messages"]))
 def test_a_cap_holds_where_a_server_says_that_it_took_nothing(tmp_path: Path, protocol: Api) -> None:
     """Each reply is counted at its worst, since nobody knows what it cost."""
     nothing = dict.fromkeys(["input_tokens", "output_tokens", "prompt_tokens", "completion_tokens", "total_tokens"], 0)

@@ -11,7 +11,6 @@ from dubito.llm.budget import Budget, Caps
 from dubito.llm.prices import Price, Tariff
 from dubito.llm.request import AccountFault, Ask, Reply, TryFailed, Usage
 from dubito.store.model_log import Spend
-from tests.conftest import cases
 from tests.llm.kit import Outcome, Script, ask, reply
 
 PRICE = Price(2_000_000, 100_000, 2_500_000, 10_000_000)
@@ -77,7 +76,7 @@ def test_the_worst_is_reserved_while_a_try_is_under_way() -> None:
     assert (budget.spent, budget.reserved) == (USED, Spend())
 
 
-@cases(
+@pytest.mark.parametrize(
     ("caps", "cap"),
     [
         ({"usd": WORST.usd - 1}, "usd"),
@@ -100,7 +99,7 @@ def test_a_try_that_fits_exactly_is_made() -> None:
     assert budget.around(Script(), TARIFF)(ask(), 1).text
 
 
-@cases(
+@pytest.mark.parametrize(
     ("caps", "spent", "sentence"),
     [
         ({"calls": 3}, Spend(3), "3 of 3 calls spent, and the next call may take up to 1; raise `budget.calls`"),

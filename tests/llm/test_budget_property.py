@@ -16,7 +16,7 @@ from dubito.llm.budget import Budget, Caps
 from dubito.llm.prices import Price, Tariff
 from dubito.llm.request import AccountFault, Ask, Reply, TryFailed, Usage
 from dubito.store.model_log import Spend
-from tests.conftest import few
+from tests.conftest import in_gate
 from tests.llm.kit import Outcome, ask, reply
 
 PATIENCE = 20.0  # seconds
@@ -188,7 +188,7 @@ class Table:
         assert self.budget.spent == self.ended
 
 
-@pytest.mark.parametrize("block", few(range(8), 1))
+@pytest.mark.parametrize("block", in_gate(range(8), 1))
 def test_in_any_order_the_cap_holds_and_no_wait_is_in_vain(block: int) -> None:
     tables = [Table(seed) for seed in range(75 * block, 75 * block + 75)]
     for table in tables:

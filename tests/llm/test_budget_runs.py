@@ -19,7 +19,7 @@ from dubito.llm.prices import Price, dollars
 from dubito.llm.request import Usage
 from dubito.store.model_log import Spend
 from tests.cli.kit import REPO
-from tests.conftest import few
+from tests.conftest import in_gate
 from tests.llm.kit import BOT_OF, PROTOCOLS, Unhurried, contender, ran, rows, small
 from tests.llm.test_runs import check_kept
 
@@ -98,7 +98,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Played, Spend]:
         return run, check_books(run, house, said)
 
 
-@pytest.mark.parametrize(("cap", "share"), few([("calls", 0.6), ("tokens", 0.5), ("usd", 0.4)], [("usd", 0.4)]))
+@pytest.mark.parametrize(("cap", "share"), in_gate([("calls", 0.6), ("tokens", 0.5), ("usd", 0.4)], [("usd", 0.4)]))
 def test_no_run_passes_its_cap_and_all_books_agree(
     tmp_path: Path, whole: tuple[Played, Spend], cap: str, share: float
 ) -> None:

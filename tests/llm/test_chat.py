@@ -3,9 +3,10 @@
 import json
 from typing import Any
 
+import pytest
+
 from dubito.llm.protocols import read_reply
 from dubito.llm.request import Finish, RawReply, Reply
-from tests.conftest import cases
 from tests.llm.kit import YES, reply_body
 
 
@@ -14,7 +15,7 @@ def read(message: Any, finish: Any = "stop") -> Reply:
     return read_reply("chat", RawReply(200, json.dumps(body)))
 
 
-@cases(
+@pytest.mark.parametrize(
     ("message", "finish", "text", "read_as"),
     [
         ({"content": YES}, "stop", YES, "stop"),
@@ -70,7 +71,7 @@ def test_of_several_choices_none_is_read() -> None:
     assert (reply.text, reply.finish) == (None, "other")
 
 
-@cases("choices", [[], None, {}, "stop", [None], [7], [[]]])
+@pytest.mark.parametrize("choices", [[], None, {}, "stop", [None], [7], [[]]])
 def test_a_body_without_a_choice_has_no_text(choices: Any) -> None:
     reply = read_reply("chat", RawReply(200, json.dumps(reply_body("chat", choices=choices))))
     assert (reply.text, reply.finish) == (None, "other")

@@ -15,7 +15,6 @@ import pytest
 from dubito.llm.client import Deadline, Provider
 from dubito.llm.request import RawReply, TryFailed
 from dubito.llm.settings import Account
-from tests.conftest import cases
 from tests.llm.kit import ask
 from tests.llm.raw_server import BODY, Answer, RawServer, answer
 
@@ -37,7 +36,7 @@ def test_a_connection_is_used_again() -> None:
     assert server.requests == [1, 1, 1]
 
 
-@cases("many", [False, True])
+@pytest.mark.parametrize("many", [False, True])
 def test_a_connection_closed_before_it_was_asked_is_as_none(many: bool) -> None:
     """Whether the end of the request could still be written or not."""
     with Line() as line:

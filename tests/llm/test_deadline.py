@@ -13,7 +13,6 @@ from dubito.llm.client import Provider
 from dubito.llm.request import Api, TryFailed
 from dubito.llm.settings import Account
 from tests.cli.kit import Shell
-from tests.conftest import cases
 from tests.llm.kit import KEY, PROTOCOLS, asker, played, ran, rows, small
 from tests.llm.raw_server import RawServer, answer
 from tests.llm.test_providers import asked
@@ -60,7 +59,7 @@ def late(call: Provider, protocol: Api) -> TryFailed:
     return failed.value
 
 
-@cases(("protocol", "manner"), [(PROTOCOLS[place % 3], manner) for place, manner in enumerate(SLOW)])
+@pytest.mark.parametrize(("protocol", "manner"), [(PROTOCOLS[place % 3], manner) for place, manner in enumerate(SLOW)])
 def test_a_server_that_dawdles_is_left_at_the_deadline(protocol: Api, manner: str) -> None:
     with dawdler(manner) as server, closing(provider(server, protocol)) as call:
         error = late(call, protocol)
@@ -69,7 +68,7 @@ def test_a_server_that_dawdles_is_left_at_the_deadline(protocol: Api, manner: st
     assert str(error) == "no complete answer within the deadline of 0.3 s"
 
 
-@cases("manner", SLOW)
+@pytest.mark.parametrize("manner", SLOW)
 def test_the_connection_is_not_used_again_and_the_next_call_works(manner: str) -> None:
     with dawdler("at once", manner, "at once") as server, closing(provider(server, "responses")) as call:
         assert call(asked("responses"), 1, PATIENCE).status == 200

@@ -27,7 +27,7 @@ from dubito.llm.request import AttemptFailed, RawReply
 from dubito.store.model_log import ModelLog
 from dubito.store.run_db import RunDb
 from tests.cli.kit import REPO, Shell
-from tests.conftest import cases, few
+from tests.conftest import in_gate
 from tests.llm.kit import Heard, Said, Server, config_file, contender, outcomes_of, ran, rows, settings, small
 from tests.llm.kit import reply as a_reply
 
@@ -152,14 +152,14 @@ ONE: Final[dict[str, Callable[[list[Any]], list[Any]]]] = {  # the first answer
 }
 
 
-@cases("name", WHOLE)
+@pytest.mark.parametrize("name", WHOLE)
 def test_answers_to_other_questions_are_malformed(name: str) -> None:
     with pytest.raises(AttemptFailed) as caught:
         read(WHOLE[name](good()))
     assert caught.value.cause == "malformed"
 
 
-@cases("name", ONE)
+@pytest.mark.parametrize("name", ONE)
 def test_an_answer_that_cannot_be_is_malformed_and_spoils_no_other(name: str) -> None:
     found = read(ONE[name](good()))
     assert found.given.keys() == {"E-1", "E-2"}
@@ -185,7 +185,7 @@ def test_the_sum_may_be_rounded_and_a_declined_statement_is_none() -> None:
     assert not told.unread
 
 
-@cases("stated", [1.5, -0.1, True, "0.5", None])
+@pytest.mark.parametrize("stated", [1.5, -0.1, True, "0.5", None])
 def test_a_statement_that_is_no_probability_is_counted_as_one_and_spoils_no_answer(stated: Any) -> None:
     told = read(changed(0, probability=stated)(good("C")), "C")
     assert (told.given["C"].stated, told.given["C"].impossible) == (None, True)
@@ -201,8 +201,8 @@ def read_of(legal: list[str], node: str, value: str) -> ModelAnswer:
     return form.read(read_reply("decisions", RawReply(200, text))).given[node]
 
 
-@cases(
-    "legal, node, value, answers",
+@pytest.mark.parametrize(
+    ("legal", "node", "value", "answers"),
     [
         (["skip"], "turn", "but skip", ["skip", "skip"]),
         (["3"], "place", "but 3", [3, 3]),
@@ -328,8 +328,8 @@ def test_what_is_drawn_is_drawn_again(shell: Shell) -> None:
     assert "play: best" not in manifest, "as runs of before have it"
 
 
-@cases(
-    "reply, odds",
+@pytest.mark.parametrize(
+    ("reply", "odds"),
     [
         ('{"C": 0.25, "p_bluff": 0.5, "E": true}', {"C": [[True, 0.25], [False, 0.75]]}),
         ('{"answer": 2}', {}),
@@ -344,8 +344,8 @@ def test_the_viewer_tells_the_odds_of_any_reply(reply: str, odds: dict[str, Any]
     assert odds_in(reply) == odds
 
 
-@cases(
-    "point, drawn",
+@pytest.mark.parametrize(
+    ("point", "drawn"),
     [(0.0, "a"), (0.19, "a"), (0.2, "c"), (0.99, "c"), (1.0, "c")],
 )
 def test_each_answer_has_its_part_of_the_whole(point: float, drawn: str) -> None:
@@ -355,20 +355,20 @@ def test_each_answer_has_its_part_of_the_whole(point: float, drawn: str) -> None
 ODDS: Final = form_of(("answer",), with_odds(PLAN.game.node("C")))
 
 
-@cases("text, answer", [("0.5", False), ("0.51", True), ("1", True), ("0", False)])
+@pytest.mark.parametrize(("text", "answer"), [("0.5", False), ("0.51", True), ("1", True), ("0", False)])
 def test_odds_are_read_as_a_number(text: str, answer: bool) -> None:
     found = read_answer(a_reply(f'{{"answer": {text}}}'), ODDS)
     assert found == ModelAnswer(answer, shares=((True, float(text)), (False, 1 - float(text))))
 
 
-@cases("text", ["1.01", "-0.1", "true", '"0.5"', "null"])
+@pytest.mark.parametrize("text", ["1.01", "-0.1", "true", '"0.5"', "null"])
 def test_odds_that_are_none_are_malformed(text: str) -> None:
     with pytest.raises(AttemptFailed, match="`answer` is not a number from 0 to 1"):
         read_answer(a_reply(f'{{"answer": {text}}}'), ODDS)
 
 
-@cases(
-    "game, more, fault",
+@pytest.mark.parametrize(
+    ("game", "more", "fault"),
     [
         ("bs", {"api": "decisions"}, "node cards of bs is answered by a list of cards"),
         ("dubito", {"play": "drawn"}, "play: drawn: its answers say no probability to draw by"),
@@ -410,7 +410,7 @@ FAULTS: Final = {
 }
 
 
-@pytest.mark.parametrize("fault", few(FAULTS, 3))
+@pytest.mark.parametrize("fault", in_gate(FAULTS, 3))
 def test_the_houses_faults_come_under_their_names(shell: Shell, fault: str) -> None:
     outcomes = FAULTS[fault]
     player = contender("one", "house-sharp", prompt="plan", api="decisions", base_url=f"house?faults={fault}:1")

@@ -13,7 +13,7 @@ from dubito.llm.settings import ModelSettings
 from dubito.store.model_log import ModelLog
 from dubito.store.run_db import RunDb
 from tests.cli.kit import REPO, Shell
-from tests.conftest import few
+from tests.conftest import in_gate
 from tests.llm.kit import config_file, contender, played, rows
 
 PAGE = (REPO / "docs" / "writing-a-model-bot.md").read_text()
@@ -124,7 +124,7 @@ def test_the_commands_run(written: Shell) -> None:
         assert "Do you doubt?" in said.out
 
 
-@pytest.mark.parametrize("config", few([DECIDES, MIXES], 1))
+@pytest.mark.parametrize("config", in_gate([DECIDES, MIXES], 1))
 def test_the_configs_of_decision_models_play(shell: Shell, config: str) -> None:
     games = "games: 2\ntable_sizes: [3]\nbots: [StefaBot, UsualBot]\n"
     Path("c.yaml").write_text(games + config.replace("openai:gpt-6-luna", "house:house-sharp"))
@@ -166,7 +166,7 @@ class Opens(OpenAIBot):
 
 @pytest.mark.parametrize(
     ("node", "method", "answer"),
-    few([("C", "should_doubt", False), ("B", "maximize_first_hand", True), ("E", "maximize_regular", True)], 1),
+    in_gate([("C", "should_doubt", False), ("B", "maximize_first_hand", True), ("E", "maximize_regular", True)], 1),
 )
 def test_a_node_may_be_answered_by_the_bot_itself(shell: Shell, node: str, method: str, answer: bool) -> None:
     shell.bot("opens.py", OPENS.format(node=node, method=method, answer=answer), "llms")
@@ -177,7 +177,7 @@ def test_a_node_may_be_answered_by_the_bot_itself(shell: Shell, node: str, metho
 
 @pytest.mark.parametrize(
     ("method", "answer", "then", "question"),
-    few(
+    in_gate(
         [
             ("bluff_regular", False, "E", "You are honest, with "),
             ("bluff_first_hand", True, "B", "You open with a bluff."),

@@ -2,9 +2,10 @@
 
 from dataclasses import replace
 
+import pytest
+
 from dubito.llm.request import Place, draw_of
 from dubito.llm.settings import Account, account_of, is_on_this_machine
-from tests.conftest import cases
 from tests.llm.kit import PLACE, settings
 
 DRAW = draw_of(0, PLACE, 0)
@@ -19,7 +20,7 @@ def test_the_draw_stays_what_it_is() -> None:
     assert DRAW == "a6bc898b23122892"
 
 
-@cases(
+@pytest.mark.parametrize(
     "other",
     [
         replace(PLACE, deal=PLACE.deal + 1),
@@ -36,12 +37,12 @@ def test_another_seed_or_sample_is_another_draw() -> None:
     assert len({DRAW, draw_of(1, PLACE, 0), draw_of(0, PLACE, 1)}) == 3
 
 
-@cases("other", [replace(PLACE, player="Renamed"), replace(PLACE, game=99)])
+@pytest.mark.parametrize("other", [replace(PLACE, player="Renamed"), replace(PLACE, game=99)])
 def test_the_players_name_and_the_games_number_are_no_part_of_it(other: Place) -> None:
     assert draw_of(0, other, 0) == DRAW
 
 
-@cases(
+@pytest.mark.parametrize(
     ("server", "loopback"),
     [
         ("house", True),

@@ -10,7 +10,7 @@ from dubito.experiment.run import Played
 from dubito.llm.price_list import read_prices
 from dubito.llm.request import Api
 from tests.cli.kit import REPO, Shell
-from tests.conftest import few
+from tests.conftest import in_gate
 from tests.llm.kit import (
     AFTER_A_REFUSAL,
     PROBE,
@@ -68,7 +68,7 @@ CAUSES: dict[str, tuple[Answer, str, int]] = {  # the server, the cause, request
 TWINS = {"fences", "thoughts", "no text", "a filter", "all thought"}  # read as others are
 
 
-@pytest.mark.parametrize("name", few(CAUSES, CAUSES.keys() - TWINS))
+@pytest.mark.parametrize("name", in_gate(CAUSES, CAUSES.keys() - TWINS))
 def test_each_cause_is_counted(tmp_path: Path, name: str) -> None:
     """In each protocol: a contender of each plays the same deal."""
     answer, cause, requests = CAUSES[name]
@@ -95,7 +95,7 @@ REFUSED = always("I cannot.", "refusal")
 
 @pytest.mark.parametrize(
     ("first", "asked_again"),
-    few(
+    in_gate(
         [
             (always(None, "length"), "Your last reply was cut off before the answer."),
             (REFUSED, 'Please reply with nothing but the JSON object, {"answer": true} or {"answer": false}.'),
@@ -139,7 +139,7 @@ def test_re_asks_after_a_refusal_build_on_the_new_conversation(tmp_path: Path) -
     assert last[0][2]["content"] == "prose"
 
 
-@pytest.mark.parametrize(("reasks", "requests"), few([(0, 1), (1, 2), (3, 4)], [(3, 4)]))
+@pytest.mark.parametrize(("reasks", "requests"), in_gate([(0, 1), (1, 2), (3, 4)], [(3, 4)]))
 def test_the_number_of_re_asks_is_the_players(tmp_path: Path, reasks: int, requests: int) -> None:
     with Server(always("prose")) as server:
         run = run_at(server, "responses", tmp_path / "run", reasks=reasks)

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from dubito.games.dubito.game import GAME
 from dubito.llm.answers import Field, Form, ModelAnswer, answer_format, form_of, re_ask, read_answer
 from dubito.llm.request import AttemptFailed, RawReply, Reply
-from tests.conftest import cases
 
 ALL: tuple[Field, ...] = ("reasoning", "p_bluff", "answer")
 AT_C = form_of(ALL, GAME.node("C"))
@@ -32,16 +31,17 @@ def stating(p_bluff: str, answer: str = "true") -> str:
     return f'{{"reasoning": "So.", "p_bluff": {p_bluff}, "answer": {answer}}}'
 
 
-@cases("node", "ABCDE")
-@cases("fields", [("answer",), ("reasoning", "answer"), ("p_bluff", "answer"), ALL])
-def test_the_form_has_the_prompts_fields_and_p_bluff_at_c_only(fields: tuple[Field, ...], node: str) -> None:
-    form = form_of(fields, GAME.node(node))
-    expected = [field for field in fields if field != "p_bluff" or node == "C"]
-    assert list(form.fields) == expected
-    assert list(form.schema["properties"]) == expected, "models write their fields in this order"
-    assert form.schema["required"] == expected
-    assert form.schema["additionalProperties"] is False
-    assert form.schema["type"] == "object"
+def test_the_form_has_the_prompts_fields_and_p_bluff_at_c_only(subtests: pytest.Subtests) -> None:
+    for node in "ABCDE":
+        for fields in [("answer",), ("reasoning", "answer"), ("p_bluff", "answer"), ALL]:
+            with subtests.test(node=node, fields=fields):
+                form = form_of(fields, GAME.node(node))
+                expected = [field for field in fields if field != "p_bluff" or node == "C"]
+                assert list(form.fields) == expected
+                assert list(form.schema["properties"]) == expected, "models write their fields in this order"
+                assert form.schema["required"] == expected
+                assert form.schema["additionalProperties"] is False
+                assert form.schema["type"] == "object"
 
 
 def test_the_types_of_the_fields() -> None:
@@ -67,8 +67,10 @@ def test_what_a_prompt_says_of_the_reply() -> None:
     assert "p_bluff" not in answer_format(("reasoning", "answer"), GAME.nodes)
 
 
-@cases(("answer", "expected"), [("true", True), ("false", False)])
-@cases(("stated", "kept"), [("null", None), ("0", 0.0), ("1", 1.0), ("0.37", 0.37), ("1e-3", 0.001), ("0.0", 0.0)])
+@pytest.mark.parametrize(("answer", "expected"), [("true", True), ("false", False)])
+@pytest.mark.parametrize(
+    ("stated", "kept"), [("null", None), ("0", 0.0), ("1", 1.0), ("0.37", 0.37), ("1e-3", 0.001), ("0.0", 0.0)]
+)
 def test_a_probability_is_kept_and_decides_nothing(
     stated: str, kept: float | None, answer: str, expected: bool
 ) -> None:
@@ -94,13 +96,14 @@ IMPOSSIBLE = {
 }
 
 
-@cases("answer", ["true", "false"])
-@cases("stated", IMPOSSIBLE.values())
-def test_an_impossible_probability_is_dropped_and_the_answer_kept(stated: str, answer: str) -> None:
-    assert read(stating(stated, answer)) == ModelAnswer(answer == "true", None, impossible=True)
+def test_an_impossible_probability_is_dropped_and_the_answer_kept(subtests: pytest.Subtests) -> None:
+    for answer in ["true", "false"]:
+        for stated in IMPOSSIBLE.values():
+            with subtests.test(answer=answer, stated=stated):
+                assert read(stating(stated, answer)) == ModelAnswer(answer == "true", None, impossible=True)
 
 
-@cases(
+@pytest.mark.parametrize(
     ("text", "detail"),
     [
         ('{"reasoning": "So.", "answer": true}', "the field `p_bluff` is missing"),
@@ -124,12 +127,12 @@ def test_a_reply_of_another_form_is_malformed(text: str, detail: str) -> None:
     assert malformed(text) == detail
 
 
-@cases("reasoning", ["null", "7", "true", '["So."]', '{"why": "So."}'])
+@pytest.mark.parametrize("reasoning", ["null", "7", "true", '["So."]', '{"why": "So."}'])
 def test_reasoning_is_a_text(reasoning: str) -> None:
     assert malformed(f'{{"reasoning": {reasoning}, "p_bluff": null, "answer": true}}') == "`reasoning` is no text"
 
 
-@cases("reasoning", ["", "\n\t", 'He holds {three} aces; "answer": false. \U0001f0cf', "x" * 100_000])
+@pytest.mark.parametrize("reasoning", ["", "\n\t", 'He holds {three} aces; "answer": false. \U0001f0cf', "x" * 100_000])
 def test_reasoning_may_say_anything(reasoning: str) -> None:
     assert read(json.dumps({"reasoning": reasoning, "p_bluff": None, "answer": False})) == ModelAnswer(False)
 
@@ -140,14 +143,14 @@ def test_the_order_in_a_reply_is_free(fields: list[tuple[str, str]]) -> None:
     assert read(f"{{{text}}}") == ModelAnswer(True, 0.5)
 
 
-@cases("node", "ABDE")
+@pytest.mark.parametrize("node", "ABDE")
 def test_p_bluff_elsewhere_than_at_c_is_another_field(node: str) -> None:
     form = form_of(ALL, GAME.node(node))
     assert malformed(stating("0.4"), form) == "it has other fields than `reasoning` and `answer`"
     assert read('{"reasoning": "So.", "answer": false}', form) == ModelAnswer(False)
 
 
-@cases(
+@pytest.mark.parametrize(
     ("fields", "node", "wanted"),
     [
         (ALL, "C", '{"reasoning": "...", "p_bluff": 0.4, "answer": true}'),

@@ -14,7 +14,6 @@ from dubito.llm.prices import Tariff
 from dubito.llm.request import AccountFault, Ask, FailureKind, Reply, TryFailed
 from dubito.llm.settings import Account
 from dubito.store.model_log import Spend
-from tests.conftest import cases
 from tests.llm.kit import Clock, Outcome, Script, ask, reply, settings
 
 ACCOUNT = Account("responses", "http://127.0.0.1:1/v1", "SOME_KEY")
@@ -75,7 +74,7 @@ def test_no_more_tries_than_slots_at_once() -> None:
     assert most == 3
 
 
-@cases("kind", ["server", "connection", "deadline"])
+@pytest.mark.parametrize("kind", ["server", "connection", "deadline"])
 def test_a_sleeping_try_holds_no_slot(kind: FailureKind) -> None:
     """With a single slot, another attempt is sent while the first one waits before its second try."""
     clock, heard = Clock(), list[int]()
@@ -172,7 +171,7 @@ def test_a_rate_limit_that_names_no_time_slows_the_account_shortly() -> None:
     assert 0 < second.sent[0] <= 0.5
 
 
-@cases("kind", ["server", "connection", "deadline"])
+@pytest.mark.parametrize("kind", ["server", "connection", "deadline"])
 def test_other_failures_slow_nobody_else(kind: FailureKind) -> None:
     clock = Clock()
     gate, second = new_gate(4, clock), Timed(clock)

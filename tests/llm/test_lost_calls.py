@@ -21,7 +21,7 @@ from dubito.llm.budget import Caps
 from dubito.llm.prices import PICO, Price, dollars
 from dubito.store.model_log import PlayerLog
 from tests.cli.kit import Shell
-from tests.conftest import few
+from tests.conftest import in_gate
 from tests.llm.kit import Heard, Said, Server, asker, config_file, ran, reply_body, rows, small
 from tests.resume.killing import start
 
@@ -70,7 +70,7 @@ HOW_OFTEN = [(25, 0.05, True), (4, 0.2, False), (25, 0.05, False), (4, 0.2, True
 
 @pytest.mark.parametrize(
     ("end", "often"),
-    few(itertools.product(ENDS, HOW_OFTEN), [("dropped", HOW_OFTEN[1]), ("no usage", HOW_OFTEN[3])]),
+    in_gate(itertools.product(ENDS, HOW_OFTEN), [("dropped", HOW_OFTEN[1]), ("no usage", HOW_OFTEN[3])]),
 )
 def test_a_lost_reply_is_assumed_to_cost_what_others_did(
     tmp_path: Path, end: str, often: tuple[int, float, bool]
@@ -136,7 +136,7 @@ def _page(run: Path) -> list[str]:
 
 
 @pytest.mark.at_length
-@pytest.mark.parametrize("kills", few([1, 6], 1))
+@pytest.mark.parametrize("kills", in_gate([1, 6], 1))
 def test_calls_cut_off_by_a_kill_are_assumed_too(tmp_path: Path, shell: Shell, kills: int) -> None:
     """What was billed for them nobody will ever say."""
     at = [40 * number for number in range(1, kills + 1)]

@@ -9,7 +9,7 @@ import pytest
 from dubito.llm.request import Api
 from tests.cli.conftest import shell
 from tests.cli.kit import Shell
-from tests.conftest import few
+from tests.conftest import in_gate
 from tests.llm.kit import PROTOCOLS, Heard, Said, Server, asker, config_file, outcomes_of, says
 
 __all__ = ["shell"]
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.usefixtures("unhurried")
 
 @pytest.mark.parametrize(
     ("protocol", "finish"),
-    few([(protocol, finish) for protocol in PROTOCOLS for finish in ("refusal", "filter")], [("chat", "filter")]),
+    in_gate([(protocol, finish) for protocol in PROTOCOLS for finish in ("refusal", "filter")], [("chat", "filter")]),
 )
 def test_a_new_run_asks_refusals_anew_and_says_how_old_the_rest_is(shell: Shell, protocol: Api, finish: str) -> None:
     refuses = True

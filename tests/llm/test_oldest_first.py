@@ -17,7 +17,7 @@ from dubito.llm.budget import Budget, Caps
 from dubito.llm.prices import PICO, Past, Price, Tariff
 from dubito.llm.request import AccountFault, Ask, Reply, Usage
 from dubito.store.model_log import Spend
-from tests.conftest import few
+from tests.conftest import in_gate
 from tests.llm.kit import Heard, Said, Script, Server, ask, asker, contender, ran, reply, reply_body, rows, small
 from tests.resume.kit import go
 
@@ -86,7 +86,7 @@ def test_games_of_one_deal_and_what_belongs_to_none_never_wait() -> None:
     assert waits.whys == []
 
 
-@pytest.mark.parametrize("seed", few(range(60), 12))
+@pytest.mark.parametrize("seed", in_gate(range(60), 12))
 def test_nobody_waits_for_ever_and_no_cap_is_passed(seed: int) -> None:
     """Games of any length and cost, in threads, some of which are left off: all come to an end, within the cap."""
     chance, waits = Random(seed), Waits()
@@ -131,7 +131,7 @@ def uneven(heard: Heard) -> Said:
 
 
 @pytest.mark.at_length
-@pytest.mark.parametrize(("usd", "contenders"), few([(2.0, 1), (3.0, 1), (5.0, 1), (8.0, 1), (4.0, 2)], 1))
+@pytest.mark.parametrize(("usd", "contenders"), in_gate([(2.0, 1), (3.0, 1), (5.0, 1), (8.0, 1), (4.0, 2)], 1))
 def test_a_cap_ends_in_published_games(tmp_path: Path, usd: float, contenders: int) -> None:
     """With 64 in flight. One of the first games is many times as long as the others."""
     with Server(uneven) as server:
@@ -148,7 +148,7 @@ def test_a_cap_ends_in_published_games(tmp_path: Path, usd: float, contenders: i
     assert published >= 0.6 * spent, "most of the money is in games that count"
 
 
-@pytest.mark.parametrize("left", few([3, 15], 1))
+@pytest.mark.parametrize("left", in_gate([3, 15], 1))
 def test_ctrl_c_ends_those_that_wait_too(tmp_path: Path, left: int) -> None:
     with Server(uneven) as server:
         experiment = small(asker(server, "chat"), games=20, turns=60)

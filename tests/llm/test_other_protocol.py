@@ -6,7 +6,7 @@ import pytest
 
 from dubito.llm.request import Api
 from tests.cli.kit import Shell
-from tests.conftest import few
+from tests.conftest import in_gate
 from tests.llm.kit import PROTOCOLS, Said, Server, asker, played, rows, says
 
 WRONG_PATH = {  # what is said of a path that the server does not know
@@ -45,7 +45,7 @@ def test_an_address_without_a_path_wants_one_first(shell: Shell) -> None:
     )
 
 
-@pytest.mark.parametrize(("asked", "spoken"), few(PAIRS, [("responses", "messages"), ("chat", "responses")]))
+@pytest.mark.parametrize(("asked", "spoken"), in_gate(PAIRS, [("responses", "messages"), ("chat", "responses")]))
 def test_a_reply_of_another_protocol_is_none(shell: Shell, asked: Api, spoken: Api) -> None:
     """Even if there is an answer in it; its tokens count where they can be read."""
     with Server(lambda _: says(spoken)) as server:

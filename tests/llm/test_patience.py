@@ -9,7 +9,6 @@ import pytest
 
 from dubito.llm.gate import Gate, Timing
 from dubito.llm.request import AccountFault, Ask, FailureKind, Interrupted, Reply
-from tests.conftest import cases
 from tests.llm.kit import Clock, Script, ask, reply
 from tests.llm.test_gate import ACCOUNT, fail, gated, limited, new_gate, through, times
 
@@ -24,7 +23,7 @@ def failing(gate: Gate, clock: Clock, kind: FailureKind, seconds: float, every: 
         clock.now += every
 
 
-@cases("kind", KINDS)
+@pytest.mark.parametrize("kind", KINDS)
 def test_an_account_silent_for_longer_than_patience_stops_all(kind: FailureKind) -> None:
     clock = Clock()
     gate = new_gate(clock=clock, patience=1800)
@@ -40,7 +39,7 @@ def test_an_account_silent_for_longer_than_patience_stops_all(kind: FailureKind)
     assert script.numbers == [], "nothing more is sent"
 
 
-@cases("end", [None, "refused", "too_long"])
+@pytest.mark.parametrize("end", [None, "refused", "too_long"])
 def test_any_answer_ends_the_silence(end: FailureKind | None) -> None:
     clock = Clock()
     gate = new_gate(clock=clock, patience=100)
@@ -75,7 +74,7 @@ def test_time_in_which_nothing_is_asked_is_no_silence() -> None:
     assert gated(gate)().text
 
 
-@cases(("seconds", "stops"), [(100.0, False), (101.0, True), (86_400.0, True)])
+@pytest.mark.parametrize(("seconds", "stops"), [(100.0, False), (101.0, True), (86_400.0, True)])
 def test_a_wait_longer_than_patience_stops_the_run_at_once(seconds: float, stops: bool) -> None:
     gate = new_gate(patience=100)
     call = gated(gate, limited(seconds))

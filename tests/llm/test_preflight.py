@@ -14,7 +14,7 @@ from dubito.house.server import House
 from dubito.llm.request import Api
 from tests.cli.kit import Said as Ended
 from tests.cli.kit import Shell
-from tests.conftest import few
+from tests.conftest import in_gate
 from tests.experiment.kit import means, registry
 from tests.llm.kit import (
     PROTOCOLS,
@@ -57,7 +57,7 @@ def stopped(ended: Ended, folder: str = "r") -> str:
 
 @pytest.mark.parametrize(
     ("protocol", "prompt"),
-    few(product(PROTOCOLS, ["reasoned", "plain"]), [("messages", "reasoned"), ("chat", "plain")]),
+    in_gate(product(PROTOCOLS, ["reasoned", "plain"]), [("messages", "reasoned"), ("chat", "plain")]),
 )
 def test_it_comes_first_and_asks_what_the_game_will_ask(shell: Shell, protocol: Api, prompt: str) -> None:
     """For each form of an answer a whole question of a late turn, with the player's own settings."""
@@ -81,7 +81,7 @@ def test_it_comes_first_and_asks_what_the_game_will_ask(shell: Shell, protocol: 
     assert len({schema_of(check) for check in checked}) == forms
 
 
-@pytest.mark.parametrize("seated", few([True, False], 1))
+@pytest.mark.parametrize("seated", in_gate([True, False], 1))
 def test_its_question_is_as_long_as_those_of_late_turns(shell: Shell, seated: bool) -> None:
     """A server with too small a window, or a limit that late turns exceed, is found before the first game."""
     with Server(answering) as server:

@@ -30,7 +30,6 @@ from dubito.llm.prices import PICO, Asked, Price, Tariff, Terms, dollars
 from dubito.llm.request import Charges, Usage
 from dubito.llm.settings import HOUSE, account_of
 from dubito.store.model_log import Spend
-from tests.conftest import cases
 from tests.llm.kit import PROTOCOLS, ask, settings
 
 GOOD = {"input": 2, "cached_input": 0.1, "cache_write": 2.5, "output": 10}
@@ -100,12 +99,12 @@ def test_the_worst_case_is_all_bytes_and_output_at_their_dearest() -> None:
     assert Tariff(dear, 99).worst(request).usd == size * 7_000_000 + 99 * 10_000_000
 
 
-@cases("text", ["é", "\U0001f0cf", "日本", "\x00", '"', "\\"])
+@pytest.mark.parametrize("text", ["é", "\U0001f0cf", "日本", "\x00", '"', "\\"])
 def test_a_request_has_at_least_as_many_bytes_as_what_is_sent(text: str) -> None:
     assert Tariff(None, 16).worst(ask(text=text * 100).request).tokens >= len(text.encode()) * 100 + 16
 
 
-@cases("missing", GOOD)
+@pytest.mark.parametrize("missing", GOOD)
 def test_a_gap_is_named(missing: str) -> None:
     entry = {name: value for name, value in GOOD.items() if name != missing}
     with pytest.raises(UsageError, match=rf"^here: {missing} is missing: say it in USD per million tokens$"):
@@ -115,25 +114,29 @@ def test_a_gap_is_named(missing: str) -> None:
 A_PRICE = r"a price is \{input, cached_input, cache_write, output\}, numbers from 0 to 5,000 in USD per million tokens"
 
 
-@cases("value", [-1, -0.000001, "2", "free", None, True, [2], {}, float("nan"), float("inf"), 5000.01, 10**400])
+@pytest.mark.parametrize(
+    "value", [-1, -0.000001, "2", "free", None, True, [2], {}, float("nan"), float("inf"), 5000.01, 10**400]
+)
 def test_a_price_that_is_none_is_refused(value: object) -> None:
     with pytest.raises(UsageError, match=rf"^here: output: {A_PRICE}$"):
         price_of(GOOD | {"output": value}, "here")
 
 
-@cases("entry", [None, 2, "free", [], [2, 1, 2, 10], True])
+@pytest.mark.parametrize("entry", [None, 2, "free", [], [2, 1, 2, 10], True])
 def test_an_entry_that_is_none_is_refused(entry: object) -> None:
     with pytest.raises(UsageError, match=rf"^here: {A_PRICE}$"):
         price_of(entry, "here")
 
 
-@cases("value", [0.0000001, 1.2345678])
+@pytest.mark.parametrize("value", [0.0000001, 1.2345678])
 def test_a_price_with_too_many_decimals_is_refused(value: float) -> None:
     with pytest.raises(UsageError, match=r"^here: input: a price has at most 6 decimals, in USD per million tokens$"):
         price_of(GOOD | {"input": value}, "here")
 
 
-@cases(("key", "hint"), [("ouput", "did you mean 'output'?"), ("batch", "choose from"), ("\x1b[2J", "choose from")])
+@pytest.mark.parametrize(
+    ("key", "hint"), [("ouput", "did you mean 'output'?"), ("batch", "choose from"), ("\x1b[2J", "choose from")]
+)
 def test_an_unknown_key_is_named_with_the_nearest(key: str, hint: str) -> None:
     with pytest.raises(UsageError) as refused:
         price_of(GOOD | {key: 1}, "here")
@@ -230,7 +233,7 @@ def served(server: str, model: str, *modes: tuple[str, str], usage: Usage = USED
     return Fraction(price.of(usage, Charges(modes)), replace(price, terms=Terms()).of(usage))
 
 
-@cases(
+@pytest.mark.parametrize(
     ("server", "model", "modes", "times"),
     [
         (OPENAI, "gpt-6-sol", [], 1),
@@ -289,7 +292,7 @@ def test_no_reply_that_is_served_as_it_was_asked_for_costs_more_than_was_reserve
     assert tariff.of(usage, charges, asked).usd <= tariff.worst(request).usd
 
 
-@cases(
+@pytest.mark.parametrize(
     ("parameters", "times"),
     [({"service_tier": "default"}, 1), ({"service_tier": "priority"}, 2), ({"service_tier": "auto"}, 6), ({}, 1)],
 )
@@ -300,7 +303,7 @@ def test_the_worst_case_is_that_of_the_service_asked_for(parameters: dict[str, A
     assert Tariff(price, 99).worst(request).usd == Tariff(plain, 99).worst(request).usd * times
 
 
-@cases(
+@pytest.mark.parametrize(
     ("parameters", "dear", "called"),
     [
         ({}, None, None),
@@ -344,7 +347,7 @@ def test_ones_own_price_may_say_all_that_the_list_says() -> None:
     assert price.of(Usage(11, 0, 0, 2, 0), Charges((("service_tier", "x"),))) == (11 * 4 + 2 * 15) * 3 * PICO // 10**6
 
 
-@cases(
+@pytest.mark.parametrize(
     ("more", "words"),
     [
         ({"above": 5}, "here: above: say it as {tokens: 200000, times: 2, output_times: 1.5}, times from 1 to 100"),
@@ -407,7 +410,7 @@ def test_list_prices_grow_old() -> None:
     assert outdated(HOUSE, "house-sharp", {}, later) is None, "it costs nothing for ever"
 
 
-@cases(
+@pytest.mark.parametrize(
     ("pico", "said"),
     [
         (0, "$0.0000"),

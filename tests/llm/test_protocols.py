@@ -4,9 +4,10 @@ import json
 from dataclasses import replace
 from typing import Any
 
+import pytest
+
 from dubito.llm.protocols import kept_reply, read_reply
 from dubito.llm.request import Api, RawReply, Reply
-from tests.conftest import cases
 from tests.llm.kit import PROTOCOLS, YES, reply_body
 
 
@@ -14,15 +15,15 @@ def read(protocol: Api, body: Any) -> Reply:
     return read_reply(protocol, RawReply(200, json.dumps(body)))
 
 
-@cases("protocol", PROTOCOLS)
-@cases(("finish", "read_as"), [("stop", "stop"), ("length", "length"), ("filter", "refusal")])
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize(("finish", "read_as"), [("stop", "stop"), ("length", "length"), ("filter", "refusal")])
 def test_text_and_finish(protocol: Api, finish: str, read_as: str) -> None:
     reply = read(protocol, reply_body(protocol, YES, finish))
     assert (reply.text, reply.finish, reply.origin) == (YES, read_as, "live")
 
 
-@cases("protocol", PROTOCOLS)
-@cases("finish", ["stop", "length", "filter"])
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("finish", ["stop", "length", "filter"])
 def test_a_reply_that_never_came_to_text(protocol: Api, finish: str) -> None:
     reply = read(protocol, reply_body(protocol, None, finish))
     assert reply.text is None
@@ -57,13 +58,13 @@ def test_text_in_parts_is_one() -> None:
     assert read("messages", reply_body("messages", content=parts)).text == YES
 
 
-@cases("status", ["failed", "in_progress", "cancelled", "queued", None, 7, []])
+@pytest.mark.parametrize("status", ["failed", "in_progress", "cancelled", "queued", None, 7, []])
 def test_a_response_that_is_not_completed_has_no_text_to_read(status: Any) -> None:
     reply = read("responses", reply_body("responses", status=status))
     assert (reply.text, reply.finish) == (None if isinstance(status, str) else YES, "other")
 
 
-@cases("reason", ["tool_use", "pause_turn", "something new", None, 7, []])
+@pytest.mark.parametrize("reason", ["tool_use", "pause_turn", "something new", None, 7, []])
 def test_a_message_that_stopped_otherwise_has_no_text_to_read(reason: Any) -> None:
     reply = read("messages", reply_body("messages", stop_reason=reason))
     assert (reply.text, reply.finish) == (None if reason in ("tool_use", "pause_turn") else YES, "other")
@@ -79,15 +80,19 @@ def test_an_incomplete_response_for_another_reason_is_no_end() -> None:
     assert (read("responses", body).text, read("responses", body).finish) == (None, "other")
 
 
-@cases("protocol", PROTOCOLS)
-@cases("raw", ["", "<html>", "{", "null", "[]", '"text"', "7", "true", "[" * 100_000, "9" * 5000])
-def test_what_is_no_object_has_no_text(protocol: Api, raw: str) -> None:
+def test_what_is_no_object_has_no_text(subtests: pytest.Subtests) -> None:
     """It is no reply at all; as the tape of a version before has it, it is one without a text."""
-    reply = read_reply(protocol, RawReply(200, raw))
-    assert reply.failure is not None
-    assert reply.failure.instead is not None
-    assert reply == replace(Reply(None, "other", None, RawReply(200, raw)), failure=reply.failure)
-    assert kept_reply(protocol, raw, reply.digest).digest == Reply(None, "other", None, RawReply(200, "")).digest
+    for protocol in PROTOCOLS:
+        for raw in ["", "<html>", "{", "null", "[]", '"text"', "7", "true", "[" * 100_000, "9" * 5000]:
+            with subtests.test(protocol=protocol, raw=raw):
+                reply = read_reply(protocol, RawReply(200, raw))
+                assert reply.failure is not None
+                assert reply.failure.instead is not None
+                assert reply == replace(Reply(None, "other", None, RawReply(200, raw)), failure=reply.failure)
+                assert (
+                    kept_reply(protocol, raw, reply.digest).digest
+                    == Reply(None, "other", None, RawReply(200, "")).digest
+                )
 
 
 def test_the_reply_digest_is_of_text_and_finish() -> None:

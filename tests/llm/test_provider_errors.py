@@ -5,6 +5,7 @@ import socket
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
+from itertools import cycle, product
 from typing import Any, get_args
 
 import pytest
@@ -15,7 +16,7 @@ from dubito.llm.client import Provider
 from dubito.llm.request import AccountFault, Api, TryFailed
 from dubito.llm.settings import Account
 from dubito.llm.verdicts import Meaning, verdict, verdict_within, wait_asked
-from tests.conftest import cases, in_turn
+from tests.conftest import in_gate
 from tests.llm.kit import KEY, PATH_OF, PROTOCOLS, Line, Said, Server, error_body, says
 from tests.llm.test_providers import asked, provider
 
@@ -34,7 +35,7 @@ def refused(status: int, protocol: Api, kind: str = "some_error", message: str =
     return Said(status, error_body(protocol, kind, message), {"content-type": "application/json", **named})
 
 
-@cases("protocol", PROTOCOLS)
+@pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_the_sdk_itself_tries_once_even_if_told_to_try_again(protocol: Api) -> None:
     again = refused(500, protocol, x_should_retry="true", retry_after="0")
     with Server(lambda _: again) as server, closing(provider(server, protocol)) as call, pytest.raises(TryFailed):
@@ -42,8 +43,8 @@ def test_the_sdk_itself_tries_once_even_if_told_to_try_again(protocol: Api) -> N
     assert len(server.heard) == 1
 
 
-@cases("protocol", PROTOCOLS)
-@cases(
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize(
     ("status", "kind"),
     [
         *((408, "server"), (409, "server"), (429, "rate_limit")),
@@ -57,8 +58,8 @@ def test_what_another_try_may_mend_is_a_failed_try(line: Line, protocol: Api, st
     assert str(error).startswith(f"status {status}: ")
 
 
-@cases("protocol", PROTOCOLS)
-@cases(
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize(
     ("status", "sentence", "then"),
     [
         (400, "rejected the request (status 400): ", "change `parameters` in "),
@@ -108,7 +109,10 @@ WAITS: list[tuple[dict[str, str], float | None]] = [  # headers, and the seconds
 ]
 
 
-@cases(("answer", "wait"), in_turn([("responses", 429), ("chat", 503), ("messages", 529), ("chat", 429)], WAITS))
+LIMITED = [("responses", 429), ("chat", 503), ("messages", 529), ("chat", 429)]
+
+
+@pytest.mark.parametrize(("answer", "wait"), in_gate(product(LIMITED, WAITS), zip(cycle(LIMITED), WAITS)))
 def test_how_long_the_server_says_to_wait(
     line: Line, answer: tuple[Api, int], wait: tuple[dict[str, str], float | None]
 ) -> None:
@@ -118,7 +122,7 @@ def test_how_long_the_server_says_to_wait(
     assert error.retry_after == seconds
 
 
-@cases("protocol", PROTOCOLS)
+@pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_a_date_says_how_long_it_is_till_then(line: Line, protocol: Api) -> None:
     date = format_datetime(datetime.now(UTC) + timedelta(days=2), usegmt=True)
     error = failure(line, protocol, refused(429, protocol, retry_after=date))
@@ -137,7 +141,7 @@ def test_any_header_says_how_long_to_wait_or_nothing(said: str) -> None:
         assert seconds is None or 0 <= seconds < float("inf")
 
 
-@cases(
+@pytest.mark.parametrize(
     ("protocol", "parameters", "message", "named"),
     [
         ("messages", {"temperature": 1}, "`temperature` is not supported with this model.", "parameters.temperature"),
@@ -179,7 +183,7 @@ def test_a_rate_limit_that_only_advises_to_pay_is_a_rate_limit(line: Line) -> No
     assert error.kind == "rate_limit"
 
 
-@cases(
+@pytest.mark.parametrize(
     ("kind", "message"),
     [
         ("BadRequestError", "This model's maximum context length is 8192 tokens. However, you requested 9000 tokens"),
@@ -191,8 +195,8 @@ def test_a_prompt_that_does_not_fit_is_too_long(kind: str, message: str) -> None
     assert verdict(400, error_body("chat", kind, message), {}).meaning == "too_long"
 
 
-@cases("protocol", PROTOCOLS)
-@cases("lost", [None, 100])
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("lost", [None, 100])
 def test_a_dropped_connection_is_a_failed_try(line: Line, protocol: Api, lost: int | None) -> None:
     error = failure(line, protocol, Said(body="{", lost=lost))
     assert isinstance(error, TryFailed)
@@ -200,7 +204,7 @@ def test_a_dropped_connection_is_a_failed_try(line: Line, protocol: Api, lost: i
     assert "Connection" in str(error)
 
 
-@cases("protocol", PROTOCOLS)
+@pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_a_refused_connection_is_a_failed_try(protocol: Api) -> None:
     with socket.socket() as bound:  # bound but not listening: nobody else can have the port
         bound.bind(("127.0.0.1", 0))
@@ -211,9 +215,11 @@ def test_a_refused_connection_is_a_failed_try(protocol: Api) -> None:
     assert failed.value.kind == "connection"
 
 
-@cases(
-    ("protocol", "body"),
-    in_turn(PROTOCOLS, ["", "<html>Bad gateway</html>", "{", "[]", '{"error": 5}', '{"error": {"code": []}}']),
+ODD_BODIES = ["", "<html>Bad gateway</html>", "{", "[]", '{"error": 5}', '{"error": {"code": []}}']
+
+
+@pytest.mark.parametrize(
+    ("protocol", "body"), in_gate(product(PROTOCOLS, ODD_BODIES), zip(cycle(PROTOCOLS), ODD_BODIES))
 )
 def test_an_error_body_may_be_anything(line: Line, protocol: Api, body: str) -> None:
     error = failure(line, protocol, Said(502, body))
@@ -223,35 +229,36 @@ def test_an_error_body_may_be_anything(line: Line, protocol: Api, body: str) -> 
         assert isinstance(failure(line, protocol, Said(status, body)), AccountFault)
 
 
-@cases("protocol", PROTOCOLS)
-@cases("status", [400, 401, 402, 403, 404, 408, 409, 413, 418, 422, 429, 500, 503, 529])
 def test_the_key_is_in_no_error_even_if_the_server_says_it(
-    line: Line, protocol: Api, status: int, at_length: bool
+    line: Line, at_length: bool, subtests: pytest.Subtests
 ) -> None:
     """In a sentence, twice, alone, in a page and across the cut."""
-    bodies = [
-        error_body(protocol, "some_error", f"Incorrect API key provided: {KEY}."),
-        error_body(protocol, KEY, KEY),
-        *(KEY, f"<html><b>{KEY}</b></html>", "x" * 215 + KEY),
-    ]
-    for body in bodies if at_length else [bodies[status % 5]]:
-        error = failure(line, protocol, Said(status, body))
-        assert KEY not in str(error)
-        assert KEY not in repr(error)
-        assert KEY[:12] not in str(error)
-        assert error.__cause__ is None
-        assert error.__suppress_context__, "nor in a traceback"
+    for protocol in PROTOCOLS:
+        for status in [400, 401, 402, 403, 404, 408, 409, 413, 418, 422, 429, 500, 503, 529]:
+            with subtests.test(protocol=protocol, status=status):
+                bodies = [
+                    error_body(protocol, "some_error", f"Incorrect API key provided: {KEY}."),
+                    error_body(protocol, KEY, KEY),
+                    *(KEY, f"<html><b>{KEY}</b></html>", "x" * 215 + KEY),
+                ]
+                for body in bodies if at_length else [bodies[status % 5]]:
+                    error = failure(line, protocol, Said(status, body))
+                    assert KEY not in str(error)
+                    assert KEY not in repr(error)
+                    assert KEY[:12] not in str(error)
+                    assert error.__cause__ is None
+                    assert error.__suppress_context__, "nor in a traceback"
 
 
-@cases("protocol", PROTOCOLS)
+@pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_an_error_is_one_printable_line(line: Line, protocol: Api) -> None:
     error = failure(line, protocol, Said(500, "\x1b[2J two\r\nlines" + "x" * 5000))
     assert str(error).isprintable()
     assert len(str(error)) < 300
 
 
-@cases("protocol", PROTOCOLS)
-@cases("status", [301, 302, 303, 307, 308])
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
 def test_a_redirect_is_not_followed(line: Line, protocol: Api, status: int) -> None:
     """The question goes to no server that nobody named, and a reply of that one is not taken for this one's."""
     with Server(lambda heard: says(heard.protocol)) as other:
@@ -309,7 +316,7 @@ def test_an_error_that_is_nested_without_end_has_one() -> None:
     assert verdict(500, "[" * 100_000, {}).meaning == "server"
 
 
-@cases(
+@pytest.mark.parametrize(
     ("words", "seconds"),
     [
         ("Please try again in 20s.", 20),

@@ -14,7 +14,6 @@ from dubito.llm.client import Provider
 from dubito.llm.protocols import Exchange, build_request
 from dubito.llm.request import AccountFault, Api, Ask, RawReply, TryFailed, canonical
 from dubito.llm.settings import Account
-from tests.conftest import cases
 from tests.llm.kit import KEY, PATH_OF, PLACE, PROTOCOLS, Heard, Line, Said, Server, reply_body, says, settings
 
 PARAMETERS = {
@@ -49,8 +48,8 @@ def sent(protocol: Api, answer: Said | None = None) -> Iterator[tuple[Server, Ra
         yield server, received
 
 
-@cases("protocol", PROTOCOLS)
-@cases("parameters", [{}, PARAMETERS])
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("parameters", [{}, PARAMETERS])
 def test_what_is_sent_is_the_request_to_the_letter(protocol: Api, parameters: dict[str, Any]) -> None:
     ask = asked(protocol, parameters=parameters)
     before = canonical(ask.request.body)
@@ -64,7 +63,7 @@ def test_what_is_sent_is_the_request_to_the_letter(protocol: Api, parameters: di
     assert len(server.heard) == 2
 
 
-@cases("protocol", PROTOCOLS)
+@pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_the_fields_of_the_answer_are_sent_in_their_order(protocol: Api) -> None:
     """Models write them in the schema's order, and what they write after the answer cannot bear on it."""
     with sent(protocol) as (server, _):
@@ -74,7 +73,7 @@ def test_the_fields_of_the_answer_are_sent_in_their_order(protocol: Api) -> None
     assert places == sorted(places)
 
 
-@cases("protocol", PROTOCOLS)
+@pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_the_key_goes_out_once_and_as_the_provider_wants_it(protocol: Api) -> None:
     with sent(protocol) as (server, _):
         (heard,) = server.heard
@@ -123,7 +122,7 @@ def test_no_proxy_stands_between_us_and_loopback(protocol: Api, monkeypatch: pyt
     assert proxy.heard == []
 
 
-@cases("protocol", PROTOCOLS)
+@pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_loopback_is_told_draw_and_try(protocol: Api) -> None:
     with Server(lambda _: says(protocol)) as server, closing(provider(server, protocol)) as call:
         call(asked(protocol), 3, 20.0)
@@ -146,7 +145,7 @@ def test_nobody_else_is_told_draw_and_try(protocol: Api, monkeypatch: pytest.Mon
     assert canonical(heard.body) == canonical(asked(protocol).request.body)
 
 
-@cases("protocol", PROTOCOLS)
+@pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_a_reply_is_received_with_the_headers_that_are_allowed(protocol: Api) -> None:
     headers = {
         "Content-Type": "application/json",
@@ -170,12 +169,12 @@ def test_a_reply_is_received_with_the_headers_that_are_allowed(protocol: Api) ->
         }
 
 
-@cases("protocol", PROTOCOLS)
+@pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_bytes_that_are_no_text_are_replaced(line: Line, protocol: Api) -> None:
     assert line(Said(body=b"\xff{\x80}"), asked(protocol)).raw == "\ufffd{\ufffd}"
 
 
-@cases("protocol", PROTOCOLS)
+@pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_a_reply_that_was_packed_wrongly_is_a_failed_try(line: Line, protocol: Api) -> None:
     broken = Said(body=b"no gzip", headers={"content-type": "application/json", "content-encoding": "gzip"})
     with pytest.raises(TryFailed) as failed:
@@ -183,7 +182,7 @@ def test_a_reply_that_was_packed_wrongly_is_a_failed_try(line: Line, protocol: A
     assert failed.value.kind == "connection"
 
 
-@cases(
+@pytest.mark.parametrize(
     ("protocol", "key"),
     [
         *(("responses", "schlüssel"), ("chat", "schlüssel"), ("responses", "ключ"), ("chat", "ключ")),
@@ -201,7 +200,7 @@ def test_a_key_that_no_header_can_hold_is_a_failure_with_a_name(protocol: Api, k
     assert repr(key)[1:-1] not in str(failed.value)
 
 
-@cases("protocol", PROTOCOLS)
+@pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_one_client_serves_many_tries_and_closes(protocol: Api) -> None:
     def answer(heard: Heard) -> Said:
         return says(protocol, changed=heard.headers["x-dubito-try"])
@@ -217,14 +216,14 @@ def test_one_client_serves_many_tries_and_closes(protocol: Api) -> None:
     provider(server, protocol).close()  # which was never used, and has nothing to close
 
 
-@cases("protocol", PROTOCOLS)
+@pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_a_long_output_needs_no_stream(protocol: Api) -> None:
     with Server(lambda _: says(protocol)) as server, closing(provider(server, protocol)) as call:
         assert call(asked(protocol, max_output=200_000), 1, 20.0).status == 200
     assert len(server.heard) == 1
 
 
-@cases("protocol", PROTOCOLS)
+@pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_a_query_of_the_address_is_sent_with_each_request(protocol: Api) -> None:
     """As Azure's addresses have one."""
     with Server(lambda _: says(protocol)) as server:
@@ -237,7 +236,7 @@ def test_a_query_of_the_address_is_sent_with_each_request(protocol: Api) -> None
     assert query == "api-version=2026-10-01"
 
 
-@cases("protocol", PROTOCOLS)
+@pytest.mark.parametrize("protocol", PROTOCOLS)
 @pytest.mark.parametrize("scheme", ["http", "https"])
 def test_a_proxy_that_is_not_there_is_named_without_its_password(
     protocol: Api, scheme: str, monkeypatch: pytest.MonkeyPatch

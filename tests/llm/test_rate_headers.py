@@ -5,7 +5,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dubito.llm.pace import Limit, limits_of, seconds_of
-from tests.conftest import cases
 
 NOW = 1_795_000_000.0  # 2026-11-18T11:06:40Z
 
@@ -15,7 +14,7 @@ def openai(**more: str) -> dict[str, str]:
     return {f"x-ratelimit-{name.replace('_', '-')}": value for name, value in told.items()}
 
 
-@cases(
+@pytest.mark.parametrize(
     ("reset", "seconds"),
     [
         *(("120ms", 0.12), ("6m0s", 360.0), ("1h2m3.5s", 3723.5), ("1s", 1.0), ("0s", 0.0), ("2d", 172_800.0)),
@@ -45,8 +44,8 @@ def test_each_limit_by_its_kind() -> None:
     assert limits_of(plain, NOW) == [Limit("requests", 20, 3, 30.0)]
 
 
-@cases("left_out", ["limit_requests", "remaining_requests"])
-@cases("value", ["", "many", "-1", "inf", "nan", "1e300"])
+@pytest.mark.parametrize("left_out", ["limit_requests", "remaining_requests"])
+@pytest.mark.parametrize("value", ["", "many", "-1", "inf", "nan", "1e300"])
 def test_what_cannot_be_followed_is_passed_over(left_out: str, value: str) -> None:
     assert limits_of(openai(**{left_out: value}), NOW) == []
 
@@ -60,6 +59,8 @@ def test_any_headers_are_read(headers: dict[str, str]) -> None:
     assert all(limit.limit > 0 and limit.remaining >= 0 for limit in limits_of(headers, NOW))
 
 
-@cases(("text", "seconds"), [("30m", 1800.0), ("90s", 90.0), ("2h", 7200.0), ("30", None), ("", None)])
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("30m", 1800.0), ("90s", 90.0), ("2h", 7200.0), ("30", None), ("", None)]
+)
 def test_a_duration(text: str, seconds: float | None) -> None:
     assert seconds_of(text) == seconds

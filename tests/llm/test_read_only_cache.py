@@ -17,7 +17,7 @@ from dubito.errors import RunStopped
 from dubito.llm.cache import ReplyCache
 from tests.cli.conftest import shell
 from tests.cli.kit import Shell, made
-from tests.conftest import few
+from tests.conftest import in_gate
 from tests.llm.conftest import unhurried
 from tests.llm.test_cache import GOOD, PARTS, change, says
 
@@ -61,7 +61,7 @@ def played(home: Path, shell: Shell, unhurried: None) -> Shell:
     return shell
 
 
-@pytest.mark.parametrize("damage", few(DAMAGES, 2))
+@pytest.mark.parametrize("damage", in_gate(DAMAGES, 2))
 def test_a_damaged_entry_is_named_and_can_be_dropped(played: Shell, damage: str) -> None:
     Path("mine.txt").write_text("mine")
     bad, other, *_ = found = keys(Path("cache"))
@@ -81,7 +81,7 @@ def test_a_damaged_entry_is_named_and_can_be_dropped(played: Shell, damage: str)
     assert Path("mine.txt").read_text() == "mine"
 
 
-@pytest.mark.parametrize("key", few(["x'ff'", "CAST(x'ff' AS TEXT)", "7"], 1))
+@pytest.mark.parametrize("key", in_gate(["x'ff'", "CAST(x'ff' AS TEXT)", "7"], 1))
 def test_a_key_that_is_none_hides_no_other(played: Shell, key: str) -> None:
     bad, other, *_ = keys(Path("cache"))
     DAMAGES["half of it"](other)

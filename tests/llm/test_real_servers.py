@@ -12,7 +12,7 @@ from dubito.llm.context import PromptCounts
 from dubito.llm.protocols import read_reply
 from dubito.llm.request import Api, AttemptFailed, RawReply
 from tests.cli.kit import Shell
-from tests.conftest import cases, few
+from tests.conftest import in_gate
 from tests.llm.kit import PROTOCOLS, Heard, Said, Server, asker, outcomes_of, played, reply_body, says
 
 YES = '{"answer": true}'
@@ -41,8 +41,8 @@ def counting(window: int, cached: float = 0.0) -> Callable[[Heard], Said]:
     return answer
 
 
-@pytest.mark.parametrize("protocol", few(PROTOCOLS, ["chat"]))
-@pytest.mark.parametrize("window", few([2900, 2048, 512], [2048]))
+@pytest.mark.parametrize("protocol", in_gate(PROTOCOLS, ["chat"]))
+@pytest.mark.parametrize("window", in_gate([2900, 2048, 512], [2048]))
 def test_a_server_that_cuts_prompts_is_found_before_the_first_game(shell: Shell, protocol: Api, window: int) -> None:
     with Server(counting(window)) as server:
         ended = played(shell, asker(server, protocol), rules={"max_turns": 90}, table_sizes=[8])
@@ -52,7 +52,7 @@ def test_a_server_that_cuts_prompts_is_found_before_the_first_game(shell: Shell,
     assert outcomes_of(Path("r")) == {}
 
 
-@pytest.mark.parametrize("protocol", few(PROTOCOLS, ["chat"]))
+@pytest.mark.parametrize("protocol", in_gate(PROTOCOLS, ["chat"]))
 def test_a_prompt_cut_in_play_is_a_fallback_of_its_own(shell: Shell, protocol: Api) -> None:
     more = {"rules": {"max_turns": 60}, "games": 2, "on_unusable": "fallback"}
     with Server(counting(2700)) as server:
@@ -65,8 +65,8 @@ def test_a_prompt_cut_in_play_is_a_fallback_of_its_own(shell: Shell, protocol: A
     assert (replayed.code, "identical" in replayed.out) == (0, True)
 
 
-@pytest.mark.parametrize("protocol", few(PROTOCOLS, ["messages"]))
-@pytest.mark.parametrize("cached", few([0.0, 0.3, 0.6, 0.9], [0.6]))
+@pytest.mark.parametrize("protocol", in_gate(PROTOCOLS, ["messages"]))
+@pytest.mark.parametrize("cached", in_gate([0.0, 0.3, 0.6, 0.9], [0.6]))
 def test_a_healthy_server_with_a_prompt_cache_is_not_accused(shell: Shell, protocol: Api, cached: float) -> None:
     with Server(counting(10**6, cached)) as server:
         ended = played(shell, asker(server, protocol), rules={"max_turns": 40}, games=1)
@@ -76,7 +76,7 @@ def test_a_healthy_server_with_a_prompt_cache_is_not_accused(shell: Shell, proto
 
 def test_a_server_that_counts_nothing_is_not_accused(shell: Shell) -> None:
     """Fakes report a constant, or none."""
-    for count in few([0, 10, 100, 1200], [1200]):
+    for count in in_gate([0, 10, 100, 1200], [1200]):
         usage = {"prompt_tokens": count, "completion_tokens": 1}
         with Server(lambda _, usage=usage: says("chat", usage=usage)) as server:  # type: ignore[misc]
             ended = played(shell, asker(server, "chat"), rules={"max_turns": 40}, games=1)
@@ -85,7 +85,7 @@ def test_a_server_that_counts_nothing_is_not_accused(shell: Shell) -> None:
         Path("r").rename(f"r{count}")
 
 
-@cases(
+@pytest.mark.parametrize(
     ("tokens", "cut"),
     [
         ([2000, 2300, 2600], False),
@@ -118,7 +118,7 @@ AROUND = [
 ]
 
 
-@pytest.mark.parametrize("around", few(AROUND, 1))
+@pytest.mark.parametrize("around", in_gate(AROUND, 1))
 def test_a_longer_reply_is_read_where_the_player_says_so(shell: Shell, around: str) -> None:
     text = around.replace("{}", YES)
     with Server(lambda heard: says(heard.protocol, text)) as server:
@@ -132,7 +132,7 @@ def test_a_longer_reply_is_read_where_the_player_says_so(shell: Shell, around: s
     assert (replayed.code, "identical" in replayed.out) == (0, True)
 
 
-@cases(
+@pytest.mark.parametrize(
     ("text", "found"),
     [
         (YES, YES),
@@ -181,7 +181,7 @@ def test_a_re_ask_that_is_rejected_fails_alone(shell: Shell) -> None:
     assert (replayed.code, "identical" in replayed.out) == (0, True)
 
 
-@pytest.mark.parametrize("protocol", few(PROTOCOLS, ["messages"]))
+@pytest.mark.parametrize("protocol", in_gate(PROTOCOLS, ["messages"]))
 @pytest.mark.parametrize(
     ("status", "body", "said"),
     [

@@ -2,11 +2,12 @@
 
 from typing import Any
 
+import pytest
+
 from dubito.games.dubito.game import GAME
 from dubito.llm.answers import form_of
 from dubito.llm.protocols import Exchange, build_request
 from dubito.llm.request import Api, Request
-from tests.conftest import cases
 from tests.llm.kit import PATH_OF, PROTOCOLS, settings
 
 FORM = form_of(("reasoning", "p_bluff", "answer"), GAME.node("C"))
@@ -78,7 +79,7 @@ CHAT = {
 }
 
 
-@cases("base_url", [None, "house", "https://api.openai.com/v1", "https://api.openai.com/v1/"])
+@pytest.mark.parametrize("base_url", [None, "house", "https://api.openai.com/v1", "https://api.openai.com/v1/"])
 def test_a_request_of_chat_completions_to_openai(base_url: str | None) -> None:
     request = built("chat", again=AGAIN, max_output=99, base_url=base_url)
     assert (request.protocol, request.path) == ("chat", "/chat/completions")
@@ -90,7 +91,9 @@ def test_a_request_of_chat_completions_to_openai(base_url: str | None) -> None:
     }
 
 
-@cases(("protocol", "tier"), [("responses", "default"), ("chat", "default"), ("messages", "standard_only")])
+@pytest.mark.parametrize(
+    ("protocol", "tier"), [("responses", "default"), ("chat", "default"), ("messages", "standard_only")]
+)
 def test_the_provider_itself_is_told_the_tier_of_the_list_price(protocol: Api, tier: str) -> None:
     """Left out, it would be a project's own choice; nobody else is told, and the player's own goes before."""
     assert built(protocol, base_url=None).body["service_tier"] == tier
@@ -99,21 +102,21 @@ def test_the_provider_itself_is_told_the_tier_of_the_list_price(protocol: Api, t
         assert "service_tier" not in built(protocol, base_url=other).body
 
 
-@cases("base_url", [ELSEWHERE, "https://openrouter.ai/api/v1", "https://api.openai.com.example/v1"])
+@pytest.mark.parametrize("base_url", [ELSEWHERE, "https://openrouter.ai/api/v1", "https://api.openai.com.example/v1"])
 def test_chat_requests_to_others_hold_what_all_of_them_know(base_url: str) -> None:
     request = built("chat", again=AGAIN, max_output=99, base_url=base_url)
     assert (request.protocol, request.path) == ("chat", "/chat/completions")
     assert request.body == CHAT | {"max_tokens": 99}
 
 
-@cases("base_url", [None, ELSEWHERE])
-@cases("name", ["max_tokens", "max_completion_tokens"])
+@pytest.mark.parametrize("base_url", [None, ELSEWHERE])
+@pytest.mark.parametrize("name", ["max_tokens", "max_completion_tokens"])
 def test_the_limit_on_output_has_the_name_the_server_knows(name: str, base_url: str | None) -> None:
     body = built("chat", base_url=base_url, max_output=99, output_limit=name).body
     assert {key: value for key, value in body.items() if key.startswith("max_")} == {name: 99}
 
 
-@cases("base_url", [None, ELSEWHERE])
+@pytest.mark.parametrize("base_url", [None, ELSEWHERE])
 def test_what_a_chat_server_is_asked_for(base_url: str | None) -> None:
     asked = {form: built("chat", base_url=base_url, response_format=form).body for form in ("json_object", "text")}
     assert asked["json_object"]["response_format"] == {"type": "json_object"}
@@ -139,7 +142,7 @@ def test_the_schema_cannot_be_taken_away_by_a_parameter() -> None:
     assert request.body["output_config"]["format"]["type"] == "json_schema"
 
 
-@cases("protocol", PROTOCOLS)
+@pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_the_digest_tells_requests_apart_and_nothing_else(protocol: Api) -> None:
     def digest(system: str = "S", base_url: str = ELSEWHERE, **changes: Any) -> str:
         return built(protocol, system, base_url=base_url, **changes).digest
@@ -155,13 +158,13 @@ def test_the_same_question_in_another_protocol_is_another_request() -> None:
     assert {protocol: built(protocol).path for protocol in PROTOCOLS} == PATH_OF
 
 
-@cases("protocol", PROTOCOLS)
+@pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_half_a_character_of_a_reply_can_be_quoted_to_the_model(protocol: Api) -> None:
     request = built(protocol, again=(("a half \ud83d", "Only JSON."),))
     assert "a half ?" in request.text
 
 
-@cases("protocol", PROTOCOLS)
+@pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_the_order_of_the_fields_is_told_apart(protocol: Api) -> None:
     """Models write their fields in the schema's order, so that it may change an answer."""
     exchanges = [

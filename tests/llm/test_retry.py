@@ -11,7 +11,6 @@ import pytest
 from dubito.llm.gate import Gate, MakeTry, retried
 from dubito.llm.request import AccountFault, Ask, AttemptFailed, FailureKind, Reply, TryFailed
 from dubito.llm.settings import Account
-from tests.conftest import cases
 from tests.llm.kit import Clock, Script, ask, reply, settings
 from tests.llm.test_gate import times, timing
 
@@ -30,7 +29,7 @@ def attempt(
     return retried(tried, how, gate, clock.sleep, probe=probe)(ask())
 
 
-@cases("kind", KINDS)
+@pytest.mark.parametrize("kind", KINDS)
 def test_a_failed_try_is_tried_again(kind: FailureKind) -> None:
     script, clock = Script(kind, kind), Clock()
     assert attempt(script, clock).text == reply().text
@@ -75,7 +74,7 @@ def poison(asked: Ask, number: int) -> Reply:
     raise TryFailed("server", "status 500")
 
 
-@cases(
+@pytest.mark.parametrize(
     ("others", "sick", "tries", "failures"),
     [
         (40, 0.0, 5, range(5, 7)),
@@ -112,7 +111,7 @@ def test_an_outage_counts_against_no_request() -> None:
     assert len(down.numbers) > 50, "of the probes only the last few were answered"
 
 
-@cases("kind", ["too_long", "refused"])
+@pytest.mark.parametrize("kind", ["too_long", "refused"])
 def test_what_concerns_this_prompt_alone_is_not_tried_again(kind: FailureKind) -> None:
     script = Script(kind)
     with pytest.raises(AttemptFailed) as failed:
@@ -120,7 +119,7 @@ def test_what_concerns_this_prompt_alone_is_not_tried_again(kind: FailureKind) -
     assert (failed.value.cause, script.numbers) == (kind, [1])
 
 
-@cases("tries", [1, 2, 5])
+@pytest.mark.parametrize("tries", [1, 2, 5])
 def test_a_rate_limit_uses_up_no_try(tries: int) -> None:
     script = Script(*times("rate_limit", 40), *times("server", tries - 1))
     assert attempt(script, tries=tries).text == reply().text
@@ -164,7 +163,7 @@ def test_an_exception_of_another_kind_passes() -> None:
         attempt(broken)
 
 
-@cases("kind", ["server"])
+@pytest.mark.parametrize("kind", ["server"])
 def test_retry_after_is_obeyed_up_to_the_cap(kind: FailureKind) -> None:
     seconds = [0.001, 1.5, 60.0, 7200.0, 1e300]
     script, clock = Script(*(TryFailed(kind, "slowly", after) for after in seconds)), Clock()
@@ -172,14 +171,14 @@ def test_retry_after_is_obeyed_up_to_the_cap(kind: FailureKind) -> None:
     assert clock.slept == pytest.approx([0.001, 1.5, 20.0, 20.0, 20.0])
 
 
-@cases("kind", ["server"])
+@pytest.mark.parametrize("kind", ["server"])
 def test_a_server_that_asks_for_no_wait_says_nothing(kind: FailureKind) -> None:
     script, clock = Script(TryFailed(kind, "now", 0.0)), Clock()
     attempt(script, clock)
     assert 0 < sum(clock.slept) <= 0.5
 
 
-@cases("kind", KINDS)
+@pytest.mark.parametrize("kind", KINDS)
 def test_backoff_is_below_a_doubling_ceiling(kind: FailureKind) -> None:
     clock = Clock()
     attempt(Script(*[kind] * 9), clock)

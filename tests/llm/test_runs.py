@@ -8,7 +8,7 @@ import pytest
 from dubito.experiment.run import Played
 from dubito.house.server import House
 from dubito.llm.budget import Caps
-from tests.conftest import few
+from tests.conftest import in_gate
 from tests.llm.kit import Heard, Said, Server, contender, forget_last_reply, ran, rows, says, small
 
 
@@ -71,7 +71,7 @@ def test_a_twin_with_a_sample_of_its_own_gets_answers_of_its_own(tmp_path: Path)
     assert run.models["other"].calls == run.models["other"].attempts
 
 
-@pytest.mark.parametrize("calls", few([17, 1], 1))
+@pytest.mark.parametrize("calls", in_gate([17, 1], 1))
 def test_a_budget_stops_the_run_and_is_exact(tmp_path: Path, calls: int) -> None:
     with House() as served:
         of = small(*two_at(served), games=6, turns=12)

@@ -12,7 +12,7 @@ from dubito.store.model_log import ModelLog
 from dubito.store.run_db import RunDb
 from tests.cli.kit import Said as Ended
 from tests.cli.kit import Shell
-from tests.conftest import few
+from tests.conftest import in_gate
 from tests.llm.kit import PROTOCOLS, Heard, Said, Server, asker, outcomes_of, played, says
 
 KEYS: Mapping[str, str] = {
@@ -68,7 +68,7 @@ def run_at(
 
 @pytest.mark.parametrize(
     ("protocol", "variable"),
-    few(
+    in_gate(
         [*((protocol, None) for protocol in PROTOCOLS), ("responses", "KEY_OF_MINE")],
         [("messages", None), ("responses", "KEY_OF_MINE")],
     ),
@@ -105,7 +105,7 @@ def test_the_keys_of_others_are_sent_to_nobody(shell: Shell) -> None:
         assert [key for key in KEYS.values() if key in str(heard.headers)] == []
 
 
-@pytest.mark.parametrize("word", few(["null", "1", "x"], 1))
+@pytest.mark.parametrize("word", in_gate(["null", "1", "x"], 1))
 def test_a_word_that_stands_for_a_key_garbles_no_reply(
     shell: Shell, word: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

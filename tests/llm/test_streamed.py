@@ -17,7 +17,6 @@ from dubito.llm.protocols import Exchange, build_request, read_reply
 from dubito.llm.request import Api, Ask, RawReply, TryFailed
 from dubito.llm.settings import Account, ModelSettings
 from dubito.llm.streamed import body_of, told_to
-from tests.conftest import cases
 from tests.llm.kit import PROTOCOLS, Heard, Line, Said, Server, ask, error_body, reply_body, says
 
 KEY = "sk-a-key-of-nobody-0123456789"
@@ -76,21 +75,26 @@ def in_pieces(body: bytes, size: int) -> Iterator[bytes]:
     yield from (body[at : at + size] for at in range(0, len(body), size))
 
 
-@cases("protocol", PROTOCOLS)
-@cases("end", ["\n", "\r\n", "\r"])
-@cases("size", [1, 7, 10_000])
-def test_a_stream_makes_a_reply_however_it_is_cut(protocol: Api, end: str, size: int) -> None:
-    told: list[str] = []
-    body = body_of(protocol, in_pieces(written(protocol, EVENTS[protocol], end), size), told.append)
-    assert body is not None
-    read = read_reply(protocol, replace(READ, raw=body.decode()))
-    assert (read.text, read.finish) == (REPLY, "stop")
-    assert told[-1] == WORDS
-    assert len(told) >= 2
-    assert all(after.startswith(before) for before, after in pairwise(told))
-    if protocol == "messages":
-        assert json.loads(body)["usage"] == {"input_tokens": 3, "output_tokens": 2}
-        assert json.loads(body)["content"][0] == {"type": "thinking", "thinking": "I think: ", "signature": "s"}
+def test_a_stream_makes_a_reply_however_it_is_cut(subtests: pytest.Subtests) -> None:
+    for protocol in PROTOCOLS:
+        for end in ["\n", "\r\n", "\r"]:
+            for size in [1, 7, 10_000]:
+                with subtests.test(protocol=protocol, end=end, size=size):
+                    told: list[str] = []
+                    body = body_of(protocol, in_pieces(written(protocol, EVENTS[protocol], end), size), told.append)
+                    assert body is not None
+                    read = read_reply(protocol, replace(READ, raw=body.decode()))
+                    assert (read.text, read.finish) == (REPLY, "stop")
+                    assert told[-1] == WORDS
+                    assert len(told) >= 2
+                    assert all(after.startswith(before) for before, after in pairwise(told))
+                    if protocol == "messages":
+                        assert json.loads(body)["usage"] == {"input_tokens": 3, "output_tokens": 2}
+                        assert json.loads(body)["content"][0] == {
+                            "type": "thinking",
+                            "thinking": "I think: ",
+                            "signature": "s",
+                        }
 
 
 def test_a_response_is_kept_byte_for_byte() -> None:
@@ -99,7 +103,7 @@ def test_a_response_is_kept_byte_for_byte() -> None:
     assert body_of("responses", [stream], lambda words: None) == odd.encode()
 
 
-@cases("protocol", PROTOCOLS)
+@pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_a_stream_that_ends_early_or_says_nonsense_is_no_reply(protocol: Api) -> None:
     last = {"responses": 1, "chat": 3, "messages": 1}[protocol]
     whole = written(protocol, EVENTS[protocol])
@@ -125,7 +129,7 @@ def streamed(line: Line, protocol: Api, said: Said) -> tuple[str, list[str]]:
     return received.raw, told
 
 
-@cases("protocol", PROTOCOLS)
+@pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_only_who_listens_is_streamed_to(line: Line, protocol: Api) -> None:
     raw, told = streamed(line, protocol, Said(body=written(protocol, EVENTS[protocol]), headers=STREAM))
     assert read_reply(protocol, replace(READ, raw=raw)).text == REPLY
@@ -135,13 +139,13 @@ def test_only_who_listens_is_streamed_to(line: Line, protocol: Api) -> None:
     assert "stream" not in line.server.heard[-1].body
 
 
-@cases("protocol", PROTOCOLS)
+@pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_a_server_that_streams_nothing_answers_as_ever(line: Line, protocol: Api) -> None:
     raw, told = streamed(line, protocol, says(protocol))
     assert (json.loads(raw), told) == (reply_body(protocol), [])
 
 
-@cases("protocol", PROTOCOLS)
+@pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_a_stream_that_breaks_is_a_failed_try_that_may_be_billed(line: Line, protocol: Api) -> None:
     half = written(protocol, EVENTS[protocol][:-4])
     with pytest.raises(TryFailed, match="a stream that ended before its reply did, with status 200") as failed:
@@ -151,7 +155,7 @@ def test_a_stream_that_breaks_is_a_failed_try_that_may_be_billed(line: Line, pro
     assert "stream" not in line.server.heard[-1].body  # its next try, for another stream might be as odd
 
 
-@cases("protocol", PROTOCOLS)
+@pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_a_connection_that_is_lost_in_a_stream_is_a_lost_reply(line: Line, protocol: Api) -> None:
     half = written(protocol, EVENTS[protocol][:-4])
     with pytest.raises(TryFailed) as lost:
@@ -159,7 +163,7 @@ def test_a_connection_that_is_lost_in_a_stream_is_a_lost_reply(line: Line, proto
     assert (lost.value.kind, lost.value.billed) == ("connection", True)
 
 
-@cases("protocol", PROTOCOLS)
+@pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_an_error_among_the_events_is_the_body(line: Line, protocol: Api) -> None:
     overloaded = {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}
     said = written(protocol, [*EVENTS[protocol][:3], overloaded])
@@ -168,7 +172,7 @@ def test_an_error_among_the_events_is_the_body(line: Line, protocol: Api) -> Non
     assert json.loads(raw)["error"]["message"] == "Overloaded"
 
 
-@cases("protocol", PROTOCOLS)
+@pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_the_key_is_in_no_words(line: Line, protocol: Api) -> None:
     events = json.loads(json.dumps(EVENTS[protocol]).replace("Nine is", f"Nine {KEY} is"))
     _, told = streamed(line, protocol, Said(body=written(protocol, events), headers=STREAM))
@@ -176,7 +180,7 @@ def test_the_key_is_in_no_words(line: Line, protocol: Api) -> None:
     assert KEY not in "".join(told)
 
 
-@cases("protocol", PROTOCOLS)
+@pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_an_account_that_may_not_stream_is_asked_at_once(protocol: Api) -> None:
     message = "Your organization must be verified to stream this model."
 
@@ -195,7 +199,7 @@ def test_an_account_that_may_not_stream_is_asked_at_once(protocol: Api) -> None:
         assert ["stream" in heard.body for heard in server.heard] == [True, False, False]
 
 
-@cases("protocol", PROTOCOLS)
+@pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_of_the_house_the_same_bytes_are_kept(protocol: Api) -> None:
     properties = {"reasoning": {"type": "string"}, "answer": {"type": "boolean"}}
     schema = {"type": "object", "properties": properties, "required": [*properties], "additionalProperties": False}

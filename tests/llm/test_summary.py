@@ -11,7 +11,7 @@ from dubito.llm.prices import dollars
 from dubito.llm.request import Api
 from tests.cli.kit import Said as Ended
 from tests.cli.kit import Shell
-from tests.conftest import few
+from tests.conftest import in_gate
 from tests.llm.kit import PROTOCOLS, Heard, Said, Server, asker, contender, outcomes_of, played, rows, says
 
 PRICE = {"input": 2, "cached_input": 0.1, "cache_write": 2.5, "output": 10}
@@ -88,7 +88,7 @@ def test_decisions_fallbacks_and_tokens(shell: Shell) -> None:
     assert "Not repeatable" not in ended.out
 
 
-@pytest.mark.parametrize("protocol", few(PROTOCOLS, ["messages"]))
+@pytest.mark.parametrize("protocol", in_gate(PROTOCOLS, ["messages"]))
 def test_what_it_cost_in_all_and_a_game_and_what_the_cache_saved(shell: Shell, protocol: Api) -> None:
     """The calls of the preflight are paid for too: with so few tokens counted it asks twice."""
     with Server(billing()) as server:

@@ -7,11 +7,12 @@ import json
 from decimal import Decimal
 from typing import Any, Final
 
+import pytest
+
 from dubito.llm.price_list import find_price
 from dubito.llm.prices import PICO, Asked, Tariff
 from dubito.llm.protocols import read_reply
 from dubito.llm.request import Api, RawReply, Request, Usage
-from tests.conftest import cases
 from tests.llm.kit import PATH_OF, reply_body
 
 OPENAI, ANTHROPIC = "https://api.openai.com/v1", "https://api.anthropic.com"
@@ -122,15 +123,16 @@ REPLIES: dict[str, tuple[str, str, dict[str, Any], dict[str, Any], dict[str, Any
 }
 
 
-@cases("name", REPLIES)
-def test_a_bill_is_the_providers(name: str) -> None:
-    server, model, asked, besides, usage, dollars = REPLIES[name]
-    protocol: Api = "responses" if server == OPENAI else "messages" if server == ANTHROPIC else "chat"
-    request = Request(protocol, PATH_OF[protocol], {"model": model} | asked)
-    reply = read_reply(protocol, RawReply(200, json.dumps(reply_body(protocol, usage=usage, **besides))))
-    assert reply.usage is not None
-    billed = Tariff(find_price(server, model, {}), 99).of(reply.usage, reply.charges, Asked.by(request)).usd
-    assert Decimal(billed) / PICO == Decimal(dollars)
+def test_a_bill_is_the_providers(subtests: pytest.Subtests) -> None:
+    for name in REPLIES:
+        with subtests.test(name=name):
+            server, model, asked, besides, usage, dollars = REPLIES[name]
+            protocol: Api = "responses" if server == OPENAI else "messages" if server == ANTHROPIC else "chat"
+            request = Request(protocol, PATH_OF[protocol], {"model": model} | asked)
+            reply = read_reply(protocol, RawReply(200, json.dumps(reply_body(protocol, usage=usage, **besides))))
+            assert reply.usage is not None
+            billed = Tariff(find_price(server, model, {}), 99).of(reply.usage, reply.charges, Asked.by(request)).usd
+            assert Decimal(billed) / PICO == Decimal(dollars)
 
 
 def test_decisions_are_billed_by_their_input_alone() -> None:

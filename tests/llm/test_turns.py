@@ -19,7 +19,6 @@ from dubito.llm.request import AttemptFailed, RawReply, Reply
 from dubito.store.model_log import ModelLog, asked_under
 from dubito.store.run_db import RunDb
 from tests.cli.kit import REPO, Shell
-from tests.conftest import cases
 from tests.llm.kit import Heard, Said, Server, asker, config_file, contender, outcomes_of, ran, rows, says, small
 from tests.llm.kit import reply as a_reply
 
@@ -34,8 +33,8 @@ def read(text: str) -> tuple[dict[str, Any], str]:
     return {node: one.answer for node, one in found.given.items()}, next((e.detail for e in found.unread.values()), "")
 
 
-@cases(
-    "text, given, detail",
+@pytest.mark.parametrize(
+    ("text", "given", "detail"),
     [
         ('{"p_bluff": 0.5, "C": false, "D": true, "E": true}', {"C": False, "D": True, "E": True}, None),
         ('{"p_bluff": 0.5, "C": false, "D": true}', {"C": False, "D": True}, "the field `E` is missing"),
@@ -51,8 +50,8 @@ def test_an_answer_that_cannot_be_read_spoils_no_other(
     assert bool(unread) is bool(detail)
 
 
-@cases(
-    "text, detail",
+@pytest.mark.parametrize(
+    ("text", "detail"),
     [
         ('{"p_bluff": 0.5, "C": 0, "D": "yes"}', "`C` is neither true nor false"),
         ('{"p_bluff": 0.5, "C": false, "D": true, "E": true, "F": true}', "it has other fields than"),
@@ -209,8 +208,8 @@ def test_a_subclass_that_answers_a_node_itself_asks_the_others(tmp_path: Path, s
     assert not any("C" in fields for fields in asked)
 
 
-@cases(
-    "game, ask, fault",
+@pytest.mark.parametrize(
+    ("game", "ask", "fault"),
     [
         ("dubito", "round", "prompt.yaml: ask"),
         ("bs", "turn", "ask: turn: a move of bs is one question, as far as its facts say, which have no `turn`"),
@@ -244,8 +243,8 @@ def test_a_prompt_that_asks_a_turn_is_told_the_facts_of_each_question(tmp_path: 
     assert "then one for each question, named after it, true or false" in alone.render(example_position("C")).system
 
 
-@cases(
-    "node, held, question",
+@pytest.mark.parametrize(
+    ("node", "held", "question"),
     [
         ("C", True, "D: If you play: you hold 1 of them. Do you bluff all the same?"),
         ("D", True, "D: You play as 4s, and hold 1 of them. Do you bluff all the same?"),

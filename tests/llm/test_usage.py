@@ -3,9 +3,10 @@
 import json
 from typing import Any
 
+import pytest
+
 from dubito.llm.protocols import read_reply
 from dubito.llm.request import Api, Charges, RawReply, Usage
-from tests.conftest import cases
 from tests.llm.kit import PROTOCOLS, reply_body
 
 NAMES = {  # of the input, the output, the details of either
@@ -23,7 +24,7 @@ def counts(protocol: Api, into: Any, out: Any) -> dict[str, Any]:
     return {NAMES[protocol][0]: into, NAMES[protocol][1]: out}
 
 
-@cases("protocol", ["responses", "chat"])
+@pytest.mark.parametrize("protocol", ["responses", "chat"])
 def test_openai_counts_cached_tokens_within_the_input(protocol: Api) -> None:
     into, out, of_input, of_output = NAMES[protocol]
     said = {
@@ -46,19 +47,19 @@ def test_anthropic_counts_cached_tokens_beside_the_input() -> None:
     assert usage("messages", said) == Usage(1650, 600, 50, 30, 20)
 
 
-@cases("protocol", PROTOCOLS)
+@pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_usage_without_details(protocol: Api) -> None:
     assert usage(protocol, counts(protocol, 100, 20)) == Usage(100, 0, 0, 20, 0)
 
 
-@cases("protocol", PROTOCOLS)
-@cases("details", [None, {}, [], 7, "x", {"other_tokens": 3}])
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("details", [None, {}, [], 7, "x", {"other_tokens": 3}])
 def test_details_that_say_nothing_are_none(protocol: Api, details: Any) -> None:
     said = {name: details for name in NAMES[protocol][2:] if name}
     assert usage(protocol, counts(protocol, 100, 20) | said) == Usage(100, 0, 0, 20, 0)
 
 
-@cases("protocol", PROTOCOLS)
+@pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_details_that_are_null_are_none(protocol: Api) -> None:
     """As servers other than the providers' say it."""
     into = dict.fromkeys(["cached_tokens", "cache_write_tokens"])
@@ -69,28 +70,28 @@ def test_details_that_are_null_are_none(protocol: Api) -> None:
     assert usage(protocol, counts(protocol, 100, 20) | said) == Usage(100, 0, 0, 20, 0)
 
 
-@cases("protocol", PROTOCOLS)
-@cases("count", ["600", 1.5, -1, True, [5], 2**24 + 1])
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("count", ["600", 1.5, -1, True, [5], 2**24 + 1])
 def test_a_detail_that_counts_nothing_is_missing_usage(protocol: Api, count: Any) -> None:
     of_input = NAMES[protocol][2]
     said = {of_input: {"cached_tokens": count}} if of_input else {"cache_read_input_tokens": count}
     assert usage(protocol, counts(protocol, 1000, 20) | said) is None
 
 
-@cases("protocol", PROTOCOLS)
-@cases("said", [None, [], 7, "x", {}])
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("said", [None, [], 7, "x", {}])
 def test_missing_usage_is_no_usage(protocol: Api, said: Any) -> None:
     assert usage(protocol, said) is None
 
 
-@cases("protocol", PROTOCOLS)
-@cases("count", [None, "100", 1.5, -1, True, [], 2**24 + 1])
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("count", [None, "100", 1.5, -1, True, [], 2**24 + 1])
 def test_a_count_that_is_none_is_missing_usage(protocol: Api, count: Any) -> None:
     assert usage(protocol, counts(protocol, count, 5)) is None
     assert usage(protocol, counts(protocol, 5, count)) is None
 
 
-@cases("protocol", PROTOCOLS)
+@pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_counts_that_cannot_be_are_missing_usage(protocol: Api) -> None:
     """A prompt is some tokens, and so is a text; an error may well have come before any."""
     assert usage(protocol, counts(protocol, 0, 0)) is None
@@ -110,7 +111,7 @@ def chat_counts(into: int, out: int, total: int | None, reasoning: int | None = 
     return {"prompt_tokens": into, "completion_tokens": out, "total_tokens": total} | details
 
 
-@cases(
+@pytest.mark.parametrize(
     ("said", "output"),
     [
         (chat_counts(279, 6, 374, 89), 95),  # xAI: reasoning beside the completion
@@ -136,8 +137,8 @@ def test_output_is_the_largest_reading(said: dict[str, Any], output: int) -> Non
     assert usage("responses", same | ({"output_tokens_details": details} if details else {})) == read
 
 
-@cases("protocol", ["responses", "chat"])
-@cases("total", ["600", 1.5, -1, True, 2**24 + 1])
+@pytest.mark.parametrize("protocol", ["responses", "chat"])
+@pytest.mark.parametrize("total", ["600", 1.5, -1, True, 2**24 + 1])
 def test_a_total_that_counts_nothing_is_missing_usage(protocol: Api, total: Any) -> None:
     assert usage(protocol, counts(protocol, 100, 20) | {"total_tokens": total}) is None
 
@@ -155,14 +156,14 @@ def charges(protocol: Api, **changes: Any) -> Charges:
     return read_reply(protocol, RawReply(200, json.dumps(reply_body(protocol, **changes)))).charges
 
 
-@cases("protocol", ["responses", "chat"])
-@cases("tier", ["default", "flex", "priority", "fast", "ultrafast", "scale", "something new"])
+@pytest.mark.parametrize("protocol", ["responses", "chat"])
+@pytest.mark.parametrize("tier", ["default", "flex", "priority", "fast", "ultrafast", "scale", "something new"])
 def test_a_tier_is_named(protocol: Api, tier: str) -> None:
     assert charges(protocol, service_tier=tier) == Charges((("service_tier", tier),))
 
 
-@cases("protocol", PROTOCOLS)
-@cases("tier", [None, 7, []])
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("tier", [None, 7, []])
 def test_a_tier_that_is_no_word_is_not_named(protocol: Api, tier: Any) -> None:
     assert charges(protocol, service_tier=tier) == Charges()
     assert charges("messages", usage=counts("messages", 1, 1) | {"service_tier": tier, "speed": None}) == Charges()
@@ -194,7 +195,7 @@ def test_input_that_openai_keeps_for_long_is_counted() -> None:
     assert charges("chat", usage=counts("chat", 100, 1) | {"prompt_tokens_details": details}).long_writes == 30
 
 
-@cases("protocol", ["responses", "chat"])
+@pytest.mark.parametrize("protocol", ["responses", "chat"])
 def test_tokens_that_do_not_fit_into_the_input_are_counted_beside_it(protocol: Api) -> None:
     name = str(NAMES[protocol][2])
     said = counts(protocol, 100, 1)

@@ -4,10 +4,11 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from dubito.llm.protocols import read_reply
 from dubito.llm.request import RawReply
 from tests.cli.kit import Shell
-from tests.conftest import cases
 from tests.llm.kit import PROTOCOLS, Heard, Said, Server, asker, config_file, reply_body, rows, says
 
 OLD, NEW = "some-model-2026-01-01", "some-model-2026-11-11"
@@ -31,7 +32,7 @@ class Changing:
         return ended.out
 
 
-@cases("protocol", PROTOCOLS)
+@pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_a_reply_says_who_it_is_of(protocol: Any) -> None:
     def read(**changes: Any) -> str | None:
         return read_reply(protocol, RawReply(200, json.dumps(reply_body(protocol, **changes)))).model

@@ -14,7 +14,7 @@ from dubito.llm.prices import LONG, Past, Price, Tariff
 from dubito.llm.request import Usage
 from dubito.store.model_log import Spend
 from tests.cli.kit import Shell
-from tests.conftest import few
+from tests.conftest import in_gate
 from tests.llm.kit import Script, ask, contender, played, ran, reply, rows, small
 from tests.llm.test_runs import check_kept
 
@@ -131,7 +131,7 @@ def two() -> Experiment:
 @pytest.mark.at_length
 @pytest.mark.parametrize(
     ("share", "in_flight"),
-    few([(0.3, 32), (0.3, 1), (0.7, 1), (0.7, 32)], 1),
+    in_gate([(0.3, 32), (0.3, 1), (0.7, 1), (0.7, 32)], 1),
 )
 def test_a_cap_is_spent_on_games_that_end(tmp_path: Path, whole: Played, share: float, in_flight: int) -> None:
     took = sum(log.calls for log in whole.models.values())
@@ -158,9 +158,9 @@ MIXES: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("in_flight", few([64, 1], 1))
-@pytest.mark.parametrize("cap", few([100, 400, 1500], 1))
-@pytest.mark.parametrize("mix", few(MIXES, 1))
+@pytest.mark.parametrize("in_flight", in_gate([64, 1], 1))
+@pytest.mark.parametrize("cap", in_gate([100, 400, 1500], 1))
+@pytest.mark.parametrize("mix", in_gate(MIXES, 1))
 def test_a_cap_buys_counted_games_whatever_the_mix(tmp_path: Path, mix: str, cap: int, in_flight: int) -> None:
     contenders = MIXES[mix].get("contenders", [])
     of = small(*contenders, games=max(1, len(contenders)) * cap // 4, turns=14, bots=MIXES[mix].get("bots", BOTS))

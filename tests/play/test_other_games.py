@@ -10,7 +10,6 @@ import pytest
 from dubito.game.record import game_named
 from dubito.game.words import words_of
 from tests.cli.kit import Shell
-from tests.conftest import cases
 from tests.games.kit import GAMES, registry_of, write_kuhn
 from tests.llm.test_any_game import HOME
 from tests.play.conftest import Play
@@ -66,7 +65,7 @@ def test_only_show_hands_shows_what_nobody_knows(shell: Shell) -> None:
     assert sum(" holds " in line and "[" in line for line in shown) == int(shown[-1].removesuffix(" turns"))
 
 
-@cases(
+@pytest.mark.parametrize(
     ("change", "code", "sentence"),
     [
         ({"story": 0}, 1, "recorded: changed"),
@@ -92,7 +91,7 @@ def test_a_changed_record_is_found(shell: Shell, change: dict[str, Any], code: i
     assert any(line.startswith(sentence) for line in (said.out + said.err).splitlines()), said
 
 
-@cases("output", ["x", [99], [[1]], {"seat": "0"}, None])
+@pytest.mark.parametrize("output", ["x", [99], [[1]], {"seat": "0"}, None])
 def test_an_output_that_is_none_is_one_sentence(shell: Shell, output: Any) -> None:
     shell(*BS, "--save", "g.json")
     record = saved()
@@ -167,7 +166,7 @@ def test_a_person_sees_their_own_hand_and_sizes(play: Play) -> None:
     ]
 
 
-@cases(
+@pytest.mark.parametrize(
     ("typed", "sentence"),
     [
         ("2", "The hand holds no card of number 2; play cards that it holds."),

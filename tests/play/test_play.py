@@ -19,7 +19,6 @@ from dubito.games.dubito.record import load, replay
 from dubito.games.dubito.words import read_move
 from dubito.show.person import Sitting, seat_person, set_up
 from tests.cli.kit import REPO, Shell
-from tests.conftest import cases
 from tests.play.conftest import Play
 from tests.web.kit import a_move, guests_of
 
@@ -54,7 +53,7 @@ def test_no_hand_but_his_own_is_shown(play: Play) -> None:
     assert all("puts down" in line or "doubts" in line or "discards" in line for line in told)
 
 
-@cases(
+@pytest.mark.parametrize(
     ("typed", "sentence"),
     [
         ("2 2 2 3", "4 cards were played; play 1 to 3."),
@@ -204,7 +203,7 @@ def test_a_bot_that_fails_is_stood_in_for_and_named_at_the_end(play: Play, shell
     assert said.err.startswith("Bad (seat 0) failed in game 0, deal 0, turn 1: ")
 
 
-@cases(
+@pytest.mark.parametrize(
     ("line", "number", "output"),
     [
         ("doubt", 7, TurnOutput(True)),
@@ -224,7 +223,7 @@ def test_what_a_person_types(line: str, number: int, output: TurnOutput) -> None
     assert read_move(line, number) == output
 
 
-@cases("line", ["seven", "7 as", "7 as 14", "7 as 7 7", "as", "-1", "7;8", "d d"])
+@pytest.mark.parametrize("line", ["seven", "7 as", "7 as 14", "7 as 7 7", "as", "-1", "7;8", "d d"])
 def test_what_nobody_can_read(line: str) -> None:
     with pytest.raises(UsageError, match="is no card: type"):
         read_move(line, 0)

@@ -19,7 +19,7 @@ from dubito.games.dubito.game import GAME
 from dubito.games.dubito.record import ending
 from dubito.show.company import Opponents, as_sentence
 from dubito.show.person import GUEST, Guest, Setup, seat_person, set_up
-from tests.conftest import few
+from tests.conftest import in_gate
 from tests.web.kit import guests_of
 
 BOTS = ["ClaudeBot", "StefaBot", "MrDoubt"]
@@ -128,7 +128,7 @@ def test_what_another_seat_alone_observes_is_not_told() -> None:
 
 
 @pytest.mark.parametrize(
-    ("seed", "seat", "every"), few([(5, 2, 3), (5, 2, 10**9), (1, 0, 1), (8, 3, 2)], {(5, 2, 3), (1, 0, 1)})
+    ("seed", "seat", "every"), in_gate([(5, 2, 3), (5, 2, 10**9), (1, 0, 1), (8, 3, 2)], {(5, 2, 3), (1, 0, 1)})
 )
 def test_the_end_panel_of_bs_counts_every_play_the_person_judged(seed: int, seat: int, every: int) -> None:
     """Plays of all three others are judged, whoever of several accusers is drawn."""

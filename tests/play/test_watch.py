@@ -21,7 +21,6 @@ from dubito.show.company import Thought
 from dubito.show.run import FollowedRun
 from dubito.store.lock import claimed
 from tests.cli.kit import Shell
-from tests.conftest import cases
 from tests.llm.kit import KEY, Heard, Server, asker, contender, error_body, forget_last_reply, ran, says, small
 from tests.llm.kit import Said as Answer
 from tests.play.conftest import Play
@@ -126,7 +125,7 @@ def test_a_pace_is_a_name_or_seconds_and_none_in_a_pipe(shell: Shell) -> None:
         assert "slow, normal, fast, at-once, or seconds" in said.err
 
 
-@cases(
+@pytest.mark.parametrize(
     ("outcome", "asked", "words"),
     [
         ("model", 1, "Yes. Stated: 80 % a full house; it was less. “It looked \\x1b[2J odd.”"),

@@ -12,7 +12,7 @@ import pytest
 
 from dubito.game.packages import plugin_folders
 from tests.cli.kit import REPO
-from tests.conftest import few
+from tests.conftest import in_gate
 
 RUN = (
     *("run", "--games", "6", "--table-sizes", "3", "--max-turns", "10", "--bots", "StefaBot,UsualBot"),
@@ -43,7 +43,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> str:
     return digest(REPO, tmp_path_factory.mktemp("whole"), "r")
 
 
-@pytest.mark.parametrize("deleted", few([NAMES, *([name] for name in NAMES)], 1), ids=",".join)
+@pytest.mark.parametrize("deleted", in_gate([NAMES, *([name] for name in NAMES)], 1), ids=",".join)
 def test_without_plugins_the_rest_works_and_plays_the_same(tmp_path: Path, whole: str, deleted: list[str]) -> None:
     tree, here = tmp_path / "tree", tmp_path / "here"
     here.mkdir()

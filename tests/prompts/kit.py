@@ -15,14 +15,14 @@ from dubito.games.dubito.engine import MAX_PLAYERS, MIN_PLAYERS, Rules, State, d
 from dubito.games.dubito.events import Event
 from dubito.games.dubito.facts import OwnPlay, Position
 from dubito.llm.prompts import Prompt, load_prompt, prompt_names
-from tests.conftest import few
+from tests.conftest import in_gate
 
 REPO = Path(dubito.__file__).resolve().parent.parent
 REGISTRY = find_bots(REPO)
 ARMS = ("disguised", "hud", "may-deceive", "must-not-lie", "others-honest")  # which vary `plain`: test_arms.py
 SIZES = range(MIN_PLAYERS, MAX_PLAYERS + 1)
 RULES = [Rules(), Rules(win_rule="contested"), Rules(jokers=0)]
-TABLES = few(  # in the gate each size once, and each of the rules twice
+TABLES = in_gate(  # in the gate each size once, and each of the rules twice
     [(rules, size) for rules in RULES for size in SIZES], [(RULES[size % len(RULES)], size) for size in SIZES]
 )
 

@@ -15,7 +15,6 @@ from dubito.games.dubito.workshop import pairs
 from dubito.llm.prompts import Prompt, said_of_prompt
 from dubito.workshop.audit import leak_in
 from dubito.workshop.recordings import Origin, recorded_positions
-from tests.conftest import cases
 from tests.prompts.kit import ARMS, PLAIN, Prompts
 
 PROMPTS = Prompts(*ARMS)
@@ -36,7 +35,7 @@ def positions() -> Iterator[Position]:
         yield from (one.position for one in played[::9])
 
 
-@cases(("name", "paragraph"), HONESTY.items())
+@pytest.mark.parametrize(("name", "paragraph"), HONESTY.items())
 def test_a_condition_of_honesty_is_plain_and_one_paragraph(name: str, paragraph: str) -> None:
     prompt = PROMPTS[name]
     title, told = said_of_prompt(prompt.sources)
@@ -121,7 +120,7 @@ def test_a_prompt_extends_one_beside_it_or_of_the_project(tmp_path: Path) -> Non
     assert not prompt.is_current
 
 
-@cases(
+@pytest.mark.parametrize(
     ("extends", "words"),
     [
         ("plane", "there is no prompt plane beside it or in the project"),

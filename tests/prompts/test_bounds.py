@@ -9,7 +9,6 @@ from dubito.errors import UsageError
 from dubito.games.dubito.facts import example_position
 from dubito.llm import templates
 from dubito.llm.prompts import Prompt
-from tests.conftest import cases
 
 BESIDE = {"prompt.yaml": "title: t\nanswer: [answer]\n", "system.jinja": "{{ answer_format }}"}
 MOST_STEPS = templates._STEPS
@@ -22,7 +21,7 @@ def doubled(way: str) -> str:
     return "{% set ns = namespace(s=['x']|first, t=[1]) %}{% for i in range(40) %}" + way + "{% endfor %}{{ ns.s }}"
 
 
-@cases(
+@pytest.mark.parametrize(
     ("template", "words"),
     [
         ("{% for a in range(9999) %}{% for b in range(9999) if false %}{% endfor %}{% endfor %}", STEPS),

@@ -17,7 +17,7 @@ from dubito.games.dubito.knowledge import Notebook
 from dubito.games.dubito.record import card_name, kept_plural
 from dubito.games.dubito.witness import Memory
 from dubito.llm.prompts import SeatTexts
-from tests.conftest import cases, few
+from tests.conftest import in_gate
 from tests.engine.helpers import cards, position
 from tests.prompts.kit import PLAIN, PROMPTS, RULES, TABLES, by_temper, turns
 
@@ -115,7 +115,7 @@ def test_the_witness_counts_like_the_engine(rules: Rules, size: int) -> None:
 
 
 @pytest.mark.at_length
-@pytest.mark.parametrize("rules", few(RULES, 1), ids=str)
+@pytest.mark.parametrize("rules", in_gate(RULES, 1), ids=str)
 def test_what_a_notebook_keeps_is_what_its_events_come_to(rules: Rules) -> None:
     """Facts and texts of whole games, at every question of every seat: as of a position that nobody followed."""
     followed = 0
@@ -235,7 +235,7 @@ def test_the_history_shows_the_own_cards_beside_the_own_plays_only() -> None:
     assert values["own_plays"] == [{"number": "2", "cards": ["ace", "2"], "honest": False}]
 
 
-@cases("size", [3, 8])
+@pytest.mark.parametrize("size", [3, 8])
 def test_every_event_is_a_line_of_the_history(size: int) -> None:
     """Append-only: what was told once is told again, and comes first."""
     before: dict[int, list[str]] = {}

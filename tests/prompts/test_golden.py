@@ -14,13 +14,13 @@ from dubito.llm.prompts import RenderedPrompt, load_prompt
 from dubito.llm.protocols import Exchange, build_request
 from dubito.llm.request import Api
 from dubito.llm.tape import common
-from tests.conftest import cases, few
+from tests.conftest import in_gate
 from tests.llm.kit import PROTOCOLS, settings
 from tests.prompts import golden
 from tests.prompts.kit import PLAIN, PROMPTS, REPO, RULES, SIZES, turns
 
 
-@cases("name", golden.NAMES)
+@pytest.mark.parametrize("name", golden.NAMES)
 def test_the_folder_holds_the_golden_renderings_and_nothing_else(name: str) -> None:
     assert {file: file.read_bytes().decode() for file in golden.folder(name).iterdir()} == golden.renderings(name)
 
@@ -66,7 +66,7 @@ def blocks(body: Mapping[str, Any]) -> list[tuple[str, bool]]:
 
 
 @pytest.mark.parametrize(
-    ("protocol", "name"), few(product(PROTOCOLS, PROMPTS), [("messages", "plan"), ("responses", "reasoned")])
+    ("protocol", "name"), in_gate(product(PROTOCOLS, PROMPTS), [("messages", "plan"), ("responses", "reasoned")])
 )
 def test_most_of_a_request_can_be_read_from_a_providers_cache(name: str, protocol: Api) -> None:
     """From a player's fifth decision on, in whole games of three to eight: 85 % stand where a cache may keep them.

@@ -14,7 +14,7 @@ from dubito.games.dubito.engine import Rules, State, deal_table
 from dubito.games.dubito.facts import facts
 from dubito.games.dubito.worlds import another
 from dubito.workshop.audit import leak_in
-from tests.conftest import few
+from tests.conftest import in_gate
 from tests.prompts.kit import PROMPTS, RULES, SIZES, asked_bot, by_temper, turns
 
 
@@ -37,7 +37,7 @@ def questions(game: State) -> Iterator[tuple[str, dict[str, bool]]]:
 
 
 @pytest.mark.parametrize(
-    ("rules", "size"), few(itertools.product(RULES, SIZES), [(RULES[1], 3), (RULES[2], 4)]), ids=str
+    ("rules", "size"), in_gate(itertools.product(RULES, SIZES), [(RULES[1], 3), (RULES[2], 4)]), ids=str
 )
 def test_worlds_with_other_unseen_cards_render_the_same_bytes(rules: Rules, size: int, at_length: bool) -> None:
     """At every question that may come on every turn of a whole game; in the gate by one of the prompts in turn."""
@@ -54,7 +54,7 @@ def test_worlds_with_other_unseen_cards_render_the_same_bytes(rules: Rules, size
     assert decisions > 20
 
 
-@pytest.mark.parametrize("rules", few(RULES[:2], 1), ids=str)
+@pytest.mark.parametrize("rules", in_gate(RULES[:2], 1), ids=str)
 def test_names_of_players_and_bots_reach_no_prompt(rules: Rules) -> None:
     """Runs with renamed players send the same bytes."""
 

@@ -17,7 +17,7 @@ from dubito.games.dubito.game import GAME
 from dubito.games.dubito.stand_in import read_facts, sharp, stated_chance
 from dubito.house.core import models_of
 from dubito.llm.templates import plain
-from tests.conftest import cases, few
+from tests.conftest import in_gate
 from tests.house.kit import opinion
 from tests.prompts.kit import PLAIN, PROMPTS, REGISTRY, RULES, SIZES, asked_bot, turns
 
@@ -33,7 +33,7 @@ def line(player: dict[str, Any]) -> str:
 
 
 @pytest.mark.parametrize(
-    ("rules", "size"), few(product(RULES, [3, 5, 8]), [*zip(RULES, [3, 5, 8], strict=True)][:2]), ids=str
+    ("rules", "size"), in_gate(product(RULES, [3, 5, 8]), [*zip(RULES, [3, 5, 8], strict=True)][:2]), ids=str
 )
 def test_the_block_parsed_back_is_the_facts(rules: Rules, size: int) -> None:
     """At every question of a game."""
@@ -91,7 +91,7 @@ def said(model: str, text: str, seed: int = 0) -> tuple[bool, bool]:
     return voiced.answer, voiced.understood
 
 
-@cases("model", models_of(GAME))
+@pytest.mark.parametrize("model", models_of(GAME))
 def test_without_facts_every_model_flips_a_coin(model: str) -> None:
     for text in (
         "",
@@ -111,8 +111,8 @@ def test_the_coin_of_house_random_is_fair_with_facts_too() -> None:
     assert 150 < sum(yes for yes, _ in answers) < 250
 
 
-@cases("model", ["house-honest", "house-sharp"])
-@cases("node", NODES)
+@pytest.mark.parametrize("model", ["house-honest", "house-sharp"])
+@pytest.mark.parametrize("node", NODES)
 def test_with_facts_the_answer_is_no_chance(model: str, node: str) -> None:
     text = str(PLAIN.render(example_position(node)))
     assert len({said(model, text, seed) for seed in range(20)}) == 1
@@ -169,7 +169,7 @@ def by_the_prompt(position: Position, chance: Random) -> bool:
     return answer
 
 
-@pytest.mark.parametrize("rules", few(RULES[:2], 1), ids=str)
+@pytest.mark.parametrize("rules", in_gate(RULES[:2], 1), ids=str)
 def test_house_sharp_beats_random_boi_clearly(rules: Rules, at_length: bool) -> None:
     """R10: deals of three to six, in the same seat with the same cards and hand-written neighbours."""
     deals = 120 if at_length else 16

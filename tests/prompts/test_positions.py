@@ -9,12 +9,11 @@ import pytest
 from dubito.errors import UsageError
 from dubito.games.dubito.bot import NODES
 from dubito.games.dubito.facts import example_position, facts, from_json, to_json
-from tests.conftest import cases
 
 Damage = Callable[[dict[str, Any]], object]
 
 
-@cases("node", NODES)
+@pytest.mark.parametrize("node", NODES)
 def test_an_example_asks_its_node_and_is_always_the_same(node: str) -> None:
     position = example_position(node)
     assert position.node == node
@@ -64,17 +63,18 @@ DAMAGES: list[tuple[Damage, str]] = [
 ]
 
 
-@cases(("damage", "words"), DAMAGES)
-def test_a_malformed_position_is_refused(damage: Damage, words: str) -> None:
-    file = json.loads(to_json(example_position("C")))
-    damage(file)
-    with pytest.raises(UsageError) as caught:
-        from_json(json.dumps(file))
-    assert words in str(caught.value)
-    assert "\n" not in str(caught.value)
+def test_a_malformed_position_is_refused(subtests: pytest.Subtests) -> None:
+    for damage, words in DAMAGES:
+        with subtests.test(damage=damage, words=words):
+            file = json.loads(to_json(example_position("C")))
+            damage(file)
+            with pytest.raises(UsageError) as caught:
+                from_json(json.dumps(file))
+            assert words in str(caught.value)
+            assert "\n" not in str(caught.value)
 
 
-@cases("text", ["", "{", "[]", "null", '{"format": "dubito position 1"}', "\x00"])
+@pytest.mark.parametrize("text", ["", "{", "[]", "null", '{"format": "dubito position 1"}', "\x00"])
 def test_what_is_no_position_at_all_is_refused(text: str) -> None:
     with pytest.raises(UsageError, match="this is no position: "):
         from_json(text)

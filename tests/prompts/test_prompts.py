@@ -12,7 +12,6 @@ from dubito.games.dubito.game import GAME
 from dubito.llm.answers import answer_format
 from dubito.llm.prompts import OWN_PROMPTS, Prompt, SeatTexts, load_prompt, prompt_names
 from dubito.llm.templates import plain
-from tests.conftest import cases
 from tests.prompts.kit import ARMS, PLAIN, PROMPTS, REPO
 
 DESCRIPTION = "title: A test\nanswer: [answer]\n"
@@ -211,8 +210,8 @@ def test_the_fields_of_the_answer_are_the_prompts_own(tmp_path: Path, fields: st
     assert [field for field in ("reasoning", "p_bluff") if field in said and field not in fields] == []
 
 
-@cases("name", ["plain", "reasoned"])
-@cases("node", NODES)
+@pytest.mark.parametrize("name", ["plain", "reasoned"])
+@pytest.mark.parametrize("node", NODES)
 def test_the_answer_format_and_the_rules_come_from_the_code(node: str, name: str) -> None:
     values = facts(example_position(node))
     prompt = load_prompt(name, REPO)

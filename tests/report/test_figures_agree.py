@@ -24,7 +24,7 @@ from dubito.games.dubito.cards import Hand, TurnOutput
 from dubito.games.dubito.engine import Rules, State
 from dubito.stats.tally import contended
 from tests.cli.kit import REPO
-from tests.conftest import few
+from tests.conftest import in_gate
 from tests.llm.kit import contender
 from tests.llm.kit import rows as rows_of
 from tests.report.kit import Seen, data, records
@@ -159,7 +159,7 @@ class Shown:
         return [{title: cell.strip() for title, cell in zip(titles, row, strict=True)} for row in rows]
 
 
-@pytest.fixture(scope="module", params=few(RUNS, RUNS.keys() - AT_LENGTH))
+@pytest.fixture(scope="module", params=in_gate(RUNS, RUNS.keys() - AT_LENGTH))
 def shown(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Shown:
     return Shown(tmp_path_factory.mktemp("run"), RUNS[request.param])
 

@@ -4,6 +4,8 @@ from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 
+import pytest
+
 from dubito.experiment.stored import opened_run
 from dubito.game import Measure
 from dubito.report.overview import headline
@@ -13,7 +15,6 @@ from dubito.stats.rates import Rate
 from dubito.stats.verdict import ComparedPair
 from tests.cli.conftest import shell
 from tests.cli.kit import Shell
-from tests.conftest import cases
 from tests.llm.kit import Server, asker, ran, says, small
 from tests.report.kit import SCRIPT, data, hand_written
 
@@ -47,7 +48,7 @@ def order(*rates: tuple[float, float, float]) -> Order:
     return Order("ABCDEF"[: len(rates)], verdicts, SCORE)
 
 
-@cases(
+@pytest.mark.parametrize(
     ("rates", "ranks"),
     [
         ([(0.9, 0.8, 1), (0.5, 0.4, 0.6), (0.1, 0, 0.2)], [1, 2, 3]),
@@ -61,7 +62,7 @@ def test_a_rank_counts_the_players_that_win(rates: list[tuple[float, float, floa
     assert order(*rates).ranks == ranks
 
 
-@cases(
+@pytest.mark.parametrize(
     ("rates", "sentence"),
     [
         (
@@ -185,7 +186,7 @@ def test_a_game_for_two_and_returns_have_their_own_units(shell: Shell) -> None:
     assert " points of Wins [" in sentence
 
 
-@cases(
+@pytest.mark.parametrize(
     ("difference", "limits", "share", "words", "ranks"),
     [
         (

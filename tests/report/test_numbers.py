@@ -15,7 +15,6 @@ from dubito.report.scan import Scan, scan
 from dubito.report.tables import Column, ColumnKind, ResultTable, cell_text
 from dubito.stats.ranking import beside, by_table_size, contender_pairs, ranking
 from dubito.stats.rates import Rate, variation
-from tests.conftest import cases
 from tests.llm.kit import rows
 from tests.report.kit import Seen, data, hand_written, records, reported
 
@@ -266,7 +265,7 @@ def place(run: Path, name: str) -> int:
         return source.names.index(name)
 
 
-@cases(
+@pytest.mark.parametrize(
     ("rate", "kind", "expected"),
     [
         (Rate(0.5, 0.499, 0.501), "rate", "50.0 [49.9, 50.1]"),

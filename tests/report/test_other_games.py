@@ -9,7 +9,7 @@ import pytest
 from tests.chromium import Chrome
 from tests.cli.conftest import shell
 from tests.cli.kit import Shell, made
-from tests.conftest import few
+from tests.conftest import in_gate
 from tests.games.kit import EVERY_GAME, write_kuhn
 from tests.report.kit import Seen, data
 
@@ -141,7 +141,7 @@ def test_a_game_without_words_is_shown_as_plain_data(shell: Shell, chrome: Chrom
 
 
 @pytest.mark.usefixtures("bs_report")
-@pytest.mark.parametrize("width", few([390, 1440], 1))
+@pytest.mark.parametrize("width", in_gate([390, 1440], 1))
 def test_the_viewer_of_bs_steps_and_hides_what_was_hidden(chrome: Chrome, width: int) -> None:
     game = game_of(0)
     chrome.screen(width)

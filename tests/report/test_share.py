@@ -13,7 +13,7 @@ from dubito.show.person import GUEST
 from tests.chromium import Chrome
 from tests.cli.conftest import shell as shell
 from tests.cli.kit import Shell
-from tests.conftest import few
+from tests.conftest import in_gate
 from tests.engine.golden import FOLDER
 from tests.report.kit import PICTURE, SCRIPT, Seen, drawn_in, pictures_linked
 
@@ -23,7 +23,7 @@ def record_on(page: Path) -> str:
     return base64.b64decode((address or "").partition(";base64,")[2]).decode()
 
 
-@pytest.mark.parametrize(("which", "game"), few([("models_run", 1), ("bots_run", 3)], 1))
+@pytest.mark.parametrize(("which", "game"), in_gate([("models_run", 1), ("bots_run", 3)], 1))
 def test_a_game_of_a_run_opens_alone_and_plays_again(
     which: str, game: int, shell: Shell, chrome: Chrome, request: pytest.FixtureRequest
 ) -> None:

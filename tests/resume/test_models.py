@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from dubito.experiment.run import Played
-from tests.conftest import few
+from tests.conftest import in_gate
 from tests.llm.kit import rows
 from tests.resume.kit import go, models, published
 
@@ -24,7 +24,7 @@ def calls(folder: Path) -> int:
     return int(rows(folder, "SELECT count(*) FROM tries")[0][0])
 
 
-@pytest.mark.parametrize(("stops", "in_flight"), few([([15], 6), ([15, 3, 25], 6), ([1], 1), ([15, 3, 25], 1)], 1))
+@pytest.mark.parametrize(("stops", "in_flight"), in_gate([([15], 6), ([15, 3, 25], 6), ([1], 1), ([15, 3, 25], 1)], 1))
 def test_a_stopped_run_goes_on_to_the_same_end(
     whole: tuple[Played, bytes, int], tmp_path: Path, stops: list[int], in_flight: int
 ) -> None:

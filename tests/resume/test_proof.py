@@ -14,7 +14,7 @@ from dubito.errors import UsageError
 from dubito.experiment.replay import replay, run_to_replay
 from dubito.store.run_db import UNPROVEN, _known
 from tests.cli.kit import REPO, Shell
-from tests.conftest import few
+from tests.conftest import in_gate
 from tests.experiment.kit import experiment
 from tests.llm.kit import contender, ran
 
@@ -106,7 +106,7 @@ TABLES: Final = [*_known()[1]]  # each that there is: a run with another one can
 CASES: Final = [(name, table, offset) for name in CONFIGS for table in TABLES for offset in (0, 1, -1)]
 
 
-@pytest.mark.parametrize(("name", "table", "offset"), few(CASES, [("waves", table, 1) for table in TABLES]))
+@pytest.mark.parametrize(("name", "table", "offset"), in_gate(CASES, [("waves", table, 1) for table in TABLES]))
 def test_a_changed_value_in_any_column_is_found(
     run_of: Get, tmp_path: Path, name: str, table: str, offset: int, at_length: bool
 ) -> None:
@@ -142,7 +142,7 @@ def test_what_is_not_proven_is_named_in_the_documentation() -> None:
     assert [f"`{table}.{column}`" for table, column in sorted(UNPROVEN) if f"`{table}.{column}`" not in page] == []
 
 
-@pytest.mark.parametrize("name", few(CONFIGS, ["models"]))
+@pytest.mark.parametrize("name", in_gate(CONFIGS, ["models"]))
 def test_a_false_ranking_is_found(run_of: Get, tmp_path: Path, shell: Shell, name: str) -> None:
     """The sums that tables are made of, edited so that they still fit together."""
     copytree(run_of(name), "r")

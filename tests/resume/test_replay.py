@@ -25,7 +25,6 @@ from dubito.llm.tape import ReplayTape
 from dubito.store.model_log import ModelLog
 from dubito.store.run_db import RunDb
 from tests.cli.kit import REPO, Shell, made
-from tests.conftest import cases
 from tests.llm.kit import config_file, contender, rows
 
 PROMPT = {
@@ -94,7 +93,7 @@ def test_two_processes_play_the_same_as_one(run: Shell) -> None:
     kept.db.__exit__()
 
 
-@cases(("games", "workers", "most"), [(8, 4, 1), (250, 4, 2), (100_000, 4, 4), (100_000, 1, 1)])
+@pytest.mark.parametrize(("games", "workers", "most"), [(8, 4, 1), (250, 4, 2), (100_000, 4, 4), (100_000, 1, 1)])
 def test_a_process_is_started_where_it_is_worth_it(games: int, workers: int, most: int) -> None:
     assert useful_workers(games, workers) == most
 

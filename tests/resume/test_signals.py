@@ -19,7 +19,7 @@ import pytest
 import yaml
 
 from tests.cli.kit import REPO, Shell, started
-from tests.conftest import few
+from tests.conftest import in_gate
 from tests.llm.kit import Heard, Said, Server, asker, config_file, contender, ran, says, small
 from tests.resume.killing import ended_here, same_games
 
@@ -73,7 +73,7 @@ def models(folder: Path, server: Server, monkeypatch: pytest.MonkeyPatch) -> tup
     return (file, "--quiet", "--no-report")
 
 
-@pytest.mark.parametrize("number", few(SIGNALS, [signal.SIGHUP]))
+@pytest.mark.parametrize("number", in_gate(SIGNALS, [signal.SIGHUP]))
 def test_a_run_with_models_ends_in_order_and_goes_on(
     tmp_path: Path, shell: Shell, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
 ) -> None:
@@ -188,7 +188,7 @@ SERVERS: dict[str, tuple[str, ...]] = {
 }
 
 
-@pytest.mark.parametrize(("name", "number"), few([(n, s) for s in SIGNALS[:2] for n in SERVERS], 1))
+@pytest.mark.parametrize(("name", "number"), in_gate([(n, s) for s in SIGNALS[:2] for n in SERVERS], 1))
 def test_a_server_of_ours_ends_as_by_ctrl_c(tmp_path: Path, name: str, number: signal.Signals) -> None:
     with started(tmp_path, *SERVERS[name]) as process:
         assert process.stdout is not None

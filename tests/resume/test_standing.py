@@ -20,14 +20,14 @@ from dubito.games.dubito.game import GAME
 from dubito.llm.budget import Caps
 from dubito.llm.request import Place, draw_of
 from tests.cli.kit import Shell
-from tests.conftest import few
+from tests.conftest import in_gate
 from tests.llm.kit import Heard, Said, Server, Unhurried, asker, forget_last_reply, rows, says, small
 from tests.resume.kit import go, models
 
 FIGURES = r"\d+ games finished, \d+ of them counted, [\d,]+ replies kept"
 
 
-@pytest.mark.parametrize("stops", few([[15, 10, 15], [30]], [[30]]))
+@pytest.mark.parametrize("stops", in_gate([[15, 10, 15], [30]], [[30]]))
 def test_progress_end_and_status_say_the_same(
     shell: Shell, tmp_path: Path, capsys: pytest.CaptureFixture[str], stops: list[int]
 ) -> None:
@@ -155,7 +155,7 @@ def stop(how: str, folder: Path) -> Played:
 EXITS = ["Ctrl-C", "budget", "first call", "write fault", "offline miss"]
 
 
-@pytest.mark.parametrize("how", few(EXITS, {"budget", "write fault"}))
+@pytest.mark.parametrize("how", in_gate(EXITS, {"budget", "write fault"}))
 def test_every_line_of_a_stopped_run_gives_the_same_counts(
     shell: Shell, tmp_path: Path, capsys: pytest.CaptureFixture[str], how: str
 ) -> None:

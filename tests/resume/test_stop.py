@@ -14,7 +14,6 @@ from dubito.stats.stopping import PairTest
 from dubito.store.folder import MANIFEST
 from tests.cli.conftest import shell
 from tests.cli.kit import Shell
-from tests.conftest import cases
 from tests.experiment.kit import experiment, played
 from tests.llm.kit import contender, rows
 from tests.resume.kit import go, published
@@ -65,7 +64,7 @@ def test_models_play_no_deal_beyond_the_one_that_decides(whole: Path) -> None:
     assert rows(whole, "SELECT max(game) FROM ended") == [(4 * deals - 1,)]
 
 
-@cases(("stops", "in_flight"), [([60], 7)])
+@pytest.mark.parametrize(("stops", "in_flight"), [([60], 7)])
 def test_a_stopped_run_stops_for_good_after_the_same_deal(
     whole: Path, tmp_path: Path, stops: list[int], in_flight: int
 ) -> None:
@@ -148,7 +147,7 @@ def test_every_view_says_which_intervals_it_shows_and_how_near_a_pair_is(shell: 
     assert "on 20 common deals; 95 % intervals for a fixed number of deals" in fixed
 
 
-@cases(
+@pytest.mark.parametrize(
     ("config", "flags", "sentence"),
     [
         ({"stop": {"within": 3}}, (), "c.yaml: stop.most: "),

@@ -11,7 +11,7 @@ from dubito.experiment.experiment import Experiment
 from dubito.experiment.progress import ModelProgress
 from dubito.experiment.resolve import checked_models
 from dubito.experiment.run import play
-from tests.conftest import few
+from tests.conftest import in_gate
 from tests.experiment.kit import experiment, means, registry
 from tests.llm.kit import PROBE, Heard, Said, Server, contender, outcomes_of, rows, says
 from tests.resume.kit import go, published
@@ -112,7 +112,7 @@ def test_an_outage_stops_the_run_and_it_goes_on_later(tmp_path: Path) -> None:
     assert outcomes_of(tmp_path / "run").keys() == {"model"}
 
 
-@pytest.mark.parametrize("together", few([True, False], 1))
+@pytest.mark.parametrize("together", in_gate([True, False], 1))
 def test_under_fallback_games_of_an_outage_are_asked_again(tmp_path: Path, together: bool) -> None:
     """A question fails until it is given up, while probes are answered; from then on nobody is answered.
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from dubito.errors import RunStopped
-from tests.conftest import few
+from tests.conftest import in_gate
 from tests.llm.kit import Server, asker, ran, says, small
 
 GAMES = 20
@@ -48,7 +48,7 @@ FAULTS: dict[str, Callable[[Path], None]] = {
 CASES = [(fault, moment) for fault in FAULTS for moment in (0, GAMES // 2, GAMES)]
 
 
-@pytest.mark.parametrize(("fault", "moment"), few(CASES, [("folder removed", 10), ("no descriptors", 20)]))
+@pytest.mark.parametrize(("fault", "moment"), in_gate(CASES, [("folder removed", 10), ("no descriptors", 20)]))
 def test_unwritable_log_ends_run_with_message(tmp_path: Path, fault: str, moment: int) -> None:
     """At its start, while games play, and with the last one."""
     folder, broken, failures = tmp_path / "run", list[int](), list[str]()

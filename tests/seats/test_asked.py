@@ -14,7 +14,6 @@ from dubito.game.streams import DealStreams
 from dubito.game.table import Entrant, Table, play_game
 from dubito.seats.asked import AskedGame, AskedSeat, ChatQuestion, Said, asked_seat
 from tests.cli.kit import Shell
-from tests.conftest import cases
 from tests.games.kit import write_kuhn
 
 BET = Said('{"answer": "bet"}')
@@ -71,7 +70,7 @@ def test_a_question_is_what_a_model_player_is_sent_and_the_same_again() -> None:
     assert AskedGame(seat_of(response_format="text"), 5).begin().response_format is None  # type: ignore[union-attr]
 
 
-@cases(
+@pytest.mark.parametrize(
     ("reply", "told", "cause"),
     [
         (Said("I bet."), "could not be read: it is not JSON", "malformed"),
@@ -111,7 +110,7 @@ def test_a_game_that_is_left_stands_still_no_more() -> None:
     assert (game.score, game.outcomes) == (None, {})
 
 
-@cases(
+@pytest.mark.parametrize(
     ("how", "sentence"),
     [
         ({"game": "kuhm"}, "there is no game 'kuhm': did you mean 'kuhn'"),

@@ -24,7 +24,6 @@ from dubito.experiment.workers import Crew
 from dubito.game.find import find_bots, find_game
 from dubito.games.dubito.engine import RESULTS
 from tests.cli.kit import REPO, Shell
-from tests.conftest import cases
 from tests.experiment.kit import experiment, means, registry
 from tests.games.kit import registry_of, write_kuhn
 from tests.shards.kit import everything_in, published
@@ -86,7 +85,7 @@ def test_a_pool_of_processes_is_an_executor_too(tmp_path: Path) -> None:
     assert everything_in(tmp_path / "processes") == everything_in(tmp_path / "alone")
 
 
-@cases(
+@pytest.mark.parametrize(
     ("change", "why"),
     [
         (lambda of: of["bots"].update(StefaBot="ff"), "its file of StefaBot, .*stefa_bot.py, differs"),

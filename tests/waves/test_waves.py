@@ -19,7 +19,7 @@ from dubito.llm.request import Api
 from dubito.store.model_log import ModelLog
 from dubito.store.run_db import RunDb
 from tests.cli.kit import Shell
-from tests.conftest import few
+from tests.conftest import in_gate
 from tests.experiment.kit import means, registry
 from tests.llm.kit import Unhurried, ask, config_file, contender, rows, small
 from tests.resume.kit import go
@@ -73,7 +73,7 @@ def test_waves_are_no_more_than_the_longest_game_has_requests(tmp_path: Path, at
     assert rows(tmp_path / "run", "SELECT max(wave) FROM batches") == [(longest,)]
 
 
-@pytest.mark.parametrize("fault", few(BATCH_FAULTS, {"expired_batch", "doubled_entries"}))
+@pytest.mark.parametrize("fault", in_gate(BATCH_FAULTS, {"expired_batch", "doubled_entries"}))
 def test_with_every_fault_the_games_are_those_of_the_live_run(tmp_path: Path, fault: str) -> None:
     share = 0.3 if fault in ("failed_batch", "expired_batch", "missing_entries") else 1.0  # such a one is sent again
     with House() as quiet, House(faults=Faults(**{fault: share})) as house:
@@ -94,7 +94,7 @@ PRICE = {"input": 2, "cached_input": 0.1, "cache_write": 2.5, "output": 10}
 EACH = 100 * 2_000_000 + 20 * 10_000_000  # picodollars of one of the server's replies, asked at once
 
 
-@pytest.mark.parametrize("tier", few(["batch", "default"], 1))
+@pytest.mark.parametrize("tier", in_gate(["batch", "default"], 1))
 def test_a_wave_costs_half_and_is_reserved_at_half(tmp_path: Path, tier: str) -> None:
     prices = read_prices({"some-model": PRICE | {"service_tier": {"batch": 0.5}}}, "here", tmp_path)
     with Provider(tier) as server:
@@ -184,7 +184,7 @@ def test_who_cannot_wait_is_told_in_one_sentence(shell: Shell) -> None:
 
 @pytest.mark.parametrize(
     ("kind", "status", "cause", "tries"),
-    few([("server_error", 500, "unreachable", 2), ("context_length_exceeded", 400, "too_long", 1)], 1),
+    in_gate([("server_error", 500, "unreachable", 2), ("context_length_exceeded", 400, "too_long", 1)], 1),
 )
 def test_a_request_that_fails_again_and_again_is_given_up(
     tmp_path: Path, kind: str, status: int, cause: str, tries: int

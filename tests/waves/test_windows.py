@@ -17,7 +17,7 @@ from dubito.house.faults import RESPONSE_FAULTS, Faults
 from dubito.house.server import House
 from dubito.llm.price_list import read_prices
 from tests.cli.kit import Shell
-from tests.conftest import few
+from tests.conftest import in_gate
 from tests.experiment.kit import means, registry
 from tests.llm.kit import Unhurried, config_file, contender, rows, small
 from tests.resume.kit import go
@@ -49,7 +49,7 @@ def test_killed_anywhere_only_what_went_out_just_then_is_bought_twice(tmp_path: 
 
 @pytest.mark.parametrize(
     "fault",
-    few(
+    in_gate(
         [*RESPONSE_FAULTS, "cut_off", "truncated_json", "dropped", "unavailable"],
         {"lost_response"},
     ),
@@ -89,7 +89,7 @@ EACH = 100 * 2_000_000 + 20 * 10_000_000  # picodollars of one of the server's r
 
 @pytest.mark.parametrize(
     ("window", "tenths", "tier", "times"),
-    few([(*w, *t) for w in (("8h", 6), ("2h", 7)) for t in (("priority", 2), ("default", 1))], 1),
+    in_gate([(*w, *t) for w in (("8h", 6), ("2h", 7)) for t in (("priority", 2), ("default", 1))], 1),
 )
 def test_the_windows_price_is_reserved_and_the_replys_own_tier_is_billed(
     tmp_path: Path, window: str, tenths: int, tier: str, times: int

@@ -10,7 +10,7 @@ import pytest
 from dubito.game.find import find_bots
 from dubito.games.dubito.record import load, replay
 from tests.chromium import Chrome
-from tests.conftest import few
+from tests.conftest import in_gate
 from tests.web.kit import Served, served
 
 ASKED = "document.querySelector('#own.asked') !== null"
@@ -172,7 +172,7 @@ MIDDLES = """
 """
 
 
-@pytest.mark.parametrize("size", few([3, 8], {8}))
+@pytest.mark.parametrize("size", in_gate([3, 8], {8}))
 def test_the_others_sit_around_the_board(chrome: Chrome, table: Served, size: int) -> None:
     """Clockwise in playing order, the person before it."""
     chrome.screen(1440)

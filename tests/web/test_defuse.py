@@ -8,7 +8,7 @@ import pytest
 from dubito.game.record import records_of
 from dubito.games.defuse.game import GAME
 from tests.chromium import Chrome
-from tests.conftest import few
+from tests.conftest import in_gate
 from tests.games.kit import registry_of
 from tests.web.kit import Served, guests_of, served
 from tests.web.test_other_games import ASKED, OVER, deal
@@ -33,7 +33,7 @@ def an_act(chrome: Chrome) -> str:
     return "see" if "see" in acts else "draw"
 
 
-@pytest.mark.parametrize(("width", "dark"), few([(1440, True), (390, False)], 1))
+@pytest.mark.parametrize(("width", "dark"), in_gate([(1440, True), (390, False)], 1))
 def test_a_game_is_played_to_its_end(hall: Served, chrome: Chrome, width: int, dark: bool) -> None:
     chrome.screen(width, dark=dark)
     deal(chrome, hall, "defuse")

@@ -18,7 +18,7 @@ from dubito.games.bs.witness import BSRules
 from dubito.show.person import Sitting, seat_person, set_up
 from dubito.web.tables import frame_in_words
 from tests.chromium import Chrome
-from tests.conftest import cases, few
+from tests.conftest import in_gate
 from tests.llm.test_any_game import HOME
 from tests.web.kit import Browser, Served, guests_of, served
 
@@ -105,9 +105,8 @@ def test_a_restart_goes_on_where_the_game_was(home: Path) -> None:
         assert Browser(server.port, browser.cookie)("GET", "/table").status == 200
 
 
-@cases(
-    ("answer", "sentence"),
-    [
+def test_what_is_no_move_is_refused_and_changes_nothing(hall: Served, subtests: pytest.Subtests) -> None:
+    for answer, sentence in [
         (True, "This is no answer to `cards`: give cards, as numbers with spaces between."),
         ([], "Nothing was played; play at least one card."),
         ([13], "This is no answer to `cards`: "),
@@ -117,23 +116,23 @@ def test_a_restart_goes_on_where_the_game_was(home: Path) -> None:
         ([0] * 5, "The hand holds "),
         ({"cards": [0], "number": 0}, "This is no answer to `cards`: "),
         (None, "This is no answer to `cards`: "),
-    ],
-)
-def test_what_is_no_move_is_refused_and_changes_nothing(hall: Served, answer: Any, sentence: str) -> None:
-    browser = hall.browser()
-    view = browser.sit(BOTS, game="bs", seat=0)
-    refused = browser.post("/api/moves", {"turn": 0, "answer": answer})
-    assert (refused.status, refused.json["error"][: len(sentence)]) == (400, sentence)
-    assert browser.view() == view
+    ]:
+        with subtests.test(answer=answer, sentence=sentence):
+            browser = hall.browser()
+            view = browser.sit(BOTS, game="bs", seat=0)
+            refused = browser.post("/api/moves", {"turn": 0, "answer": answer})
+            assert (refused.status, refused.json["error"][: len(sentence)]) == (400, sentence)
+            assert browser.view() == view
 
 
-@cases("answer", [1, "yes", None, [True], {"bs": True}])
-def test_what_is_no_yes_or_no_is_refused(hall: Served, answer: Any) -> None:
-    browser = hall.browser()
-    view = browser.sit(BOTS, game="bs", seat=1, seed=4)
-    assert view["frames"][-1]["question"]["node"] == "bs"
-    refused = browser.post("/api/moves", {"turn": view["turn"], "answer": answer})
-    assert (refused.status, refused.json) == (400, {"error": "This is no answer to `bs`: give yes or no."})
+def test_what_is_no_yes_or_no_is_refused(hall: Served, subtests: pytest.Subtests) -> None:
+    for answer in [1, "yes", None, [True], {"bs": True}]:
+        with subtests.test(answer=answer):
+            browser = hall.browser()
+            view = browser.sit(BOTS, game="bs", seat=1, seed=4)
+            assert view["frames"][-1]["question"]["node"] == "bs"
+            refused = browser.post("/api/moves", {"turn": view["turn"], "answer": answer})
+            assert (refused.status, refused.json) == (400, {"error": "This is no answer to `bs`: give yes or no."})
 
 
 def test_two_worlds_that_differ_in_hidden_cards_look_the_same(home: Path) -> None:
@@ -227,7 +226,7 @@ def brief(home: Path) -> Iterator[Served]:
         yield server
 
 
-@pytest.mark.parametrize(("width", "dark"), few([(390, True), (1440, False)], 1))
+@pytest.mark.parametrize(("width", "dark"), in_gate([(390, True), (1440, False)], 1))
 def test_bs_is_played_in_a_browser(brief: Served, chrome: Chrome, width: int, dark: bool) -> None:
     chrome.screen(width, dark=dark)
     deal(chrome, brief, "bs")

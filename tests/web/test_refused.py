@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from tests.conftest import cases
 from tests.web.kit import Answer, Browser, Served, served
 
 Request = Callable[[Browser, Any], Answer]
@@ -109,18 +108,19 @@ def test_a_move_for_a_game_that_was_given_up_is_refused(browser: Browser) -> Non
     assert browser.post("/api/moves", _legal(second) | {"table": second["table"]}).status == 200
 
 
-@cases("name", REQUESTS)
-def test_it_is_refused_and_changes_nothing(seated: tuple[Served, Browser, Any], name: str) -> None:
-    server, browser, view = seated
-    request, status, sentence = REQUESTS[name]
-    before = _files(server)
-    answer = request(browser, view)
-    assert (answer.status, list(answer.json)) == (status, ["error"]), answer
-    assert answer.json["error"].startswith(sentence), answer
-    assert answer.json["error"].count("\n") == 0
-    assert answer.headers["content-type"] == "application/json"
-    assert _files(server) == before
-    assert browser.view() == view
+def test_it_is_refused_and_changes_nothing(seated: tuple[Served, Browser, Any], subtests: pytest.Subtests) -> None:
+    for name in REQUESTS:
+        with subtests.test(name=name):
+            server, browser, view = seated
+            request, status, sentence = REQUESTS[name]
+            before = _files(server)
+            answer = request(browser, view)
+            assert (answer.status, list(answer.json)) == (status, ["error"]), answer
+            assert answer.json["error"].startswith(sentence), answer
+            assert answer.json["error"].count("\n") == 0
+            assert answer.headers["content-type"] == "application/json"
+            assert _files(server) == before
+            assert browser.view() == view
 
 
 def _files(server: Served) -> dict[Path, bytes]:
@@ -150,34 +150,35 @@ def test_a_stranger_has_no_game(server: Served, browser: Browser) -> None:
     assert browser.view() == view
 
 
-@cases(
-    ("asked", "sentence"),
-    [
-        ({"bots": ["ClaudeBot"]}, "Dubito needs 3 to 8 players, not 2: two play the variant `duel`."),
-        ({"bots": ["ClaudeBot"] * 8}, "Dubito needs 3 to 8 players, not 9."),
-        ({"bots": ["ClaudeBot"] * 32}, "This request cannot be read: bots: "),
-        ({"bots": []}, "This request cannot be read: bots: "),
-        ({"game": "chess"}, "No game 'chess' is played here: "),
-        ({"bots": ["ClaudeBot", "ClaudBot"]}, "Nobody here is named 'ClaudBot': did you mean 'ClaudeBot'?"),
-        ({"bots": ["ClaudeBot", "OpenAIBot"]}, "Nobody here is named 'OpenAIBot': "),
-        ({"rules": {"jokers": 3}}, "Rules: jokers: "),
-        ({"rules": {"win_rule": "never"}}, "Rules: win_rule: "),
-        ({"rules": {"cards": 3}}, "Rules: cards: "),
-        ({"jokers": 2}, "This request cannot be read: jokers: "),
-        ({"seat": 4}, "Seat: 4 is not between 0 and 3."),
-        ({"seat": -1}, "Seat: -1 is not between 0 and 3."),
-        ({"seed": -1}, "This request cannot be read: seed: "),
-        ({"seed": 2**53}, "This request cannot be read: seed: "),
-        ({"seed": 1.5}, "This request cannot be read: seed: "),
-        ({"hands": []}, "This request cannot be read: hands: "),
-    ],
-)
-def test_a_table_that_cannot_be(server: Served, browser: Browser, asked: dict[str, Any], sentence: str) -> None:
-    answer = browser.post("/api/table", {"bots": ["ClaudeBot", "StefaBot", "MrDoubt"]} | asked)
-    assert answer.status == 400
-    assert answer.json["error"].startswith(sentence)
-    assert browser.cookie is None
-    assert _files(server) == {}
+IMPOSSIBLE: list[tuple[dict[str, Any], str]] = [
+    ({"bots": ["ClaudeBot"]}, "Dubito needs 3 to 8 players, not 2: two play the variant `duel`."),
+    ({"bots": ["ClaudeBot"] * 8}, "Dubito needs 3 to 8 players, not 9."),
+    ({"bots": ["ClaudeBot"] * 32}, "This request cannot be read: bots: "),
+    ({"bots": []}, "This request cannot be read: bots: "),
+    ({"game": "chess"}, "No game 'chess' is played here: "),
+    ({"bots": ["ClaudeBot", "ClaudBot"]}, "Nobody here is named 'ClaudBot': did you mean 'ClaudeBot'?"),
+    ({"bots": ["ClaudeBot", "OpenAIBot"]}, "Nobody here is named 'OpenAIBot': "),
+    ({"rules": {"jokers": 3}}, "Rules: jokers: "),
+    ({"rules": {"win_rule": "never"}}, "Rules: win_rule: "),
+    ({"rules": {"cards": 3}}, "Rules: cards: "),
+    ({"jokers": 2}, "This request cannot be read: jokers: "),
+    ({"seat": 4}, "Seat: 4 is not between 0 and 3."),
+    ({"seat": -1}, "Seat: -1 is not between 0 and 3."),
+    ({"seed": -1}, "This request cannot be read: seed: "),
+    ({"seed": 2**53}, "This request cannot be read: seed: "),
+    ({"seed": 1.5}, "This request cannot be read: seed: "),
+    ({"hands": []}, "This request cannot be read: hands: "),
+]
+
+
+def test_a_table_that_cannot_be(server: Served, browser: Browser, subtests: pytest.Subtests) -> None:
+    for asked, sentence in IMPOSSIBLE:
+        with subtests.test(asked=asked, sentence=sentence):
+            answer = browser.post("/api/table", {"bots": ["ClaudeBot", "StefaBot", "MrDoubt"]} | asked)
+            assert answer.status == 400
+            assert answer.json["error"].startswith(sentence)
+            assert browser.cookie is None
+            assert _files(server) == {}
 
 
 def test_a_bot_that_cannot_be_played_again_is_refused(tmp_path: Path) -> None:
@@ -190,9 +191,8 @@ def test_a_bot_that_cannot_be_played_again_is_refused(tmp_path: Path) -> None:
         assert "Dicer" not in server.browser()("GET", "/").text
 
 
-@cases(
-    ("method", "path", "status"),
-    [
+def test_there_is_no_such_page(browser: Browser, subtests: pytest.Subtests) -> None:
+    for method, path, status in [
         ("GET", "/nowhere", 404),
         ("GET", "/games/none", 404),
         ("GET", "/games/..%2Frunning%2Fx", 404),
@@ -209,14 +209,13 @@ def test_a_bot_that_cannot_be_played_again_is_refused(tmp_path: Path) -> None:
         ("GET", "/rules?win_rule=%3Cscript%3E", 400),
         ("DELETE", "/api/table", 415),
         ("PUT", "/", 415),
-    ],
-)
-def test_there_is_no_such_page(browser: Browser, method: str, path: str, status: int) -> None:
-    answer = browser(method, path)
-    assert answer.status == status
-    assert "<script>" not in answer.text
-    if path.startswith("/api/"):
-        assert list(answer.json) == ["error"]
+    ]:
+        with subtests.test(method=method, path=path, status=status):
+            answer = browser(method, path)
+            assert answer.status == status
+            assert "<script>" not in answer.text
+            if path.startswith("/api/"):
+                assert list(answer.json) == ["error"]
 
 
 def test_a_page_may_be_linked_to_but_not_asked_by_another_site(browser: Browser) -> None:

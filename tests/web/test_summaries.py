@@ -16,7 +16,6 @@ from dubito.games.dubito.engine import RESULTS as DUBITO
 from dubito.report import share
 from dubito.web import saved as module
 from dubito.web.saved import Summaries, Summary, dealt_at
-from tests.conftest import cases
 from tests.engine.golden import FOLDER
 from tests.games.kit import write_kuhn
 from tests.web.kit import BOTS, Browser, Served
@@ -26,7 +25,7 @@ def _ending(*marks: int, capped: bool = False) -> Ending:
     return Ending(capped, (), list(marks), [() for _ in marks])
 
 
-@cases(
+@pytest.mark.parametrize(
     ("marks", "capped", "me", "won", "words"),
     [
         ((1, 2, 0, 0), False, 0, True, "you won (hard win) against A, B and C"),

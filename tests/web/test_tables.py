@@ -21,20 +21,20 @@ from dubito.games.dubito.page import after, dealt
 from dubito.games.dubito.record import load, replay
 from dubito.show.person import seat_person, set_up
 from dubito.web.tables import LIFE, UNUSED_LIFE
-from tests.conftest import cases
 from tests.web.kit import BOTS, Answer, Browser, Served, a_move, guests_of, served
 
 
-@cases(("rule", "players"), [("immediate", 3), ("contested", 4), ("immediate", 8), ("contested", 8)])
-def test_a_whole_game_is_played_and_saved(server: Served, browser: Browser, rule: str, players: int) -> None:
-    bots = (BOTS * 3)[: players - 1]
-    end = browser.to_the_end(browser.sit(bots, seed=5, win_rule=rule, jokers=1))
-    record = load((server.folder / f"{end['record']}.json").read_text())
-    assert list(replay(record)) == record.story
-    assert (record.seed, record.rules.win_rule, record.rules.jokers) == (5, rule, 1)
-    assert record.players.index("Guest") == end["me"]
-    assert len(record.outputs) == end["turn"]
-    assert not end["asked"]
+def test_a_whole_game_is_played_and_saved(server: Served, browser: Browser, subtests: pytest.Subtests) -> None:
+    for rule, players in [("immediate", 3), ("contested", 4), ("immediate", 8), ("contested", 8)]:
+        with subtests.test(rule=rule, players=players):
+            bots = (BOTS * 3)[: players - 1]
+            end = browser.to_the_end(browser.sit(bots, seed=5, win_rule=rule, jokers=1))
+            record = load((server.folder / f"{end['record']}.json").read_text())
+            assert list(replay(record)) == record.story
+            assert (record.seed, record.rules.win_rule, record.rules.jokers) == (5, rule, 1)
+            assert record.players.index("Guest") == end["me"]
+            assert len(record.outputs) == end["turn"]
+            assert not end["asked"]
 
 
 def test_its_frames_are_the_game(server: Served, browser: Browser) -> None:

@@ -12,7 +12,6 @@ from dubito.llm.prompts import game_of_folder
 from dubito.workshop.checks import checks
 from dubito.workshop.recordings import RecordedPosition, read_folder, read_recorded, sample_games, write_files
 from tests.cli.kit import Shell
-from tests.conftest import cases
 from tests.llm.test_any_game import GAME, HOME, NODES
 
 PLAIN = HOME / "prompts" / "guess" / "plain"
@@ -60,7 +59,7 @@ def test_a_position_comes_back_with_where_it_was_taken() -> None:
     )
 
 
-@cases(
+@pytest.mark.parametrize(
     ("hidden", "words"),
     [
         ([], "hidden: it is no JSON object"),

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.kit import Shell
-from tests.conftest import cases, few
+from tests.conftest import in_gate
 from tests.games.kit import GAMES, write_kuhn
 
 FACTS, USER = Path("games/kuhn/facts.py"), Path("prompts/kuhn/plain/user.jinja")
@@ -48,7 +48,7 @@ def kuhn(shell: Shell) -> Shell:
     return shell
 
 
-@cases(("planted", "place"), PLANTED.values())
+@pytest.mark.parametrize(("planted", "place"), PLANTED.values())
 def test_a_prompt_that_tells_what_is_hidden_is_found(kuhn: Shell, planted: str, place: str) -> None:
     """The facts are equal in both worlds; only the bytes are not, in the prompt that shows the order."""
     shutil.copytree(USER.parent, "prompts/kuhn/loud", dirs_exist_ok=True)
@@ -95,7 +95,7 @@ def test_what_is_clean_says_what_was_compared(kuhn: Shell) -> None:
     assert kuhn("games", "audit", "kuhm").code == 2
 
 
-@pytest.mark.parametrize("name", few(sorted(GAMES), ["defuse"]))
+@pytest.mark.parametrize("name", in_gate(sorted(GAMES), ["defuse"]))
 def test_a_game_of_the_house_and_its_prompts_are_clean(shell: Shell, name: str) -> None:
     said = shell("games", "audit", name)
     assert said.code == 0

@@ -36,7 +36,6 @@ from dubito.workshop.recordings import (
     spread,
 )
 from tests.cli.kit import Shell
-from tests.conftest import cases
 from tests.experiment.kit import REPO, experiment, played, registry
 from tests.llm.kit import contender, ran, rows, small
 from tests.prompts.kit import RULES, Asked, asked_bot, by_temper
@@ -101,8 +100,8 @@ def test_recorded_positions_render_what_the_model_was_sent(tmp_path: Path) -> No
     assert len(found) > 2 * len(rendered), "the other seats' questions are taken too"
 
 
-@cases("rules", RULES)
-@cases("size", [3, 6])
+@pytest.mark.parametrize("rules", RULES)
+@pytest.mark.parametrize("size", [3, 6])
 def test_a_watched_question_is_the_players_with_the_engines_truth(rules: Rules, size: int) -> None:
     """Against players who note their own questions, and a second engine that is given the same outputs."""
     streams = DealStreams(3, size)

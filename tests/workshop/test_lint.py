@@ -13,7 +13,7 @@ from dubito.llm.prompts import OWN_PROMPTS, Prompt
 from dubito.workshop.lint import another, beginning_fault, facts_left_out, lint, requests, system_fault, unused
 from dubito.workshop.recordings import sample_games
 from tests.cli.kit import Shell
-from tests.conftest import cases, few
+from tests.conftest import in_gate
 from tests.workshop.kit import PLAIN, prompt
 
 SHORT = "{{ rule_text }} {{ objective }} {{ seat }}"
@@ -27,7 +27,7 @@ def of_node(node: str) -> list[Position]:
 
 
 @pytest.mark.parametrize(
-    "folder", few(sorted(path.parent.name for path in OWN_PROMPTS.glob("*/prompt.yaml")), ["plan"])
+    "folder", in_gate(sorted(path.parent.name for path in OWN_PROMPTS.glob("*/prompt.yaml")), ["plan"])
 )
 def test_there_is_nothing_to_say_of_our_own_prompts(folder: str, at_length: bool) -> None:
     assert lint(Prompt(OWN_PROMPTS / folder), sample_games(GAME) if at_length else SOME).findings == []
@@ -83,7 +83,7 @@ def test_a_template_that_cannot_bear_another_value_does_look_at_it(tmp_path: Pat
     assert facts_left_out(prompt(tmp_path, "mine", SHORT, asks), "A", of_node("A")) == []
 
 
-@cases("value", [None, True, 0, 3, 0.5, 0.25, "", "ace", [], ["ace"], [[1]], {}, {"7": 2}])
+@pytest.mark.parametrize("value", [None, True, 0, 3, 0.5, 0.25, "", "ace", [], ["ace"], [[1]], {}, {"7": 2}])
 def test_another_value_is_another_one(value: object) -> None:
     assert another(value) != value
 

@@ -16,7 +16,7 @@ from dubito.llm.prompts import OWN_PROMPTS
 from dubito.workshop.checks import checks, golden_files
 from dubito.workshop.recordings import read_folder, shipped, write_files
 from tests.cli.kit import REPO
-from tests.conftest import few
+from tests.conftest import in_gate
 from tests.workshop.kit import prompt
 
 PLUGIN = "dubito.workshop.pytest_plugin"
@@ -116,7 +116,9 @@ def test_the_plugin_is_registered_and_imports_nothing_but_pytest() -> None:
 
 
 @pytest.mark.at_length
-@pytest.mark.parametrize("name", few(sorted(path.parent.name for path in OWN_PROMPTS.glob("*/prompt.yaml")), ["plain"]))
+@pytest.mark.parametrize(
+    "name", in_gate(sorted(path.parent.name for path in OWN_PROMPTS.glob("*/prompt.yaml")), ["plain"])
+)
 def test_our_own_prompts_pass_all_checks(name: str) -> None:
     names = []
     for check, run in checks(OWN_PROMPTS / name):

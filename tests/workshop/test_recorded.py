@@ -11,7 +11,6 @@ from dubito.errors import UsageError
 from dubito.games.dubito.facts import example_position, to_json
 from dubito.games.dubito.game import GAME
 from dubito.workshop.recordings import RecordedPosition, digest_of_folder, read_folder, read_recorded, write_files
-from tests.conftest import cases
 from tests.workshop.kit import positions
 
 Damage = Callable[[dict[str, Any]], object]
@@ -36,7 +35,7 @@ DAMAGES: list[tuple[Damage, str]] = [
 ]
 
 
-@cases(("damage", "words"), DAMAGES)
+@pytest.mark.parametrize(("damage", "words"), DAMAGES)
 def test_hidden_truth_that_cannot_be_is_refused(damage: Damage, words: str) -> None:
     one = next(one for one in positions() if one.position.node == "C")
     file = json.loads(one.text)

@@ -22,7 +22,7 @@ from dubito.llm.request import AccountFault
 from dubito.llm.settings import check_settings
 from dubito.workshop.recordings import RecordedPosition, from_run, read_folder, shipped
 from dubito.workshop.trial import Trial, TrialAnswer, TrialEntry, TrialMeans, ask, trial_folder
-from tests.conftest import few
+from tests.conftest import in_gate
 from tests.experiment.kit import REPO
 from tests.house.kit import opinion
 from tests.llm.kit import Heard, Said, Server, Unhurried, contender, error_body, ran, rows, says, small
@@ -53,7 +53,7 @@ def answers(taken: list[TrialAnswer]) -> list[bool | None]:
     return [one.answer for one in taken]
 
 
-@pytest.mark.parametrize("api", few(["responses", "chat", "messages"], 1))
+@pytest.mark.parametrize("api", in_gate(["responses", "chat", "messages"], 1))
 def test_the_answers_are_those_that_the_model_gives_to_the_prompt(tmp_path: Path, api: str) -> None:
     """Against the house's policy, asked directly."""
     trial = tried(tmp_path, entry(PLAIN, "a", api=api), entry(REASONED, "b", api=api))

@@ -10,7 +10,6 @@ import yaml
 from dubito.games.dubito.game import GAME
 from dubito.workshop.recordings import shipped
 from tests.cli.kit import Shell, made
-from tests.conftest import cases
 from tests.llm.kit import Said, Server, config_file, contender, error_body, says
 from tests.workshop.kit import prompt
 
@@ -148,7 +147,7 @@ def test_bad_input_is_one_sentence_before_anything_is_asked(
     assert [path.name for path in Path("here").iterdir()] == ["mine"]
 
 
-@cases(
+@pytest.mark.parametrize(
     "words",
     [
         ("replay", "r"),

@@ -12,7 +12,7 @@ from dubito.games.dubito.game import GAME
 from dubito.games.dubito.workshop import pairs
 from dubito.games.dubito.worlds import World, another
 from dubito.workshop.recordings import Origin, Watcher
-from tests.conftest import few
+from tests.conftest import in_gate
 
 
 def watched(rules: Rules, size: int) -> list[tuple[World, Position]]:
@@ -29,8 +29,8 @@ def watched(rules: Rules, size: int) -> list[tuple[World, Position]]:
     return found
 
 
-@pytest.mark.parametrize("size", few([3, 5, 8], 2))
-@pytest.mark.parametrize("rules", few([Rules(win_rule="contested"), Rules(jokers=0), Rules()], 1), ids=str)
+@pytest.mark.parametrize("size", in_gate([3, 5, 8], 2))
+@pytest.mark.parametrize("rules", in_gate([Rules(win_rule="contested"), Rules(jokers=0), Rules()], 1), ids=str)
 def test_another_world_shows_a_seat_what_it_saw(rules: Rules, size: int) -> None:
     """And one of the two is the game that was played."""
     chance, others, questions = Random(1), 0, watched(rules, size)

@@ -26,7 +26,6 @@ from dubito.games.bs.table import SEATS
 from dubito.games.bs.witness import BSRules, Witness
 from dubito.games.bs.workshop import world_pairs
 from dubito.games.bs.worlds import World
-from tests.conftest import cases
 from tests.games.bs.kit import with_hands
 
 DEALS = range(3)
@@ -245,7 +244,7 @@ def own_turn(plain: dict[str, Any], **what: Any) -> None:
     next(turn for turn in plain["turns"] if turn["cards"]).update(what)
 
 
-@cases(
+@pytest.mark.parametrize(
     ("change", "said"),
     [
         (lambda p: p.pop("dealt"), "dealt: Field required"),

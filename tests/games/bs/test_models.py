@@ -27,7 +27,6 @@ from dubito.llm.settings import settings_for
 from dubito.store.model_log import ModelLog
 from dubito.store.run_db import RunDb
 from tests.cli.kit import Shell
-from tests.conftest import cases
 from tests.experiment.kit import REPO
 from tests.games.bs.models import both, experiment, ran, registry, short
 from tests.llm.kit import Heard, Server, Unhurried, says
@@ -172,13 +171,13 @@ def test_house_random_is_legal_at_every_node() -> None:
             assert type(opinion.answer) is bool
 
 
-@cases("text", ["", "=== facts ===\nnode: bs\n=== end of facts ===\n", "=== facts ===\nnode: cards"])
+@pytest.mark.parametrize("text", ["", "=== facts ===\nnode: bs\n=== end of facts ===\n", "=== facts ===\nnode: cards"])
 def test_without_the_facts_house_careful_understands_nothing(text: str) -> None:
     with pytest.raises((LookupError, ValueError)):
         MODELS["house-careful"](text, Random(0))
 
 
-@cases("value", [[-1], [52], [True], ["3"], [1.0], "3", None, 7, {"a": 1}])
+@pytest.mark.parametrize("value", [[-1], [52], [True], ["3"], [1.0], "3", None, 7, {"a": 1}])
 def test_a_damaged_output_is_refused(value: Any) -> None:
     with pytest.raises(Exception, match="a move of BS is kept as true, false or a list of places in the deck, 0 to 51"):
         GAME.output_from_json(value)

@@ -19,7 +19,6 @@ from bots.manual.bs.two_card import TwoCard
 from dubito.game.streams import DealStreams
 from dubito.games.bs.bot import BSBot
 from dubito.games.bs.table import PublicState, Table
-from tests.conftest import cases
 from tests.games.bs.kit import play_deal, seat_bots, with_hands
 
 ALL = (CalculatingLiar, ConMan, Hoarder, Jerk, Player1, Player2, Player3, Player4, RiskTaker, TwoCard)
@@ -39,7 +38,7 @@ def table(pile: int = 0, mover_holds: int = 9, mine: int = 9, mover: int = 1, **
     return Table(PublicState(hands, pile=pile, mover=mover, **public))
 
 
-@cases(
+@pytest.mark.parametrize(
     ("bot", "hand", "number", "played"),
     [
         (Player1, [5, 3, 5], 5, [5, 5]),
@@ -73,7 +72,7 @@ def test_what_is_played(bot: type[BSBot], hand: list[int], number: int, played: 
     assert [card.number for card in player.request_cards(number, view)] == played
 
 
-@cases(
+@pytest.mark.parametrize(
     ("bot", "hand", "number", "n_cards", "view", "accuses"),
     [
         (Player1, [5], 0, 2, table(), False),
@@ -153,7 +152,7 @@ def test_jerk_counts_what_was_said_to_lie_on_this_pile() -> None:
     assert 30 < sum(whims) < 70  # 0.025 of them
 
 
-@cases(
+@pytest.mark.parametrize(
     ("upper", "lower", "ways"),
     [(5, 2, 10), (5, 0, 1), (5, 5, 1), (5, -1, 0), (5, 6, 0), (-1, -1, 1), (-1, 0, 1), (2.5, 1.5, 2.5), (3.5, 1, 3.5)],
 )

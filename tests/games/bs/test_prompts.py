@@ -19,7 +19,7 @@ from dubito.workshop.checks import CheckFailed, checks
 from dubito.workshop.lint import lint
 from dubito.workshop.recordings import RecordedPosition, read_folder, read_recorded, sample_games, shipped
 from tests.cli.kit import Shell
-from tests.conftest import cases, few
+from tests.conftest import in_gate
 
 PROMPTS = OWN_PROMPTS / "bs"
 NAMES = ["plain", "reasoned"]
@@ -34,7 +34,7 @@ def checks_of(name: str) -> dict[str, Callable[[], None]]:
     return dict(checks(PROMPTS / name, GAME))
 
 
-@pytest.mark.parametrize(("name", "check"), few([(name, check) for name in NAMES for check in CHECKS], len(CHECKS)))
+@pytest.mark.parametrize(("name", "check"), in_gate([(name, check) for name in NAMES for check in CHECKS], len(CHECKS)))
 def test_a_shipped_prompt_passes_each_check(name: str, check: str) -> None:
     found = checks_of(name)
     assert [*found] == CHECKS
@@ -42,7 +42,7 @@ def test_a_shipped_prompt_passes_each_check(name: str, check: str) -> None:
 
 
 @pytest.mark.at_length
-@pytest.mark.parametrize("name", few(NAMES, ["reasoned"]))
+@pytest.mark.parametrize("name", in_gate(NAMES, ["reasoned"]))
 def test_lint_finds_nothing(name: str) -> None:
     assert lint(load_prompt(name, Path(), GAME), sample_games(GAME)).findings == []
 
@@ -114,7 +114,7 @@ def test_a_truth_that_cannot_be_is_refused(damage: Any, said: str) -> None:
         read_recorded(json.dumps(plain), GAME)
 
 
-@cases("answer", [[], [12] * 4, [8, 8, 8, 8]])
+@pytest.mark.parametrize("answer", [[], [12] * 4, [8, 8, 8, 8]])
 def test_a_trial_refuses_what_a_game_would(answer: list[int]) -> None:
     with pytest.raises(IllegalOutput):
         check(example_position("cards"), answer)

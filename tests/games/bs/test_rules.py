@@ -18,7 +18,6 @@ from dubito.game.table import Table as SeatedTable
 from dubito.games.bs.cards import DECK, Card, DealEvent, PlayEvent, RoundEvent, TurnEvent, WinEvent
 from dubito.games.bs.engine import SEAT_COUNTS, State
 from dubito.games.bs.table import Table
-from tests.conftest import cases
 from tests.games.bs.kit import dealt, held, snapshot, turn, with_hands
 
 
@@ -97,7 +96,7 @@ def test_b4_cards_lie_on_the_pile_in_the_order_of_their_list() -> None:
     assert game.hands[0].cards == [other, five, zero, one, Card(2, 0)]
 
 
-@cases(("mover", "asked"), [(0, [1, 2, 3]), (1, [0, 2, 3]), (2, [0, 1, 3]), (3, [0, 1, 2])])
+@pytest.mark.parametrize(("mover", "asked"), [(0, [1, 2, 3]), (1, [0, 2, 3]), (2, [0, 1, 3]), (3, [0, 1, 2])])
 def test_b5_the_three_others_are_asked_in_seat_order(mover: int, asked: list[int]) -> None:
     game = small()
     for seat in range(mover):
@@ -135,7 +134,7 @@ def test_an_honest_mover_gives_the_pile_to_its_accuser() -> None:
     assert (held(game, 0), held(game, 2), game.pile.cards) == ([5], [2, 2, 7, 0, 0], [])
 
 
-@cases("lie", [[2], [0, 2]])
+@pytest.mark.parametrize("lie", [[2], [0, 2]])
 def test_a_liar_takes_the_pile_and_its_accuser_loses_a_card(lie: list[int]) -> None:
     game = small()
     events = turn(game, [game.hands[0].cards[place] for place in lie], 3)

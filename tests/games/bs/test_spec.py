@@ -12,7 +12,6 @@ from dubito.games.bs.cards import Card, HandView
 from dubito.games.bs.engine import State
 from dubito.games.bs.game import GAME
 from dubito.games.bs.witness import BSRules
-from tests.conftest import cases
 from tests.games.bs.kit import dealt, turn, with_hands
 
 
@@ -22,7 +21,7 @@ def test_the_rules_are_their_defaults_or_more_rounds() -> None:
     assert (game.max_rounds, BSRules(max_rounds=7).max_rounds) == (1000, 7)
 
 
-@cases("rules", [{"max_rounds": 0}, {"max_rounds": "7"}, {"first_number": "carry"}])
+@pytest.mark.parametrize("rules", [{"max_rounds": 0}, {"max_rounds": "7"}, {"first_number": "carry"}])
 def test_other_rules_are_refused(rules: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
         BSRules(**rules)
@@ -49,7 +48,7 @@ def test_a_deal_is_written_as_its_hands() -> None:
     assert [[Card(*divmod(place, 4)) for place in hand] for hand in written["hands"]] == [h.cards for h in game.hands]
 
 
-@cases("output", [True, False, [Card(3, 0), Card(12, 3)], (Card(0, 0),)])
+@pytest.mark.parametrize("output", [True, False, [Card(3, 0), Card(12, 3)], (Card(0, 0),)])
 def test_outputs_come_back_from_json(output: Any) -> None:
     back = GAME.output_from_json(json.loads(json.dumps(GAME.output_to_json(output))))
     assert back == (output if isinstance(output, bool) else list(output))
@@ -63,7 +62,7 @@ def test_a_models_numbers_are_its_first_cards_of_them() -> None:
     assert GAME.output_of("bs", True, cards) is True
 
 
-@cases(
+@pytest.mark.parametrize(
     ("answer", "sentence"),
     [
         ([0, 0], "the hand holds 1 card of number 0, not 2"),
@@ -103,7 +102,7 @@ def test_habits_are_ratios_of_counts_that_there_are() -> None:
     assert [getattr(GAME.base, node.method).__name__ for node in GAME.nodes] == ["request_cards", "bs"]
 
 
-@cases(
+@pytest.mark.parametrize(
     ("hand", "played", "lie"),
     [
         *[([0, 0, 5], [0], None), ([0, 0, 5], [0, 5], "chosen"), ([0, 0, 5], [5], "chosen")],

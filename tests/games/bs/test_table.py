@@ -18,7 +18,6 @@ from dubito.games.bs.cards import Card, DealEvent, Hand, HandView, PlayEvent, Ro
 from dubito.games.bs.engine import State
 from dubito.games.bs.game import GAME
 from dubito.games.bs.table import Table
-from tests.conftest import cases
 from tests.games.bs.kit import dealt, play_deal, seat_bots, turn, with_hands
 
 FACTS = ("node", "number", "mover", "n_cards", "pile", "hands", "order", "round")
@@ -39,7 +38,7 @@ def test_the_table_shows_the_game_as_it_is_now() -> None:
     assert facts(table) == facts(game.view()) == ("cards", 1, 1, 0, 3, (10, 13, 13, 13), (0, 1, 2, 3), 1)
 
 
-@cases("name", FACTS)
+@pytest.mark.parametrize("name", FACTS)
 def test_nothing_of_the_table_can_be_changed(name: str) -> None:
     with pytest.raises(AttributeError):
         setattr(dealt().view(), name, 0)

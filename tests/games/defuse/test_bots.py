@@ -9,7 +9,7 @@ from dubito.errors import BotError
 from dubito.game.table import step
 from dubito.games.defuse.bot import DefuseBot
 from dubito.games.defuse.engine import State, View
-from tests.conftest import cases, few
+from tests.conftest import in_gate
 from tests.games.defuse.kit import BOTS, dealt, table_of, with_cards, won_first
 
 Acts = Generator[Any, Any, Any]
@@ -104,7 +104,7 @@ class Same(str):
     __slots__ = ()
 
 
-WRONG = [
+WRONG: list[tuple[type[DefuseBot], str]] = [
     (bot("see"), "a turn returns 'draw', 'skip', 'bottom' or None: it has returned 'see'"),
     (bot("bomb"), "it has returned 'bomb'"),
     (bot(7), "it has returned a value of type int"),
@@ -154,17 +154,18 @@ def played(game: State, wrong: type[DefuseBot], **how: Any) -> Any:
     return table
 
 
-@cases(("wrong", "words"), WRONG)
-def test_a_mistake_stops_falls_back_or_forfeits(wrong: type[DefuseBot], words: str) -> None:
+def test_a_mistake_stops_falls_back_or_forfeits(subtests: pytest.Subtests) -> None:
     """D4: the source's "cheated and therefore loses" is `forfeit`."""
-    with pytest.raises(BotError) as caught:
-        played(a_game(), wrong)
-    assert words in str(caught.value)
-    table = played(a_game(), wrong, forfeits=True)
-    assert (table.state.winner, [counts.forfeits for counts in table.state.counts]) == (1, [1, 0])
-    table = played(a_game(), wrong, fallback=SIMPLE)
-    assert (table.state.over, table.fallback_turns) == (False, [1, 0])
-    assert table.state.turns_played == 1 or table.state.node == "place"
+    for wrong, words in WRONG:
+        with subtests.test(wrong=wrong, words=words):
+            with pytest.raises(BotError) as caught:
+                played(a_game(), wrong)
+            assert words in str(caught.value)
+            table = played(a_game(), wrong, forfeits=True)
+            assert (table.state.winner, [counts.forfeits for counts in table.state.counts]) == (1, [1, 0])
+            table = played(a_game(), wrong, fallback=SIMPLE)
+            assert (table.state.over, table.fallback_turns) == (False, [1, 0])
+            assert table.state.turns_played == 1 or table.state.node == "place"
 
 
 def test_a_turn_that_another_went_on_with_begins_anew() -> None:
@@ -204,7 +205,7 @@ def test_sapper_beats_the_sources_best() -> None:
 # The source's: the shares of 10,000 games in each order, and of 100,000 with Simple first.
 @pytest.mark.parametrize(
     ("one", "other", "wins"),
-    few([("Simple", "Scared", 0.2165), ("Simple", "Medium", 0.1945), ("Scared", "Medium", 0.3407)], 1),
+    in_gate([("Simple", "Scared", 0.2165), ("Simple", "Medium", 0.1945), ("Scared", "Medium", 0.3407)], 1),
 )
 def test_bots_win_as_often_as_in_the_source(one: str, other: str, wins: float) -> None:
     games = 1500

@@ -15,7 +15,6 @@ from dubito.games.defuse.engine import State
 from dubito.games.defuse.facts import Notebook, Position, example_position, facts, from_json, to_json
 from dubito.games.defuse.knowledge import Pile, Witness
 from dubito.games.defuse.stand_in import act, place
-from tests.conftest import cases
 from tests.games.defuse.kit import dealt
 
 ACTS = ("draw", "skip", "bottom", "shuffle", "see")
@@ -176,7 +175,7 @@ def test_a_look_grows_old_as_cards_are_drawn() -> None:
 PILE = ["skip", "bomb", "nothing", *["see"] * 14]
 
 
-@cases(
+@pytest.mark.parametrize(
     ("change", "words"),
     [
         ({"seat": 2}, "seat: Input should be less than or equal to 1"),
@@ -194,7 +193,7 @@ def test_positions_that_no_game_has_are_refused(change: dict[str, object], words
     assert words in str(caught.value)
 
 
-@cases(
+@pytest.mark.parametrize(
     ("hand", "top", "bottom", "wanted"),
     [
         ("2x see", "0.00", "0.10", "draw"),

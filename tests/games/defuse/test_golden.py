@@ -1,13 +1,14 @@
 """Golden renderings; `dubito prompts golden --game defuse NAME` writes them anew when a change was meant."""
 
+import pytest
+
 from dubito.game.find import find_game
 from dubito.llm.prompts import load_prompt
 from dubito.workshop.checks import golden_files
 from tests.cli.kit import REPO
-from tests.conftest import cases
 
 
-@cases("name", ["plain", "reasoned"])
+@pytest.mark.parametrize("name", ["plain", "reasoned"])
 def test_prompts_say_what_is_kept_beside_them(name: str) -> None:
     files = golden_files(load_prompt(name, REPO, find_game("defuse", REPO)))
     assert {file: file.read_text() for file in files} == files

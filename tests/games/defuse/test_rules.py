@@ -11,7 +11,6 @@ from dubito.game.streams import DealStreams
 from dubito.games.defuse.engine import ALL_CARDS, State, deal, shuffle
 from dubito.games.defuse.events import DrawEvent, EndEvent, HideEvent, LookEvent, PlaceEvent, PlayEvent, TakeEvent
 from dubito.games.defuse.game import GAME
-from tests.conftest import cases
 from tests.games.defuse.kit import dealt, state_of, with_cards
 
 
@@ -66,7 +65,7 @@ def test_a_skip_ends_the_turn_without_a_draw() -> None:
     assert (game.seat, len(game.pile), game.hands[0]["skip"], game.turns_played) == (1, 2, 0, 1)
 
 
-@cases("pile", ["bomb see skip nothing", "see bomb", "bomb"])
+@pytest.mark.parametrize("pile", ["bomb see skip nothing", "see bomb", "bomb"])
 def test_a_see_shows_three_from_the_top_to_one_seat(pile: str) -> None:
     """D3: fewer where there are no more; everybody sees that it was played."""
     game = with_cards(pile, "see see")
@@ -103,7 +102,7 @@ def test_a_place_counts_from_the_top(place: int) -> None:
     assert (game.pile[::-1], game.seat, game.view().node, game.turns_played) == (pile, 1, "turn", 1)
 
 
-@cases("act", ["draw", "bottom"])
+@pytest.mark.parametrize("act", ["draw", "bottom"])
 def test_the_bomb_without_a_defuse_loses(act: str) -> None:
     game = with_cards("bomb", "bottom", "defuse")
     events = game.apply(act)

@@ -15,7 +15,6 @@ from dubito.games.defuse.workshop import world_pairs
 from dubito.games.defuse.worlds import World, another
 from dubito.llm.prompts import OWN_PROMPTS
 from dubito.workshop.checks import CheckFailed, checks
-from tests.conftest import cases
 
 PROMPTS = ("plain", "reasoned")
 
@@ -43,12 +42,12 @@ def test_the_other_worlds_are_others() -> None:
     assert sum(map(ne, one, two)) > 0.9 * len(some) > 15
 
 
-@cases("name", PROMPTS)
+@pytest.mark.parametrize("name", PROMPTS)
 def test_a_shipped_prompt_tells_nothing_hidden(name: str) -> None:
     dict(checks(OWN_PROMPTS / "defuse" / name, GAME))["tells_nothing_hidden"]()
 
 
-@cases("name", PROMPTS)
+@pytest.mark.parametrize("name", PROMPTS)
 def test_a_card_that_the_other_has_drawn_is_found_out(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engine, "TakeEvent", lambda card, only: TakeEvent(card))
     with pytest.raises(CheckFailed, match="tells what seat"):

@@ -22,7 +22,6 @@ from dubito.store.model_log import ModelLog
 from dubito.store.run_db import RunDb
 from tests.cli.conftest import shell
 from tests.cli.kit import REPO, Shell, made
-from tests.conftest import cases
 from tests.report.kit import SCRIPT, Seen, data, pictures_linked
 
 __all__ = ["shell"]
@@ -421,7 +420,7 @@ def test_a_sample_is_asked_again_and_the_row_is_attested(submission: Path, shell
     assert again.err == "dubito: alone/m.review.yaml is there already: delete it, and the sample is asked again\n"
 
 
-@cases(
+@pytest.mark.parametrize(
     ("words", "sentence"),
     [
         (("alone/m.zip", "--sample", "9000"), "took 103 decisions, fewer than the 9000 of a sample"),

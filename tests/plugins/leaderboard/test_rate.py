@@ -16,7 +16,7 @@ from dubito.plugins.leaderboard.bots.manual.counter_bot import situation
 from dubito.plugins.leaderboard.documents import RatingObject
 from dubito.plugins.leaderboard.rating import RatedGame, beside_worst
 from tests.cli.kit import REPO, Shell
-from tests.conftest import few
+from tests.conftest import in_gate
 
 BOOKS = {
     "bs-1": "df7659d3162a9918",
@@ -60,7 +60,7 @@ def rated(shell: Shell) -> Callable[..., RatingObject]:
 
 @pytest.mark.parametrize(
     ("book", "player"),
-    few([("dubito-sizes-1", "ClaudeBot"), ("bs-1", "Player3"), ("defuse-1", "Sapper")], 1),
+    in_gate([("dubito-sizes-1", "ClaudeBot"), ("bs-1", "Player3"), ("defuse-1", "Sapper")], 1),
 )
 def test_any_number_of_workers_rates_alike(
     shell: Shell, rated: Callable[..., RatingObject], book: str, player: str

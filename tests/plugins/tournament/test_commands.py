@@ -19,7 +19,7 @@ from dubito.plugins.tournament.pair import Pair
 from dubito.plugins.tournament.plan import Pairing
 from dubito.sandbox import warden
 from tests.cli.kit import REPO, Shell, started
-from tests.conftest import cases, few
+from tests.conftest import in_gate
 from tests.plugins.tournament import kit
 from tests.plugins.tournament.kit import GOOD, acting
 
@@ -80,7 +80,7 @@ def test_bots_to_start_from_keep_to_the_protocol(tmp_path: Path, name: str) -> N
 CHECKS = {"check": ("--games", "kuhn_poker", "--move-seconds", "0.8", "--prepare-seconds", "1")}
 
 
-@pytest.mark.parametrize("number", few([signal.SIGINT, signal.SIGTERM, signal.SIGHUP], [signal.SIGTERM]))
+@pytest.mark.parametrize("number", in_gate([signal.SIGINT, signal.SIGTERM, signal.SIGHUP], [signal.SIGTERM]))
 def test_ctrl_c_keeps_what_is_finished(tmp_path: Path, number: signal.Signals) -> None:
     """And SIGTERM, which a queue of jobs sends to all its processes."""
     (tmp_path / "t.yaml").write_text(
@@ -103,7 +103,7 @@ def test_ctrl_c_keeps_what_is_finished(tmp_path: Path, number: signal.Signals) -
 
 
 @pytest.mark.at_length
-@pytest.mark.parametrize("number", few([signal.SIGINT, signal.SIGKILL], 1))
+@pytest.mark.parametrize("number", in_gate([signal.SIGINT, signal.SIGKILL], 1))
 def test_a_second_ctrl_c_stops_at_once_and_a_kill_leaves_no_message(tmp_path: Path, number: signal.Signals) -> None:
     """In a match that would take minutes; it does not count."""
     (tmp_path / "t.yaml").write_text(
@@ -233,14 +233,15 @@ BAD = {
 }
 
 
-@cases("text", BAD)
-def test_bad_input_gets_one_sentence(shell: Shell, tmp_path: Path, text: str) -> None:
-    said = shell("tournament", "play", config(tmp_path, text))
-    assert said.code == 2
-    assert said.err.startswith("dubito: ")
-    assert BAD[text] in said.err
-    assert said.err.count("\n") == 1
-    assert not (tmp_path / "tournaments").exists()
+def test_bad_input_gets_one_sentence(shell: Shell, tmp_path: Path, subtests: pytest.Subtests) -> None:
+    for text in BAD:
+        with subtests.test(text=text):
+            said = shell("tournament", "play", config(tmp_path, text))
+            assert said.code == 2
+            assert said.err.startswith("dubito: ")
+            assert BAD[text] in said.err
+            assert said.err.count("\n") == 1
+            assert not (tmp_path / "tournaments").exists()
 
 
 def test_a_folder_that_is_no_tournament_is_refused(shell: Shell, tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from dubito.plugins.tournament.plan import tournament as read
 from dubito.plugins.tournament.programs import Confinement
 from dubito.plugins.tournament.standings import standings
 from dubito.plugins.tournament.tournament import hold
-from tests.conftest import few
+from tests.conftest import in_gate
 from tests.plugins.tournament.test_tournament import silent, texts
 
 PYTHON = f"{sys.executable} -S -E"
@@ -143,7 +143,7 @@ def test_memory_is_that_of_all_processes(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(len(cores_here()) < 2, reason="a core for each bot takes two")
-@pytest.mark.parametrize("apart", few([True, False], [False]))
+@pytest.mark.parametrize("apart", in_gate([True, False], [False]))
 def test_a_hog_keeps_to_its_core(tmp_path: Path, apart: bool) -> None:
     """Where the system makes no worlds for bots too."""
     path = config(tmp_path, {"hog": f"{PYTHON} hog.py 8", "thinker": HONEST["thinker"]})

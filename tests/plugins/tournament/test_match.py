@@ -3,9 +3,10 @@
 from random import Random
 from typing import Any
 
+import pytest
+
 from dubito.plugins.tournament.match import Match, MatchDraws, drawn
 from dubito.plugins.tournament.rules import StrikeKind, load
-from tests.conftest import cases
 
 
 class Plain:
@@ -60,7 +61,9 @@ def test_both_seats_are_asked_where_both_move_at_once() -> None:
     assert kinds(one) == [(1, "ponder")]
 
 
-@cases("answer", [b"", b"3.0", b"+1", b" 1 ", b"01", b"1\0", b"\xff", b"1" + b"0" * 30, b"7", b"I pass"])
+@pytest.mark.parametrize(
+    "answer", [b"", b"3.0", b"+1", b" 1 ", b"01", b"1\0", b"\xff", b"1" + b"0" * 30, b"7", b"I pass"]
+)
 def test_only_an_action_as_it_was_listed_is_legal(answer: bytes) -> None:
     one = match("kuhn_poker")
     for _ in range(3):
@@ -103,7 +106,7 @@ def one_legal(one: Match) -> bytes:
     return b"%d" % one.state.legal_actions()[0]
 
 
-@cases("kind", ["overrun", "crash"])
+@pytest.mark.parametrize("kind", ["overrun", "crash"])
 def test_one_overrun_or_crash_shuts_a_bot_down(kind: StrikeKind) -> None:
     one = match("phantom_ttt")
     one.turn()

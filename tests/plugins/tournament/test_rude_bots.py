@@ -8,7 +8,7 @@ import pytest
 from dubito.plugins.tournament.log import MatchLine
 from dubito.plugins.tournament.rules import StrikeKind
 from dubito.sandbox.process import STDERR
-from tests.conftest import few
+from tests.conftest import in_gate
 from tests.plugins.tournament.kit import FIRST, GOOD, acting
 
 Meet = Callable[..., list[MatchLine]]
@@ -80,7 +80,7 @@ SILENT = {
 }
 
 
-@pytest.mark.parametrize("how", few(SILENT, ["never answering", "deaf to SIGTERM", "late"]))
+@pytest.mark.parametrize("how", in_gate(SILENT, ["never answering", "deaf to SIGTERM", "late"]))
 def test_a_bot_that_does_not_answer_in_time_is_shut_down(meet: Meet, how: str) -> None:
     for line in meet(SILENT[how]):
         assert strikes(line, "one")[-1] == "overrun"

@@ -4,9 +4,10 @@ from collections.abc import Sequence
 from fractions import Fraction
 from random import Random
 
+import pytest
+
 from dubito.plugins.tournament.pages import outcome
 from dubito.plugins.tournament.standings import GameRanking, Number, final, is_disqualified, rank_game
-from tests.conftest import cases
 
 A, B, C = range(3)
 G1 = [[0, 2, 3], [-2, 0, -1], [-3, 1, 0]]
@@ -122,6 +123,8 @@ def test_sums_are_compared_exactly() -> None:
     assert not [tie for tie in ranked(rows).ties if "scored alike" in tie]
 
 
-@cases(("failed", "matches", "out"), [(0, 0, False), (1, 100, False), (2, 199, True), (50, 5000, False)])
+@pytest.mark.parametrize(
+    ("failed", "matches", "out"), [(0, 0, False), (1, 100, False), (2, 199, True), (50, 5000, False)]
+)
 def test_more_than_one_percent_disqualifies(failed: int, matches: int, out: bool) -> None:
     assert is_disqualified(failed, matches) is out

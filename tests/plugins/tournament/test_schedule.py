@@ -2,12 +2,13 @@
 
 from itertools import combinations
 
+import pytest
+
 from dubito.plugins.tournament.plan import Pairing, Source, pairings, rounds, seats, startable
 from dubito.plugins.tournament.programs import cores_of
-from tests.conftest import cases
 
 
-@cases("bots", range(2, 10))
+@pytest.mark.parametrize("bots", range(2, 10))
 def test_every_two_meet_once_and_nobody_twice_in_a_round(bots: int) -> None:
     found = list(rounds(bots))
     assert sorted(pair for pairs in found for pair in pairs) == list(combinations(range(bots), 2))

@@ -14,11 +14,10 @@ from dubito.plugins.tournament.our_player import Courses, SeatTaken
 from dubito.plugins.tournament.our_player import answer_lines as play
 from dubito.plugins.tournament.rules import V1, load
 from tests.cli.kit import Shell
-from tests.conftest import cases
 
 
-@cases("name", ["kuhn_poker", "leduc_poker", "liars_dice(numdice=1)", "phantom_ttt"])
-@cases("seat", [0, 1])
+@pytest.mark.parametrize("name", ["kuhn_poker", "leduc_poker", "liars_dice(numdice=1)", "phantom_ttt"])
+@pytest.mark.parametrize("seat", [0, 1])
 def test_courses_left_are_alike_to_the_seat(name: str, seat: int) -> None:
     engine, stream = load(name), Random(4)
     dialect = V1(engine)

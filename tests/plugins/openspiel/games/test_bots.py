@@ -14,7 +14,6 @@ from dubito.game.find import find_bots, find_game
 from dubito.report.run_tables import Duels
 from dubito.stats.ranking import contender_pairs
 from tests.cli.kit import REPO
-from tests.conftest import cases
 from tests.experiment.kit import means
 from tests.plugins.openspiel.policy.kit import versus
 
@@ -88,7 +87,7 @@ def test_the_simple_gin_bot_wins_nearly_always(tmp_path: Path) -> None:
     assert wins >= 39
 
 
-@cases(
+@pytest.mark.parametrize(
     ("game", "bot", "said"),
     [
         ("openspiel:gin_rummy", "Solved", "Solved does not play it, since gin_rummy does not say what a seat knows"),

@@ -11,7 +11,7 @@ from dubito.game.find import find_game
 from dubito.game.streams import DealStreams
 from dubito.game.words import seat_label, words_of
 from tests.cli.kit import REPO
-from tests.conftest import cases, few
+from tests.conftest import in_gate
 
 pyspiel = pytest.importorskip("pyspiel", reason="OpenSpiel is an extra: pip install 'dubito[openspiel]'")
 
@@ -30,26 +30,29 @@ TWO = [one.name for one in LISTED if one.seats[0] == 2 and one.about != "nothing
 NEED_PARAMETERS = {"efg_game", "nfg_game", "repeated_game", "repeated_poker"}
 
 
-@cases("name", TWO)
-def test_a_hidden_game_of_two_starts_and_ends(name: str) -> None:
-    if name in NEED_PARAMETERS:
-        with pytest.raises(UsageError, match=f"openspiel:{name}"):
+def test_a_game_that_needs_parameters_is_refused_without(subtests: pytest.Subtests) -> None:
+    for name in NEED_PARAMETERS:
+        with subtests.test(name=name), pytest.raises(UsageError, match=f"openspiel:{name}"):
             find_game(f"openspiel:{name}", REPO)
-        return
-    game = find_game(f"openspiel:{name}", REPO)
-    rng = Random(1)
-    state = game.deal(game.rules(), game.seats[0], DealStreams(0, 0).deck())
-    while not state.over:
-        state.apply(rng.choice([*state.view().names.values()]), announce=False)
-    ending = state.ending()
-    span, unit = game.results.measures[0].span, game.results.measures[0].scale
-    assert span is not None
-    least, most = span
-    returns = [least + mark * (most - least) / unit for mark in ending.marks]
-    assert returns == pytest.approx(state.state.returns(), abs=0.001)  # type: ignore[attr-defined]
 
 
-@pytest.mark.parametrize("name", few(PLAYED, PLAYED[::4]))
+def test_a_hidden_game_of_two_starts_and_ends(subtests: pytest.Subtests) -> None:
+    for name in sorted({*TWO} - NEED_PARAMETERS):
+        with subtests.test(name=name):
+            game = find_game(f"openspiel:{name}", REPO)
+            rng = Random(1)
+            state = game.deal(game.rules(), game.seats[0], DealStreams(0, 0).deck())
+            while not state.over:
+                state.apply(rng.choice([*state.view().names.values()]), announce=False)
+            ending = state.ending()
+            span, unit = game.results.measures[0].span, game.results.measures[0].scale
+            assert span is not None
+            least, most = span
+            returns = [least + mark * (most - least) / unit for mark in ending.marks]
+            assert returns == pytest.approx(state.state.returns(), abs=0.001)  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("name", in_gate(PLAYED, PLAYED[::4]))
 def test_names_of_a_list_are_those_of_the_moves(name: str) -> None:
     """Where a schema lists a game's names, no move has another one."""
     if name in (*NEED_PARAMETERS, "pathfinding"):  # which is for one without them
@@ -89,7 +92,7 @@ def test_two_moves_of_one_name_are_told_apart() -> None:
     assert names_at(Twins(), 0) == {3: "take it #3", 5: "take it #5"}
 
 
-@cases(
+@pytest.mark.parametrize(
     ("name", "said"),
     [
         ("openspiel", "openspiel is a family of games: name one of them behind a colon"),

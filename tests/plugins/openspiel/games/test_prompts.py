@@ -10,7 +10,6 @@ from dubito.game.streams import DealStreams
 from dubito.game.table import Entrant, Table, step
 from dubito.llm.prompts import load_prompt, prompt_names
 from tests.cli.kit import REPO
-from tests.conftest import cases
 from tests.games.kit import OPENSPIEL
 from tests.plugins.openspiel.games.golden import GOLDEN, PROMPTS, golden, rendered
 
@@ -72,7 +71,7 @@ def test_each_prompt_says_the_rules_and_what_is_legal() -> None:
     assert "state:" in words.user
 
 
-@cases("prompt", PROMPTS)
-@cases("name", GOLDEN)
+@pytest.mark.parametrize("prompt", PROMPTS)
+@pytest.mark.parametrize("name", GOLDEN)
 def test_what_is_asked_is_what_was_asked_before(name: str, prompt: str) -> None:
     assert rendered(name, prompt) == golden(name, prompt).read_text()

@@ -11,7 +11,7 @@ import pytest
 from dubito.game import words
 from dubito.game.find import find_game
 from dubito.plugins.openspiel.named import words_for
-from tests.conftest import cases, few
+from tests.conftest import in_gate
 from tests.plugins.openspiel.games.kit import load, tree, words_of
 
 TOLD = [
@@ -27,7 +27,7 @@ TOLD = [
 ]
 
 
-@cases("name", TOLD)
+@pytest.mark.parametrize("name", TOLD)
 def test_names_are_as_many_as_acts_and_distinct(name: str) -> None:
     game = load(name)
     names = words_of(game).names
@@ -42,7 +42,7 @@ def test_whoever_has_never_played_it_is_told_what_it_is() -> None:
     assert words.words_of(find_game("openspiel:tic_tac_toe", Path())).LEAD == "Tic Tac Toe, by OpenSpiel."
 
 
-@cases(
+@pytest.mark.parametrize(
     "name",
     [
         "tic_tac_toe",
@@ -73,7 +73,7 @@ class Later:
         return {**self._given, "later": True}
 
 
-@cases("name", ["kuhn_poker", "leduc_poker", "liars_dice", "gin_rummy"])
+@pytest.mark.parametrize("name", ["kuhn_poker", "leduc_poker", "liars_dice", "gin_rummy"])
 def test_no_words_for_a_parameter_they_do_not_know(name: str) -> None:
     assert words_for(Later(load(name))) is None
 
@@ -156,7 +156,7 @@ def _cards_of(state: Any, meld: int) -> list[int]:
     return ["scdh".index(name[at + 1]) * 13 + "A23456789TJQK".index(name[at]) for at in range(0, len(name), 2)]
 
 
-@pytest.mark.parametrize("knocks", few([True, False], 1))
+@pytest.mark.parametrize("knocks", in_gate([True, False], 1))
 def test_gin_tells_nothing_hidden(knocks: bool) -> None:
     """Over deals that differ in the other's hand and in the stock only."""
     compared = after_a_knock = 0

@@ -10,7 +10,6 @@ from dubito.plugins.openspiel.policy.values import (
     nash_conv_bounds,
     value_bounds,
 )
-from tests.conftest import cases
 from tests.plugins.openspiel.policy.kit import (
     AUCTION,
     DICE,
@@ -63,7 +62,7 @@ def test_no_rows_pass_the_bounds_of_nash_conv(name: str, every: int) -> None:
     assert bounds.low - 1e-9 <= min(values) <= max(values) <= bounds.high + 1e-9
 
 
-@cases(("name", "free"), [(KUHN, ["2", "1b"]), (KUHN, ["0", "2"]), (KUHN_3, ["3", "2b"])])
+@pytest.mark.parametrize(("name", "free"), [(KUHN, ["2", "1b"]), (KUHN, ["0", "2"]), (KUHN_3, ["3", "2b"])])
 def test_the_upper_bound_of_nash_conv_is_reached(name: str, free: list[str]) -> None:
     """By rows with one certain action; of one seat or of two."""
     tree = tree_of(name)

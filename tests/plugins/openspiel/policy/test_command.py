@@ -10,7 +10,7 @@ import pytest
 
 from dubito.cli.main import main
 from tests.cli.kit import Shell
-from tests.conftest import few
+from tests.conftest import in_gate
 from tests.llm.kit import Heard, Said, Server, says
 
 pyspiel = pytest.importorskip("pyspiel", reason="OpenSpiel is an extra: pip install 'dubito[openspiel]'")
@@ -123,7 +123,7 @@ FAULTS: dict[str, tuple[Any, str]] = {
 }
 
 
-@pytest.mark.parametrize("fault", few(FAULTS, 3))
+@pytest.mark.parametrize("fault", in_gate(FAULTS, 3))
 def test_an_answer_that_is_none_stands_under_its_cause(shell: Shell, fault: str) -> None:
     wrong, cause = FAULTS[fault]
 

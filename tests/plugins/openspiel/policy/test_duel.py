@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from tests.cli.kit import Shell
-from tests.conftest import cases
 from tests.plugins.openspiel.policy.test_command import nash_conv_of
 
 pyspiel = pytest.importorskip("pyspiel", reason="OpenSpiel is an extra: pip install 'dubito[openspiel]'")
@@ -56,7 +55,7 @@ def test_a_duel_that_is_far_too_large_is_refused_before_it_is_written_out(monkey
         Tree(engine, 10**6)
 
 
-@cases(
+@pytest.mark.parametrize(
     ("player", "more", "sentence"),
     [
         ("house:house-sharp@plan", FLAGS, "prompt plan tells the usual rules of dubito in words of its own"),

@@ -15,7 +15,7 @@ from dubito.plugins.openspiel.policy.luck import LuckyGame, OwnDecision, SeatLuc
 from dubito.plugins.openspiel.policy.tree import PolicyTable, Row, Tree, uniform
 from dubito.plugins.openspiel.policy.values import expected_values
 from tests.cli.kit import Shell
-from tests.conftest import cases, few
+from tests.conftest import in_gate
 from tests.plugins.openspiel.policy.kit import DICE, KUHN, KUHN_3, LEDUC, by_chance, tree_of, versus
 
 End = tuple[float, float, tuple[OwnDecision, ...]]  # how probable, what the seat got, what it decided
@@ -52,7 +52,7 @@ def bad(tree: Tree) -> PolicyTable:
     }
 
 
-@cases("name", [KUHN, KUHN_3, DICE, LEDUC])
+@pytest.mark.parametrize("name", [KUHN, KUHN_3, DICE, LEDUC])
 def test_the_mean_stays_whatever_the_table(name: str) -> None:
     """Over the whole tree, of a player by chance, by its own table, by one as another plays, and by a bad one."""
     tree = tree_of(name)
@@ -127,7 +127,7 @@ class Liar(OpenSpielBot):
 
 @pytest.mark.parametrize(
     ("act", "games"),
-    few([("view.legal[-1]", 40), ("view.legal[0]", 200), ("view.legal[self.rng.random() < 0.8]", 400)], 1),
+    in_gate([("view.legal[-1]", 40), ("view.legal[0]", 200), ("view.legal[self.rng.random() < 0.8]", 400)], 1),
 )
 def test_an_opponent_that_misstates_its_play_is_named(shell: Shell, act: str, games: int) -> None:
     """Nothing is corrected by what it states, which would be certain of a wrong mean."""
@@ -158,7 +158,7 @@ def refuted(actions: Iterable[tuple[str, int]], row: Row) -> bool:
 
 
 @pytest.mark.at_length
-@cases("name", [KUHN, LEDUC])
+@pytest.mark.parametrize("name", [KUHN, LEDUC])
 def test_no_truthful_opponent_of_thousands_is_accused_more_often(name: str) -> None:
     """Many games of one that draws by its table in every state."""
     tree, chance, accused, runs = tree_of(name), Random(1), 0, 2000

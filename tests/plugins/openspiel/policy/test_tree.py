@@ -4,11 +4,10 @@ import pytest
 
 from dubito.errors import UsageError
 from dubito.plugins.openspiel.policy.tree import Tree
-from tests.conftest import cases
 from tests.plugins.openspiel.policy.kit import DICE, KUHN, KUHN_3, LEDUC, load, tree_of
 
 
-@cases(("name", "count"), [(KUHN, 12), (KUHN_3, 48), (DICE, 192), (LEDUC, 936)])
+@pytest.mark.parametrize(("name", "count"), [(KUHN, 12), (KUHN_3, 48), (DICE, 192), (LEDUC, 936)])
 def test_every_information_state_is_found(name: str, count: int) -> None:
     """Each once, and its history leads to it."""
     game, states = load(name), tree_of(name).states
@@ -37,7 +36,7 @@ def test_children_stand_behind_their_parents() -> None:
         assert sum(map(len, tree.nodes_of.values())) == sum(node.state is not None for node in tree.nodes)
 
 
-@cases(
+@pytest.mark.parametrize(
     ("name", "reason"),
     [
         ("tic_tac_toe", "hides nothing (perfect information)"),

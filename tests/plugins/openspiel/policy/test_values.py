@@ -4,7 +4,6 @@ import pytest
 
 from dubito.plugins.openspiel.policy.tree import uniform, why_incomplete
 from dubito.plugins.openspiel.policy.values import best_response, expected_values, gains, losses, nash_conv
-from tests.conftest import cases
 from tests.plugins.openspiel.policy.kit import (
     AUCTION,
     DICE,
@@ -23,7 +22,7 @@ from tests.plugins.openspiel.policy.kit import (
 ALL = (*SMALL, TOGETHER, AUCTION, LEDUC)
 
 
-@cases(("name", "value"), [(KUHN, 11 / 12), (KUHN_3, 2.0625), (DICE, 10 / 9), (LEDUC, 4.7472222222)])
+@pytest.mark.parametrize(("name", "value"), [(KUHN, 11 / 12), (KUHN_3, 2.0625), (DICE, 10 / 9), (LEDUC, 4.7472222222)])
 def test_uniform_play_can_be_exploited(name: str, value: float) -> None:
     assert nash_conv(tree_of(name), uniform(tree_of(name))) == pytest.approx(value, abs=1e-9)
 
@@ -38,7 +37,7 @@ def test_nash_conv_is_open_spiels(name: str) -> None:
         assert found > 0.01
 
 
-@cases("name", ALL)
+@pytest.mark.parametrize("name", ALL)
 def test_expected_values_are_open_spiels(name: str) -> None:
     tree = tree_of(name)
     tables = [by_chance(tree, seat) for seat in range(tree.players)]
@@ -75,7 +74,7 @@ def test_kuhn_against_one_who_always_bets() -> None:
     assert (later.loss, later.reach) == (0, 0)  # it never passes first
 
 
-@cases("name", ALL)
+@pytest.mark.parametrize("name", ALL)
 def test_losses_sum_to_nash_conv(name: str) -> None:
     tree = tree_of(name)
     table = by_chance(tree, 3)
@@ -86,7 +85,7 @@ def test_losses_sum_to_nash_conv(name: str) -> None:
     assert by_seat == pytest.approx(gains(tree, table), abs=1e-9)
 
 
-@cases(
+@pytest.mark.parametrize(
     ("row", "reason"),
     [
         (None, "nothing at '1b'"),

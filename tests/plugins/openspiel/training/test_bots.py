@@ -17,7 +17,6 @@ from dubito.games.defuse.engine import View
 from dubito.games.dubito.cards import TurnData
 from dubito.games.dubito.events import Event, GameStartEvent, PlayerWonEvent
 from dubito.plugins.openspiel.spiel import SeatedBot
-from tests.conftest import cases
 from tests.plugins.openspiel.training.kit import drawn
 
 DUBITO: Any = pyspiel.load_game("dubito(players=4)")
@@ -149,7 +148,7 @@ def test_a_bot_is_shown_clones_as_it_is_the_state() -> None:
     assert all(isinstance(watcher.seen[0][0], GameStartEvent) for watcher in Watcher.made)
 
 
-@cases("again", ["restart", "restart_at"])
+@pytest.mark.parametrize("again", ["restart", "restart_at"])
 def test_a_bot_that_is_started_anew_forgets(again: str) -> None:
     Watcher.made = []
     bot, state, chance = SeatedBot(DUBITO, 0, Watcher), DUBITO.new_initial_state(), Random(4)
@@ -175,7 +174,7 @@ def test_what_a_bot_may_not_do_is_refused() -> None:
         deque(played(game, bots, seed) for seed in range(20))
 
 
-@cases(
+@pytest.mark.parametrize(
     ("bot", "says"),
     [
         ("StefaBott", "did you mean 'StefaBot'"),

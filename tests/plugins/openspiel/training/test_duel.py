@@ -8,7 +8,6 @@ import pyspiel
 import pytest
 
 from dubito.games.dubito.engine import Rules
-from tests.conftest import cases
 from tests.plugins.openspiel.training.kit import DUEL, new
 
 
@@ -29,7 +28,7 @@ def deals(name: str) -> dict[tuple[int, ...], float]:
     return found
 
 
-@cases(("ranks", "copies", "jokers"), [(2, 2, 0), (2, 3, 0), (2, 2, 1), (3, 2, 1), (2, 3, 2)])
+@pytest.mark.parametrize(("ranks", "copies", "jokers"), [(2, 2, 0), (2, 3, 0), (2, 2, 1), (3, 2, 1), (2, 3, 2)])
 def test_hands_are_as_probable_as_the_deal_makes_them(ranks: int, copies: int, jokers: int) -> None:
     rules = Rules(ranks=ranks, copies=copies, jokers=jokers, duel=True)
     kept = Counter[tuple[int, ...]]()

@@ -6,8 +6,6 @@ from typing import Any
 
 import pytest
 
-from tests.conftest import cases
-
 GAMES = [("dubito", {"players": 4, "max_turns": 30}), ("dubito_bs", {"max_rounds": 5}), ("dubito_defuse", {})]
 Make = Callable[..., Any]
 
@@ -32,7 +30,7 @@ def test_pettingzoos_own_tests_pass(make: Make, game: str, parameters: dict[str,
     seed_test(lambda: make(game, **parameters), num_cycles=20)
 
 
-@cases(("game", "parameters"), GAMES)
+@pytest.mark.parametrize(("game", "parameters"), GAMES)
 def test_a_reset_and_a_copy_keep_the_parameters(make: Make, game: str, parameters: dict[str, Any]) -> None:
     env = pickle.loads(pickle.dumps(make(game, **parameters)))  # noqa: S301, our own
     env.reset(seed=3)

@@ -16,20 +16,20 @@ import pytest
 from dubito.errors import IllegalOutput, UsageError
 from dubito.games.dubito.engine import Result
 from dubito.games.dubito.events import DiscardEvent
-from tests.conftest import cases, few
+from tests.conftest import in_gate
 from tests.plugins.openspiel.training.kit import SHORT, WHOLE, drawn, new, states
 
 ACCUSER, LIE, LOST = 15, 16, 17  # columns of a turn at BS
 GOLDEN = Path(__file__).parent / "playthroughs"
 
 
-@pytest.mark.parametrize("name", few(SHORT, SHORT[::3]))
+@pytest.mark.parametrize("name", in_gate(SHORT, SHORT[::3]))
 def test_pyspiels_own_test_of_a_game_passes(name: str) -> None:
     pyspiel.random_sim_test(pyspiel.load_game(name), 1, serialize=True, verbose=False)
 
 
 @pytest.mark.at_length
-@cases("file", sorted(GOLDEN.glob("*.txt")))
+@pytest.mark.parametrize("file", sorted(GOLDEN.glob("*.txt")))
 def test_a_playthrough_is_as_it_was(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Written anew by `python -m tests.plugins.openspiel.training.golden`, where a change is meant."""
     other = "open_spiel.python.mfg.games.linear_quadratic"  # a game that no playthrough is of, and that takes SciPy
@@ -47,7 +47,7 @@ def test_each_game_has_a_playthrough() -> None:
     assert {file.stem for file in GOLDEN.glob("*.txt")} == {"dubito", "dubito_cards", "dubito_bs", "dubito_defuse"}
 
 
-@cases("name", WHOLE)
+@pytest.mark.parametrize("name", WHOLE)
 def test_returns_are_what_the_engine_says(name: str) -> None:
     for seed in range(3):
         *_, state = states(name, seed)
@@ -97,7 +97,9 @@ def test_the_tensor_of_dubito_has_the_sets_that_are_gone() -> None:
     assert max(after) <= len(state.course.recall(seat)["turns"])
 
 
-@cases("name", ["dubito(max_turns=8)", "dubito(moves=cards,max_turns=8)", "dubito_bs(max_rounds=2)", "dubito_defuse"])
+@pytest.mark.parametrize(
+    "name", ["dubito(max_turns=8)", "dubito(moves=cards,max_turns=8)", "dubito_bs(max_rounds=2)", "dubito_defuse"]
+)
 def test_what_is_recalled_is_the_callers_own(name: str) -> None:
     """And is the same for a copy of the game, which reads all anew."""
     *_, state = states(name)
@@ -194,7 +196,7 @@ def test_what_is_not_legal_is_refused_at_once_and_changes_nothing(name: str) -> 
     assert refused > 100 or "moves" not in name  # at the nodes of Dubito all that there is is legal
 
 
-@cases(
+@pytest.mark.parametrize(
     ("name", "says"),
     [
         ("dubito(players=9)", "Dubito needs 3 to 8 players, not 9"),

@@ -14,7 +14,6 @@ from dubito.errors import UsageError
 from dubito.plugins.openspiel import course
 from dubito.plugins.openspiel.spiel import SeatedBot
 from tests.cli.kit import Shell
-from tests.conftest import cases
 from tests.games.kit import KUHN, write_kuhn, write_kuhn_course, write_stacks
 from tests.plugins.openspiel.training.kit import drawn
 from tests.plugins.openspiel.training.test_training import EXAMPLES, PAGE
@@ -134,7 +133,7 @@ def test_rules_and_seats_are_parameters() -> None:
         dubito.plugins.openspiel.spiel.load_game("kuhn(players=4)")
 
 
-@cases(
+@pytest.mark.parametrize(
     ("before", "after", "sentence"),
     [
         (

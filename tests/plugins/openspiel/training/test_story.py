@@ -19,7 +19,6 @@ from dubito.plugins.openspiel.courses.bs import DONE, NO, YES
 from dubito.plugins.openspiel.courses.defuse import CARDS, PLACES
 from dubito.plugins.openspiel.courses.dubito import DONE as CARDS_DONE
 from dubito.plugins.openspiel.courses.dubito import DOUBT
-from tests.conftest import cases
 from tests.plugins.openspiel.training.kit import new
 
 
@@ -61,7 +60,7 @@ class Heard(Listener):
         self.answers.append(int(answer))
 
 
-@cases(
+@pytest.mark.parametrize(
     ("bots", "rules"),
     [
         (["StefaBot", "ClaudeBot", "RandomBoi"], {}),
@@ -99,7 +98,7 @@ def deal_out(state: Any, at: Table) -> None:
         state.apply_action(hands[place % len(hands)][place // len(hands)])
 
 
-@cases("win_rule", ["immediate", "contested"])
+@pytest.mark.parametrize("win_rule", ["immediate", "contested"])
 def test_of_dubito_card_by_card(win_rule: str) -> None:
     at = table("dubito", ["Sherlock", "StefaBot", "ClaudeBot", "AdaptyBoi"], 0, win_rule=win_rule)
     state = new(f"dubito(players=4,moves=cards,win_rule={win_rule})")
@@ -118,7 +117,7 @@ def test_of_dubito_card_by_card(win_rule: str) -> None:
     assert state.course.engine.ending() == at.state.ending()
 
 
-@cases("bots", [["ConMan", "Jerk", "Player3", "RiskTaker"], ["Player1", "CalculatingLiar"] * 2])
+@pytest.mark.parametrize("bots", [["ConMan", "Jerk", "Player3", "RiskTaker"], ["Player1", "CalculatingLiar"] * 2])
 def test_of_bs(bots: list[str]) -> None:
     for deal in range(2):
         at, state = table("bs", bots, deal), new("dubito_bs")

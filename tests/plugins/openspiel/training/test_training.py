@@ -10,7 +10,6 @@ import pyspiel
 import pytest
 
 import dubito.plugins.openspiel.spiel  # noqa: F401, registers the games
-from tests.conftest import cases
 
 REPO = Path(__file__).resolve().parents[4]
 PAGE = (REPO / "dubito" / "plugins" / "openspiel" / "docs" / "training.md").read_text()
@@ -38,10 +37,10 @@ def test_its_other_examples_run() -> None:
     others = [block for block in BLOCKS if not block.startswith("# ")]  # files are tried in tests of their own
     assert len(others) == 2
     for block in others:
-        exec(compile(block, "dubito/plugins/openspiel/docs/training.md", "exec"), {})  # noqa: S102, the project's own page
+        exec(compile(block, "docs/training.md", "exec"), {})  # noqa: S102, the project's own page
 
 
-@cases(
+@pytest.mark.parametrize(
     ("name", "information", "observation"),
     [
         ("dubito", 18_035, 75),

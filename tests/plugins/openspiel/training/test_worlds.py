@@ -11,7 +11,7 @@ import pyspiel
 import pytest
 from open_spiel.python.algorithms import ismcts, mcts
 
-from tests.conftest import few
+from tests.conftest import in_gate
 from tests.plugins.openspiel.training.kit import drawn, new, states
 
 GAMES = (
@@ -28,7 +28,7 @@ def some(name: str) -> Iterator[Any]:
         yield from states(name, seed)
 
 
-@pytest.mark.parametrize("name", few(GAMES, 1))
+@pytest.mark.parametrize("name", in_gate(GAMES, 1))
 def test_a_seat_cannot_tell_the_worlds_apart(name: str) -> None:
     worlds, others = 0, 0
     for number, state in enumerate(some(name)):
@@ -46,7 +46,7 @@ def test_a_seat_cannot_tell_the_worlds_apart(name: str) -> None:
     assert others > (0.5 if "duel" in name else 0.9) * worlds > 5, "of two, one often knows what the other holds"
 
 
-@pytest.mark.parametrize("name", few(GAMES, 1))
+@pytest.mark.parametrize("name", in_gate(GAMES, 1))
 def test_a_world_follows_from_what_the_seat_has_seen(name: str) -> None:
     """In another world, the same draw leads to the same third one: nothing was read from what is hidden."""
     for number, state in enumerate(states(name, seed=6)):
@@ -57,7 +57,7 @@ def test_a_world_follows_from_what_the_seat_has_seen(name: str) -> None:
             assert third[0].history() == third[1].history()
 
 
-@pytest.mark.parametrize("name", few(GAMES, 1))
+@pytest.mark.parametrize("name", in_gate(GAMES, 1))
 def test_in_a_world_the_same_one_is_to_move(name: str) -> None:
     """Whoever it is: another seat, or chance, in the middle of somebody's turn or of a shuffle; and for any seat."""
     chance, movers = Random(3), set[tuple[bool, bool]]()
