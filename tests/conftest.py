@@ -19,6 +19,7 @@ import pytest
 from hypothesis import settings
 
 from tests.chromium import CHROMIUM, Chrome, started
+from tests.cli.kit import Shell
 
 _REAL = "DUBITO_TESTS_MAY_CONNECT" in os.environ  # set by `python -m tests.cassettes.record --real` only
 
@@ -144,6 +145,12 @@ def bare_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in os.environ:
         if name.startswith(("OPENAI_", "ANTHROPIC_")) or name.lower().endswith("_proxy"):
             monkeypatch.delenv(name)
+
+
+@pytest.fixture
+def shell(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Shell:
+    """Run `dubito` in an empty folder."""
+    return Shell(tmp_path, capsys, monkeypatch)
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -32,10 +32,7 @@ from tests.bots.kit import (
     regular,
 )
 from tests.bots.test_statistics import PUBLISHED
-from tests.cli.conftest import shell
 from tests.cli.kit import Shell
-
-__all__ = ["shell"]
 
 WRITING = (REPO / "docs" / "writing-a-bot.md").read_text()
 BOTS = (REPO / "docs" / "bots.md").read_text()

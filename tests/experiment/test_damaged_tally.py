@@ -9,10 +9,8 @@ from typing import Any
 
 import pytest
 
-from tests.cli.conftest import shell
 from tests.cli.kit import Shell
 
-__all__ = ["shell"]
 WORDS = ("run", "--bots", "StefaBot,RandomBoi", "--table-sizes", "3", "--games", "5", "--output", "r", "--quiet")
 
 

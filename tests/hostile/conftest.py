@@ -1,14 +1,13 @@
-"""The shell, its runs without waits, and a pipeline at a scripted server."""
+"""Runs without waits, and a pipeline at a scripted server."""
 
 from collections.abc import Iterator
 
 import pytest
 
-from tests.cli.conftest import shell
 from tests.hostile.kit import Scene
 from tests.llm.conftest import unhurried
 
-__all__ = ["shell", "unhurried"]
+__all__ = ["unhurried"]
 
 
 @pytest.fixture(scope="module")

@@ -1,13 +1,10 @@
-"""The shell, and a line to a scripted server."""
+"""A line to a scripted server."""
 
 from collections.abc import Iterator
 
 import pytest
 
-from tests.cli.conftest import shell
 from tests.llm.kit import KEY, Line, Unhurried
-
-__all__ = ["shell"]
 
 
 @pytest.fixture

@@ -7,12 +7,10 @@ from pathlib import Path
 import pytest
 
 from dubito.llm.request import Api
-from tests.cli.conftest import shell
 from tests.cli.kit import Shell
 from tests.conftest import in_gate
 from tests.llm.kit import PROTOCOLS, Heard, Said, Server, asker, config_file, outcomes_of, says
 
-__all__ = ["shell"]
 pytestmark = pytest.mark.usefixtures("unhurried")
 
 

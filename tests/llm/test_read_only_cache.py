@@ -15,13 +15,12 @@ import yaml
 
 from dubito.errors import RunStopped
 from dubito.llm.cache import ReplyCache
-from tests.cli.conftest import shell
 from tests.cli.kit import Shell, made
 from tests.conftest import in_gate
 from tests.llm.conftest import unhurried
 from tests.llm.test_cache import GOOD, PARTS, change, says
 
-__all__ = ["shell", "unhurried"]
+__all__ = ["unhurried"]
 CONFIG = {"bots": ["StefaBot", "UsualBot"], "contenders": ["house:house-sharp"], "games": 1, "table_sizes": [3]}
 
 

@@ -5,10 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.cli.conftest import shell
 from tests.cli.kit import Said, Shell
-
-__all__ = ["shell"]
 
 Play = Callable[..., Said]
 

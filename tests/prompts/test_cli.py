@@ -1,7 +1,5 @@
 """`dubito prompts`: what it prints, and what it says of bad input."""
 
-from pathlib import Path
-
 import pytest
 
 from dubito.games.dubito.facts import example_position, to_json
@@ -9,11 +7,6 @@ from dubito.llm.prompts import load_prompt
 from tests.cli.kit import Shell
 from tests.prompts.golden import NAMES, renderings
 from tests.prompts.kit import ARMS, PLAIN, PROMPTS, REPO
-
-
-@pytest.fixture
-def shell(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Shell:
-    return Shell(tmp_path, capsys, monkeypatch)
 
 
 def test_list_names_every_prompt_with_title_and_digest(shell: Shell) -> None:

@@ -13,12 +13,10 @@ from dubito.report.verdicts import verdict_in_words
 from dubito.stats.ranking import Order, ranking
 from dubito.stats.rates import Rate
 from dubito.stats.verdict import ComparedPair
-from tests.cli.conftest import shell
 from tests.cli.kit import Shell
 from tests.llm.kit import Server, asker, ran, says, small
 from tests.report.kit import SCRIPT, data, hand_written
 
-__all__ = ["shell"]
 SCORE = Measure("score", "Score", "Score", (2, 1, 0), scale=2)
 
 FALLBACK = "(a bot's answer in the place of one that cannot be used)"

@@ -11,7 +11,6 @@ from dubito.experiment.stored import opened_run
 from dubito.report import share
 from dubito.show import odds
 from tests.chromium import Chrome
-from tests.cli.conftest import shell as shell
 from tests.cli.kit import Shell
 from tests.report.kit import Seen
 

@@ -7,13 +7,11 @@ from typing import Any
 import pytest
 
 from tests.chromium import Chrome
-from tests.cli.conftest import shell
 from tests.cli.kit import Shell, made
 from tests.conftest import in_gate
 from tests.games.kit import EVERY_GAME, write_kuhn
 from tests.report.kit import Seen, data
 
-__all__ = ["shell"]
 BS = ("--bots", "Player1,Player2,Player3,Player4", "--games", "12")
 
 

@@ -11,7 +11,6 @@ from dubito.games.dubito.record import dump, load
 from dubito.report import share
 from dubito.show.person import GUEST
 from tests.chromium import Chrome
-from tests.cli.conftest import shell as shell
 from tests.cli.kit import Shell
 from tests.conftest import in_gate
 from tests.engine.golden import FOLDER

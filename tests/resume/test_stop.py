@@ -12,13 +12,11 @@ from dubito.experiment.stop import PairStanding, in_words, standings_of
 from dubito.experiment.stored import opened_run
 from dubito.stats.stopping import PairTest
 from dubito.store.folder import MANIFEST
-from tests.cli.conftest import shell
 from tests.cli.kit import Shell
 from tests.experiment.kit import experiment, played
 from tests.llm.kit import contender, rows
 from tests.resume.kit import go, published
 
-__all__ = ["shell"]
 QUICK: dict[str, Any] = {"bots": ["RandomBoi"], "table_sizes": [3], "rules": {"max_turns": 36}}
 BOTS: dict[str, Any] = {**QUICK, "contenders": ["MrNoDoubt", "RandomBoi", "MrDoubt"]}
 

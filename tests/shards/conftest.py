@@ -3,7 +3,6 @@
 import pytest
 
 from dubito.experiment import play as chunk
-from tests.cli.conftest import shell as shell
 
 
 @pytest.fixture

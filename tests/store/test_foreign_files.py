@@ -23,10 +23,8 @@ from dubito.files import from_yaml
 from dubito.report.tables import Column, ResultTable
 from dubito.store.folder import to_yaml
 from dubito.workshop.dataset import _escaped
-from tests.cli.conftest import shell
 from tests.cli.kit import REPO, Shell
 
-__all__ = ["shell"]
 FINISHED = REPO / "tests" / "freeze" / "finished"
 LAUGH = "sizes: &a [3, 3, 3, 3, 3, 3, 3, 3, 3]\n" + "".join(
     f"{name}: &{name} [{', '.join([f'*{before}'] * 9)}]\n" for before, name in zip("abcdefgh", "bcdefghi", strict=True)

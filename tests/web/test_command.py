@@ -7,11 +7,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.cli.conftest import shell
 from tests.cli.kit import Shell, started
 from tests.web.kit import BOTS, Browser
-
-__all__ = ["shell"]
 
 
 def test_it_serves_until_ctrl_c_and_goes_on_after_it(tmp_path: Path) -> None:

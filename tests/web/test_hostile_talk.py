@@ -12,13 +12,10 @@ import pytest
 from dubito.game.find import find_bots
 from dubito.game.speech import quoted
 from tests.chromium import Chrome
-from tests.cli.conftest import shell
 from tests.cli.kit import REPO, Shell
 from tests.llm.kit import KEY, Heard, Said, Server, asker, config_file, rows, says
 from tests.web.kit import Browser, Served, guests_of, served
 from tests.web.test_other_games import ASKED, OVER, deal
-
-__all__ = ["shell"]
 
 SPOKEN = (  # can be said, and is no more than said
     "</script><script>document.title = 'taken'</script>",

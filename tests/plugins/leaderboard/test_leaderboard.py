@@ -20,11 +20,8 @@ from dubito.llm.protocols import kept_reply
 from dubito.plugins.leaderboard.submissions import Review, submissions_in
 from dubito.store.model_log import ModelLog
 from dubito.store.run_db import RunDb
-from tests.cli.conftest import shell
 from tests.cli.kit import REPO, Shell, made
 from tests.report.kit import SCRIPT, Seen, data, pictures_linked
-
-__all__ = ["shell"]
 
 BOOK = ("--bots", "StefaBot,UsualBot", "--table-sizes", "3", "--max-turns", "20", "--games", "6", "--seed", "5")
 HOW = ("--no-report", "--quiet", "--workers", "1", "--prices", "prices.yaml")

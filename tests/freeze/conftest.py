@@ -1,5 +1,0 @@
-"""The shell fixture."""
-
-from tests.cli.conftest import shell
-
-__all__ = ["shell"]

@@ -1,5 +1,0 @@
-"""The shell fixture, that of the command line."""
-
-from tests.cli.conftest import shell
-
-__all__ = ["shell"]

@@ -1,5 +1,0 @@
-"""The shell."""
-
-from tests.cli.conftest import shell
-
-__all__ = ["shell"]
