@@ -26,12 +26,6 @@ GAME, FACTS, WORDS, STAND_IN = (f"games/stacks/{name}.py" for name in ("game", "
 BOT, PROMPT = "bots/manual/stacks/highest.py", "prompts/stacks/plain/user.jinja"
 
 LEAKS = {  # file, what stands there, what is planted, what is said of which file
-    "a view with another's hand": (
-        GAME,
-        "self.heights = tuple(map(len, state.stacks))",
-        "self.heights = tuple(map(len, state.stacks))\n        self.next_hand = list(state.hands[state.seat - 1])",
-        "games/stacks/game.py: view() shows what its seat cannot know: next_hand: [",
-    ),
     "a fact from another's hand": (
         FACTS,
         "return Position(self._seat, node, cards.held, view.heights,",
@@ -43,12 +37,6 @@ LEAKS = {  # file, what stands there, what is planted, what is said of which fil
         "[LaidEvent(seat), ",
         "[LaidEvent(seat * 10 + output[0]), ",
         "look: games/stacks/game.py: an event may tell seat ",
-    ),
-    "a view of the next stack's top": (
-        GAME,
-        "self.heights = tuple(map(len, state.stacks))",
-        "self.heights = tuple(map(len, state.stacks))\n        self.top = [stack[-1:] for stack in state.stacks]",
-        "games/stacks/game.py: view() shows what its seat cannot know: top: [",
     ),
     "cards of all": (
         GAME,
@@ -78,12 +66,6 @@ MOVES = {
         "return self.turns_played == ROUNDS",
         "return self.turns_played == -ROUNDS",
         "game.py: ",
-    ),
-    "moves by chance from elsewhere": (
-        GAME,
-        "seat, drawn = self.seat, self.deck.pop()",
-        "seat, drawn = self.seat, self.deck.pop(Random().randrange(len(self.deck)))",
-        " goes another way when it is played again: draw from `chance` alone",
     ),
     "an output's own code": (
         GAME,
@@ -154,12 +136,6 @@ TEXTS = {
         '"held": list(position.hold)',
         "facts raises Attribute",
     ),
-    "an example that raises": (
-        FACTS,
-        'Position(1, "lay",',
-        "Position(",
-        "example_position raises TypeE",
-    ),
     "an example at another node": (
         FACTS,
         'Position(1, "lay",',
@@ -171,12 +147,6 @@ TEXTS = {
         '{"seat"}',
         '{"seat", "laid"}',
         "steady_facts names laid, which ch",
-    ),
-    "a steady fact that there is not": (
-        FACTS,
-        '{"seat"}',
-        '{"rules"}',
-        "steady_facts names rules, which",
     ),
     "a file that is read to no end": (
         FACTS,
@@ -198,12 +168,6 @@ TEXTS = {
         "words.py: moved raises IndexError: ",
     ),
     "a word that is no text": (WORDS, 'return " ".join(map(str, ', "return list(map(str, ", "words.py: it says ["),
-    "a stand-in that raises": (
-        STAND_IN,
-        "held[0]",
-        "held[99]",
-        "stand_in.py: lowest raises IndexError: ",
-    ),
     "a stand-in without an answer": (
         STAND_IN,
         '"answer"',
@@ -271,12 +235,6 @@ LISTED = {  # in the game of the guide, where a list is all that says what is le
         '        return None if type(output) is str and output in ("pass", "bet") else "no"',
         "games/kuhn/game.py: view().legal() leaves out 'bet' at node act, which why_illegal lets pass",
     ),
-    "what apply refuses where no bot goes": (
-        KUHN,
-        CHECKED,
-        f'if [*self.acts, output] == ["pass", "bet", "pass"]:\n            raise IllegalOutput("")\n        {CHECKED}',
-        "games/kuhn/game.py: view().legal() lists 'pass' at node act, which apply refuses: ",
-    ),
     "a fact of another list": (
         "games/kuhn/facts.py",
         "list(KuhnView(position.acts).legal())",
@@ -303,11 +261,6 @@ IN_KUHN: dict[str, tuple[str, list[tuple[str, str]], str]] = {  # file, what is 
         KUHN,
         [(MOVED, f"        next(act for act in self.acts if act == output)\n{MOVED}")],
         "games/kuhn/game.py: apply raises StopIteration",
-    ),
-    "no such bucket, said once": (
-        KUHN,
-        [("{4: 0, 3: 1,", "{4: 7, 3: 7,")],
-        "games/kuhn/game.py: results: bucket is 7 for the mark ",
     ),
     "a bot without its method": (
         "bots/manual/kuhn/careful.py",

@@ -32,7 +32,6 @@ class Bug(NamedTuple):
 KUHN, CUPS, STACKS, OUTSIDER = (f"games/{name}/game.py" for name in ("kuhn", "cups", "stacks", "outsider"))
 CUPS_WORDS, KUHN_WORDS = "games/cups/words.py", "games/kuhn/words.py"
 VIEW = "self.order = list(range(self.seats))"
-HEIGHTS = "self.heights = tuple(map(len, state.stacks))"
 TURN, ROLLED = "return [TurnEvent(seat), RolledEvent(self.dice[seat], seat)]", "RolledEvent(self.dice[seat], seat)"
 CHECK = "if why := self.view().why_illegal(output):\n            raise IllegalOutput(why)\n"
 CAPPED = "bucket=lambda mark, capped: 2 if capped else 1 - mark"
@@ -44,25 +43,6 @@ LEAKS = {
         [(VIEW, f"{VIEW}\n        self.rolls = sum(state.rolls)")],
         f"{CUPS}: view() shows what its seat cannot know: rolls: ",
         "self.rolls = sum(",
-    ),
-    "a view that counts secret votes": Bug(
-        "outsider",
-        OUTSIDER,
-        [
-            (
-                "self.others = [",
-                "self.tally = [state.votes.count(seat) for seat in range(state.seats)]\n        self.others = [",
-            )
-        ],
-        f"{OUTSIDER}: view() shows what its seat cannot know: tally: [",
-        "self.tally",
-    ),
-    "a view that counts high cards laid unseen": Bug(
-        "stacks",
-        STACKS,
-        [(HEIGHTS, f"{HEIGHTS}\n        self.high = sum(card > 3 for stack in state.stacks for card in stack)")],
-        f"{STACKS}: view() shows what its seat cannot know: high: ",
-        "self.high",
     ),
     "a view ordered by hidden dice": Bug(
         "cups",
@@ -82,18 +62,6 @@ LEAKS = {
         ],
         f"{CUPS}: view() shows what its seat cannot know: under: [",
         "self.under",
-    ),
-    "a view that names the best hidden hand": Bug(
-        "stacks",
-        STACKS,
-        [
-            (
-                HEIGHTS,
-                f"{HEIGHTS}\n        self.best = max(range(len(state.hands)), key=lambda one: sum(state.hands[one]))",
-            )
-        ],
-        f"{STACKS}: view() shows what its seat cannot know: best: ",
-        "self.best",
     ),
     "a legal list that depends on hidden dice": Bug(
         "cups",
@@ -139,23 +107,6 @@ LEAKS = {
         f"{CUPS}: an event tells seat ",
         "self.start = DealEvent",
     ),
-    "cards at the deal": Bug(
-        "kuhn",
-        KUHN,
-        [
-            ('    """Both seats hold a card; seat 0 begins."""', "    first: int"),
-            ("DealEvent()", "DealEvent(self.dealt[0])"),
-        ],
-        f"{KUHN}: an event tells seat 1 what it cannot know: DealEvent.first: ",
-        "self.start = DealEvent",
-    ),
-    "a drawn card announced to all": Bug(
-        "stacks",
-        STACKS,
-        [("DrawnEvent(drawn, seat)", "DrawnEvent(drawn, None)")],
-        f"{STACKS}: an event tells seat ",
-        "DrawnEvent(drawn, None)",
-    ),
 }
 WORDS = {
     "words that show all hands to the seat to move": Bug(
@@ -192,20 +143,6 @@ WORDS = {
         [("return [CARDS[game.dealt[seat]]]", "return [CARDS[card] for card in game.dealt]")],
         f"{KUHN_WORDS}: words show what its seat cannot know: hand: [",
         "def hand",
-    ),
-    "a panel with the other's card": Bug(
-        "kuhn",
-        KUHN_WORDS,
-        [('"one card", self.holds(seat)', "self.holds(seat), self.holds(seat)")],
-        f"{KUHN_WORDS}: Panel.public shows what seat ",
-        "def panels",
-    ),
-    "words that tell the outsider the word": Bug(
-        "outsider",
-        "games/outsider/words.py",
-        [("state.cards(seat, None)\n    secret", "state.word\n    secret")],
-        "games/outsider/words.py: words show what its seat cannot know: sees: [",
-        "def sees",
     ),
 }
 SHARING = {
@@ -264,17 +201,6 @@ SHARING = {
         f"{CUPS}: one game changes another one's rolls: [0, 0] or [",
         "self.rolls = ROLLS",
     ),
-    "counts that games share by their class": Bug(
-        "cups",
-        CUPS,
-        [
-            ('class State:\n    """A game between two turns."""', "class State:\n    rolls = [0, 0, 0]"),
-            ("self.rolls = [0] * seats", "pass"),
-            ("for rolls in self.rolls]", "for rolls in self.rolls[: len(sums)]]"),
-        ],
-        f"{CUPS}: one game changes another one's rolls: [0, 0, 0] or [",
-        "    rolls = [0, 0, 0]",
-    ),
     "counts of the module": Bug(
         "cups",
         CUPS,
@@ -305,18 +231,6 @@ MOVES = {
         f"{KUHN}: view().legal() lists 'bet' at node act, which apply refuses: too late",
         'raise IllegalOutput("too late")',
     ),
-    "a first move that apply refuses": Bug(
-        "cups",
-        CUPS,
-        [
-            (
-                CHECK,
-                f'{CHECK}        if not self.rolls[0] and output == "stay":\n            raise IllegalOutput("no")\n',
-            )
-        ],
-        f"{CUPS}: view().legal() lists 'stay' at node act, which apply refuses: no",
-        'raise IllegalOutput("no")',
-    ),
     "a card that apply alone refuses": Bug(
         "stacks",
         STACKS,
@@ -329,12 +243,6 @@ MOVES = {
         KUHN,
         [(CHECK, CHECK.replace("            raise", "            self.acts.append('pass')\n            raise"))],
         f"{KUHN}: apply refuses None, but has changed the state by then: acts: [] or ['pass']",
-    ),
-    "a refused move that counts as a turn": Bug(
-        "cups",
-        CUPS,
-        [(CHECK, CHECK.replace("            raise", "            self.turns_played += 1\n            raise"))],
-        f"{CUPS}: apply refuses None, but has changed the state by then: turns_played: 0 or 1",
     ),
     "a refused move that draws by chance": Bug(
         "cups",
@@ -361,13 +269,6 @@ RESULTS = {
         CUPS,
         [(CAPPED, CAPPED.replace("2 if", "3 if"))],
         f"{CUPS}: with max_turns=1 a game is capped: results: bucket is 3 for the mark 0, but buckets has 3",
-        "bucket=lambda",
-    ),
-    "a bucket that raises at the cap": Bug(
-        "cups",
-        CUPS,
-        [(CAPPED, "bucket=lambda mark, capped: {0: 1, 1: 0}[mark + 2 * capped]")],
-        f"{CUPS}: with max_turns=1 a game is capped: results: bucket raises KeyError: 2 for the mark 0",
         "bucket=lambda",
     ),
     "a bucket out of range at a cap that is no rule": Bug(
@@ -400,13 +301,6 @@ RESULTS = {
         [("marks = [int(called and each == max(sums)) for", "marks = [int(each == max(sums)) if called else -1 for")],
         f"{CUPS}: with max_turns=1 a game is capped: ending() has -1, but marks and counts are whole numbers from 0",
         "def ending",
-    ),
-    "inverted buckets of a game with words": Bug(
-        "stacks",
-        STACKS,
-        [("1 - mark", "mark")],
-        f"{STACKS}: results: seat ",
-        "bucket=lambda",
     ),
     "inverted buckets": Bug(
         "kuhn",
@@ -463,11 +357,6 @@ SOUND = {  # what is exchanged in a file of a game, which stays a sound one
             (VIEW, f"{VIEW}\n        self.dice = tuple(state.dice)"),
         ],
     ),
-    "dice rolled for everybody, but remembered by nobody": (
-        "cups",
-        CUPS,
-        [("    dice: tuple[int, ...]\n    only: int | None", "    dice: tuple[int, ...]\n    seat: int")],
-    ),
     "acts that only the view shows": ("kuhn", KUHN, [("        return [event]", "        return []")]),
     "a partner's card": (
         "kuhn",
@@ -481,14 +370,6 @@ SOUND = {  # what is exchanged in a file of a game, which stays a sound one
             ("class TurnEvent(GameEvent):", "class TurnEvent(GameEvent):\n    is_high: bool | None"),
             ("return [TurnEvent(seat)]", "return [TurnEvent(sum(self.dice[seat - 1]) > 7, seat)]"),
             (TURN, "return [TurnEvent(None, seat), RolledEvent(self.dice[seat], seat)]"),
-        ],
-    ),
-    "a memory of what was computed": (
-        "cups",
-        CUPS,
-        [
-            ("class CupsView(View):", "MEMO: dict[int, int] = {}\n\n\nclass CupsView(View):"),
-            ("        return ACTS if", "        MEMO[self.turns] = self.turns\n        return ACTS if"),
         ],
     ),
     "a list that all games share": (
