@@ -1,23 +1,182 @@
-"""The budget: reserved at the worst, settled at the truth, never passed, and nobody waits for nothing."""
+"""The budget: what users get wrong about it, caps in any order of threads, and the books of whole runs."""
 
+import re
 import threading
 from collections.abc import Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+from typing import Any
 
 import pytest
+import yaml
 
+from dubito.experiment.run import Played
+from dubito.house.core import Call
+from dubito.house.faults import PROBE, Faults
+from dubito.house.server import House
 from dubito.llm.budget import Budget, Caps
-from dubito.llm.prices import Price, Tariff
+from dubito.llm.price_list import read_prices
+from dubito.llm.prices import Price, Tariff, dollars
 from dubito.llm.request import AccountFault, Ask, Reply, TryFailed, Usage
 from dubito.store.model_log import Spend
-from tests.llm.kit import Outcome, Script, ask, reply
+from tests.cli.kit import REPO, Shell
+from tests.conftest import in_gate
+from tests.llm.kit import (
+    BOT_OF,
+    PROTOCOLS,
+    Outcome,
+    Script,
+    Server,
+    Unhurried,
+    ask,
+    asker,
+    contender,
+    played,
+    ran,
+    reply,
+    rows,
+    says,
+    small,
+)
+from tests.llm.test_bad_input import sentence
+from tests.llm.test_runs import check_kept
+
+ENTRY = {"input": 2, "cached_input": 0.1, "cache_write": 2.5, "output": 10}
+
+
+def refused(shell: Shell, *flags: str, **config: Any) -> str:
+    said = sentence(played(shell, contender("Asker"), flags=flags, **config), 2)
+    assert not Path("r").exists(), "nothing was started"
+    return said
+
+
+@pytest.mark.parametrize(
+    ("flag", "words"),
+    [
+        ("eur=5", "--budget: unknown key 'eur': choose from calls, tokens, usd"),
+        ("5", "--budget: say it as usd=5 or usd=5,calls=1000, not '5'"),
+        ("call=5", "--budget: unknown key 'call': did you mean 'calls'?"),
+        ("usd=5,eur=5", "--budget: unknown key 'eur'"),
+        ("usd=0", "--budget: must be greater than 0, not 0"),
+        ("usd=many", "--budget: must be a number, not 'many'"),
+        ("usd=", "--budget: must be a number, not ''"),
+        ("usd=nan", "--budget: must be a finite number, not nan"),
+        ("calls=0", "--budget: must be at least 1, not 0"),
+        ("calls=1.5", "--budget: must be a whole number, not 1.5"),
+        ("", "--budget: "),
+        ("usd=5,usd=6", "--budget: usd stands twice"),
+    ],
+)
+def test_a_flag_that_is_no_budget(shell: Shell, flag: str, words: str) -> None:
+    assert refused(shell, "--budget", flag).startswith(words)
+
+
+@pytest.mark.parametrize(
+    ("budget", "words"),
+    [
+        ({"eur": 5}, "c.yaml: unknown key 'eur': choose from calls, tokens, usd"),
+        ({"calls": 0}, "c.yaml: budget.calls: must be at least 1, not 0"),
+        ({"usd": "5"}, "c.yaml: budget.usd: must be a number, not '5'"),
+        ({"usd": 0}, "c.yaml: budget.usd: must be greater than 0, not 0"),
+        ({"tokens": 1.5}, "c.yaml: budget.tokens: must be a whole number, not 1.5"),
+        (5, "c.yaml: budget: must be a "),
+    ],
+)
+def test_a_config_without_a_proper_budget(shell: Shell, budget: Any, words: str) -> None:
+    assert refused(shell, budget=budget).startswith(words)
+
+
+def test_a_flag_takes_no_other_cap_away(shell: Shell) -> None:
+    """As with the rules: what a flag does not say stands as the config says it."""
+    with Server(lambda heard: says(heard.protocol)) as server:
+        ended = played(shell, asker(server), flags=("--budget", "calls=500"), budget={"tokens": 1})
+    assert ended.code == 3
+    assert server.heard == []
+
+
+def test_dollars_need_a_price(shell: Shell) -> None:
+    with Server(lambda heard: says(heard.protocol)) as server:
+        said = sentence(played(shell, asker(server, name="Asker"), budget={"usd": 5}), 2)
+        assert server.heard == []
+        assert said == (
+            f"Asker: budget.usd needs a price of 'some-model' at {server.base_url('responses')}, and there is none: "
+            "remove budget.usd, or add this line, with the numbers of its page in USD per million tokens (those here "
+            'are the dearest that are known): prices: {"some-model": '
+            "{input: 30, cached_input: 30, cache_write: 30, output: 180}}"
+        )
+        assert not Path("r").exists()
+        assert played(shell, asker(server), games=1, budget={"tokens": 10**9}).code == 0, "other caps need none"
+
+
+def test_prices_are_said_in_the_config_or_in_a_file(shell: Shell) -> None:
+    Path("p.yaml").write_text(yaml.safe_dump({"some-model": ENTRY}))
+    with Server(lambda heard: says(heard.protocol)) as server:
+        how: list[tuple[list[str], dict[str, Any]]] = [
+            ([], {"prices": {"some-model": ENTRY}}),
+            ([], {"prices": "p.yaml"}),
+            (["--prices", "p.yaml"], {}),
+            (["--prices", "p.yaml"], {"prices": {"some-model": dict.fromkeys(ENTRY, 7)}}),
+        ]
+        for number, (flags, config) in enumerate(how):
+            flags += ["--output", f"run{number}", "--cache", f"cache{number}"]
+            ended = played(shell, asker(server), games=1, flags=flags, budget={"usd": 5}, **config)
+            assert ended.code == 0, ended.err
+            costs = rows(Path(f"run{number}"), "SELECT DISTINCT picodollars FROM tries")
+            assert costs == [(100 * 2_000_000 + 20 * 10_000_000,)]
+
+
+GAPPED = {name: value for name, value in ENTRY.items() if name != "cache_write"}
+
+
+def test_a_price_with_a_gap(shell: Shell) -> None:
+    """Also of a model that nobody asks: whoever has it in a file means to use it."""
+    words = "m: cache_write is missing: say it in USD per million tokens"
+    assert refused(shell, prices={"m": GAPPED}).startswith(f"prices: {words}")
+    Path("p.yaml").write_text(yaml.safe_dump({"fine": ENTRY, "m": GAPPED}))
+    said = refused(shell, "--prices", "p.yaml")
+    assert said.startswith(f"{Path('p.yaml').absolute()}: {words}")
+
+
+@pytest.mark.parametrize("prices", [5, ["m"], True, None])
+def test_prices_that_are_none(shell: Shell, prices: Any) -> None:
+    assert refused(shell, prices=prices).startswith("c.yaml: prices: must be ")
+
+
+def test_dollars_need_the_price_of_what_costs_more(shell: Shell) -> None:
+    """The list price is not it; a price of one's own is."""
+    player = contender("Asker", "gpt-6-sol", parameters={"speed": "fast"}, base_url="https://api.openai.com/v1")
+    stops = ["--offline", "--no-preflight"]
+    said = sentence(played(shell, player, flags=stops, budget={"usd": 5}), 2)
+    assert said == (
+        "Asker: parameters.speed: the list price of 'gpt-6-sol' does not say what that costs: say in "
+        "`prices.gpt-6-sol` what it costs with it, or remove the parameter, or budget.usd"
+    )
+    assert not Path("r").exists()
+    for config in ({"budget": {"usd": 5}, "prices": {"gpt-6-sol": ENTRY}}, {"budget": {"calls": 5}}):
+        ended = played(shell, player, flags=stops, **config)
+        assert ended.code == 3
+        assert "--offline: the cache has no reply" in ended.err
+
+
+def test_dollars_hold_no_tools_that_are_charged_by_the_call(shell: Shell) -> None:
+    with Server(lambda heard: says(heard.protocol)) as server:
+        player = asker(server, name="Asker", parameters={"tools": [{"type": "web_search"}]})
+        said = sentence(played(shell, player, budget={"usd": 5}, prices={"some-model": ENTRY}), 2)
+        assert said == (
+            "Asker: parameters.tools: the server charges for its tools by the call, which no price here says: remove "
+            "the parameter, or budget.usd"
+        )
+        assert server.heard == []
+        free = {"some-model": dict.fromkeys(ENTRY, 0)}
+        assert played(shell, player, games=1, budget={"usd": 5}, prices=free).code == 0, "a server of one's own"
+
 
 PRICE = Price(2_000_000, 100_000, 2_500_000, 10_000_000)
 TARIFF = Tariff(PRICE, max_output=1000)
 WORST = TARIFF.worst(ask().request)
-USAGE = Usage(50, 20, 10, 7, 3)
-USED = Spend(1, 57, 20 * 2_000_000 + 20 * 100_000 + 10 * 2_500_000 + 7 * 10_000_000)
 
 
 def unseen(why: str) -> AbstractContextManager[None]:
@@ -26,54 +185,6 @@ def unseen(why: str) -> AbstractContextManager[None]:
 
 def new_budget(**caps: int) -> Budget:
     return Budget(Caps(**caps), unseen)
-
-
-def settled(outcome: Outcome) -> Spend:
-    """What is spent after one try that ends so."""
-    budget = new_budget()
-    one = budget.around(Script(outcome), TARIFF)
-    with suppress(TryFailed, AccountFault):
-        one(ask(), 1)
-    assert budget.reserved == Spend()
-    return budget.spent
-
-
-@pytest.mark.parametrize(
-    ("outcome", "spent"),
-    [
-        pytest.param(reply(usage=USAGE), USED, id="a reply with usage"),
-        pytest.param(reply(usage=Usage(0, 0, 0, 0, 0)), Spend(1, 0, 0), id="a reply that was free"),
-        pytest.param(reply(), WORST, id="a reply without usage"),
-        pytest.param("rate_limit", Spend(1), id="a failure that is not billed"),
-        pytest.param(TryFailed("connection", "lost", billed=True), WORST, id="a failure that may be billed"),
-        pytest.param(AccountFault("no"), Spend(1), id="a fault of the account"),
-    ],
-)
-def test_what_a_try_is_settled_at(outcome: Outcome, spent: Spend) -> None:
-    assert settled(outcome) == spent
-
-
-def test_what_goes_wrong_in_between_is_settled_at_the_worst() -> None:
-    """The call was made, and the disk was full, say."""
-
-    def broken(ask: Ask, number: int) -> Reply:
-        raise ZeroDivisionError
-
-    budget = new_budget()
-    with pytest.raises(ZeroDivisionError):
-        budget.around(broken, TARIFF)(ask(), 1)
-    assert (budget.spent, budget.reserved) == (WORST, Spend())
-
-
-def test_the_worst_is_reserved_while_a_try_is_under_way() -> None:
-    budget = new_budget()
-
-    def look(ask: Ask, number: int) -> Reply:
-        assert (budget.spent, budget.reserved) == (Spend(), WORST)
-        return reply(usage=USAGE)
-
-    budget.around(look, TARIFF)(ask(), 1)
-    assert (budget.spent, budget.reserved) == (USED, Spend())
 
 
 @pytest.mark.parametrize(
@@ -94,11 +205,6 @@ def test_a_try_whose_worst_case_does_not_fit_is_not_made(caps: dict[str, int], c
     assert (script.numbers, budget.spent, budget.reserved) == ([], Spend(), Spend())
 
 
-def test_a_try_that_fits_exactly_is_made() -> None:
-    budget = new_budget(usd=WORST.usd, tokens=WORST.tokens, calls=1)
-    assert budget.around(Script(), TARIFF)(ask(), 1).text
-
-
 @pytest.mark.parametrize(
     ("caps", "spent", "sentence"),
     [
@@ -113,27 +219,298 @@ def test_the_sentence_says_what_is_spent_of_what(caps: dict[str, int], spent: Sp
     assert sentence.format(f"{WORST.tokens:,}") in str(refused.value)
 
 
-def test_a_call_waits_for_others_that_may_leave_enough() -> None:
-    """And says for what; it is released by what they did not use."""
-    whys, waits = list[str](), threading.Event()
+PATIENCE = 20.0  # seconds
+
+
+class Worker:
+    """A thread that makes tries; what it is at, and what it is to do next."""
+
+    def __init__(self, tariff: Tariff, tries: int) -> None:
+        self.tariff, self.tries = tariff, tries
+        self.state = "running"  # or `inside` a try, `waiting` for the budget, `done`
+        self.end: Outcome | ZeroDivisionError = None  # how its try is to end
+        self.refused: Spend | None = None
+
+
+class Table:
+    """Lets threads make tries within a budget, in an order and with ends that a seed decides, one end at a time.
+
+    Between two ends everybody is inside a try, waits for the budget, or is done; then the books must be right.
+    """
+
+    def __init__(self, seed: int) -> None:
+        self.chance = Random(seed)
+        self.turn = threading.Condition()
+        self.local = threading.local()
+        price = Price(*(self.chance.randrange(1, 50) for _ in range(4)))
+        self.workers = [Worker(Tariff(price, self.chance.randrange(16, 400)), 3) for _ in range(6)]
+        self.asked = ask(seed)
+        least = min(
+            (worker.tariff.worst(self.asked.request) for worker in self.workers), key=lambda spend: spend.tokens
+        )
+        draw = self.chance.uniform
+        self.caps = Caps(
+            calls=self.chance.choice([None, self.chance.randrange(1, 18)]),
+            tokens=self.chance.choice([None, int(least.tokens * draw(0.5, 9))]),
+            usd=self.chance.choice([None, int(least.usd * draw(0.5, 9))]),
+        )
+        self.budget = Budget(self.caps, self.waits)
+        self.billed = Spend()  # by the provider
+        self.ended = Spend()  # what the tries that ended are to be settled at
+        self.waited = self.refused = 0
+        self.over = False
+
+    def become(self, worker: Worker, state: str) -> None:
+        with self.turn:
+            worker.state = state
+            self.turn.notify_all()
 
     @contextmanager
-    def waiting(why: str) -> Iterator[None]:
-        whys.append(why)
-        waits.set()
-        yield
+    def waits(self, why: str) -> Iterator[None]:
+        assert why.startswith("for the budget (")
+        self.waited += 1
+        self.become(self.local.worker, "waiting")
+        try:
+            yield
+        finally:
+            self.become(self.local.worker, "running")
 
-    budget = Budget(Caps(tokens=WORST.tokens + 57), waiting)
-    with ThreadPoolExecutor(1) as pool:
+    def attempt(self, ask: Ask, number: int) -> Reply:
+        """A try: under way until it is told how to end."""
+        worker: Worker = self.local.worker
+        self.become(worker, "inside")
+        with self.turn:
+            assert self.turn.wait_for(lambda: self.over or worker.state == "ending", PATIENCE)
+        worker.state = "running"
+        if self.over:
+            raise AccountFault("the test is over")
+        if isinstance(worker.end, Exception):
+            raise worker.end
+        assert isinstance(worker.end, Reply)
+        return worker.end
 
-        def first(asked: Ask, number: int) -> Reply:
-            second = budget.around(Script(reply(usage=USAGE)), TARIFF)
-            late.append(pool.submit(second, ask(), 1))
-            assert waits.wait(20)
-            return reply(usage=USAGE)
+    def work(self, worker: Worker) -> None:
+        self.local.worker = worker
+        one = self.budget.around(self.attempt, worker.tariff)
+        try:
+            for number in range(worker.tries):
+                try:
+                    one(self.asked, number)
+                except (TryFailed, ZeroDivisionError):
+                    continue
+        except AccountFault as error:
+            if "budget" in str(error):
+                worker.refused = worker.tariff.worst(self.asked.request)
+        finally:
+            self.become(worker, "done")
 
-        late = list[Future[Reply]]()
-        budget.around(first, TARIFF)(ask(), 1)
-        assert late[0].result(20).text
-    assert budget.spent == USED + USED
-    assert whys == ["for the budget (tokens)"]
+    def at_rest(self) -> bool:
+        """Nobody moves: nobody runs, and who waits has a reason to."""
+        budget, caps = self.budget, self.caps
+
+        def stuck(worker: Worker) -> bool:
+            worst = worker.tariff.worst(self.asked.request)
+            full = caps.exceeded_by(budget.spent + budget.reserved + worst)
+            return full is not None and caps.exceeded_by(budget.spent + worst) is None
+
+        return all(
+            worker.state in ("inside", "done") or (worker.state == "waiting" and stuck(worker))
+            for worker in self.workers
+        )
+
+    def check(self) -> None:
+        """The books, while nobody moves."""
+        inside = [worker for worker in self.workers if worker.state == "inside"]
+        reserved = sum((worker.tariff.worst(self.asked.request) for worker in inside), Spend())
+        assert self.budget.reserved == reserved
+        assert self.budget.spent == self.ended
+        assert self.caps.exceeded_by(self.budget.spent + self.budget.reserved) is None
+        assert self.caps.exceeded_by(self.billed) is None, "the provider billed more than the cap"
+        for worker in self.workers:
+            if worker.refused is not None:
+                assert self.caps.exceeded_by(self.budget.spent + worker.refused) is not None
+                worker.refused = None
+                self.refused += 1
+        if not inside:
+            assert [worker.state for worker in self.workers] == ["done"] * len(self.workers), "somebody waits for ever"
+
+    def end_one(self) -> bool:
+        """End one of the tries under way, in one of the ways in which tries end; False if there is none."""
+        inside = [worker for worker in self.workers if worker.state == "inside"]
+        if not inside:
+            return False
+        worker = self.chance.choice(inside)
+        tariff, worst = worker.tariff, worker.tariff.worst(self.asked.request)
+        into = self.chance.randint(0, len(self.asked.request.text))
+        cached = self.chance.randint(0, into)
+        kept, out = self.chance.randint(0, into - cached), self.chance.randint(0, tariff.max_output)
+        usage = Usage(into, cached, kept, out, 0)
+        ends: list[tuple[Outcome | ZeroDivisionError, Spend, Spend]] = [
+            (reply(usage=usage), tariff.of(usage), tariff.of(usage)),
+            (reply(usage=usage), tariff.of(usage), tariff.of(usage)),
+            (reply(), tariff.of(usage), worst),
+            (TryFailed("connection", "lost", billed=True), tariff.of(usage), worst),
+            (TryFailed("rate_limit", "slowly"), Spend(1), Spend(1)),
+            (TryFailed("server", "broken"), Spend(1), Spend(1)),
+            (AccountFault("no such model"), Spend(1), Spend(1)),
+            (ZeroDivisionError(), tariff.of(usage), worst),
+        ]
+        worker.end, billed, settled = self.chance.choice(ends)
+        self.billed += billed
+        self.ended += settled
+        self.become(worker, "ending")
+        return True
+
+    def send_home(self) -> None:
+        """Something is wrong: let go of everybody, that the test can end."""
+        with self.turn:
+            self.over = True
+            self.turn.notify_all()
+        with self.budget._settled:  # not within the other: a worker may have this one and want that one
+            self.budget._caps = Caps()
+            self.budget._settled.notify_all()
+
+    def play(self) -> None:
+        with ThreadPoolExecutor(len(self.workers)) as pool:
+            done = [pool.submit(self.work, worker) for worker in self.workers]
+            try:
+                moving = True
+                while moving:
+                    with self.turn:
+                        assert self.turn.wait_for(self.at_rest, PATIENCE), "somebody waits who need not, or for ever"
+                        self.check()
+                        moving = self.end_one()
+            except AssertionError:
+                self.send_home()
+                raise
+            for one in done:
+                one.result(PATIENCE)
+        assert self.budget.reserved == Spend()
+        assert self.budget.spent == self.ended
+
+
+@pytest.mark.parametrize("block", in_gate(range(8), 1))
+def test_in_any_order_the_cap_holds_and_no_wait_is_in_vain(block: int) -> None:
+    tables = [Table(seed) for seed in range(75 * block, 75 * block + 75)]
+    for table in tables:
+        table.play()
+    assert sum(table.waited for table in tables) > 100, "or this shows little"
+    assert sum(table.refused for table in tables) > 100
+    assert sum(table.budget.spent.calls for table in tables) > 100
+
+
+PRICES = read_prices(
+    {
+        "house-sharp": {"input": 2, "cached_input": 0.1, "cache_write": 2.5, "output": 10},
+        "house-honest": {"input": 4, "cached_input": 0.2, "cache_write": 5, "output": 20},
+        "house-random": {"input": 0.1, "cached_input": 0.01, "cache_write": 0.125, "output": 0.5},
+    },
+    "",
+    REPO,
+)
+MODELS = dict(zip(PROTOCOLS, PRICES, strict=True))
+ALL = Caps(calls=10**6, tokens=10**12, usd=10**18)  # so that all three are counted
+
+
+def play(house: House, folder: Path, caps: Caps) -> tuple[Played, str]:
+    """A run of a player in each protocol at that house, and what the budget says at its end."""
+    watch = Unhurried()
+    players = [
+        contender(api, MODELS[api], BOT_OF[api], api=api, base_url=house.base_url(api), max_output=32, tries=30)
+        for api in PROTOCOLS
+    ]
+    of, how = small(*players, games=6, turns=16), {"prices": PRICES, "cache": folder / "cache"}
+    return ran(of, folder / "run", watch, in_flight=32, caps=caps, **how), watch.used()
+
+
+@contextmanager
+def playing(folder: Path, caps: Caps, **faults: float) -> Iterator[tuple[Played, House, str]]:
+    with House(faults=Faults(**faults)) as house:
+        run, said = play(house, folder, caps)
+        yield run, house, said
+
+
+def cost(call: Call) -> int:
+    price: Price = PRICES[str(call.model)]
+    return price.of(Usage(call.input_tokens, call.cached_tokens, 0, call.output_tokens, 0))
+
+
+def billed(calls: list[Call]) -> Spend:
+    tokens = sum(call.input_tokens + call.output_tokens for call in calls)
+    return Spend(len(calls), tokens, sum(cost(call) for call in calls))
+
+
+def in_tries(run: Played) -> Spend:
+    ((calls, tokens, usd),) = rows(run.folder, "SELECT count(*), sum(tokens), sum(picodollars) FROM tries")
+    return Spend(calls, tokens, usd)
+
+
+def in_budget(said: str) -> dict[str, tuple[str, str]]:
+    return {cap: (spent, held) for cap, spent, held in re.findall(r"(\w+): (\S+) spent, (\S+) reserved", said)}
+
+
+def check_books(run: Played, house: House, said: str) -> Spend:
+    """House, rows, budget and summary agree: the calls, the tokens in and out, the picodollars. All of it."""
+    spent = billed(house.calls)
+    assert in_tries(run) == spent
+    assert in_budget(said) == {
+        "calls": (f"{spent.calls:,}", "0"),
+        "tokens": (f"{spent.tokens:,}", "0"),
+        "usd": (dollars(spent.usd), "$0.0000"),
+    }
+    for api, log in run.models.items():
+        own = [call for call in house.calls if call.protocol == api]
+        assert log.tokens["input"] == sum(call.input_tokens for call in own)
+        assert log.tokens["output"] == sum(call.output_tokens for call in own)
+        assert log.tokens["cached"] == sum(call.cached_tokens for call in own)
+        assert (log.calls, log.picodollars, log.assumed) == (len(own), billed(own).usd, 0)
+    return spent
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Played, Spend]:
+    with playing(tmp_path_factory.mktemp("whole"), ALL) as (run, house, said):
+        assert run.failure is None
+        return run, check_books(run, house, said)
+
+
+@pytest.mark.parametrize(("cap", "share"), in_gate([("calls", 0.6), ("tokens", 0.5), ("usd", 0.4)], [("usd", 0.4)]))
+def test_no_run_passes_its_cap_and_all_books_agree(
+    tmp_path: Path, whole: tuple[Played, Spend], cap: str, share: float
+) -> None:
+    complete, took = whole
+    most = int(getattr(took, cap) * share)
+    caps: Any = replace(ALL, **{cap: most})
+    with playing(tmp_path, caps, rate_limit=0.15, server_error=0.1) as (run, house, said):
+        spent = check_books(run, house, said)
+    assert getattr(spent, cap) <= most
+    assert getattr(spent, cap) > 0.2 * most, "it stopped long before it had to"
+    assert f"raise `budget.{cap}`" in str(run.failure)
+    assert {call.status for call in house.calls} >= {200, 429, 500}
+    check_kept(run, complete)
+
+
+def test_a_cap_that_is_not_reached_changes_nothing(tmp_path: Path, whole: tuple[Played, Spend]) -> None:
+    """Faults that pass cost calls, but no tokens and no money."""
+    complete, took = whole
+    with playing(tmp_path, ALL, rate_limit=0.15, server_error=0.1) as (run, house, said):
+        spent = check_books(run, house, said)
+    assert run.failure is None
+    assert run.results_digest == complete.results_digest
+    asked = billed([call for call in house.calls if call.draw != PROBE])  # a probe of an account in trouble is none
+    assert (asked.tokens, asked.usd) == (took.tokens, took.usd)
+    assert spent.calls > took.calls
+
+
+def test_a_run_stopped_by_its_budget_goes_on_with_more(tmp_path: Path, whole: tuple[Played, Spend]) -> None:
+    """And what it spent before counts: in the end the books are those of a run at once."""
+    complete, took = whole
+    with House() as house:
+        cut, _ = play(house, tmp_path, replace(ALL, tokens=took.tokens // 2))
+        assert cut.failure is not None
+        again, said = play(house, tmp_path, replace(ALL, tokens=took.tokens // 2))
+        assert again.failure is not None, "the same cap is as used up as before"
+        run, said = play(house, tmp_path, ALL)
+    assert run.failure is None
+    assert check_books(run, house, said) == took
+    assert run.results_digest == complete.results_digest

@@ -237,7 +237,6 @@ def served(server: str, model: str, *modes: tuple[str, str], usage: Usage = USED
     ("server", "model", "modes", "times"),
     [
         (OPENAI, "gpt-6-sol", [], 1),
-        (OPENAI, "gpt-6-sol", [("service_tier", "priority")], 2),
         (OPENAI, "gpt-6-sol", [("service_tier", "something new")], 6),
         (OPENAI, "gpt-4o", [("service_tier", "batch")], 1),
         (ANTHROPIC, "claude-opus-5", [("inference_geo", "us")], 1.1),
@@ -275,7 +274,6 @@ ASKED: list[dict[str, Any]] = [
     {"speed": "fast", "inference_geo": "us"},
     {"cache_control": {"type": "ephemeral", "ttl": "1h"}},
     {"prompt_cache_options": {"ttl": "12h"}, "service_tier": "ultrafast"},
-    {"background": True, "background_options": {"completion_window": "8h"}},
 ]
 
 
