@@ -150,17 +150,6 @@ def test_contenders_and_their_pairs_have_tables_of_their_own(shell: Shell) -> No
     assert lines[4].split()[:3:2] == ["ClaudeBot", "RandomBoi"]
 
 
-def test_names_of_players_cannot_touch_the_terminal_or_the_table(shell: Shell) -> None:
-    name = "Evil\\x1b[31m {{x}} [bold]"
-    Path("x.yaml").write_text(yaml.safe_dump({"bots": [{"bot": "StefaBot", "name": name}, "MrDoubt"], "games": 10}))
-    said = shell("run", "x.yaml", "--quiet")
-    assert said.code == 0
-    assert "\x1b" not in said.out
-    assert "Evil\\x1b[31m {{x}} [bold]" in said.out
-    (folder,) = Path("runs").iterdir()
-    assert name in yaml.safe_load((folder / "all_games.yaml").read_text())
-
-
 def test_a_bot_error_stops_the_run_and_names_itself_r13(shell: Shell) -> None:
     shell.bot("faulty.py", FAULTY)
     said = shell("run", "--bots", "Faulty,StefaBot", "--games", "300", "--quiet", "--output", "out")

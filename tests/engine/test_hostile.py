@@ -220,27 +220,6 @@ def test_what_is_not_the_bots_fault_is_not_blamed_on_it(error: BaseException) ->
     assert game.board == []
 
 
-class MuteError(Exception):
-    """Its text cannot be read."""
-
-    def __str__(self) -> str:
-        raise ValueError("not even this")
-
-
-class EndlessError(Exception):
-    """Its text never ends."""
-
-    def __str__(self) -> str:
-        return self.__str__()
-
-
-@pytest.mark.parametrize("error", [MuteError(), EndlessError()])
-def test_r13_an_exception_with_a_failing_text_is_blamed(error: Exception) -> None:
-    assert blamed(raising("play", error)).reason.startswith(
-        f"play raised {type(error).__name__}: (its text cannot be read)"
-    )
-
-
 def test_r13_control_characters_stay_out_of_messages() -> None:
     """R13: names and texts are foreign; the message is one printable line of sane length."""
     wild = "\x1b[2J\r\n\ud800\u202e" + "x" * 10_000

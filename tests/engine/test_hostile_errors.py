@@ -108,12 +108,6 @@ def test_r13_an_exception_that_exits_when_read_is_still_named() -> None:
     assert ": play raised ExitingError: (its text cannot be read) (test_hostile_errors.py, line " in said
 
 
-def test_r13_control_characters_of_a_type_stay_out_of_messages() -> None:
-    said = blamed(Entrant("Throwing", Throwing, {"error": type("\x1b[2J\n", (Exception,), {})}))
-    assert said.startswith("Throwing (seat 0) failed in game 7, deal 5, turn 1: play raised ")
-    assert said.isprintable()
-
-
 def test_r13_control_characters_of_a_file_stay_out_of_messages() -> None:
     """R13: code may come from anywhere."""
     names: dict[str, Any] = {}

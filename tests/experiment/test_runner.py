@@ -2,27 +2,15 @@
 
 from pathlib import Path
 
-import pytest
 import yaml
 
-from dubito.experiment import play as chunk
-from dubito.experiment.run import finished_run, play
+from dubito.experiment.run import finished_run
 from dubito.games.dubito.engine import RESULTS
 from dubito.stats.tally import tally_of, unpack
 from dubito.store.run_db import RunDb
-from tests.experiment.kit import experiment, means, played, registry
+from tests.experiment.kit import experiment, played, registry
 
 BOTS = ["RandomBoi", "JustPutCards", "AdaptyBoi"]
-SHORT = {"max_turns": 12}
-
-
-def test_one_worker_and_two_write_the_same_bytes(tmp_path: Path) -> None:
-    of = experiment(bots=BOTS, games=chunk.DEALS_A_CHUNK + 30, table_sizes=[3], rules=SHORT)
-    one, two = played(of, tmp_path / "one"), played(of, tmp_path / "two", workers=2)
-    assert one.results_digest == two.results_digest
-    for file in ("all_games.yaml", "manifest.yaml"):
-        assert (tmp_path / "one" / file).read_bytes() == (tmp_path / "two" / file).read_bytes()
-    assert two.tally.games == of.games
 
 
 def test_the_sums_on_disk_are_those_of_the_games_on_disk(tmp_path: Path) -> None:
@@ -52,17 +40,3 @@ def test_another_seed_gives_another_digest(tmp_path: Path) -> None:
         played(experiment(bots=BOTS, games=30, seed=seed), tmp_path / f"{seed}").results_digest for seed in range(4)
     }
     assert len(digests) == 4
-
-
-def test_a_stop_keeps_the_games_before_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(chunk, "DEALS_A_CHUNK", 20)
-    of = experiment(bots=BOTS, games=2 * chunk.DEALS_A_CHUNK, table_sizes=[3], rules=SHORT)
-    how = means(tmp_path / "run", progress=lambda games: how.stop.set() if games else None)
-    run = play(of, tmp_path / "run", how)
-    assert run.interrupted
-    assert run.tally.games == chunk.DEALS_A_CHUNK
-    whole = played(experiment(bots=BOTS, games=chunk.DEALS_A_CHUNK, table_sizes=[3], rules=SHORT), tmp_path / "whole")
-    assert run.results_digest == whole.results_digest
-    names = ("run", "whole")
-    kept, all_of_it = ((tmp_path / name / "all_games.yaml").read_bytes() for name in names)
-    assert kept == all_of_it

@@ -303,16 +303,6 @@ def test_a_server_that_does_not_answer(shell: Shell) -> None:
     assert len(server.heard) == 40
 
 
-@pytest.mark.usefixtures("unhurried")
-def test_a_server_that_is_well_after_a_while_passes(shell: Shell) -> None:
-    with Server(lambda heard: says("responses") if len(server.heard) > 12 else Said(500)) as server:
-        assert played(shell, asker(server), games=1, flags=["--patience", "30m"]).code == 0
-    assert rows(Path("r"), "SELECT state, count(*) FROM tries WHERE game < 0 GROUP BY 1 ORDER BY 1") == [
-        ("failed", 12),
-        ("received", 1),
-    ]
-
-
 def test_the_first_player_with_a_fault_is_the_one_named(shell: Shell) -> None:
     with House() as house:
         good = contender("good", base_url=house.openai_base_url)

@@ -3,13 +3,9 @@
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from dubito.experiment.run import Played
 from dubito.house.server import House
-from dubito.llm.budget import Caps
-from tests.conftest import in_gate
-from tests.llm.kit import Heard, Said, Server, contender, forget_last_reply, ran, rows, says, small
+from tests.llm.kit import Heard, Said, Server, contender, ran, rows, says, small
 
 
 def two_at(house: House) -> list[dict[str, Any]]:
@@ -41,14 +37,6 @@ def test_a_second_run_makes_no_call_and_neither_does_one_offline(tmp_path: Path)
         assert rows(run.folder, "SELECT DISTINCT origin FROM attempts") == [("cache",)]
 
 
-def test_a_longer_run_begins_with_the_shorter(tmp_path: Path) -> None:
-    query = "SELECT * FROM decisions WHERE game < 2 ORDER BY game, seat, decision"
-    short = ran(small(contender("one"), games=2), tmp_path / "short")
-    long = ran(small(contender("one"), games=4), tmp_path / "long")
-    assert rows(short.folder, query) == rows(long.folder, query)
-    assert long.models["one"].cached == short.models["one"].attempts
-
-
 def draws(run: Played, player: str) -> set[tuple[Any, ...]]:
     return set(rows(run.folder, "SELECT draw FROM attempts WHERE player = ?", (player,)))
 
@@ -69,24 +57,6 @@ def test_a_twin_with_a_sample_of_its_own_gets_answers_of_its_own(tmp_path: Path)
     both = run.models["one"], run.models["same"]
     assert sum(log.calls for log in both) == both[0].attempts == both[1].attempts, "asked and paid for once"
     assert run.models["other"].calls == run.models["other"].attempts
-
-
-@pytest.mark.parametrize("calls", in_gate([17, 1], 1))
-def test_a_budget_stops_the_run_and_is_exact(tmp_path: Path, calls: int) -> None:
-    with House() as served:
-        of = small(*two_at(served), games=6, turns=12)
-        run = ran(of, tmp_path / "cut", caps=Caps(calls=calls))
-        assert len(served.calls) == calls
-        assert f"the budget is used up: {calls} of {calls} calls spent, and the next" in str(run.failure)
-        assert rows(run.folder, "SELECT count(*) FROM tries") == [(calls,)]
-        whole = ran(of, tmp_path / "whole")
-        made = len(served.calls) - calls
-        assert whole.failure is None
-        assert sum(log.cached for log in whole.models.values()) == calls, "what was paid for is not asked again"
-        check_kept(run, whole)
-        exact = ran(of, tmp_path / "exact", caps=Caps(calls=made + calls), cache=tmp_path / "fresh")
-    assert exact.failure is None
-    assert exact.results_digest == whole.results_digest
 
 
 def check_kept(cut: Played, whole: Played) -> None:
@@ -119,14 +89,3 @@ def test_a_try_and_its_reply_are_on_disk_before_what_follows(tmp_path: Path) -> 
     for before, book in enumerate(books):
         states = {"open": 1, "received": before - before // 3, "failed": before // 3}
         assert book == {state: count for state, count in states.items() if count}
-
-
-def test_whole_deals_behind_a_missing_one_are_not_published(tmp_path: Path) -> None:
-    """All games are under way at once, and only deal 1 misses a reply, its last: short games are not favoured."""
-    of = small(contender("one"), games=4)
-    whole = ran(of, tmp_path / "whole")
-    forget_last_reply(whole.folder, 1, tmp_path / "cache")
-    cut = ran(of, tmp_path / "cut", offline=True, in_flight=32)
-    assert "game 1, " in str(cut.failure)
-    assert cut.tally.games == 1
-    check_kept(cut, whole)

@@ -6,10 +6,9 @@ from typing import Any
 
 import pytest
 
-from dubito.house.server import House
 from dubito.llm.prices import dollars
 from tests.cli.kit import Shell
-from tests.llm.kit import Heard, Said, Server, asker, contender, outcomes_of, played, rows, says
+from tests.llm.kit import Heard, Said, Server, asker, outcomes_of, played, rows, says
 
 PRICE = {"input": 2, "cached_input": 0.1, "cache_write": 2.5, "output": 10}
 EACH = 100 * 2_000_000 + 20 * 10_000_000  # picodollars of one of the server's replies
@@ -53,25 +52,6 @@ def test_a_run_that_was_stopped(shell: Shell) -> None:
     assert "failed calls, rate_limit: 10" in said
     assert any(re.fullmatch(r"asker: \d+ decisions in \d+ games, 30 calls, cache 0\.0 %", line) for line in said)
     assert "  cost: no price is known; calls whose cost is not known: 0" in said
-
-
-def test_a_run_that_its_preflight_stopped(shell: Shell) -> None:
-    with House() as house:
-        wrong = contender("Asker", "house-sharpp") | {"base_url": house.openai_base_url}
-        assert played(shell, wrong).code == 3
-    said = lines(shell)
-    assert said[:2] == ["games: 0 of 2 kept", "state: stopped"]
-    assert "Asker: 0 decisions in 0 games, 1 calls, cache - %" in said
-    assert "failed calls, account: 1" in said
-
-
-def test_a_run_from_the_cache(shell: Shell) -> None:
-    assert played(shell, contender("Asker")).code == 0
-    assert played(shell, contender("Asker"), flags=["--output", "s", "--offline"]).code == 0
-    said = lines(shell, "s")
-    (own,) = [line for line in said if line.startswith("Asker (stand-in): ")]
-    assert own.endswith(", 0 calls, cache 100.0 %")
-    assert "  tokens: input 0, cached 0, cache_write 0, output 0, reasoning 0" in said
 
 
 def test_a_run_while_it_is_played(shell: Shell) -> None:

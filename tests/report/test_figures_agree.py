@@ -40,13 +40,7 @@ COMPARED = {
     "table_sizes": [4],
 }
 RUNS: dict[str, dict[str, Any]] = {
-    **{f"contenders, some of them of the field, seed {seed}": COMPARED | {"seed": seed} for seed in (0, 3, 11, 29)},
-    "near twins, another seed": {
-        "bots": ["StefaBot", "RandomBoi"],
-        "contenders": ["UsualBot", {"bot": "UsualBot", "name": "twin"}, "RandomBoi"],
-        "games": 120,
-        "seed": 7,
-    },
+    **{f"contenders, some of them of the field, seed {seed}": COMPARED | {"seed": seed} for seed in (0, 3)},
     "a field alone": {"bots": ["StefaBot", "ClaudeBot", "RandomBoi", "MrDoubt"], "games": 80},
     "one contender": {"bots": ["StefaBot", "RandomBoi"], "contenders": ["ClaudeBot"], "games": 60},
     "who never bluffs by choice": {
@@ -61,7 +55,6 @@ RUNS: dict[str, dict[str, Any]] = {
         "table_sizes": [3],
         "stop": {"within": 12, "most": 100},
     },
-    "few deals": {"bots": ["RandomBoi"], "contenders": ["ClaudeBot", "MrDoubt"], "games": 18, "table_sizes": [3]},
     "two seats": {"game": "defuse", "bots": ["Simple", "Scared"], "contenders": ["Medium", "Simple"], "games": 60},
     "a model that falls back": {
         "bots": ["StefaBot", "UsualBot", "ClaudeBot"],
@@ -97,11 +90,10 @@ RUNS: dict[str, dict[str, Any]] = {
         "rules": {"max_turns": 36},
     },
 }
-AT_LENGTH = {f"contenders, some of them of the field, seed {seed}" for seed in (3, 11, 29)} | {
-    "near twins, another seed",
+AT_LENGTH = {
+    "contenders, some of them of the field, seed 3",
     "a field alone",
     "one contender",
-    "few deals",
     "stand-ins",
     "a model that falls back, until decided",
     "a model that falls back in the field",

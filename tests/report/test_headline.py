@@ -77,11 +77,6 @@ def test_a_rank_counts_the_players_that_win(rates: list[tuple[float, float, floa
             "no significant difference between A and C.",
         ),
         (
-            [(0.6, 0.1, 0.9), (0.5, 0.45, 0.6), (0.2, 0.1, 0.3)],
-            "B beats C by 30.0 points of Score [15.0, 100.0] (95 % interval); "
-            "no significant difference between A and B.",
-        ),
-        (
             [(0.9, 0.8, 1), (0.5, 0.4, 0.6), (0.5, 0.4, 0.6)],
             "A beats B by 40.0 points of Score [20.0, 100.0] (95 % interval), and C by at least as much; "
             "no significant difference between B and C.",
@@ -89,11 +84,6 @@ def test_a_rank_counts_the_players_that_win(rates: list[tuple[float, float, floa
         (
             [(0.9, 0.8, 1), (0.85, 0.75, 0.95), (0.5, 0.4, 0.6), (0.1, 0, 0.2)],
             "A and B beat C by at least 35.0 points of Score [15.0, 100.0] (95 % interval), and D by at least as much; "
-            "no significant difference between A and B.",
-        ),
-        (
-            [(0.9, 0.8, 1), (0.9, 0.8, 1), (0.5, 0.4, 0.6)],
-            "A and B beat C by 40.0 points of Score [20.0, 100.0] (95 % interval); "
             "no significant difference between A and B.",
         ),
         ([(0.5, 0.1, 0.9)] * 5, "No significant difference among A, B, C, D and E."),
@@ -137,15 +127,6 @@ def test_the_winner_wins_by_the_points_of_the_table(tmp_path: Path) -> None:
     ends = [100 * (first.value - last.value), 100 * (first.low - last.high), 100 * (first.high - last.low)]
     value, low, high = (f"{end:.1f}" for end in ends)
     assert words == f"StefaBot beats {SCRIPT} by {value} points of Score [{low}, {high}] (95 % interval)."
-
-
-def test_twins_do_not_differ_significantly(tmp_path: Path) -> None:
-    hand_written(tmp_path / "run", games=40, seed=1, bots=["StefaBot", {"bot": "StefaBot", "name": "twin"}])
-    (words,) = said(tmp_path / "run")
-    assert words in (
-        "No significant difference between StefaBot and twin.",
-        "No significant difference between twin and StefaBot.",
-    )
 
 
 def test_few_games_compare_nobody(tmp_path: Path) -> None:
@@ -193,14 +174,6 @@ def test_a_game_for_two_and_returns_have_their_own_units(shell: Shell) -> None:
             0.257,
             "A leads B by 22.1 points of Score [12.8, 31.4] (95 % interval), but 25.7 % of the decisions of B came "
             "from the fallback: counting those games as losses or hard wins gives -3.0 to 48.2, so no winner is named.",
-            [1, 1],
-        ),
-        (
-            Rate(0.221, 0.128, 0.314),
-            (0.0, 0.482),
-            0.257,
-            "A leads B by 22.1 points of Score [12.8, 31.4] (95 % interval), but 25.7 % of the decisions of B came "
-            "from the fallback: counting those games as losses or hard wins gives 0.0 to 48.2, so no winner is named.",
             [1, 1],
         ),
         (

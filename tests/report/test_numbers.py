@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 import yaml
 
-from dubito.experiment.stored import compared, opened_run
+from dubito.experiment.stored import opened_run
 from dubito.games.dubito.engine import RESULTS, Result
 from dubito.llm.prices import PICO
 from dubito.report.scan import Scan, scan
 from dubito.report.tables import Column, ColumnKind, ResultTable, cell_text
-from dubito.stats.ranking import beside, by_table_size, contender_pairs, ranking
+from dubito.stats.ranking import beside, by_table_size, ranking
 from dubito.stats.rates import Rate, variation
 from tests.llm.kit import rows
 from tests.report.kit import Seen, data, hand_written, records, reported
@@ -65,27 +65,6 @@ def test_a_map_shows_the_neighbours_rates(bots_run: Path) -> None:
         own = counted[name]
         for other, cell in zip(head[1:-1], cells, strict=False):
             assert cell == f"{100 * own['hard_wins']['next'][other] / own['total']['next'][other]:.0f}"
-
-
-def test_ranking_is_that_of_the_summary(bots_run: Path) -> None:
-    with opened_run(bots_run) as source:
-        rows = ranking(source.tally, source.names, RESULTS)
-    seen = Seen(bots_run / "report" / "index.html").tables["ranking"][1:]
-    assert [cells[0] for cells in seen] == [row.name for row in rows]
-    for cells, row in zip(seen, rows, strict=True):
-        assert cells[4] == cell_text(row.rates["score"], "rate")
-        assert cells[-2] == f"{100 * row.equal_share['score']:.1f}"
-
-
-def test_pairs_are_those_of_the_summary(models_run: Path) -> None:
-    with opened_run(models_run) as source:
-        (pair,) = contender_pairs(source.tally, compared(source.planned, source.models), RESULTS)
-    (row,) = data(models_run / "report", "pairs")
-    assert (row["score"], row["score_low"], row["score_high"]) == (
-        pair.differences["score"].rate.value,
-        pair.differences["score"].rate.low,
-        pair.differences["score"].rate.high,
-    )
 
 
 def test_each_table_size_has_its_own_equal_share(bots_run: Path) -> None:
@@ -204,14 +183,6 @@ def test_seats_of_a_deal_that_is_played_again_do_not_hide_chance(tmp_path: Path)
         won = beside(source.tally, RESULTS, 0, 1, 5, Result.HARD_WIN)
     assert found.chance is not None
     assert found.chance > 1.15 * (variation(won, sat).chance or 0)
-
-
-def test_deviations_as_they_are_are_those_of_the_summary(bots_run: Path) -> None:
-    with opened_run(bots_run) as source:
-        rows = {row.name: row for row in ranking(source.tally, source.names, RESULTS)}
-    for row in data(bots_run / "report", "deviations"):
-        own = rows[row["bot"]]
-        assert (row["by_next"], row["by_prev"]) == (own.deviation_by_next, own.deviation_by_prev)
 
 
 def test_model_players_have_their_fallbacks_cost_and_decisions(models_run: Path) -> None:

@@ -70,19 +70,6 @@ def test_a_call_cut_off_is_counted_and_its_number_stays_taken(whole: tuple[Playe
     assert sum(log.assumed for log in run.models.values()) == 1
 
 
-def test_a_run_whose_very_first_call_was_cut_off_goes_on(whole: tuple[Played, bytes, int], tmp_path: Path) -> None:
-    """No attempt has ended yet; its try is there, and its number is taken."""
-    folder = tmp_path / "run"
-    go(models(), folder, stop_after=1, in_flight=1)
-    for place in rows(folder, "SELECT game, seat, decision FROM attempts"):
-        _as_if_killed(folder, place)
-    assert rows(folder, "SELECT DISTINCT state FROM tries") == [("open",)]
-    run = go(models(), folder, in_flight=1, cache=tmp_path / "fresh")
-    assert run.failure is None
-    assert run.results_digest == whole[0].results_digest
-    assert calls(folder) == whole[2] + sum(log.assumed for log in run.models.values())
-
-
 def _as_if_killed(folder: Path, place: tuple[int, ...]) -> None:
     """As a process leaves it that dies between sending a call and its answer."""
     with closing(sqlite3.connect(folder / "run.db")) as connection, connection:

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from tests.cli.kit import REPO, Shell, started
 from tests.conftest import in_gate
@@ -100,27 +99,6 @@ def test_a_run_with_models_ends_in_order_and_goes_on(
     assert same_games(tmp_path / "cut", tmp_path / "whole")
     said_again = shell("replay", "cut", "--quiet")
     assert (said_again.code, f"results digest: {digest}" in said_again.out) == (0, True)
-
-
-@pytest.mark.at_length
-@pytest.mark.parametrize("number", SIGNALS)
-def test_a_run_of_two_workers_ends_in_order_and_goes_on(tmp_path: Path, shell: Shell, number: signal.Signals) -> None:
-    """The workers do not hear of it: the games that they are at are kept."""
-    base = {"bots": ["StefaBot", "ClaudeBot", "RandomBoi"], "table_sizes": [3], "rules": {"max_turns": 12}}
-    (tmp_path / "c.yaml").write_text(yaml.safe_dump(base | {"games": 4000}))
-    with group(tmp_path, "c.yaml", "--workers", "2", "--no-report", "--output", "cut") as process:
-        assert process.stdout is not None
-        next(line for line in process.stdout if " of 4,000 games" in line)
-        os.killpg(process.pid, number)
-        said = process.communicate(timeout=60)[0]  # workers and trackers have this output too: all have ended
-    assert process.returncode == 128 + number
-    assert "stopping after the games in progress" in said
-    assert "a worker process died" not in said
-    assert "resource_tracker" not in said
-    (kept,) = re.findall(rf"dubito: stopped by {WORDS[number]}; ([\d,]+) of 4,000 games are kept", said)
-    assert 0 < int(kept.replace(",", "")) < 4000
-    digest = ended_here(shell, "c.yaml", "--output", "cut", "--quiet")
-    assert ended_here(shell, "c.yaml", "--output", "whole", "--quiet") == digest
 
 
 @pytest.mark.at_length
