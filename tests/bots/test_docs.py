@@ -85,13 +85,6 @@ def test_the_guide_shows_what_the_witness_observes() -> None:
     assert shown in WITNESS
 
 
-def test_the_template_plays_under_another_name(tmp_path: Path) -> None:
-    bot = load_bot(tmp_path, "night_owl", TEMPLATE.replace("MyBot", "NightOwl"))
-    assert bot.name == "NightOwl"
-    plays(bot)
-    plays(bot, risk=1.0)
-
-
 def test_the_template_answers_three_nodes_and_its_setting_counts(tmp_path: Path) -> None:
     bot = load_bot(tmp_path, "my_bot", TEMPLATE)
     assert {name for name in NODES_A_TO_E.values() if name in vars(bot.cls)} == {NODES_A_TO_E[node] for node in "ACD"}

@@ -52,17 +52,6 @@ def test_r3_everyone_after_the_opener_claims_his_number() -> None:
     assert game.board == cards("2357")
 
 
-def test_r3_only_cards_of_the_own_hand() -> None:
-    """R3: a card of somebody else's, of the board's, or one too many is refused."""
-    game = position("27/34/56")
-    for move in ("3 as 3", "22 as 2", "* as 2"):
-        with pytest.raises(IllegalOutput, match=r"^the hand holds"):
-            run(game, move)
-    run(game, "2 as 2")
-    with pytest.raises(IllegalOutput, match=r"^the hand holds 0 of card 2, not 1$"):
-        run(game, "2")
-
-
 @BOTH
 def test_r4_no_doubt_on_an_empty_board(win_rule: WinRule) -> None:
     """R4: at the start, and again when a doubt has cleared the board."""

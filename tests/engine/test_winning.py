@@ -3,7 +3,7 @@
 import pytest
 
 from dubito.errors import IllegalOutput
-from dubito.games.dubito.engine import Result, Rules, State, WinRule
+from dubito.games.dubito.engine import Result, State, WinRule
 from dubito.games.dubito.events import CardsPlayedEvent, DiscardEvent, DoubtResolvedEvent, PlayerWonEvent
 from tests.engine.helpers import WIN_RULES, hand, position, run
 
@@ -48,14 +48,6 @@ def test_r9_immediate_two_leave_in_a_row_on_one_board() -> None:
     run(game, "A as 9", "2")
     data = game.turn_data()
     assert (data.me.id, data.prev.id, data.next.id, data.can_doubt, data.board_cards) == (2, 4, 3, False, 2)
-
-
-def test_r9_immediate_a_hand_is_not_empty_before_the_discards() -> None:
-    """R9: after discards; the doubter who was wrong and discards all it holds has won."""
-    game = position("A2/AAA/34/56")
-    events = run(game, "A as A", "doubt")
-    assert events[1:] == [DiscardEvent(1, 1), PlayerWonEvent(1, 1)]
-    assert (game.seat, game.turn_data().prev.id) == (2, 0)
 
 
 def test_r9_contested_the_last_card_is_pending() -> None:
@@ -203,15 +195,6 @@ def test_r12_free_turns_are_not_counted(win_rule: WinRule) -> None:
         run(game, "6")
 
 
-def test_r12_a_free_turn_before_the_cap_does_not_bring_it_nearer() -> None:
-    """R12: three turns are three turns beside the free one."""
-    game = position("A2/345/67", max_turns=3)
-    run(game, "A as 9", "doubt", "3 as 3")
-    assert not game.over
-    run(game, "6")
-    assert (game.capped, game.turns, game.free_turns) == (True, 3, 1)
-
-
 def test_r12_a_wrong_doubt_earns_no_turn_beyond_the_cap() -> None:
     game = position("A2/345/67", max_turns=2)
     run(game, "A as A", "doubt")
@@ -252,11 +235,3 @@ def test_r12_a_win_in_the_free_turn_at_the_cap_counts() -> None:
     run(game, "A as 9", "doubt")
     assert run(game, "3 as 3") == [CardsPlayedEvent(1, 3, 1), PlayerWonEvent(1, 1)]
     assert results(game) == [UNFINISHED, HARD, UNFINISHED, UNFINISHED]
-
-
-def test_r12_the_cap_may_be_set() -> None:
-    """R12: one turn is the shortest game there is."""
-    game = position("A2/34/56", max_turns=1)
-    assert game.rules == Rules(max_turns=1)
-    run(game, "A as A")
-    assert (game.over, game.capped, game.turns) == (True, True, 1)

@@ -116,14 +116,10 @@ OPEN_SCHEMA = {"type": "object", "properties": {"answer": {"type": "boolean"}}, 
 INVALID = "invalid_request_error"
 REFUSED: list[tuple[dict[str, Any], type[anthropic.APIStatusError], str, str]] = [
     ({"model": "claude-9"}, anthropic.NotFoundError, "not_found_error", "model: claude-9"),
-    ({"model": None}, anthropic.BadRequestError, INVALID, "model: Field required"),
     ({"extra_body": {"max_tokens": None}}, anthropic.BadRequestError, INVALID, "max_tokens: Field required"),
-    ({"max_tokens": True}, anthropic.BadRequestError, INVALID, "max_tokens: Input should be an integer greater"),
     ({"max_tokens": 0}, anthropic.BadRequestError, INVALID, "max_tokens: Input should be an integer greater"),
     ({"messages": None}, anthropic.BadRequestError, INVALID, "messages: Field required"),
-    ({"messages": []}, anthropic.BadRequestError, INVALID, "messages: Input should be at least one message"),
     ({"messages": [{"role": "user"}]}, anthropic.BadRequestError, INVALID, "messages.0.content: Input should be"),
-    ({"system": 7}, anthropic.BadRequestError, INVALID, "system: Input should be a string or an array"),
     (
         {"messages": said("x" * 800_004)},
         anthropic.BadRequestError,
@@ -131,8 +127,6 @@ REFUSED: list[tuple[dict[str, Any], type[anthropic.APIStatusError], str, str]] =
         "prompt is too long: 200001 tokens > 200000",
     ),
     ({"extra_body": {"temperature": 1.0}}, anthropic.BadRequestError, INVALID, "`temperature` is not supported"),
-    ({"extra_body": {"top_k": None}}, anthropic.BadRequestError, INVALID, "`top_k` is not supported"),
-    ({"extra_body": {"seed": 1}}, anthropic.BadRequestError, INVALID, "seed: Extra inputs are not permitted"),
     (
         {"output_config": {"format": {"type": "json_schema", "schema": OPEN_SCHEMA}}},
         anthropic.BadRequestError,
@@ -186,12 +180,6 @@ def test_an_x_api_key_is_a_key_too(house: House) -> None:
         assert create(client, extra_headers=bare).stop_reason == "end_turn"
         with pytest.raises(anthropic.AuthenticationError):
             create(client, extra_headers=bare | {"x-api-key": "wrong"})
-
-
-def test_what_is_no_json_is_refused(client: anthropic.Anthropic) -> None:
-    for text in (b"", b"{", b"[]", b"\xff"):
-        with pytest.raises(anthropic.BadRequestError, match="not valid JSON"):
-            client.post("/v1/messages", cast_to=object, content=text)
 
 
 def test_other_paths_and_methods_are_refused(client: anthropic.Anthropic) -> None:

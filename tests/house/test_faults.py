@@ -55,23 +55,6 @@ def test_a_storm_strikes_two_thirds_tries_and_one_third_replies() -> None:
     assert set(replies) - {None} == set(CONTENT_FAULTS)
 
 
-def test_nothing_in_a_storm_waits() -> None:
-    """No fault that only a deadline ends, no Retry-After above 0.05 s."""
-    waits: list[float] = []
-    for struck in (Faults(storm=1).of_try(asked(draw)) for draw in range(MANY)):
-        if struck is not None and struck[1].error == "rate_limit":
-            for name, value in struck[1].headers.items():
-                try:
-                    waits.append(float(value) / (1000 if name == "retry-after-ms" else 1))
-                except ValueError:
-                    assert name == "retry-after"
-        elif struck is not None and struck[1].delivery is not None:
-            assert (struck[1].delivery.end, struck[1].delivery.interval) != ("hold", None)
-            assert struck[1].delivery.interval is None
-    assert len(waits) > 100
-    assert not any(wait > 0.05 for wait in waits)
-
-
 def test_a_mix_may_be_all_there_is_and_adds_to_others() -> None:
     assert None not in of_tries(Faults(transport=1))
     assert None not in of_replies(Faults(content=1))
@@ -91,21 +74,14 @@ def test_faults_are_spelled_as_names_and_numbers() -> None:
     ("text", "message"),
     [
         ("storm", "faults are NAME:SHARE, as in storm:0.3 or rate_limit:0.1,server_error:0.1, not 'storm'"),
-        ("storm:", "faults are NAME:SHARE, as in storm:0.3 or rate_limit:0.1,server_error:0.1, not 'storm:'"),
-        ("", "faults are NAME:SHARE, as in storm:0.3 or rate_limit:0.1,server_error:0.1, not ''"),
         ("storm:0.1,", "faults are NAME:SHARE, as in storm:0.3 or rate_limit:0.1,server_error:0.1, not ''"),
         ("storms:0.3", "there is no fault called 'storms': did you mean 'storm'?"),
-        ("rate-limit:0.3", "there is no fault called 'rate-limit': did you mean 'rate_limit'?"),
-        ("retry_afer:0.3", "there is no fault called 'retry_afer': did you mean 'retry_after'?"),
         ("prose:0.1,prose:0.2", "faults name 'prose' twice"),
         ("rate_limit:1.5", "rate_limit is a probability from 0 to 1, not 1.5"),
-        ("server_error:-0.1", "server_error is a probability from 0 to 1, not -0.1"),
         ("server_error:nan", "server_error is a probability from 0 to 1, not nan"),
         ("rate_limit:0.6,dropped:0.6", "the shares of tries struck are together at most 1, not 1.2"),
         ("content:0.6,prose:0.6", "the shares of replies struck are together at most 1, not 1.2"),
         ("retry_after:inf", "retry_after is a number from 0, not inf"),
-        ("interval:-1", "interval is a number from 0, not -1.0"),
-        ("size:nan", "size is a number from 0, not nan"),
     ],
 )
 def test_impossible_faults_are_refused(text: str, message: str) -> None:

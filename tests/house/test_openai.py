@@ -74,10 +74,6 @@ def test_long_instructions_count_as_cached(client: openai.OpenAI, letters: int, 
         assert usage.input_tokens == letters // 4 + 2, "cached ones included"
 
 
-def test_long_questions_do_not(client: openai.OpenAI) -> None:
-    assert create(client, input="x" * 9000).usage.input_tokens_details.cached_tokens == 0
-
-
 def test_headers_are_the_providers(client: openai.OpenAI) -> None:
     raw = client.responses.with_raw_response.create(model="house-honest", input="?")
     assert raw.request_id is not None
@@ -116,11 +112,7 @@ def test_models_are_listed(client: openai.OpenAI) -> None:
 BAD_SCHEMA = {"type": "object", "properties": {"answer": {"type": "boolean"}}, "required": ["answer"]}
 REFUSED: list[tuple[dict[str, Any], type[openai.APIStatusError], str | None, str | None]] = [
     ({"model": "gpt-9"}, openai.NotFoundError, "model_not_found", "model"),
-    ({"model": 7}, openai.BadRequestError, "invalid_value", "model"),
-    ({"model": None}, openai.BadRequestError, "missing_required_parameter", "model"),
     ({"input": None}, openai.BadRequestError, "missing_required_parameter", "input"),
-    ({"input": 7}, openai.BadRequestError, "invalid_value", "input"),
-    ({"input": ["x"]}, openai.BadRequestError, "invalid_value", "input"),
     ({"input": [{"role": "user", "content": 7}]}, openai.BadRequestError, "invalid_value", "input[0].content"),
     ({"input": "x" * 800_004}, openai.BadRequestError, "context_length_exceeded", "input"),
     ({"extra_body": {"seed": 1}}, openai.BadRequestError, "unknown_parameter", "seed"),
@@ -132,8 +124,6 @@ REFUSED: list[tuple[dict[str, Any], type[openai.APIStatusError], str | None, str
         "background_options.completion_window",
     ),
     ({"max_output_tokens": 15}, openai.BadRequestError, "invalid_value", "max_output_tokens"),
-    ({"max_output_tokens": True}, openai.BadRequestError, "invalid_value", "max_output_tokens"),
-    ({"text": 7}, openai.BadRequestError, "invalid_value", "text"),
     (
         {"text": {"format": {"type": "json_schema", "schema": BAD_SCHEMA}}},
         openai.BadRequestError,
@@ -147,7 +137,6 @@ REFUSED: list[tuple[dict[str, Any], type[openai.APIStatusError], str | None, str
         "text.format.schema",
     ),
     ({"extra_headers": {"x-dubito-try": "0"}}, openai.BadRequestError, "invalid_value", "x-dubito-try"),
-    ({"extra_headers": {"x-dubito-try": "first"}}, openai.BadRequestError, "invalid_value", "x-dubito-try"),
     ({"extra_headers": {"Authorization": openai.Omit()}}, openai.AuthenticationError, None, None),
     ({"extra_headers": {"Authorization": "Bearer wrong-1"}}, openai.AuthenticationError, "invalid_api_key", None),
     ({"extra_headers": {"Authorization": "Bearer broke-1"}}, openai.RateLimitError, "insufficient_quota", None),

@@ -13,7 +13,6 @@ from typing import Any
 import diskcache
 import pytest
 
-from dubito.errors import DubitoError
 from dubito.llm.cache import ReplyCache
 from dubito.llm.prompts import OWN_PROMPTS
 from dubito.llm.request import RawReply, canonical, digest_of
@@ -257,17 +256,6 @@ def test_explain_goes_on_behind_a_damaged_entry(shell: Shell) -> None:
     assert ended.err == "damaged and left out: 1; `dubito cache verify` names them\n"
 
 
-def test_the_command_that_a_miss_suggests_finds_run_and_cache(shell: Shell) -> None:
-    """Wherever they lie."""
-    cache = "with a space"
-    assert run_of(shell, "--cache", cache, folder=f"r of {cache}").code == 0
-    ended = run_of(shell, "--offline", "--cache", cache, folder=f"s of {cache}", model="house-honest")
-    command = re.search(r"`dubito (cache explain [^`]+)`", ended.err)
-    assert command is not None
-    assert parts(shell(*shlex.split(command[1]))) == {"body.model": ("house-honest", "house-random")}
-    assert explained(shell, first_decision(f"r of {cache}"), f"r of {cache}", "--cache", cache).code == 0
-
-
 def test_explain_of_what_no_run_has_is_one_sentence(shell: Shell) -> None:
     assert run_of(shell, "--offline", folder="s").code == 3
     for what in (
@@ -300,16 +288,6 @@ def test_entries_of_an_older_cache_are_passed_over(shell: Shell) -> None:
     assert "older version of Dubito" in sentence(shell("cache", "show", key))
     with closing(ReplyCache(Path("cache"))) as opened:
         assert opened.entry(key) is None
-
-
-def test_an_error_of_the_cache_is_a_dubito_error(shell: Shell) -> None:
-    Path("cache").mkdir()
-    Path("cache/cache.db").write_bytes(b"no database, and longer than the header of one" * 9)
-    for words in (("stats",), ("show", "ab")):
-        said = sentence(shell("cache", *words))
-        assert "cannot use the cache cache" in said
-    with pytest.raises(DubitoError):
-        ReplyCache(Path("cache"))
 
 
 def test_drop_says_what_it_did(shell: Shell) -> None:

@@ -9,21 +9,19 @@ from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 from random import Random
-from typing import Any
 
 import pytest
 
 from dubito.llm.budget import Budget, Caps
-from dubito.llm.prices import PICO, Past, Price, Tariff
+from dubito.llm.prices import Past, Price, Tariff
 from dubito.llm.request import AccountFault, Ask, Reply, Usage
 from dubito.store.model_log import Spend
 from tests.conftest import in_gate
-from tests.llm.kit import Heard, Said, Script, Server, ask, asker, contender, ran, reply, reply_body, rows, small
+from tests.llm.kit import Heard, Said, Script, Server, ask, asker, reply, reply_body, small
 from tests.resume.kit import go
 
 TARIFF = Tariff(Price(1, 1, 1, 1), max_output=1000)
 PAST = Past(dict.fromkeys(range(10), 10), replies=100, spent=Spend(100, 5000, 500))  # 10 calls a game
-PRICE = Price(2_000_000, 200_000, 2_500_000, 10_000_000)
 
 
 class Waits:
@@ -130,41 +128,9 @@ def uneven(heard: Heard) -> Said:
     return Said(body=json.dumps(reply_body("chat", json.dumps({"answer": chance[0] % 4 == 0}), usage=usage)))
 
 
-@pytest.mark.at_length
-@pytest.mark.parametrize(("usd", "contenders"), in_gate([(2.0, 1), (3.0, 1), (5.0, 1), (8.0, 1), (4.0, 2)], 1))
-def test_a_cap_ends_in_published_games(tmp_path: Path, usd: float, contenders: int) -> None:
-    """With 64 in flight. One of the first games is many times as long as the others."""
-    with Server(uneven) as server:
-        players = [asker(server, "chat", name=f"player {number}") for number in range(contenders)]
-        experiment = small(*players, games=128, turns=400)
-        how: dict[str, Any] = {"prices": {"some-model": PRICE}, "caps": Caps(usd=int(usd * PICO)), "in_flight": 64}
-        run = ran(experiment, tmp_path / "r", **how)
-    assert "the budget is used up" in str(run.failure)
-    ((spent,),) = rows(tmp_path / "r", "SELECT sum(picodollars) FROM tries")
-    assert 0.85 * usd * PICO < spent <= usd * PICO
-    assert run.counts.counted >= 0.9 * run.counts.finished > 0
-    query = "SELECT sum(picodollars) FROM tries WHERE game < ?"
-    ((published,),) = rows(tmp_path / "r", query, (run.counts.counted,))
-    assert published >= 0.6 * spent, "most of the money is in games that count"
-
-
 @pytest.mark.parametrize("left", in_gate([3, 15], 1))
 def test_ctrl_c_ends_those_that_wait_too(tmp_path: Path, left: int) -> None:
     with Server(uneven) as server:
         experiment = small(asker(server, "chat"), games=20, turns=60)
         run = go(experiment, tmp_path / "r", stop_after=60 - left, caps=Caps(calls=60), in_flight=32)
     assert run.interrupted or "the budget is used up" in str(run.failure)
-
-
-@pytest.mark.at_length
-def test_twins_near_the_cap_do_not_wait_for_each_other(tmp_path: Path) -> None:
-    """Two players who ask the same in one deal share a reply: one of their games waits for the other's call."""
-    twins = [contender("one", "house-sharp"), contender("two", "house-sharp")]
-    of_twins = small(*twins, games=6, turns=14)
-    whole = ran(of_twins, tmp_path / "whole")
-    calls = sum(log.calls for log in whole.models.values())
-    run = ran(of_twins, tmp_path / "cut", caps=Caps(calls=calls // 2), in_flight=32, cache=tmp_path / "other")
-    assert "the budget is used up" in str(run.failure)
-    assert run.counts.counted >= run.counts.finished - 2
-    on = ran(of_twins, tmp_path / "cut", caps=Caps(calls=2 * calls), in_flight=32, cache=tmp_path / "other")
-    assert on.results_digest == whole.results_digest

@@ -65,10 +65,7 @@ def test_what_another_try_may_mend_is_a_failed_try(line: Line, protocol: Api, st
         (400, "rejected the request (status 400): ", "change `parameters` in "),
         (401, "refused the key (status 401)", "set SOME_KEY, or change `api_key_env` in "),
         (402, "has no money left (status 402)", "top it up"),
-        (403, "refused the key (status 403)", "set SOME_KEY, or change `api_key_env` in "),
         (404, "has no model 'some-model', or `api` or `base_url` is wrong: ", "change `model` in "),
-        (405, "has no model 'some-model', or `api` or `base_url` is wrong: ", "change `model` in "),
-        (422, "rejected the request (status 422): ", "change `parameters` in "),
     ],
 )
 def test_what_the_user_has_to_mend_is_a_fault_of_the_account(
@@ -145,18 +142,13 @@ def test_any_header_says_how_long_to_wait_or_nothing(said: str) -> None:
     ("protocol", "parameters", "message", "named"),
     [
         ("messages", {"temperature": 1}, "`temperature` is not supported with this model.", "parameters.temperature"),
-        ("responses", {"temperature": 1}, "Unsupported parameter: 'temperature' is no", "parameters.temperature"),
         ("chat", {"top_p": 1, "top_logprobs": 2}, "Invalid 'top_logprobs': too many", "parameters.top_logprobs"),
-        ("chat", {"top_p": 1}, "Something else is wrong", "parameters"),
-        ("responses", {}, "Something is wrong", "parameters"),
         ("responses", {}, "Invalid 'max_output_tokens': too many", "max_output"),
         ("chat", {}, "max_tokens is too large: 8192", "max_output"),
         ("chat", {}, "'max_completion_tokens' is unknown", "output_limit"),
         ("chat", {}, "body, max_completion_tokens: Extra inputs are not permitted", "output_limit"),
-        ("chat", {}, "max_completion_tokens is too large: 99999", "max_output"),
         ("messages", {"thinking": {"type": "enabled"}}, "`max_tokens` must be greater than `thinking.b", "max_output"),
         ("chat", {}, "Invalid parameter: 'response_format' of type 'json_schema' is not supported", "response_format"),
-        ("chat", {"user": "x"}, "The messages are wrong", "parameters"),
         (
             *("chat", {"reasoning": {}, "reasoning_effort": "max"}),
             *("Unsupported value: 'reasoning_effort'", "parameters.reasoning_effort"),
@@ -319,15 +311,12 @@ def test_an_error_that_is_nested_without_end_has_one() -> None:
 @pytest.mark.parametrize(
     ("words", "seconds"),
     [
-        ("Please try again in 20s.", 20),
         ("Please try again in 6m0s.", 360),
         ("Please try again in 350ms.", 0.35),
         ("try again in 1h2m3.5s", 3723.5),
-        ("Please retry after 59 seconds.", 59),
         ("retry in 2 minutes", 120),
         ("Please retry in 45.578569677s.", 45.578569677),
         ("Try again in 1 day", None),
-        ("Please try again in 5 moments", None),
         ("Please try again later", None),
     ],
 )

@@ -101,19 +101,6 @@ def test_an_output_that_is_none_is_one_sentence(shell: Shell, output: Any) -> No
     assert said.err.startswith("dubito: an output is none of bs: ")
 
 
-def test_who_fails_at_what_others_do_has_a_record_that_proves_it(shell: Shell) -> None:
-    bots = Path("bots/manual/bs")
-    bots.mkdir(parents=True)
-    fails = "    seen = 0\n    def observe(self, event):\n        self.seen += 1\n        assert self.seen < 7\n"
-    (bots / "late.py").write_text(BAD.replace("Bad", "Late").replace("return []", "return self.cards[:1]") + fails)
-    words = ("watch", "--game", "bs", "Player1", "Late", "Player3", "Player4", "--on-bot-error", "forfeit")
-    told = shell(*words, "--save", "g.json")
-    assert "   3. Late has failed: the game is over, and nobody wins." in told.out.splitlines()
-    assert saved()["outputs"][-1] == {"seat": 1}
-    said = shell("replay", "g.json")
-    assert (said.code, said.out.partition(",")[0]) == (0, "identical: 3 turns")
-
-
 def test_a_forfeit_ends_a_game_and_is_kept(shell: Shell) -> None:
     bots = Path("bots/manual/bs")
     bots.mkdir(parents=True)

@@ -58,11 +58,8 @@ def test_no_hand_but_his_own_is_shown(play: Play) -> None:
     [
         ("2 2 2 3", "4 cards were played; play 1 to 3."),
         ("ace", "The hand holds no ace."),
-        ("k k", "The hand holds 1 king, not 2."),
         ("2 as 7", "The number of this round is 1; declare it or None."),
-        ("as 7", "'as' is no card: type ace, 2 to 10, jack, queen, king, joker, or `doubt`."),
         ("14", "'14' is no card: type ace, 2 to 10, jack, queen, king, joker, or `doubt`."),
-        ("doubt him", "'doubt' is no card: type ace, 2 to 10, jack, queen, king, joker, or `doubt`."),
         ("\x1b[31m", "'\\x1b[31m' is no card: type ace, 2 to 10, jack, queen, king, joker, or `doubt`."),
         ("x" * 5000, f"'{'x' * 19}…' is no card: type ace, 2 to 10, jack, queen, king, joker, or `doubt`."),
     ],
@@ -176,14 +173,10 @@ def test_a_pipe_is_as_good_as_a_terminal(tmp_path: Path, leaves: str) -> None:
     ("words", "sentence"),
     [
         (("ClaudeBot",), "dubito: Dubito needs 3 to 8 players, not 2: two play the variant `duel`\n"),
-        (("ClaudeBot",) * 8, "dubito: Dubito needs 3 to 8 players, not 9\n"),
         (("ClaudeBot", "ClaudBot"), "dubito: nobody is named 'ClaudBot': did you mean 'ClaudeBot'?\n"),
         (("ClaudeBot", "OpenAIBot"), "dubito: OpenAIBot: model: is needed"),
-        (("ClaudeBot", "openai:gpt"), "dubito: openai:gpt needs a key for https://api.openai.com/v1: set the "),
         (("--config", "none.yaml"), "dubito: cannot read none.yaml: No such file or directory\n"),
         (("--seat", "4"), "dubito: seat: 4 is not between 0 and 3\n"),
-        (("--jokers", "3"), "dubito: --jokers: must be at most 2, not 3\n"),
-        (("--win-rule", "x"), "dubito: --win-rule: must be 'immediate' or 'contested', not 'x'\n"),
         (("--seed", "-1"), "dubito: Invalid value for '--seed': "),
         (("--save", "no/such/game.json"), "dubito: cannot save no/such/game.json: there is no folder no/such\n"),
     ],
@@ -207,16 +200,12 @@ def test_a_bot_that_fails_is_stood_in_for_and_named_at_the_end(play: Play, shell
     ("line", "number", "output"),
     [
         ("doubt", 7, TurnOutput(True)),
-        ("D", 7, TurnOutput(True)),
         ("7 7 joker", 7, TurnOutput(False, None, [7, 7, 0])),
         ("7 7 joker", 0, TurnOutput(False, 7, [7, 7, 0])),
         ("7, king  *", 0, TurnOutput(False, None, [7, 13, 0])),
         ("a j q k", 3, TurnOutput(False, None, [1, 11, 12, 13])),
-        ("1 11 12 13", 3, TurnOutput(False, None, [1, 11, 12, 13])),
         ("Ace Jack as QUEENS", 0, TurnOutput(False, 12, [1, 11])),
-        ("1 10 0 as 6s", 0, TurnOutput(False, 6, [1, 10, 0])),
         ("2 as sixes", 0, TurnOutput(False, 6, [2])),
-        ("joker", 0, TurnOutput(False, None, [0])),
     ],
 )
 def test_what_a_person_types(line: str, number: int, output: TurnOutput) -> None:

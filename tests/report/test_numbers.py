@@ -9,12 +9,12 @@ import pytest
 import yaml
 
 from dubito.experiment.stored import opened_run
-from dubito.games.dubito.engine import RESULTS, Result
+from dubito.games.dubito.engine import RESULTS
 from dubito.llm.prices import PICO
 from dubito.report.scan import Scan, scan
 from dubito.report.tables import Column, ColumnKind, ResultTable, cell_text
-from dubito.stats.ranking import beside, by_table_size, ranking
-from dubito.stats.rates import Rate, variation
+from dubito.stats.ranking import by_table_size, ranking
+from dubito.stats.rates import Rate
 from tests.llm.kit import rows
 from tests.report.kit import Seen, data, hand_written, records, reported
 
@@ -156,33 +156,6 @@ def test_no_side_is_named_where_it_may_be_chance(bots_run: Path) -> None:
     rows = data(bots_run / "report", "deviations")
     assert {row["more"] for row in rows} == {"may be chance"}
     assert all(row["difference_low"] < 0 < row["difference_high"] and row["by_next_chance"] > 0 for row in rows)
-
-
-@pytest.mark.at_length
-def test_a_side_is_named_where_it_is_no_chance(long_report: Path) -> None:
-    """Twelve hundred games tell something of four bots."""
-    rows = data(long_report, "deviations")
-    assert {row["more"] for row in rows} == {"next", "previous"}
-    for row in rows:
-        assert row["more"] == (
-            "next" if row["difference_low"] > 0 else "previous" if row["difference_high"] < 0 else "may be chance"
-        )
-        assert row["difference"] == row["by_next_beyond"] - row["by_prev_beyond"]
-        assert row["by_next_beyond_low"] <= row["by_next_beyond"] <= row["by_next_beyond_high"]
-        assert row["by_next"] ** 2 == pytest.approx(row["by_next_chance"] ** 2 + row["by_next_beyond"] ** 2, rel=0.3)
-
-
-@pytest.mark.at_length
-def test_seats_of_a_deal_that_is_played_again_do_not_hide_chance(tmp_path: Path) -> None:
-    """With three contenders who hardly differ, who sits beside whom in the field is seen three times, and once."""
-    contenders = [{"bot": "RandomBoi", "name": f"contender {place}"} for place in range(3)]
-    hand_written(tmp_path / "run", games=900, table_sizes=[6], contenders=contenders, bots=["StefaBot", "UsualBot"])
-    with opened_run(tmp_path / "run") as source:
-        found = scan(source).variation(0, 1, 5)
-        sat = beside(source.tally, RESULTS, 0, 1, 5)
-        won = beside(source.tally, RESULTS, 0, 1, 5, Result.HARD_WIN)
-    assert found.chance is not None
-    assert found.chance > 1.15 * (variation(won, sat).chance or 0)
 
 
 def test_model_players_have_their_fallbacks_cost_and_decisions(models_run: Path) -> None:

@@ -1,22 +1,17 @@
 """How far a run is: the same three figures in the progress, at its end and in `status`; and a demo that was stopped."""
 
 import json
-import os
 import re
-import signal
 import sqlite3
 import threading
 from contextlib import closing
-from dataclasses import astuple
 from hashlib import sha256
 from pathlib import Path
 
 import pytest
 
-from dubito.cli.output import GamesProgress
 from dubito.cli.summary import document_of, exit_code, print_summary
 from dubito.experiment.run import Played
-from dubito.games.dubito.game import GAME
 from dubito.llm.budget import Caps
 from dubito.llm.request import Place, draw_of
 from tests.cli.kit import Shell
@@ -78,37 +73,6 @@ def test_finished_games_behind_an_unfinished_deal_are_not_counted(
     assert "results digest: none, since no game is counted yet" in status
     assert nothing not in status + shell("status", "run", "--json").out + (tmp_path / "run" / "run.log").read_text()
     assert document_of(run, None).results_digest is None
-
-
-@pytest.mark.at_length
-def test_a_stopped_demo_ends_and_goes_on(tmp_path: Path, shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A demo of fewer and shorter games than ours, in which Ctrl-C is pressed when two have ended."""
-    monkeypatch.setitem(GAME.demo, "games", 6)
-    monkeypatch.setitem(GAME.demo, "rules", {"max_turns": 12})
-    tell = GamesProgress.__call__
-
-    def press(progress: GamesProgress, games: int) -> None:
-        tell(progress, games)
-        if games == 2:
-            os.kill(os.getpid(), signal.SIGINT)
-
-    with monkeypatch.context() as pressing:
-        pressing.setattr(GamesProgress, "__call__", press)
-        code, out, err = astuple(shell("demo", "--output", "d"))
-    assert code == 130
-    assert "Then offline" not in out
-    assert "Identical" not in out
-    (figures,) = re.findall(FIGURES, err.splitlines()[-1])
-    assert f"{figures} (none of them will be paid for again) in d/live, and `dubito demo --output d` resumes" in err
-    assert figures in shell("status", "d/live").out
-    ((tries,),) = rows(Path("d/live"), "SELECT count(*) FROM tries")
-    ended = shell("demo", "--output", "d")
-    assert ended.code == 0, ended.err
-    assert "Identical: both runs have the same results digest." in ended.out
-    ((whole,),) = rows(Path("d/live"), "SELECT count(*) FROM tries")
-    assert whole > tries
-    again = shell("demo", "--output", "d")
-    assert (again.code, rows(Path("d/live"), "SELECT count(*) FROM tries")) == (0, [(whole,)])
 
 
 class RefusingResults(Unhurried):

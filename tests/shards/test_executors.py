@@ -4,10 +4,9 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable
-from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import BrokenExecutor, Executor, Future, ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -74,15 +73,6 @@ def test_a_worker_loads_no_library_to_play(name: str) -> None:
     text = workers.job_of(of, registry_of(name))
     said = subprocess.run([sys.executable, "-c", script, text], capture_output=True, text=True, check=True)
     assert not {"pydantic", "yaml", "sqlite3", "click"} & {*said.stdout.split()}
-
-
-@pytest.mark.at_length
-def test_a_pool_of_processes_is_an_executor_too(tmp_path: Path) -> None:
-    of = experiment(bots=BOTS, games=chunk.DEALS_A_CHUNK + 5, table_sizes=[3], rules={"max_turns": 12})
-    with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as processes:
-        played_by(processes, of, tmp_path / "processes")
-    play(of, tmp_path / "alone", means(tmp_path / "alone"))
-    assert everything_in(tmp_path / "processes") == everything_in(tmp_path / "alone")
 
 
 @pytest.mark.parametrize(

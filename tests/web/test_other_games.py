@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from dubito.game.find import find_bots
-from dubito.game.record import records_of
 from dubito.games.bs.engine import State
 from dubito.games.bs.game import GAME
 from dubito.games.bs.witness import BSRules
@@ -57,31 +56,6 @@ def to_the_end(browser: Browser, view: Any) -> Any:
     while not view["over"]:
         view = browser.play(an_answer(view))
     return view
-
-
-@pytest.mark.at_length
-def test_a_whole_game_of_bs_is_played_and_saved(hall: Served) -> None:
-    browser = hall.browser()
-    end = to_the_end(browser, browser.sit(BOTS, game="bs", seed=5, seat=2))
-    text = (hall.folder / f"{end['record']}.json").read_text()
-    records = records_of(GAME)
-    record = records.load(text)
-    assert list(records.replay(record)) == record.story
-    assert (record.seed, record.players) == (5, ["Player1", "Player4", "Guest", "CalculatingLiar"])
-    assert len(record.outputs) == end["turn"]
-    assert end["ended"] in ("won", "lost")
-    whole = browser.view()
-    said = [line for frame in whole["frames"] for line in frame["said"]]
-    assert said[0].startswith("The cards are dealt: Player1 holds 13, Player4 holds 13, you hold 13, ")
-    assert any(line.startswith("You put down ") for line in said)
-    assert any(line.startswith("You answer ") for line in said)
-    assert not any("\0" in line for line in said)
-    listed = browser("GET", "/games").text
-    assert end["record"] in listed
-    assert "Cannot be shown" not in listed
-    page = browser("GET", f"/games/{end['record']}")
-    assert page.status == 200
-    assert "At most 1,000 rounds; deal 0 of seed 5." in page.text
 
 
 def test_a_restart_goes_on_where_the_game_was(home: Path) -> None:

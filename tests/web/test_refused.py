@@ -33,14 +33,12 @@ def _from(**headers: str) -> Request:
 
 REQUESTS: dict[str, tuple[Request, int, str]] = {
     "no cards": (_move(cards=[], number=1), 400, "0 cards were played; play 1 to 3."),
-    "neither": (_move(), 400, "Cards is None, not a list of 1 to 3 cards."),
     "number 99": (
         lambda browser, view: browser.post("/api/moves", _legal(view, 99)),
         400,
         "An opening declares a number from 1 to 13, not 99.",
     ),
     "doubt of nothing": (_move(doubt=True), 400, "There is no doubting on an empty board."),
-    "a text as a card": (_move(cards=["7"], number=1), 400, "This move cannot be read: cards.0: "),
     "a bool as a card": (_move(cards=[True], number=1), 400, "This move cannot be read: cards.0: "),
     "a number as a doubt": (_move(doubt=1), 400, "This move cannot be read: doubt: "),
     "unknown field": (_move(hand=[1]), 400, "This move cannot be read: hand: "),
@@ -55,23 +53,14 @@ REQUESTS: dict[str, tuple[Request, int, str]] = {
         409,
         "This move is for turn -1, and 0 turns have been played.",
     ),
-    "a later turn": (
-        lambda browser, view: browser.post("/api/moves", _legal(view) | {"turn": 3}),
-        409,
-        "This move is for turn 3, and 0 turns have been played.",
-    ),
     "no JSON": (_raw(b"{"), 400, "This request cannot be read: the body: "),
     "no UTF-8": (_raw(b'{"turn": "\xff"}'), 400, "This request cannot be read: "),
-    "a list": (_raw(b"[]"), 400, "This request cannot be read: "),
     "deep nesting": (_raw(b"[" * 4000), 400, "This request cannot be read: "),
     "oversized": (_raw(b" " * 5000), 413, "The body is longer than 4,096 bytes."),
-    "much oversized": (_raw(b" " * (1 << 19)), 413, "The body is longer than 4,096 bytes."),
     "a form": (_from(Content_Type="application/x-www-form-urlencoded"), 415, "The body has to be application/json."),
-    "plain text": (_from(Content_Type="text/plain"), 415, "The body has to be application/json."),
     "another site's origin": (_from(Origin="http://evil.example"), 403, "Requests from other sites are not answered."),
     "no origin": (_from(Origin="null"), 403, "Requests from other sites are not answered."),
     "a broken origin": (_from(Origin="http://["), 403, "Requests from other sites are not answered."),
-    "another port": (_from(Origin="http://127.0.0.1:1"), 403, "Requests from other sites are not answered."),
     "cross-site": (_from(Sec_Fetch_Site="cross-site"), 403, "Requests from other sites are not answered."),
     "same-site": (_from(Sec_Fetch_Site="same-site"), 403, "Requests from other sites are not answered."),
     "wrong Host": (
@@ -79,12 +68,8 @@ REQUESTS: dict[str, tuple[Request, int, str]] = {
         421,
         "This server is not called what the request calls it (Host). If the name is yours, start ",
     ),
-    "a Host that ends well": (_from(Host="evil.localhost"), 421, "This server is not called "),
     "a foreign address as Host": (_from(Host="192.0.2.1"), 421, "This server is not called "),
-    "a Host with a path": (_from(Host="127.0.0.1/evil"), 421, "This server is not called "),
     "a Host with a user": (_from(Host="evil@127.0.0.1"), 421, "This server is not called "),
-    "a Host with no such port": (_from(Host="127.0.0.1:99999"), 421, "This server is not called "),
-    "no Host": (_from(Host=""), 421, "This server is not called "),
     "a broken Host": (_from(Host="[::1"), 421, "This server is not called "),
 }
 

@@ -71,36 +71,3 @@ def test_a_model_thinks_and_goes_on_and_its_words_are_kept(chrome: Chrome, home:
         assert '{"answer": true}' in decisions
         assert "MrDoubt" not in decisions
         assert chrome.run("document.querySelectorAll('#seats b b, #decisions script').length") == 0
-
-
-def test_a_server_that_does_not_answer_is_told_and_asked_again(chrome: Chrome, home: Path) -> None:
-    told = threading.Event()
-
-    def slow(asked: Heard) -> Said:
-        told.wait(20)
-        return says(asked.protocol)
-
-    def online(yes: bool) -> None:
-        chrome(
-            "Network.emulateNetworkConditions", offline=not yes, latency=0, downloadThroughput=-1, uploadThroughput=-1
-        )
-
-    with Server(slow) as model, table_with(home, asking(model), preflight=False) as server:
-        chrome.open(f"http://127.0.0.1:{server.port}/")
-        chrome.until("document.querySelectorAll('.opponent[hidden]').length === 4")
-        chrome.run(DEAL)
-        chrome.until("document.querySelector('#own.asked') !== null")
-        chrome.run("document.querySelector('#hand button').click(); document.querySelector('#put').click()")
-        chrome.until("document.querySelector('#thinks').textContent.length > 0")
-        online(False)
-        chrome.until("document.querySelector('#trouble').hidden === false")
-        for _ in range(2):
-            assert chrome.text("#why").startswith("The server does not answer.")
-            chrome.click("#again")
-        online(True)
-        chrome.click("#again")
-        chrome.until("document.querySelector('#thinks').textContent.length > 0")
-        told.set()
-        chrome.until("document.querySelector('#own.asked') !== null")
-        assert chrome.run("document.querySelector('#trouble').hidden")
-    chrome.forget()  # the console tells of what did not load

@@ -23,7 +23,6 @@ from tests.web.kit import Answer, Browser, Served, asking, served, table_with
 
 SCRIPT: Final = "<script>window.ran = 1</script>"
 HOSTILE: Final = f'</script>{SCRIPT}<img src=x onerror="window.ran = 1">'
-STORY: Final = "[...document.querySelectorAll('.story li')].map(item => item.textContent)"
 
 
 def golden(name: str = "three_immediate") -> GameRecord:
@@ -61,37 +60,6 @@ def data(browser: Browser, name: str) -> Any:
     page = browser("GET", f"/games/{name}")
     assert page.status == 200, page.text
     return json.loads(page.text.partition('type="application/json">')[2].partition("</script>")[0])
-
-
-def test_a_saved_game_is_stepped_through(saved: Served, chrome: Chrome) -> None:
-    record = golden()
-    label = dict(enumerate(record.players)).__getitem__
-    lines: list[str] = []
-    for turn in range(1, len(record.outputs) + 1):
-        told = [line.partition(": ")[2] for line in record.story if line.startswith(f"turn {turn}: ")]
-        lines.append(" ".join(told))
-    for seat in range(3):
-        lines = [line.replace(f"seat {seat}", label(seat)) for line in lines]
-    chrome.open(address(saved, "bots"), "#turn=12")
-    assert chrome.text("#turn").startswith(f"turn 12 of {len(lines)}")
-    assert chrome.text("#said") == lines[11]
-    assert "really" in chrome.text("#pile") or "doubts" in lines[11]
-    assert chrome.run(STORY) == lines
-    assert chrome.text("h1") == "Game bots: AdaptyBoi wins"
-    assert "Two jokers, the last card winning at once; deal 23 of seed 20." in chrome.text("#about")
-    for key, turn in (("Home", 0), ("ArrowRight", 1), ("ArrowRight", 2), ("ArrowLeft", 1), ("End", len(lines))):
-        chrome.key(key)
-        assert chrome.run("location.hash") == f"#turn-{turn}"
-        assert chrome.text("#said p") == ["The cards are dealt.", *lines][turn]
-    chrome.key("Home")
-    assert chrome.run("document.querySelectorAll('#seats .card').length") == 54
-    chrome.key("h")
-    assert chrome.run("document.querySelectorAll('#seats .card').length") == 0
-    assert chrome.run("[...document.querySelectorAll('nav a')].map(link => new URL(link.href).pathname)") == [
-        "/",
-        "/games",
-        "/rules",
-    ]
 
 
 def test_what_a_model_was_asked_stands_at_its_turn(saved: Served, chrome: Chrome) -> None:

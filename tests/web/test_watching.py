@@ -4,7 +4,7 @@ import re
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
@@ -242,28 +242,6 @@ def test_a_game_begins_with_a_page_of_its_own(home: Path) -> None:
         assert not live.followed.is_set()
         assert browser("GET", news).status == 200
         assert live.followed.is_set()
-
-
-@pytest.mark.at_length
-def test_whoever_plays_a_run_goes_on_with_its_next_game(chrome: Chrome, home: Path) -> None:
-    short = (*RUN, "--max-turns", "4", "--quiet")
-    made(home, *short, "--games", "1")
-    is_over: Callable[[], bool] = lambda: False  # noqa: E731, somebody plays it
-    with closing(FollowedRun(Path("runs/r"), home)) as followed:
-        shown = RunGames(followed)
-        shown.ended = is_over  # type: ignore[method-assign]
-        with served(shown) as port:
-            chrome.open(f"http://127.0.0.1:{port}/")
-            chrome.run("document.querySelector('#speed').value = '400'")
-            chrome.key("h")
-            chrome.until("document.querySelector('#said')?.textContent.includes('The game stops')")
-            made(home, *short, "--games", "2")
-            chrome.until("location.pathname === '/games/1'")
-            chrome.until("document.querySelector('#open')?.textContent === 'Show hands' && speed.value === '400'")
-            chrome.key("ArrowRight")  # stops the play
-            made(home, *short, "--games", "3")
-            chrome.until("document.querySelector('#news')?.textContent === 'Game 2 is finished: show it'")
-            assert chrome.run("location.pathname") == "/games/1"
 
 
 def test_it_serves_until_ctrl_c(tmp_path: Path) -> None:

@@ -12,11 +12,9 @@ import pytest
 
 from dubito.games.dubito.facts import example_position
 from dubito.games.dubito.game import GAME
-from dubito.llm.prompts import OWN_PROMPTS
-from dubito.workshop.checks import checks, golden_files
+from dubito.workshop.checks import golden_files
 from dubito.workshop.recordings import read_folder, shipped, write_files
 from tests.cli.kit import REPO
-from tests.conftest import in_gate
 from tests.workshop.kit import prompt
 
 PLUGIN = "dubito.workshop.pytest_plugin"
@@ -113,15 +111,3 @@ def test_the_plugin_is_registered_and_imports_nothing_but_pytest() -> None:
     script = f"import pytest, sys; before = set(sys.modules); import {PLUGIN}; print(sorted(set(sys.modules) - before))"
     done = subprocess.run([sys.executable, "-c", script], cwd=REPO, text=True, capture_output=True, check=True)
     assert done.stdout.strip() == str(["dubito", "dubito.workshop", PLUGIN])
-
-
-@pytest.mark.at_length
-@pytest.mark.parametrize(
-    "name", in_gate(sorted(path.parent.name for path in OWN_PROMPTS.glob("*/prompt.yaml")), ["plain"])
-)
-def test_our_own_prompts_pass_all_checks(name: str) -> None:
-    names = []
-    for check, run in checks(OWN_PROMPTS / name):
-        run()
-        names.append(check)
-    assert names == ["loads", *NODES, *GOLDEN, *REST]
