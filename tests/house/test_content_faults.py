@@ -209,11 +209,9 @@ def test_a_limit_on_output_holds_for_faults_too() -> None:
         (ModelOutput("12345678"), 2, ModelOutput("12345678")),
         (ModelOutput("12345678"), 1, ModelOutput("1234", "length")),
         (ModelOutput("12345678", "refused"), 1, ModelOutput("1234", "refused")),
-        (ModelOutput("5678", "stop", "1234"), 2, ModelOutput("5678", "stop", "1234")),
         (ModelOutput("5678", "stop", "1234"), 1, ModelOutput(None, "length", "1234")),
         (ModelOutput(None, "stop", "12345678"), 1, ModelOutput(None, "length", "1234")),
         (ModelOutput("123\ud83d5678"), 1, ModelOutput("123", "length")),
-        (ModelOutput("12345678"), None, ModelOutput("12345678")),
     ],
 )
 def test_cutting(written: ModelOutput, limit: int | None, cut: ModelOutput) -> None:

@@ -198,20 +198,6 @@ def test_a_trickle_is_the_same_answer_byte_by_byte() -> None:
     ]
 
 
-def test_a_trickle_that_is_not_waited_for_is_no_answer() -> None:
-    with struck(trickle=1, interval=3600) as house:
-        with bare(house) as connection:
-            assert connection.recv(2**16) == b"H"
-        (call,) = logged(house, 1)
-        with bare(house) as connection:
-            assert connection.recv(2**16) == b"H"
-            house.__exit__(None, None, None)
-            assert rest(connection) in (b"", None)
-        (_, last) = house.calls
-    assert (call.fault, call.status, call.output_tokens) == ("trickle", 0, 0)
-    assert last == call
-
-
 def test_held_clients_by_the_hundred_do_not_hold_up_the_end(caplog: pytest.LogCaptureFixture) -> None:
     gc.collect()  # the clients of other tests have their files no longer
     threads, files = threading.active_count(), len(os.listdir("/dev/fd"))

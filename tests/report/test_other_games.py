@@ -85,13 +85,6 @@ def test_the_story_of_bs_holds_only_what_was_public() -> None:
     assert "puts down" in public
 
 
-def test_a_forfeit_is_told(shell: Shell) -> None:
-    bad(Path("bots/manual/bs"))
-    words = ("Bad,Player1,Player2,Player3", "--games", "3", "--output", "r", "--on-bot-error", "forfeit", "--report")
-    assert shell("run", "--game", "bs", "--bots", *words).code == 0
-    check_forfeit(game_of(0))
-
-
 def test_a_forfeit_among_models_is_told_from_the_record(shell: Shell) -> None:
     bad(Path("bots/manual/bs"))
     field = "Bad,Player1,Player2,house:house-random@plain"
