@@ -47,7 +47,7 @@ def orchard(shell: Shell) -> Shell:
     return shell
 
 
-def kept(folder: str = "r") -> dict[str, object]:
+def read_rules(folder: str = "r") -> dict[str, object]:
     rules: dict[str, object] = yaml.safe_load(Path(folder, "manifest.yaml").read_text())["identity"]["rules"]
     return rules
 
@@ -65,14 +65,14 @@ def kept(folder: str = "r") -> dict[str, object]:
 def test_a_run_takes_the_rules_of_its_game(shell: Shell, words: tuple[str, ...], rules: dict[str, object]) -> None:
     Path("bs.yaml").write_text("game: bs\nrules: {max_rounds: 7}\n")
     assert shell("run", *words, "--games", "4", "--quiet", "--output", "r").err == ""
-    assert kept() == rules
+    assert read_rules() == rules
 
 
 def test_rules_of_every_kind_are_flags(orchard: Shell) -> None:
     rules = ("--most-apples", "4", "--wind", "0.25", "--windfalls", "--season", "autumn", "--owner", "7")
     said = orchard("run", "--game", "orchard", *BOTS, *rules, "--rows", "[4, 5]", "--worm", "6", "--seed", "3")
     assert said.err == ""
-    assert kept() == {
+    assert read_rules() == {
         "most_apples": 4,
         "wind": 0.25,
         "windfalls": True,
@@ -83,7 +83,7 @@ def test_rules_of_every_kind_are_flags(orchard: Shell) -> None:
         "seed": 1,
     }
     orchard("run", "--game", "orchard", *BOTS, "--output", "s", "--no-windfalls")
-    assert kept("s")["windfalls"] is False
+    assert read_rules("s")["windfalls"] is False
     assert orchard("watch", "--game", "orchard", "Medium", "Scared", *rules).code == 0
     assert orchard("watch", "--game", "orchard", "Medium", "Scared", "--most-apples", "0").err == (
         "dubito: --most-apples: must be at least 1, not 0\n"

@@ -19,7 +19,7 @@ from tests.engine.reference import Told, World
 GAMES = 30  # of each combination of win rule, number of players and jokers; in the gate a third
 
 
-def as_told(event: Event) -> Told:
+def describe_event(event: Event) -> Told:
     """An event of the engine as the reference tells it."""
     match event:
         case CardsPlayedEvent():
@@ -139,7 +139,7 @@ def play_both(game: State, choose: Callable[[State], TurnOutput], every_way: boo
             assert {as_move(way) for way in legal_outputs(game)} == set(reference.moves(world))
         before, output = world, choose(game)
         world, told = reference.after(before, as_move(output))
-        assert [as_told(event) for event in game.apply(output)] == told
+        assert [describe_event(event) for event in game.apply(output)] == told
         seen |= sights(before, told, world)
     compare(game, world)
     compare_end(game, world)

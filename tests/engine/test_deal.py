@@ -36,7 +36,7 @@ class NoShuffle(Random):
         x[:] = self.orders.pop(0)
 
 
-def dealt(*orders: list[int], players: int) -> list[list[int]]:
+def deal_orders(*orders: list[int], players: int) -> list[list[int]]:
     """The hands that come of these shuffles, all of which must be used."""
     rng = NoShuffle()
     rng.orders = list(orders)
@@ -103,7 +103,7 @@ def test_rules_at_the_bounds_are_accepted() -> None:
 
 def test_r2_cards_go_round_the_table_from_the_first_seat() -> None:
     order = sorted(DECK)
-    assert dealt(order, players=8) == [order[seat::8] for seat in range(8)]
+    assert deal_orders(order, players=8) == [order[seat::8] for seat in range(8)]
 
 
 def test_r2_a_deal_with_a_set_is_thrown_away_as_a_whole() -> None:
@@ -113,7 +113,7 @@ def test_r2_a_deal_with_a_set_is_thrown_away_as_a_whole() -> None:
     last_seat_has_a_set = [card for card in last_seat_has_a_set if card != 13]
     for place in (7, 15, 23, 31):
         last_seat_has_a_set.insert(place, 13)
-    assert dealt(last_seat_has_a_set, last_seat_has_a_set, good, players=8) == dealt(good, players=8)
+    assert deal_orders(last_seat_has_a_set, last_seat_has_a_set, good, players=8) == deal_orders(good, players=8)
 
 
 @pytest.mark.parametrize(("players", "share", "tolerance"), [(3, 0.685, 0.02), (8, 0.990, 0.004)])

@@ -22,7 +22,7 @@ from tests.engine.helpers import WIN_RULES, output, position, script, scripted, 
 BOTH = pytest.mark.parametrize("win_rule", WIN_RULES)
 
 
-def heard(at: Table) -> list[list[Event]]:
+def collect_events(at: Table) -> list[list[Event]]:
     return [script(at, seat).heard[1:] for seat in range(len(at.players))]
 
 
@@ -51,7 +51,7 @@ def test_r26_the_start_of_a_dealt_game() -> None:
 def test_r26_everyone_observes_every_play(win_rule: WinRule) -> None:
     at, events = play("A2/34/567/89", win_rule, "A as 9", "3", "doubt", "56 as 5")
     assert len(events) == 4
-    assert heard(at) == [events] * 4
+    assert collect_events(at) == [events] * 4
 
 
 class Peeking(PlayerAI):
@@ -91,20 +91,20 @@ def test_r26_the_order_within_a_turn() -> None:
 
 def test_r26_a_winner_observes_his_win_and_nothing_more() -> None:
     at, events = play("A/34/56/78", "immediate", "A as 9", "3", "doubt")
-    assert heard(at) == [events[:2], events, events, events]
+    assert collect_events(at) == [events[:2], events, events, events]
     assert events[1] == PlayerWonEvent(0, 1)
 
 
 def test_r26_a_pending_winner_observes_until_he_is_placed() -> None:
     at, events = play("A/34/56/78", "contested", "A as 9", "3", "5")
     assert events[2] == PlayerWonEvent(0, 1)
-    assert heard(at) == [events[:3], events, events, events]
+    assert collect_events(at) == [events[:3], events, events, events]
 
 
 def test_r26_of_two_winners_of_a_turn_the_first_misses_the_second() -> None:
     at, events = play("A/AAA/34/56", "contested", "A as A", "doubt")
     assert events[-2:] == [PlayerWonEvent(0, 1), PlayerWonEvent(1, 2)]
-    assert heard(at) == [events[:-1], events, events, events]
+    assert collect_events(at) == [events[:-1], events, events, events]
 
 
 def test_r26_the_board_of_a_doubt_is_what_the_loser_picks_up() -> None:

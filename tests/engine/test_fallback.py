@@ -48,7 +48,7 @@ def watch(at: Table) -> list[TurnOutput]:
     return outputs
 
 
-def dealt(*entrants: Entrant, seed: int = 3, max_turns: int = 60) -> Table:
+def deal_with_fallback(*entrants: Entrant, seed: int = 3, max_turns: int = 60) -> Table:
     rules = Rules(max_turns=max_turns)
     return deal_table(entrants, rules, DealStreams(seed, 0), deal=4, number=9, fallback=RandomBoi)
 
@@ -66,7 +66,7 @@ def dealt(*entrants: Entrant, seed: int = 3, max_turns: int = 60) -> Table:
 )
 def test_r13_the_game_goes_on_and_every_failed_turn_is_counted(bad: Entrant) -> None:
     """R13: a bot that never works; every turn of its seat, and no other, is the fallback's."""
-    at = dealt(Entrant("Quiet", Quiet), bad, Entrant("Quiet", Quiet), Entrant("Quiet", Quiet))
+    at = deal_with_fallback(Entrant("Quiet", Quiet), bad, Entrant("Quiet", Quiet), Entrant("Quiet", Quiet))
     game = play_game(at)
     turns = game.player_data(1).turns
     assert at.fallback_turns == [0, turns, 0, 0]
@@ -78,7 +78,7 @@ def test_r13_the_game_goes_on_and_every_failed_turn_is_counted(bad: Entrant) -> 
 
 def test_r13_the_errors_are_kept_with_their_turns() -> None:
     """R13: in order, each with its turn; the bot plays again as soon as it can."""
-    at = dealt(Entrant("Quiet", Quiet), failing("play", first=1, last=3), *[Entrant("Quiet", Quiet)] * 2)
+    at = deal_with_fallback(Entrant("Quiet", Quiet), failing("play", first=1, last=3), *[Entrant("Quiet", Quiet)] * 2)
     turns = []
     while not at.state.over:
         known, turn = len(at.errors), at.state.turns + at.state.free_turns + 1
@@ -92,7 +92,7 @@ def test_r13_the_errors_are_kept_with_their_turns() -> None:
 
 def same_as_random_boi(seat: int, seed: int) -> list[TurnOutput]:
     """The game with a true RandomBoi in that seat, all of whose draws come from the fallback's stream."""
-    at = dealt(*[Entrant("Quiet", Quiet)] * 4, seed=seed)
+    at = deal_with_fallback(*[Entrant("Quiet", Quiet)] * 4, seed=seed)
     stream = DealStreams(seed, 0).seat(seat).fallback
     streams = SeatStreams(bytes(24), stream, stream)
     at.players[seat] = make_player(RandomBoi, Seating(seat, 9, 4, streams, partial(HandView, at.state.hands[seat])), {})
@@ -104,7 +104,7 @@ def same_as_random_boi(seat: int, seed: int) -> list[TurnOutput]:
 def test_r13_the_fallback_is_random_boi_on_its_own_stream(methods: str, seed: int) -> None:
     entrants = [Entrant("Quiet", Quiet)] * 4
     entrants[2] = failing(methods)
-    assert watch(dealt(*entrants, seed=seed)) == same_as_random_boi(2, seed)
+    assert watch(deal_with_fallback(*entrants, seed=seed)) == same_as_random_boi(2, seed)
 
 
 def test_r27_a_bot_that_fails_once_shifts_nobodys_cards() -> None:

@@ -17,7 +17,7 @@ from tests.engine.golden import Golden
 EVERY_GAME = pytest.mark.parametrize("game", golden.GAMES, ids=lambda game: game.name)
 
 
-def kept(game: Golden) -> GameRecord:
+def load_golden(game: Golden) -> GameRecord:
     return load(game.file.read_text(encoding="utf-8"))
 
 
@@ -28,7 +28,7 @@ def test_r27_the_bots_play_the_same_game_again(game: Golden) -> None:
 
 @EVERY_GAME
 def test_a_record_replays_to_its_story(game: Golden) -> None:
-    record = kept(game)
+    record = load_golden(game)
     assert list(replay(record)) == record.story
     assert len(record.outputs) > 20
 
@@ -39,7 +39,7 @@ def test_the_folder_holds_the_golden_games_and_nothing_else() -> None:
 
 def test_the_golden_games_show_every_kind_of_event() -> None:
     """R6, R8, R9, R12: otherwise they would freeze little; both win rules, 3, 5 and 8 players."""
-    told = "\n".join(line for game in golden.GAMES for line in kept(game).story)
+    told = "\n".join(line for game in golden.GAMES for line in load_golden(game).story)
     for words in ("puts down", ": a bluff.", ": honest.", "out of the game", "discards", "a hard win", "a soft win"):
         assert words in told
     assert "unfinished" in told
@@ -79,7 +79,7 @@ def changes(record: GameRecord) -> Iterator[tuple[int, RecordedOutput | None]]:
 @EVERY_GAME
 def test_a_changed_output_is_noticed(game: Golden) -> None:
     """At the turn where it is, not before; or, where an output is missing, at the latest at the end."""
-    record = kept(game)
+    record = load_golden(game)
     starts = {line.split(":")[0]: number for number, line in reversed(list(enumerate(record.story)))}
     for turn, output in changes(record):
         wrong = tampered(record, turn, output)
@@ -93,7 +93,7 @@ def test_a_changed_output_is_noticed(game: Golden) -> None:
 @EVERY_GAME
 def test_an_exchanged_card_is_noticed_even_if_nobody_ever_saw_it(game: Golden) -> None:
     """Each card that was played, for each other value: the last line is a digest of all of them."""
-    record = kept(game)
+    record = load_golden(game)
     for turn, output in enumerate(record.outputs, start=1):
         for value in () if output.cards is None else {value for value in range(14) if value != output.cards[0]}:
             assert output.cards is not None
@@ -104,7 +104,7 @@ def test_an_exchanged_card_is_noticed_even_if_nobody_ever_saw_it(game: Golden) -
 @EVERY_GAME
 def test_a_changed_hand_is_noticed(game: Golden) -> None:
     """When a card that was dealt is missing where it is played, the replay says who refuses it."""
-    record = kept(game)
+    record = load_golden(game)
     for seat in range(2):
         wrong = deepcopy(record)
         first = next(output for output in record.outputs[seat:] if output.cards)
@@ -117,7 +117,7 @@ def test_a_changed_hand_is_noticed(game: Golden) -> None:
 
 def test_the_end_of_a_record_is_compared() -> None:
     """An output too few or too many is noticed, and what is missing is said."""
-    record = kept(golden.GAMES[0])
+    record = load_golden(golden.GAMES[0])
     short = replace(record, outputs=record.outputs[:-1])
     assert list(replay(short))[-1] == "The outputs end before the game does."
     long = replace(record, outputs=[*record.outputs, RecordedOutput(True, None, None)])
@@ -126,6 +126,6 @@ def test_the_end_of_a_record_is_compared() -> None:
 
 
 def test_changed_rules_are_noticed() -> None:
-    record = kept(golden.GAMES[0])
+    record = load_golden(golden.GAMES[0])
     assert first_difference(replace(record, rules=Rules(win_rule="contested"))) != -1
     assert first_difference(replace(record, rules=Rules(max_turns=5))) != -1

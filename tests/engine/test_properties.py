@@ -43,7 +43,7 @@ OUTPUTS = st.builds(
 )
 
 
-def played(setup: Setup) -> Iterator[tuple[State, int, list[Event]]]:
+def play_each_turn(setup: Setup) -> Iterator[tuple[State, int, list[Event]]]:
     for game, output in random_game(setup):
         seat = game.seat
         yield game, seat, game.apply(output)
@@ -56,7 +56,7 @@ def test_r1_no_card_is_made_or_lost(setup: Setup) -> None:
     if setup.deal == "full":
         assert deck == Counter([*NUMBERS] * COPIES + [JOKER] * setup.rules.jokers)
     gone: Counter[int] = Counter()
-    for game, _, events in played(setup):
+    for game, _, events in play_each_turn(setup):
         for event in events:
             if isinstance(event, DiscardEvent):
                 gone[event.card_number] += COPIES

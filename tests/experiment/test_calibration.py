@@ -39,7 +39,9 @@ class Stater(RandomBoi):
 '''
 
 
-def said(p: float | None, dishonest: bool, player: int = 0, impossible: bool = False) -> tuple[int, Statement]:
+def make_statement(
+    p: float | None, dishonest: bool, player: int = 0, impossible: bool = False
+) -> tuple[int, Statement]:
     return player, Statement(0, p, impossible, dishonest)
 
 
@@ -59,8 +61,13 @@ def calibration(*deals: Deal) -> Calibration:
 def test_a_worked_example() -> None:
     """(.9 - 1)^2 + (.9 - 0)^2 + (.2 - 0)^2 + (.3 - 0)^2 = .95 over four; two of the nine said nothing usable."""
     one = calibration(
-        [said(0.9, True), said(0.2, False), said(None, True)],
-        [said(0.9, False), said(0.3, False), said(None, False, impossible=True), said(None, True)],
+        [make_statement(0.9, True), make_statement(0.2, False), make_statement(None, True)],
+        [
+            make_statement(0.9, False),
+            make_statement(0.3, False),
+            make_statement(None, False, impossible=True),
+            make_statement(None, True),
+        ],
     )
     assert (one.name, one.statements, one.nulls, one.impossible) == ("somebody", 4, 2, 1)
     assert one.brier.value == pytest.approx(0.95 / 4)
@@ -76,27 +83,30 @@ def test_a_worked_example() -> None:
     [(0.0, 0.0), (0.0999, 0.0), (0.1, 0.1), (0.3, 0.3), (0.6, 0.6), (0.7, 0.7), (0.8999, 0.8), (0.95, 0.9), (1.0, 0.9)],
 )
 def test_each_probability_falls_into_its_tenth(p: float, low: float) -> None:
-    (only,) = calibration([said(p, True)]).bins
+    (only,) = calibration([make_statement(p, True)]).bins
     assert only.low == low
     assert only.mean == pytest.approx(p)
 
 
 def test_who_stated_only_nulls_is_shown_without_a_score() -> None:
-    one = calibration([said(None, True), said(None, False, impossible=True)])
+    one = calibration([make_statement(None, True), make_statement(None, False, impossible=True)])
     assert (one.statements, one.nulls, one.impossible, one.bins) == (0, 1, 1, [])
     assert (one.brier.value, one.base_rate, one.base_brier) == (None, None, None)
     assert calibrations(Tally(), ["somebody"]) == []
 
 
 def test_players_are_kept_apart() -> None:
-    one, other = calibrations(summed([said(1.0, True), said(0.0, True, player=2)]), ["a", "b", "c"])
+    one, other = calibrations(summed([make_statement(1.0, True), make_statement(0.0, True, player=2)]), ["a", "b", "c"])
     assert (one.name, one.brier.value, other.name, other.brier.value) == ("a", 0.0, "c", 1.0)
     assert [b.low for b in one.bins] == [0.9]
 
 
 def random_deals(n: int, m: int) -> list[Deal]:
     rng = Random(5)
-    return [[said(rng.randint(0, 1000) / 1000, dishonest)] * m for dishonest in (rng.random() < 0.4 for _ in range(n))]
+    return [
+        [make_statement(rng.randint(0, 1000) / 1000, dishonest)] * m
+        for dishonest in (rng.random() < 0.4 for _ in range(n))
+    ]
 
 
 def test_statements_of_one_deal_do_not_narrow_the_intervals() -> None:
@@ -108,7 +118,7 @@ def test_statements_of_one_deal_do_not_narrow_the_intervals() -> None:
     for one, other in zip(ours, theirs, strict=True):
         assert (one.value, one.low, one.high) == pytest.approx((other.value, other.low, other.high))
     assert single.brier.high - single.brier.low < 0.12
-    with_silent_deals = calibration(*random_deals(200, 1), *([said(None, True)] for _ in range(9)))
+    with_silent_deals = calibration(*random_deals(200, 1), *([make_statement(None, True)] for _ in range(9)))
     assert (with_silent_deals.brier, with_silent_deals.bins) == (single.brier, single.bins), "they tell nothing"
 
 

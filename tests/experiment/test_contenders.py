@@ -43,7 +43,7 @@ def summed(*deals: tuple[int, ...]) -> Tally:
     return tally
 
 
-def named(*names: str) -> list[Contender]:
+def make_contenders(*names: str) -> list[Contender]:
     return [Contender(name) for name in names]
 
 
@@ -76,13 +76,13 @@ def test_r33_every_pair_is_compared_on_its_own_seat() -> None:
     played = outcomes(experiment(bots=BOTS, contenders=CONTENDERS, games=600, table_sizes=[4]))
     by_name = {name: played[place::3] for place, name in enumerate(CONTENDERS)}
     tally = tally_of([played[k : k + 3] for k in range(0, 600, 3)], RESULTS)
-    rows = contender_ranking(tally, named(*CONTENDERS), RESULTS)
+    rows = contender_ranking(tally, make_contenders(*CONTENDERS), RESULTS)
     assert [row.contender.name for row in rows] == ["ClaudeBot", "MrDoubt", "RandomBoi"]
     for row in rows:
         assert row.deals == 200
         assert row.rates["score"].value == pytest.approx(mean(map(score, by_name[row.contender.name])))
         assert row.rates["hard_wins"].value == pytest.approx(mean(map(hard, by_name[row.contender.name])))
-    pairs = contender_pairs(tally, named(*CONTENDERS), RESULTS)
+    pairs = contender_pairs(tally, make_contenders(*CONTENDERS), RESULTS)
     best_first = combinations([row.contender.name for row in rows], 2)
     assert [(pair.one.name, pair.other.name) for pair in pairs] == [*best_first]
     for pair in pairs:
@@ -100,11 +100,13 @@ def test_how_many_more_games_would_tell_two_apart() -> None:
     """Twenty deals; d is 1 in four of them, -1 in two, else 0: mean 0.1, so (2.8 / 0.1)^2 variance deals in all."""
     deals = [(HARD, LOSS)] * 4 + [(LOSS, HARD)] * 2 + [(LOSS, LOSS)] * 14
     wanted = 2.8**2 / 0.1**2 * variance([1] * 4 + [-1] * 2 + [0] * 14)
-    (pair,) = contender_pairs(summed(*deals), named("a", "b"), RESULTS)
+    (pair,) = contender_pairs(summed(*deals), make_contenders("a", "b"), RESULTS)
     assert pair.differences["score"].rate.low < 0 < pair.differences["score"].rate.high
     assert pair.differences["score"].more_games == pytest.approx(2 * (wanted - 20), abs=4), "each deal is two games"
     assert pair.differences["hard_wins"] == pair.differences["score"], "with no soft win"
-    four = contender_pairs(summed(*[(*deal, LOSS, LOSS) for deal in deals]), named("a", "b", "c", "d"), RESULTS)[0]
+    four = contender_pairs(
+        summed(*[(*deal, LOSS, LOSS) for deal in deals]), make_contenders("a", "b", "c", "d"), RESULTS
+    )[0]
     of_six = wanted * ((normal(0.05 / 6) + 0.8416) / 2.8) ** 2 - 20
     assert four.differences["score"].more_games == pytest.approx(4 * of_six, abs=4), (
         "four contenders play a deal four times, and six pairs share the error"
@@ -117,15 +119,15 @@ def test_how_many_more_games_would_tell_two_apart() -> None:
 
 
 def test_no_number_of_games_tells_apart_who_differ_by_nothing() -> None:
-    (pair,) = contender_pairs(summed((HARD, SOFT), (LOSS, SOFT)), named("a", "b"), RESULTS)
+    (pair,) = contender_pairs(summed((HARD, SOFT), (LOSS, SOFT)), make_contenders("a", "b"), RESULTS)
     assert (pair.differences["score"].rate.value, pair.differences["score"].more_games) == (0.0, None)
     assert pair.differences["hard_wins"].more_games is not None, "but by hard wins they may be"
 
 
 def test_a_lone_contender_has_no_pair_and_none_no_row() -> None:
-    assert contender_pairs(summed((HARD,), (LOSS,)), named("a"), RESULTS) == []
-    assert contender_ranking(Tally(), named("a", "b"), RESULTS) == []
-    assert contender_pairs(Tally(), named("a", "b"), RESULTS) == []
+    assert contender_pairs(summed((HARD,), (LOSS,)), make_contenders("a"), RESULTS) == []
+    assert contender_ranking(Tally(), make_contenders("a", "b"), RESULTS) == []
+    assert contender_pairs(Tally(), make_contenders("a", "b"), RESULTS) == []
 
 
 def test_fallback_shares_2_points_apart_compare_systems() -> None:

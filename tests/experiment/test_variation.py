@@ -14,7 +14,7 @@ ALIKE = [0.2] * 11
 FAR = [0.02, 0.05, 0.05, 0.1, 0.1, 0.15, 0.2, 0.25, 0.3, 0.5, 0.8]  # as JustPutCards has it by the next player
 
 
-def seen(rng: Random, rates: Sequence[float], seats: int) -> Variation:
+def sample_variation(rng: Random, rates: Sequence[float], seats: int) -> Variation:
     sat = [rng.randint(seats // 2, 3 * seats // 2) for _ in rates]
     return variation([sum(rng.random() < rate for _ in range(n)) for n, rate in zip(sat, rates, strict=True)], sat)
 
@@ -27,14 +27,14 @@ def test_the_interval_covers_what_it_claims(rates: list[float], least: float, se
     """More where chance hides nearly everything, a little less where it all lies in one group of few seats."""
     rng, true = Random(1), deviation(rates)
     assert true is not None
-    found = [seen(rng, rates, seats).beyond for _ in range(300)]
+    found = [sample_variation(rng, rates, seats).beyond for _ in range(300)]
     assert sum(rate.low <= true <= rate.high for rate in found) / 300 >= least
 
 
 @pytest.mark.parametrize("seats", [10, 60])
 def test_where_all_are_alike_chance_is_what_is_seen(seats: int) -> None:
     rng = Random(2)
-    found = [seen(rng, ALIKE, seats) for _ in range(300)]
+    found = [sample_variation(rng, ALIKE, seats) for _ in range(300)]
     assert sum(one.beyond.low == 0 for one in found) / 300 >= 0.95
     squares = [(one.seen or 0) ** 2 for one in found]
     expected = [(one.chance or 0) ** 2 for one in found]
@@ -43,7 +43,7 @@ def test_where_all_are_alike_chance_is_what_is_seen(seats: int) -> None:
 
 def test_what_is_there_is_found_without_chance() -> None:
     rng, true = Random(3), deviation(FAR)
-    found = [seen(rng, FAR, 60) for _ in range(200)]
+    found = [sample_variation(rng, FAR, 60) for _ in range(200)]
     assert sum(one.beyond.value or 0 for one in found) / 200 == pytest.approx(true, rel=0.02)
     assert all(one.beyond.low > 0 for one in found)
 
@@ -54,7 +54,7 @@ def test_a_side_is_named_where_it_matters_and_rarely_by_chance() -> None:
     named = {"alike": 0, "both": 0, "one": 0}
     for _ in range(200):
         for what, one, other in (("alike", ALIKE, ALIKE), ("both", FAR, FAR), ("one", FAR, ALIKE)):
-            difference = apart(seen(rng, one, 60).beyond, seen(rng, other, 60).beyond)
+            difference = apart(sample_variation(rng, one, 60).beyond, sample_variation(rng, other, 60).beyond)
             named[what] += not difference.low <= 0 <= difference.high
     assert named["alike"] <= 6
     assert named["both"] <= 16

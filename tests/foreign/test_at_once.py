@@ -14,28 +14,37 @@ from tests.foreign.simulation import simulated
 from tests.llm.kit import outcomes_of
 
 
-def told(message: str, **more: object) -> object:
+def error_body(message: str, **more: object) -> object:
     return {"error": {"message": message, **more}}
 
 
 CROWDED: Final[dict[str, tuple[int, object]]] = {  # status and body, as the servers send them
-    "Anthropic": (429, told("Number of concurrent connections has exceeded your rate limit.", type="rate_limit_error")),
-    "W&B": (429, told("Concurrency limit reached for requests")),
-    "Moonshot": (429, told("Your account org-1 request reached organization max concurrency: 1, try after 1 seconds")),
-    "Zhipu": (429, told("\u60a8\u5f53\u524d\u4f7f\u7528\u8be5API\u7684\u5e76\u53d1\u6570\u8fc7\u9ad8", code="1302")),
-    "LiteLLM": (429, told("Max parallel request limit reached", type="None", code="429")),
+    "Anthropic": (
+        429,
+        error_body("Number of concurrent connections has exceeded your rate limit.", type="rate_limit_error"),
+    ),
+    "W&B": (429, error_body("Concurrency limit reached for requests")),
+    "Moonshot": (
+        429,
+        error_body("Your account org-1 request reached organization max concurrency: 1, try after 1 seconds"),
+    ),
+    "Zhipu": (
+        429,
+        error_body("\u60a8\u5f53\u524d\u4f7f\u7528\u8be5API\u7684\u5e76\u53d1\u6570\u8fc7\u9ad8", code="1302"),
+    ),
+    "LiteLLM": (429, error_body("Max parallel request limit reached", type="None", code="429")),
     "a relay": (429, {"error": "Too many concurrent requests", "limit": 1}),
     "a model of a relay": (429, {"message": "Too many concurrent requests for this model"}),
-    "Azure": (429, told("Too many pending requests")),
+    "Azure": (429, error_body("Too many pending requests")),
     "Ollama": (503, {"error": "server busy, please try again.  maximum pending requests exceeded"}),
-    "llama.cpp": (503, told("no slot available", code=503, type="unavailable_error")),
+    "llama.cpp": (503, error_body("no slot available", code=503, type="unavailable_error")),
     "TGI": (429, {"error": "Model is overloaded", "error_type": "overloaded"}),
-    "a code": (429, told("Slow down.", code="concurrency_limit_exceeded")),
+    "a code": (429, error_body("Slow down.", code="concurrency_limit_exceeded")),
 }
 MINUTE: Final = "Rate limit reached for gpt-4o in organization org-1 on requests per min (RPM): Limit 500, Used 500."
 OF_A_RATE: Final[dict[str, tuple[int, object]]] = {
-    "OpenAI": (429, told(MINUTE, code="rate_limit_exceeded")),
-    "LiteLLM, of three": (429, told("Crossed TPM / RPM / Max Parallel Request Limit: rpm_limit: 5")),
+    "OpenAI": (429, error_body(MINUTE, code="rate_limit_exceeded")),
+    "LiteLLM, of three": (429, error_body("Crossed TPM / RPM / Max Parallel Request Limit: rpm_limit: 5")),
     "nothing said": (429, "Too Many Requests"),
 }
 

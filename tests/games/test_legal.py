@@ -88,7 +88,7 @@ def seated(**facts: Any) -> Sitting:
     return Sitting(setup, game, [Entrant("Medium", bots.find("Medium").cls)], bots.find("Medium").cls)
 
 
-def asked(sitting: Sitting) -> Question:
+def current_question(sitting: Sitting) -> Question:
     question = frame_in_words(sitting, 0, None, []).question
     assert question is not None
     return question
@@ -105,17 +105,17 @@ def asked(sitting: Sitting) -> Question:
 )
 def test_numbers_are_buttons_up_to_24(legal: Any, options: list[int], bounds: Any, wanted: str) -> None:
     numbers = (Node("turn", "turn", Whole()), GAMES["defuse"].nodes[1])
-    question = asked(seated(nodes=numbers, legal=lambda view: legal))
+    question = current_question(seated(nodes=numbers, legal=lambda view: legal))
     assert question == Question("turn", "whole", wanted, options, bounds)
 
 
 @pytest.mark.parametrize("legal", [lambda view: view.legal(), lambda view: None])
 def test_only_what_is_legal_is_a_button_listed_or_not(legal: Any) -> None:
     sitting = seated(legal=legal)
-    assert asked(sitting).options == sitting.game.legal_answers(sitting.state) == ACTS
+    assert current_question(sitting).options == sitting.game.legal_answers(sitting.state) == ACTS
 
 
 def test_names_that_a_games_words_choose_are_buttons_where_they_are_legal() -> None:
     sitting: Any = seated()
     sitting.words.choices = lambda state: ["fly", "see", "shuffle", "draw"]
-    assert asked(sitting).options == ["see", "draw"]
+    assert current_question(sitting).options == ["see", "draw"]

@@ -18,7 +18,7 @@ from tests.hostile.kit import Answer, Decided, Scene, first
 from tests.llm.kit import PROBE, PROTOCOLS, YES, Said, reply_body, says
 
 
-def said(wrong: Wrong) -> Said:
+def to_answer(wrong: Wrong) -> Said:
     return Said(wrong.status, wrong.body if isinstance(wrong.body, str) else json.dumps(wrong.body))
 
 
@@ -36,7 +36,7 @@ def check(scene: Scene, protocol: Api, wrong: Wrong) -> Decided | None:
     """One decision, whose first call is answered so and all others well; None if the run is stopped by it."""
     if wrong.meaning in STOPS:
         with pytest.raises(AccountFault, match=STOPS[wrong.meaning]) as stopped:
-            scene(protocol, first(said(wrong)), tries=2)
+            scene(protocol, first(to_answer(wrong)), tries=2)
         assert len(scene.server.heard) == 1
         if wrong.meaning == "quota":
             check_resume(str(stopped.value), wrong.wait)
@@ -44,7 +44,7 @@ def check(scene: Scene, protocol: Api, wrong: Wrong) -> Decided | None:
     if wrong.meaning == "stray":
         check_stray(scene, protocol, wrong)
         return None
-    made = scene(protocol, first(said(wrong)), tries=2, retry_after_cap=5000)
+    made = scene(protocol, first(to_answer(wrong)), tries=2, retry_after_cap=5000)
     if wrong.meaning == "too_long":
         assert (made.outcome, made.tries) == ("fallback:too_long", ("too_long",))
     elif wrong.meaning == "refused":
@@ -71,10 +71,10 @@ def check_resume(told: str, wait: float | None) -> None:
 def check_stray(scene: Scene, protocol: Api, wrong: Wrong) -> None:
     """Once or twice it is sent again, and a run goes on; what stays is the request's."""
     for times in (1, 2):
-        made = scene(protocol, first(*[said(wrong)] * times), tries=1)
+        made = scene(protocol, first(*[to_answer(wrong)] * times), tries=1)
         assert (made.outcome, made.tries) == ("model", ("account",) * times + ("received",))
     with pytest.raises(AccountFault, match=r"rejected the request .*; change `parameters` in the entry of 'asker'"):
-        scene(protocol, lambda _: said(wrong), tries=1)
+        scene(protocol, lambda _: to_answer(wrong), tries=1)
     assert len(scene.server.heard) == 3
 
 

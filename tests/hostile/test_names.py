@@ -25,7 +25,7 @@ NAMES: Final = (
 )
 
 
-def asked(folder: Path, *names: str) -> list[tuple[Any, ...]]:
+def collect_requests(folder: Path, *names: str) -> list[tuple[Any, ...]]:
     """All requests of a run of three players with these names."""
     bots = [{"bot": "StefaBot", "name": names[1]}, {"bot": "UsualBot", "name": names[2]}]
     run = ran(small(contender(names[0], prompt="reasoned"), games=2, bots=bots), folder)
@@ -34,10 +34,10 @@ def asked(folder: Path, *names: str) -> list[tuple[Any, ...]]:
 
 
 def test_no_name_of_a_player_is_in_a_request(tmp_path: Path) -> None:
-    plain = asked(tmp_path / "plain" / "run", "one", "two", "three")
+    plain = collect_requests(tmp_path / "plain" / "run", "one", "two", "three")
     assert len(plain) > 10
-    assert asked(tmp_path / "odd" / "run", *NAMES[:3]) == plain
-    assert asked(tmp_path / "odder" / "run", *NAMES[3:]) == plain
+    assert collect_requests(tmp_path / "odd" / "run", *NAMES[:3]) == plain
+    assert collect_requests(tmp_path / "odder" / "run", *NAMES[3:]) == plain
 
 
 STEERING: Final = "\x1b[2J\x1b]0;house\x07\x1b[31m\r\x08\x00\x9b5m\u202e\u2028\ufeff"

@@ -124,7 +124,7 @@ def test_what_a_hostile_server_says_of_us_is_nowhere(shell: Shell, protocol: Api
     assert KEY in " ".join(hostile.heard[0].headers.values()), "it was really sent"
     exported = shell("export", "r", "run.zip")
     told = shell("replay", "r", "--game", "0")
-    texts = list(kept(shell.folder))
+    texts = list(collect_texts(shell.folder))
     if server in ("plain", "hidden", "slashed"):
         assert exported.code == told.code == 0
         assert "***" in "".join(texts), "or there was nothing to hide"
@@ -180,7 +180,7 @@ def test_a_long_row_of_backslashes_is_searched_at_once() -> None:
     assert re.search(pattern_of_key("\\" * 40 + '"' * 10 + "x"), "\\" * 20_000) is None
 
 
-def kept(folder: Path) -> Iterator[str]:
+def collect_texts(folder: Path) -> Iterator[str]:
     """All texts of a run, its cache and its export, unpacked; JSON also as it reads."""
     for text in (*_of_run(folder / "r"), *_of_cache(folder / "cache"), *_of_export(folder / "run.zip", folder)):
         yield text

@@ -19,12 +19,12 @@ def client(house: House) -> Iterator[anthropic.Anthropic]:
         yield client
 
 
-def said(text: str) -> list[dict[str, Any]]:
+def user_messages(text: str) -> list[dict[str, Any]]:
     return [{"role": "user", "content": text}]
 
 
 def create(client: anthropic.Anthropic, **changed: Any) -> Any:
-    request = {"model": "house-honest", "max_tokens": 100, "messages": said("say yes"), **FORMAT, **changed}
+    request = {"model": "house-honest", "max_tokens": 100, "messages": user_messages("say yes"), **FORMAT, **changed}
     return client.messages.create(**request)
 
 
@@ -35,7 +35,7 @@ def test_a_structured_answer_comes_back(client: anthropic.Anthropic) -> None:
     ]
     assert (reply.stop_reason, reply.role, reply.model) == ("end_turn", "assistant", "house-honest")
     assert reply.id.startswith("msg_01")
-    assert create(client, messages=said("no")).content[0].text == '{"answer":false}'
+    assert create(client, messages=user_messages("no")).content[0].text == '{"answer":false}'
     assert create(client, output_config={"effort": "low"}).content[0].text == '{"answer":true}', "free text is the same"
 
 
@@ -54,7 +54,7 @@ def test_the_reply_passes_the_sdks_own_strict_check(house: House) -> None:
 def test_the_policy_sees_all_text_in_order(client: anthropic.Anthropic) -> None:
     system = [{"type": "text", "text": "one", **MARK}, {"type": "text", "text": "two"}]
     blocks = [{"type": "text", "text": "three"}, {"type": "text", "text": "four"}]
-    messages = [{"role": "user", "content": blocks}, *said("five")]
+    messages = [{"role": "user", "content": blocks}, *user_messages("five")]
     create(client, system=system, messages=messages)
     assert SEEN[-1] == "one\ntwo\nthree\nfour\nfive"
 
@@ -83,14 +83,14 @@ def test_what_comes_before_a_marked_block_counts_as_cached(client: anthropic.Ant
 def test_marked_system_text_counts_as_cached(
     client: anthropic.Anthropic, system: Any, extra: dict[str, Any], cached: int
 ) -> None:
-    usage = create(client, system=system, messages=said("123"), **extra).usage
+    usage = create(client, system=system, messages=user_messages("123"), **extra).usage
     assert usage.cache_read_input_tokens == cached
     assert usage.input_tokens + cached == 2001, "cached ones not included"
     assert (usage.cache_creation_input_tokens, usage.output_tokens) == (0, 4)
 
 
 def test_headers_are_the_providers(client: anthropic.Anthropic) -> None:
-    messages: Any = said("?")
+    messages: Any = user_messages("?")
     raw = client.messages.with_raw_response.create(model="house-honest", max_tokens=9, messages=messages)
     assert raw.request_id is not None
     assert raw.request_id.startswith("req_")
@@ -121,7 +121,7 @@ REFUSED: list[tuple[dict[str, Any], type[anthropic.APIStatusError], str, str]] =
     ({"messages": None}, anthropic.BadRequestError, INVALID, "messages: Field required"),
     ({"messages": [{"role": "user"}]}, anthropic.BadRequestError, INVALID, "messages.0.content: Input should be"),
     (
-        {"messages": said("x" * 800_004)},
+        {"messages": user_messages("x" * 800_004)},
         anthropic.BadRequestError,
         INVALID,
         "prompt is too long: 200001 tokens > 200000",

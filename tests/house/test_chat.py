@@ -19,12 +19,14 @@ def client(house: House) -> Iterator[openai.OpenAI]:
         yield client
 
 
-def said(text: str, role: str = "user") -> list[dict[str, Any]]:
+def make_messages(text: str, role: str = "user") -> list[dict[str, Any]]:
     return [{"role": role, "content": text}]
 
 
 def create(client: openai.OpenAI, **changed: Any) -> Any:
-    return client.chat.completions.create(**{"model": "house-honest", "messages": said("say yes"), **FORMAT, **changed})
+    return client.chat.completions.create(
+        **{"model": "house-honest", "messages": make_messages("say yes"), **FORMAT, **changed}
+    )
 
 
 def test_a_structured_answer_comes_back(client: openai.OpenAI) -> None:
@@ -33,12 +35,12 @@ def test_a_structured_answer_comes_back(client: openai.OpenAI) -> None:
     assert (choice.message.content, choice.message.refusal, choice.finish_reason) == ('{"answer":true}', None, "stop")
     assert (reply.object, reply.model) == ("chat.completion", "house-honest")
     assert reply.id.startswith("chatcmpl-")
-    assert create(client, messages=said("no")).choices[0].message.content == '{"answer":false}'
+    assert create(client, messages=make_messages("no")).choices[0].message.content == '{"answer":false}'
 
 
 @pytest.mark.parametrize("kind", ["text", "json_object"])
 def test_without_a_schema_the_answer_is_the_same(client: openai.OpenAI, kind: str) -> None:
-    reply = create(client, messages=said("say yes in JSON"), response_format={"type": kind})
+    reply = create(client, messages=make_messages("say yes in JSON"), response_format={"type": kind})
     assert reply.choices[0].message.content == '{"answer":true}'
 
 
@@ -56,15 +58,20 @@ def test_the_reply_passes_the_sdks_own_strict_check(house: House) -> None:
 def test_the_policy_sees_all_text_in_order(client: openai.OpenAI) -> None:
     parts = [{"type": "text", "text": "two"}, {"type": "text", "text": "three"}]
     refused = {"role": "assistant", "refusal": "no"}
-    messages = [*said("one", "system"), {"role": "user", "content": parts}, *said("four", "assistant"), refused]
-    create(client, messages=[*messages, *said("five", "developer")])
+    messages = [
+        *make_messages("one", "system"),
+        {"role": "user", "content": parts},
+        *make_messages("four", "assistant"),
+        refused,
+    ]
+    create(client, messages=[*messages, *make_messages("five", "developer")])
     assert SEEN[-1] == "one\ntwo\nthree\nfour\nfive"
 
 
 @pytest.mark.parametrize("role", ["system", "developer"])
 @pytest.mark.parametrize(("letters", "cached"), [(4 * 1024 - 4, 0), (4 * 1024, 1024)])
 def test_a_long_system_message_counts_as_cached(client: openai.OpenAI, role: str, letters: int, cached: int) -> None:
-    usage = create(client, messages=[*said("x" * letters, role), *said("12345")]).usage
+    usage = create(client, messages=[*make_messages("x" * letters, role), *make_messages("12345")]).usage
     assert usage.prompt_tokens_details.cached_tokens == cached
     assert usage.prompt_tokens == letters // 4 + 2, "cached ones included"
 
@@ -82,7 +89,7 @@ def test_the_log_has_the_digest_of_the_pipeline(house: House, client: openai.Ope
         model="house-random", messages=[{"role": "user", "content": "12345"}]
     )
     call = house.calls[-1]
-    body = {"model": "house-random", "messages": said("12345")}
+    body = {"model": "house-random", "messages": make_messages("12345")}
     assert (call.protocol, call.path, call.status) == ("chat", "/v1/chat/completions", 200)
     assert call.request == Request("chat", "/chat/completions", body).digest
     assert (call.input_tokens, call.output_tokens) == (2, 4)

@@ -54,12 +54,12 @@ def replies() -> Replies:
     """Of each fault in each protocol: the body, its headers, the record in the log."""
     found: Replies = {}
     for name in CONTENT_FAULTS:
-        for protocol, (body, headers, call) in zip(PROTOCOLS, _asked(name), strict=True):
+        for protocol, (body, headers, call) in zip(PROTOCOLS, _ask_each_protocol(name), strict=True):
             found[protocol, name] = (body, headers, call)
     return found
 
 
-def _asked(name: str) -> Iterator[tuple[str, Any, Any]]:
+def _ask_each_protocol(name: str) -> Iterator[tuple[str, Any, Any]]:
     faults = Faults(size=2_000_000, **{name: 1})
     user, rules = {"role": "user", "content": "say yes"}, "x" * 4096
     messages: Any = [{"role": "system", "content": rules}, user]

@@ -13,18 +13,18 @@ MANY = 6_000
 
 
 @cache
-def asked(draw: int) -> HeardRequest:
+def make_request(draw: int) -> HeardRequest:
     headers = {"x-dubito-draw": str(draw), "x-dubito-try": "1"}
     return HeardRequest.of("chat", "/v1", "/v1/chat/completions", headers, b'{"model":"m"}')
 
 
 def of_tries(faults: Faults) -> list[str | None]:
-    struck = [faults.of_try(asked(draw)) for draw in range(MANY)]
+    struck = [faults.of_try(make_request(draw)) for draw in range(MANY)]
     return [None if one is None else one[0] for one in struck]
 
 
 def of_replies(faults: Faults) -> list[str | None]:
-    return [faults.of_reply(asked(draw)) for draw in range(MANY)]
+    return [faults.of_reply(make_request(draw)) for draw in range(MANY)]
 
 
 def test_without_faults_nothing_is_struck() -> None:
@@ -65,9 +65,9 @@ def test_a_mix_may_be_all_there_is_and_adds_to_others() -> None:
 
 def test_faults_are_spelled_as_names_and_numbers() -> None:
     spelled = Faults.parse("rate_limit:0.5, retry_after:0.02,size:1e6,prose:1")
-    struck = {str(spelled.of_try(asked(draw))) for draw in range(50)}
-    assert struck == {"None", str(Faults(rate_limit=1, retry_after=0.02).of_try(asked(0)))}
-    assert (spelled.of_reply(asked(0)), spelled.size) == ("prose", 1_000_000)
+    struck = {str(spelled.of_try(make_request(draw))) for draw in range(50)}
+    assert struck == {"None", str(Faults(rate_limit=1, retry_after=0.02).of_try(make_request(0)))}
+    assert (spelled.of_reply(make_request(0)), spelled.size) == ("prose", 1_000_000)
 
 
 @pytest.mark.parametrize(

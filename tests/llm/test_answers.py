@@ -9,7 +9,7 @@ from dubito.llm.request import CAUSES, AttemptFailed, Cause, Finish, RawReply, R
 PLAIN = form_of(("answer",), GAME.node("C"))
 
 
-def said(text: str | None, finish: Finish = "stop") -> Reply:
+def make_reply(text: str | None, finish: Finish = "stop") -> Reply:
     return Reply(text, finish, None, RawReply(200, ""))
 
 
@@ -23,7 +23,7 @@ def said(text: str | None, finish: Finish = "stop") -> Reply:
     ],
 )
 def test_json_true_and_false_are_the_answer(text: str, answer: bool) -> None:
-    read = read_answer(said(text), PLAIN)
+    read = read_answer(make_reply(text), PLAIN)
     assert read == ModelAnswer(answer, None, impossible=False)
     assert type(read.answer) is bool
 
@@ -64,7 +64,7 @@ def test_anything_else_is_malformed_and_says_why(subtests: pytest.Subtests) -> N
     for text, detail in MALFORMED.values():
         with subtests.test(text=text, detail=detail):
             with pytest.raises(AttemptFailed) as failed:
-                read_answer(said(text), PLAIN)
+                read_answer(make_reply(text), PLAIN)
             assert (failed.value.cause, failed.value.detail, failed.value.text) == ("malformed", detail, text)
 
 
@@ -80,14 +80,14 @@ def test_how_the_model_finished_counts_before_its_text(
     finish: Finish, cause: str, detail: str, text: str | None
 ) -> None:
     with pytest.raises(AttemptFailed) as failed:
-        read_answer(said(text, finish), PLAIN)
+        read_answer(make_reply(text, finish), PLAIN)
     assert (failed.value.cause, failed.value.detail, failed.value.text) == (cause, detail, text)
 
 
 @pytest.mark.parametrize("finish", ["stop", "other"])
 def test_no_text_is_malformed(finish: Finish) -> None:
     with pytest.raises(AttemptFailed) as failed:
-        read_answer(said(None, finish), PLAIN)
+        read_answer(make_reply(None, finish), PLAIN)
     assert (failed.value.cause, failed.value.detail) == ("malformed", "it holds no text")
 
 

@@ -228,23 +228,23 @@ def test_any_answer_is_kept_and_given_back(tmp_path: Path, answer: object) -> No
 SCHEMAS: Final = {name: form_of(("answer",), node).schema for name, node in NODES.items()}
 
 
-def drawn(node: str, text: str) -> list[Any]:
+def draw_answers(node: str, text: str) -> list[Any]:
     return [by_lot(SCHEMAS[node], text, Random(seed)).answer for seed in range(300)]
 
 
 def test_house_random_draws_from_the_last_line_of_what_is_legal() -> None:
     earlier = "legal: none\nsomething\n"
-    assert set(drawn("hint", f"{earlier}  legal: high | low\nthe end")) == {"high", "low"}
-    assert set(drawn("number", f"{earlier}legal: 3 | 4")) == {3, 4}
-    stakes = drawn("stake", f"{earlier}legal: 3 | 3 | 5")
+    assert set(draw_answers("hint", f"{earlier}  legal: high | low\nthe end")) == {"high", "low"}
+    assert set(draw_answers("number", f"{earlier}legal: 3 | 4")) == {3, 4}
+    stakes = draw_answers("stake", f"{earlier}legal: 3 | 3 | 5")
     assert {tuple(sorted(cards)) for cards in stakes} == {(3,), (5,), (3, 3), (3, 5), (3, 3, 5)}
-    assert set(drawn("sure", "legal: 3")) == {True, False}
+    assert set(draw_answers("sure", "legal: 3")) == {True, False}
 
 
 def test_without_that_line_house_random_fits_the_schema() -> None:
-    assert set(drawn("hint", "")) == {"high", "low", "none"}
-    assert {tuple(cards) for cards in drawn("stake", "")} == {(1,), (2,), (3,), (5,)}
-    assert set(drawn("number", "legal: a")) == {0}
+    assert set(draw_answers("hint", "")) == {"high", "low", "none"}
+    assert {tuple(cards) for cards in draw_answers("stake", "")} == {(1,), (2,), (3,), (5,)}
+    assert set(draw_answers("number", "legal: a")) == {0}
     assert not by_lot(SCHEMAS["number"], "", Random(0)).understood
     assert by_lot(SCHEMAS["sure"], "", Random(0)).understood
 

@@ -16,7 +16,7 @@ def two_at(house: House) -> list[dict[str, Any]]:
     ]
 
 
-def published(run: Played) -> bytes:
+def read_results(run: Played) -> bytes:
     return (run.folder / "all_games.yaml").read_bytes()
 
 
@@ -30,7 +30,7 @@ def test_a_second_run_makes_no_call_and_neither_does_one_offline(tmp_path: Path)
     offline = ran(of, tmp_path / "offline", offline=True)
     assert first.results_digest == second.results_digest == offline.results_digest
     for run in (second, offline):
-        assert published(run) == published(first)
+        assert read_results(run) == read_results(first)
         for log in run.models.values():
             assert (log.calls, log.cached, log.tokens["input"]) == (0, log.attempts, 0)
         assert rows(run.folder, "SELECT count(*) FROM tries") == [(0,)]

@@ -28,7 +28,7 @@ def budget(past: Past | None = None, **caps: int) -> Budget:
     return Budget(Caps(**caps), lambda why: nullcontext(), past=past)
 
 
-def answered(of: Budget, game: int, usage: Usage | None, times: int = 1) -> None:
+def answer_questions(of: Budget, game: int, usage: Usage | None, times: int = 1) -> None:
     """Questions of a game are asked, and answered; None: for nothing."""
     for number in range(times):
         if usage is not None:
@@ -55,7 +55,7 @@ def test_what_a_game_has_had_is_no_longer_needed() -> None:
     of = budget(MANY, calls=24)
     assert of.admit([12]) is None
     assert of.admit([13]) is not None
-    answered(of, 12, None, times=10)
+    answer_questions(of, 12, None, times=10)
     assert of.admit([13]) is None
 
 
@@ -63,7 +63,7 @@ def test_short_games_end_first_and_do_not_say_that_all_are_short() -> None:
     of = budget(calls=1000, tokens=10**6)
     assert of.admit(range(10)) is None
     for game in range(10):
-        answered(of, game, Usage(1, 0, 0, 1, 0), times=5)
+        answer_questions(of, game, Usage(1, 0, 0, 1, 0), times=5)
     of.ends(0)
     needed = [of.admit([game]) is None for game in range(10, 30)]
     assert needed.count(True) == (1000 - 50 - 9 * 45) // 50
@@ -72,7 +72,7 @@ def test_short_games_end_first_and_do_not_say_that_all_are_short() -> None:
 def test_a_game_that_begins_again_needs_all_of_it_again() -> None:
     of = budget(MANY, calls=24)
     assert of.admit([12]) is None
-    answered(of, 12, None, times=10)
+    answer_questions(of, 12, None, times=10)
     with of.playing(12, 12):
         assert of.admit([13]) is not None
 
@@ -81,7 +81,7 @@ def test_before_a_game_has_ended_others_start_if_surely_paid_for() -> None:
     of = budget(calls=3 * LONG - 1)
     assert of.admit([0]) is None
     assert of.admit([1]) is not None, "no call was made, so nobody knows what one may take"
-    answered(of, 0, Usage(1, 0, 0, 1, 0))
+    answer_questions(of, 0, Usage(1, 0, 0, 1, 0))
     assert of.admit([1]) is None
     assert of.admit([2]) is not None
 
@@ -91,10 +91,10 @@ def test_games_of_free_replies_tell_the_length_and_not_the_cost() -> None:
     for game in range(3):
         assert of.admit([game]) is None
         assert of.admit([game + 10]) is not None, "nothing was ever paid: one at a time"
-        answered(of, game, None, times=20)
+        answer_questions(of, game, None, times=20)
         of.ends(game)
     assert of.admit([3]) is None
-    answered(of, 3, Usage(1500, 0, 0, 500, 0))
+    answer_questions(of, 3, Usage(1500, 0, 0, 500, 0))
     admitted = [of.admit([game]) is None for game in (4, 5, 6)]
     assert admitted == [True, False, False], "19 more questions and then 20, each of 2,000 tokens"
 

@@ -152,7 +152,7 @@ def test_facts_are_plain_values_with_the_same_keys_at_every_node() -> None:
         assert json.loads(json.dumps(values)) == values
 
 
-def seen(game: State, seat: int, *moves: str) -> dict[str, Any]:
+def facts_after(game: State, seat: int, *moves: str) -> dict[str, Any]:
     """What seat knows after these moves, in letters of the engine's tests."""
     counts = tuple(len(hand.cards) for hand in game.hands)
     events: list[Any] = [GameStartEvent(tuple(range(len(counts))), counts)]
@@ -176,56 +176,58 @@ def player(values: dict[str, Any], seat: int) -> dict[str, Any]:
 
 
 def test_a_pick_up_is_known_card_by_card() -> None:
-    values = seen(position("A2345/6789T/JQK23"), 2, "A as 2", "doubt", "6 as 6")
+    values = facts_after(position("A2345/6789T/JQK23"), 2, "A as 2", "doubt", "6 as 6")
     assert player(values, 0)["surely_holds"] == ["ace"]
     assert player(values, 1)["surely_holds"] == []
 
 
 def test_cards_put_down_since_are_certain_no_more() -> None:
     """A play of two leaves one of three equal cards certain, and none of a single one."""
-    values = seen(position("A2345AA/6789T/JQK23"), 2, "AAA as 2", "doubt", "6 as 6", "Q", "45", "7")
+    values = facts_after(position("A2345AA/6789T/JQK23"), 2, "AAA as 2", "doubt", "6 as 6", "Q", "45", "7")
     line = player(values, 0)
     assert line["known_cards"] == ["ace", "ace", "ace"]
     assert (line["surely_holds"], line["put_down"]) == (["ace"], 2)
 
 
 def test_a_board_turned_over_makes_the_rest_certain_again() -> None:
-    values = seen(position("A2345AA/6789T/JQK23"), 2, "AAA as 2", "doubt", "6 as 6", "Q", "45", "doubt", "7 as 7")
+    values = facts_after(
+        position("A2345AA/6789T/JQK23"), 2, "AAA as 2", "doubt", "6 as 6", "Q", "45", "doubt", "7 as 7"
+    )
     assert player(values, 0)["surely_holds"] == ["ace", "ace", "ace", "4", "5", "6", "queen"]
 
 
 def test_a_discarded_set_is_with_nobody() -> None:
     """R3, R8: three cards claimed under its number are a sure bluff, two may be the jokers."""
     aces_gone = ("2A as A", "A", "doubt")
-    three = seen(position("A2345678/A99/AATTT"), 1, *aces_gone, "345 as A")
+    three = facts_after(position("A2345678/A99/AATTT"), 1, *aces_gone, "345 as A")
     assert (three["sets_gone"], three["number_elsewhere"], three["sure_bluff"]) == (["ace"], 4, True)
     assert player(three, 2)["surely_holds"] == ["2"]
-    two = seen(position("A2345678/A99/AATTT"), 1, *aces_gone, "34 as A")
+    two = facts_after(position("A2345678/A99/AATTT"), 1, *aces_gone, "34 as A")
     assert (two["number_elsewhere"], two["sure_bluff"]) == (4, False)
 
 
 def test_more_cards_than_can_be_left_are_a_sure_bluff() -> None:
     """R5: own cards count, and so do jokers that may be with the other."""
     held = position("234567/555*8/9TJQK", "immediate")
-    values = seen(held, 1, "234 as 5")
+    values = facts_after(held, 1, "234 as 5")
     assert values["number_elsewhere"] == 3
     assert values["sure_bluff"] is True  # one five and one joker at most
-    spare = seen(position("234567/5558/9TJQK"), 1, "234 as 5")
+    spare = facts_after(position("234567/5558/9TJQK"), 1, "234 as 5")
     assert spare["sure_bluff"] is False  # one five and two jokers
 
 
 def test_own_cards_on_the_board_are_not_in_the_last_play() -> None:
-    values = seen(position("555*8/234567/*9TJQ"), 0, "555 as 5", "23", "9T")
+    values = facts_after(position("555*8/234567/*9TJQ"), 0, "555 as 5", "23", "9T")
     assert values["number_elsewhere"] == 3
     assert values["sure_bluff"] is False
-    values = seen(position("5*58/234567/9TJQK"), 0, "55* as 5", "2", "9TJ")
+    values = facts_after(position("5*58/234567/9TJQK"), 0, "55* as 5", "2", "9TJ")
     assert (values["number_elsewhere"], values["sure_bluff"]) == (2, False)
-    values = seen(position("555*8/234567/9TJQK"), 0, "55* as 5", "2", "9TJ")
+    values = facts_after(position("555*8/234567/9TJQK"), 0, "55* as 5", "2", "9TJ")
     assert (values["number_elsewhere"], values["sure_bluff"]) == (3, True)
 
 
 def test_the_history_shows_the_own_cards_beside_the_own_plays_only() -> None:
-    values = seen(position("A2345/6789T/JQK23"), 0, "A2 as 2", "6", "JK")
+    values = facts_after(position("A2345/6789T/JQK23"), 0, "A2 as 2", "6", "JK")
     assert values["history"] == [
         "The cards are dealt: seat 0 holds 5, seat 1 holds 5, seat 2 holds 5.",
         "seat 0 puts down 2 cards as 2s. Yours: ace 2, a bluff.",
@@ -253,7 +255,7 @@ def test_every_event_is_a_line_of_the_history(size: int) -> None:
 
 def test_a_rate_without_data_is_none() -> None:
     values = facts(replace(example_position("C")))
-    first = seen(position("A2345/6789T/JQK23"), 0)
+    first = facts_after(position("A2345/6789T/JQK23"), 0)
     assert (first["prev_bluff_rate"], first["next_doubt_rate"], first["table_doubt_rate"]) == (None, None, None)
     assert isinstance(values["table_doubt_rate"], float)
 
@@ -297,10 +299,10 @@ def check_promise(game: State, one: Position) -> None:
 
 def test_the_last_card_loses_when_a_pending_winner_ends_the_game() -> None:
     """R9, R10: its win leaves two players, and both lose."""
-    values = seen(position("2A6A7/2Q/8T", "contested"), 2, "2A6 as 2", "2")
+    values = facts_after(position("2A6A7/2Q/8T", "contested"), 2, "2A6 as 2", "2")
     assert "lose" not in values["if_false"]
-    values = seen(position("2A6/2Q/8T", "contested"), 1, "2A6 as 2")
+    values = facts_after(position("2A6/2Q/8T", "contested"), 1, "2A6 as 2")
     assert values["prev_about_to_win"] is True
     assert values["if_false"].endswith("seat 0 has won and the game is over: you lose.")
-    four = seen(position("2A6/2Q/8T/9J", "contested"), 1, "2A6 as 2")
+    four = facts_after(position("2A6/2Q/8T/9J", "contested"), 1, "2A6 as 2")
     assert four["if_false"].endswith(" seat 0 has won.")

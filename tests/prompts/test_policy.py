@@ -48,7 +48,7 @@ def test_the_block_parsed_back_is_the_facts(rules: Rules, size: int) -> None:
             assert ("number" in read) == (values["number"] is not None)
 
 
-def told(values: dict[str, Any]) -> dict[str, str]:
+def as_lines(values: dict[str, Any]) -> dict[str, str]:
     names = {name: str(plain(value)) for name, value in values.items() if not isinstance(value, dict)}
     return names | {f"seat {player['seat']}": line(player) for player in values["players"]}
 
@@ -65,7 +65,7 @@ def test_house_sharp_answers_prompts_as_it_does_the_bare_facts(at_length: bool) 
     answers = Counter[tuple[str, bool]]()
     stated, in_turn = set[float | None](), cycle(PROMPTS.items())
     for position in recorded(many):
-        known = told(facts(position))
+        known = as_lines(facts(position))
         direct, chance = sharp(known), stated_chance(known)
         answers[position.node, direct] += 1
         stated.add(chance)
@@ -86,7 +86,7 @@ def test_the_last_block_counts() -> None:
     assert read_facts("no facts") == read_facts("=== facts ===\nnode: C") == {}
 
 
-def said(model: str, text: str, seed: int = 0) -> tuple[bool, bool]:
+def ask_house(model: str, text: str, seed: int = 0) -> tuple[bool, bool]:
     voiced = opinion(model, text, Random(seed))
     return voiced.answer, voiced.understood
 
@@ -99,14 +99,14 @@ def test_without_facts_every_model_flips_a_coin(model: str) -> None:
         "=== facts ===\nnode: C\n=== end of facts ===",
         "=== facts ===\nnode: Z\n=== end of facts ===",
     ):
-        answers = [said(model, text, seed) for seed in range(400)]
+        answers = [ask_house(model, text, seed) for seed in range(400)]
         assert {understood for _, understood in answers} == {model == "house-random"}
         assert 150 < sum(yes for yes, _ in answers) < 250
 
 
 def test_the_coin_of_house_random_is_fair_with_facts_too() -> None:
     text = str(PLAIN.render(example_position("D")))
-    answers = [said("house-random", text, seed) for seed in range(400)]
+    answers = [ask_house("house-random", text, seed) for seed in range(400)]
     assert all(understood for _, understood in answers)
     assert 150 < sum(yes for yes, _ in answers) < 250
 
@@ -115,8 +115,8 @@ def test_the_coin_of_house_random_is_fair_with_facts_too() -> None:
 @pytest.mark.parametrize("node", NODES)
 def test_with_facts_the_answer_is_no_chance(model: str, node: str) -> None:
     text = str(PLAIN.render(example_position(node)))
-    assert len({said(model, text, seed) for seed in range(20)}) == 1
-    assert said(model, text)[1] is True
+    assert len({ask_house(model, text, seed) for seed in range(20)}) == 1
+    assert ask_house(model, text)[1] is True
 
 
 def question(**changes: str) -> str:
@@ -132,16 +132,16 @@ READY = {"own_cards": "9", "held_of_number": "2", "sure_bluff": "no", "prev_abou
 
 def test_house_honest() -> None:
     for node, expected in (("A", False), ("B", True), ("D", False), ("E", True), ("C", False)):
-        assert said("house-honest", question(node=node)) == (expected, True)
-    assert said("house-honest", question(held_of_number="0")) == (True, True)
-    assert said("house-honest", question(prev_about_to_win="yes")) == (True, True)
+        assert ask_house("house-honest", question(node=node)) == (expected, True)
+    assert ask_house("house-honest", question(held_of_number="0")) == (True, True)
+    assert ask_house("house-honest", question(prev_about_to_win="yes")) == (True, True)
 
 
 def test_house_sharp_doubts_what_cannot_be_true_and_who_would_win() -> None:
     quiet = {"prev_bluff_rate": "0.00", "last_play": "1", "number_elsewhere": "0", "table_bluff_rate": "0.05"}
-    assert said("house-sharp", question(**quiet)) == (False, True)
-    assert said("house-sharp", question(**quiet, sure_bluff="yes")) == (True, True)
-    assert said("house-sharp", question(**quiet, prev_about_to_win="yes")) == (True, True)
+    assert ask_house("house-sharp", question(**quiet)) == (False, True)
+    assert ask_house("house-sharp", question(**quiet, sure_bluff="yes")) == (True, True)
+    assert ask_house("house-sharp", question(**quiet, prev_about_to_win="yes")) == (True, True)
 
 
 def test_house_sharp_plays_its_last_cards_if_nobody_can_doubt() -> None:
@@ -149,16 +149,16 @@ def test_house_sharp_plays_its_last_cards_if_nobody_can_doubt() -> None:
     for node, expected in (("A", True), ("B", True), ("C", False), ("D", True), ("E", True)):
         assert sharp({"node": node, "own_cards": "3", "win_rule": "immediate"}) is expected
         changes = {"node": node, "own_cards": "3", "win_rule": "immediate", "sure_bluff": "yes"}
-        assert said("house-sharp", question(**changes)) == (expected, True)
-    assert said("house-sharp", question(own_cards="3", win_rule="contested", sure_bluff="yes")) == (True, True)
-    assert said("house-sharp", question(node="A", own_cards="3", win_rule="contested")) == (False, True)
+        assert ask_house("house-sharp", question(**changes)) == (expected, True)
+    assert ask_house("house-sharp", question(own_cards="3", win_rule="contested", sure_bluff="yes")) == (True, True)
+    assert ask_house("house-sharp", question(node="A", own_cards="3", win_rule="contested")) == (False, True)
 
 
 def test_house_sharp_bluffs_past_those_who_never_doubt() -> None:
     bold, shy = {"next_doubt_rate": "0.90"}, {"next_doubt_rate": "0.00"}
-    assert said("house-sharp", question(node="D", held_of_number="1", **shy)) == (True, True)
-    assert said("house-sharp", question(node="D", held_of_number="1", **bold)) == (False, True)
-    assert said("house-sharp", question(node="D", held_of_number="3", **shy)) == (False, True)
+    assert ask_house("house-sharp", question(node="D", held_of_number="1", **shy)) == (True, True)
+    assert ask_house("house-sharp", question(node="D", held_of_number="1", **bold)) == (False, True)
+    assert ask_house("house-sharp", question(node="D", held_of_number="3", **shy)) == (False, True)
 
 
 def by_the_prompt(position: Position, chance: Random) -> bool:

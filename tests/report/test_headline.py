@@ -22,7 +22,7 @@ SCORE = Measure("score", "Score", "Score", (2, 1, 0), scale=2)
 FALLBACK = "(a bot's answer in the place of one that cannot be used)"
 
 
-def said(run: Path) -> list[str]:
+def read_headline(run: Path) -> list[str]:
     with opened_run(run) as source:
         return headline(source)
 
@@ -121,7 +121,7 @@ def test_the_winner_wins_by_the_points_of_the_table(tmp_path: Path) -> None:
     hand_written(tmp_path / "run", games=100, bots=["StefaBot", {"bot": "RandomBoi", "name": SCRIPT}])
     with opened_run(tmp_path / "run") as source:
         first, last = (row.rates["score"] for row in ranking(source.tally, source.names, source.game.results))
-        (words,) = said(tmp_path / "run")
+        (words,) = read_headline(tmp_path / "run")
     assert first.value is not None
     assert last.value is not None
     ends = [100 * (first.value - last.value), 100 * (first.low - last.high), 100 * (first.high - last.low)]
@@ -131,18 +131,18 @@ def test_the_winner_wins_by_the_points_of_the_table(tmp_path: Path) -> None:
 
 def test_few_games_compare_nobody(tmp_path: Path) -> None:
     hand_written(tmp_path / "run", games=9)
-    assert said(tmp_path / "run") == ["Too few games to compare anyone: 9 deals, at least 10 are needed."]
+    assert read_headline(tmp_path / "run") == ["Too few games to compare anyone: 9 deals, at least 10 are needed."]
 
 
 def test_one_bot_is_compared_with_nobody(tmp_path: Path) -> None:
     hand_written(tmp_path / "run", games=20, bots=["StefaBot"])
-    assert said(tmp_path / "run") == ["Only StefaBot played: there is nobody to compare."]
+    assert read_headline(tmp_path / "run") == ["Only StefaBot played: there is nobody to compare."]
 
 
 def test_a_model_that_never_answered_is_said_to(tmp_path: Path) -> None:
     with Server(lambda heard: says(heard.protocol, "no answer")) as server:
         ran(small(asker(server, name="mute", reasks=0), games=6), tmp_path / "run")
-    _, *models = said(tmp_path / "run")
+    _, *models = read_headline(tmp_path / "run")
     assert models[1:] == [
         f"All answers of mute (model) were fallbacks {FALLBACK}: this run says nothing about the model."
     ]
@@ -151,16 +151,16 @@ def test_a_model_that_never_answered_is_said_to(tmp_path: Path) -> None:
 
 def test_tokens_cost_and_fallbacks_are_those_of_the_run(models_run: Path, stating_run: Path) -> None:
     share = next(row["fallback"] for row in data(models_run / "report", "models") if row["fallback"])
-    _, use, fallbacks = said(models_run)
+    _, use, fallbacks = read_headline(models_run)
     assert use.endswith(" tokens, at a cost that is not known.")
     assert fallbacks == f"Fallbacks {FALLBACK} gave {100 * share:.1f} % of the answers of fails {SCRIPT} (model)."
-    assert said(stating_run)[-1].endswith(f" k tokens, $0.00, no fallback {FALLBACK}.")
+    assert read_headline(stating_run)[-1].endswith(f" k tokens, $0.00, no fallback {FALLBACK}.")
 
 
 def test_a_game_for_two_and_returns_have_their_own_units(shell: Shell) -> None:
     words = ("run", "--bots", "Medium,Scared", "--game", "defuse", "--games", "400", "--output", "r", "--quiet")
     assert shell(*words).code == 0
-    (sentence,) = said(Path("r"))
+    (sentence,) = read_headline(Path("r"))
     assert sentence.startswith("Medium beats Scared by ")
     assert " points of Wins [" in sentence
 

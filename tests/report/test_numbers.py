@@ -21,7 +21,7 @@ from tests.report.kit import Seen, data, hand_written, records, reported
 COUNTS = [count for count in RESULTS.seat_counts if count != "cards"]
 
 
-def published(run: Path) -> dict[str, Any]:
+def read_results(run: Path) -> dict[str, Any]:
     content: dict[str, Any] = yaml.safe_load((run / "all_games.yaml").read_text())
     return content
 
@@ -29,7 +29,7 @@ def published(run: Path) -> dict[str, Any]:
 @pytest.mark.parametrize("which", ["bots_run", "models_run"])
 def test_counts_are_those_of_all_games(which: str, request: pytest.FixtureRequest) -> None:
     run: Path = request.getfixturevalue(which)
-    counted = published(run)
+    counted = read_results(run)
     page = Seen(run / "report" / "strategy.html")
     in_words = {name.strip(): cells for name, _, *cells in page.tables["counts"][1:]}
     for row in data(run / "report", "counts"):
@@ -41,14 +41,14 @@ def test_counts_are_those_of_all_games(which: str, request: pytest.FixtureReques
 
 def test_results_are_those_of_all_games(bots_run: Path) -> None:
     for row in data(bots_run / "report", "outcomes"):
-        own = published(bots_run)[row["bot"]]
+        own = read_results(bots_run)[row["bot"]]
         assert [row[result] for result in RESULTS.buckets] == [own[result]["games"] for result in RESULTS.buckets]
         assert row["relative_position"] == pytest.approx(own["total"]["relative_position"])
         assert row["hard_wins_rate"] == pytest.approx(own["hard_wins"]["games"] / own["total"]["games"])
 
 
 def test_neighbours_are_those_of_all_games(bots_run: Path) -> None:
-    counted = published(bots_run)
+    counted = read_results(bots_run)
     for side, key in (("next", "next"), ("previous", "prev")):
         rows = data(bots_run / "report", f"hard-wins-by-{side}")
         assert rows
@@ -59,7 +59,7 @@ def test_neighbours_are_those_of_all_games(bots_run: Path) -> None:
 
 
 def test_a_map_shows_the_neighbours_rates(bots_run: Path) -> None:
-    counted = published(bots_run)
+    counted = read_results(bots_run)
     head, *rows = Seen(bots_run / "report" / "neighbours.html").tables["hard-wins-by-next"]
     for name, *cells in rows:
         own = counted[name]
@@ -136,7 +136,7 @@ def test_a_long_run_says_how_its_intervals_and_seats_are_known(long_run: Path, l
     for key in ("lies", "bot-0-lies"):
         lies = json.loads((report / "data" / f"{key}.json").read_text())
         assert lies["notes"][0] == "Counted over the first 1,000 games of 1,200, each played again move by move."
-        assert all(0 < row["lies"] < published(long_run)[row["bot"]]["total"]["bluffs"] for row in lies["rows"])
+        assert all(0 < row["lies"] < read_results(long_run)[row["bot"]]["total"]["bluffs"] for row in lies["rows"])
     seats = json.loads((report / "data" / "bot-0-by-seat.json").read_text())
     assert "Of the first 150 of 1,200 games" in seats["notes"][0]
     assert sum(data(report, f"bot-{player}-by-seat")[place]["games"] for player in range(4) for place in range(3)) < 300

@@ -63,7 +63,7 @@ def stuck(cache: Path) -> Iterator[None]:
         connection.execute("ROLLBACK")
 
 
-def until_called(house: House, calls: int) -> None:
+def wait_for_call(house: House, calls: int) -> None:
     """Wait until the house was asked more often."""
     for _ in range(600):
         if len(house.calls) > calls:
@@ -96,7 +96,7 @@ def test_killed_between_body_and_cache_nothing_is_bought_twice(tmp_path: Path, a
         for _ in range(20 if at_length else 1):
             asked = len(house.calls)
             running = process(of, folder)
-            until_called(house, asked)
+            wait_for_call(house, asked)
             with stuck(cache):
                 until_stuck(folder)
                 assert running.pid is not None

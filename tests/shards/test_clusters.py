@@ -34,7 +34,7 @@ def work(shell: Shell) -> Path:
     return shell.folder
 
 
-def asked(words: list[str], **more: str) -> list[str]:
+def run_script(words: list[str], **more: str) -> list[str]:
     environment: Mapping[str, str] = {**os.environ, **more, "PATH": f"bin:{os.environ['PATH']}"}
     done = subprocess.run(words, env=environment, text=True, capture_output=True, check=True)
     return done.stdout.splitlines()
@@ -42,7 +42,7 @@ def asked(words: list[str], **more: str) -> list[str]:
 
 def test_the_scripts_are_shell() -> None:
     for script in CLUSTERS.glob("*.sh"):
-        asked(["sh", "-n", f"{script}"])
+        run_script(["sh", "-n", f"{script}"])
 
 
 def test_an_array_of_slurm_and_its_merge_make_the_run(work: Path, shell: Shell, short_chunks: int) -> None:
@@ -50,9 +50,9 @@ def test_an_array_of_slurm_and_its_merge_make_the_run(work: Path, shell: Shell, 
     (array,) = [line for line in Path(script).read_text().splitlines() if line.startswith("#SBATCH --array=")]
     first, last = map(int, array.partition("=")[2].split("-"))
     for task in range(first, last + 1):
-        said = shell(*asked(["sh", script], SLURM_ARRAY_TASK_ID=f"{task}"))
+        said = shell(*run_script(["sh", script], SLURM_ARRAY_TASK_ID=f"{task}"))
         assert said.code == 0, said.err
-    merged = shell(*asked(["sh", f"{CLUSTERS / 'merge.sh'}"]), "--no-report")
+    merged = shell(*run_script(["sh", f"{CLUSTERS / 'merge.sh'}"]), "--no-report")
     assert merged.code == 0, merged.err
     whole = ran(resolve(check(CONFIG, "test"), find_bots(REPO)), work / "whole")
     assert f"results digest: {whole.results_digest}" in merged.out.splitlines()
@@ -63,7 +63,8 @@ def test_an_indexed_job_of_kubernetes_plays_each_shard_once(work: Path, shell: S
     (container,) = job["spec"]["template"]["spec"]["containers"]
     count = job["spec"]["completions"]
     every = [
-        asked([*container["command"], *container["args"]], JOB_COMPLETION_INDEX=f"{index}") for index in range(count)
+        run_script([*container["command"], *container["args"]], JOB_COMPLETION_INDEX=f"{index}")
+        for index in range(count)
     ]
     assert [words[words.index("--shard") + 1] for words in every] == [f"{k}/{count}" for k in range(1, count + 1)]
     assert shell(*every[-1], "--workers", "1").code == 0

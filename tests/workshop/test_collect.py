@@ -42,7 +42,7 @@ from tests.prompts.kit import RULES, Asked, asked_bot, by_temper
 from tests.workshop.kit import FIELD, PLAIN, REASONED, positions, prompt
 
 
-def kept(folder: Path) -> Run:
+def open_run(folder: Path) -> Run:
     return run_to_replay(folder, REPO)
 
 
@@ -85,7 +85,7 @@ def test_recorded_positions_render_what_the_model_was_sent(tmp_path: Path) -> No
     ]
     run = ran(small(*models, games=3, turns=16), tmp_path / "run")
     (own.folder / "user.jinja").write_text("Something else.")
-    found = from_run(kept(tmp_path / "run"), "ABCDE", 10_000)
+    found = from_run(open_run(tmp_path / "run"), "ABCDE", 10_000)
     query = "SELECT game, seat, decision, player, request FROM attempts WHERE attempt = 0"
     sent = {(game, seat, decision): (name, request) for game, seat, decision, name, request in rows(run.folder, query)}
     settings = {player.name: check_settings("x", player.settings) for player in run.experiment.players if player.prompt}
@@ -203,7 +203,7 @@ def test_games_are_taken_from_the_whole_run_and_of_every_contender() -> None:
 def test_a_hand_written_run_gives_its_configs_positions_and_name(tmp_path: Path) -> None:
     games = experiment(games=10, table_sizes=[3, 5], seed=5, bots=FIELD)
     played(games, tmp_path / "run")
-    found = from_run(kept(tmp_path / "run"), NODES, 20)
+    found = from_run(open_run(tmp_path / "run"), NODES, 20)
     assert [one.position for one in found] == [one.position for one in positions(20)]
     assert {one.source.run for one in found if one.source} == {games.digest()}
     assert {one.source.run for one in positions(20) if one.source} == {None}
@@ -214,13 +214,13 @@ def test_a_run_that_is_now_played_another_way_is_refused(tmp_path: Path) -> None
     with closing(sqlite3.connect(tmp_path / "run" / "run.db")) as connection, connection:
         connection.execute("UPDATE games SET outcome = (SELECT outcome FROM games WHERE game = 0) WHERE game = 1")
     with pytest.raises(UsageError, match=r"game 1 of .*run is now played differently: something was changed"):
-        from_run(kept(tmp_path / "run"), NODES, 20)
+        from_run(open_run(tmp_path / "run"), NODES, 20)
 
 
 def test_a_run_without_a_finished_game_is_refused(tmp_path: Path) -> None:
     ran(small(contender("a")), tmp_path / "run", caps=Caps(calls=1))
     with pytest.raises(UsageError, match="run keeps no finished game: there is nothing to record from"):
-        from_run(kept(tmp_path / "run"), NODES, 20)
+        from_run(open_run(tmp_path / "run"), NODES, 20)
 
 
 def test_record_writes_files_and_says_what(shell: Shell) -> None:

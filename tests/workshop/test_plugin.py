@@ -46,7 +46,7 @@ def project(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def ended(output: str, name: str = "mine") -> dict[str, str]:
+def read_outcomes(output: str, name: str = "mine") -> dict[str, str]:
     return dict(re.findall(rf"^prompts/{name}/prompt\.yaml::(\S+) (PASSED|FAILED)", output, re.MULTILINE))
 
 
@@ -58,7 +58,7 @@ REST = ["system_text_stays", "beginning_stays", "tells_nothing_hidden"]
 def test_one_line_of_configuration_tests_a_prompt_too(project: Path) -> None:
     code, said = pytest_says(project, "-v")
     assert code == 0, said
-    assert ended(said) == dict.fromkeys(["loads", *NODES, *REST], "PASSED")
+    assert read_outcomes(said) == dict.fromkeys(["loads", *NODES, *REST], "PASSED")
     assert "tests/test_own.py::test_own PASSED" in said
 
 
@@ -79,9 +79,9 @@ def test_failures_are_readable(project: Path) -> None:
     )
     code, said = pytest_says(project, "-v", "prompts")
     assert code == 1
-    assert ended(said, "broken") == {"loads": "FAILED"}
+    assert read_outcomes(said, "broken") == {"loads": "FAILED"}
     assert "there is no variable 'hands': did you mean 'hand'?" in said
-    how = ended(said)
+    how = read_outcomes(said)
     assert {name for name, end in how.items() if end == "PASSED"} - set(REST) == {"loads", *NODES} - {"renders[D]"}
     assert {name for name, end in how.items() if end == "FAILED"} >= {"renders[D]", *GOLDEN, "beginning_stays"}
     assert "user.jinja, line 2: ZeroDivisionError" in said
@@ -96,7 +96,7 @@ def test_failures_are_readable(project: Path) -> None:
 def test_no_line_does_nothing_and_a_wrong_line_is_named(project: Path) -> None:
     (project / "pyproject.toml").write_text("[tool.pytest.ini_options]\n")
     code, said = pytest_says(project, "-v", "-s")
-    assert (code, ended(said)) == (0, {}), said
+    assert (code, read_outcomes(said)) == (0, {}), said
     assert f"['dubito', 'dubito.workshop', '{PLUGIN}']" in said, "what is imported"
     (project / "pyproject.toml").write_text('[tool.pytest.ini_options]\ndubito_prompts = ["prompts/none"]\n')
     code, said = pytest_says(project)

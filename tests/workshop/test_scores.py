@@ -15,7 +15,7 @@ from tests.workshop.kit import positions
 OF_C = positions(40, "C")  # four of each of ten deals
 
 
-def taken(
+def make_answer(
     one: RecordedPosition, answer: bool | None = True, cause: str | None = None, p: float | None = None
 ) -> TrialAnswer:
     said = StatedProbability(one.position.seat, 0, p, False) if p is not None else None
@@ -31,7 +31,7 @@ def test_rates_count_what_they_say_and_are_clustered_by_deal() -> None:
     assert len({one.deal for one in OF_C}) == 10
     deals = sorted({one.deal for one in OF_C}, key=str)
     right_in = deals[:7]  # everything right in seven deals, everything wrong in three
-    judged = [taken(one, truth(one) is (one.deal in right_in)) for one in OF_C]
+    judged = [make_answer(one, truth(one) is (one.deal in right_in)) for one in OF_C]
     (node, everything) = rows(judged, None)
     assert (node.node, everything.node) == ("C", ALL)
     assert node.right == everything.right == clustered_rate(10, 40, 160, 28, 7 * 16, 7 * 16)
@@ -43,8 +43,8 @@ def test_rates_count_what_they_say_and_are_clustered_by_deal() -> None:
 
 
 def test_what_never_came_is_in_no_rate_of_answers() -> None:
-    failed = [taken(one, None, "refused" if n % 2 else "malformed") for n, one in enumerate(OF_C[:10])]
-    came = [taken(one, truth(one)) for one in OF_C[10:]]
+    failed = [make_answer(one, None, "refused" if n % 2 else "malformed") for n, one in enumerate(OF_C[:10])]
+    came = [make_answer(one, truth(one)) for one in OF_C[10:]]
     (node, _) = rows(failed + came, None)
     assert node.invalid.value == 10 / 40
     assert node.causes == {"refused": 5, "malformed": 5}
@@ -53,8 +53,8 @@ def test_what_never_came_is_in_no_rate_of_answers() -> None:
 
 
 def test_where_the_truth_does_not_decide_nothing_is_right_or_wrong() -> None:
-    others = [taken(one) for one in positions() if one.position.node != "C"]
-    bare = [taken(RecordedPosition(GAME, one.position)) for one in OF_C]
+    others = [make_answer(one) for one in positions() if one.position.node != "C"]
+    bare = [make_answer(RecordedPosition(GAME, one.position)) for one in OF_C]
     assert [row.right.value for row in rows(others, None)] == [None] * 5
     assert [row.right.value for row in rows(bare, None)] == [None] * 2
 
@@ -65,22 +65,23 @@ def test_tokens_and_cost_of_a_decision_include_its_re_asks() -> None:
     unsaid = TrialAnswer(two, True, None, None, (Usage(1, 1, 1, 1, 1), None))
     never = TrialAnswer(three, None, "unreachable", None, ())
     price = Price(10, 1, 12, 50)
-    (row, _) = rows([twice, unsaid, never, taken(OF_C[3])], price)
+    (row, _) = rows([twice, unsaid, never, make_answer(OF_C[3])], price)
     assert row.tokens == ((230 + 100) / 2, (160 + 60) / 2, (10 + 7) / 2)
     of_one = 40 * 10 + 60 * 1 + 7 * 50
     of_two = of_one + 30 * 10 + 100 * 1 + 3 * 50
     assert row.picodollars == pytest.approx(1000 * (of_one + of_two) / 2)
     assert rows([unsaid], price)[0].tokens is None
-    assert rows([taken(one)], None)[0].picodollars is None
+    assert rows([make_answer(one)], None)[0].picodollars is None
 
 
 def test_agreement_is_of_positions_that_both_answered() -> None:
     found = [*OF_C[:10], *(one for one in positions() if one.position.node == "A")]
-    first = [taken(one, n != 0 if n else None, None if n else "refused") for n, one in enumerate(found)]
-    second = [taken(one, n not in (1, 2, 3)) for n, one in enumerate(found)]
-    second[4] = taken(found[4], None, "malformed")
+    first = [make_answer(one, n != 0 if n else None, None if n else "refused") for n, one in enumerate(found)]
+    second = [make_answer(one, n not in (1, 2, 3)) for n, one in enumerate(found)]
+    second[4] = make_answer(found[4], None, "malformed")
     third = [
-        taken(one, one_.answer if n != 5 else False) for n, (one, one_) in enumerate(zip(found, first, strict=True))
+        make_answer(one, one_.answer if n != 5 else False)
+        for n, (one, one_) in enumerate(zip(found, first, strict=True))
     ]
     of_a, of_c, everything = agreements(first, second)
     assert (of_a.node, of_a.positions, of_a.same.value) == ("A", 4, 1.0)
@@ -91,9 +92,9 @@ def test_agreement_is_of_positions_that_both_answered() -> None:
 
 
 def test_stated_probabilities_are_held_against_the_truth() -> None:
-    said = [taken(one, p=0.9 if truth(one) else 0.2) for one in OF_C]
-    silent = [taken(one) for one in OF_C]
-    bare = [taken(RecordedPosition(GAME, one.position), p=0.5) for one in OF_C]
+    said = [make_answer(one, p=0.9 if truth(one) else 0.2) for one in OF_C]
+    silent = [make_answer(one) for one in OF_C]
+    bare = [make_answer(RecordedPosition(GAME, one.position), p=0.5) for one in OF_C]
     (own,) = calibrations(stated([silent, said, bare]), ["silent", "own", "bare"])
     honest = sum(not truth(one) for one in OF_C)
     assert (own.name, own.statements) == ("own", 40)

@@ -36,7 +36,7 @@ def entry(prompt: Any = PLAIN, name: str = "p", **settings: Any) -> TrialEntry:
     return TrialEntry(name, prompt, check_settings(name, base | settings))
 
 
-def tried(
+def run_trial(
     root: Path,
     *entries: TrialEntry,
     found: dict[str, RecordedPosition] = FOUND,
@@ -56,7 +56,7 @@ def answers(taken: list[TrialAnswer]) -> list[bool | None]:
 @pytest.mark.parametrize("api", in_gate(["responses", "chat", "messages"], 1))
 def test_the_answers_are_those_that_the_model_gives_to_the_prompt(tmp_path: Path, api: str) -> None:
     """Against the house's policy, asked directly."""
-    trial = tried(tmp_path, entry(PLAIN, "a", api=api), entry(REASONED, "b", api=api))
+    trial = run_trial(tmp_path, entry(PLAIN, "a", api=api), entry(REASONED, "b", api=api))
     for number, sent in enumerate((PLAIN, REASONED)):
         said = [opinion("house-sharp", str(sent.render(one.position)), Random(0)) for one in FOUND.values()]
         assert answers(trial.taken[number]) == [one.answer for one in said]
@@ -70,13 +70,13 @@ def test_the_answers_are_those_that_the_model_gives_to_the_prompt(tmp_path: Path
 def test_a_trial_is_made_once_and_then_free(tmp_path: Path) -> None:
     """Again in its folder from what is kept there, elsewhere from the cache, with no call allowed."""
     entries = entry(PLAIN, model="house-random"), entry(REASONED, "b")
-    first = tried(tmp_path, *entries)
+    first = run_trial(tmp_path, *entries)
     for name in ("trial", "another"):
-        again = tried(tmp_path, *entries, name=name, offline=True)
+        again = run_trial(tmp_path, *entries, name=name, offline=True)
         assert again.taken == first.taken
         assert again.spent.calls == 0
     with pytest.raises(AccountFault, match="the cache has no reply for p, "):
-        tried(tmp_path, entry(PLAIN, model="house-honest"), name="third", offline=True)
+        run_trial(tmp_path, entry(PLAIN, model="house-honest"), name="third", offline=True)
     assert any(usage and usage.input for one in first.taken[0] for usage in one.usages)
 
 
@@ -89,7 +89,7 @@ def test_a_run_answers_for_the_positions_that_were_taken_from_it(tmp_path: Path)
     taken = {(game, seat, decision): bool(answer) for game, seat, decision, answer in rows(tmp_path / "run", query)}
     places = [(s.game, s.seat, s.decision) for one in found if one.source for s in [one.source]]
     asked = {str(place): one for one, place in zip(found, places, strict=True) if place in taken}
-    trial = tried(tmp_path, entry(REASONED, model="house-random"), found=asked, offline=True)
+    trial = run_trial(tmp_path, entry(REASONED, model="house-random"), found=asked, offline=True)
     assert dict(zip(asked, answers(trial.taken[0]), strict=True)) == {str(key): value for key, value in taken.items()}
     assert len(set(taken.values())) == 2
 
@@ -114,8 +114,8 @@ def by_node(heard: Heard) -> Said:
 def test_what_never_came_is_counted_by_cause_and_not_replaced(tmp_path: Path) -> None:
     with Server(by_node) as server:
         asker = entry(model="m", base_url=server.base_url("responses"), reasks=2)
-        trial = tried(tmp_path, asker)
-        again = tried(tmp_path, asker)
+        trial = run_trial(tmp_path, asker)
+        again = run_trial(tmp_path, asker)
     ended = Counter((one.recorded.position.node, one.answer, one.cause, len(one.usages)) for one in trial.taken[0])
     assert ended == {
         ("A", None, "malformed", 3): 2,
@@ -133,29 +133,29 @@ def test_what_never_came_is_counted_by_cause_and_not_replaced(tmp_path: Path) ->
 
 def test_a_stopped_trial_goes_on_and_its_cap_from_its_start(tmp_path: Path) -> None:
     with pytest.raises(AccountFault, match="the budget is used up: 7 of 7 calls spent"):
-        tried(tmp_path, entry(), caps=Caps(calls=7))
+        run_trial(tmp_path, entry(), caps=Caps(calls=7))
     assert len(rows(tmp_path / "trial", "SELECT 1 FROM decisions")) == 7
     with pytest.raises(AccountFault, match="the budget is used up: 7 of 7 calls spent"):
-        tried(tmp_path, entry(), caps=Caps(calls=7))
-    trial = tried(tmp_path, entry(), caps=Caps(calls=len(FOUND)))
+        run_trial(tmp_path, entry(), caps=Caps(calls=7))
+    trial = run_trial(tmp_path, entry(), caps=Caps(calls=len(FOUND)))
     assert trial.spent.calls == len(FOUND) - 7
-    assert trial.taken == tried(tmp_path, entry(), name="undisturbed").taken
+    assert trial.taken == run_trial(tmp_path, entry(), name="undisturbed").taken
 
 
 def test_another_trial_in_the_same_folder_is_refused(tmp_path: Path) -> None:
-    tried(tmp_path, entry())
+    run_trial(tmp_path, entry())
     for other, found in (
         (entry(REASONED), FOUND),
         (entry(max_output=99), FOUND),
         (entry(), dict(list(FOUND.items())[1:])),
     ):
         with pytest.raises(UsageError, match="trial belongs to another run: "):
-            tried(tmp_path, other, found=found)
+            run_trial(tmp_path, other, found=found)
         assert trial_folder([other], found) != trial_folder([entry()], FOUND)
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "file").write_text("")
     with pytest.raises(UsageError, match="mine exists and is not a run folder"):
-        tried(tmp_path, entry(), name="mine")
+        run_trial(tmp_path, entry(), name="mine")
     assert [file.name for file in (tmp_path / "mine").iterdir()] == ["file"]
 
 
@@ -164,13 +164,13 @@ def test_a_template_that_fails_is_found_before_anything_is_asked(tmp_path: Path)
     other = next(n for one in FOUND.values() if (n := one.position.turn.my_n_cards) not in known)
     bad = prompt(tmp_path, user=f"{{{{ 1 / (own_cards - {other}) }}}}")
     with pytest.raises(UsageError, match=r"user\.jinja, line 1: ZeroDivisionError"):
-        tried(tmp_path, entry(), entry(bad, "bad"))
+        run_trial(tmp_path, entry(), entry(bad, "bad"))
     assert not (tmp_path / "trial").exists()
 
 
 def test_positions_without_truth_are_asked_with_draws_of_their_own(tmp_path: Path) -> None:
     bare = {name: replace(one, hidden=None) for name, one in FOUND.items()}
-    trial = tried(tmp_path, entry(model="house-random"), found=bare)
+    trial = run_trial(tmp_path, entry(model="house-random"), found=bare)
     assert len(set(answers(trial.taken[0]))) == 2
     draws = rows(tmp_path / "trial", "SELECT count(DISTINCT draw) FROM attempts")
     assert draws == [(len(FOUND),)]
@@ -179,7 +179,7 @@ def test_positions_without_truth_are_asked_with_draws_of_their_own(tmp_path: Pat
 def test_a_body_is_billed_once_however_many_positions_share_it(tmp_path: Path) -> None:
     """Two files of the same position are one question to the cache."""
     name, one = next(iter(FOUND.items()))
-    trial = tried(tmp_path, entry(), found={name: one, f"copy-{name}": one})
+    trial = run_trial(tmp_path, entry(), found={name: one, f"copy-{name}": one})
     assert trial.spent.calls == 1
     assert answers(trial.taken[0])[0] is answers(trial.taken[0])[1]
 
@@ -191,11 +191,11 @@ def test_a_preflight_finds_a_wrong_model_before_any_question(tmp_path: Path) -> 
         lost = [replace(one, settings=one.settings.model_copy(update={"base_url": server.base_url("responses")}))
                 for one in prompts]  # fmt: skip
         with pytest.raises(AccountFault, match=r"has no model 'm'.*`model` in the entry of 'a'"):
-            tried(tmp_path, *lost, preflight=True)
+            run_trial(tmp_path, *lost, preflight=True)
         assert len(server.heard) == 1
     house = entry(PLAIN, "a"), entry(PLAIN, "b", sample=1), entry(REASONED, "c")
-    trial = tried(tmp_path, *house, preflight=True, name="here")
+    trial = run_trial(tmp_path, *house, preflight=True, name="here")
     assert trial.spent.calls == 3 * len(FOUND) + 3
-    again = tried(tmp_path, *house, preflight=True, name="there")
+    again = run_trial(tmp_path, *house, preflight=True, name="there")
     assert (again.taken, again.spent.calls) == (trial.taken, 0)
-    assert tried(tmp_path, *house, preflight=True, offline=True, name="offline").spent.calls == 0
+    assert run_trial(tmp_path, *house, preflight=True, offline=True, name="offline").spent.calls == 0

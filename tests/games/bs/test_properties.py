@@ -33,7 +33,7 @@ SETUPS = st.builds(
 )
 
 
-def played(setup: Setup) -> Iterator[tuple[State, int, list[GameEvent]]]:
+def play_each_move(setup: Setup) -> Iterator[tuple[State, int, list[GameEvent]]]:
     """The game after each of its moves, with who moved and what was observed."""
     rng = Random(setup.seed)
     game = dealt(setup.seed, setup.max_rounds)
@@ -50,7 +50,7 @@ def played(setup: Setup) -> Iterator[tuple[State, int, list[GameEvent]]]:
 
 @given(SETUPS)
 def test_every_card_is_in_one_hand_or_on_the_pile(setup: Setup) -> None:
-    for game, _, _ in played(setup):
+    for game, _, _ in play_each_move(setup):
         places = [*game.hands, game.pile]
         assert sorted(card for place in places for card in place.cards) == list(DECK)
         for place in places:
@@ -59,7 +59,7 @@ def test_every_card_is_in_one_hand_or_on_the_pile(setup: Setup) -> None:
 
 @given(SETUPS)
 def test_sizes_agree_and_at_most_one_hand_is_empty_after_a_turn(setup: Setup) -> None:
-    for game, _, _ in played(setup):
+    for game, _, _ in play_each_move(setup):
         sizes = [len(hand.cards) for hand in game.hands]
         assert game.public.hands == sizes
         assert game.public.pile == len(game.pile.cards)
@@ -71,7 +71,7 @@ def test_sizes_agree_and_at_most_one_hand_is_empty_after_a_turn(setup: Setup) ->
 @given(SETUPS)
 def test_a_turn_is_four_moves_and_a_round_four_turns(setup: Setup) -> None:
     turns, rounds, wins = 0, 0, 0
-    for move, (game, seat, events) in enumerate(played(setup)):
+    for move, (game, seat, events) in enumerate(play_each_move(setup)):
         mover, number = turns % 4, turns % NUMBERS
         assert seat == (mover if move % 4 == 0 else [other for other in range(4) if other != mover][move % 4 - 1])
         told = [type(event) for event in events]
@@ -89,7 +89,7 @@ def test_a_turn_is_four_moves_and_a_round_four_turns(setup: Setup) -> None:
 
 @given(SETUPS)
 def test_counts_agree_with_one_another(setup: Setup) -> None:
-    *_, (game, _, _) = played(setup)
+    *_, (game, _, _) = play_each_move(setup)
     lies, accused = (sum(getattr(seat, name) for seat in game.counts) for name in ("lies", "lies_accused"))
     assert sum(seat.plays for seat in game.counts) == game.turns_played
     assert accused == sum(seat.accusations_right for seat in game.counts) <= lies

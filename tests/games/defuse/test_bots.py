@@ -147,7 +147,7 @@ def a_game() -> State:
     return with_cards("bomb nothing nothing nothing", "defuse see", "defuse")
 
 
-def played(game: State, wrong: type[DefuseBot], **how: Any) -> Any:
+def play_mistake(game: State, wrong: type[DefuseBot], **how: Any) -> Any:
     table = table_of(game, wrong, SIMPLE, **how)
     while not game.over and not table.errors:
         step(table)
@@ -159,11 +159,11 @@ def test_a_mistake_stops_falls_back_or_forfeits(subtests: pytest.Subtests) -> No
     for wrong, words in WRONG:
         with subtests.test(wrong=wrong, words=words):
             with pytest.raises(BotError) as caught:
-                played(a_game(), wrong)
+                play_mistake(a_game(), wrong)
             assert words in str(caught.value)
-            table = played(a_game(), wrong, forfeits=True)
+            table = play_mistake(a_game(), wrong, forfeits=True)
             assert (table.state.winner, [counts.forfeits for counts in table.state.counts]) == (1, [1, 0])
-            table = played(a_game(), wrong, fallback=SIMPLE)
+            table = play_mistake(a_game(), wrong, fallback=SIMPLE)
             assert (table.state.over, table.fallback_turns) == (False, [1, 0])
             assert table.state.turns_played == 1 or table.state.node == "place"
 
