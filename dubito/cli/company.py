@@ -22,7 +22,6 @@ from dubito.game.find import DUBITO, find_bots, find_games
 from dubito.show.company import Opponents, company
 from dubito.show.session import BotsGame
 from dubito.store.folder import DATABASE, MANIFEST
-from dubito.store.lock import claimed
 from dubito.store.run_db import RunDb
 
 _USUAL: Final[Mapping[str, Any]] = {}
@@ -42,9 +41,9 @@ def opponents(
 ) -> Iterator[Opponents]:
     """The opponents of these names, or all that the config and the bot files define.
 
-    What models are asked is kept in `games`, which this process holds alone for as long as this lasts; the budget is
-    for all that is kept there. `first` is a number that no game there has; `server` holds the config's keys `base_url`,
-    `api` and `api_key_env` where they were given as flags, and `rules` those of the game. Raises UsageError.
+    What models are asked is kept in `games`, which other processes may use at the same time; the budget covers all
+    that is kept there. `first` is a number that no game there has; `server` holds the config's keys `base_url`, `api`
+    and `api_key_env` if they were given as flags, and `rules` those of the game. Raises UsageError.
     """
     here, said = Path.cwd(), _config(config, server, game, rules)
     registry, calls = find_bots(here, said.game), call_options(said, here)
@@ -62,7 +61,6 @@ def opponents(
     from dubito.experiment.models import serving  # late: hand-written bots need no way to ask
 
     with ExitStack() as stack:
-        stack.enter_context(claimed(games, "--games"))
         db = stack.enter_context(_store(games))
         with note_if_slow("the model players are asked a question each, to see that they answer"):
             models = stack.enter_context(serving(together, registry, db, calls, ModelProgress(), stopped, first))
@@ -98,9 +96,13 @@ def _store(games: Path) -> RunDb:
     file = games / DATABASE
     if (games / MANIFEST).exists():
         raise UsageError(f"{games} is the folder of a run: choose another --games")
+    try:
+        games.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"cannot write {games}: {error.strerror}; choose another --games") from None
     if file.exists():
         RunDb.open(file).__exit__()
-    return RunDb.create(file, at_once=True)  # pages of games that have ended are made meanwhile
+    return RunDb.create(file, shared=True)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,10 +124,7 @@ class TableOrder:
 
 @contextmanager
 def seated(wanted: TableOrder, stopped: Callable[[], bool] = lambda: False) -> Iterator[BotsGame]:
-    """The game that is wanted, before its deal. Raises UsageError.
-
-    What models are asked in it is kept in `games`, which this process holds alone meanwhile.
-    """
+    """The game that is wanted, before its deal. Raises UsageError."""
     check_save(wanted.save)
     registry, names, number = find_bots(Path.cwd(), wanted.game), wanted.names, int(time.time() * 1000)
     with ExitStack() as stack:

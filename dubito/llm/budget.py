@@ -218,6 +218,16 @@ class Budget:
             self._assumed += used if used == worst else Spend()
             self._settled.notify_all()
 
+    def check_total(self, total: Spend) -> None:
+        """Raise AccountFault if `total`, which other processes may have spent too, exceeds a cap."""
+        if (cap := self._caps.exceeded_by(total)) is not None:
+            fault = AccountFault(
+                f"the budget is used up: other processes spend from it too; raise `budget.{cap}`, or choose another "
+                "--games"
+            )
+            fault.spent = Spend()
+            raise fault
+
     def _used_up(self, cap: str, more: Spend, what: str) -> str:
         said = {name: dollars if name == "usd" else "{:,}".format for name in ("usd", "tokens", "calls")}[cap]
         of, spent, may = (said(getattr(spend, cap)) for spend in (self._caps, self.spent, more))

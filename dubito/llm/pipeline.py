@@ -212,11 +212,13 @@ class Pipeline:
     def _logged(self, provider: Provider, account: Account, settings: ModelSettings, likely: Likely) -> MakeTry:
         """The try's row before the call, the body before anything reads it."""
 
+        check = self.budget.check_total if self._log.is_shared else None
+
         def logged(ask: Ask, number: int) -> Reply:
             key, worst = (*ask.place.key, number), likely.tariff.worst(ask.request)
             start, usual = self._options.timing.clock(), likely.of(ask.request)
             asked = (ask.place.player, str(account), ask.request.digest, ask.draw)
-            self._log.try_opens(key, *asked, worst, priced=usual is not None, likely=usual)
+            self._log.try_opens(key, *asked, worst, priced=usual is not None, likely=usual, check=check)
             try:
                 received = provider(ask, number, settings.deadline)
             except TryFailed as error:

@@ -27,13 +27,13 @@ _POLL_SECONDS: Final = 0.05  # seconds: a look at a lock takes far less
 
 
 @contextmanager
-def claimed(folder: Path, flag: str = "--output") -> Iterator[bool]:
+def claimed(folder: Path) -> Iterator[bool]:
     """Within, the folder is ours; it is made if it is missing. Raises UsageError if another process has it.
 
     Yields False where the file system has no locks, so nobody can know whether another process has it.
-    `flag` says which folder it is, for the error. The file stays, empty: removing it could let two processes in.
+    The lock file stays, empty: removing it could let two processes in.
     """
-    with _locked(folder, folder, "playing into", flag, parents=True) as is_locked:
+    with _locked(folder, folder, "playing into", "--output", parents=True) as is_locked:
         yield is_locked
 
 

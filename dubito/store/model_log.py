@@ -13,7 +13,7 @@ import json
 import sqlite3
 import zlib
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
@@ -181,6 +181,7 @@ _BEYOND: Final = "beyond"  # the kind of a try that was received, and used more 
 OF_PLAYER: Final = (  # the decisions of a player: of those that one request asked, only the first has attempts
     "FROM decisions d JOIN (SELECT DISTINCT game, seat FROM attempts WHERE player = ?) USING (game, seat)"
 )
+_TOTAL: Final = "SELECT count(*), coalesce(sum(tokens), 0), coalesce(sum(picodollars), 0) FROM tries"
 PlaceKey = tuple[int, ...]  # game, seat, decision; then the attempt; then the try
 
 
@@ -197,6 +198,10 @@ class ModelLog:
     def folder(self) -> Path:
         return self._db.path.parent
 
+    @property
+    def is_shared(self) -> bool:
+        return self._db.is_shared
+
     def try_opens(
         self,
         key: PlaceKey,
@@ -208,15 +213,25 @@ class ModelLog:
         *,
         priced: bool,
         likely: int | None = None,
+        check: Callable[[Spend], None] | None = None,
     ) -> None:
-        """A try of that request's digest is about to be sent; `worst` is assumed until its cost is known, if ever."""
+        """A try of that request's digest is about to be sent; `worst` is assumed until its cost is known, if ever.
+
+        `check` receives the total cost with this try and may raise, which cancels it: in a shared store nothing else
+        knows what other processes spend.
+        """
         usd = worst.usd if priced else None
         row = (*key, player, account, request, draw, "open", worst.tokens, usd, True, 0, likely)
         query = (
             "INSERT INTO tries (game, seat, decision, attempt, try, player, account, request, draw, state, "
             "tokens, picodollars, assumed, saved, likely) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
         )
-        self._write(query, row)
+        if check is None:
+            self._write(query, row)
+            return
+        with self._db.writing() as connection:
+            connection.execute(query, row)
+            check(Spend(*connection.execute(_TOTAL).fetchone()))
 
     def try_received(
         self,
@@ -379,8 +394,7 @@ class ModelLog:
         return replies, Spend(*amounts)
 
     def spent(self, *, assumed: bool = False) -> Spend:
-        sums = "SELECT count(*), coalesce(sum(tokens), 0), coalesce(sum(picodollars), 0) FROM tries"
-        ((calls, tokens, usd),) = self._db.read(f"{sums} WHERE assumed OR NOT ?", (assumed,))
+        ((calls, tokens, usd),) = self._db.read(f"{_TOTAL} WHERE assumed OR NOT ?", (assumed,))
         return Spend(calls, tokens, usd)
 
     def attempt(

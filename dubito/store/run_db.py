@@ -118,8 +118,8 @@ class _Part:
 class RunDb:
     """The open file; use it as a context manager."""
 
-    def __init__(self, connection: sqlite3.Connection, path: Path, writes: bool = False, at_once: bool = False) -> None:
-        self._connection, self._writes, self._at_once = connection, writes, at_once
+    def __init__(self, connection: sqlite3.Connection, path: Path, writes: bool = False, shared: bool = False) -> None:
+        self._connection, self._writes, self.is_shared = connection, writes, shared
         self._lock, self._syncing = threading.Lock(), threading.Lock()
         self._writer: int | None = None  # the thread within a transaction
         self._parts, self._later = deque[_Part](), deque[Write]()
@@ -149,23 +149,23 @@ class RunDb:
                 self._journal = None
 
     @staticmethod
-    def create(path: Path, at_once: bool = False) -> "RunDb":
+    def create(path: Path, shared: bool = False) -> "RunDb":
         """The file to write into, new and empty or as it is; raises UsageError if it cannot be written.
 
-        `at_once`: nothing is left for later, since others read it meanwhile.
+        `shared`: other processes read and write it meanwhile, so no write is left for later.
         """
         connection = None
         try:
             connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
             connection.execute("PRAGMA journal_mode=WAL")
             connection.execute("PRAGMA synchronous=NORMAL")  # `_sync` does what FULL does, and holds nobody up
-            connection.executescript(f"BEGIN;{_SCHEMA}PRAGMA user_version={_FORMAT};COMMIT;")
+            connection.executescript(f"BEGIN IMMEDIATE;{_SCHEMA}PRAGMA user_version={_FORMAT};COMMIT;")
             _seal_on_write(connection)
         except sqlite3.Error as error:
             if connection is not None:
                 connection.close()
             raise UsageError(f"{path.name}: {error}") from None
-        return RunDb(connection, path, writes=True, at_once=at_once)
+        return RunDb(connection, path, writes=True, shared=shared)
 
     @staticmethod
     def open(path: Path) -> "RunDb":
@@ -271,7 +271,7 @@ class RunDb:
     def later(self, write: Write) -> None:
         """Write with the next transaction, whoever's, and before anything is read: for what follows from what is kept
         already, and is found again if the process dies before."""
-        if self._at_once:
+        if self.is_shared:
             self.write(write)
         else:
             self._later.append(write)
@@ -323,7 +323,8 @@ class RunDb:
     def _transaction(self) -> Iterator[sqlite3.Connection]:
         self._writer = threading.get_ident()
         try:
-            self._connection.execute("BEGIN")
+            # Not deferred: a transaction that reads first could not write once another process has written.
+            self._connection.execute("BEGIN IMMEDIATE")
             yield self._connection
             self._connection.execute("COMMIT")
             self._commits += 1

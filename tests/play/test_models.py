@@ -1,13 +1,22 @@
 """Model players beside a person in the terminal."""
 
-from collections.abc import Mapping
+import itertools
+import subprocess
+import threading
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
+from dubito.cli.company import TableOrder, seated
+from dubito.errors import RunStopped
 from dubito.games.dubito.record import load
+from dubito.show.session import Session
+from tests.cli.kit import Shell, started
+from tests.conftest import few
 from tests.llm.kit import KEY, Heard, Said, Server, asker, contender, error_body, rows, says
 from tests.play.conftest import Play
 
@@ -61,3 +70,83 @@ def test_a_model_by_its_short_name_needs_no_config(play: Play) -> None:
     said = play("openai:gpt@plain", "MrDoubt")
     assert (said.code, said.out) == (2, "")
     assert said.err.startswith("dubito: openai:gpt@plain needs a key for https://api.openai.com/v1: ")
+
+
+def test_watch_plays_beside_running_web(shell: Shell) -> None:
+    file = config(contender("sharp", "house-sharp"))
+    with started(shell.folder, "web", file, "--port", "0") as web:
+        assert web.stdout is not None
+        while "Ctrl-C ends it" not in (line := web.stdout.readline()):
+            assert line, web.stderr and web.stderr.read()
+        said = shell("watch", "sharp", "MrDoubt", "StefaBot", "--config", file)
+        assert web.poll() is None
+    assert said.code == 0, said.err
+    assert rows(Path("games"), "SELECT DISTINCT outcome FROM decisions") == [("model",)]
+
+
+def order(file: str, deal: int) -> TableOrder:
+    return TableOrder(
+        names=["asker", "MrDoubt", "StefaBot"],
+        game="dubito",
+        seed=1,
+        deal=deal,
+        on_bot_error="stop",
+        bot_deadline=None,
+        save=None,
+        config=Path(file),
+        games=Path("games"),
+        server={},
+        rules={},
+    )
+
+
+def move_in_turn(sessions: Sequence[Session]) -> None:
+    for session in itertools.cycle(sessions):
+        session.move()
+
+
+def test_processes_in_one_games_folder_keep_one_budget(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with Server(lambda heard: says(heard.protocol)) as model, ExitStack() as tables:
+        players = [asker(model), {"bot": "MrDoubt"}]
+        Path("c.yaml").write_text(yaml.safe_dump({"bots": players, "preflight": False, "budget": {"calls": 5}}))
+        games = [tables.enter_context(seated(order("c.yaml", deal))) for deal in (0, 1)]
+        sessions = [game.begin(lambda thought: None, lambda seat, text: None) for game in games]
+        with pytest.raises(RunStopped, match="the budget is used up: other processes spend from it too"):
+            move_in_turn(sessions)
+        assert len(model.heard) == 5
+    assert rows(Path("games"), "SELECT count(*), count(DISTINCT game) FROM tries") == [(5, 2)]
+
+
+class AnswersAfter:
+    """Answers once the event is set."""
+
+    def __init__(self, event: threading.Event) -> None:
+        self._event = event
+
+    def __call__(self, heard: Heard) -> Said:
+        assert self._event.wait(60)
+        return says(heard.protocol)
+
+
+COMMANDS: dict[str, tuple[str, ...]] = {
+    "watch": ("watch", "asker", "MrDoubt", "StefaBot", "--config", "c.yaml"),
+    "watch --web": ("watch", "asker", "MrDoubt", "StefaBot", "--config", "c.yaml", "--web", "--port", "0"),
+    "play": ("play", "asker", "MrDoubt", "--config", "c.yaml"),
+    "web": ("web", "c.yaml", "--port", "0"),
+}
+
+
+@pytest.mark.parametrize("name", few(COMMANDS, ["web"]))
+def test_command_reports_that_it_waits_for_preflight(tmp_path: Path, name: str) -> None:
+    noted = threading.Event()
+    with Server(AnswersAfter(noted)) as model:
+        (tmp_path / "c.yaml").write_text(yaml.safe_dump({"bots": [asker(model)]}))
+        with started(tmp_path, *COMMANDS[name], stdin=subprocess.DEVNULL) as process:
+            assert process.stderr is not None
+            assert process.stdout is not None
+            assert process.stderr.readline() == (
+                "waiting: the model players are asked a question each, to see that they answer\n"
+            )
+            noted.set()
+            assert process.stdout.readline()
