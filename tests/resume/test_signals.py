@@ -19,7 +19,7 @@ import pytest
 
 from tests.cli.kit import REPO, Shell, started
 from tests.conftest import in_gate
-from tests.llm.kit import Heard, Said, Server, asker, config_file, contender, ran, says, small
+from tests.llm.kit import Heard, Said, Server, asker, config_file, contender, ran, rows, says, small
 from tests.resume.killing import ended_here, same_games
 
 SIGNALS = [signal.SIGTERM, signal.SIGHUP, signal.SIGINT]
@@ -101,10 +101,11 @@ def test_a_run_with_models_ends_in_order_and_goes_on(
     assert (said_again.code, f"results digest: {digest}" in said_again.out) == (0, True)
 
 
-@pytest.mark.at_length
-@pytest.mark.parametrize("number", SIGNALS)
-def test_a_second_one_ends_it_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals) -> None:
-    """Whatever a server does. One that comes twice, as `timeout` and shells send it, is one."""
+@pytest.mark.parametrize("number", in_gate(SIGNALS, [signal.SIGINT]))
+def test_second_signal_ends_run_at_once_with_calls_at_worst_price(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
+) -> None:
+    """Whatever the server does. A signal that arrives twice, as `timeout` and shells send it, counts once."""
     counted = Counted(then_waits=2)
     with Server(counted) as server:
         words = models(tmp_path, server, monkeypatch)
@@ -125,6 +126,8 @@ def test_a_second_one_ends_it_at_once(tmp_path: Path, monkeypatch: pytest.Monkey
             said = process.stdout.read()
         assert process.returncode == 128 + number
         assert f"dubito: stopped at once by {WORDS[number]}" in said
+        calls = rows(tmp_path / "cut", "SELECT DISTINCT assumed, tokens > 8192 FROM tries WHERE state = 'open'")
+        assert calls == [(1, 1)]
         counted.goes.set()
 
 
