@@ -94,7 +94,7 @@ class _ReadOnly:
     """What is read of a cache whose folder cannot be written."""
 
     def __init__(self, folder: Path) -> None:
-        self._disk = _TextDisk(str(folder))
+        self.disk = _TextDisk(str(folder))
         self._connection = sqlite3.connect(readable(folder / _DATABASE), uri=True, check_same_thread=False)
         self._lock = threading.Lock()
         self._sql("SELECT 1 FROM Cache")
@@ -102,13 +102,6 @@ class _ReadOnly:
     def _sql(self, query: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
         with self._lock:
             return self._connection.execute(query, values).fetchall()
-
-    def get(self, key: str) -> Any:
-        rows = self._sql("SELECT mode, filename, value FROM Cache WHERE key = ? AND raw = 1", (key,))
-        if not rows:
-            return None
-        mode, filename, value = rows[0]
-        return self._disk.fetch(mode, filename, value, read=False)
 
     def __contains__(self, key: str) -> bool:
         return bool(self._sql("SELECT 1 FROM Cache WHERE key = ? AND raw = 1", (key,)))
@@ -207,28 +200,27 @@ class ReplyCache:
             flight = self._flights.setdefault(key, threading.Lock())
         with flight:
             kept = self._stored(key, server, request, draw)
-            if kept is None or not serves(kept):
+            if kept is None or not serves(kept[0]):
                 with self._alone(key, waiting, check):
                     kept = self._stored(key, server, request, draw)  # another process may have stored it just now
-                    if kept is None or not serves(kept):
+                    if kept is None or not serves(kept[0]):
                         received = ask()
                         self._store(key, _packed(server, request, draw, received))
                         return received, False
-            self._note_age(key)
-            return kept, True
-
-    def _note_age(self, key: str) -> None:
-        for (stored,) in self._cache._sql("SELECT store_time FROM Cache WHERE key = ? AND raw = 1", (key,)):
+            reply, stored = kept
             if isinstance(stored, float):
                 with self._lock:
                     self.oldest = min(stored, self.oldest or stored)
+            return reply, True
 
     def stored(self, server: str, request: Request, draw: str) -> RawReply | None:
-        return self._stored(key_of_reply(server, request.digest, draw), server, request, draw)
+        kept = self._stored(key_of_reply(server, request.digest, draw), server, request, draw)
+        return None if kept is None else kept[0]
 
-    def _stored(self, key: str, server: str, request: Request, draw: str) -> RawReply | None:
-        text = self._text(key)
-        return None if text is None else self._received(key, text, server, request.digest, draw)
+    def _stored(self, key: str, server: str, request: Request, draw: str) -> tuple[RawReply, object] | None:
+        """Return the reply under a key, and when it was stored: in a damaged row anything."""
+        kept = self._text_and_time(key)
+        return None if kept is None else (self._received(key, kept[0], server, request.digest, draw), kept[1])
 
     @contextmanager
     def _alone(
@@ -304,14 +296,14 @@ class ReplyCache:
         """Take an entry out of the cache, and put it aside as a file if it can be read; returns the file. Raises
         RunStopped."""
         try:
-            text = self._cache.get(key)
-        except (_NoText, ValueError, sqlite3.Error):
+            text = self._text(key)
+        except RunStopped:
             text = None
-        aside = self.folder / _DROPPED / f"{key}.txt" if isinstance(text, str) else None
+        aside = self.folder / _DROPPED / f"{key}.txt" if text is not None else None
         try:
             if aside is not None:
                 aside.parent.mkdir(exist_ok=True)
-                aside.write_text(str(text), encoding="utf-8", errors="surrogatepass")
+                aside.write_text(text or "", encoding="utf-8", errors="surrogatepass")
             del self._cache[key]
         except (OSError, sqlite3.Error, diskcache.Timeout) as error:
             raise RunStopped(f"cannot drop {key} from the cache {self.folder}: {error}") from None
@@ -329,9 +321,17 @@ class ReplyCache:
                 yield str(error)
 
     def _text(self, key: str) -> str | None:
-        """The text under a key; raises RunStopped where something else is."""
+        kept = self._text_and_time(key)
+        return None if kept is None else kept[0]
+
+    def _text_and_time(self, key: str) -> tuple[str, object] | None:
+        """Return the text under a key, and when it was stored. Raises RunStopped if the row holds anything else."""
+        query = "SELECT mode, filename, value, store_time FROM Cache WHERE key = ? AND raw = 1"
         try:
-            text: str | None = self._cache.get(key)
+            for mode, filename, value, stored in self._cache._sql(query, (key,)):
+                with suppress(FileNotFoundError):  # the file of a long text was deleted
+                    return self._cache.disk.fetch(mode, filename, value, False), stored
+            return None
         except (_NoText, ValueError):
             raise self._bad(key, "is no text, it was not written by Dubito") from None
         except sqlite3.OperationalError as error:
@@ -340,7 +340,6 @@ class ReplyCache:
             raise RunStopped(f"cannot read the cache {self.folder}: {one_line(str(error))}") from None
         except (OSError, sqlite3.Error, diskcache.Timeout) as error:
             raise RunStopped(f"cannot read the cache {self.folder}: {one_line(str(error))}") from None
-        return text
 
     def _received(self, key: str, text: str, server: str, request: str, draw: str) -> RawReply:
         """An entry that names another request than its key does was tampered with."""

@@ -65,7 +65,8 @@ def run_until_stopped(work: Callable[[], None], stopped: Callable[[], bool]) -> 
 def map_in_threads(call: Callable[[Item], Result], items: Iterable[Item], count: int, name: str) -> list[Result]:
     """Call it for each item in up to `count` threads, and return the results in order.
 
-    After an error no further call begins; the first one is raised once no call is in flight.
+    After an error no further call begins. The first one is raised once no call is in flight, or after
+    STOP_GRACE_SECONDS; an interruption is raised only if there is no other error.
     """
     todo, results, errors = list(enumerate(items)), dict[int, Result](), dict[int, BaseException]()
     todo.reverse()
@@ -82,7 +83,8 @@ def map_in_threads(call: Callable[[Item], Result], items: Iterable[Item], count:
             except BaseException as error:
                 errors[number] = error
 
-    wait_for_threads(start_threads(run, min(count, len(todo)), name), lambda: False)
-    if errors:
-        raise errors[min(errors)]
+    wait_for_threads(start_threads(run, min(count, len(todo)), name), lambda: bool(errors))
+    found = sorted([*errors.values()], key=lambda error: isinstance(error, Interrupted))
+    if found:
+        raise found[0]
     return [results[number] for number in sorted(results)]

@@ -8,15 +8,14 @@ What a trial says of a prompt: rates with 95 % intervals, clustered by deal, and
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import ExitStack, closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from platform import python_version
 from statistics import mean
-from threading import Event
+from threading import Event, Lock
 from typing import Any, Final
 
 from dubito import __version__
@@ -32,6 +31,7 @@ from dubito.llm.prices import Price
 from dubito.llm.prompts import Prompt, RenderedPrompt
 from dubito.llm.request import CAUSES, Ask, Place, Reply, Usage, canonical
 from dubito.llm.settings import ModelSettings
+from dubito.llm.threads import map_in_threads
 from dubito.stats.players import Statement, add_stated, cluster
 from dubito.stats.rates import Rate, clustered_rate
 from dubito.stats.tally import Tally
@@ -181,25 +181,36 @@ def ask(entries: Sequence[TrialEntry], found: Mapping[str, RecordedPosition], fo
                 Preflight(entry.name, number, entry.settings, way).run(entry.prompt.samples)
             for place, (one, texts) in enumerate(zip(found.values(), rendered[number], strict=True)):
                 questions.append(_Question(entry, one, texts, place * len(entries) + number, way, log))
-        taken = _all(questions, means, stop)
+        taken = _Asker(means.progress, stop).ask_all(questions, means.calls.in_flight)
         each = len(found)
         return Trial(folder, [taken[n * each : (n + 1) * each] for n in range(len(entries))], log.spent() - before)
 
 
-def _all(questions: Sequence[_Question], means: TrialMeans, stop: Event) -> list[TrialAnswer]:
-    """Ask them all, many at once; the first fault stops the rest."""
-    taken: dict[int, TrialAnswer] = {}
-    with ThreadPoolExecutor(means.calls.in_flight, thread_name_prefix="trial") as pool:
-        numbers = {pool.submit(question.ask): number for number, question in enumerate(questions)}
+@dataclass(slots=True)
+class _Asker:
+    """Asks questions in any thread, reports how many are done, and stops all after a fault."""
+
+    progress: Callable[[int], None]
+    stop: Event
+    _done: int = 0
+    _lock: Lock = field(default_factory=Lock)
+
+    def ask_all(self, questions: Sequence[_Question], in_flight: int) -> list[TrialAnswer]:
         try:
-            for done in as_completed(numbers):
-                taken[numbers[done]] = done.result()
-                means.progress(len(taken))
+            return map_in_threads(self._ask, questions, in_flight, "trial")
+        finally:
+            self.stop.set()
+
+    def _ask(self, question: _Question) -> TrialAnswer:
+        try:
+            answer = question.ask()
         except BaseException:
-            stop.set()
-            pool.shutdown(wait=False, cancel_futures=True)
+            self.stop.set()
             raise
-    return [taken[number] for number in range(len(questions))]
+        with self._lock:
+            self._done += 1
+            self.progress(self._done)
+        return answer
 
 
 ALL: Final = "all"  # nodes together

@@ -58,6 +58,17 @@ def test_the_first_reply_serves_ever_after(cache: ReplyCache, folder: Path) -> N
         assert again.once(*PARTS, never) == (GOOD, True)
 
 
+def test_stored_reply_is_read_with_its_age_in_one_query(cache: ReplyCache, folder: Path) -> None:
+    cache.once(*PARTS, says(GOOD))
+    with closing(sqlite3.connect(folder / "cache.db")) as db, db:
+        db.execute("UPDATE Cache SET store_time = 1000.5 WHERE key = ?", (KEY,))
+    queries: list[str] = []
+    cache._cache._con.set_trace_callback(queries.append)
+    assert cache.once(*PARTS, never) == (GOOD, True)
+    assert cache.oldest == 1000.5
+    assert len(queries) == 1, queries
+
+
 @pytest.mark.parametrize("other", [("house", *PARTS[1:]), (PARTS[0], OTHER, PARTS[2]), (*PARTS[:2], "other")])
 def test_server_request_and_draw_are_the_key(cache: ReplyCache, other: tuple[str, Request, str]) -> None:
     cache.once(*PARTS, says(GOOD))

@@ -2,6 +2,8 @@
 
 import re
 import shutil
+import signal
+import threading
 from pathlib import Path
 
 import pytest
@@ -10,7 +12,7 @@ import yaml
 from dubito.games.dubito.game import GAME
 from dubito.workshop.recordings import shipped
 from tests.cli.kit import Shell, made
-from tests.llm.kit import Said, Server, config_file, contender, error_body, says
+from tests.llm.kit import KEY, Heard, Said, Server, config_file, contender, error_body, says
 from tests.workshop.kit import prompt
 
 HOUSE = ("--model", "house:house-sharp", "--quiet")
@@ -185,3 +187,28 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def trial(home: Path, shell: Shell) -> Shell:
     shutil.copytree(home, shell.folder, dirs_exist_ok=True)
     return shell
+
+
+class Interrupts:
+    """Holds calls until it is released; the first one also sends Ctrl-C to the main thread."""
+
+    def __init__(self) -> None:
+        self.released, self.was_released = threading.Event(), list[bool]()
+        self._first = threading.Lock()
+
+    def __call__(self, heard: Heard) -> Said:
+        if self._first.acquire(blocking=False):
+            signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+        self.was_released.append(self.released.wait(20))
+        return says(heard.protocol)
+
+
+def test_ctrl_c_does_not_wait_for_a_call_that_hangs(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    interrupts = Interrupts()
+    with Server(interrupts) as server:
+        where = ("--model", "openai:m", "--base-url", server.base_url("responses"), "--no-preflight")
+        said = shell("prompts", "test", "plain", *where, "--output", "r")
+        interrupts.released.set()
+    assert said.code == 130, said.err
+    assert all(interrupts.was_released)
