@@ -3,6 +3,7 @@
 The RUN that a command is given: a folder, a file that `dubito export` made, or nothing, which means the latest.
 """
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import reduce
@@ -78,6 +79,7 @@ def _public(context: click.Context, parameter: click.Parameter, url: str) -> str
     return url
 
 
+_HOST_NAME: Final = re.compile(r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*\.?")
 _URL: Final[dict[str, Any]] = {
     "default": "",
     "metavar": "ADDRESS",
@@ -86,6 +88,22 @@ _URL: Final[dict[str, Any]] = {
 page_url_option = click.option("--url", callback=_public, **_URL)
 site_url_option = click.option(
     "--url", callback=lambda *given: (url := _public(*given)) and f"{url.rstrip('/')}/", **_URL
+)
+
+
+def _host_names(context: click.Context, parameter: click.Parameter, names: Sequence[str]) -> Sequence[str]:
+    for name in names:
+        if not _HOST_NAME.fullmatch(name):
+            raise click.BadParameter(f"{name!r} is not a host name: leave out https:// and the port.")
+    return names
+
+
+allow_host_option = click.option(
+    "--allow-host",
+    multiple=True,
+    metavar="NAME",
+    callback=_host_names,
+    help="Answer requests to NAME too, as a reverse proxy or a Codespace sends them; may be given several times.",
 )
 game_option = flags(
     click.option(

@@ -1,14 +1,13 @@
 """`dubito play`: a person among bots in the terminal; `dubito web`: in the browser, until Ctrl-C."""
 
 import io
-import re
 import shlex
 import sys
 import threading
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import click
 
@@ -18,6 +17,7 @@ from dubito.cli.narrator import check_save, pace_option, save_record, waits
 from dubito.cli.options import (
     KEPT,
     GameCommand,
+    allow_host_option,
     company_options,
     game_option,
     games_path_option,
@@ -33,8 +33,6 @@ from dubito.game.words import words_of
 from dubito.show.company import Opponents, as_sentence, trouble
 from dubito.show.person import Sitting, seat_person, set_up
 from dubito.show.session import Moment
-
-_HOST_NAME: Final = re.compile(r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*\.?")
 
 
 @click.command(cls=GameCommand)
@@ -201,13 +199,6 @@ def _again(sitting: Sitting, config: Path | None) -> str:
     return f"dubito play {shlex.join(setup.bots)} --seed {setup.seed} --deal {setup.deal} --seat {setup.seat}{flags}"
 
 
-def _host_names(ctx: click.Context, param: click.Parameter, names: Sequence[str]) -> Sequence[str]:
-    for name in names:
-        if not _HOST_NAME.fullmatch(name):
-            raise click.BadParameter(f"{name!r} is no name of a host: give it without https:// and without a port.")
-    return names
-
-
 @click.command(cls=GameCommand)
 @click.argument("config", required=False, type=click.Path(path_type=Path))
 @click.option("--port", default=8765, show_default=True, help="Port; 0 takes a free one.")
@@ -217,14 +208,7 @@ def _host_names(ctx: click.Context, param: click.Parameter, names: Sequence[str]
     show_default=True,
     help="Where to listen; any address but loopback can be reached by others, without a password.",
 )
-@click.option(
-    "--allow-host",
-    "allowed",
-    multiple=True,
-    metavar="NAME",
-    callback=_host_names,
-    help="Answer requests to NAME too, as a reverse proxy or a Codespace sends them; may be given several times.",
-)
+@allow_host_option
 @click.option(
     "--games",
     type=click.Path(path_type=Path),
@@ -239,7 +223,7 @@ def web(
     config: Path | None,
     port: int,
     host: str,
-    allowed: Sequence[str],
+    allow_host: Sequence[str],
     games: Path,
     game: str | None,
     rules: dict[str, Any],
@@ -268,7 +252,10 @@ def web(
         models = [label(one.name) for one in choices if one.asks]
         open_to_all = not is_loopback(listener.getsockname()[0])
         serve(
-            make_app(tables, host, allowed), host, listener, lambda at: _announce(at, host, open_to_all, games, models)
+            make_app(tables, host, allow_host),
+            host,
+            listener,
+            lambda at: _announce(at, host, open_to_all, games, models),
         )
         stop.set()
         tables.close()

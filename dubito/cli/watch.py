@@ -13,7 +13,7 @@ from click.core import ParameterSource
 
 from dubito.cli.company import TableOrder, seated
 from dubito.cli.narrator import PACES, Narrator, pace_option, save_record, waits
-from dubito.cli.options import GameCommand, company_options, folder_of, game_option, server_options
+from dubito.cli.options import GameCommand, allow_host_option, company_options, folder_of, game_option, server_options
 from dubito.cli.output import note, say, voice_for
 from dubito.cli.share import faults_named, is_saved_game
 from dubito.errors import DubitoError, RunStopped, UsageError, one_line
@@ -37,6 +37,7 @@ _OF_BOTS: Final = (  # flags that say how bots play a game, which those of a run
     "game", "seed", "deal", "on_bot_error", "bot_deadline", "save", "config", "games",
     *SHORT_FORM_SETTINGS,
 )  # fmt: skip
+Site = tuple[str, int, Sequence[str]]  # host, port, and further names of the host
 
 
 @click.command(cls=GameCommand)
@@ -60,8 +61,16 @@ _OF_BOTS: Final = (  # flags that say how bots play a game, which those of a run
 )
 @click.option("--port", default=8765, show_default=True, help="With --web: port; 0 takes a free one.")
 @click.option("--host", default="127.0.0.1", show_default=True, help="With --web: where to listen.")
+@allow_host_option
 def watch(
-    what: tuple[str, ...], pace: float | None, show_hands: bool, web: bool, port: int, host: str, **flags: Any
+    what: tuple[str, ...],
+    pace: float | None,
+    show_hands: bool,
+    web: bool,
+    port: int,
+    host: str,
+    allow_host: Sequence[str],
+    **flags: Any,
 ) -> None:
     """Watch bots and models play, or the games of a run as they finish.
 
@@ -74,18 +83,18 @@ def watch(
         raise UsageError(f"who sits at one table is parted by spaces: {what[0].replace(',', ' ')}")
     of_run = not what or (len(what) == 1 and _means_a_run(what[0]))
     _refuse((*_OF_BOTS, *flags["rules"]) if of_run else (), "is for a game between bots: name them, or leave it out")
-    _refuse(() if web else ("port", "host"), "goes with --web")
+    _refuse(() if web else ("port", "host", "allow_host"), "goes with --web")
     _refuse(("pace",) if web and of_run else (), "is chosen on the page: leave it out")
-    run = Path(what[0]) if what else None
+    run, site = Path(what[0]) if what else None, (host, port, allow_host) if web else None
     if of_run and is_saved_game(run):
         with faults_named(run):
-            again(run, waits(pace), show_hands, (host, port) if web else None)
-    elif of_run and web:
-        serve_run(run, host, port)
+            again(run, waits(pace), show_hands, site)
+    elif of_run and site:
+        serve_run(run, site)
     elif of_run:
         follow(run, waits(pace), show_hands)
-    elif web:
-        serve_game(_wanted(what, flags), waits(PACES["normal"] if pace is None else pace), host, port)
+    elif site:
+        serve_game(_wanted(what, flags), waits(PACES["normal"] if pace is None else pace), site)
     else:
         with seated(_wanted(what, flags)) as game:
             _tell(game, pace, show_hands, flags["save"])
@@ -161,10 +170,10 @@ def _tell_followed(followed: FollowedRun, game: int, wait: Callable[[], None], s
     _tell_again(followed.games.again(game)[0], thoughts, Narrator(show_hands, voice, wait))
 
 
-def again(path: Path, wait: Callable[[], None], show_hands: bool, at: tuple[str, int] | None) -> None:
-    """Tell a saved game, with what models said where that lies beside it; or show it in the browser `at` a port."""
-    if at is not None:
-        _serve(SavedGame(path), *at)
+def again(path: Path, wait: Callable[[], None], show_hands: bool, site: Site | None) -> None:
+    """Tell a saved game, with what models said if that is beside it; or show it in the browser."""
+    if site is not None:
+        _serve(SavedGame(path), *site)
         say("ended")
         return
     page, (game, record) = page_of_file(path, path.name, path.name), saved_record(path)
@@ -203,9 +212,9 @@ def _by_move(decisions: Iterable[Mapping[str, Any]]) -> dict[tuple[int, int], li
 _GRACE: Final = 5.0  # seconds that the end waits for a model's answer
 
 
-def serve_game(wanted: TableOrder, wait: Callable[[], None], host: str, port: int) -> None:
+def serve_game(wanted: TableOrder, wait: Callable[[], None], site: Site) -> None:
     with playing(wanted, wait) as live:
-        _serve(live, host, port)
+        _serve(live, *site)
     say("ended")
 
 
@@ -243,7 +252,7 @@ def _play(game: BotsGame, live: LiveGame, wait: Callable[[], None], stop: thread
         raise
 
 
-def serve_run(run: Path | None, host: str, port: int) -> None:
+def serve_run(run: Path | None, site: Site) -> None:
     """Show the last finished game of the run, and the newer ones."""
     with (
         folder_of(run) as folder,
@@ -255,15 +264,15 @@ def serve_run(run: Path | None, host: str, port: int) -> None:
         while not followed.finished() and followed.is_playing:
             time.sleep(LOOK)
         if followed.finished():
-            _serve(RunGames(followed), host, port)
+            _serve(RunGames(followed), *site)
     say("ended")
 
 
-def _serve(shown: GameSource, host: str, port: int) -> None:
+def _serve(shown: GameSource, host: str, port: int, allowed: Sequence[str]) -> None:
     def announce(at: str) -> None:
         if not is_loopback(listener.getsockname()[0]):
             note(f"Everybody who can reach {one_line(host)} can watch: there is no password.")
         say(f"Watch at {at} (Ctrl-C ends it)")
 
     with listen(host, port) as listener:
-        serve(watching_app(shown, host), host, listener, announce)
+        serve(watching_app(shown, host, allowed), host, listener, announce)

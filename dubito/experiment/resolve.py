@@ -222,7 +222,9 @@ def _spelled_out(entry: str, registry: Registry, server: Mapping[str, Any]) -> d
     from dubito.llm.prompts import prompt_names, unknown_prompt  # only those who ask models need it
 
     known = PROVIDERS[provider]
-    asks = {} if "base_url" in known else server
+    asks = server
+    if "base_url" in known:
+        asks = {key: value for key, value in server.items() if key not in ("base_url", "api", "api_key_env")}
     if (api := asks.get("api")) and "base_url" not in asks and (api == "messages") != (provider == "anthropic"):
         raise UsageError(
             f"{one_line(entry)}: {provider} does not speak `api: {api}`: add --base-url with the server that does"

@@ -217,7 +217,7 @@ class Pipeline:
         def logged(ask: Ask, number: int) -> Reply:
             key, worst = (*ask.place.key, number), likely.tariff.worst(ask.request)
             start, usual = self._options.timing.clock(), likely.of(ask.request)
-            asked = (ask.place.player, str(account), ask.request.digest, ask.draw)
+            asked = (ask.place.player, account.server, ask.request.digest, ask.draw)
             self._log.try_opens(key, *asked, worst, priced=usual is not None, likely=usual, check=check)
             try:
                 received = provider(ask, number, settings.deadline)
@@ -276,7 +276,7 @@ class Pipeline:
         return cached
 
     def _paid(self, account: Account, ask: Ask) -> Reply | None:
-        paid = self._log.paid_reply(str(account), ask.request.digest, ask.draw) if self._goes_on else None
+        paid = self._log.paid_reply(account.server, ask.request.digest, ask.draw) if self._goes_on else None
         reply = read_reply(ask.request.protocol, paid) if paid else None
         return reply if reply and reply.failure is None else None
 

@@ -129,11 +129,11 @@ class Waves:
         """Put the request down for the next wave. Raises Waits, or AttemptFailed where no reply will come."""
         lane, request = self._lanes[ask.place.player], ask.request
         with self._lock:
-            found = self._kept.entry(str(lane.account), request.digest, ask.draw)
+            found = self._kept.entry(lane.account.server, request.digest, ask.draw)
             if found is None:
                 place = ask.place
                 where = (place.player, place.game, place.deal, place.seat, place.decision, place.attempt, place.node)
-                entry = Awaited(str(lane.account), request.digest, ask.draw, *where, body=body_text(request.body))
+                entry = Awaited(lane.account.server, request.digest, ask.draw, *where, body=body_text(request.body))
                 self._kept.wants(entry, request.text)
                 self._budget.foresees(lane.tariff.worst(request))
             elif found.cause is not None:
@@ -171,22 +171,21 @@ class Waves:
 
     def _begun(self, *, alone: bool) -> list[_Under]:
         """The batches of a new wave; raises AccountFault where none fits the budget, and they are `alone`."""
-        groups = defaultdict[tuple[str, ...], list[_Row]](list)
+        groups = defaultdict[tuple[Account, str, str, str], list[_Row]](list)
         full: str | None = None
         for entry in self._kept.open():
             ask, lane = self._ask(entry), self._lanes[entry.player]
             if (full := self._budget.takes(lane.tariff.worst(ask.request))) is not None:
                 break  # younger games wait for the next wave
             row = replace(entry, number=self._log.tries(ask.place.key) + 1)
-            groups[entry.account, ask.request.path, str(ask.request.body.get("model")), str(lane.settings.wait)].append(
-                (row, ask)
-            )
+            model = str(ask.request.body.get("model"))
+            groups[lane.account, ask.request.path, model, str(lane.settings.wait)].append((row, ask))
         if not groups and full is not None and alone:
             raise AccountFault(full)
         wave, begun = self._kept.wave() + 1, list[_Under]()
         for (account, *_), rows in groups.items():
             for part in _parts(rows, self._lanes[rows[0][0].player].sells):
-                batch = SentBatch(secrets.token_hex(_NAME), wave, account, len(part), self._timing.time())
+                batch = SentBatch(secrets.token_hex(_NAME), wave, account.server, len(part), self._timing.time())
                 begun.append(self._under(batch, part))
         return begun
 

@@ -21,7 +21,7 @@ _COLUMNS: Final = (
 class Awaited:
     """A request that waits for its reply; the fields are the table's columns."""
 
-    account: str
+    account: str  # its server: the variable of the key may be another one when the run is resumed
     request: str  # digest
     draw: str
     player: str  # who asked first, and where

@@ -151,10 +151,10 @@ def _framed(names: Sequence[str], final: str | None, about: str, over: bool, war
     return {"title": " · ".join(names), "final": final, "about": about, "over": over, "warnings": warnings}
 
 
-def watching_app(shown: GameSource, host: str) -> Starlette:
+def watching_app(shown: GameSource, host: str, allowed: Sequence[str] = ()) -> Starlette:
     pages = _Pages(shown)
     routes = [Route("/", pages.first), Route("/games/{game:int}", pages.game), Route(NEWS, pages.news)]
-    return site_at(host, routes, {DubitoError: _refused})
+    return site_at(host, routes, {DubitoError: _refused}, allowed)
 
 
 class _Pages:

@@ -154,3 +154,15 @@ def test_a_variable_that_nobody_uses_is_said_once(shell: Shell, monkeypatch: pyt
     monkeypatch.setenv("OPENAI_BASE_URL", "https://api.openai.com/v1/")
     assert "OPENAI_BASE_URL" not in run(shell, "openai:m,openai:other", "--offline").err
     assert "OPENAI_BASE_URL" not in run(shell, "house:house-random").err
+
+
+@pytest.mark.parametrize("provider", ["house", "openai"])
+def test_short_form_takes_settings_of_replies(shell: Shell, provider: str) -> None:
+    flags = ("--read", "last_object", "--system", "user", "--max-output", "77")
+    with Server(lambda heard: says(heard.protocol)) as server:
+        where = ("--base-url", server.base_url("responses")) if provider == "openai" else ()
+        said = run(shell, f"{provider}:house-sharp", *flags, *where)
+    assert (said.code, said.err) == (0, "")
+    (asked,) = yaml.safe_load(Path("r/manifest.yaml").read_text())["identity"]["contenders"]
+    settings = asked["settings"]
+    assert (settings["read"], settings["system"], settings["max_output"]) == ("last_object", "user", 77)

@@ -277,9 +277,17 @@ def _identity(entry: Entry) -> tuple[str, str]:
     return _digest(entry.get("params") or entry["body"]), entry["custom_id"].split("-")[1]
 
 
-def waiting(server: Provider, *protocols: Api, wait: str | None = "batch", tries: int = 5, **config: Any) -> Experiment:
+def waiting(
+    server: Provider,
+    *protocols: Api,
+    wait: str | None = "batch",
+    tries: int = 5,
+    api_key_env: str | None = None,
+    **config: Any,
+) -> Experiment:
     """Short games of one player a protocol, all of whom wait."""
-    more: dict[str, Any] = {"tries": tries, "prompt": "reasoned"} | ({} if wait is None else {"wait": wait})
+    more: dict[str, Any] = {"tries": tries, "prompt": "reasoned", "api_key_env": api_key_env}
+    more |= {} if wait is None else {"wait": wait}
     players = [
         contender(f"by {api}", "some-model", BOT_OF[api], base_url=server.base_url(api), api=api, **more)
         for api in protocols

@@ -149,15 +149,35 @@ def test_stopped_while_it_waits_status_says_what_is_awaited(tmp_path: Path, shel
         said = shell("status", "r").out
         entries = sum(server.bought.values())
         to = f"{entries} requests to {server.base_url('messages')}"
-        assert re.search(rf"awaited: {to} \(no key\) since [-0-9: ]+, expires [-0-9: ]+ \(UTC; msgbatch_0\)", said), (
-            said
-        )
+        assert re.search(rf"awaited: {to} since [-0-9: ]+, expires [-0-9: ]+ \(UTC; msgbatch_0\)", said), said
         (found,) = json.loads(shell("status", "r", "--json").out)["awaited"]
         assert (found["id"], found["requests"]) == ("msgbatch_0", entries)
         server.befalls = lambda event: None
         ended(of, Path("r"))
         assert set(server.bought.values()) == {1}
     assert "awaited" not in shell("status", "r").out
+
+
+@pytest.mark.parametrize("wait", ["batch", "2h"])
+def test_requests_in_flight_are_found_under_another_key_variable(
+    tmp_path: Path, shell: Shell, monkeypatch: pytest.MonkeyPatch, wait: str
+) -> None:
+    monkeypatch.setenv("ANOTHER_KEY", "any")
+    with Provider(tier="batch" if wait == "batch" else "async_2h") as server:
+        how = means(Path("r"))
+
+        def stop(event: str) -> None:
+            if event in ("look", "responded"):
+                how.stop.set()
+
+        server.befalls = stop
+        of = checked_models(waiting(server, "responses", wait=wait), registry(), how.calls)
+        assert play(of, Path("r"), replace(how, watch=Unhurried())).interrupted
+        server.befalls = lambda event: None
+        run = ended(waiting(server, "responses", wait=wait, api_key_env="ANOTHER_KEY"), Path("r"))
+        assert set(server.bought.values()) == {1}
+    said = shell("replay", "r", "--quiet")
+    assert (said.code, run.results_digest in said.out) == (0, True), said.err
 
 
 def test_a_server_without_batches_is_told_before_the_first_game(tmp_path: Path) -> None:

@@ -138,9 +138,7 @@ def test_stopped_while_it_waits_status_says_what_is_awaited(tmp_path: Path, shel
         said = shell("status", "r").out
         sent = sum(server.bought.values())
         to = f"{sent} requests to {server.base_url('responses')}"
-        told = re.search(
-            rf"awaited: {to} \(no key\) since ([-0-9: ]+), expires ([-0-9: ]+) \(UTC; resp_\d and 3 more\)", said
-        )
+        told = re.search(rf"awaited: {to} since ([-0-9: ]+), expires ([-0-9: ]+) \(UTC; resp_\d and 3 more\)", said)
         assert told, said
         assert told[1][-2:] == told[2][-2:]  # eight hours later
         assert len(json.loads(shell("status", "r", "--json").out)["awaited"]) == sent == 4

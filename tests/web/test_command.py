@@ -92,8 +92,21 @@ def test_a_port_in_use_has_one_sentence(shell: Shell) -> None:
     assert "(address already in use): choose another port, or 0 for a free one" in said.err
 
 
+def test_watch_web_answers_to_allowed_host(tmp_path: Path) -> None:
+    words = ("StefaBot", "ClaudeBot", "MrDoubt", "--web", "--port", "0", "--allow-host", "mine.example")
+    with started(tmp_path, "watch", *words) as process:
+        assert process.stdout is not None
+        port = int(process.stdout.readline().split("/ (")[0].rpartition(":")[2])
+        assert Browser(port)("GET", "/games/0", headers={"Host": "mine.example"}).status == 200
+        assert Browser(port)("GET", "/games/0", headers={"Host": "evil.example"}).status == 421
+
+
+COMMANDS = (("web",), ("watch", "StefaBot", "ClaudeBot", "MrDoubt", "--web"))
+
+
 @pytest.mark.parametrize("name", ["https://mine.example", "mine.example:443", "mine.example/", "*", "", "a b"])
-def test_a_name_to_allow_is_a_host_alone(shell: Shell, name: str) -> None:
-    ended = shell("web", "--allow-host", name, "--port", "0")
+@pytest.mark.parametrize("command", COMMANDS, ids=["web", "watch"])
+def test_a_name_to_allow_is_a_host_alone(shell: Shell, command: tuple[str, ...], name: str) -> None:
+    ended = shell(*command, "--allow-host", name, "--port", "0")
     assert (ended.code, ended.out) == (2, "")
-    assert ended.err.endswith("is no name of a host: give it without https:// and without a port.\n")
+    assert ended.err.endswith("is not a host name: leave out https:// and the port.\n")
