@@ -2,7 +2,8 @@
 
 Ollama does so (ollama#17889): status 200, and a token count after the cut. So the characters sent are compared with the
 tokens counted. In play only the prompts of one player in one game are compared: the verdict on a reply depends on
-nothing else, and is the same in a replay. The preflight compares its longest question with a short piece of it.
+nothing else, and is the same in a replay. The preflight compares its longest question with a short piece of it. A count
+that stays the same while the prompt grows is a cut too, unless it is too small to be a count at all.
 """
 
 from collections.abc import Mapping
@@ -13,7 +14,8 @@ from dubito.llm.request import AttemptFailed, Reply
 CONTEXT_HINT: Final = "raise its context window: Ollama `num_ctx`, llama.cpp `-c`, vLLM `--max-model-len`"
 _MAX_PER_TOKEN: Final = 7.0  # characters; no text has more: English has 4 to 5, and our prompts have 3 to 4
 _USUAL_PER_TOKEN: Final = 4.0
-_MIN_COUNT: Final = 256  # tokens; servers that count nothing report a constant, mostly below it
+_MIN_PER_TOKEN: Final = 2.5
+_MIN_COUNT: Final = 256  # tokens; servers that count nothing report less, such as 0 or 1, and no window is smaller
 _MIN_GROWTH: Final = 1000  # characters by which a prompt must have grown before its count says much
 _MIN_FALL: Final = 500  # characters of growth after which a smaller count is a cut
 _FALLEN: Final = 0.97  # of the earlier count
@@ -31,10 +33,9 @@ class PromptCounts:
         if reply.usage is None or reply.usage.input < _MIN_COUNT:
             return
         size, tokens = prompt_size(body), _most_tokens(reply)
-        counts = {count for _, count in self._seen} - {reply.usage.input}
-        thin = tokens * _MAX_PER_TOKEN < size or any(_is_cut(size, tokens, *earlier) for earlier in self._seen)
+        is_cut = tokens * _MAX_PER_TOKEN < size or any(_is_cut(size, tokens, *earlier) for earlier in self._seen)
         self._seen.append((size, reply.usage.input))
-        if counts and thin:  # a server whose count never changes counts nothing
+        if is_cut:
             raise cut_at(reply)
 
 
@@ -45,17 +46,20 @@ def _is_cut(size: int, tokens: int, earlier_size: int, earlier_tokens: int) -> b
     return growth >= _MIN_FALL and tokens < earlier_tokens * _FALLEN
 
 
-def may_be_cut(body: Mapping[str, Any], reply: Reply) -> bool:
-    return _most_tokens(reply) >= _MIN_COUNT and _most_tokens(reply) * _USUAL_PER_TOKEN < prompt_size(body)
+def is_count_unusual(body: Mapping[str, Any], reply: Reply) -> bool:
+    """Return whether a prompt has fewer tokens than usual, or so many that the count may be a constant."""
+    tokens, size = _most_tokens(reply), prompt_size(body)
+    counted = reply.usage.input if reply.usage else 0  # some servers count cached tokens here, too
+    return tokens >= _MIN_COUNT and not counted * _MIN_PER_TOKEN <= size <= tokens * _USUAL_PER_TOKEN
 
 
 def is_cut_beside(body: Mapping[str, Any], reply: Reply, short_body: Mapping[str, Any], short_reply: Reply) -> bool:
     """Return whether a prompt was cut, by the tokens of a short piece of the same text."""
     size, tokens = prompt_size(body), _most_tokens(reply)
-    short, few = prompt_size(short_body), short_reply.usage.input if short_reply.usage else 0
-    if not few or (reply.usage and reply.usage.input == few):  # the server counts nothing
+    short, few = prompt_size(short_body), _most_tokens(short_reply)
+    if few < _MIN_COUNT and tokens == few:  # the server counts nothing
         return False
-    return tokens < few or (size - short) / (tokens - few) > _THINNED * short / few
+    return tokens <= few or (size - short) / (tokens - few) > _THINNED * short / few
 
 
 def cut_at(reply: Reply) -> AttemptFailed:
@@ -64,14 +68,14 @@ def cut_at(reply: Reply) -> AttemptFailed:
 
 
 def prompt_size(body: Mapping[str, Any]) -> int:
-    return sum(_text_size(body.get(key)) for key in ("system", "messages", "input"))
+    return sum(_text_size(body.get(key)) for key in ("system", "messages", "input", "questions"))
 
 
 def _text_size(value: Any) -> int:
     if isinstance(value, str):
         return len(value)
     if isinstance(value, dict):
-        return sum(_text_size(value.get(key)) for key in ("content", "text"))
+        return sum(_text_size(value.get(key)) for key in ("content", "text", "instructions"))
     return sum(map(_text_size, value)) if isinstance(value, list) else 0
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from dubito.errors import one_line
-from dubito.llm.context import CONTEXT_HINT, cut_at, is_cut_beside, may_be_cut, prompt_size
+from dubito.llm.context import CONTEXT_HINT, cut_at, is_count_unusual, is_cut_beside, prompt_size
 from dubito.llm.decide import put_question, settings_to_check
 from dubito.llm.gate import MakeAttempt
 from dubito.llm.protocols import Exchange, build_request
@@ -41,13 +41,14 @@ class Preflight:
     ask: MakeAttempt
     warn: Callable[[str], None] | None = None
     _seen: list[tuple[Any, Reply]] = field(default_factory=list)  # bodies of requests with their replies
+    _found_cut: bool = False
 
     def run(self, samples: Sequence["Sample"]) -> None:
         """Ask these questions, one for each form of an answer. Raises AccountFault."""
         for decision, sample in enumerate(samples):
             self._check(decision, sample)
         longest = max(self._seen, key=lambda seen: prompt_size(seen[0]), default=None)
-        if longest is not None and may_be_cut(*longest):
+        if longest is not None and not self._found_cut and is_count_unusual(*longest):
             self._compare_with_piece(*longest, samples[0], len(samples))
 
     def _compare_with_piece(self, body: Any, reply: Reply, sample: "Sample", decision: int) -> None:
@@ -74,6 +75,7 @@ class Preflight:
             self._stop_or_warn(error)
 
     def _stop_or_warn(self, error: AttemptFailed) -> None:
+        self._found_cut |= error.cause == "cut"
         fault = self._fault(error)
         if self.warn is None:
             raise fault from None

@@ -91,8 +91,8 @@ def answer_to(question: Mapping[str, Any], best: Any = None, share: float = 0.75
 
 
 def body_of(answers: list[Any]) -> str:
-    usage = {"input_tokens": 900, "input_tokens_details": {"cached_tokens": 0, "cache_write_tokens": 0}}
-    usage |= {"output_tokens": 0, "output_tokens_details": {"reasoning_tokens": 0}, "total_tokens": 900}
+    usage = {"input_tokens": 90, "input_tokens_details": {"cached_tokens": 0, "cache_write_tokens": 0}}
+    usage |= {"output_tokens": 0, "output_tokens_details": {"reasoning_tokens": 0}, "total_tokens": 90}
     return json.dumps({"answers": answers, "model": "gpt-6-luna-2026-10-22", "usage": usage})
 
 
@@ -111,7 +111,7 @@ def test_an_answer_is_read_with_its_odds_and_costs_no_output() -> None:
     assert not found.unread
     reply = read_reply("decisions", RawReply(200, body_of(good())))
     assert reply.usage
-    assert (reply.usage.input, reply.usage.output, reply.finish) == (900, 0, "stop")
+    assert (reply.usage.input, reply.usage.output, reply.finish) == (90, 0, "stop")
 
 
 def changed(place: int, **fields: Any) -> Callable[[list[Any]], list[Any]]:

@@ -74,15 +74,37 @@ def test_a_healthy_server_with_a_prompt_cache_is_not_accused(shell: Shell, proto
     assert set(outcomes_of(Path("r"))) == {"model"}
 
 
-def test_a_server_that_counts_nothing_is_not_accused(shell: Shell) -> None:
-    """Fakes report a constant, or none."""
-    for count in in_gate([0, 10, 100, 1200], [1200]):
-        usage = {"prompt_tokens": count, "completion_tokens": 1}
-        with Server(lambda _, usage=usage: says("chat", usage=usage)) as server:  # type: ignore[misc]
-            ended = played(shell, asker(server, "chat"), rules={"max_turns": 40}, games=1)
-        assert ended.code == 0, ended.err
-        assert set(outcomes_of(Path("r"))) == {"model"}
-        Path("r").rename(f"r{count}")
+def always_counting(count: int, protocol: Api) -> Callable[[Heard], Said]:
+    input_tokens = "prompt_tokens" if protocol == "chat" else "input_tokens"
+    usage = {input_tokens: count, "completion_tokens": 1, "output_tokens": 1}
+    return lambda heard: says(protocol, usage=usage)
+
+
+@pytest.mark.parametrize("count", in_gate([0, 1, 10, 100], [1]))
+def test_server_that_counts_nothing_is_not_accused(shell: Shell, count: int) -> None:
+    with Server(always_counting(count, "chat")) as server:
+        ended = played(shell, asker(server, "chat"), rules={"max_turns": 40}, games=1)
+    assert ended.code == 0, ended.err
+    assert set(outcomes_of(Path("r"))) == {"model"}
+
+
+@pytest.mark.parametrize("protocol", in_gate(PROTOCOLS, ["chat"]))
+@pytest.mark.parametrize("count", in_gate([257, 512, 1200, 2048, 8192], [2048]))
+def test_preflight_finds_same_count_for_short_and_long_prompts(shell: Shell, protocol: Api, count: int) -> None:
+    with Server(always_counting(count, protocol)) as server:
+        ended = played(shell, asker(server, protocol), rules={"max_turns": 90}, table_sizes=[8])
+    assert ended.code == 3
+    assert f"the server cuts prompts at about {count:,} tokens" in ended.err
+    assert outcomes_of(Path("r")) == {}
+
+
+@pytest.mark.parametrize("count", in_gate([512, 2048, 4096], [4096]))
+def test_same_count_for_growing_prompts_is_a_cut_in_play(shell: Shell, count: int) -> None:
+    more = {"rules": {"max_turns": 60}, "games": 1, "on_unusable": "fallback"}
+    with Server(always_counting(count, "chat")) as server:
+        ended = played(shell, asker(server, "chat"), flags=["--no-preflight"], **more)
+    assert ended.code == 0, ended.err
+    assert outcomes_of(Path("r"))["fallback:cut"] > 0
 
 
 @pytest.mark.parametrize(
@@ -92,8 +114,10 @@ def test_a_server_that_counts_nothing_is_not_accused(shell: Shell) -> None:
         ([2000, 2050, 2040], True),
         ([2000, 1900], True),
         ([1800, 800], True),
-        ([800], False),
-        ([2000, 2000], False),
+        ([800], True),
+        ([1100], False),
+        ([2000, 2000], True),
+        ([100, 100, 100], False),
     ],
 )
 def test_counts_of_growing_prompts_tell_a_cut(tokens: list[int], cut: bool) -> None:

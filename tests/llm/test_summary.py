@@ -15,26 +15,26 @@ from tests.conftest import in_gate
 from tests.llm.kit import PROTOCOLS, Heard, Said, Server, asker, contender, outcomes_of, played, rows, says
 
 PRICE = {"input": 2, "cached_input": 0.1, "cache_write": 2.5, "output": 10}
-USAGES: Mapping[Api, dict[str, Any]] = {  # each says: 1000 in, 600 of them cached, 50 kept, 20 out
+USAGES: Mapping[Api, dict[str, Any]] = {  # each says: 100 in, 60 of them cached, 5 kept, 20 out
     "responses": {
-        "input_tokens": 1000,
-        "input_tokens_details": {"cached_tokens": 600, "cache_write_tokens": 50},
+        "input_tokens": 100,
+        "input_tokens_details": {"cached_tokens": 60, "cache_write_tokens": 5},
         "output_tokens": 20,
     },
     "chat": {
-        "prompt_tokens": 1000,
-        "prompt_tokens_details": {"cached_tokens": 600, "cache_write_tokens": 50},
+        "prompt_tokens": 100,
+        "prompt_tokens_details": {"cached_tokens": 60, "cache_write_tokens": 5},
         "completion_tokens": 20,
     },
     "messages": {
-        "input_tokens": 350,
-        "cache_read_input_tokens": 600,
-        "cache_creation_input_tokens": 50,
+        "input_tokens": 35,
+        "cache_read_input_tokens": 60,
+        "cache_creation_input_tokens": 5,
         "output_tokens": 20,
     },
 }
-EACH = 350 * 2_000_000 + 600 * 100_000 + 50 * 2_500_000 + 20 * 10_000_000  # picodollars of such a reply
-SAVED = 600 * 1_900_000 - 50 * 500_000
+EACH = 35 * 2_000_000 + 60 * 100_000 + 5 * 2_500_000 + 20 * 10_000_000  # picodollars of such a reply
+SAVED = 60 * 1_900_000 - 5 * 500_000
 
 
 def models(ended: Ended) -> dict[str, dict[str, str]]:
@@ -90,14 +90,14 @@ def test_decisions_fallbacks_and_tokens(shell: Shell) -> None:
 
 @pytest.mark.parametrize("protocol", in_gate(PROTOCOLS, ["messages"]))
 def test_what_it_cost_in_all_and_a_game_and_what_the_cache_saved(shell: Shell, protocol: Api) -> None:
-    """The calls of the preflight are paid for too: with so few tokens counted it asks twice."""
+    """The call of the preflight is paid for too."""
     with Server(billing()) as server:
         ended = played(shell, asker(server, protocol), prices={"some-model": PRICE})
     row, calls = models(ended)["asker"], len(server.heard)
-    assert calls == int(row["calls"]) == int(row["decisions"]) + 2
+    assert calls == int(row["calls"]) == int(row["decisions"]) + 1
     assert (row["tokens in"], row["cached in"], row["tokens out"]) == (
-        f"{1000 * calls:,}",
-        f"{600 * calls:,}",
+        f"{100 * calls:,}",
+        f"{60 * calls:,}",
         f"{20 * calls:,}",
     )
     assert row["cost"] == dollars(EACH * calls)
