@@ -16,7 +16,7 @@ from dubito.errors import RunStopped
 from dubito.games.dubito.record import load
 from dubito.show.session import Session
 from tests.cli.kit import Shell, started
-from tests.conftest import few
+from tests.conftest import in_gate
 from tests.llm.kit import KEY, Heard, Said, Server, asker, contender, error_body, rows, says
 from tests.play.conftest import Play
 
@@ -137,7 +137,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
 }
 
 
-@pytest.mark.parametrize("name", few(COMMANDS, ["web"]))
+@pytest.mark.parametrize("name", in_gate(COMMANDS, ["web"]))
 def test_command_reports_that_it_waits_for_preflight(tmp_path: Path, name: str) -> None:
     noted = threading.Event()
     with Server(AnswersAfter(noted)) as model:
