@@ -13,7 +13,6 @@ from dubito.cli.output import say
 from dubito.errors import UsageError, one_line
 from dubito.experiment.stored import opened_run
 from dubito.files import write_whole
-from dubito.report.picture import picture_of_game
 from dubito.report.share import SharedGame, shared_file, shared_game, shared_page
 from dubito.store.folder import RUNS, is_export, no_such_run, run_folders
 
@@ -48,6 +47,8 @@ def share(what: Path | None, game: int | None, output: Path | None, url: str) ->
     write_whole(path, text)
     say(f"page: {path} ({len(text.encode()) // 1000:,} kB)")
     if url:
+        from dubito.report.picture import picture_of_game  # late: it takes a while to load
+
         picture.write_bytes(picture_of_game(shared.page))
         say(f"picture: {picture}, to be put beside the page")
 

@@ -30,11 +30,16 @@ from dubito.show.story import ModelDecisions, Texts, game_in_short, how_it_ended
 from dubito.store.folder import DATABASE
 from dubito.store.run_db import RunDb
 
+_LEAST_BYTES_A_MOVE: Final = 200  # most games take 350 to 1,000
 LARGEST: Final = 300_000  # bytes of a page: what a mail or a chat takes without a question
 _MOST: Final = 10_000_000  # bytes of a file; the longest game takes less than one
 _CHANGED: Final = "This file was changed since the game was recorded: its story is another than its turns tell."
 _STYLES: Final = ("look.css", "report.css")
 _SCRIPTS: Final = ("cards.js", "viewer.js")
+
+
+_SHARE_RUN: Final = "share its run with `dubito report --site`"
+_SEND_FILE: Final = "send the file itself, which `dubito web` shows under Saved games"
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +114,8 @@ def _asked(game: Game, database: Path, number: int, told: Mapping[str, Any]) -> 
 def shared_file(path: Path) -> SharedGame:
     """A saved game; raises UsageError."""
     game, record = saved_record(path)
+    if path.stat().st_size > LARGEST:  # before it is played
+        raise UsageError(f"{_too_large()}: {_SEND_FILE}")
     told, warnings = _story_and_warnings(game, record, path, for_others=True)
     kinds = _kinds(game, told, record.players)
     return _shared(game, record, told | {"kinds": kinds}, told.pop("standing"), warnings)
@@ -142,9 +149,11 @@ def shared_game(source: Run, number: int) -> SharedGame:
     asked = ModelDecisions(source.db, source.game)
     shown = ShownGames(source, GameChoice([number], ""), ReplayedGames(source), asked)
     try:
-        record = shown.games.record(number)
+        record = shown.games.record(number, max_moves := LARGEST // _LEAST_BYTES_A_MOVE)
     except NotShown as error:
         raise UsageError(f"game {number} of {source} cannot be shared: {error}") from None
+    if record is None:
+        raise UsageError(f"{_too_large()} (more than {max_moves:,} moves): {_SHARE_RUN}")
     (page,) = shown.pages()
     told = {**page.told, "shared": shown.asked.shared.pieces}
     ((row,),) = source.db.read("SELECT outcome FROM games WHERE game = ?", (number,))
@@ -166,10 +175,12 @@ def shared_page(shared: SharedGame, picture: str = "") -> str:
             text = _rendered(replace(shared, page=page), picture)
             if len(text.encode()) <= LARGEST:
                 return text
-    too_large = f"the game takes more than {LARGEST // 1000} kB as one page ({len(shared.page.told['turns']):,} turns)"
-    if "game" in shared.page.told:
-        raise UsageError(f"{too_large}: share its run with `dubito report --site`")
-    raise UsageError(f"{too_large}: send the file itself, which `dubito web` shows under Saved games")
+    instead = _SHARE_RUN if "game" in shared.page.told else _SEND_FILE
+    raise UsageError(f"{_too_large()} ({len(shared.page.told['turns']):,} turns): {instead}")
+
+
+def _too_large() -> str:
+    return f"the game takes more than {LARGEST // 1000} kB as one page"
 
 
 def _least_bytes(shared: SharedGame) -> int:

@@ -6,9 +6,11 @@ it is what somebody who sees all cards could say of these players, and no foreca
 
 import json
 import pickle
+import sys
 from collections.abc import Iterator, Sequence
 from copy import deepcopy
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
+from math import log2
 from time import monotonic
 from typing import Any, Final
 
@@ -27,10 +29,12 @@ from dubito.stats.tally import outcome_of
 
 PLAYOUTS: Final = 40  # from each turn: a share is known to about 15 points
 _FEWEST_PLAYOUTS: Final = 5  # with fewer a share says nothing
-_MAX_MOVES: Final = 200_000  # that the playouts of a game may be expected to take: a few seconds
+_MAX_MOVES: Final = 200_000  # of usual bots, that the playouts of a game may be expected to take: a few seconds
 _COPY_COST: Final = 20  # moves that take as long as copying a table
-_MAX_SECONDS: Final = 6.0  # of bots that think for long
-_MAX_EXCESS: Final = 3  # times as many moves, of playouts that are longer than the game was
+_MAX_EXCESS: Final = 2  # times as many moves, of playouts that are longer than the game was
+_USUAL_CALLS: Final = 36  # function calls that a move of a usual bot takes
+_TRIAL_MOVES: Final = 200  # of which the calls are counted
+_MAX_TRIAL_SECONDS: Final = 5.0  # for these: usual bots take a thousandth, so a slow machine changes no result
 _FOLDER: Final = "odds"  # in the run's
 
 
@@ -61,9 +65,11 @@ def odds_of(run: Run, number: int) -> Playouts:
         return Playouts(kept["playouts"], kept["stand_in"], kept["won"])
     try:
         moves = [output for _, output in moves_again(run, number)]
-        playouts = playouts_for(len(moves))
         table, stand_in = _table_at_start(run, number)
-        found = Playouts(playouts, stand_in, [*_PlayedOn(run.game.results, number, table, playouts)(moves)])
+        work = _work_a_move(table) if len(moves) < _MAX_MOVES else 1
+        playouts = playouts_for(len(moves), work)
+        left = _MAX_MOVES * _MAX_EXCESS // work
+        found = Playouts(playouts, stand_in, [*_PlayedOn(run.game.results, number, table, playouts, left)(moves)])
     except (DubitoError, TypeError, ValueError, RecursionError) as error:  # such as a bot that cannot be copied
         raise UsageError(f"game {number} cannot be played on from its turns ({one_line(str(error))})") from None
     try:
@@ -102,9 +108,45 @@ def _table_at_start(run: Run, number: int) -> tuple[Table, str | None]:
     return Table(state, entrants, streams, deal=deal, number=number), usual if asks else None
 
 
-def playouts_for(moves: int) -> int:
-    """Return how often a game of that many moves is played on from each; raises UsageError if it is too long."""
-    cost = (moves + 1) * (moves / 2 + _COPY_COST)
+def _work_a_move(table: Table) -> int:
+    """Return how many times the work of a usual bot's move a move takes: a power of two.
+
+    Function calls are counted, since seconds would make the odds depend on the machine. They are counted at the second
+    of two equal playouts, which finds what the first one has cached. Raises UsageError if the bots take too long.
+    """
+    copy, calls = Copies(table), _CallCounter()
+    until, moves = monotonic() + _MAX_TRIAL_SECONDS, 0
+    for profile in (None, calls):
+        played, moves, before = _drawing_anew(copy(), "work"), 0, sys.getprofile()
+        if profile is not None:
+            sys.setprofile(profile)
+        try:
+            while not played.state.over and moves < _TRIAL_MOVES:
+                step(played)
+                moves += 1
+                if profile is None and monotonic() > until:
+                    raise UsageError("its bots take too long to play on")
+        finally:
+            sys.setprofile(before)
+    return int(max(1, 2 ** round(log2(max(1, calls.count) / max(1, moves) / _USUAL_CALLS))))
+
+
+class _CallCounter:
+    """A profile function that counts the calls of functions."""
+
+    count = 0
+
+    def __call__(self, frame: object, event: str, argument: object) -> None:
+        if event in ("call", "c_call"):
+            self.count += 1
+
+
+def playouts_for(moves: int, work: int) -> int:
+    """Return how often a game of that many moves is played on from each.
+
+    `work` is that of a move, in moves of usual bots. Raises UsageError if it takes too long.
+    """
+    cost = (moves + 1) * (moves / 2 * work + _COPY_COST)
     playouts = min(PLAYOUTS, int(_MAX_MOVES / cost))
     if playouts < min(_FEWEST_PLAYOUTS, PLAYOUTS):
         raise UsageError(f"it has {moves:,} moves, which takes too long")
@@ -119,8 +161,7 @@ class _PlayedOn:
     number: int
     table: Table
     playouts: int
-    left: int = _MAX_MOVES * _MAX_EXCESS  # moves
-    until: float = field(default_factory=lambda: monotonic() + _MAX_SECONDS)
+    left: int  # moves
 
     def __call__(self, moves: Sequence[Any]) -> Iterator[list[int]]:
         """How many playouts each seat wins, of every moment of the game, the last one included."""
@@ -142,7 +183,7 @@ class _PlayedOn:
     def _end_of(self, table: Table) -> Any:
         while not table.state.over:
             self.left -= 1
-            if self.left < 0 or monotonic() > self.until:
+            if self.left < 0:
                 raise UsageError("playing on takes too long")
             step(table)
         return table.state

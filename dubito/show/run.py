@@ -3,6 +3,7 @@
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -49,12 +50,14 @@ class ReplayedGames:
         won = winners(results, outcome.buckets(results), outcome.counts)
         return whole | {"winners": won, "kinds": [self.source.kinds[name] for name in names]}
 
-    def record(self, game: int) -> Any:
-        """The game as a saved one; raises NotShown if it cannot be had as it was."""
+    def record(self, game: int, max_moves: int) -> Any:
+        """Return the game as a saved one, None if it has more moves. Raises NotShown if it cannot be had as it was."""
         session, names, _ = self.again(game)
         planned = self.source.planned
         session.keep(planned.rules)
-        deque(session, maxlen=0)
+        deque(islice(session, max_moves), maxlen=0)
+        if next(session, None) is not None:
+            return None
         return session.record(names, planned.seed, game // planned.games_per_deal, None)
 
     def lies(self) -> LieCounts | None:

@@ -1,7 +1,8 @@
 """How a game stood at each of its turns: told by the games that end otherwise, and the same whenever it is asked."""
 
+import itertools
 import re
-from functools import partialmethod
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -73,17 +74,46 @@ def test_a_game_that_cannot_be_played_on_says_why_to_who_asked(shell: Shell, chr
 
 
 def test_a_longer_game_is_played_on_less_often_and_a_very_long_one_not_at_all() -> None:
-    assert odds.playouts_for(60) == odds.PLAYOUTS
-    often = [odds.playouts_for(moves) for moves in range(0, 240, 20)]
+    assert odds.playouts_for(60, 1) == odds.PLAYOUTS
+    often = [odds.playouts_for(moves, 1) for moves in range(0, 240, 20)]
     assert often == sorted(often, reverse=True)
     for moves in (500, 3000, 10**6):
         with pytest.raises(UsageError, match=f"^it has {moves:,} moves, which takes too long$"):
-            odds.playouts_for(moves)
+            odds.playouts_for(moves, 1)
+
+
+def test_bots_that_do_more_work_are_played_on_less_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(odds, "PLAYOUTS", 40)
+    often = [odds.playouts_for(60, weight) for weight in (2, 4, 8)]
+    assert often == sorted({*often}, reverse=True)
+    with pytest.raises(UsageError, match=r"^it has 60 moves, which takes too long$"):
+        odds.playouts_for(60, 64)
+
+
+def test_odds_are_the_same_on_a_slow_machine(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At each look at the clock 10 ms have passed."""
+    assert shell("run", "--bots", "StefaBot,RandomBoi,UsualBot", *FEW, "--output", "r").code == 0
+    fast = odds_in("r")
+    Path("r/odds/0.json").unlink()
+    monkeypatch.setattr(odds, "monotonic", partial(next, itertools.count(step=0.01)))
+    assert odds_in("r") == fast
+
+
+def test_work_of_bots_is_counted(shell: Shell) -> None:
+    assert shell("run", "--bots", "StefaBot,RandomBoi,UsualBot", *FEW, "--output", "r").code == 0
+    assert shell("run", "--bots", "Sherlock", "--table-sizes", "3", *FEW, "--output", "s").code == 0
+    weights = []
+    for folder in ("r", "s"):
+        with opened_run(Path(folder)) as run:
+            weights.append(odds._work_a_move(odds._table_at_start(run, 0)[0]))
+    usual, heavy = weights
+    assert usual == 1
+    assert heavy >= 8
 
 
 def test_playouts_that_go_on_and_on_are_given_up(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     assert shell("run", "--bots", "StefaBot,RandomBoi,UsualBot", *FEW, "--output", "r").code == 0
-    monkeypatch.setattr(odds._PlayedOn, "__init__", partialmethod(odds._PlayedOn.__init__, left=10))
+    monkeypatch.setattr(odds, "_MAX_EXCESS", 0)
     with pytest.raises(UsageError, match=r"^game 0 cannot be played on from its turns \(playing on takes too long\)$"):
         odds_in("r")
 
@@ -96,9 +126,9 @@ def test_a_game_that_is_too_large_to_send_is_refused_before_it_is_played_on(
     said = shell("share", "r", "--game", "0")
     assert (said.code, said.out) == (2, "")
     assert re.fullmatch(
-        r"dubito: the game takes more than 1 kB as one page \(\d+ turns\): share its run with .*\n", said.err
+        r"dubito: the game takes more than 1 kB as one page \(more than 5 moves\): share its run with .*\n", said.err
     )
     assert not Path("r/odds").exists()
     assert shell("watch", "StefaBot", "RandomBoi", "UsualBot", "--save", "g.json").code == 0
     said = shell("share", "g.json")
-    assert said.err.endswith("turns): send the file itself, which `dubito web` shows under Saved games\n")
+    assert said.err.endswith("as one page: send the file itself, which `dubito web` shows under Saved games\n")

@@ -4,12 +4,14 @@ import base64
 import re
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from dubito.games.dubito.record import dump, load
 from dubito.report import share
 from dubito.show.person import GUEST
+from dubito.show.run import ReplayedGames
 from tests.chromium import Chrome
 from tests.cli.kit import Shell
 from tests.conftest import in_gate
@@ -178,3 +180,28 @@ def test_runs_are_a_site_with_an_index(models_run: Path, stating_run: Path, shel
     again = shell("report", "two.zip", "two.zip", "--site", "t")
     assert (again.code, Path("t").exists()) == (2, False)
     assert "two runs are called two" in again.err
+
+
+@pytest.mark.usefixtures("bots_run")
+def test_game_with_too_many_moves_is_refused_before_it_is_told(
+    bots_run: Path, shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def tell(games: ReplayedGames, game: int) -> dict[str, Any]:
+        raise AssertionError("the story of the game was told")
+
+    monkeypatch.setattr("dubito.show.run.ReplayedGames.play", tell)
+    monkeypatch.setattr("dubito.report.share.LARGEST", 1000)
+    said = shell("share", str(bots_run), "--game", "0")
+    assert (said.code, said.out) == (2, "")
+    assert said.err.startswith("dubito: the game takes more than 1 kB as one page (more than 5 moves): share its run")
+
+
+def test_large_saved_game_is_refused_before_it_is_played(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    def play(*_: object, **__: object) -> None:
+        raise AssertionError("the game was played again")
+
+    assert shell("watch", "StefaBot", "ClaudeBot", "MrDoubt", "--save", "g.json").code == 0
+    monkeypatch.setattr("dubito.report.share.LARGEST", 1000)
+    monkeypatch.setattr("dubito.report.share.story_of_record", play)
+    said = shell("share", "g.json")
+    assert (said.code, "the game takes more than 1 kB as one page: send the file itself" in said.err) == (2, True)
