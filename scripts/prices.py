@@ -27,7 +27,7 @@ HEAD: Final = """\
 # call is reckoned from it. A model that is not here has no price: say it in `prices`, in this form; four are needed.
 # input, cached_input (read from the provider's cache), cache_write (kept there for the usual time), output;
 # long_write: kept for 12 hours (OpenAI) or one (Anthropic). above: a whole call with more input than so many tokens
-# costs so many times as much, its output `output_times`. service_tier, speed, inference_geo, completion_window: so many
+# costs so many times as much, its output `output_times`. service_tier, speed, inference_geo: so many
 # times all of that where a reply says that it was served so; of a server, for all of its models.
 # ends: the provider has announced its end. as_of: the day on which `source` had this price:
 #   G genai-prices {genai}, L litellm {litellm}, GL both: the dearer where they differ
@@ -77,7 +77,6 @@ SERVERS: Final = (
     Server(
         "https://api.openai.com/v1",
         *("openai", "openai", "", r"gpt-[4-9].*|o\d.*|chat-latest"),
-        "{completion_window: {2h: 0.7, 8h: 0.6}}  # developers.openai.com/api/docs/guides/background",
     ),
     Server(
         "https://api.anthropic.com",

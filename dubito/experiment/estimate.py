@@ -171,7 +171,7 @@ def _estimate(
     if price is not None:
         cheap = of(lambda t: (t.input - t.cached) * price.input + t.cached * price.cached_input)[0]
         dear = of(lambda t: t.input * max(price.input, price.cache_write))[1]
-        times = float(price.terms.most(Asked.waiting(wait)))
+        times = float(price.terms.most(Asked(batch=wait is not None)))
         money = (times * (cheap + out[0] * price.output), times * (dear + out[1] * price.output))
     return Estimate(spec.name, kind_of_player(spec), measured.source, calls, into, out, money, measured.seconds)
 

@@ -104,12 +104,6 @@ BATCH_FAULTS: Final[Sequence[str]] = (  # of which each strikes a whole batch
     "doubled_entries",
     "missing_entries",  # the last one, though it was processed
 )
-RESPONSE_FAULTS: Final[Sequence[str]] = (  # of which each strikes a background response, by its try
-    "late_response",  # it has ended at the fourth look
-    "failed_response",  # a model may have written, and nobody says what it used
-    "expired_response",  # it was never begun
-    "lost_response",  # nobody knows its id, though it was answered
-)
 NO_REPLIES: Final = frozenset({"truncated_json", "broken_json", "deep_body", "wrong_shape", "empty_body", "html"})
 
 
@@ -211,7 +205,7 @@ TRANSPORT_FAULTS: Final[Mapping[str, Callable[[Random, Parameters], TransportFau
     "stall_body": lambda chance, given: TransportFault(delivery=Delivery("half the body", "hold")),
     "trickle": lambda chance, given: TransportFault(delivery=Delivery("all", interval=given.interval)),
 }
-_ALL: Final = (*TRANSPORT_FAULTS, *CONTENT_FAULTS, *DECISION_FAULTS, *BATCH_FAULTS, *RESPONSE_FAULTS)
+_ALL: Final = (*TRANSPORT_FAULTS, *CONTENT_FAULTS, *DECISION_FAULTS, *BATCH_FAULTS)
 SLOW: Final = frozenset({"rate_limit_long", "stall", "stall_body", "trickle"})  # what only a deadline or a cap ends
 
 
@@ -229,7 +223,6 @@ MIXES: Final[Mapping[str, Mapping[str, float]]] = {  # of a mix's share, the par
     "content": _even(1, *CONTENT_FAULTS),
     "decisions": _even(1, *DECISION_FAULTS),
     "batches": _even(1, *BATCH_FAULTS),
-    "windows": _even(1, *RESPONSE_FAULTS),
     "storm": _even(2 / 3, *_PASSING) | _even(1 / 3, *CONTENT_FAULTS),
 }
 
@@ -253,13 +246,7 @@ class Faults:
         self._of_tries = {name: parts[name] for name in TRANSPORT_FAULTS if name in parts}
         self._of_replies = {name: parts[name] for name in (*CONTENT_FAULTS, *DECISION_FAULTS) if name in parts}
         self._of_batches = {name: parts[name] for name in BATCH_FAULTS if name in parts}
-        self._of_responses = {name: parts[name] for name in RESPONSE_FAULTS if name in parts}
-        kinds = {
-            "tries": self._of_tries,
-            "replies": self._of_replies,
-            "batches": self._of_batches,
-            "background responses": self._of_responses,
-        }
+        kinds = {"tries": self._of_tries, "replies": self._of_replies, "batches": self._of_batches}
         for kind, struck in kinds.items():
             if sum(struck.values()) > 1 + 1e-9:
                 raise UsageError(f"the shares of {kind} struck are together at most 1, not {sum(struck.values()):g}")
@@ -305,9 +292,6 @@ class Faults:
 
     def of_batch(self, entries: bytes) -> str | None:
         return _struck(self._of_batches, Random(sha256(entries).digest()).random())
-
-    def of_response(self, asked: HeardRequest) -> str | None:
-        return _struck(self._of_responses, asked.chance("window fault", by_try=True).random())
 
     @property
     def size(self) -> int:

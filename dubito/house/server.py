@@ -27,7 +27,6 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from dubito.errors import UsageError
 from dubito.game.find import find_games
-from dubito.house.background import BackgroundDesk
 from dubito.house.batches import BatchDesk
 from dubito.house.core import Call, CallLog, Core, Policy, ServerAnswer, house_policy
 from dubito.house.decisions import DecisionsWire
@@ -129,17 +128,13 @@ _BASES: Final[Mapping[WireName, str]] = {wire.name: wire.base for wire in _PATHS
 class _Desk:
     """Between starlette and the core: reads requests, keeps the log, waits out the latency."""
 
-    def __init__(self, core: Core, log: CallLog, later: BackgroundDesk, latency: float, closing: asyncio.Event) -> None:
-        self._core, self._log, self._later, self._latency, self._closing = core, log, later, latency, closing
+    def __init__(self, core: Core, log: CallLog, latency: float, closing: asyncio.Event) -> None:
+        self._core, self._log, self._latency, self._closing = core, log, latency, closing
 
     async def create(self, request: Request) -> Response:
         wire = _PATHS[request.url.path]
         asked = await _asked(wire, request)
-        waits = wire is _RESPONSES and asked.body is not None and asked.body.get("background") is True
-        if waits:
-            answer = self._later.take_in(asked, request.headers)
-        else:
-            answer = self._core.create(wire, asked, request.headers)
+        answer = self._core.create(wire, asked, request.headers)
         sent = self._sent(answer)
         if answer.media == EVENTS and answer.delivery is None and self._latency:
             return StreamingResponse(self._in_time(answer.content), answer.status, answer.headers, EVENTS)
@@ -183,11 +178,10 @@ class _Desk:
         return Response(answer.content, answer.status, answer.headers, media_type=answer.media)
 
 
-def house_app(desk: _Desk, batches: BatchDesk, later: BackgroundDesk) -> Starlette:
+def house_app(desk: _Desk, batches: BatchDesk) -> Starlette:
     app = Starlette(
         routes=[
             *batches.routes,
-            *later.routes,
             *(Route(path, desk.create, methods=["POST"]) for path in _PATHS),
             Route("/v1/models", desk.models, methods=["GET"]),
             Route("/v1/models/{name}", desk.models, methods=["GET"]),
@@ -304,9 +298,8 @@ class House:
             raise
         self.port = listener.getsockname()[1]
         closing = asyncio.Event()
-        later = BackgroundDesk(self._core, _RESPONSES)
-        desk = _Desk(self._core, self._log, later, self._latency, closing)
-        app = house_app(desk, BatchDesk(self._core, self._log, _PATHS), later)
+        desk = _Desk(self._core, self._log, self._latency, closing)
+        app = house_app(desk, BatchDesk(self._core, self._log, _PATHS))
         self._server = _Server(plain_http(app, http=_Protocol, timeout_keep_alive=_KEEP_ALIVE), closing)
         self._thread = threading.Thread(target=self._serve, args=(listener,), name="dubito-house", daemon=True)
         self._thread.start()

@@ -12,15 +12,15 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, ClassVar, Final, Protocol
 
-from dubito.errors import DubitoError, one_line
+from dubito.errors import one_line
 from dubito.llm.protocols import mapping, objects
-from dubito.llm.request import Ask, RawReply, TryFailed, read_json
+from dubito.llm.request import Api, Ask, RawReply, TryFailed, read_json
 from dubito.store.wave_log import SentBatch
 
 Errand = Callable[..., RawReply]  # (path, **what is sent): a call on a server that is no try of a request
 
-NAMED: Final = "dubito"  # in the metadata of what is handed in
-_DAY: Final = 86_400.0  # seconds
+LIFETIME: Final = 86_400.0  # seconds until a batch expires, unless the server states another time
+_NAMED: Final = "dubito"  # in the metadata of what is handed in
 _A_PAGE: Final = 100  # batches
 _BEFORE: Final = 3600.0  # seconds by which a server's clock may be behind ours
 _DIGITS: Final = 16  # of a request's digest
@@ -40,11 +40,6 @@ class SeenBatch:
     done: int = 0  # entries
     failed: str | None = None  # why none of it was processed, in the server's words
     files: tuple[str, ...] = ()
-    body: str | None = None  # of a background response, which is its own reply
-
-
-class Lost(DubitoError):
-    """It may have been handed in or not, and nobody can find out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,9 +62,7 @@ class Sells(Protocol):
 
     most_entries: ClassVar[int]
     most_bytes: ClassVar[int]
-    batches: ClassVar[str]  # the path under which they are
-    listed: ClassVar[bool]  # whether the server lists them there
-    lasts: ClassVar[float]  # seconds until one expires, where the server does not say
+    batches: ClassVar[str]  # the path under which the server lists them
 
     @staticmethod
     def line(name: str, ask: Ask) -> bytes:
@@ -77,16 +70,13 @@ class Sells(Protocol):
 
     @staticmethod
     def hand_in(errand: Errand, name: str, path: str, lines: Sequence[bytes]) -> SeenBatch:
-        """Hand these entries in, all of that path; whether it came to be there after a failure, `find` says.
-
-        Raises Lost where it never can.
-        """
+        """Create a batch of these entries, all for `path`. After a failure, `find` tells whether it exists."""
 
     @staticmethod
     def find(errand: Errand, batch: SentBatch, known: Sequence[str], rest: Callable[[], None]) -> SeenBatch | None:
-        """The batch, if the server has it under an id that is not known; rests where only time can tell.
+        """Return the batch, if the server has it under an id that is not in `known`.
 
-        Raises Lost where nobody can tell.
+        Calls `rest` between two looks at a batch that shows its entries only once it has ended.
         """
 
     @staticmethod
@@ -94,12 +84,8 @@ class Sells(Protocol):
         """How it stands."""
 
     @staticmethod
-    def overdue(errand: Errand, id: str) -> SeenBatch:
-        """How it stands long after its time is over; what the server does not end by itself is called off."""
-
-    @staticmethod
-    def entries(errand: Errand, seen: SeenBatch, names: Sequence[str]) -> Iterator[BatchEntry]:
-        """What came of its requests, of these names, in any order."""
+    def entries(errand: Errand, seen: SeenBatch) -> Iterator[BatchEntry]:
+        """Yield what came of its requests, in any order."""
 
 
 class OpenAIBatches:
@@ -108,13 +94,11 @@ class OpenAIBatches:
     most_entries: ClassVar[int] = 50_000
     most_bytes: ClassVar[int] = 200_000_000
     batches: ClassVar[str] = "/batches"
-    listed: ClassVar[bool] = True
-    lasts: ClassVar[float] = _DAY
 
     @staticmethod
     def line(name: str, ask: Ask) -> bytes:
         body = {key: value for key, value in ask.request.body.items() if key != "service_tier"}
-        return entry_line({"custom_id": name, "method": "POST", "url": f"/v1{ask.request.path}", "body": body})
+        return _entry_line({"custom_id": name, "method": "POST", "url": f"/v1{ask.request.path}", "body": body})
 
     @staticmethod
     def hand_in(errand: Errand, name: str, path: str, lines: Sequence[bytes]) -> SeenBatch:
@@ -128,10 +112,10 @@ class OpenAIBatches:
             errand(
                 OpenAIBatches.batches,
                 body={
-                    "input_file_id": id_of(file),
+                    "input_file_id": _id_of(file),
                     "endpoint": f"/v1{path}",
                     "completion_window": "24h",
-                    "metadata": {NAMED: name},
+                    "metadata": {_NAMED: name},
                 },
             )
         )
@@ -139,7 +123,7 @@ class OpenAIBatches:
     @staticmethod
     def find(errand: Errand, batch: SentBatch, known: Sequence[str], rest: Callable[[], None]) -> SeenBatch | None:
         for body in _all_batches(errand, OpenAIBatches.batches, "after"):
-            if mapping(body.get("metadata")).get(NAMED) == batch.name:
+            if mapping(body.get("metadata")).get(_NAMED) == batch.name:
                 return _openai_seen(body)
             if isinstance(body.get("created_at"), int) and body["created_at"] < batch.since - _BEFORE:
                 break
@@ -150,11 +134,7 @@ class OpenAIBatches:
         return _openai_batch(errand(f"{OpenAIBatches.batches}/{id}"))
 
     @staticmethod
-    def overdue(errand: Errand, id: str) -> SeenBatch:
-        return OpenAIBatches.look(errand, id)
-
-    @staticmethod
-    def entries(errand: Errand, seen: SeenBatch, names: Sequence[str] = ()) -> Iterator[BatchEntry]:
+    def entries(errand: Errand, seen: SeenBatch) -> Iterator[BatchEntry]:
         for file in seen.files:
             for line in errand(f"/files/{file}/content").raw.split("\n"):
                 said = mapping(read_json(line))
@@ -176,12 +156,10 @@ class AnthropicBatches:
     most_entries: ClassVar[int] = 100_000
     most_bytes: ClassVar[int] = 256_000_000
     batches: ClassVar[str] = "/v1/messages/batches"
-    listed: ClassVar[bool] = True
-    lasts: ClassVar[float] = _DAY
 
     @staticmethod
     def line(name: str, ask: Ask) -> bytes:
-        return entry_line({"custom_id": name, "params": _for_an_hour(ask.request.body)})
+        return _entry_line({"custom_id": name, "params": _for_an_hour(ask.request.body)})
 
     @staticmethod
     def hand_in(errand: Errand, name: str, path: str, lines: Sequence[bytes]) -> SeenBatch:
@@ -211,11 +189,7 @@ class AnthropicBatches:
         return _anthropic_batch(errand(f"{AnthropicBatches.batches}/{id}"))
 
     @staticmethod
-    def overdue(errand: Errand, id: str) -> SeenBatch:
-        return AnthropicBatches.look(errand, id)
-
-    @staticmethod
-    def entries(errand: Errand, seen: SeenBatch, names: Sequence[str] = ()) -> Iterator[BatchEntry]:
+    def entries(errand: Errand, seen: SeenBatch) -> Iterator[BatchEntry]:
         for line in errand(f"{AnthropicBatches.batches}/{seen.id}/results").raw.split("\n"):
             said = mapping(read_json(line))
             result = mapping(said.get("result"))
@@ -227,6 +201,13 @@ class AnthropicBatches:
             yield entry
 
 
+BATCH_API: Final[Mapping[Api, type[Sells]]] = {
+    "responses": OpenAIBatches,
+    "chat": OpenAIBatches,
+    "messages": AnthropicBatches,
+}
+
+
 def body_text(body: Mapping[str, Any]) -> str:
     """Return the JSON that the SDKs send for a body, to the byte.
 
@@ -235,7 +216,7 @@ def body_text(body: Mapping[str, Any]) -> str:
     return json.dumps(body, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 
 
-def entry_line(entry: Mapping[str, Any]) -> bytes:
+def _entry_line(entry: Mapping[str, Any]) -> bytes:
     return body_text(entry).encode() + b"\n"
 
 
@@ -254,7 +235,7 @@ def _all_batches(errand: Errand, path: str, after: str) -> Iterator[dict[str, An
     """All batches of the account, the latest first, page by page."""
     last = ""
     while True:
-        page = object_in(errand(f"{path}?limit={_A_PAGE}{f'&{after}={last}' if last else ''}"))
+        page = _object_in(errand(f"{path}?limit={_A_PAGE}{f'&{after}={last}' if last else ''}"))
         listed = objects(page.get("data"))
         yield from listed
         before, last = last, str(listed[-1].get("id")) if listed else ""
@@ -262,26 +243,24 @@ def _all_batches(errand: Errand, path: str, after: str) -> Iterator[dict[str, An
             return
 
 
-def object_in(received: RawReply) -> dict[str, Any]:
-    """The body; raises TryFailed where it is no object."""
+def _object_in(received: RawReply) -> dict[str, Any]:
+    """Return the body. Raises TryFailed if it is not an object."""
     body = read_json(received.raw)
     if not isinstance(body, dict):
-        raise TryFailed(
-            "server", f"something that is no batch and no response, with status {received.status}", billed=True
-        )
+        raise TryFailed("server", f"something that is no batch, with status {received.status}", billed=True)
     return body
 
 
-def id_of(received: RawReply) -> str:
-    found = object_in(received).get("id")
+def _id_of(received: RawReply) -> str:
+    found = _object_in(received).get("id")
     if not isinstance(found, str) or not _ID.fullmatch(found):
         raise TryFailed("server", f"an answer without an id with status {received.status}", billed=True)
     return found
 
 
 def _openai_batch(received: RawReply) -> SeenBatch:
-    id_of(received)
-    return _openai_seen(object_in(received))
+    _id_of(received)
+    return _openai_seen(_object_in(received))
 
 
 def _openai_seen(body: Mapping[str, Any]) -> SeenBatch:
@@ -302,8 +281,8 @@ def _openai_seen(body: Mapping[str, Any]) -> SeenBatch:
 
 
 def _anthropic_batch(received: RawReply) -> SeenBatch:
-    id_of(received)
-    return _anthropic_seen(object_in(received))
+    _id_of(received)
+    return _anthropic_seen(_object_in(received))
 
 
 def _anthropic_seen(body: Mapping[str, Any]) -> SeenBatch:

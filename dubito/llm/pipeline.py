@@ -141,7 +141,7 @@ class Pipeline:
             raise UsageError(
                 f"{one_line(name)}: wait: only the games of `dubito run` can wait for a batch: take it out of its entry"
             )
-        tariff = Tariff(price, settings.max_output, settings.wait)
+        tariff = Tariff(price, settings.max_output, batch=True)
         replies = self._log.replies_of(name) if self._goes_on else ()
         lane = Lane(account_of(settings), provider, settings, Likely(tariff, replies))
         self._likely[name] = lane.likely

@@ -55,7 +55,6 @@ class _Listed(Checked):
     service_tier: _Times = {}
     speed: _Times = {}
     inference_geo: _Times = {}
-    completion_window: _Times = {}
     ends: date | None = None
     as_of: date | None = None
     source: str = ""

@@ -27,7 +27,7 @@ _LONG_WRITE: Final = 2  # times the price of input (Anthropic, for an hour) or o
 _TOOL_CALL: Final = PICO * 25 // 1000  # for a call of the provider's own tools: the dearest that is known
 _BATCH: Final = "batch"
 _amounts: Final[Callable[[Spend], tuple[int, int, int]]] = attrgetter("calls", "tokens", "usd")  # asked at every call
-_WINDOW: Final = "completion_window"
+_TIER: Final = "service_tier"
 _SHORT: Final = ("5m", "30m")  # how long input is kept for the price `cache_write`
 
 
@@ -37,19 +37,15 @@ class Asked:
 
     modes: tuple[tuple[str, str], ...] = ()
     long: bool = False  # that input is kept for longer than is usual
-    waits: tuple[tuple[str, str], ...] = ()  # how it is served for certain, whatever usual word a reply has for it
+    batch: bool = False  # in a batch, even if the reply names a usual tier
 
     @staticmethod
-    def by(request: Request, wait: str | None = None) -> "Asked":
-        long = '"ttl"' in request.text and keeps_for_long(request.body)  # the text is quickly looked through
-        marked = wait == _BATCH and '"cache_control"' in request.text  # in a batch all is kept for an hour
-        return Asked(modes_of(request.body), long or marked, Asked.waiting(wait).waits)
-
-    @staticmethod
-    def waiting(wait: str | None) -> "Asked":
-        if wait is None:
-            return Asked()
-        return Asked(waits=(("service_tier" if wait == _BATCH else _WINDOW, wait),))
+    def by(request: Request, batch: bool = False) -> "Asked":
+        # Searching the text is faster than walking the body.
+        long = '"ttl"' in request.text and keeps_for_long(request.body)
+        # A batch keeps all that is marked for an hour.
+        marked = batch and '"cache_control"' in request.text
+        return Asked(modes_of(request.body), long or marked, batch)
 
 
 def keeps_for_long(value: Any) -> bool:
@@ -80,19 +76,15 @@ class Terms:
         return known or (_ONE if value in USUAL[mode] else max(_ONE, self.dearest.get(mode, _ONE)))
 
     def times(self, charges: Charges, asked: Asked) -> Fraction:
-        """How many times the list price by what a reply says; where it is silent, what was asked for, if it is dearer.
-
-        A window of completion is not repeated in a reply, which says only whether it was served in the background.
-        """
+        """Return the factor on the list price by the reply's modes; for others, by what was asked for, if dearer."""
         said, times = dict(charges.modes), _ONE
-        waits = [(mode, value) for mode, value in asked.waits if mode != _WINDOW or not charges.at_once]
-        said |= {mode: value for mode, value in waits if said.get(mode, value) in (*USUAL[mode], value)}
+        if asked.batch and said.get(_TIER, _BATCH) in USUAL[_TIER]:
+            said[_TIER] = _BATCH
         for mode, value in said.items():
             times *= self._times_list_price(mode, value)
         for mode, value in asked.modes:
             if mode not in said:
-                as_asked, factor = mode == _WINDOW and charges.background, self._times_list_price(mode, value)
-                times *= factor if as_asked else max(_ONE, factor)
+                times *= max(_ONE, self._times_list_price(mode, value))
         return times
 
     def most(self, asked: Asked) -> Fraction:
@@ -146,10 +138,10 @@ class Tariff:
 
     price: Price | None
     max_output: int
-    wait: str | None = None  # at the price of a `batch`, or of a window
+    batch: bool = False
 
     def asked(self, request: Request) -> Asked:
-        return Asked.by(request, self.wait)
+        return Asked.by(request, self.batch)
 
     def worst(self, request: Request) -> Spend:
         into = len(request.text)

@@ -44,7 +44,6 @@ USUAL: Final[Mapping[str, Sequence[str]]] = {  # modes of service, with the valu
     "service_tier": ("default", "standard", "standard_only", "flex", "batch", "on_demand"),
     "speed": ("standard",),
     "inference_geo": ("global", "not_available"),
-    "completion_window": ("soonest", "2h", "8h"),
 }
 _MARK: Final = {"cache_control": {"type": "ephemeral"}}  # all up to here may be cached
 _UNFINISHED: Final = ("failed", "cancelled", "queued", "in_progress")
@@ -128,9 +127,7 @@ def error_of(body: Mapping[str, Any]) -> Any:
 
 
 def modes_of(holder: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
-    window = mapping(holder.get("background_options"))
-    named = ((mode, (window if mode == "completion_window" else holder).get(mode)) for mode in USUAL)
-    return tuple((mode, value) for mode, value in named if isinstance(value, str))
+    return tuple((mode, value) for mode in USUAL if isinstance(value := holder.get(mode), str))
 
 
 def count_of(value: Any) -> int:
@@ -412,7 +409,7 @@ class Responses:
     def charges(body: Mapping[str, Any]) -> Charges:
         calls = sum(item.get("type") in _CHARGED for item in objects(body.get("output")))
         long = _long_writes(mapping(body.get("usage")).get("input_tokens_details"))
-        return Charges(modes_of(body), long, calls, body.get("background") is True, body.get("background") is False)
+        return Charges(modes_of(body), long, calls)
 
     @staticmethod
     def usage(counts: Mapping[str, Any]) -> Usage | None:

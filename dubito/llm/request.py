@@ -115,8 +115,6 @@ class Charges:
     modes: tuple[tuple[str, str], ...] = ()  # how it was served: (`service_tier`, `priority`)
     long_writes: int = 0  # of the newly cached tokens, those kept for longer than the price is for
     tool_calls: int = 0  # of the provider's own tools, charged by the call
-    background: bool = False  # served there, so by the window that was asked for
-    at_once: bool = False  # it says that it was not
 
 
 Instead = Literal["empty", "page", "stream", "text", "unreadable", "json"]  # what may come instead of a reply

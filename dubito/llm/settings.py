@@ -22,7 +22,6 @@ _VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _KEY_PART: Final = re.compile(r"(?=.*[0-9])(?=.*[A-Za-z])[A-Za-z0-9]{16,}")  # long and mixed: no part of a name
 _DAY: Final = 24 * 60 * 60  # seconds
 _FAULTS: Final = f"{HOUSE}?faults="
-_BATCH: Final = "batch"
 _SECRET_WORDS: Final = ("key", "token", "secret", "password", "authorization", "credential")
 _TOKEN_COUNTS: Final = ("max_tokens", "max_output_tokens", "max_completion_tokens", "budget_tokens")
 _OWN_PARAMETERS: Final = (
@@ -61,7 +60,7 @@ class ModelSettings(Checked):
     base_url: str | None = None  # None: the provider's own
     api_key_env: str | None = Field(default=None, min_length=1)  # None: the provider's usual variable
     play: Literal["best", "drawn"] = "best"  # of answers with a probability: the best, or one drawn by it
-    wait: Literal["batch", "2h", "8h"] | None = None  # asked at a lower price by who can wait; None: at once
+    wait: Literal["batch"] | None = None  # batches cost less and take up to a day; None: ask at once
     response_format: Literal["json_schema", "json_object", "text"] = "json_schema"  # what a chat server is asked for
     output_limit: Literal["max_tokens", "max_completion_tokens"] | None = None  # its name at a chat server
     read: Literal["strict", "last_object"] = "strict"  # the whole reply is the JSON, or the last object in it
@@ -112,7 +111,8 @@ def check_settings(name: str, settings: Mapping[str, Any]) -> ModelSettings:
         raise UsageError(f"{one_line(name)}: {where}: {message}") from None
     _check_key_env(name, checked.api_key_env)
     _check_parameters(name, checked.api, checked.parameters)
-    _check_wait(name, checked)
+    if checked.wait and checked.api == "decisions":
+        raise UsageError(f"{one_line(name)}: wait: decisions are not sold in batches: take it out")
     if checked.api != "chat" and checked.response_format != "json_schema":
         raise UsageError(f"{one_line(name)}: response_format: only `api: chat` knows others than json_schema")
     if checked.api != "chat" and checked.output_limit is not None:
@@ -162,8 +162,8 @@ def _check_parameters(name: str, api: Api, parameters: Mapping[str, Any]) -> Non
             raise UsageError(f"{one_line(name)}: parameters.{key}: the harness sends this itself")
     if parameters.get("background"):
         raise UsageError(
-            f"{one_line(name)}: parameters.background: a reply that is queued is paid for and never fetched here: take "
-            "it out, or say `wait: 2h`"
+            f"{one_line(name)}: parameters.background: Dubito does not fetch background responses: remove it, or set "
+            "`wait: batch`"
         )
     if "text" in parameters:
         _check_text(name, api, parameters["text"])
@@ -172,26 +172,6 @@ def _check_parameters(name: str, api: Api, parameters: Mapping[str, Any]) -> Non
             raise UsageError(
                 f"{one_line(name)}: parameters.{one_line(key)}: credentials belong in an environment variable"
             )
-
-
-def _check_wait(name: str, checked: ModelSettings) -> None:
-    """Refuse what is not sold to who waits."""
-    if checked.wait is None:
-        return
-    if checked.api == "decisions":
-        raise UsageError(f"{one_line(name)}: wait: decisions are not sold in batches: take it out")
-    if checked.wait == _BATCH:
-        return
-    if checked.api != "responses":
-        instead = f"say `wait: {_BATCH}`, or take it out"
-        raise UsageError(
-            f"{one_line(name)}: wait: a window of {checked.wait} is sold with `api: responses` only: {instead}"
-        )
-    if checked.parameters.get("service_tier") not in (None, "default", "auto"):
-        raise UsageError(
-            f"{one_line(name)}: parameters.service_tier: a window of {checked.wait} is sold at the usual tier only: "
-            "take one of the two out"
-        )
 
 
 def _check_text(name: str, api: Api, text: Any) -> None:

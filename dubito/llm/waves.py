@@ -12,11 +12,10 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from math import inf
 from typing import Any, Final, NoReturn, TypeVar, cast
 
 from dubito.errors import one_line
-from dubito.llm.batches import BatchEntry, Lost, SeenBatch, Sells, body_text, name_of_entry
+from dubito.llm.batches import BATCH_API, LIFETIME, BatchEntry, SeenBatch, Sells, body_text, name_of_entry
 from dubito.llm.budget import Budget
 from dubito.llm.client import NotThere, Provider, error_in_place
 from dubito.llm.gate import Timing, pause, span_in_words
@@ -38,11 +37,9 @@ from dubito.llm.request import (
 )
 from dubito.llm.settings import Account, ModelSettings, is_house
 from dubito.llm.threads import map_in_threads
-from dubito.llm.windows import seller_of
 from dubito.store.model_log import ModelLog, Spend
 from dubito.store.wave_log import Awaited, SentBatch, WaveLog
 
-_OVERDUE: Final = 3600.0  # seconds after its end in which a batch may still come in
 _FIRST, _MOST, _LONGER = 1.0, 60.0, 1.5  # seconds between two looks at a batch: the first, the most, times each time
 _STEP: Final = 1.0  # seconds of waiting between two looks whether to stop
 _READS: Final = 3  # times that a file is read in which something is missing, or looked for what is not there
@@ -70,7 +67,7 @@ class Lane:
 
     @property
     def sells(self) -> type[Sells]:
-        return seller_of(self.account.api, self.settings.wait or "")
+        return BATCH_API[self.account.api]
 
 
 @dataclass(slots=True)
@@ -112,10 +109,8 @@ class Waves:
         self._lanes[player] = lane
 
     def check(self) -> None:
-        """Raise AccountFault for a server that sells no batches; of windows it is known when the first goes out."""
+        """Raise AccountFault for a server that sells no batches."""
         for player, lane in self._lanes.items():
-            if not lane.sells.listed:
-                continue
             ask = Ask(Request(lane.account.api, lane.sells.batches, {}), "", Place(player, -1, -1, 0, 0, 0, ""))
             try:
                 self._patiently(lane, partial(_errand(lane, ask), f"{lane.sells.batches}?limit=1"))
@@ -178,8 +173,7 @@ class Waves:
             if (full := self._budget.takes(lane.tariff.worst(ask.request))) is not None:
                 break  # younger games wait for the next wave
             row = replace(entry, number=self._log.tries(ask.place.key) + 1)
-            model = str(ask.request.body.get("model"))
-            groups[lane.account, ask.request.path, model, str(lane.settings.wait)].append((row, ask))
+            groups[lane.account, ask.request.path, str(ask.request.body.get("model"))].append((row, ask))
         if not groups and full is not None and alone:
             raise AccountFault(full)
         wave, begun = self._kept.wave() + 1, list[_Under]()
@@ -221,20 +215,10 @@ class Waves:
         if under.new is not None:
             self._raise_if_stopped()
             self._put_down(batch, rows)
-        try:
-            seen = self._handed_in(under, rows)
-        except (Lost, TryFailed, AccountFault) as error:
-            if under.lane.sells.listed:
-                raise  # it is found, or not, when the run goes on
-            came = (
-                {} if isinstance(error, Lost) else {name: BatchEntry(name, error=error) for name in _names(batch, rows)}
-            )
-            self._keep_outcomes(batch, rows, SeenBatch("", ended=True), came, outcome)
-            if isinstance(error, AccountFault):
-                raise
-            return None
+        # If this fails, the batch is looked for by its name when the run goes on.
+        seen = self._handed_in(under, rows)
         outcome.known.add(under.lane.account)
-        self._kept.is_there(batch.name, seen.id, seen.expires or batch.since + under.lane.sells.lasts)
+        self._kept.is_there(batch.name, seen.id, seen.expires or batch.since + LIFETIME)
         under = replace(under, batch=replace(batch, id=seen.id, expires=seen.expires), new=None)
         return None if seen.ended and self._comes_in(outcome, under, seen) else under
 
@@ -251,7 +235,7 @@ class Waves:
         def handed_in() -> SeenBatch:
             nonlocal search
             seen = found() if search else None
-            search = sells.listed
+            search = True
             return seen or sells.hand_in(under.errand, batch.name, rows[0][1].request.path, lines)
 
         try:
@@ -264,10 +248,9 @@ class Waves:
 
     def _is_in(self, outcome: _Outcome, under: _Under) -> bool:
         """Look at a batch, and keep what came of it once it has ended."""
-        there, sells, ends = under.batch.id or "", under.lane.sells, under.batch.expires or inf
-        look = sells.look if self._timing.time() < ends + _OVERDUE else sells.overdue
+        there, sells = under.batch.id or "", under.lane.sells
         try:
-            seen = self._patiently(under.lane, lambda: look(under.errand, there))
+            seen = self._patiently(under.lane, lambda: sells.look(under.errand, there))
             outcome.missed.pop(under.batch.name, None)
             outcome.known.add(under.lane.account)
             return seen.ended and self._comes_in(outcome, under, seen)
@@ -302,7 +285,7 @@ class Waves:
         for number in range(_READS):
             if number:
                 self._rest(_FIRST, self._why([under]))
-            for entry in self._patiently(under.lane, lambda: list(sells.entries(under.errand, seen, names))):
+            for entry in self._patiently(under.lane, lambda: list(sells.entries(under.errand, seen))):
                 if entry.whole:
                     found.setdefault(entry.name, entry)
             if found.keys() >= set(names):
@@ -347,8 +330,6 @@ class Waves:
             if came is None:
                 used = lane.tariff.worst(ask.request)
                 failed = TryFailed("server", "what came of it is lost", billed=True)
-            elif isinstance(came.error, TryFailed | AccountFault):
-                failed = came.error
             elif came.error is not None:
                 failed = lane.provider.entry_failure(came.status, came.error, ask)
             kind = failed.kind if isinstance(failed, TryFailed) else "account"

@@ -117,12 +117,7 @@ REFUSED: list[tuple[dict[str, Any], type[openai.APIStatusError], str | None, str
     ({"input": "x" * 800_004}, openai.BadRequestError, "context_length_exceeded", "input"),
     ({"extra_body": {"seed": 1}}, openai.BadRequestError, "unknown_parameter", "seed"),
     ({"previous_response_id": "resp_1"}, openai.BadRequestError, "unsupported_parameter", "previous_response_id"),
-    (
-        {"background": True, "background_options": {"completion_window": "1h"}},
-        openai.BadRequestError,
-        "invalid_value",
-        "background_options.completion_window",
-    ),
+    ({"background": True}, openai.BadRequestError, "unsupported_parameter", "background"),
     ({"max_output_tokens": 15}, openai.BadRequestError, "invalid_value", "max_output_tokens"),
     (
         {"text": {"format": {"type": "json_schema", "schema": BAD_SCHEMA}}},

@@ -134,9 +134,9 @@ def test_parameters_that_only_sound_like_credentials(name: str) -> None:
         ({"parameters": [1]}, "Asker: parameters: must be a valid dictionary"),
         (
             {"parameters": {"background": True, "background_options": {"completion_window": "2h"}}},
-            "Asker: parameters.background: a reply that is queued is paid for and never fetched here: take it out, "
-            "or say `wait: 2h`",
+            "Asker: parameters.background: Dubito does not fetch background responses: remove it, or set `wait: batch`",
         ),
+        *(({"wait": wait}, "Asker: wait: must be 'batch'") for wait in ("2h", "8h", "soon", True)),
         ({"parameters": {"text": "low"}}, "Asker: parameters.text: say it as {verbosity: low}"),
         ({"parameters": {"text": {"format": {}}}}, "Asker: parameters.text.format: the harness sends this itself"),
         (

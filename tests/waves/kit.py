@@ -1,4 +1,4 @@
-"""A server of batches and background responses from the providers' documents, and runs that wait for them."""
+"""A server of batches from the providers' documents, and runs that wait for them."""
 
 import json
 import os
@@ -28,7 +28,6 @@ SERVER: Final = get_context("forkserver")
 SERVER.set_forkserver_preload(["tests.waves.kit", "openai"])  # slow to import
 _DAY: Final = 86_400
 THOUGHTS: Final = "one\u2028two\u2029three\x85four"  # line breaks for `str.splitlines`, and not for JSON Lines
-LATER: Final = ("ttl", "background", "background_options", "metadata", "store")  # which a request has that waits
 
 Entry = dict[str, Any]  # as it was handed in
 
@@ -45,11 +44,10 @@ class Batch:
 
 
 class Provider(Loopback):
-    """OpenAI and Anthropic, as far as batches and background responses go; live requests are answered as in a batch.
+    """OpenAI and Anthropic, as far as batches go; live requests are answered as in a batch.
 
-    `befalls` is told what is asked (`file`, `batch`, `batched`, `response`, `responded`, `look`, `content`) before it
-    is answered: the test may kill whoever asks. `lines` may change what a file of replies says, `ends` what is said of
-    a background response. `tier` is what the replies say that they are of.
+    `befalls` receives each event (`file`, `batch`, `batched`, `look`, `content`) before it is answered: the test may
+    kill the client then. `lines` may change the lines of a file of replies. `tier` is the tier that replies state.
     """
 
     def __init__(self, tier: str = "batch") -> None:
@@ -62,10 +60,6 @@ class Provider(Loopback):
         self.kills: list[tuple[str, int]] = []  # at which event, the how-manieth since then, it is killed
         self.befalls: Callable[[str], None] = lambda event: None
         self.lines: Callable[[list[str]], list[str]] = lambda lines: lines
-        self.responses: list[Batch] = []  # in the background
-        self.ends: Callable[[Batch, dict[str, Any]], dict[str, Any] | None] = lambda response, body: body
-        self.stuck: set[str] = set()  # responses that stay in the queue
-        self.called_off: list[str] = []
         self._events: Counter[str] = Counter()
         self._files: dict[str, list[Entry]] = {}
         self._lock = threading.Lock()
@@ -107,8 +101,6 @@ class Provider(Loopback):
         with self._lock:
             for protocol, own in PATH_OF.items():
                 if path.removeprefix("/v1") == own.removeprefix("/v1"):
-                    if (asked := json.loads(raw)).get("background"):
-                        return self._begun(asked)
                     self.live.append(raw)
                     return 200, json.dumps(self.reply(protocol, json.loads(raw))).encode()
             if path == "/v1/files":
@@ -119,10 +111,6 @@ class Provider(Loopback):
             if path.startswith("/v1/files/"):
                 self._happens("content")
                 return 200, self._content(self._find(path.split("/")[3].partition(".")[0]))
-            if path.endswith("/cancel"):
-                return self._called_off(path.split("/")[3])
-            if path.startswith("/v1/responses/"):
-                return self._looked(path.rpartition("/")[2])
             name = path.removeprefix("/v1/messages/batches/").removeprefix("/v1/batches/").partition("/")[0]
             batch = self._find(name)
             if path.endswith("/results"):
@@ -164,36 +152,6 @@ class Provider(Loopback):
             self.bought[_identity(entry)] += 1
         self._happens("batched")
         return self._shape(batch)
-
-    def _begun(self, asked: dict[str, Any]) -> tuple[int, bytes]:
-        self._happens("response")
-        response = Batch(
-            f"resp_{len(self.responses)}", asked, [{"custom_id": asked["metadata"]["dubito"], "body": asked}]
-        )
-        self.responses.append(response)
-        self.bought[_identity(response.entries[0])] += 1
-        self._happens("responded")
-        return 200, json.dumps(self._response(response, "queued")).encode()
-
-    def _looked(self, name: str) -> tuple[int, bytes]:
-        self._happens("look")
-        (response,) = [each for each in self.responses if each.id == name]
-        response.looks += 1
-        if name in self.stuck:
-            return 200, json.dumps(self._response(response, "queued")).encode()
-        body = self._response(response, "in_progress" if response.looks < 2 else "completed")
-        said = body if response.looks < 2 else self.ends(response, body)
-        return (404, b"{}") if said is None else (200, json.dumps(said).encode())
-
-    def _called_off(self, name: str) -> tuple[int, bytes]:
-        (response,) = [each for each in self.responses if each.id == name]
-        self.called_off.append(name)
-        return 200, json.dumps(self._response(response, "cancelled")).encode()
-
-    def _response(self, response: Batch, status: str) -> dict[str, Any]:
-        reply = self.reply("responses", response.given) if status == "completed" else {"output": [], "usage": None}
-        told = {"id": response.id, "object": "response", "status": status, "background": True, "error": None}
-        return {**reply, **told, "metadata": response.given["metadata"], "service_tier": self.tier}
 
     def _listed(self, path: str, query: dict[str, list[str]]) -> dict[str, Any]:
         kind = "msgbatch_" if "messages" in path else "batch_"
@@ -259,7 +217,7 @@ class Killed(Exception):
 
 def _as_at_once(value: Any) -> Any:
     if isinstance(value, dict):
-        return {key: _as_at_once(each) for key, each in value.items() if key not in LATER}
+        return {key: _as_at_once(each) for key, each in value.items() if key != "ttl"}
     return [_as_at_once(each) for each in value] if isinstance(value, list) else value
 
 
