@@ -63,6 +63,17 @@ def check_is_file(path: Path) -> None:
         raise UsageError(f"cannot read {one_line(str(path))}: it is a pipe or a device; save it as a file")
 
 
+def check_format(found: object, known: int | str, shown: str) -> None:
+    """Raise UsageError if a file of ours has another format than this version reads. None: it states no format."""
+    if type(found) is type(known) and found == known:
+        return
+    theirs = "no format" if found is None else f"format {one_line(str(found), 60)}"
+    raise UsageError(
+        f"{shown} was written by another version of Dubito ({theirs}; this one reads {known}): use that version, or "
+        "make it again with this one"
+    )
+
+
 def write_whole(path: Path, text: str) -> None:
     """Write a file in one piece: it is there complete, or not at all. Raises RunStopped."""
     draft = path.with_name(path.name + ".part")

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 from shlex import quote
-from typing import Final, get_args
+from typing import Final
 
 import click
 
@@ -18,7 +18,7 @@ from dubito.errors import RunStopped, UsageError, one_line
 from dubito.experiment.stored import only_read
 from dubito.llm.cache import CacheEntry, ReplyCache, key_of_reply
 from dubito.llm.protocols import read_reply
-from dubito.llm.request import Instead, read_json
+from dubito.llm.request import read_json
 from dubito.llm.tape import differing_parts, nearest
 from dubito.store.folder import DATABASE
 from dubito.store.model_log import ModelLog, StoredRequest
@@ -26,7 +26,7 @@ from dubito.store.run_db import RunDb
 
 _FILE: Final = "cache.db"
 _SHOWN: Final = 3  # other caches that a hint names
-_CAUSES: Final = (*get_args(Instead), "malformed", "refused", "truncated")
+_CAUSES: Final = ("malformed", "refused", "truncated")
 _WHERE: Final = click.option(
     "--cache", "folder", type=click.Path(path_type=Path), default="cache", show_default=True, help="The cache's folder."
 )
@@ -43,17 +43,16 @@ def cache() -> None:
 def stats(folder: Path, as_json: bool) -> None:
     """Show how many replies there are, from which servers and models."""
     with closing(_cache_in_folder(folder)) as opened:
-        damaged: list[str] = []
-        entries = Counter((entry.server, _model(entry)) for entry in _readable(opened, damaged))
-        older = len(opened) - entries.total() - len(damaged)
+        damaged, older = list[str](), list[str]()
+        entries = Counter((entry.server, _model(entry)) for entry in _readable(opened, damaged, older))
         if as_json:
-            print_document(_stats(opened, entries, older, len(damaged)))
+            print_document(_stats(opened, entries, len(older), len(damaged)))
             return
         rows = [[server, model, f"{count}"] for (server, model), count in sorted(entries.items())]
         title = f"{len(opened):,} replies, {opened.bytes:,} bytes in the cache {folder.resolve()}"
         table(one_line(title, 4096), ["server", "model", "replies"], rows)
         if older:
-            say(f"{older:,} of them by an older version of Dubito: nothing asks for them any more")
+            say(f"{len(older):,} of them by another version of Dubito: this one does not use them")
         _note_damaged(damaged)
     if others := _other_caches(folder):
         note(f"not read: {_flags(others)}")
@@ -100,8 +99,7 @@ def show(key: str, folder: Path) -> None:
     with closing(_cache_in_folder(folder)) as opened:
         full = _full(opened, key)
         entry = opened.entry(full)
-        if entry is None:
-            raise UsageError(f"{full} was written by an older version of Dubito, which kept no requests")
+        assert entry is not None, "its key was found"
     received = entry.received
     for name, text in (
         ("key", entry.key),
@@ -122,9 +120,8 @@ def show(key: str, folder: Path) -> None:
 def drop(key: str | None, cause: str | None, folder: Path) -> None:
     """Remove one entry from the cache, or all with a fault.
 
-    KEY may be the beginning of a key. With --cause all entries with that fault go: `page`, `empty`, `stream`, `text`,
-    `unreadable` and `json` are bodies that are not replies and are never served; `malformed` is all of these, and
-    replies whose text is no JSON object; `refused` and `truncated` are replies that ended so.
+    KEY may be the beginning of a key. With --cause all replies without an answer go: `malformed` ones are not a JSON
+    object, `refused` and `truncated` ones ended so.
 
     What can be read is put aside as files. The next run to ask for it pays again, unless that run has it.
     """
@@ -146,13 +143,14 @@ def drop(key: str | None, cause: str | None, folder: Path) -> None:
     say(f"dropped {len(found):,} of {held:,} replies, {size:,} bytes{where}")
 
 
-def _readable(opened: ReplyCache, damaged: list[str]) -> Iterator[CacheEntry]:
-    """The entries that are whole; what is wrong with each other one is added to `damaged`, a sentence each."""
+def _readable(opened: ReplyCache, damaged: list[str], older: list[str] | None = None) -> Iterator[CacheEntry]:
+    """Yield the readable entries. Add a sentence for each other one to `damaged`, or to `older` by its format."""
     for key in opened:
         try:
             entry = opened.entry(key)
-        except RunStopped as error:
-            damaged.append(one_line(str(error), 400))
+        except (RunStopped, UsageError) as error:
+            other = damaged if older is None or isinstance(error, RunStopped) else older
+            other.append(one_line(str(error), 400))
             continue
         if entry is not None:
             yield entry
@@ -167,7 +165,7 @@ def _causes(entry: CacheEntry) -> set[str]:
     """Why an entry is no answer, as far as its body shows; nothing where it may be one."""
     reply = read_reply(json.loads(entry.request)["protocol"], entry.received)
     if reply.failure is not None:
-        return {"malformed", reply.failure.instead or "json"}
+        return {"malformed"}
     if reply.finish in ("refusal", "length"):
         return {"refused" if reply.finish == "refusal" else "truncated"}
     return set() if isinstance(read_json(reply.text or ""), dict) else {"malformed"}

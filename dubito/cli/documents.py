@@ -337,7 +337,7 @@ class CacheObject(Document):
     folder: str
     replies: int
     bytes: int
-    older: int = Field(description="of older versions, which nothing asks for")
+    older: int = Field(description="by other versions of Dubito, which this one does not use")
     damaged: int = Field(description="entries that cannot be read")
     models: list[CachedModel]
 

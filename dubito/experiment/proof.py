@@ -58,8 +58,7 @@ def check_sums(run: Run, everything: Tally, complete: Tally) -> None:
 
 
 def _compare_tables(stored: Tally, replayed: Tally) -> None:
-    # Earlier versions kept no `differences`, and pages do without them.
-    for table in {**replayed.tables, **stored.tables}.keys() - ({"differences"} - stored.tables.keys()):
+    for table in {**replayed.tables, **stored.tables}:
         recorded, found = stored.tables.get(table, {}), replayed.tables.get(table, {})
         for key in sorted({*recorded, *found}):
             if recorded.get(key) != found.get(key):
@@ -69,7 +68,7 @@ def _compare_tables(stored: Tally, replayed: Tally) -> None:
 
 def check_no_calls(run: Run) -> None:
     for table in _MODEL_TABLES:
-        if run.db.has(table) and run.db.read(f"SELECT 1 FROM {table} LIMIT 1"):  # noqa: S608
+        if run.db.read(f"SELECT 1 FROM {table} LIMIT 1"):  # noqa: S608
             raise Differs(_DATABASE, f"it has {table}, and no model plays in this run", [])
 
 
@@ -145,8 +144,7 @@ def check_texts(db: RunDb) -> None:
     for (digest,) in db.read("SELECT digest FROM texts"):
         log.text(digest)
     used = ["SELECT request FROM attempts", "SELECT raw FROM attempts WHERE raw IS NOT NULL"]
-    used += [_REQUESTS_OF_TRIES, "SELECT raw FROM tries WHERE raw IS NOT NULL"]
-    used += ["SELECT request FROM awaited"] if db.has("awaited") else []
+    used += [_REQUESTS_OF_TRIES, "SELECT raw FROM tries WHERE raw IS NOT NULL", "SELECT request FROM awaited"]
     query = f"SELECT * FROM ({' UNION '.join(used)}) EXCEPT SELECT digest FROM texts LIMIT 1"  # noqa: S608
     for (digest,) in db.read(query):
         raise Differs(_DATABASE, f"the text {one_line(digest[:16])} is missing", [])
@@ -217,7 +215,7 @@ class _Calls:
         for player, request, digest, raw, model, *usage in self._run.db.read(
             f"SELECT {columns} FROM attempts WHERE game < 0 AND reply IS NOT NULL"  # noqa: S608
         ):
-            reply = kept_reply(self._request(request).protocol, self._log.text(raw) if raw else None, digest)
+            reply = kept_reply(self._request(request).protocol, self._log.text(raw) if raw else None)
             counts = reply.usage.counts if reply.usage else (None,) * len(TOKENS)
             if (reply.digest, tuple(usage)) != (digest, counts) or model not in (reply.model, None):
                 raise Differs(f"the preflight of {one_line(player)}", "its reply is not what is recorded of it", [])
@@ -283,8 +281,7 @@ class _Calls:
 def _states(reply: Reply | None) -> set[str]:
     if reply is None:
         return {"open", "failed"}
-    # Earlier versions accepted some bodies that count as failures today.
-    return {"received"} if reply.failure is None else {"failed", "received"}
+    return {"received"} if reply.failure is None else {"failed"}
 
 
 def _key_text(key: tuple[Any, ...]) -> str:

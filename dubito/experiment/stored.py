@@ -41,11 +41,11 @@ if TYPE_CHECKING:
 
 
 class _Manifest(BaseModel):
-    """What `manifest.yaml` says of a run; it may hold keys of other versions."""
+    """What `manifest.yaml` states about a run."""
 
     games: Count
     identity: Experiment
-    versions: dict[str, Any] = {}
+    versions: dict[str, Any]
 
 
 _PLAYER: Final = TypeAdapter(PlayerSpec)

@@ -518,13 +518,11 @@ class Game:
             raise UsageError(f"no prompt can tell of {self.name}, so no model plays it: its package has no facts.py")
         return cast(Facts, module)
 
-    def module(self, name: str, before: str = "") -> Any:
-        """A module of the game that not every game has, by its name or the one it had `before`, None without one; of a
-        family's, what it is `of` this game."""
-        paths = [f"{self.package}.{each}" for each in (name, before) if each]
-        path = next(filter(find_spec, paths), None)
+    def module(self, name: str) -> Any:
+        """Return an optional module of the game, None without one; of a family's, what it is `of` this game."""
+        path = f"{self.package}.{name}"
         with own_bytes(self.package):
-            module: Any = import_module(path) if path else None
+            module: Any = import_module(path) if find_spec(path) else None
         return module.of(self) if hasattr(module, "of") else module
 
 

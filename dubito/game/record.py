@@ -6,15 +6,17 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, fields, is_dataclass
 from functools import cache, cached_property
 from hashlib import sha256
-from typing import Annotated, Any, ClassVar, Generic, Literal, TypeVar, cast
+from typing import Annotated, Any, ClassVar, Final, Generic, Literal, TypeVar, cast
 
 from pydantic import BaseModel, Field, TypeAdapter, ValidationError, create_model
 
 from dubito.errors import DubitoError, IllegalOutput, UsageError, one_line
-from dubito.files import Checked, fault
+from dubito.files import Checked, check_format, fault
 from dubito.game import Game, State
 from dubito.game.streams import DealStreams
 from dubito.game.words import forfeit_in_words, seat_label, words_of
+
+FORMAT: Final = "dubito game 2"
 
 
 class Strict:
@@ -37,7 +39,7 @@ class GameRecord(Strict):
     outputs: list[Any]  # as the game writes them; the last may be the Forfeit that ended it
     story: list[str]
     number: Annotated[int, Field(strict=True, ge=0, lt=2**63)] | None = None  # in the store of what models are asked
-    format: Literal["dubito game 2"] = "dubito game 2"
+    format: Literal["dubito game 2"] = field(kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +57,18 @@ def game_named(text: str, otherwise: str) -> str:
         return otherwise
     name = content.get("game", otherwise) if isinstance(content, dict) else otherwise
     return name if isinstance(name, str) else otherwise
+
+
+def refuse_other_format(text: str, known: str, shown: str) -> None:
+    """Raise UsageError if a text that could not be read has the format of another version, as in `bs position 1`."""
+    try:
+        content = json.loads(text)
+    except (ValueError, RecursionError):
+        return
+    found = content.get("format") if isinstance(content, dict) else None
+    same_kind = not isinstance(found, str) or found.rpartition(" ")[0] == known.rpartition(" ")[0]
+    if found is not None and same_kind:
+        check_format(found, known, shown)
 
 
 def as_lines(content: Mapping[str, Any], lists: Collection[str]) -> str:
@@ -122,6 +136,7 @@ class PositionFile(Generic[P]):
             position = self.kind(**{name: getattr(file, name) for name in self._types})
             why = self.fault(position)
         except ValidationError as error:
+            refuse_other_format(text, self.format, "this position")
             why = fault(error)
         except UsageError as error:
             why = str(error)
@@ -182,7 +197,7 @@ class Recorder:
         """The finished game; `number` is its own in the `run.db` of its folder, where models played at the table."""
         story = [*self.story, *self.end()]
         name, rules, dealt = self._game.name, self._rules, self.dealt
-        return GameRecord(name, list(players), rules, seed, deal, dealt, self.outputs, story, number)
+        return GameRecord(name, list(players), rules, seed, deal, dealt, self.outputs, story, number, format=FORMAT)
 
 
 class Records:
@@ -211,6 +226,7 @@ class Records:
                 raise UsageError(f"this is a game of {one_line(record.game, 60)}, not of {self._game.name}")
             self._game.rules(**record.rules)
         except ValidationError as error:
+            refuse_other_format(text, FORMAT, "this game")
             raise UsageError(f"this is no game record: {fault(error)}") from None
         return record
 

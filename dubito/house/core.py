@@ -217,7 +217,7 @@ def models_of(game: Game) -> tuple[str, ...]:
 
 
 def _policies(game: Game) -> Mapping[str, HousePolicy]:
-    module = game.module("stand_in", before="house")
+    module = game.module("stand_in")
     return {} if module is None else module.MODELS
 
 

@@ -10,7 +10,6 @@ import sqlite3
 import threading
 import time
 import zlib
-from base64 import b64decode
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
@@ -21,12 +20,13 @@ from typing import Any, Final
 import diskcache
 
 from dubito.errors import RunStopped, UsageError, one_line
+from dubito.files import check_format
 from dubito.llm.request import RawReply, Request, canonical, digest_of
 from dubito.store.lock import ByteLocks
 from dubito.store.model_log import inflated
 from dubito.store.run_db import readable
 
-_VERSION: Final = 3
+_FORMAT: Final = 4  # of an entry; part of its key
 _MARK: Final = "written"  # a key that shows that the folder can be written
 _DATABASE: Final = "cache.db"
 SOLVED: Final = "solved"  # a folder in the cache's own, for games that were solved (dubito/plugins/openspiel/policy)
@@ -47,7 +47,7 @@ class _NoText(Exception):
 class _TextDisk(diskcache.Disk):  # type: ignore[misc]  # diskcache has no types
     """Text in, text out; a row of any other mode, a pickle above all, is refused.
 
-    A text is packed, but for a long one, which is a file, and for those of versions before.
+    A text is packed. A long one is a file.
     """
 
     def put(self, key: Any) -> Any:
@@ -132,7 +132,7 @@ class CacheEntry:
 
 
 def key_of_reply(server: str, request: str, draw: str) -> str:
-    return digest_of(canonical([_VERSION, server, request, draw]))
+    return digest_of(canonical([_FORMAT, server, request, draw]))
 
 
 class ReplyCache:
@@ -192,8 +192,8 @@ class ReplyCache:
         """The stored reply, or the asked one, stored before it is used; and whether it was stored already.
 
         Only one at a time asks for a key: the others wait and get its reply. They wait for another process within
-        `waiting`, and until `check` raises something. Errors are not stored; what is stored and does not serve, which
-        a version before took for a reply, is asked for anew.
+        `waiting`, and until `check` raises something. Errors are not stored. A stored reply that is not usable by
+        `serves` is asked for again.
         """
         key = key_of_reply(server, request.digest, draw)
         with self._lock:
@@ -272,21 +272,18 @@ class ReplyCache:
                 yield None
 
     def entry(self, key: str) -> CacheEntry | None:
-        """The entry of a key; None if there is none, or one of the version before: it holds no request.
+        """Return the entry of a key, None if there is none.
 
-        Raises RunStopped if it was changed or is damaged.
+        Raises RunStopped if it was changed or is damaged, UsageError if it has another format.
         """
         text = None if key == _MARK else self._text(key)
         if text is None:
             return None
-        if text.startswith("{"):  # of a version before; under today's keys nothing like it is found
-            return None
         content, received = self._checked_entry(key, text)
+        check_format(content.get("format"), _FORMAT, f"entry {key} of the cache {self.folder}")
         try:
-            asked: object = content["asked"] if "asked" in content else inflated(b64decode(content["sent"])).decode()
-            request = str(asked)
-            entry = CacheEntry(content["server"], request, content["draw"], received)
-        except (ValueError, KeyError, TypeError, zlib.error):
+            entry = CacheEntry(content["server"], str(content["asked"]), content["draw"], received)
+        except (KeyError, TypeError):
             raise self._tampered(key) from None
         if entry.key != key:
             raise self._tampered(key)
@@ -317,7 +314,7 @@ class ReplyCache:
                     yield f"an entry of the cache {self.folder} has a key that is no text: nothing asks for it"
                 elif self.entry(key) is None and self._text(key) is None and key != _MARK:
                     yield str(self._bad(key, "has lost its file"))
-            except RunStopped as error:
+            except (RunStopped, UsageError) as error:
                 yield str(error)
 
     def _text(self, key: str) -> str | None:
@@ -410,6 +407,7 @@ def _packed(server: str, request: Request, draw: str, received: RawReply) -> str
     """An entry's text: a digest of the rest, so that a change by hand shows; then what was asked and replied."""
     packed = json.dumps(
         {
+            "format": _FORMAT,
             "server": server,
             "request": request.digest,
             "draw": draw,

@@ -333,4 +333,4 @@ class Pipeline:
             failed = AttemptFailed(cast(Cause, kept.cause), "recorded outcome")
             failed.origin = "tape"
             raise failed
-        return kept_reply(ask.request.protocol, self._log.text(kept.raw), kept.reply)
+        return kept_reply(ask.request.protocol, self._log.text(kept.raw))

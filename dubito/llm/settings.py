@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal
 from urllib.parse import urlsplit
 
-from pydantic import ConfigDict, Field, SerializerFunctionWrapHandler, ValidationError, model_serializer
+from pydantic import ConfigDict, Field, ValidationError
 
 from dubito.errors import UsageError, one_line, suggestion
 from dubito.files import Checked
@@ -66,15 +66,6 @@ class ModelSettings(Checked):
     read: Literal["strict", "last_object"] = "strict"  # the whole reply is the JSON, or the last object in it
     system: Literal["system", "user"] = "system"  # the role that states the rules
     parameters: dict[str, Any] = {}  # sent as they are, beside what the harness sends
-
-    @model_serializer(mode="wrap")
-    def _as_before(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Without what is newer than runs that are kept, where it says nothing."""
-        said: dict[str, Any] = serialize(self)
-        for name, says_nothing in (("play", "best"), ("wait", None), ("read", "strict"), ("system", "system")):
-            if getattr(self, name) == says_nothing:
-                said.pop(name, None)
-        return said
 
 
 @dataclass(frozen=True, slots=True)

@@ -152,9 +152,7 @@ class ReplayTape:
             self._hear(ask.place, _question(ask), failed)
             raise failed
         reply = self._reply(kept, ask)
-        # Runs of earlier versions do not have the model.
-        model = reply.model if kept.model is not None else None
-        said_by_reply = (reply.usage.counts if reply.usage else (None,) * len(TOKENS), model)
+        said_by_reply = (reply.usage.counts if reply.usage else (None,) * len(TOKENS), reply.model)
         if (kept.usage, kept.model) != said_by_reply:
             details = [f"recorded: {kept.usage}, {kept.model}", f"in the reply: {said_by_reply[0]}, {said_by_reply[1]}"]
             raise Differs(str(ask.place), "the tokens or the model are not those that the reply states", details)
@@ -178,7 +176,7 @@ class ReplayTape:
 
     def _reply(self, kept: TapedAttempt, ask: Ask) -> Reply:
         try:
-            reply = kept_reply(ask.request.protocol, kept.raw and self._log.text(kept.raw), kept.reply)
+            reply = kept_reply(ask.request.protocol, kept.raw and self._log.text(kept.raw))
         except RunStopped as error:
             raise Differs(str(ask.place), "the reply on the tape was changed or is damaged", [str(error)]) from None
         if reply.digest != kept.reply:

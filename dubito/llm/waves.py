@@ -105,7 +105,6 @@ class Waves:
         self._barren = 0  # waves in a row without a reply
 
     def joins(self, player: str, lane: Lane) -> None:
-        self._kept.begin()
         self._lanes[player] = lane
 
     def check(self) -> None:
@@ -166,7 +165,7 @@ class Waves:
 
     def _begun(self, *, alone: bool) -> list[_Under]:
         """The batches of a new wave; raises AccountFault where none fits the budget, and they are `alone`."""
-        groups = defaultdict[tuple[Account, str, str, str], list[_Row]](list)
+        groups = defaultdict[tuple[Account, str, str], list[_Row]](list)
         full: str | None = None
         for entry in self._kept.open():
             ask, lane = self._ask(entry), self._lanes[entry.player]

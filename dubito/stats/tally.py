@@ -145,8 +145,7 @@ class Tally:
     `contended` (contender,) -> deals, then the sum of each measure, and of its square
     `pairs`     (contender, other) -> deals, then the sum of each measure's difference, and of its square
 
-    `differences` (contender, other, difference) -> deals in which they differ so by the first headline measure; runs
-                of versions before it have none, or not all
+    `differences` (contender, other, difference) -> deals in which they differ so by the first headline measure
 
     Of tables of two, and only there (`report/run_tables.py`):
 

@@ -19,9 +19,9 @@ from typing import Any, Final
 import yaml
 
 from dubito.errors import RunStopped, UsageError, near, one_line
-from dubito.files import Missing, Unreadable, check_is_file, read_yaml, write_whole
+from dubito.files import Missing, Unreadable, check_format, check_is_file, read_yaml, write_whole
 from dubito.store.lock import LOCK, drafting
-from dubito.store.run_db import RunDb, reading
+from dubito.store.run_db import FORMAT, RunDb, reading
 
 MANIFEST: Final = "manifest.yaml"
 RESULTS: Final = "all_games.yaml"
@@ -98,7 +98,7 @@ def begin(folder: Path, manifest: Mapping[str, Any]) -> RunDb:
     new = not (folder / MANIFEST).exists()
     try:
         if new or manifest_of(folder).get("games") != manifest["games"]:
-            write_whole(folder / MANIFEST, to_yaml(manifest))
+            write_manifest(folder, manifest)
         # Until new counts are written there are none: this process may be killed before.
         (folder / RESULTS).unlink(missing_ok=True)
         return RunDb.create(folder / DATABASE)
@@ -109,6 +109,10 @@ def begin(folder: Path, manifest: Mapping[str, Any]) -> RunDb:
                     (folder / part).unlink()
         reason = error.strerror if isinstance(error, OSError) else str(error)
         raise UsageError(f"cannot write {folder}: {reason}; choose another --output") from None
+
+
+def write_manifest(folder: Path, manifest: Mapping[str, Any]) -> None:
+    write_whole(folder / MANIFEST, to_yaml({"format": FORMAT, **manifest}))
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:
@@ -150,6 +154,7 @@ def manifest_of(folder: Path) -> dict[str, Any]:
         raise UsageError(f"{shown} is damaged: it is not readable as YAML ({error.why})") from None
     if not isinstance(content, dict) or not isinstance(content.get("identity"), dict):
         raise UsageError(f"{shown} is damaged: it does not say what was run")
+    check_format(content.get("format"), FORMAT, shown)
     return content
 
 

@@ -553,7 +553,7 @@ class ModelLog:
         return [name for (name,) in rows]
 
     def _who(self, name: str) -> dict[str, Any]:
-        """Who answered a player, and who was asked; a run of before has kept only the latter."""
+        """Return which models answered a player, by what the replies state, and which model was asked."""
         query = "SELECT model, count(*), min(request) FROM attempts WHERE player = ? AND model IS NOT NULL GROUP BY 1"
         rows = self._db.read(f"{query} ORDER BY 1", (name,))
         asked = None

@@ -21,9 +21,9 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from dubito.errors import RunStopped, UsageError, one_line
-from dubito.files import check_is_file
+from dubito.files import check_format, check_is_file
 
-_FORMAT: Final = 3  # of the tables below; kept in SQLite's user_version
+FORMAT: Final = 4  # of a run folder: of its manifest, and of the tables below in SQLite's user_version
 _LONGEST: Final = 64 << 20  # bytes of a value that is read; the sums of a run with 500 bots are the longest
 _LEAST: Final = {"game": -2, "saved": -(1 << 60)}  # a probe's; what writing to a cache may cost; any other: -1
 _LARGEST: Final = 1 << 60  # a whole number that is read: sums of many of them may not overflow where few do
@@ -57,8 +57,6 @@ CREATE TABLE IF NOT EXISTS tries (
 ) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS ended (game INTEGER PRIMARY KEY);
 CREATE INDEX IF NOT EXISTS paid ON tries (request, draw) WHERE state = 'received';
-"""
-_WAVES: Final = """
 CREATE TABLE IF NOT EXISTS awaited (
     account TEXT, request TEXT, draw TEXT, player TEXT NOT NULL, game INTEGER NOT NULL, deal INTEGER NOT NULL,
     seat INTEGER NOT NULL, decision INTEGER NOT NULL, attempt INTEGER NOT NULL, node TEXT NOT NULL,
@@ -70,14 +68,8 @@ CREATE TABLE IF NOT EXISTS batches (
     id TEXT, expires REAL, ended INTEGER NOT NULL, seal BLOB
 ) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS together ON awaited (batch);
-"""  # of runs alone in which somebody waits: others are opened by versions before too
+"""
 _SEALED: Final = ("tally", "attempts", "tries", "awaited", "batches")
-# Columns that files of earlier versions lack, with their types.
-_LATER: Final = {
-    ("tries", "likely"): "INTEGER",
-    ("attempts", "model"): "TEXT",
-    **{(table, "seal"): "BLOB" for table in _SEALED},
-}
 # What a replay neither recomputes nor compares: clock times, durations, ids and headers of servers.
 UNPROVEN: Final = frozenset(
     {("tries", "seconds"), ("tries", "headers"), ("batches", "id"), ("batches", "since"), ("batches", "expires")}
@@ -157,36 +149,30 @@ class RunDb:
         connection = None
         try:
             connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+            ((version,),) = connection.execute("PRAGMA user_version")
+            if version:
+                check_format(version, FORMAT, one_line(str(path)))
             connection.execute("PRAGMA journal_mode=WAL")
             connection.execute("PRAGMA synchronous=NORMAL")  # `_sync` does what FULL does, and holds nobody up
-            connection.executescript(f"BEGIN IMMEDIATE;{_SCHEMA}PRAGMA user_version={_FORMAT};COMMIT;")
+            connection.executescript(f"BEGIN IMMEDIATE;{_SCHEMA}PRAGMA user_version={FORMAT};COMMIT;")
             _seal_on_write(connection)
-        except sqlite3.Error as error:
+        except (sqlite3.Error, UsageError) as error:
             if connection is not None:
                 connection.close()
-            raise UsageError(f"{path.name}: {error}") from None
+            raise error if isinstance(error, UsageError) else UsageError(f"{path.name}: {error}") from None
         return RunDb(connection, path, writes=True, shared=shared)
 
     @staticmethod
     def open(path: Path) -> "RunDb":
-        """An existing file, to read; raises UsageError if it is not of this format."""
+        """Open an existing file to read. Raises UsageError if it is damaged or has another format."""
         try:
             connection = reading(path)
-            version = connection.execute("PRAGMA user_version").fetchone()[0]
-            connection.execute("SELECT count(*) FROM chunks").fetchone()
-            if version == _FORMAT:
-                _check_rows(connection)
+            _check_rows(connection)
         except sqlite3.Error as error:
             if _cannot_have_a_journal(path) and _journal(path).exists():
                 hint = "copy its folder to where it can be written"
                 raise UsageError(f"{path} has a journal that cannot be read where it lies: {hint}") from None
             raise UsageError(f"{path} is damaged or not a run store: {error}") from None
-        if version != _FORMAT:
-            connection.close()
-            raise UsageError(f"{path} has format {version}; this version of Dubito reads format {_FORMAT}")
-        for table, columns in _missing_columns(connection).items():
-            nulls = ", ".join(f"NULL AS {column}" for column in columns)
-            connection.execute(f"CREATE TEMP VIEW {table} AS SELECT *, {nulls} FROM main.{table}")  # noqa: S608
         return RunDb(connection, path)
 
     def check(self, first_game: int = 0) -> None:
@@ -365,14 +351,6 @@ class RunDb:
         except sqlite3.Error as error:
             raise RunStopped(f"cannot read {self.path}: {one_line(str(error))}") from None
 
-    def make_room_for_waves(self) -> None:
-        with self._alone():
-            self._connection.executescript(f"BEGIN;{_WAVES}COMMIT;")
-            _seal_on_write(self._connection)
-
-    def has(self, table: str) -> bool:
-        return bool(self.read("SELECT 1 FROM sqlite_master WHERE name = ?", (table,)))
-
     def game_count(self) -> int:
         return int(self.read("SELECT coalesce(sum(games), 0) FROM chunks")[0][0])
 
@@ -396,16 +374,11 @@ class RunDb:
             first += games
 
     def has_changed_sums(self) -> bool:
-        if "seal" not in _columns_of(self._connection, "tally"):  # a file of an earlier version
-            return False
         return bool(self.read(f"SELECT 1 FROM tally WHERE seal IS NOT {_seal_call('tally')}"))  # noqa: S608
 
     def find_broken_seal(self) -> tuple[str, tuple[Any, ...]] | None:
         """Return the table and the key of a row that was changed after it was written; None if there is none."""
         for table in _SEALED:
-            columns = _columns_of(self._connection, table)
-            if "seal" not in columns:  # no such table, or a file of an earlier version
-                continue
             keys = self.read("SELECT name FROM pragma_table_info(?, 'main') WHERE pk ORDER BY pk", (table,))
             key = ", ".join(name for (name,) in keys)
             wrong = f"seal IS NOT {_seal_call(table)}"
@@ -415,16 +388,6 @@ class RunDb:
 
     def results_digest(self) -> str:
         return results_digest(digest for (digest,) in self.read("SELECT digest FROM chunks ORDER BY chunk"))
-
-
-def _missing_columns(connection: sqlite3.Connection) -> dict[str, list[str]]:
-    """Return the columns that a file of an earlier version lacks, by table."""
-    missing: dict[str, list[str]] = {}
-    for table, column in _LATER:
-        there = _columns_of(connection, table)
-        if there and column not in there:
-            missing.setdefault(table, []).append(column)
-    return missing
 
 
 def _seal(*values: object) -> bytes:
@@ -442,21 +405,13 @@ def _seal_call(table: str, **replaced: str) -> str:
 
 
 def _seal_on_write(connection: sqlite3.Connection) -> None:
-    """Have SQLite seal every row that this connection writes; add the columns that a file lacks.
+    """Have SQLite seal every row that this connection writes.
 
     The triggers are temporary: other connections have none, so a row that anything else changes keeps its old seal.
     """
     connection.create_function("row_seal", -1, _seal, deterministic=True)
-    missing = _missing_columns(connection)
-    for table, columns in missing.items():
-        for column in columns:
-            connection.execute(f"ALTER TABLE {table} ADD COLUMN {column} {_LATER[table, column]}")
     for table in _SEALED:
-        if not _columns_of(connection, table):
-            continue
         seals = f"UPDATE {table} SET seal = {_seal_call(table)}"  # noqa: S608
-        if "seal" in missing.get(table, ()):
-            connection.execute(seals)
         keys = [name for (name,) in connection.execute("SELECT name FROM pragma_table_info(?) WHERE pk", (table,))]
         this_row = " AND ".join(f"{name} = NEW.{name}" for name in keys)
         for event in ("INSERT", f"UPDATE OF {', '.join(_sealed_columns(table))}"):
@@ -466,12 +421,11 @@ def _seal_on_write(connection: sqlite3.Connection) -> None:
             )
 
 
-def _columns_of(connection: sqlite3.Connection, table: str, of: str = "main") -> list[str]:
-    return [name for (name,) in connection.execute("SELECT name FROM pragma_table_info(?, ?)", (table, of))]
-
-
 def reading(path: Path) -> sqlite3.Connection:
-    """A connection that writes nothing, to a file that may be anybody's; raises sqlite3.Error."""
+    """Open a file that may be anybody's without writing to it.
+
+    Raises sqlite3.Error if it is not a run store, UsageError if it is one of another format.
+    """
     check_is_file(path)
     connection = sqlite3.connect(readable(path), uri=True, check_same_thread=False)
     try:
@@ -479,11 +433,15 @@ def reading(path: Path) -> sqlite3.Connection:
         connection.create_function("row_seal", -1, _seal, deterministic=True)
         connection.execute("PRAGMA trusted_schema=OFF")
         connection.execute("PRAGMA cell_size_check=ON")
+        ((version,),) = connection.execute("PRAGMA user_version")
+        # Without a version it is no store of any version.
+        if version:
+            check_format(version, FORMAT, one_line(str(path)))
         _check_tables(connection)
     except UnicodeDecodeError:
         connection.close()
         raise sqlite3.DatabaseError("what it says of its tables is no text") from None
-    except sqlite3.Error:
+    except (sqlite3.Error, UsageError):
         connection.close()
         raise
     return connection
@@ -494,7 +452,7 @@ def _known() -> tuple[dict[str, str | None], dict[str, dict[str, tuple[str, bool
     """What a run store has: the SQL of all that has a name; and of each table's columns the type, and whether it may be
     NULL."""
     with closing(sqlite3.connect(":memory:")) as connection:
-        connection.executescript(_SCHEMA + _WAVES)
+        connection.executescript(_SCHEMA)
         names = dict(connection.execute("SELECT name, sql FROM sqlite_master"))
         columns: dict[str, dict[str, tuple[str, bool]]] = {}
         query = 'SELECT t.name, c.name, c.type, NOT (c."notnull" OR c.pk) FROM sqlite_master t, '
@@ -506,27 +464,30 @@ def _known() -> tuple[dict[str, str | None], dict[str, dict[str, tuple[str, bool
 
 
 def _check_tables(connection: sqlite3.Connection) -> None:
-    """Raise sqlite3.DatabaseError before any other query if there is anything that a run store never has: a view, a
-    trigger, a table or a column that is computed."""
+    """Raise sqlite3.DatabaseError before any other query if the tables are not those of a run store.
+
+    Views, triggers and computed columns could run code of whoever made the file.
+    """
     names, columns = _known()
     for kind, name, sql in connection.execute("SELECT type, name, sql FROM sqlite_master"):
         a_table = kind == "table" and name in columns and not str(sql).upper().startswith("CREATE VIRTUAL")
         if not a_table and not (kind == "index" and (sql is None or names.get(name) == sql)):
             raise sqlite3.DatabaseError(f"it has the {kind} {one_line(str(name), 60)!r}, which no run has")
     query = "SELECT t.name, c.name, c.hidden FROM sqlite_master t, pragma_table_xinfo(t.name) c WHERE t.type = 'table'"
+    missing = {(table, column) for table, names_of in columns.items() for column in names_of}
     for table, column, hidden in connection.execute(query):
         if hidden or column not in columns[table]:
             raise sqlite3.DatabaseError(f"its {table} have the column {one_line(column, 60)!r}, which no run has")
+        missing.discard((table, column))
+    if missing:
+        table, column = min(missing)
+        raise sqlite3.DatabaseError(f"its {table} have no column {column!r}")
 
 
 def _check_rows(connection: sqlite3.Connection) -> None:
     """Raise sqlite3.DatabaseError if a row holds a value of another type than its column has, or beyond all bounds."""
-    query = "SELECT name FROM pragma_table_info(?)"
     for table, columns in _known()[1].items():
-        there = [name for (name,) in connection.execute(query, (table,))]
-        if not there:  # of a version before it had the table
-            continue
-        cases = " ".join(f"WHEN {_is_odd(table, name, *columns[name])} THEN '{name}'" for name in there)
+        cases = " ".join(f"WHEN {_is_odd(table, name, *column)} THEN '{name}'" for name, column in columns.items())
         odd = connection.execute(
             f"SELECT odd FROM (SELECT CASE {cases} END AS odd FROM {table}) WHERE odd IS NOT NULL"  # noqa: S608, names of ours
         ).fetchone()
@@ -622,19 +583,14 @@ def merge_into(path: Path, parts: Iterable[Path], sums: Mapping[str, str]) -> No
 def _add(connection: sqlite3.Connection, part: Path) -> None:
     connection.execute("ATTACH ? AS part", (readable(part),))
     connection.execute("BEGIN")
+    known = _known()[1]
     for table, order in _ROWS.items():
-        verb, names = (
-            "INSERT OR IGNORE" if table in _SHARED else "INSERT",
-            ", ".join(_columns_of(connection, table, "part")),
-        )
+        verb, names = "INSERT OR IGNORE" if table in _SHARED else "INSERT", ", ".join(known[table])
         connection.execute(f"{verb} INTO {table} ({names}) SELECT {names} FROM part.{table} {order}")  # noqa: S608
-    columns = _columns_of(connection, "tries", "part")
-    sealed = "seal" in columns
+    columns = [*known["tries"]]
     # A row that was changed in its part stays recognizable.
     seal = f"iif(seal IS {_seal_call('tries')}, {_seal_call('tries', **{'try': 'number'})}, seal)"
-    rest = [*columns[5:-1], seal] if sealed else columns[5:]
-    connection.execute(_TRIES.format(columns=", ".join(columns), rest=", ".join(rest)))
-    for table in () if sealed else ("attempts", "tries"):
-        connection.execute(f"UPDATE {table} SET seal = {_seal_call(table)} WHERE seal IS NULL")  # noqa: S608
+    rest = ", ".join([*columns[5:-1], seal])
+    connection.execute(_TRIES.format(columns=", ".join(columns), rest=rest))
     connection.execute("COMMIT")
     connection.execute("DETACH part")

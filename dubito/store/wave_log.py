@@ -63,9 +63,6 @@ class WaveLog:
     def __init__(self, log: ModelLog) -> None:
         self._log, self._db = log, log.db
 
-    def begin(self) -> None:
-        self._db.make_room_for_waves()
-
     def wants(self, entry: Awaited, request: str) -> None:
         """It is to go out with the next wave, if it is not awaited already; `request` is its canonical text."""
         with self._db.writing() as connection:
@@ -84,15 +81,11 @@ class WaveLog:
         return self._entries("batch = ?", (batch,))
 
     def _entries(self, where: str, values: Sequence[object] = ()) -> list[Awaited]:
-        if not self._db.has("awaited"):
-            return []
         order = "game, seat, decision, attempt, request, draw"
         rows = self._db.read(f"SELECT {_COLUMNS} FROM awaited WHERE {where} ORDER BY {order}", values)  # noqa: S608
         return [Awaited(*row) for row in rows]
 
     def batches(self, *, ended: bool = False) -> list[SentBatch]:
-        if not self._db.has("batches"):
-            return []
         columns = ", ".join(SentBatch.__slots__)
         rows = self._db.read(f"SELECT {columns} FROM batches WHERE ended = ? ORDER BY since, name", (ended,))  # noqa: S608
         return [SentBatch(*row) for row in rows]
@@ -134,8 +127,6 @@ class WaveLog:
 
     def reserved(self) -> Spend:
         """What is reserved for the tries that are under way with a batch."""
-        if not self._db.has("awaited"):
-            return Spend()
         ((calls, tokens, usd),) = self._db.read(
             "SELECT count(*), coalesce(sum(tokens), 0), coalesce(sum(picodollars), 0) FROM tries t JOIN awaited a "
             "USING (game, seat, decision, attempt, try) WHERE a.batch IS NOT NULL AND t.state = 'open'"

@@ -132,7 +132,7 @@ class _Pages:
 
     def table(self, request: Request) -> Response:
         game = self.tables.plays(self._secret(request))
-        return _page("table" if game is None or game.module("page", before="frames") else "panels")
+        return _page("table" if game is None or game.module("page") else "panels")
 
     def rules(self, request: Request) -> Response:
         game = self._game(request)

@@ -132,7 +132,7 @@ def _may_answer(sitting: Sitting, answer: Any) -> bool:
 
 def frame_of(sitting: Sitting, move: int, moment: Moment | None, said: list[str]) -> dict[str, Any]:
     """The same, as the game's own page has it where there is one."""
-    own = sitting.game.module("page", before="frames")
+    own = sitting.game.module("page")
     if own is None:
         return asdict(frame_in_words(sitting, move, moment, said))
     if moment is None:
@@ -202,7 +202,7 @@ class Live:
     def view(self, since: int) -> dict[str, Any]:
         """All that the person may know, with the frames from number `since` on."""
         rests, frames, sitting = self.rests.is_set(), list(self.frames), self.sitting
-        over, own = rests and sitting.state.over, sitting.game.module("page", before="frames")
+        over, own = rests and sitting.state.over, sitting.game.module("page")
         result, ended = sitting.ended() if over else (None, None)
         return {
             "table": self.kept.number,

@@ -488,7 +488,7 @@ def _unspoken(words: Any, seat: int, events: Sequence[Any]) -> str:
 
 def _stand_ins(subject: Subject) -> Iterator[Flaw]:
     """Each stand-in's policy has an answer to what one of the prompts says: it need not read them all."""
-    module = subject.game.module("stand_in", before="house")
+    module = subject.game.module("stand_in")
     if module is None or not subject.prompts:
         return
     prompts = [load_prompt(name, subject.here, subject.game) for name in subject.prompts]

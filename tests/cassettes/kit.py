@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 import pytest
 import yaml
 
+from dubito.files import check_format
 from dubito.llm.request import canonical
 from dubito.llm.settings import is_on_this_machine
 from dubito.llm.tape import parts
@@ -35,6 +36,7 @@ class Block(str):
     __slots__ = ()
 
 
+FORMAT: Final = 1  # of vcrpy's
 _LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # libyaml's, where there is one
 
 
@@ -60,6 +62,7 @@ class Readable:
     def deserialize(text: str) -> dict[str, Any]:
         """A cassette out of its text."""
         cassette: dict[str, Any] = yaml.load(text, _LOADER)  # noqa: S506, which loads no more than `safe_load`
+        check_format(cassette.get("version"), FORMAT, "this cassette")
         for interaction in cassette["interactions"]:
             interaction["request"]["body"] = _closed(interaction["request"]["body"])
             interaction["response"]["body"] = {"string": _closed(interaction["response"]["body"])}

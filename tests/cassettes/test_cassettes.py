@@ -10,8 +10,9 @@ import pytest
 import vcr as vcrpy  # type: ignore[import-untyped]
 import yaml
 
+from dubito.errors import UsageError
 from dubito.llm.request import Api
-from tests.cassettes.kit import CASSETTES, INDEX, kept_request, kept_response, played_whole
+from tests.cassettes.kit import CASSETTES, INDEX, Readable, kept_request, kept_response, played_whole
 from tests.cassettes.test_recorded import SCENES, game
 from tests.llm.kit import PROTOCOLS, Said, Server, asker, ran, reply_body, small
 
@@ -96,6 +97,11 @@ SECRETS: Final = re.compile(
 @pytest.mark.parametrize("path", sorted(CASSETTES.glob("*.yaml")))
 def test_no_cassette_gives_anybody_away(path: Path) -> None:
     assert SECRETS.findall(path.read_text(encoding="utf-8")) == []
+
+
+def test_cassette_of_another_format_is_refused() -> None:
+    with pytest.raises(UsageError, match=r"^this cassette was written by another version of Dubito \(format 2; "):
+        Readable.deserialize("interactions: []\nversion: 2\n")
 
 
 KEY: Final = "sk-planted-0a1b2c3d4e5f"

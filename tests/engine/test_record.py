@@ -20,6 +20,7 @@ from dubito.games.dubito.events import (
     PlayerWonEvent,
 )
 from dubito.games.dubito.record import (
+    FORMAT,
     GameRecord,
     RecordedOutput,
     Recorder,
@@ -112,6 +113,7 @@ def short() -> GameRecord:
 def test_a_recorder_keeps_deal_outputs_and_story() -> None:
     """All that is needed to play the game again, and what the engine made of it."""
     assert short() == GameRecord(
+        format=FORMAT,
         players=["Bo", "Cy", "Di\x1b"],
         hands=[[1, 2], [3, 4], [0, 6]],
         outputs=[
@@ -155,7 +157,7 @@ def test_dump_and_load_are_inverse() -> None:
     assert json.loads(text)["players"][2] == "Di\x1b"
     assert '\n  {"doubt": false, "number": null, "cards": [0]},\n' in text
     assert text.isascii()
-    bare = GameRecord(["Bo", "Çy", "Di"], [[1], [2], [3]], [], [])
+    bare = GameRecord(["Bo", "Çy", "Di"], [[1], [2], [3]], [], [], format=FORMAT)
     assert load(dump(bare)) == bare
     assert (bare.seed, bare.deal) == (None, None)
 
@@ -187,7 +189,8 @@ def plain() -> dict[str, Any]:
 
 
 MALFORMED: list[tuple[dict[str, Any], str]] = [
-    ({"format": "dubito game 2"}, "format"),
+    ({"format": "dubito position 1"}, "format"),
+    ({"format": None}, "format"),
     ({"players": None}, "players"),
     ({"players": ["Bo", "Cy"]}, "the record names 2 players but holds 3 hands"),
     ({"hands": [[1], [2]]}, "Dubito needs 3 to 8 players, not 2: two play the variant `duel`"),
@@ -228,11 +231,17 @@ def test_a_malformed_record_is_a_usage_error(subtests: pytest.Subtests) -> None:
             assert said == words or said.startswith(f"this is no game record: {words}: ")
 
 
-@pytest.mark.parametrize("field", ["players", "hands", "outputs", "story"])
+@pytest.mark.parametrize("field", ["players", "hands", "outputs", "story", "format"])
 def test_a_missing_field_is_a_usage_error(field: str) -> None:
     read = plain()
     del read[field]
     assert complaint(json.dumps(read)) == f"this is no game record: {field}: Field required"
+
+
+@pytest.mark.parametrize("format", ["dubito game 0", "dubito game 2", 1, True, ["x"], {}])
+def test_a_record_of_another_version_is_refused(format: object) -> None:
+    begin = f"this game was written by another version of Dubito (format {format}; this one reads dubito game 1): "
+    assert complaint(json.dumps({**plain(), "format": format})).startswith(begin)
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "null", "7", '"x"', "\x00", "\ud800", "[" * 100_000, "{'a': 1}"])
@@ -241,7 +250,9 @@ def test_what_is_no_json_object_is_a_usage_error(text: str) -> None:
 
 
 def test_a_short_deck_is_welcome() -> None:
-    assert load(dump(GameRecord(["Bo"] * 3, [cards("A*"), cards("A*"), cards("AA2")], [], []))).hands[2] == [1, 1, 2]
+    assert load(dump(GameRecord(["Bo"] * 3, [cards("A*"), cards("A*"), cards("AA2")], [], [], format=FORMAT))).hands[
+        2
+    ] == [1, 1, 2]
 
 
 def test_control_characters_of_a_file_stay_out_of_messages() -> None:

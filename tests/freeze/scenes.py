@@ -6,7 +6,6 @@ day or one machine to the next. `kept/NAME.zip` are files of today that must ope
 
 import os
 import re
-import runpy
 import shlex
 import sqlite3
 import sys
@@ -39,7 +38,6 @@ AT_LENGTH: Final = frozenset(
         "liars_dice",
         "shards",
         "tournament",
-        "user-models",
     }
 )
 CHANGED: Final = "manifest mismatch: the file of "  # said of a bot whose file was edited, as it may be
@@ -110,11 +108,6 @@ def _cat(file: str) -> Iterator[str]:
     yield masked(Path(file).read_text(encoding="utf-8")).rstrip("\n")
 
 
-def _user() -> Iterator[str]:
-    copytree(HERE / "user", ".", dirs_exist_ok=True, ignore=ignore_patterns("__pycache__"))
-    yield from ()
-
-
 def _take(name: str) -> Iterator[str]:
     unpack_archive(HERE / "kept" / f"{name}.zip", ".")
     yield from ()
@@ -143,23 +136,14 @@ def _rows(folder: str) -> Iterator[str]:
         yield from (f"    {field.name}: {field.type}" for field in table.schema)
 
 
-def _functions(file: str) -> Iterator[str]:
-    for name, value in runpy.run_path(file).items():
-        if name.startswith("test_"):
-            value()
-            yield f"{name} passes"
-
-
 _DONE_HERE: Final[dict[str, Callable[..., Iterator[str]]]] = {
     "files": _files,
     "requests": _requests,
     "cat": _cat,
-    "user": _user,
     "take": _take,
     "keep": _keep,
     "renew": _renew,
     "rows": _rows,
-    "functions": _functions,
 }
 
 

@@ -51,12 +51,6 @@ def test_an_export_is_played_again(shell: Shell) -> None:
     assert said_digest(said.out) == FROZEN["results"]["finished"]
 
 
-def test_bodies_that_are_no_replies_today_are_played_again_as_they_were_taken(shell: Shell) -> None:
-    said = shell("replay", str(HERE / "no_replies.zip"))
-    assert said.code == 0, said.out + said.err
-    assert said_digest(said.out) == "9eea5a31d03a2f17e042157a26350574100a0162f7042805985f4fe4abbc44bb"
-
-
 def test_a_saved_game_is_told_again(shell: Shell) -> None:
     said = shell("replay", str(HERE / "game.json"))
     assert (said.code, said.out.partition(":")[0]) == (0, "identical")
@@ -73,7 +67,6 @@ def test_a_finished_run_is_shown_and_made_pages(shell: Shell) -> None:
 
 
 def test_a_finished_run_tells_stand_ins_apart_and_counts_lies(shell: Shell) -> None:
-    """It was made before either was shown."""
     copytree(HERE / "finished", "finished")
     assert shell("report", "finished").code == 0
     with Path("finished/report/data/lies.csv").open(newline="") as file:

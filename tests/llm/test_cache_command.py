@@ -13,9 +13,9 @@ from typing import Any
 import diskcache
 import pytest
 
-from dubito.llm.cache import ReplyCache
+from dubito.llm.cache import ReplyCache, _TextDisk
 from dubito.llm.prompts import OWN_PROMPTS
-from dubito.llm.request import RawReply, canonical, digest_of
+from dubito.llm.request import RawReply, digest_of
 from dubito.llm.tape import nearest
 from tests.cli.kit import Said as Ended
 from tests.cli.kit import Shell
@@ -131,7 +131,7 @@ def test_stats_go_on_behind_a_damaged_entry_and_count_it(shell: Shell) -> None:
     ended = shell("cache", "stats")
     assert (ended.code, ended.err) == (0, "damaged and left out: 1; `dubito cache verify` names them\n")
     assert ended.out.splitlines()[2].split() == ["house", "m", "1"]
-    assert "older version" not in ended.out
+    assert "another version" not in ended.out
     assert json.loads(shell("cache", "stats", "--json").out)["damaged"] == 1
 
 
@@ -275,19 +275,23 @@ def test_explain_of_a_digest_that_several_requests_begin_with(shell: Shell) -> N
     assert sentence(explained(shell, "aaaaaaaa", "r")).startswith("r has no request 'aaaaaaaa'")
 
 
-def test_entries_of_an_older_cache_are_passed_over(shell: Shell) -> None:
-    """Version 1 kept no requests, and nothing asks for its replies any more."""
-    fill(("house", 1, "a"))
-    old = {"server": "house", "request": ask(2).request.digest, "draw": "a", "status": 200, "raw": "{}", "headers": {}}
-    key = digest_of(canonical([1, "house", ask(2).request.digest, "a"]))
-    with diskcache.Cache("cache") as cache:
-        cache[key] = json.dumps(old)
+@pytest.mark.parametrize("other", [{}, {"format": 3}, {"format": "4"}])
+def test_entries_of_another_format_are_passed_over_and_counted(shell: Shell, other: dict[str, object]) -> None:
+    key, _ = fill(("house", 1, "a"), ("house", 2, "b"))
+    with diskcache.Cache("cache", disk=_TextDisk) as cache:
+        content = json.loads(cache[key].partition("\n")[2])
+        del content["format"]
+        packed = json.dumps({**content, **other})
+        cache[key] = f"{digest_of(packed)}\n{packed}"
     ended = shell("cache", "stats")
-    assert ended.code == 0
-    assert ended.out.splitlines()[-1] == "1 of them by an older version of Dubito: nothing asks for them any more"
-    assert "older version of Dubito" in sentence(shell("cache", "show", key))
-    with closing(ReplyCache(Path("cache"))) as opened:
-        assert opened.entry(key) is None
+    assert (ended.code, ended.err) == (0, "")
+    assert ended.out.splitlines()[-1] == "1 of them by another version of Dubito: this one does not use them"
+    counted = json.loads(shell("cache", "stats", "--json").out)
+    assert (counted["older"], counted["damaged"], counted["replies"]) == (1, 0, 2)
+    theirs = f"format {other['format']}" if other else "no format"
+    begin = f"entry {key} of the cache cache was written by another version of Dubito ({theirs}; this one reads 4)"
+    assert sentence(shell("cache", "show", key)).startswith(begin)
+    assert begin in shell("cache", "verify").out
 
 
 def test_drop_says_what_it_did(shell: Shell) -> None:

@@ -1,6 +1,7 @@
 """Position files: what is written is read, and what no game can have is refused in one sentence."""
 
 import json
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -33,7 +34,7 @@ def play_of_eleven(file: dict[str, Any]) -> None:
 
 DAMAGES: list[tuple[Damage, str]] = [
     (lambda file: file.pop("hand"), "hand: Field required"),
-    (lambda file: file.update(format="dubito position 9"), "format: Input should be 'dubito position 1'"),
+    (lambda file: file.update(format="bs position 1"), "format: Input should be 'dubito position 1'"),
     (lambda file: file["hand"].append(14), "a card is not between 0 and 13"),
     (lambda file: file["hand"].append(7), "me, prev, next or the hand disagree with the events"),
     (lambda file: file["events"].pop(0), "events: the first one"),
@@ -63,6 +64,16 @@ def test_a_malformed_position_is_refused(subtests: pytest.Subtests) -> None:
                 from_json(json.dumps(file))
             assert words in str(caught.value)
             assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("format", ["dubito position 0", "dubito position 9", 1, []])
+def test_position_of_another_version_is_refused(format: object) -> None:
+    file = json.loads(to_json(example_position("C")))
+    words = (
+        f"this position was written by another version of Dubito (format {format}; this one reads dubito position 1)"
+    )
+    with pytest.raises(UsageError, match=re.escape(words)):
+        from_json(json.dumps(file | {"format": format}))
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "null", '{"format": "dubito position 1"}', "\x00"])

@@ -119,6 +119,33 @@ def test_values_that_are_none_are_refused_in_a_sentence(value: str) -> None:
     assert len(str(refused.value)) < 400
 
 
+@pytest.mark.parametrize(
+    ("format", "shown"), [(3, "format 3"), (5, "format 5"), ("4", "format 4"), (None, "no format")]
+)
+def test_run_of_another_format_is_refused_whatever_reads_it(runs: Shell, format: object, shown: str) -> None:
+    said = runs("export", "theirs", "theirs.zip")
+    assert said.code == 0, said.err
+    content = yaml.safe_load(Path("theirs/manifest.yaml").read_text())
+    assert content.pop("format") == 4
+    manifest = to_yaml(content if format is None else content | {"format": format})
+    Path("theirs/manifest.yaml").write_text(manifest)
+    zipped("theirs.zip", [("manifest.yaml", manifest.encode()), ("run.db", Path("ours/run.db").read_bytes())])
+    for file in ("theirs", "theirs.zip"):
+        words = f"{file}/manifest.yaml was written by another version of Dubito ({shown}; this one reads 4): use that"
+        for command in READING[:4]:
+            assert words in refused(runs, *(file if word == "theirs" else word for word in command))
+    assert "another version of Dubito" in refused(runs, "run", "--bots", "StefaBot,UsualBot", "--output", "theirs")
+
+
+@pytest.mark.parametrize("version", [3, 5])
+def test_store_of_another_format_in_a_run_is_refused(runs: Shell, version: int) -> None:
+    with closing(sqlite3.connect("theirs/run.db")) as connection:
+        connection.execute(f"PRAGMA user_version={version}")
+    words = f"theirs/run.db was written by another version of Dubito (format {version}; this one reads 4): use that"
+    for command in READING[:4]:
+        assert words in refused(runs, *command)
+
+
 def test_aliases_that_stand_for_too_much_are_refused_in_a_run(runs: Shell) -> None:
     manifest = Path("theirs/manifest.yaml")
     manifest.write_text(LAUGH + manifest.read_text() + "provider: *i\n")

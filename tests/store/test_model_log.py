@@ -1,9 +1,7 @@
 """What `run.db` keeps of calls: reserved before it is sent, settled once, and never a sum that is not the rows'."""
 
-import sqlite3
 import zlib
 from collections.abc import Iterator
-from contextlib import closing
 from hashlib import sha256
 from pathlib import Path
 from random import Random
@@ -13,7 +11,7 @@ import pytest
 
 from dubito.errors import RunStopped
 from dubito.store.model_log import Decision, ModelLog, PlayerLog, RawReply, Spend
-from dubito.store.run_db import RunDb, merge_into
+from dubito.store.run_db import RunDb
 
 WORST = Spend(1, 9000, 77_000)
 USED = Spend(1, 120, 1_234)
@@ -165,33 +163,6 @@ def test_a_file_with_a_probe_and_a_loss_by_caching_is_read(log: ModelLog) -> Non
         received(log, key, saved=-700_000)
     with RunDb.open(log.folder / "run.db") as db:
         assert ModelLog(db).player("one").saved == -2_100_000
-
-
-def test_a_file_from_before_is_read_and_gone_on_with(tmp_path: Path) -> None:
-    """It does not say what lost calls probably cost: they are counted at their worst, as they were then; nor by whom
-    replies are."""
-    path = tmp_path / "run.db"
-    asked: dict[str, Any] = {"request": '{"body":{"model":"m"}}', "model": "m-1"}
-    with RunDb.create(path) as db:
-        opens(ModelLog(db))
-        attempt(ModelLog(db), **asked)
-    with closing(sqlite3.connect(path)) as connection:
-        connection.execute("ALTER TABLE tries DROP COLUMN likely")
-        connection.execute("ALTER TABLE attempts DROP COLUMN model")
-        for table in ("tries", "attempts"):
-            connection.execute(f"ALTER TABLE {table} DROP COLUMN seal")
-    with RunDb.open(path) as old:
-        assert ModelLog(old).player("one").picodollars == 77_000
-        assert ModelLog(old).player("one").ids == {}
-    merge_into(tmp_path / "whole.db", [path], {})
-    for file in (path, tmp_path / "whole.db"):
-        with RunDb.create(file) as db:
-            opens(ModelLog(db), (*ATTEMPT, 2))
-            attempt(ModelLog(db), (3, 1, 5, 0), **asked)
-            assert ModelLog(db).player("one").picodollars == 77_000 + 9_000
-            assert ModelLog(db).player("one").ids == {"m-1": 1}
-            assert ModelLog(db).player("one").asked == "m"
-            assert ModelLog(db).player("one").under_other_names
 
 
 def test_a_player_who_asked_nothing(log: ModelLog) -> None:

@@ -3,7 +3,7 @@
 import sqlite3
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import closing, suppress
 from hashlib import sha256
 from pathlib import Path
 
@@ -105,12 +105,23 @@ def test_a_file_that_is_no_run_store_is_named(tmp_path: Path, content: bytes) ->
         RunDb.open(tmp_path / "run.db")
 
 
-def test_a_store_of_another_format_is_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize("use", [RunDb.open, RunDb.create])
+def test_a_store_of_another_format_is_refused(tmp_path: Path, use: Callable[[Path], RunDb]) -> None:
     RunDb.create(tmp_path / "run.db").__exit__()
-    connection = sqlite3.connect(tmp_path / "run.db")
-    connection.execute("PRAGMA user_version=7")
-    connection.close()
-    with pytest.raises(UsageError, match="has format 7; this version of Dubito reads format 3"):
+    with closing(sqlite3.connect(tmp_path / "run.db")) as connection:
+        connection.execute("ALTER TABLE chunks ADD COLUMN hue TEXT")
+        connection.execute("PRAGMA user_version=3")
+    words = r"run\.db was written by another version of Dubito \(format 3; this one reads 4\): use that version, or "
+    with pytest.raises(UsageError, match=words):
+        use(tmp_path / "run.db")
+
+
+@pytest.mark.parametrize("change", ["DROP TABLE batches", "ALTER TABLE tries DROP COLUMN seal"])
+def test_a_store_that_lacks_a_part_is_damaged(tmp_path: Path, change: str) -> None:
+    RunDb.create(tmp_path / "run.db").__exit__()
+    with closing(sqlite3.connect(tmp_path / "run.db")) as connection:
+        connection.execute(change)
+    with pytest.raises(UsageError, match=r"run\.db is damaged or not a run store: its (batches|tries) have no column"):
         RunDb.open(tmp_path / "run.db")
 
 

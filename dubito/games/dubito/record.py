@@ -14,7 +14,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 
 from dubito.errors import IllegalOutput, UsageError
 from dubito.files import fault
-from dubito.game.record import Strict, record_as_lines, seal
+from dubito.game.record import Strict, record_as_lines, refuse_other_format, seal
 from dubito.game.words import Label, counted, seat_label
 from dubito.games.dubito.cards import JOKER, NUMBERS, Hand, TurnOutput
 from dubito.games.dubito.engine import Rules, State, check_players
@@ -27,6 +27,7 @@ from dubito.games.dubito.events import (
     PlayerWonEvent,
 )
 
+FORMAT: Final = "dubito game 1"
 _NAMES: Final = ("joker", "ace", *map(str, range(2, 11)), "jack", "queen", "king")
 Card = Annotated[int, Field(strict=True, ge=JOKER, le=NUMBERS[-1])]
 
@@ -52,7 +53,7 @@ class GameRecord(Strict):
     seed: int | None = None
     deal: int | None = None
     number: Annotated[int, Field(strict=True, ge=0, lt=2**63)] | None = None  # see `Recorder.record`
-    format: Literal["dubito game 1"] = "dubito game 1"
+    format: Literal["dubito game 1"] = field(kw_only=True)
 
 
 def number_word(n: int) -> str:
@@ -133,6 +134,7 @@ def load(text: str) -> GameRecord:
     try:
         record = _format().validate_json(text)
     except ValidationError as error:
+        refuse_other_format(text, FORMAT, "this game")
         raise UsageError(f"this is no game record: {fault(error)}") from None
     check_players(len(record.hands), record.rules)
     if len(record.players) != len(record.hands):
@@ -162,7 +164,8 @@ class Recorder:
         self, state: State, players: Sequence[str], seed: int, deal: int, number: int | None = None
     ) -> GameRecord:
         story = [*self.story, ending(state), _seal(self.hands, self.outputs)]
-        return GameRecord(list(players), self.hands, self.outputs, story, state.rules, seed, deal, number)
+        rules = state.rules
+        return GameRecord(list(players), self.hands, self.outputs, story, rules, seed, deal, number, format=FORMAT)
 
 
 def replay(record: GameRecord) -> Iterator[str]:

@@ -19,13 +19,14 @@ from typing import Annotated, Any, Final
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError
 
 from dubito.errors import UsageError, one_line
-from dubito.files import write_whole
+from dubito.files import check_format, write_whole
 from dubito.plugins.tournament.match import Strike, TableSeat
 from dubito.plugins.tournament.plan import Pairing, Seeds, pairings, seats
 from dubito.plugins.tournament.rules import LAST
 from dubito.plugins.tournament.table import Times
 
 MANIFEST: Final = "tournament.json"
+_FORMAT: Final = 1
 SECRET: Final = "secret"  # noqa: S105, a name of a file
 _MATCHES: Final = "matches"
 
@@ -74,7 +75,7 @@ class TournamentManifest(BaseModel):
     notes: list[str]
     versions: dict[str, str]
     enforced: dict[str, bool] = {}  # what was, in every sitting
-    programs: dict[str, dict[str, str]] = {}  # of each bot, its files with their digests; none of older versions
+    programs: dict[str, dict[str, str]]  # of each bot, its files with their digests
 
 
 @dataclass(slots=True)
@@ -163,7 +164,8 @@ class Writer:
 
 
 def write_manifest(folder: Path, content: dict[str, Any]) -> None:
-    write_whole(folder / MANIFEST, json.dumps(content, indent=1, ensure_ascii=False) + "\n")
+    text = json.dumps({"format": _FORMAT, **content}, indent=1, ensure_ascii=False)
+    write_whole(folder / MANIFEST, text + "\n")
 
 
 def read_log_manifest(folder: Path) -> dict[str, Any]:
@@ -171,6 +173,8 @@ def read_log_manifest(folder: Path) -> dict[str, Any]:
     shown = one_line(str(folder))
     try:
         content = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+        if isinstance(content, dict) and "identity" in content:
+            check_format(content.get("format"), _FORMAT, one_line(str(folder / MANIFEST)))
         return TournamentManifest.model_validate(content).model_dump()
     except (FileNotFoundError, NotADirectoryError):
         raise UsageError(f"{shown} is no tournament: it has no {MANIFEST}") from None

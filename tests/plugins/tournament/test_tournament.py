@@ -202,12 +202,20 @@ def test_replay_knows_seeds_that_are_not_the_tournaments(finished: Path) -> None
         assert {wrong for _, wrong in log_differences(opened_log(finished), Source(0, secret))} == {said}
 
 
-@pytest.mark.parametrize("key", ["identity", "matches", "notes", "versions"])
+@pytest.mark.parametrize("key", ["identity", "matches", "notes", "versions", "programs"])
 def test_a_manifest_that_lacks_a_key_is_damaged(finished: Path, tmp_path: Path, key: str) -> None:
     manifest = json.loads((finished / MANIFEST).read_text())
     del manifest[key]
     (tmp_path / MANIFEST).write_text(json.dumps(manifest))
     with pytest.raises(UsageError, match=r"tournament.json is damaged: it does not say what is played"):
+        opened_log(tmp_path)
+
+
+def test_tournament_of_another_format_is_refused(finished: Path, tmp_path: Path) -> None:
+    manifest = json.loads((finished / MANIFEST).read_text())
+    (tmp_path / MANIFEST).write_text(json.dumps(manifest | {"format": 0}))
+    words = r"tournament.json was written by another version of Dubito \(format 0; this one reads 1\): "
+    with pytest.raises(UsageError, match=words):
         opened_log(tmp_path)
 
 
@@ -436,15 +444,6 @@ def test_what_bots_keep_is_none_of_the_programs_beside_it(tmp_path: Path) -> Non
         longer = replace(told, config=content.model_copy(update={"matches": matches}))
         hold(longer, tmp_path / "bots/run", silent)
     assert sorted(read_log_manifest(tmp_path / "bots/run")["programs"]["two"]) == ["bots/one.sh", "bots/two.sh"]
-
-
-def test_a_tournament_of_before_has_no_digests_and_goes_on(finished: Path, tmp_path: Path) -> None:
-    run = shutil.copytree(finished, tmp_path / "run")
-    content = json.loads((run / MANIFEST).read_text())
-    del content["programs"]
-    (run / MANIFEST).write_text(json.dumps(content))
-    hold(tournament(finished.parent, TWO, matches=3), run, silent)
-    assert sorted(read_log_manifest(run)["programs"]) == ["first", "last"]
 
 
 def test_our_own_games_are_played_too(tmp_path: Path) -> None:

@@ -15,7 +15,6 @@ from dubito.cli.output import note, say, show
 from dubito.errors import UsageError, one_line
 from dubito.experiment.experiment import PlayerSpec, kind_of_player, stand_ins_in_words
 from dubito.experiment.resolve import PROVIDERS, CallOptions, check_asking
-from dubito.files import write_whole
 from dubito.game import Game, PlayerKind
 from dubito.game.find import find_bots
 from dubito.game.table import Entrant
@@ -180,7 +179,7 @@ def _begin(folder: Path, identity: dict[str, Any]) -> None:
         if (folder / run_folder.MANIFEST).exists():
             run_folder.games_kept(folder, manifest)
         else:
-            write_whole(folder / run_folder.MANIFEST, run_folder.to_yaml(manifest))
+            run_folder.write_manifest(folder, manifest)
     except OSError as error:
         raise UsageError(f"cannot make {one_line(str(folder))}: {error.strerror}; choose another --output") from None
 

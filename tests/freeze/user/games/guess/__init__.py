@@ -1,1 +1,0 @@
-"""A guessing game with a node of each kind."""
