@@ -213,7 +213,7 @@ def _write_run(folder: Path, shards: Sequence[Run]) -> None:
     merge_into(folder / run_folder.DATABASE, [run.db.path for run in shards], sums)
     counts = all_games(everything, first.names, first.game)
     write_whole(folder / run_folder.RESULTS, run_folder.to_yaml(counts))
-    run_folder.write_manifest(folder, _manifest(shards))
+    run_folder.save_manifest(folder, _manifest(shards))
     RunLog(folder)("merged", shards=[str(run.folder) for run in shards])
 
 

@@ -50,13 +50,15 @@ class Forfeit:
 
 
 def game_named(text: str, otherwise: str) -> str:
-    """The name of the game that the text of a record gives; `otherwise` where it names none."""
+    """Return the name of a record's game, `otherwise` if it states none. Raises UsageError if the name is no text."""
     try:
         content = json.loads(text)
     except (ValueError, RecursionError):
         return otherwise
     name = content.get("game", otherwise) if isinstance(content, dict) else otherwise
-    return name if isinstance(name, str) else otherwise
+    if not isinstance(name, str):
+        raise UsageError("this is no game record: game: Input should be a valid string")
+    return name
 
 
 def refuse_other_format(text: str, known: str, shown: str) -> None:

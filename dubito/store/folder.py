@@ -98,7 +98,7 @@ def begin(folder: Path, manifest: Mapping[str, Any]) -> RunDb:
     new = not (folder / MANIFEST).exists()
     try:
         if new or manifest_of(folder).get("games") != manifest["games"]:
-            write_manifest(folder, manifest)
+            save_manifest(folder, manifest)
         # Until new counts are written there are none: this process may be killed before.
         (folder / RESULTS).unlink(missing_ok=True)
         return RunDb.create(folder / DATABASE)
@@ -111,7 +111,7 @@ def begin(folder: Path, manifest: Mapping[str, Any]) -> RunDb:
         raise UsageError(f"cannot write {folder}: {reason}; choose another --output") from None
 
 
-def write_manifest(folder: Path, manifest: Mapping[str, Any]) -> None:
+def save_manifest(folder: Path, manifest: Mapping[str, Any]) -> None:
     write_whole(folder / MANIFEST, to_yaml({"format": FORMAT, **manifest}))
 
 

@@ -200,7 +200,10 @@ def test_other_cards_are_refused(pair: Shell, identity: dict[str, Any], sentence
         (lambda: change("b", contenders=[]), "b has no contenders: "),
         (lambda: execute("b", "DELETE FROM chunks"), "b keeps no finished deal: there is nothing to compare"),
         (lambda: execute("b", "UPDATE games SET outcome = x'0102' WHERE game = 5"), "b(: |/)run.db"),
-        (lambda: execute("b", "DROP TABLE decisions"), "(b: |cannot read b/)run.db.*: no such table: decisions"),
+        (
+            lambda: execute("b", "DROP TABLE decisions"),
+            "b/run.db is damaged or not a run store: its decisions have no column",
+        ),
         (lambda: swap("b", lambda: Path("b").symlink_to("a")), "b is given twice"),
     ],
 )

@@ -272,7 +272,7 @@ def _files_of_at_most(size: int) -> Iterator[None]:
 @pytest.mark.parametrize("workers", in_gate("21", 1))
 def test_a_full_disk_stops_in_order(tmp_path: Path, workers: str) -> None:
     words = (*FIELD, "--games", "60000", "--table-sizes", "3", "--max-turns", "6", "--workers", workers, "--no-report")
-    with _files_of_at_most(120_000), started(tmp_path, "run", *words, "--output", "out", "--quiet") as process:
+    with _files_of_at_most(150_000), started(tmp_path, "run", *words, "--output", "out", "--quiet") as process:
         _, err = process.communicate(timeout=120)
     assert process.returncode == 3
     assert "cannot write out/run.db" in err

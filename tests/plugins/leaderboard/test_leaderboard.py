@@ -209,7 +209,7 @@ HOSTILE: dict[str, tuple[bytes | dict[str, bytes], str]] = {
     "cut.zip": (b"PK\x03\x04", "it is not an exported run"),
     "other.zip": ({"run.py": b"import os"}, "other.zip is not an exported run: it should hold manifest.yaml"),
     "<img src=x>.zip": ({"manifest.yaml": b"[" * 1000}, "<img src=x>.zip/manifest.yaml is damaged"),
-    "no run.zip": ({"manifest.yaml": b"identity: {}"}, "no run.zip/manifest.yaml is damaged"),
+    "no run.zip": ({"manifest.yaml": b"identity: {}\nformat: 4"}, "no run.zip/manifest.yaml is damaged"),
 }
 
 

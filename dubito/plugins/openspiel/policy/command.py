@@ -179,7 +179,7 @@ def _begin(folder: Path, identity: dict[str, Any]) -> None:
         if (folder / run_folder.MANIFEST).exists():
             run_folder.games_kept(folder, manifest)
         else:
-            run_folder.write_manifest(folder, manifest)
+            run_folder.save_manifest(folder, manifest)
     except OSError as error:
         raise UsageError(f"cannot make {one_line(str(folder))}: {error.strerror}; choose another --output") from None
 
