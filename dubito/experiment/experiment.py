@@ -62,7 +62,6 @@ class Shard:
     of: Count
     games: Count  # of the whole run
     first_game: Count
-    engine: str = ""  # digest of the game's package
 
     def __str__(self) -> str:
         return f"{self.number} of {self.of}"
@@ -101,7 +100,8 @@ class Experiment:
     provider_errors: ProviderErrors = "fallback"
     bot_deadline: float | None = None  # seconds
     game: str = DUBITO
-    game_source: str = ""  # digest of the game's package; Dubito's behaviour is held by its version
+    rules_version: int = 1
+    game_source: str = ""  # what identifies its play besides (`source_of`)
     lineup: LineupKind = "uniform"
     shard: Shard | None = None  # None: the whole run
     stop: StopRule | None = None  # None: all games are played
@@ -152,9 +152,10 @@ class Experiment:
         """Everything that can change a result; `games` is not of it, since a longer run begins alike, but a shard's
         whole run is, since it says where to cut."""
         decisive = self.on_bot_error == "fallback" and self.bot_deadline is not None  # it says who plays a turn
-        of_game = {} if self.game == DUBITO else {"game": self.game, "game_source": self.game_source}
         return {
-            **of_game,
+            "game": self.game,
+            "rules_version": self.rules_version,
+            **({"game_source": self.game_source} if self.game_source else {}),
             "seed": self.seed,
             "table_sizes": list(self.table_sizes),
             "bots": [_plain(player) for player in self.bots],

@@ -19,7 +19,7 @@ from dubito.errors import UsageError, is_visible, near, nearest_first, one_line,
 from dubito.experiment.config import Config, PlayerEntry, StopConfig, sentence_of
 from dubito.experiment.experiment import Experiment, OnUnusable, PlayerSpec, StopRule
 from dubito.game import Game, Player
-from dubito.game.find import DUBITO, Bot, Registry, source_of
+from dubito.game.find import Bot, Registry, source_of
 from dubito.game.speech import name_character
 from dubito.llm.budget import Caps
 from dubito.llm.gate import PATIENCE
@@ -59,7 +59,8 @@ def resolve(config: Config, registry: Registry, fills_tables: bool = True) -> Ex
         provider_errors=config.provider_errors,
         bot_deadline=config.bot_deadline,
         game=game.name,
-        game_source="" if game.name == DUBITO else source_of(game, registry.working_directory),
+        rules_version=game.rules_version,
+        game_source=source_of(game, registry.working_directory),
         lineup=game.lineup,
     )
     _check_field(experiment, config, fills_tables)

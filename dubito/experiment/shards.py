@@ -16,7 +16,7 @@ from dubito.experiment.experiment import Experiment, Shard
 from dubito.experiment.play import DEALS_A_CHUNK, chunk_numbers, first_game_of
 from dubito.experiment.stored import Run, opened_run
 from dubito.files import write_whole
-from dubito.game.find import Registry, source_of
+from dubito.game.find import Registry
 from dubito.llm.budget import Caps
 from dubito.llm.prices import PICO, dollars
 from dubito.stats.ranking import all_games
@@ -53,8 +53,7 @@ def cut_shard(experiment: Experiment, number: int, of: int, registry: Registry) 
             f"--shard {number}/{of}: this run of {experiment.deals:,} deals has {alone if len(chunks) == 1 else has}"
         )
     first, end = (first_game_of(experiment, len(chunks) * place // of) for place in (number - 1, number))
-    engine = source_of(registry.game, registry.working_directory)
-    shard = Shard(number, of, experiment.games, first, engine)
+    shard = Shard(number, of, experiment.games, first)
     return replace(experiment, games=min(end, experiment.games) - first, shard=shard)
 
 
@@ -242,5 +241,5 @@ def _difference(first: Run, run: Run) -> str | None:
 def _what_is_alike(run: Run) -> dict[str, Any]:
     shard, identity = shard_of(run), {key: value for key, value in run.identity.items() if key != "shard"}
     cut = {"the number of shards": shard.of, "games of the whole run": shard.games}
-    made = {"the version of dubito": run.versions.get("dubito"), "the engine (its digest)": shard.engine}
+    made = {"the version of dubito": run.versions.get("dubito")}
     return {**run_folder.without_key_names(identity), **cut, **made}

@@ -102,13 +102,15 @@ class Run:
 
     @property
     def changed_game(self) -> str | None:
-        """What to say where a game that does not come with Dubito is here with other sources than the run's."""
-        here = package_of(self.game, self.home)
-        if here.is_own or (digest := source_of(self.game, self.home)) == self.planned.game_source:
+        """Return what to say if the game here is not the one that the run was played at."""
+        here, planned = package_of(self.game, self.home), self.planned
+        changed = f"the game {self.game.name} was changed since: the run has"
+        if (now := self.game.rules_version) != planned.rules_version:
+            return f"{changed} version {planned.rules_version} of its rules, {here.origin} has {now}"
+        if here.is_own or (source := source_of(self.game, self.home)) == planned.game_source:
             return None
-        then, now = one_line(self.planned.game_source[:12]), f"{here.origin} has {digest[:12]}"
-        changed = f"the game {self.game.name} was changed since: the run has sources {then}, {now}"
-        return f"{changed}: to have the run's, {self._where_to_get}"
+        then = one_line(planned.game_source[:12])
+        return f"{changed} sources {then}, {here.origin} has {source[:12]}: to have the run's, {self._where_to_get}"
 
     @property
     def more(self) -> dict[str, Any]:

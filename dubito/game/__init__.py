@@ -422,9 +422,8 @@ class Game:
     walk: Callable[[Any, Any], Generator[str, Any, Any]] | None = None
     package: str = ""  # where its modules are
     family: str = ""  # whose member it is, if of one
-    # Of a game that comes with Dubito: the digest of its sources when what it plays was last changed. So a run goes on
-    # after its game was only written better; whoever changes its play takes the digest of then (decisions/0034).
-    plays_as: str = ""
+    # Raise it when play changes: the same seed and outputs end otherwise. Runs and books of another number are others.
+    rules_version: int = 1
     version: str = ""  # of the library that has its rules, if one has
     cannot_play: Callable[[type[Player]], str | None] = lambda cls: None  # why a bot of its kind does not play it
     # By a run, of a bot with these settings, by these rules.

@@ -144,16 +144,18 @@ def package_of(game: Game, working_directory: Path) -> GamePackage:
 
 def digest_of_game(game: Game, working_directory: Path) -> str:
     """A hash over the sources of a game's package, and the version of the library that has its rules."""
-    return _versioned(package_of(game, working_directory).digest, game)
+    digest = package_of(game, working_directory).digest
+    return sha256(f"{digest}\0{game.version}".encode()).hexdigest() if game.version else digest
 
 
 def source_of(game: Game, working_directory: Path) -> str:
-    """What a run's identity has of its game: the same digest, or that of the sources whose games it still plays."""
-    return _versioned(game.plays_as, game) if game.plays_as else digest_of_game(game, working_directory)
+    """Return what identifies a game's play beside its name and `rules_version`.
 
-
-def _versioned(digest: str, game: Game) -> str:
-    return sha256(f"{digest}\0{game.version}".encode()).hexdigest() if game.version else digest
+    For a game that comes with Dubito that is the version of the library that has its rules, if any: a test holds its
+    `rules_version`, so its files may be rewritten. For any other game it is the digest of its sources, since nothing
+    reminds its author to raise the number.
+    """
+    return game.version if package_of(game, working_directory).is_own else digest_of_game(game, working_directory)
 
 
 def _load_game(package: GamePackage, working_directory: Path, flawed: bool = False) -> Game | Family:

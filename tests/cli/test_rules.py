@@ -28,7 +28,7 @@ class Rules(BaseModel):
     seed: int = 1
 
 
-GAME = replace(DEFUSE, name="orchard", rules=Rules, plays_as="", kept_rules=None)
+GAME = replace(DEFUSE, name="orchard", rules=Rules, kept_rules=None)
 """
 BOTS = ("--bots", "Medium,Scared", "--games", "2", "--quiet", "--output", "r")
 

@@ -121,7 +121,7 @@ def test_an_export_says_where_its_game_is_to_be_had(shell: Shell, site: Path, mo
     assert shell("export", "r", "r.zip").code == 0
     manifest = zipfile.ZipFile("r.zip").read("manifest.yaml").decode()
     digest = digest_of_game(find_game("kuhn", Path.cwd()), Path.cwd())
-    assert f"game: kuhn\n  game_source: {digest}\n" in manifest
+    assert f"game: kuhn\n  rules_version: 1\n  game_source: {digest}\n" in manifest
     assert f"\n  game: {PINNED}\n" in manifest
     assert str(Path.home()) not in manifest
     assert str(shell.folder) not in manifest

@@ -97,7 +97,7 @@ def test_gaps_twins_and_what_is_no_run_are_named(shards: Callable[..., Said], fo
         ("identity.bots.1.prompt", "ffff", "bots.StefaBot.prompt is "),
         ("identity.shard.of", 4, "the number of shards is 3 in 1-of-3 and 4 in altered"),
         ("identity.shard.games", 8, "games of the whole run is 6 in 1-of-3 and 8 in altered"),
-        ("identity.shard.engine", "ffff", "the engine (its digest) is "),
+        ("identity.rules_version", 2, "rules_version is "),
         ("versions.dubito", "9.9", "the version of dubito is "),
     ],
 )

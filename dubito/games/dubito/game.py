@@ -82,7 +82,7 @@ GAME: Final = Game(
     output_from_json=lambda plain: TurnOutput(**plain) if isinstance(plain, dict) else TurnOutput(*plain),
     walk=five_questions,
     package=__package__,
-    plays_as="f6ecf57d5df2ede73df6925fab95d1b2ba327c95989510beb7338ec1000372b7",
+    rules_version=1,
     truth=lambda state: (
         last_play_is_dishonest(state.board, state.n_cards_played, state.number) if state.can_doubt else None
     ),

@@ -17,7 +17,7 @@ from dubito.experiment.experiment import Experiment, Part, PlayerSpec
 from dubito.experiment.stored import Run
 from dubito.files import Checked, fault, read_yaml
 from dubito.game import Game
-from dubito.game.find import Registry, source_of
+from dubito.game.find import Registry, package_of, source_of
 
 _BOOKS: Final = Path(__file__).with_name("books")
 _Bots = dict[str, str]  # by name: the sha256 of the bot's file
@@ -28,7 +28,8 @@ class Book(Checked):
     """What a file in `books/` says."""
 
     game: str
-    plays_as: str  # of the game, or the digest of its sources
+    rules_version: int = Field(ge=1)  # of the game
+    game_source: str = ""  # of a game that does not come with Dubito: the digest of its sources
     rules: dict[str, Any]
     seed: int
     table_sizes: list[int] = Field(min_length=1)
@@ -74,7 +75,7 @@ def check_book(named: NamedBook, registry: Registry) -> None:
 def _changed(named: NamedBook, registry: Registry) -> list[str]:
     """What is not as the book says, a sentence each."""
     book, found = named.book, list[str]()
-    if _plays_as(registry) != book.plays_as:
+    if (registry.game.rules_version, _source(registry)) != (book.rules_version, book.game_source):
         found.append(f"{book.game} is played otherwise now than when the book was written")
     for name, digest in (book.bots | book.exploiters).items():
         if name not in registry.bots:
@@ -86,8 +87,10 @@ def _changed(named: NamedBook, registry: Registry) -> list[str]:
     return found
 
 
-def _plays_as(registry: Registry) -> str:
-    return registry.game.plays_as or source_of(registry.game, registry.working_directory)
+def _source(registry: Registry) -> str:
+    """Return the digest of a foreign game's sources, nothing for our own: no release of OpenSpiel ends a book."""
+    game, here = registry.game, registry.working_directory
+    return "" if package_of(game, here).is_own else source_of(game, here)
 
 
 def config_of(book: Book, part: Part, player: PlayerSpec, exploiters: Sequence[dict[str, Any]], game: Game) -> Any:

@@ -223,6 +223,7 @@ def _setting_of(run: Run) -> dict[str, Any]:
     planned = run.planned
     return {
         "game": planned.game,
+        "rules_version": planned.rules_version,
         "game_source": planned.game_source,
         "rules": dict(planned.rules),
         "seed": planned.seed,

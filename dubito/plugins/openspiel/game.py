@@ -46,7 +46,7 @@ def member(name: str) -> Game:
         output_from_json=_output_from_json,
         legal=lambda view: [*view.names.values()],  # a view's own `legal` are numbers, for bots
         package="dubito.plugins.openspiel",
-        plays_as="fe8e34d6e1b522b589b7f3f6a21abb61b68da9334de1d53abc91e0928dcd13e0",
+        rules_version=1,
         missing=unanswered(OpenSpielBot, nodes),
         kept_rules=SimpleNamespace,
         cannot_play=lambda cls: cls.cannot_play(engine) if issubclass(cls, OpenSpielBot) else None,

@@ -19,12 +19,12 @@ from tests.cli.kit import REPO, Shell
 from tests.conftest import in_gate
 
 BOOKS = {
-    "bs-1": "df7659d3162a9918",
-    "defuse-1": "bdecf06a60ac327b",
-    "dubito-1": "7b1c0e1e0a8ad764",
-    "dubito-sizes-1": "e2deb87187c22906",
-    "kuhn-1": "ad9af4593ad925fe",
-    "leduc-1": "b794bf476c370ea8",
+    "bs-1": "05f6d9c02b5ba208",
+    "defuse-1": "19b004554ef7b888",
+    "dubito-1": "88ff750ce4ace89c",
+    "dubito-sizes-1": "e059d063601e02a7",
+    "kuhn-1": "1a92632ed50f30dd",
+    "leduc-1": "0af97dd1872888f0",
 }
 
 FOLDERS = {  # of the bots that play by a book
@@ -125,7 +125,8 @@ def test_a_changed_bot_or_rule_is_a_new_book(shell: Shell) -> None:
     for other, why in (
         ({"bots": bots | {"StefaBot": "0" * 64}}, "the file of StefaBot was changed since"),
         ({"exploiters": {"Nobody": "0" * 64}}, "its bot Nobody is not here"),
-        ({"plays_as": "0" * 64}, "dubito is played otherwise now than when the book was written"),
+        ({"rules_version": 2}, "dubito is played otherwise now than when the book was written"),
+        ({"game_source": "0" * 64}, "dubito is played otherwise now than when the book was written"),
         ({"rules": {"wilds": 2}}, "dubito has no rule wilds now"),
     ):
         said = shell("rate", "SusBoi", "--book", cut("dubito-1", shell.folder, **other))
