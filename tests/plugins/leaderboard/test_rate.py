@@ -23,22 +23,22 @@ BOOKS = {
     "defuse-1": "19b004554ef7b888",
     "dubito-1": "88ff750ce4ace89c",
     "dubito-sizes-1": "e059d063601e02a7",
-    "kuhn-1": "1a92632ed50f30dd",
-    "leduc-1": "0af97dd1872888f0",
+    "kuhn-1": "0628696ed381c36a",
+    "leduc-1": "6ccaadc4bfb48ca0",
 }
 
 FOLDERS = {  # of the bots that play by a book
-    "dubito-1": "",
-    "dubito-sizes-1": "",
-    "bs-1": "bs",
-    "defuse-1": "defuse",
-    "kuhn-1": "openspiel",
-    "leduc-1": "openspiel",
+    "dubito-1": "bots/manual",
+    "dubito-sizes-1": "bots/manual",
+    "bs-1": "bots/manual/bs",
+    "defuse-1": "bots/manual/defuse",
+    "kuhn-1": "dubito/plugins/openspiel/bots/manual/openspiel",
+    "leduc-1": "dubito/plugins/openspiel/bots/manual/openspiel",
 }
 SHIPPED = [
     (name, file.stem)
     for name, folder in FOLDERS.items()
-    for file in sorted((REPO / "bots" / "manual" / folder).glob("[a-z]*.py"))
+    for file in sorted((REPO / folder).glob("[a-z]*.py"))
 ]
 
 
