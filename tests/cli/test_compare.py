@@ -13,11 +13,8 @@ import pytest
 import yaml
 
 from dubito.cli.main import main
-from dubito.experiment import compare as comparing
-from dubito.games.dubito.engine import RESULTS
-from dubito.stats.tally import unpack
 from tests.cli.kit import Shell
-from tests.llm.kit import Heard, Said, Server, config_file, contender, rows, says
+from tests.llm.kit import Heard, Said, Server, config_file, contender, says
 
 FIELD = "StefaBot,UsualBot,RandomBoi"
 
@@ -85,47 +82,6 @@ def test_contenders_of_one_name_are_told_apart_by_their_run(shell: Shell) -> Non
 def flawed(heard: Heard) -> Said:
     lost = heard.body["model"] == "flawed" and int(sha256(heard.raw).hexdigest(), 16) % 12 == 0
     return says("responses", "I would rather not say." if lost else '{"answer": true}')
-
-
-@pytest.mark.at_length
-def test_bounds_and_warning_are_those_of_the_runs_own_summary(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
-    with Server(flawed) as server:
-        models = [contender(name, name, base_url=server.base_url("responses"), reasks=0) for name in ("flawed", "sure")]
-        config = config_file(*models, "ClaudeBot", games=12, rules={"max_turns": 24})
-        summary = shell("run", config, "--output", "r", "--quiet")
-    said = shell("compare", "r")
-    assert (said.code, said.err) == (0, "")
-    assert said.out in summary.out
-    monkeypatch.setattr(comparing, "_AT_ONCE", 3)  # deals read at a time: more than one batch of them
-    assert shell("compare", "r").out == said.out
-    touched = set(rows(Path("r"), "SELECT game, seat FROM decisions WHERE outcome LIKE 'fallback:%'"))
-    worst, best, hard = 0.0, 0.0, 0
-    for game, (row,) in enumerate(rows(Path("r"), "SELECT outcome FROM games ORDER BY game")):
-        outcome = unpack(row, RESULTS)
-        if game % 3 == 0:  # the first contender's
-            assert outcome.contender_seat is not None
-            result = outcome.buckets(RESULTS)[outcome.contender_seat]
-            lost = (game, outcome.contender_seat) in touched
-            worst += 0 if lost else (1, 0.5, 0, 0)[result]
-            best += 1 if lost else (1, 0.5, 0, 0)[result]
-            hard += not lost and result == 0
-    assert 0 < len(touched) < 4
-    header, *lines = said.out.split("Fallbacks of contenders: ")[1].splitlines()[1:]
-    (line,) = [line for line in lines if line.startswith("flawed")]
-    assert re.split("  +", header)[4:] == ENDS
-    *_, share, low, high, hard_low, hard_high = re.split("  +", line)
-    assert share == f"{100 * len(touched) / 4:.1f}"
-    assert (low, high) == (f"{100 * worst / 4:.1f}", f"{100 * best / 4:.1f}")
-    assert (hard_low, hard_high) == (f"{100 * hard / 4:.1f}", f"{100 * (hard + len(touched)) / 4:.1f}")
-    decisions, lost_ones = rows(
-        Path("r"),
-        "SELECT count(*), sum(outcome LIKE 'fallback:%') FROM decisions JOIN attempts "
-        "USING (game, seat, decision) WHERE player = 'flawed'",
-    )[0]
-    assert said.out.splitlines()[-1] == (
-        f"warning: Fallbacks took {100 * lost_ones / decisions:.1f} % of the decisions of flawed and 0.0 % of those of "
-        "ClaudeBot: this compares systems (model, prompt and fallback), not models."
-    )
 
 
 def test_bounds_of_players_in_the_field_are_shown_too(shell: Shell) -> None:

@@ -4,11 +4,10 @@ from dataclasses import FrozenInstanceError
 
 import pytest
 
-from dubito.game.streams import DealStreams
 from dubito.game.table import Entrant, Table, play_game, step
 from dubito.games.dubito.bot import PlayerAI
 from dubito.games.dubito.cards import TurnData, TurnOutput
-from dubito.games.dubito.engine import Rules, WinRule, deal_table
+from dubito.games.dubito.engine import WinRule
 from dubito.games.dubito.events import (
     CardsPlayedEvent,
     DiscardEvent,
@@ -40,11 +39,6 @@ def test_r26_everyone_observes_the_start(win_rule: WinRule) -> None:
     at = table(position("A2/345/6/7", win_rule))
     for seat in range(4):
         assert script(at, seat).heard == [GameStartEvent((0, 1, 2, 3), (2, 3, 1, 1))]
-
-
-def test_r26_the_start_of_a_dealt_game() -> None:
-    at = deal_table([scripted()] * 4, Rules(), DealStreams(0, 0))
-    assert script(at, 2).heard == [GameStartEvent((0, 1, 2, 3), (14, 14, 13, 13))]
 
 
 @BOTH
@@ -105,14 +99,6 @@ def test_r26_of_two_winners_of_a_turn_the_first_misses_the_second() -> None:
     at, events = play("A/AAA/34/56", "contested", "A as A", "doubt")
     assert events[-2:] == [PlayerWonEvent(0, 1), PlayerWonEvent(1, 2)]
     assert collect_events(at) == [events[:-1], events, events, events]
-
-
-def test_r26_the_board_of_a_doubt_is_what_the_loser_picks_up() -> None:
-    """R26, R6, R7: without the jokers that leave; the target placed the last cards."""
-    _, events = play("*2/*34/567", "immediate", "* as 3", "*3", "doubt")
-    assert events[-1] == DoubtResolvedEvent(2, 1, False, (0, 3), (0, 3), 3, 1)
-    _, events = play("*2/*34/567", "immediate", "* as 3", "*4", "doubt")
-    assert events[-1] == DoubtResolvedEvent(2, 1, True, (0, 4), (0, 0, 4), 3, 0)
 
 
 def test_r26_the_loser_of_a_doubt() -> None:

@@ -25,31 +25,6 @@ def test_r9_immediate_the_last_card_wins() -> None:
     assert run(game, "3") == [CardsPlayedEvent(1, 9, 1)]
 
 
-def test_r9_immediate_that_turn_counts_as_not_first() -> None:
-    game = position("A/23/45/67")
-    run(game, "A as 9", "2")
-    assert (game.player_data(1).turns, game.player_data(1).not_first_turns) == (1, 1)
-
-
-def test_r9_immediate_a_doubt_later_takes_the_winners_cards_along() -> None:
-    """R9: whoever loses that doubt picks up the winner's last cards as well."""
-    game = position("A/23/45/67")
-    event = run(game, "A as 9", "2", "doubt")[0]
-    assert event == DoubtResolvedEvent(2, 1, True, (2,), (1, 2), 9, 0)
-    assert (hand(game, 1), game.seat) == ("A23", 2)
-
-
-def test_r9_immediate_two_leave_in_a_row_on_one_board() -> None:
-    """R9, R11: the second is not to be doubted either, the turn goes to the next seat in the game."""
-    game = position("A/2/34/56")
-    assert run(game, "A as 9", "2") == [CardsPlayedEvent(1, 9, 1), PlayerWonEvent(1, 2)]
-    assert game.over
-    game = position("A/2/34/56/78")
-    run(game, "A as 9", "2")
-    data = game.turn_data()
-    assert (data.me.id, data.prev.id, data.next.id, data.can_doubt, data.board_cards) == (2, 4, 3, False, 2)
-
-
 def test_r9_contested_the_last_card_is_pending() -> None:
     """R9: it stays seated with no cards until the end of the next player's turn."""
     game = position("AA/23/45/67", "contested")
@@ -65,14 +40,6 @@ def test_r9_contested_a_play_confirms_the_win() -> None:
     assert run(game, "AA as 9", "2") == [CardsPlayedEvent(1, 9, 1), PlayerWonEvent(0, 1)]
     data = game.turn_data()
     assert (data.me.id, data.prev.id, data.last_player_id, data.n_players) == (2, 1, 1, 3)
-
-
-def test_r9_contested_a_wrong_doubt_confirms_the_win() -> None:
-    """R9: the last cards were honest; the doubter takes them."""
-    game = position("AA/23/45/67", "contested")
-    events = run(game, "AA as A", "doubt")
-    assert events == [DoubtResolvedEvent(1, 0, False, (1, 1), (1, 1), 1, 0), PlayerWonEvent(0, 1)]
-    assert (hand(game, 1), game.seat, game.n_players) == ("AA23", 2, 3)
 
 
 def test_r9_contested_a_right_doubt_brings_him_back() -> None:
@@ -96,14 +63,6 @@ def test_r9_a_hand_emptied_by_discarding_wins_at_once(win_rule: WinRule) -> None
     assert run(game, "A as 2", "AA", "doubt")[1:] == [DiscardEvent(1, 1), PlayerWonEvent(1, 1)]
 
 
-def test_r9_contested_who_is_caught_may_win_by_discarding() -> None:
-    """R9: it takes the board, discards four aces, and has no cards again: placed at once, and once."""
-    game = position("A2/AAA/34/56", "contested")
-    assert run(game, "A as 2", "AAA", "doubt")[1:] == [DiscardEvent(1, 1), PlayerWonEvent(1, 1)]
-    assert (game.seat, game.n_players) == (2, 3)
-    assert run(game, "3 as 3") == [CardsPlayedEvent(2, 3, 1)]
-
-
 def test_r9_contested_order_pending_winner_then_whoever_discarded() -> None:
     game = position("A/AAA/34/56", "contested")
     assert run(game, "A as A", "doubt")[1:] == [DiscardEvent(1, 1), PlayerWonEvent(0, 1), PlayerWonEvent(1, 2)]
@@ -114,23 +73,6 @@ def test_r9_contested_order_the_end_comes_before_whoever_discarded() -> None:
     game = position("A/AAA/34", "contested")
     assert run(game, "A as A", "doubt")[1:] == [DiscardEvent(1, 1), PlayerWonEvent(0, 1)]
     assert (game.over, hand(game, 1), results(game)) == (True, "", [HARD, LOSS, LOSS])
-
-
-def test_r9_contested_order_the_end_before_the_next_last_card() -> None:
-    game = position("A/2/34", "contested")
-    assert run(game, "A as A", "2") == [CardsPlayedEvent(1, 1, 1), PlayerWonEvent(0, 1)]
-    assert (game.over, results(game)) == (True, [HARD, LOSS, LOSS])
-
-
-def test_r9_contested_pending_players_in_a_row() -> None:
-    """R9, R11: each is placed at the end of the next one's turn."""
-    game = position("A/2/3/45/67", "contested")
-    assert run(game, "A as A", "2")[1:] == [PlayerWonEvent(0, 1)]
-    assert game.turn_data().prev.n_cards == 0
-    assert run(game, "3")[1:] == [PlayerWonEvent(1, 2)]
-    assert (game.seat, game.n_players, game.turn_data().prev.id) == (3, 3, 2)
-    assert run(game, "4")[1:] == [PlayerWonEvent(2, 3)]
-    assert results(game) == [HARD, SOFT, SOFT, LOSS, LOSS]
 
 
 @BOTH
@@ -193,45 +135,3 @@ def test_r12_free_turns_are_not_counted(win_rule: WinRule) -> None:
     assert results(game) == [UNFINISHED] * 3
     with pytest.raises(IllegalOutput, match=r"^the game is over$"):
         run(game, "6")
-
-
-def test_r12_a_wrong_doubt_earns_no_turn_beyond_the_cap() -> None:
-    game = position("A2/345/67", max_turns=2)
-    run(game, "A as A", "doubt")
-    assert (game.capped, results(game)) == (True, [UNFINISHED] * 3)
-
-
-def test_r12_a_pending_winner_is_unfinished() -> None:
-    game = position("A/23/45", "contested", max_turns=1)
-    assert run(game, "A as A") == [CardsPlayedEvent(0, 1, 1)]
-    assert (game.capped, game.places, results(game)) == (True, [None] * 3, [UNFINISHED] * 3)
-
-
-def test_r12_a_pending_predecessor_is_placed_before_the_cap() -> None:
-    game = position("A/2/34/56", "contested", max_turns=2)
-    run(game, "A as A", "2")
-    assert (game.capped, results(game)) == (True, [HARD, UNFINISHED, UNFINISHED, UNFINISHED])
-
-
-def test_r12_a_game_that_is_over_is_not_capped() -> None:
-    """R10, R12: the last turn ended the game, so those left have lost."""
-    game = position("A/2/34", "contested", max_turns=2)
-    run(game, "A as A", "2")
-    assert (game.over, game.capped, results(game)) == (True, False, [HARD, LOSS, LOSS])
-    game = position("A2/2/34", max_turns=2)
-    run(game, "A as A", "2")
-    assert (game.over, game.capped, results(game)) == (True, False, [LOSS, HARD, LOSS])
-
-
-def test_r12_who_had_won_keeps_his_win() -> None:
-    game = position("A/2/34/56/78", max_turns=3)
-    run(game, "A as A", "2", "3")
-    assert (game.capped, results(game)) == (True, [HARD, SOFT, UNFINISHED, UNFINISHED, UNFINISHED])
-
-
-def test_r12_a_win_in_the_free_turn_at_the_cap_counts() -> None:
-    """R9, R12: the free turn is played in full."""
-    game = position("A2/3/45/67", max_turns=2)
-    run(game, "A as 9", "doubt")
-    assert run(game, "3 as 3") == [CardsPlayedEvent(1, 3, 1), PlayerWonEvent(1, 1)]
-    assert results(game) == [UNFINISHED, HARD, UNFINISHED, UNFINISHED]

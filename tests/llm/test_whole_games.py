@@ -16,7 +16,6 @@ from dubito.store.model_log import Spend
 from tests.cli.kit import Shell
 from tests.conftest import in_gate
 from tests.llm.kit import Script, ask, contender, played, ran, reply, rows, small
-from tests.llm.test_runs import check_kept
 
 TARIFF = Tariff(Price(1, 1, 1, 1), max_output=1000)
 PAST = Past({0: 10, 1: 20}, replies=20, spent=Spend(25, 4000, 200))  # 15 questions a game, 1.25 calls a reply
@@ -126,25 +125,6 @@ BOTS = ["StefaBot", "UsualBot"]
 
 def two() -> Experiment:
     return small(contender("one"), contender("two", "house-sharp"), games=GAMES, turns=10)
-
-
-@pytest.mark.at_length
-@pytest.mark.parametrize(
-    ("share", "in_flight"),
-    in_gate([(0.3, 32), (0.3, 1), (0.7, 1), (0.7, 32)], 1),
-)
-def test_a_cap_is_spent_on_games_that_end(tmp_path: Path, whole: Played, share: float, in_flight: int) -> None:
-    took = sum(log.calls for log in whole.models.values())
-    cap = int(took * share)
-    run = ran(two(), tmp_path / "run", caps=Caps(calls=cap), in_flight=in_flight)
-    assert "calls spent, and another game takes about" in str(run.failure)
-    ((begun,),) = rows(run.folder, "SELECT count(DISTINCT game) FROM attempts")
-    assert run.counts.counted == run.counts.finished == run.tally.games == begun
-    ((calls,),) = rows(run.folder, "SELECT count(*) FROM tries")
-    assert cap - 3 * took / GAMES < calls <= cap, "what is left is less than a deal and a half"
-    check_kept(run, whole)
-    on = ran(two(), tmp_path / "run", caps=Caps(calls=2 * took), in_flight=in_flight, cache=tmp_path / "fresh")
-    assert on.results_digest == whole.results_digest
 
 
 MODEL, DEAR = contender("one"), contender("two", "house-sharp", "AnthropicBot")

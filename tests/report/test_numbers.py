@@ -1,6 +1,5 @@
 """What the pages say is what the run counted: `all_games.yaml`, and the functions that the summary prints."""
 
-import itertools
 import json
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,7 @@ import yaml
 from dubito.experiment.stored import opened_run
 from dubito.games.dubito.engine import RESULTS
 from dubito.llm.prices import PICO
-from dubito.report.scan import Scan, scan
+from dubito.report.scan import scan
 from dubito.report.tables import Column, ColumnKind, ResultTable, cell_text
 from dubito.stats.ranking import by_table_size, ranking
 from dubito.stats.rates import Rate
@@ -91,34 +90,6 @@ def long_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def long_report(long_run: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return reported(long_run, output=tmp_path_factory.mktemp("report") / "report", scanned=150, games="0")
-
-
-def rates_of(scanned: Scan) -> dict[tuple[Any, ...], Rate]:
-    """Every rate of four bots whose whole is in the sums of their run."""
-    rates: dict[tuple[Any, ...], Rate] = {}
-    for player in range(4):
-        rates |= {(player, habit): scanned.style(player, habit) for habit in (habit.key for habit in RESULTS.habits)}
-        for measure in ("score", "hard_wins"):
-            rates |= {(player, size, measure): scanned.sized(player, size, measure) for size in (3, 4)}
-            for side, other in itertools.product((0, 1), range(4)):
-                rates[player, side, other, measure] = scanned.beside(player, side, other, measure)
-    return rates
-
-
-@pytest.mark.at_length
-def test_a_long_run_has_nearly_the_intervals_of_all_its_games(long_run: Path) -> None:
-    """Rates are those of all games; widths, known from a tenth of them, are within a few percent of the exact ones."""
-    with opened_run(long_run) as source:
-        exact, known = rates_of(scan(source)), rates_of(scan(source, 150))
-    ratios = []
-    for key, rate in exact.items():
-        assert known[key].value == rate.value
-        assert known[key].low <= (rate.value or 0.0) <= known[key].high
-        ratios.append((known[key].high - known[key].low) / (rate.high - rate.low))
-    ratios.sort()
-    assert len(ratios) == 100
-    assert 0.95 < ratios[50] < 1.1
-    assert all(0.75 < ratio < 1.4 for ratio in ratios[5:-5])
 
 
 @pytest.mark.at_length

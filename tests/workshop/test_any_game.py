@@ -96,19 +96,6 @@ def test_a_prompt_is_checked_for_what_its_game_brings(home: Shell) -> None:
     assert said.err == "whether it tells what is hidden is not checked: guess brings no second worlds\n"
 
 
-@pytest.mark.at_length
-def test_two_prompts_are_put_to_a_model_at_positions_of_the_game(home: Shell) -> None:
-    words = ("--game", "guess", "--model", "house:house-random", "--against", "plain", "--quiet")
-    said = home("prompts", "test", "plain", *words, "--positions", "positions")
-    assert (said.code, said.err) == (0, "")
-    rows = [line.split() for line in said.out.splitlines() if line.startswith("plain  ")]
-    by_node = {row[1]: row for row in rows}
-    assert set(by_node) == {*NODES, "all"}
-    assert [row[3] == "-" for row in rows] == [node not in ("sure", "all") for _, node, *_ in rows], "yes is for sure"
-    assert "flipped: " in said.out
-    assert "calls: 0;" in home("prompts", "test", "plain", *words, "--positions", "positions").out
-
-
 def test_positions_are_asked_for_where_the_project_has_none(home: Shell) -> None:
     said = home("prompts", "test", "plain", "--game", "guess", "--model", "house:house-random")
     assert said.code == 2

@@ -26,7 +26,6 @@ from dubito.llm.prompts import load_prompt
 from dubito.llm.settings import settings_for
 from dubito.store.model_log import ModelLog
 from dubito.store.run_db import RunDb
-from tests.cli.kit import Shell
 from tests.experiment.kit import REPO
 from tests.games.bs.models import both, experiment, ran, registry, short
 from tests.llm.kit import Heard, Server, Unhurried, says
@@ -123,19 +122,6 @@ def test_the_house_plays_bs_without_a_fallback(tmp_path: Path) -> None:
     assert {name: set(log.outcomes) for name, log in run.models.items()} == {"careful": {"model"}, "chance": {"model"}}
     again = ran(experiment(short(*both(), games=2, rounds=6)), tmp_path / "again", offline=True)
     assert again.results_digest == run.results_digest
-
-
-@pytest.mark.at_length
-def test_the_demo_tells_of_two_models_and_what_to_try_next(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(GAME.demo, "games", 2)
-    said = shell("demo", "--game", "bs", "--output", "d")
-    assert said.code == 0
-    assert {entry["bot"] for entry in GAME.demo["contenders"]} == {"OpenAIBot", "AnthropicBot"}
-    assert "Too few games to compare anyone: 1 deal, at least 10 are needed." in said.out
-    assert "Identical: both runs have the same results digest." in said.out
-    assert re.search(r"stand-ins: \d+ decisions, .*; fallbacks: 0", said.out)
-    assert re.search(r"dubito run --game bs --contenders openai:MODEL,\w+ --games 20\n", said.out)
-    assert "models.yaml" not in said.out
 
 
 def test_house_careful_plays_what_it_has_and_accuses_who_lies() -> None:
