@@ -186,20 +186,6 @@ def test_r13_an_exception_in_observe_is_blamed(error: BaseException) -> None:
     assert (caught.value.bot, caught.value.seat, caught.value.turn) == ("Bad Bot", 1, 1)
 
 
-class ObservingOnce(Quiet):
-    """Fails when cards have been played."""
-
-    def observe(self, event: Event) -> None:
-        if isinstance(event, CardsPlayedEvent):
-            raise ValueError("I cannot bear it")
-
-
-def test_r13_an_exception_in_observe_names_the_turn_observed() -> None:
-    with pytest.raises(BotError) as caught:
-        step(table(position(HANDS), ObservingOnce))
-    assert caught.value.turn == 1
-
-
 def test_r13_settings_that_the_bot_does_not_know_are_its_error() -> None:
     with pytest.raises(BotError, match=r"__init__ raised TypeError: .*(unexpected keyword|at most 1) argument"):
         table(position(HANDS), Entrant("Quiet", Quiet, {"risk": 1}))

@@ -36,26 +36,14 @@ NO_BOOL = "`answer` is neither true nor false (without quotes)"
 OTHERS = "it has other fields than `answer`"
 MALFORMED = {
     "a text": ('{"answer": "true"}', NO_BOOL),
-    "one": ('{"answer": 1}', NO_BOOL),
-    "null": ('{"answer": null}', NO_BOOL),
-    "a list of it": ('{"answer": [true]}', NO_BOOL),
-    "a nested answer": ('{"answer": {"a": {"b": [true]}}}', NO_BOOL),
     "a field more": ('{"answer": true, "reason": "he lies"}', OTHERS),
     "twins": ('{"answer": true, "answer": false}', "a key stands twice"),
-    "twins by an escape": ('{"answer": true, "\\u0061nswer": false}', "a key stands twice"),
-    "twins further in": ('{"answer": {"x": 1, "x": 2}}', "a key stands twice"),
     "another case": ('{"Answer": true}', "the field `answer` is missing"),
-    "a list": ('[{"answer": true}]', NO_OBJECT),
     "a bare bool": ("true", NO_OBJECT),
     "a fence": ('```json\n{"answer": true}\n```', AROUND),
     "prose": ("Yes, I doubt it.", NO_JSON),
-    "prose before": ('My answer: {"answer": true}', AROUND),
-    "a text behind": ('{"answer": true} because he lies', AROUND),
-    "two objects": ('{"answer": true}{"answer": true}', NO_JSON),
     "cut off": ('{"answer": tr', NO_JSON),
-    "a byte order mark": ('\ufeff{"answer": true}', AROUND),
     "nothing": ("", EMPTY),
-    "blanks": (" \n ", EMPTY),
     "a surrogate": ("\ud800", NO_JSON),
 }
 

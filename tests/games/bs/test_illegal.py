@@ -34,29 +34,21 @@ def test_illegal_outputs_are_refused_and_change_nothing() -> None:
     nothing, hostile = "nothing was played", Hostile()
     outputs: list[tuple[Any, str]] = [
         ([], nothing),
-        ((), nothing),
         (None, "not None"),
         (mine[0], "not a value of type Card"),
-        (3, "not a value of type int"),
-        (True, "not a value of type bool"),
         ({mine[0]}, "not a value of type set"),
         (iter(mine), "not a value of type list_iterator"),
         (OwnList(mine[:1]), "not a value of type OwnList"),
         (hostile, "not a value of type Hostile"),
         ([3], "value of type int in it is no card"),
-        ([mine[0], None], "None in it is no card"),
-        ([[mine[0]]], "value of type list in it is no card"),
         ([(mine[0].number, mine[0].copy)], "value of type tuple in it is no card"),
         ([OwnCard(*mine[0])], "value of type OwnCard in it is no card"),
         ([hostile], "value of type Hostile in it is no card"),
         ([tuple.__new__(Card, (1,))], "value of type Card in it is no card"),
         ([Card(13, 0)], "no such card"),
-        ([Card(0, -1)], "no such card"),
-        ([Card(True, 0)], "no such card"),
         ([Card(hostile, hostile)], "no such card"),  # type: ignore[arg-type]
         (others[:1], "is not in the hand"),
         ([mine[0], Card(*others[0])], "is not in the hand"),
-        (mine + others[:1], "is not in the hand"),
         (list(DECK), "is not in the hand"),
     ]
     for output, words in outputs:
@@ -65,9 +57,7 @@ def test_illegal_outputs_are_refused_and_change_nothing() -> None:
     answers: list[tuple[Any, str]] = [
         (None, "not with None"),
         (1, "type int"),
-        (0, "type int"),
         ("yes", "type str"),
-        ([], "type list"),
     ]
     for answer, words in [*answers, (hostile, "type Hostile")]:
         refused(game, answer, words)
