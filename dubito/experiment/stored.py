@@ -73,9 +73,9 @@ class Run:
     """A run folder, open to be read."""
 
     folder: Path
-    identity: Mapping[str, Any]  # as it stands in the manifest, with what other versions say besides
+    identity: Mapping[str, Any]  # as the manifest has it
     versions: Mapping[str, Any]  # of what it was made with
-    planned: Experiment  # the same as a value, all its games counted; rules may be left out that were not there yet
+    planned: Experiment  # the same as a value, all its games counted
     db: RunDb
     home: Path  # where a game of the user's own is looked for
 

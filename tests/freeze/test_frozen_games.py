@@ -35,10 +35,9 @@ def cookie(server: Served) -> str:
 def test_models_are_asked_and_learners_see_the_same() -> None:
     frozen = json.loads(DIGESTS.read_text(encoding="utf-8"))
     found = digests()
-    since = ("dubito mixed", "dubito plan")
-    of_then = {name: digest for name, digest in found.items() if not name.startswith(since)}
-    assert of_then
-    assert of_then == {name: frozen[name] for name in of_then}
+    # Without OpenSpiel fewer games are played.
+    assert found
+    assert found == {name: frozen[name] for name in found}
 
 
 @pytest.mark.parametrize("game", in_gate(playable(), {*playable()} - {"openspiel:gin_rummy"}))
