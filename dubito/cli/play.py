@@ -67,7 +67,8 @@ def play(
     """Play a game yourself, in the terminal.
 
     You play against these bots, by default a few good ones. A BOT is a class name, a player of --config, or a model
-    such as openai:MODEL@PROMPT or house:MODEL. For a hard game: `dubito play Sherlock Sherlock`.
+    such as openai:MODEL@PROMPT or house:MODEL. For a hard game: `dubito play Sherlock Sherlock`, `dubito play --game
+    defuse Sapper`.
     """
     checked = rules_at_table(config, game, rules)
     against = bots or (words_of(game).BOTS or _anybody(game))[: game.seats_by(checked)[1] - 1]
@@ -242,8 +243,7 @@ def web(
     if config is not None and not config.exists() and str(config) in find_bots(Path.cwd(), game or DUBITO).bots:
         raise UsageError(f"{config} is a bot, and `dubito web` takes a config: bots are chosen on the page")
     raise_limit(2 * MAX_CONNECTIONS)
-    stop = threading.Event()
-    first = int(time.time() * 1000)
+    stop, first = threading.Event(), int(time.time() * 1000)
     everybody = opponents(config, None, games, first, stop.is_set, asked, game, rules)
     with listen(host, port) as listener, everybody as company:
         tables = Tables(games, {company.game.name: company} | others(company.game), time.time)

@@ -43,14 +43,19 @@ def share(what: Path | None, game: int | None, output: Path | None, url: str) ->
     if path.is_dir():
         raise UsageError(f"{one_line(str(path))} is a folder: name the page, as in --output {path / 'game.html'}")
     picture = path.with_suffix(".png")
+    drawn = _draw(shared) if url else b""  # before anything is written: Pillow may be missing
     text = shared_page(shared, url and urljoin(url, quote(picture.name)))
     write_whole(path, text)
     say(f"page: {path} ({len(text.encode()) // 1000:,} kB)")
     if url:
-        from dubito.report.picture import picture_of_game  # late: it takes a while to load
-
-        picture.write_bytes(picture_of_game(shared.page))
+        picture.write_bytes(drawn)
         say(f"picture: {picture}, to be put beside the page")
+
+
+def _draw(shared: SharedGame) -> bytes:
+    from dubito.report.picture import picture_of_game  # late: only pages with an address need Pillow
+
+    return picture_of_game(shared.page)
 
 
 def _what_to_share(run: Path | None) -> str:

@@ -37,7 +37,7 @@ _OF_BOTS: Final = (  # flags that say how bots play a game, which those of a run
     "game", "seed", "deal", "on_bot_error", "bot_deadline", "save", "config", "games",
     *SHORT_FORM_SETTINGS,
 )  # fmt: skip
-Site = tuple[str, int, Sequence[str]]  # host, port, and further names of the host
+ServeAt = tuple[str, int, Sequence[str]]  # host, port, and further names of the host
 
 
 @click.command(cls=GameCommand)
@@ -170,7 +170,7 @@ def _tell_followed(followed: FollowedRun, game: int, wait: Callable[[], None], s
     _tell_again(followed.games.again(game)[0], thoughts, Narrator(show_hands, voice, wait))
 
 
-def again(path: Path, wait: Callable[[], None], show_hands: bool, site: Site | None) -> None:
+def again(path: Path, wait: Callable[[], None], show_hands: bool, site: ServeAt | None) -> None:
     """Tell a saved game, with what models said if that is beside it; or show it in the browser."""
     if site is not None:
         _serve(SavedGame(path), *site)
@@ -212,7 +212,7 @@ def _by_move(decisions: Iterable[Mapping[str, Any]]) -> dict[tuple[int, int], li
 _GRACE: Final = 5.0  # seconds that the end waits for a model's answer
 
 
-def serve_game(wanted: TableOrder, wait: Callable[[], None], site: Site) -> None:
+def serve_game(wanted: TableOrder, wait: Callable[[], None], site: ServeAt) -> None:
     with playing(wanted, wait) as live:
         _serve(live, *site)
     say("ended")
@@ -252,7 +252,7 @@ def _play(game: BotsGame, live: LiveGame, wait: Callable[[], None], stop: thread
         raise
 
 
-def serve_run(run: Path | None, site: Site) -> None:
+def serve_run(run: Path | None, site: ServeAt) -> None:
     """Show the last finished game of the run, and the newer ones."""
     with (
         folder_of(run) as folder,

@@ -211,7 +211,6 @@ class Pipeline:
 
     def _logged(self, provider: Provider, account: Account, settings: ModelSettings, likely: Likely) -> MakeTry:
         """The try's row before the call, the body before anything reads it."""
-
         check = self.budget.check_total if self._log.is_shared else None
 
         def logged(ask: Ask, number: int) -> Reply:

@@ -6,11 +6,14 @@ from io import BytesIO
 from textwrap import wrap
 from typing import Any, Final
 
-from PIL import Image, ImageDraw, ImageFont
-
-from dubito.errors import one_line
+from dubito.errors import UsageError, one_line
 from dubito.report.highlights import cards_held
 from dubito.report.tables import Chart, GamePage, Preview
+
+try:
+    from PIL import Image, ImageDraw, ImageFont
+except ModuleNotFoundError:
+    raise UsageError("--url draws pictures for links and needs Pillow: pip install 'dubito[pictures]'") from None
 
 WIDTH: Final = 1200
 HEIGHT: Final = 630

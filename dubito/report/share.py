@@ -20,7 +20,6 @@ from dubito.game.words import A_PERSON, called, words_of
 from dubito.llm.settings import HOUSE
 from dubito.report.games import GameChoice, ShownGames
 from dubito.report.highlights import opening
-from dubito.report.picture import picture_of_game
 from dubito.report.render import Renderer, Site, embedded
 from dubito.report.tables import GamePage, Page
 from dubito.show.company import as_sentence
@@ -167,7 +166,7 @@ def shared_game(source: Run, number: int) -> SharedGame:
 def shared_page(shared: SharedGame, picture: str = "") -> str:
     """The page as the text of one file of at most `LARGEST` bytes; raises UsageError where the game alone has more.
 
-    `picture` is the address of the picture that links to it show; without one it is in the file, where few read it.
+    `picture` is the address of the picture that links to the page show; empty: there is none.
     """
     if _least_bytes(shared) <= LARGEST:
         for leaner in (lambda told: told, _without_bodies, _without_requests, _without_odds):
@@ -227,7 +226,6 @@ def _rendered(shared: SharedGame, picture: str) -> str:
     style = "\n".join((static / name).read_text(encoding="utf-8") for name in _STYLES)
     scripts = [(static / name).read_text(encoding="utf-8") for name in _SCRIPTS]
     hashes = " ".join(f"'sha256-{b64encode(sha256(script.encode()).digest()).decode()}'" for script in scripts)
-    render, drawn = Renderer(Site("", pages=())), _as_address("image/png", picture_of_game(page))
     more = {
         "data": embedded(page.data),
         "about": page.about,
@@ -237,10 +235,9 @@ def _rendered(shared: SharedGame, picture: str) -> str:
         "scripts": [*map(Markup, scripts)],
         "policy": f"default-src 'none'; script-src {hashes}; style-src 'unsafe-inline'; img-src data:",
         "record": _as_address("application/json", shared.record.encode()),
-        "picture": drawn,
-        "linked": picture or drawn,
-        "drawn": f"{page.title}. {page.told['ending']}",
+        "picture": picture,
     }
+    render = Renderer(Site("", pages=()))
     return render(Page("game.html", page.title, [], more, "shared.html"))
 
 

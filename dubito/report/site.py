@@ -16,7 +16,6 @@ from dubito.report.bots import bots, neighbours, players_ranked, strategy
 from dubito.report.deception import Stories
 from dubito.report.games import ShownGames, chosen_games
 from dubito.report.overview import headline, overview, players_chart
-from dubito.report.picture import picture_of_page
 from dubito.report.render import NEIGHBOURS, Renderer, Site, Viewer, script_of
 from dubito.report.scan import SCANNED, Scan, scan
 from dubito.report.tables import (
@@ -183,6 +182,8 @@ def put_page(folder: Path, page: Page, render: Renderer) -> None:
     (folder / page.path).parent.mkdir(exist_ok=True)
     _write_text(folder / page.path, render(page))
     if page.preview and render.site.address is not None:
+        from dubito.report.picture import picture_of_page  # late: only sites with an address need Pillow
+
         (folder / page.picture).write_bytes(picture_of_page(page.title, page.preview))
     for table in page.tables:
         _write_text(folder / "data" / f"{table.key}.csv", table.to_csv())

@@ -312,7 +312,7 @@ def test_a_run_ends_in_twelve_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert len(lines) <= 12
     assert max(map(len, lines)) <= 80
     assert lines[0] == "12 games; the first 5 of 11"
-    assert lines[-2:] == ["run folder: r", "in a browser: dubito view r; every table here: add --tables"]
+    assert lines[-2:] == ["run folder: r", "in a browser: dubito report r --open; every table here: add --tables"]
     assert any(line.startswith("report: r/report/") for line in lines)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "argv", [str(tmp_path / ".venv/bin/dubito")])

@@ -134,7 +134,7 @@ def test_an_export_says_where_its_game_is_to_be_had(shell: Shell, site: Path, mo
         assert [line.count(digest[:12]) for line in told] == [1], words
         assert f"look for the package {PINNED}, which the run's own file names: install it only if you trust" in told[0]
     monkeypatch.setattr(sys, "path", [path for path in sys.path if path != str(site)])
-    for line in ("replay r.zip", "report r", "view r.zip --no-browser", "prompts record r"):
+    for line in ("replay r.zip", "report r", "report r.zip", "prompts record r"):
         said = shell(*line.split(" "))
         assert (said.code, said.err.count("\n")) == (2, 1), line
         assert f"was played at the game kuhn, sources {digest[:12]}, which is not here" in said.err

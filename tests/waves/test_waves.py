@@ -158,23 +158,22 @@ def test_stopped_while_it_waits_status_says_what_is_awaited(tmp_path: Path, shel
     assert "awaited" not in shell("status", "r").out
 
 
-@pytest.mark.parametrize("wait", ["batch", "2h"])
 def test_requests_in_flight_are_found_under_another_key_variable(
-    tmp_path: Path, shell: Shell, monkeypatch: pytest.MonkeyPatch, wait: str
+    tmp_path: Path, shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("ANOTHER_KEY", "any")
-    with Provider(tier="batch" if wait == "batch" else "async_2h") as server:
+    with Provider() as server:
         how = means(Path("r"))
 
         def stop(event: str) -> None:
-            if event in ("look", "responded"):
+            if event == "look":
                 how.stop.set()
 
         server.befalls = stop
-        of = checked_models(waiting(server, "responses", wait=wait), registry(), how.calls)
+        of = checked_models(waiting(server, "responses"), registry(), how.calls)
         assert play(of, Path("r"), replace(how, watch=Unhurried())).interrupted
         server.befalls = lambda event: None
-        run = ended(waiting(server, "responses", wait=wait, api_key_env="ANOTHER_KEY"), Path("r"))
+        run = ended(waiting(server, "responses", api_key_env="ANOTHER_KEY"), Path("r"))
         assert set(server.bought.values()) == {1}
     said = shell("replay", "r", "--quiet")
     assert (said.code, run.results_digest in said.out) == (0, True), said.err

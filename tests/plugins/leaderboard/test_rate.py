@@ -35,11 +35,7 @@ FOLDERS = {  # of the bots that play by a book
     "kuhn-1": "dubito/plugins/openspiel/bots/manual/openspiel",
     "leduc-1": "dubito/plugins/openspiel/bots/manual/openspiel",
 }
-SHIPPED = [
-    (name, file.stem)
-    for name, folder in FOLDERS.items()
-    for file in sorted((REPO / folder).glob("[a-z]*.py"))
-]
+SHIPPED = [(name, file.stem) for name, folder in FOLDERS.items() for file in sorted((REPO / folder).glob("[a-z]*.py"))]
 
 
 def cut(name: str, folder: Path, **other: Any) -> str:

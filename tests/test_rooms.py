@@ -1,0 +1,80 @@
+"""How large each part of the code may be: a budget in lines of code, without blank lines, comments and docstrings.
+
+Raise a budget in the commit that needs it, and say why in its message.
+"""
+
+import ast
+import io
+import tokenize
+from collections import Counter
+from pathlib import Path
+from typing import Final
+
+REPO = Path(__file__).resolve().parent.parent
+NO_CODE: Final = {
+    *(tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT),
+    *(tokenize.ENCODING, tokenize.ENDMARKER),
+}
+DOCUMENTED: Final = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+BUDGETS: Final = {
+    "bots": 936,
+    "dubito": 520,
+    "dubito/cli": 4107,
+    "dubito/experiment": 3312,
+    "dubito/game": 2019,
+    "dubito/games": 0,
+    "dubito/games/bs": 1310,
+    "dubito/games/defuse": 1134,
+    "dubito/games/dubito": 2544,
+    "dubito/house": 1913,
+    "dubito/llm": 6313,
+    "dubito/plugins": 0,
+    "dubito/plugins/dask": 55,
+    "dubito/plugins/leaderboard": 1445,
+    "dubito/plugins/openspiel": 4664,
+    "dubito/plugins/tournament": 2598,
+    "dubito/report": 2942,
+    "dubito/sandbox": 750,
+    "dubito/seats": 234,
+    "dubito/show": 1132,
+    "dubito/stats": 1159,
+    "dubito/store": 1467,
+    "dubito/web": 1042,
+    "dubito/workshop": 2977,
+    "tests": 42910,
+}
+
+
+def count_code_lines(source: str) -> int:
+    lines = set[int]()
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type not in NO_CODE:
+            lines.update(range(token.start[0], token.end[0] + 1))
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) and ast.get_docstring(
+            node
+        ):
+            lines.difference_update(range(node.body[0].lineno, (node.body[0].end_lineno or 0) + 1))
+    return len(lines)
+
+
+def room_of(path: Path) -> str:
+    """Return the folder that a file belongs to, in `dubito` that of the part: dubito/llm, dubito/games/bs."""
+    parts = path.relative_to(REPO).parts
+    depth = 3 if parts[:2] in (("dubito", "games"), ("dubito", "plugins")) else 2
+    return "/".join(parts[: min(depth, len(parts) - 1)]) if parts[0] == "dubito" else parts[0]
+
+
+def test_no_room_exceeds_its_budget() -> None:
+    sizes = Counter[str]()
+    for top in ("dubito", "bots", "tests"):
+        for path in (REPO / top).rglob("*.py"):
+            sizes[room_of(path)] += count_code_lines(path.read_text("utf-8"))
+    assert sizes.keys() == BUDGETS.keys()
+    over = {room: f"{size} of {BUDGETS[room]}" for room, size in sizes.items() if size > BUDGETS[room]}
+    assert over == {}, "make it smaller, or raise the budget and say why"
+
+
+def test_docstrings_comments_and_blank_lines_are_not_counted() -> None:
+    source = '"""Doc."""\n\n# why\nx = 1  # what\n\n\ndef f():\n    """Doc\n    more."""\n    return x\n'
+    assert count_code_lines(source) == 3
