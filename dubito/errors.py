@@ -76,6 +76,9 @@ class ToldToEnd(KeyboardInterrupt):
         self.number = number
 
 
+OUT_OF_MEMORY: Final = "out of memory: raise its limit (`ulimit -v`), or lower in_flight or workers"
+
+
 def signal_of(error: BaseException | None) -> int:
     return error.number if isinstance(error, ToldToEnd) else signal.SIGINT
 

@@ -4,6 +4,7 @@ silence; what they say in files and flags, checked by pydantic; and files of our
 
 import os
 import re
+import shutil
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -21,6 +22,7 @@ _LONGEST_NUMBER: Final = 1000  # characters: Python takes a quarter of a second 
 _OTHER_BASE: Final = re.compile(r"[-+]?0_*[0-7][0-7_]*|[-+]?[0-9][0-9_]*(:[0-5]?[0-9])+(\.[0-9_]*)?")  # 8 and 60
 _NO_MAPPING: Final = "mapping values are not allowed here"  # so the parser says it, of the line behind
 _NO_SPACE: Final = re.compile(r"\s*(\w+:)[^\s:/]")
+_OS_ERROR: Final = re.compile(r"\[Errno \d+\] ([^:]+)")
 _MERGE: Final = "tag:yaml.org,2002:merge"
 
 
@@ -72,6 +74,15 @@ def check_format(found: object, known: int | str, shown: str) -> None:
         f"{shown} was written by another version of Dubito ({theirs}; this one reads {known}): use that version, or "
         "make it again with this one"
     )
+
+
+def reason_of(error: OSError) -> str:
+    """Return why a file could not be written. Several errors of a copied folder are one without a text of its own."""
+    if isinstance(error, shutil.Error):
+        text = one_line(str(error.args[0][0][2]))
+        found = _OS_ERROR.match(text)
+        return found[1] if found else text
+    return error.strerror or one_line(str(error))
 
 
 def write_whole(path: Path, text: str) -> None:

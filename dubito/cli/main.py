@@ -24,7 +24,17 @@ import click
 
 from dubito import __version__, hooks
 from dubito.cli.output import note
-from dubito.errors import BotError, GameError, RunStopped, ToldToEnd, UsageError, one_line, signal_in_words, signal_of
+from dubito.errors import (
+    OUT_OF_MEMORY,
+    BotError,
+    GameError,
+    RunStopped,
+    ToldToEnd,
+    UsageError,
+    one_line,
+    signal_in_words,
+    signal_of,
+)
 from dubito.game.native import engine_in_words
 from dubito.game.packages import HOME, set_games_path
 from dubito.hooks import GROUPS, Command, import_place, load_installed
@@ -271,7 +281,7 @@ def _setting_of_a_player(error: click.ClickException) -> str | None:
 def _system_fault(error: OSError | MemoryError | RuntimeError) -> int:
     """Report what the system refuses: a file's name, room on a disk, memory, threads. Raise every other error again."""
     if isinstance(error, MemoryError):
-        return _ended("out of memory: raise its limit (`ulimit -v`), or lower in_flight or workers", 3)
+        return _ended(OUT_OF_MEMORY, 3)
     if isinstance(error, RuntimeError):
         if "start new thread" not in str(error):
             raise error

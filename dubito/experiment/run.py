@@ -180,6 +180,8 @@ def _play_chunks_into(db: RunDb, experiment: Experiment, folder: Path, how: RunO
         interrupted = True
     except RunStopped as error:
         failure = error
+    if failure is not None:
+        db.settle_later()
     run = _played_so_far(db, experiment, folder, how.registry)
     return replace(run, first_fallback=first_fallback, interrupted=interrupted, failure=failure)
 

@@ -11,7 +11,7 @@ from functools import partial
 from importlib import import_module
 from typing import Any, Final, Protocol, cast
 
-from dubito.errors import BotError, DubitoError, GameError, IllegalOutput, RunStopped, one_line
+from dubito.errors import OUT_OF_MEMORY, BotError, DubitoError, GameError, IllegalOutput, RunStopped, one_line
 from dubito.game import Game, GameEvent, Player, Seating, State, fallback_for, make_player
 from dubito.game.streams import DealStreams
 
@@ -109,7 +109,7 @@ class Table:
                 try:
                     player.observe(event)
                 except BaseException as error:  # see _blame
-                    self.failed(seat, turn, _blame("observe", error))
+                    self.failed(seat, turn, _blame("observe", error, player))
             if leaves in self.watchers:
                 self.watchers.remove(leaves)
 
@@ -131,7 +131,7 @@ def step(table: Table, announce: bool = False) -> tuple[Any, Sequence[Any]]:
         try:
             output = player.play(view)
         except BaseException as error:  # see _blame
-            table.failed(seat, state.turns_played + 1, _blame("play", error))
+            table.failed(seat, state.turns_played + 1, _blame("play", error, player))
         else:
             try:
                 events = state.apply(output, announce)
@@ -178,11 +178,16 @@ class Endless(Exception):
     """A game has gone on for so long that it is taken for one without an end; `GameCode` makes a GameError of it."""
 
 
-def _blame(method: str, error: BaseException) -> str:
-    """The bot's fault in words, whatever it raised, sys.exit() included; what is not its fault is re-raised."""
+def _blame(method: str, error: BaseException, player: Player | None = None) -> str:
+    """Return the bot's fault in words, whatever it raised, sys.exit() included; raise what is not its fault.
+
+    If there is no memory for a model player's turn, the run's many calls have used it up.
+    """
     kind = type(error)  # an exception may lie about its __class__
     if issubclass(kind, (KeyboardInterrupt, RunStopped)):
         raise error
+    if issubclass(kind, MemoryError) and player is not None and player.is_model:
+        raise RunStopped(OUT_OF_MEMORY) from None
     try:
         return _describe(method, error)
     except BaseException:  # describing it ran its own code; it has no more to say

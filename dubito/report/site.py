@@ -11,6 +11,7 @@ from urllib.parse import quote
 from dubito.errors import RunStopped, UsageError, one_line
 from dubito.experiment.replay import LieCounts
 from dubito.experiment.stored import Run, opened_run
+from dubito.files import reason_of
 from dubito.game.words import called
 from dubito.report.bots import bots, neighbours, players_ranked, strategy
 from dubito.report.deception import Stories
@@ -121,7 +122,7 @@ def draft_folder(said: Path, ours: bool = False) -> Iterator[Path]:
         shutil.rmtree(folder, ignore_errors=True)
         draft.replace(folder)
     except OSError as error:
-        raise RunStopped(f"cannot write {said}: {error.strerror}") from None
+        raise RunStopped(f"cannot write {said}: {reason_of(error)}") from None
     finally:
         shutil.rmtree(draft, ignore_errors=True)
 

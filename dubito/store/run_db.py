@@ -262,6 +262,14 @@ class RunDb:
         else:
             self._later.append(write)
 
+    def settle_later(self) -> None:
+        """Write what was left for later, or drop it if nothing can be written: a resumed run finds it again."""
+        try:
+            with self._alone():
+                pass
+        except RunStopped:
+            self._later.clear()
+
     @contextmanager
     def _alone(self) -> Iterator[None]:
         """Within, the connection is this thread's, and what waited is written; its own transaction just goes on."""

@@ -2,6 +2,7 @@
 
 import resource
 import shutil
+import sqlite3
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -10,6 +11,9 @@ from pathlib import Path
 import pytest
 
 from dubito.errors import RunStopped
+from dubito.llm.cache import ReplyCache
+from dubito.store.run_db import RunDb
+from tests.cli.kit import Shell
 from tests.conftest import in_gate
 from tests.llm.kit import Server, asker, ran, says, small
 
@@ -73,3 +77,69 @@ def test_unwritable_log_ends_run_with_message(tmp_path: Path, fault: str, moment
     assert len(failures) == 1
     assert str(folder) in failures[0]
     assert "cannot write" in failures[0]
+
+
+def test_memory_error_in_model_turn_is_not_blamed_on_player(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr("dubito.llm.decide.build_request", fail)
+    with Server(lambda heard: says(heard.protocol)) as server:
+        run = ran(small(asker(server), games=2), tmp_path / "run", preflight=False)
+    assert isinstance(run.failure, RunStopped)
+    assert str(run.failure).startswith("out of memory: raise its limit (`ulimit -v`)")
+
+
+FULL = "database or disk is full"
+
+
+@pytest.mark.parametrize("moment", in_gate([0, GAMES // 2, GAMES], [GAMES // 2]))
+@pytest.mark.parametrize("store", ["run.db", "the cache"])
+def test_full_disk_ends_run_that_resumes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, store: str, moment: int
+) -> None:
+    """SQLite refuses to grow a file as it does on a full disk."""
+    folder, opened = tmp_path / "run", list[RunDb]()
+    create, store_reply = RunDb.create, ReplyCache._store
+
+    def create_and_keep(path: Path, shared: bool = False) -> RunDb:
+        opened.append(create(path, shared))
+        return opened[-1]
+
+    def fill(connection: sqlite3.Connection) -> None:
+        connection.execute("PRAGMA max_page_count = 1")
+
+    def store_on_full_disk(cache: ReplyCache, key: str, text: str) -> None:
+        fill(cache._cache._con)
+        store_reply(cache, key, text)
+
+    def fill_at(games: int) -> None:
+        if games >= moment and store == "run.db":
+            fill(opened[0]._connection)
+        elif games >= moment:
+            monkeypatch.setattr(ReplyCache, "_store", store_on_full_disk)
+
+    with Server(lambda heard: says(heard.protocol)) as server:
+        of = small(asker(server), games=GAMES, turns=30)
+        with monkeypatch.context() as patched:
+            patched.setattr(RunDb, "create", create_and_keep)
+            cut = ran(of, folder, progress=fill_at, in_flight=4, preflight=False)
+        monkeypatch.undo()
+        resumed = ran(of, folder, in_flight=4, preflight=False)
+        whole = ran(of, tmp_path / "whole", in_flight=4, preflight=False, cache=tmp_path / "other")
+    assert cut.failure is None or FULL in str(cut.failure)
+    assert cut.failure is not None or moment == GAMES
+    assert resumed.failure is None
+    assert resumed.results_digest == whole.results_digest
+
+
+def test_report_on_full_disk_names_the_reason(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(source: object, target: object) -> None:
+        raise shutil.Error([("a", "b", "[Errno 28] No space left on device: 'a' -> 'b'")])
+
+    assert shell("run", "--bots", "StefaBot,UsualBot,MrDoubt", "--games", "2", "--quiet", "--output", "r").code == 0
+    monkeypatch.setattr("dubito.report.site.shutil.copytree", fail)
+    for command in ("report", "publish"):
+        said = shell(command, "r", "--output", "p")
+        assert said.code in (2, 3)
+        assert said.err == "dubito: cannot write p: No space left on device\n"
