@@ -241,7 +241,7 @@ class _Calls:
             worst = tariff.worst(self._request(one.request)).tokens
         used = usage.input + usage.output if usage else worst
         expected: dict[str, tuple[object, set[Any]]] = {
-            "account": (one.account, {account_of(settings).server}),
+            "account": (one.account.rpartition(" (")[0], {account_of(settings).server}),
             "usage": (one.usage, {json.dumps(usage.counts) if usage else None}),
             "state": (one.state, _states(reply)),
             "tokens": (one.tokens, {used} if one.state in ("received", "open") else {0, used}),

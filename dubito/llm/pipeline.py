@@ -216,7 +216,7 @@ class Pipeline:
         def logged(ask: Ask, number: int) -> Reply:
             key, worst = (*ask.place.key, number), likely.tariff.worst(ask.request)
             start, usual = self._options.timing.clock(), likely.of(ask.request)
-            asked = (ask.place.player, account.server, ask.request.digest, ask.draw)
+            asked = (ask.place.player, str(account), ask.request.digest, ask.draw)
             self._log.try_opens(key, *asked, worst, priced=usual is not None, likely=usual, check=check)
             try:
                 received = provider(ask, number, settings.deadline)

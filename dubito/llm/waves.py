@@ -127,7 +127,7 @@ class Waves:
             if found is None:
                 place = ask.place
                 where = (place.player, place.game, place.deal, place.seat, place.decision, place.attempt, place.node)
-                entry = Awaited(lane.account.server, request.digest, ask.draw, *where, body=body_text(request.body))
+                entry = Awaited(str(lane.account), request.digest, ask.draw, *where, body=body_text(request.body))
                 self._kept.wants(entry, request.text)
                 self._budget.foresees(lane.tariff.worst(request))
             elif found.cause is not None:
@@ -178,7 +178,7 @@ class Waves:
         wave, begun = self._kept.wave() + 1, list[_Under]()
         for (account, *_), rows in groups.items():
             for part in _parts(rows, self._lanes[rows[0][0].player].sells):
-                batch = SentBatch(secrets.token_hex(_NAME), wave, account.server, len(part), self._timing.time())
+                batch = SentBatch(secrets.token_hex(_NAME), wave, str(account), len(part), self._timing.time())
                 begun.append(self._under(batch, part))
         return begun
 

@@ -181,6 +181,7 @@ _BEYOND: Final = "beyond"  # the kind of a try that was received, and used more 
 OF_PLAYER: Final = (  # the decisions of a player: of those that one request asked, only the first has attempts
     "FROM decisions d JOIN (SELECT DISTINCT game, seat FROM attempts WHERE player = ?) USING (game, seat)"
 )
+IS_AT_SERVER: Final = "instr(account, ? || ' (') = 1"  # of an account: behind its server is the variable of the key
 _TOTAL: Final = "SELECT count(*), coalesce(sum(tokens), 0), coalesce(sum(picodollars), 0) FROM tries"
 PlaceKey = tuple[int, ...]  # game, seat, decision; then the attempt; then the try
 
@@ -314,13 +315,12 @@ class ModelLog:
         rows = self._db.read(f"{query} AND (reply IS NOT NULL OR cause IS NOT NULL)", values)
         return {row[:4]: TapedAttempt(row[4:9], *row[9:]) for row in rows}
 
-    def paid_reply(self, account: str, request: str, draw: str) -> RawReply | None:
-        """The first complete reply of an account to this request and draw, which may never have reached the cache."""
-        rows = self._db.read(
-            "SELECT status, raw, headers FROM tries WHERE state = 'received' AND request = ? AND draw = ? "
-            "AND account = ? AND (kind IS NULL OR kind = ?) ORDER BY game, seat, decision, attempt, try LIMIT 1",
-            (request, draw, account, _BEYOND),
-        )
+    def paid_reply(self, server: str, request: str, draw: str) -> RawReply | None:
+        """The first complete reply of a server to this request and draw, which may never have reached the cache."""
+        which = f"request = ? AND draw = ? AND {IS_AT_SERVER} AND (kind IS NULL OR kind = ?)"
+        query = f"SELECT status, raw, headers FROM tries WHERE state = 'received' AND {which}"  # noqa: S608, texts of ours
+        order = "ORDER BY game, seat, decision, attempt, try LIMIT 1"
+        rows = self._db.read(f"{query} {order}", (request, draw, server, _BEYOND))
         return next((RawReply(status, self.text(raw), self._from_json(headers)) for status, raw, headers in rows), None)
 
     def decisions(self, game: int) -> dict[tuple[int, int], Decision]:

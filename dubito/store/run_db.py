@@ -68,6 +68,7 @@ CREATE TABLE IF NOT EXISTS batches (
     id TEXT, expires REAL, ended INTEGER NOT NULL, seal BLOB
 ) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS together ON awaited (batch);
+CREATE INDEX IF NOT EXISTS asked ON awaited (request, draw);
 """
 _SEALED: Final = ("tally", "attempts", "tries", "awaited", "batches")
 # What a replay neither recomputes nor compares: clock times, durations, ids and headers of servers.

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import astuple, dataclass
 from typing import Final
 
-from dubito.store.model_log import ModelLog, PlaceKey, Spend
+from dubito.store.model_log import IS_AT_SERVER, ModelLog, PlaceKey, Spend
 
 _COLUMNS: Final = (
     "account, request, draw, player, game, deal, seat, decision, attempt, node, try, failures, batch, cause, detail, "
@@ -21,7 +21,7 @@ _COLUMNS: Final = (
 class Awaited:
     """A request that waits for its reply; the fields are the table's columns."""
 
-    account: str  # its server: the variable of the key may be another one when the run is resumed
+    account: str
     request: str  # digest
     draw: str
     player: str  # who asked first, and where
@@ -70,8 +70,10 @@ class WaveLog:
             marks = ", ".join("?" * len(astuple(entry)))
             connection.execute(f"INSERT OR IGNORE INTO awaited VALUES ({marks}, NULL)", astuple(entry))  # noqa: S608
 
-    def entry(self, account: str, request: str, draw: str) -> Awaited | None:
-        found = self._entries("(account, request, draw) = (?, ?, ?)", (account, request, draw))
+    def entry(self, server: str, request: str, draw: str) -> Awaited | None:
+        """Return what is awaited of a server, whatever variable held the key when it was asked."""
+        where = f"(request, draw) = (?, ?) AND {IS_AT_SERVER}"
+        found = self._entries(where, (request, draw, server))
         return next(iter(found), None)
 
     def open(self) -> list[Awaited]:

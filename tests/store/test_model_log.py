@@ -32,7 +32,9 @@ def log(db: RunDb) -> ModelLog:
 
 
 def opens(log: ModelLog, key: tuple[int, ...] = TRY, player: str = "one", priced: bool = True) -> None:
-    log.try_opens(key, player, "an account", "a request", "d", WORST, priced=priced, likely=9_000 if priced else None)
+    log.try_opens(
+        key, player, "a server (A_KEY)", "a request", "d", WORST, priced=priced, likely=9_000 if priced else None
+    )
 
 
 def received(log: ModelLog, key: tuple[int, ...] = TRY, **changes: Any) -> None:
@@ -252,10 +254,10 @@ def test_what_was_paid_for_is_found_by_account_request_and_draw(log: ModelLog) -
 def test_a_body_that_was_classed_as_a_failure_is_not_used(db: RunDb, log: ModelLog) -> None:
     opens(log)
     received(log, beyond="it used more")
-    assert log.paid_reply("an account", "a request", "d") is not None
+    assert log.paid_reply("a server", "a request", "d") is not None
     with db.writing() as connection:
         connection.execute("UPDATE tries SET kind = 'server'")
-    assert log.paid_reply("an account", "a request", "d") is None
+    assert log.paid_reply("a server", "a request", "d") is None
 
 
 def test_a_game_that_is_put_back_has_not_ended(log: ModelLog) -> None:

@@ -149,7 +149,9 @@ def test_stopped_while_it_waits_status_says_what_is_awaited(tmp_path: Path, shel
         said = shell("status", "r").out
         entries = sum(server.bought.values())
         to = f"{entries} requests to {server.base_url('messages')}"
-        assert re.search(rf"awaited: {to} since [-0-9: ]+, expires [-0-9: ]+ \(UTC; msgbatch_0\)", said), said
+        assert re.search(rf"awaited: {to} \(no key\) since [-0-9: ]+, expires [-0-9: ]+ \(UTC; msgbatch_0\)", said), (
+            said
+        )
         (found,) = json.loads(shell("status", "r", "--json").out)["awaited"]
         assert (found["id"], found["requests"]) == ("msgbatch_0", entries)
         server.befalls = lambda event: None
