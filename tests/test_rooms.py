@@ -4,6 +4,7 @@ Raise a budget in the commit that needs it, and say why in its message.
 """
 
 import ast
+import importlib.util
 import io
 import tokenize
 from collections import Counter
@@ -78,3 +79,12 @@ def test_no_room_exceeds_its_budget() -> None:
 def test_docstrings_comments_and_blank_lines_are_not_counted() -> None:
     source = '"""Doc."""\n\n# why\nx = 1  # what\n\n\ndef f():\n    """Doc\n    more."""\n    return x\n'
     assert count_code_lines(source) == 3
+
+
+def test_the_picture_of_the_rooms_is_drawn_from_the_imports() -> None:
+    spec = importlib.util.spec_from_file_location("draw_rooms", REPO / "scripts" / "draw_rooms.py")
+    assert spec is not None
+    assert spec.loader is not None
+    script = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(script)
+    assert script.FILE.read_text("utf-8") == script.draw(), "run: python scripts/draw_rooms.py"

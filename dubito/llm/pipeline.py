@@ -220,12 +220,10 @@ class Pipeline:
             self._log.try_opens(key, *asked, worst, priced=usual is not None, likely=usual, check=check)
             try:
                 received = provider(ask, number, settings.deadline)
-            except TryFailed as error:
-                used = worst if error.billed else Spend(calls=1)
-                self._log.try_failed(key, error.kind, str(error), used, self._options.timing.clock() - start)
-                raise
-            except AccountFault as error:
-                self._log.try_failed(key, "account", str(error), Spend(calls=1), self._options.timing.clock() - start)
+            except (TryFailed, AccountFault) as error:
+                kind, billed = (error.kind, error.billed) if isinstance(error, TryFailed) else ("account", False)
+                used = worst if billed else Spend(calls=1)
+                self._log.try_failed(key, kind, str(error), used, self._options.timing.clock() - start)
                 raise
             reply = read_reply(ask.request.protocol, received)
             usage, price = reply.usage, likely.tariff.price

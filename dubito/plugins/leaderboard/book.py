@@ -19,7 +19,7 @@ from dubito.files import Checked, fault, read_yaml
 from dubito.game import Game
 from dubito.game.find import Registry, package_of, source_of
 
-_BOOKS: Final = Path(__file__).with_name("books")
+BOOKS: Final = Path(__file__).with_name("books")
 _Bots = dict[str, str]  # by name: the sha256 of the bot's file
 NEW: Final = "that is a new book"
 
@@ -52,7 +52,7 @@ class NamedBook(NamedTuple):
 
 
 def book_names() -> list[str]:
-    return sorted(file.stem for file in _BOOKS.glob("*.yaml"))
+    return sorted(file.stem for file in BOOKS.glob("*.yaml"))
 
 
 def read_book(named: str) -> NamedBook:
@@ -60,7 +60,7 @@ def read_book(named: str) -> NamedBook:
     is_file = named.endswith(".yaml") or "/" in named
     if not is_file and named not in book_names():
         raise UsageError(f"no book is named {one_line(named)!r}: {suggestion(named, book_names())}")
-    file = Path(named) if is_file else _BOOKS / f"{named}.yaml"
+    file = Path(named) if is_file else BOOKS / f"{named}.yaml"
     try:
         return NamedBook(file.stem, Book.model_validate(read_yaml(file)))
     except ValidationError as error:
