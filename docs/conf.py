@@ -9,7 +9,7 @@ copyright = "the authors of Dubito, MIT licence"  # noqa: A001, Sphinx's name
 root_doc = "README"
 include_patterns = ["README.md", "docs/**.md", "dubito/plugins/*/docs/*.md", "examples/leaderboard/README.md"]
 exclude_patterns = [".*", "bots", "build", "cache", "dist", "prompts", "runs", "tests"]
-extensions = ["myst_parser"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 myst_heading_anchors = 4
 html_theme = "furo"
 html_title = project
@@ -23,7 +23,7 @@ SECTIONS = {
     "Rank a model": ["first-run", "servers", "money", "comparing", "report", "when-it-fails"],
     "Write": [
         *("writing-a-bot", "writing-a-bs-bot", "writing-a-model-bot", "prompts"),
-        *("writing-a-game", "writing-a-plugin", "verifiers"),
+        *("writing-a-game", "writing-a-plugin", "python", "verifiers"),
     ],
     "Look up": ["architecture", "commands", "runs", "clusters", "house", "json", "performance"],
     "Why": ["decisions/README"],

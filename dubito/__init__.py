@@ -1,3 +1,48 @@
-"""A harness that pits players against each other at Dubito, a bluffing card game."""
+"""A harness that pits language models, hand-written bots and people against each other at games of hidden information.
+
+```python
+run = dubito.run("examples/models.yaml")
+for row in run.ranking():
+    print(row.name, row.rates["score"].value)
+```
+"""
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from bots.base import BotBase as Bot
+    from dubito.api import ModelDecision, PlayedGame, ReplayDiffers, Rows, Run, check_game, load, run
+    from dubito.errors import UsageError
+    from dubito.game import Game
 
 __version__ = "0.1.0"
+__all__ = [
+    "Bot",
+    "Game",
+    "ModelDecision",
+    "PlayedGame",
+    "ReplayDiffers",
+    "Rows",
+    "Run",
+    "UsageError",
+    "check_game",
+    "load",
+    "run",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Import a name of `__all__` when it is first used: commands start faster, and bots need no API."""
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    if name == "Bot":
+        from dubito.game.find import import_bots
+
+        return import_bots("base").BotBase
+    return getattr(import_module("dubito.game" if name == "Game" else "dubito.api"), name)
+
+
+def __dir__() -> list[str]:
+    return [*globals(), *__all__]

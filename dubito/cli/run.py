@@ -124,13 +124,13 @@ def run(
     checked = check(content, str(config or "the config"), {**_config_of_flags(flags), **rules})
     registry = find_bots(here, checked.game)
     experiment, calls = _checked_experiment(checked, shard, registry, call_options(checked, here))
-    folder = Path(checked.output) if checked.output else _default_folder(config, experiment)
+    folder = Path(checked.output) if checked.output else default_run_folder(config, experiment)
     warn_of(experiment, registry, calls)
     result = finished_run(experiment, registry, folder)
     if new := result is None:
         if warning := check_cache(experiment, registry, calls):
             note(warning)
-        with _crew_of(checked) as crew:
+        with open_crew(checked) as crew:
             result = play_and_keep(experiment, registry, folder, calls, workers=checked.workers, quiet=quiet, crew=crew)
     else:
         note(f"{folder} holds this run, finished: nothing was played")
@@ -194,7 +194,7 @@ def _check_executor(config: Config, experiment: Experiment, registry: Registry) 
         raise UsageError(f"{where}: {config.executor} cannot interrupt a bot: leave bot_deadline out")
 
 
-def _default_folder(config: Path | None, experiment: Experiment) -> Path:
+def default_run_folder(config: Path | None, experiment: Experiment) -> Path:
     name = f"{'run' if config is None else config.stem}-{experiment.digest()}"
     shard = experiment.shard
     return Path("runs") / (FOLDER.format(name, shard.number, shard.of) if shard else name)
@@ -224,13 +224,13 @@ def _warn_of_unrepeatable(experiment: Experiment, registry: Registry) -> None:
 
 
 @contextmanager
-def _crew_of(config: Config) -> Iterator[Crew | None]:
+def open_crew(config: Config) -> Iterator[Crew | None]:
     """Who plays, while it is needed; None for processes of our own. Raises UsageError where it cannot be had."""
     if config.executor == "processes":
         yield None
         return
-    open_crew = find_executor(config.executor, config.said.where("executor"))
-    with open_crew(config.scheduler, config.workers or cores()) as crew:
+    start = find_executor(config.executor, config.said.where("executor"))
+    with start(config.scheduler, config.workers or cores()) as crew:
         if not crew.at_once():
             note("no worker has joined the scheduler yet: waiting for one")
         yield crew

@@ -465,6 +465,12 @@ def _pin_own_package() -> Path:
     return own
 
 
+def import_bots(name: str) -> ModuleType:
+    """Return the module `bots.NAME` that ships with Dubito."""
+    _pin_own_package()
+    return import_module(f"bots.{name}")
+
+
 def _bot_class(module: ModuleType, file: Path, game: Game) -> tuple[type[Player], list[str]]:
     """Return the file's bot, and the names of its other bot classes: neither private nor a base of the bot."""
 

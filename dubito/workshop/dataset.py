@@ -161,36 +161,38 @@ def _schema(columns: Mapping[str, tuple[str, str]]) -> Any:
 
 
 def _game_rows(kept: Run) -> Iterator[list[_Row]]:
+    every = kept.experiment.game_numbers
+    for first in range(every.start, every.stop, _AT_ONCE):
+        numbers = range(first, min(first + _AT_ONCE, every.stop))
+        yield [
+            row | {"lies": _lies_by_seat(kept, row["game"], len(row["players"]))} for row in game_rows(kept, numbers)
+        ]
+
+
+def game_rows(kept: Run, numbers: range) -> Iterator[_Row]:
+    """Yield what came of each of these games, by the columns of `GAMES` but for its lies."""
     experiment, results = kept.experiment, kept.registry.game.results
     names = [player.name for player in experiment.players]
-    every = experiment.game_numbers
-    for first in range(every.start, every.stop, _AT_ONCE):
-        rows = []
-        query = "SELECT game, outcome FROM games WHERE game >= ? AND game < ? ORDER BY game"
-        for game, packed in kept.db.read(query, (first, min(first + _AT_ONCE, every.stop))):
-            outcome = outcome_in(packed, results, len(names), kept.db.path)
-            measured = [
-                {
-                    measure.key: Rate(count / measure.scale).on(measure.span).value
-                    for measure, count in zip(results.measures, counts, strict=True)
-                }
-                for counts in outcome.measured(results)
-            ]
-            counts = [dict(zip(results.counts, own, strict=True)) for own in outcome.counts]
-            rows.append(
-                {
-                    "game": game,
-                    "deal": game // experiment.games_per_deal,
-                    "players": [names[player] for player in outcome.seats],
-                    "contender_seat": outcome.contender_seat,
-                    "buckets": [results.buckets[bucket] for bucket in outcome.buckets(results)],
-                    "measures": json.dumps(measured),
-                    "counts": json.dumps(counts),
-                    "lies": _lies_by_seat(kept, game, len(outcome.seats)),
-                    "capped": outcome.capped,
-                }
-            )
-        yield rows
+    query = "SELECT game, outcome FROM games WHERE game >= ? AND game < ? ORDER BY game"
+    for game, packed in kept.db.read(query, (numbers.start, numbers.stop)):
+        outcome = outcome_in(packed, results, len(names), kept.db.path)
+        measured = [
+            {
+                measure.key: Rate(count / measure.scale).on(measure.span).value
+                for measure, count in zip(results.measures, counts, strict=True)
+            }
+            for counts in outcome.measured(results)
+        ]
+        yield {
+            "game": game,
+            "deal": game // experiment.games_per_deal,
+            "players": [names[player] for player in outcome.seats],
+            "contender_seat": outcome.contender_seat,
+            "buckets": [results.buckets[bucket] for bucket in outcome.buckets(results)],
+            "measures": json.dumps(measured),
+            "counts": json.dumps([dict(zip(results.counts, own, strict=True)) for own in outcome.counts]),
+            "capped": outcome.capped,
+        }
 
 
 def _lies_by_seat(kept: Run, game: int, seats: int) -> str | None:
@@ -202,22 +204,32 @@ def _lies_by_seat(kept: Run, game: int, seats: int) -> str | None:
 
 
 def _decision_rows(kept: Run, progress: Callable[[int], None]) -> Iterator[list[_Row]]:
-    specs = model_specs(kept.experiment, kept.registry)
-    models = {spec.name: (settings_of(spec, kept.registry).model, spec.prompt) for spec in specs}
-    log, play = ModelLog(kept.db), watched_games(kept)
-    rows: list[_Row] = []
-    for played, game in enumerate(kept.experiment.game_numbers if models else (), start=1):
+    decisions, rows = DecisionRows(kept), list[_Row]()
+    for played, game in enumerate(kept.experiment.game_numbers if decisions else (), start=1):
         told = {(one.seat, one.move): one.lie for one in lies_told(kept, game)} if kept.registry.game.lie else {}
-        found = {(one.source.seat, one.source.decision): one for one in play(game) if one.source is not None}
-        rows += [
-            _decision_row(kept, row, found, models) | {"lie": told.get((row["seat"], row["turn"]))}
-            for row in _decisions(log, game)
-        ]
+        rows += [row | {"lie": told.get((row["seat"], row["turn"]))} for row in decisions.of_game(game)]
         progress(played)
         if played % _AT_ONCE == 0:
             yield rows
             rows = []
     yield rows
+
+
+class DecisionRows:
+    """What models decided in the games of a run, by the columns of `DECISIONS` but for its lies."""
+
+    def __init__(self, kept: Run) -> None:
+        self._kept, self._log, self._positions = kept, ModelLog(kept.db), watched_games(kept)
+        specs = model_specs(kept.experiment, kept.registry)
+        self._models = {spec.name: (settings_of(spec, kept.registry).model, spec.prompt) for spec in specs}
+
+    def __bool__(self) -> bool:
+        return bool(self._models)
+
+    def of_game(self, game: int) -> list[_Row]:
+        """Return the rows of a game, which is played again. Raises UsageError if it is played differently now."""
+        found = {(one.source.seat, one.source.decision): one for one in self._positions(game) if one.source is not None}
+        return [_decision_row(self._kept, row, found, self._models) for row in _decisions(self._log, game)]
 
 
 def _decision_row(

@@ -1,0 +1,284 @@
+"""The public Python API: play experiments, and read runs as typed rows.
+
+Everything here is imported from `dubito`: `import dubito; run = dubito.run(games=100)`.
+"""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass, is_dataclass
+from functools import cached_property
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, Self, TypeVar
+
+from pydantic import BaseModel
+
+from dubito import hooks
+from dubito.cli import documents
+from dubito.cli.calls import call_options
+from dubito.cli.run import default_run_folder, open_crew
+from dubito.errors import DubitoError, UsageError, one_line
+from dubito.experiment.compare import compared_runs
+from dubito.experiment.config import check, read_config
+from dubito.experiment.replay import check_to_replay
+from dubito.experiment.replay import replay as replay_run
+from dubito.experiment.resolve import checked_models, resolve
+from dubito.experiment.run import RunOptions, finished_run, play
+from dubito.experiment.stored import Run as StoredRun
+from dubito.experiment.stored import compared, opened_run
+from dubito.experiment.workers import cores, new_stop
+from dubito.game import Game
+from dubito.game.find import find_bots, find_game
+from dubito.llm.protocols import kept_request
+from dubito.show.run import ReplayedGames
+from dubito.show.story import conversation
+from dubito.stats.players import Calibration, calibrations
+from dubito.stats.ranking import order_of
+from dubito.store.folder import unpacked
+from dubito.store.model_log import ModelLog
+from dubito.workshop.conformance import flaws_in
+from dubito.workshop.dataset import DecisionRows, game_rows
+from dubito.workshop.subject import Flaw, Subject
+
+Row = TypeVar("Row")
+
+
+class ReplayDiffers(DubitoError):
+    """A run that was played again is not what it was; the message states the first difference."""
+
+
+class Rows(list[Row]):
+    """A list of typed rows that can become a table."""
+
+    def to_dicts(self) -> list[dict[str, Any]]:
+        """Return each row as plain values, as `--json` prints them."""
+        return [_as_dict(row) for row in self]
+
+    def to_pandas(self) -> Any:
+        """Return a `pandas.DataFrame`; nested values become columns such as `rates.score.value`.
+
+        Raises:
+            ModuleNotFoundError: pandas is not installed.
+        """
+        import pandas
+
+        return pandas.json_normalize(self.to_dicts())
+
+
+def _as_dict(row: Any) -> dict[str, Any]:
+    if isinstance(row, BaseModel):
+        return row.model_dump(mode="json")
+    assert is_dataclass(row)
+    return asdict(row)  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True)
+class ModelDecision:
+    """A decision that a model player took."""
+
+    seat: int
+    decision: int  # number of the seat's decision in its game, from 0
+    turn: int  # the seat's own turn, from 1
+    player: str
+    model: str
+    node: str
+    messages: list[tuple[str, str]]  # what was asked last, as (role, text)
+    reply: str | None  # text of the last reply; None: none came
+    answer: Any  # what was played
+    outcome: str  # model, model_after_reask, or fallback:CAUSE
+    stated: float | None  # the probability that the model stated
+    truth: Any  # what the engine knew and the seat did not
+    attempts: int  # how often it was asked
+    usd: float | None  # None: no price is known
+
+
+class PlayedGame:
+    """A game of a run. Events and decisions are read when they are first asked for; the game is played again."""
+
+    def __init__(self, run: "Run", row: Mapping[str, Any]) -> None:
+        self._run = run
+        self.number: int = row["game"]
+        self.deal: int = row["deal"]
+        self.players: list[str] = row["players"]  # by seat
+        self.results = [
+            str(getattr(bucket, "value", bucket)) for bucket in row["buckets"]
+        ]  # by seat, such as hard_wins
+        self.measures: list[dict[str, float | None]] = json.loads(row["measures"])  # by seat
+        self.is_capped: bool = row["capped"]  # whether it was stopped at the most turns
+
+    @cached_property
+    def events(self) -> list[str]:
+        """The game told, a sentence for each event."""
+        return [*ReplayedGames(self._run.stored).play(self.number)["story"]]
+
+    @cached_property
+    def decisions(self) -> Rows[ModelDecision]:
+        """What models decided, in the order of the game's turns and seats."""
+        return Rows(self._run.read_decisions(self.number))
+
+    def __repr__(self) -> str:
+        return f"<PlayedGame {self.number}: {', '.join(self.players)}>"
+
+
+class Run:
+    """A run on disk. Close it, or use it in a `with` statement."""
+
+    def __init__(self, path: str | Path) -> None:
+        """Open a run folder, or a file of `dubito export`.
+
+        Raises:
+            UsageError: there is no run, or it is damaged or of another version.
+        """
+        self._stack = ExitStack()
+        self.path = Path(path)
+        with ExitStack() as stack:
+            folder = stack.enter_context(unpacked(self.path)) if self.path.is_file() else self.path
+            self.stored: StoredRun = stack.enter_context(opened_run(folder, Path.cwd()))
+            self._stack = stack.pop_all()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._stack.close()
+
+    def __repr__(self) -> str:
+        return f"<Run {self.path}: {self.game}>"
+
+    @property
+    def game(self) -> str:
+        """The name of the game."""
+        return self.stored.planned.game
+
+    @property
+    def players(self) -> list[str]:
+        return self.stored.names
+
+    @property
+    def counted(self) -> int:
+        """How many games the results are of: all games before the first that is not finished."""
+        return self.stored.counts.counted
+
+    @property
+    def is_finished(self) -> bool:
+        return self.stored.is_finished
+
+    @property
+    def results_digest(self) -> str:
+        return self.stored.results_digest
+
+    def ranking(self) -> Rows[documents.PlayerResult]:
+        """Return the players, the best first, each with its rates and their 95 % intervals."""
+        stored = self.stored
+        results, contenders = stored.game.results, compared(stored.planned, stored.models)
+        order = order_of(stored.tally, stored.names, contenders, results, stored.models)
+        return Rows(documents.players(stored.tally, stored.kinds, order, results))
+
+    def comparisons(self) -> Rows[documents.PairResult]:
+        """Return every pair of contenders with its difference on the same deals; empty without contenders."""
+        if len(self.stored.contenders) < 2:
+            return Rows()
+        found = compared_runs([self.stored])
+        return Rows(documents.pairs(found.tally, found.contenders, found.results))
+
+    def calibration(self) -> Rows[Calibration]:
+        """Return how the probabilities that players stated agree with the truth, for each player that stated any."""
+        return Rows(calibrations(self.stored.tally, self.stored.names))
+
+    def games(self) -> Iterator[PlayedGame]:
+        """Yield the counted games in order."""
+        first = self.stored.planned.first_game
+        for row in game_rows(self.stored, range(first, first + self.counted)):
+            yield PlayedGame(self, row)
+
+    def read_decisions(self, game: int) -> Iterator[ModelDecision]:
+        """Yield what models decided in a game."""
+        log = ModelLog(self.stored.db)
+        for row in self._decision_rows.of_game(game):
+            yield ModelDecision(
+                seat=row["seat"],
+                decision=row["decision"],
+                turn=row["turn"],
+                player=row["player"],
+                model=row["model"],
+                node=row["node"],
+                messages=[*conversation(kept_request(log.text(row["request"])).body)],
+                reply=row["reply"],
+                answer=json.loads(row["answer"]),
+                outcome=row["outcome"],
+                stated=row["p_bluff"],
+                truth=None if row["truth"] is None else json.loads(row["truth"]),
+                attempts=row["attempts"],
+                usd=row["usd"],
+            )
+
+    @cached_property
+    def _decision_rows(self) -> DecisionRows:
+        return DecisionRows(self.stored)
+
+    def replay(self, workers: int | None = None) -> int:
+        """Play all games again without a model and compare; return how many games are identical.
+
+        Raises:
+            ReplayDiffers: a game, a sum or a call is not what the run states.
+        """
+        check_to_replay(self.stored)
+        found = replay_run(self.stored, workers or cores(), lambda games: None)
+        if found.difference is not None:
+            details = "; ".join(one_line(detail, 400) for detail in found.difference.details)
+            raise ReplayDiffers(f"{found.difference}: {details}")
+        return found.games
+
+
+def load(path: str | Path) -> Run:
+    """Open a run: its folder, or a file of `dubito export`."""
+    return Run(path)
+
+
+def run(config: str | Path | Mapping[str, Any] | None = None, /, **settings: Any) -> Run:
+    """Play an experiment and return its run. A run that is in its folder already goes on or is returned.
+
+    Args:
+        config: A YAML file, or a mapping with the same keys.
+        **settings: Keys of a config, which override those of `config`: `games=100`, `output="runs/a"`.
+
+    Raises:
+        UsageError: a setting is wrong; nothing was started.
+        RunStopped, BotError, GameError: the run stopped; what was played is kept, and the same call resumes it.
+    """
+    here, file = Path.cwd(), Path(config) if isinstance(config, str | Path) else None
+    content = read_config(file) if file else dict(config) if isinstance(config, Mapping) else {}
+    checked = check({**content, **settings}, str(file or "the config"))
+    registry, calls = find_bots(here, checked.game), call_options(checked, here)
+    experiment = checked_models(resolve(checked, registry), registry, calls)
+    folder = Path(checked.output) if checked.output else default_run_folder(file, experiment)
+    if finished_run(experiment, registry, folder) is None:
+        workers = checked.workers or cores()
+        with open_crew(checked) as crew:
+            played = play(experiment, folder, RunOptions(registry, workers, calls, new_stop(workers), crew=crew))
+        if played.failure is not None:
+            raise played.failure
+    return Run(folder)
+
+
+def check_game(game: Game | str, *, quick: bool = False) -> list[Flaw]:
+    """Return what is wrong with a game, as `dubito games check` finds it; a `quick` check starts no process."""
+    found = find_game(game, Path.cwd(), flawed=True) if isinstance(game, str) else game
+    return [*flaws_in(Subject(found, Path.cwd()), [*hooks.game_checks()], quick)]
+
+
+__all__: Final[Sequence[str]] = [
+    "ModelDecision",
+    "PlayedGame",
+    "ReplayDiffers",
+    "Rows",
+    "Run",
+    "UsageError",
+    "check_game",
+    "load",
+    "run",
+]
