@@ -242,7 +242,7 @@ def test_a_request_is_found_by_its_place_or_its_digest(log: ModelLog) -> None:
 
 
 def test_what_was_paid_for_is_found_by_account_request_and_draw(log: ModelLog) -> None:
-    asked = ("an account", "a request", "d")
+    asked = ("a server", "a request", "d")
     opens(log)
     assert log.paid_reply(*asked) is None, "it is under way"
     received(log)
