@@ -37,7 +37,7 @@ _OF_BOTS: Final = (  # flags that say how bots play a game, which those of a run
     "game", "seed", "deal", "on_bot_error", "bot_deadline", "save", "config", "games",
     *SHORT_FORM_SETTINGS,
 )  # fmt: skip
-ServeAt = tuple[str, int, Sequence[str]]  # host, port, and further names of the host
+WebAddress = tuple[str, int, Sequence[str]]  # host, port, and further names of the host
 
 
 @click.command(cls=GameCommand)
@@ -72,12 +72,12 @@ def watch(
     allow_host: Sequence[str],
     **flags: Any,
 ) -> None:
-    """Watch bots and models play, or the games of a run as they finish.
+    """Tell a game between these bots and models live, seated in this order, or the games of a run as they finish.
 
-    A BOT is a class name, a player of --config, or a model such as openai:MODEL@PROMPT or house:MODEL; they sit in this
-    order. Models' answers and reasons are shown as they arrive. RUN is a run's folder or a file of `dubito export`, by
-    default the latest run: its last finished game is shown, then each new one until the run ends. GAME is the file of a
-    saved game.
+    A BOT is a class name, a player of --config, or a model as in openai:MODEL@PROMPT or house:MODEL. Models' answers
+    and reasons are told as they come. A single name that is the path of a run, or of a file that `dubito export`
+    made, is a RUN; with no name it is the latest run: its last finished game is told, then each newest one, until the
+    run ends. The path of a saved game is a GAME, which is told again.
     """
     if len(what) == 1 and "," in what[0] and not os.path.exists(what[0]):
         raise UsageError(f"who sits at one table is parted by spaces: {what[0].replace(',', ' ')}")
@@ -170,7 +170,7 @@ def _tell_followed(followed: FollowedRun, game: int, wait: Callable[[], None], s
     _tell_again(followed.games.again(game)[0], thoughts, Narrator(show_hands, voice, wait))
 
 
-def again(path: Path, wait: Callable[[], None], show_hands: bool, site: ServeAt | None) -> None:
+def again(path: Path, wait: Callable[[], None], show_hands: bool, site: WebAddress | None) -> None:
     """Tell a saved game, with what models said if that is beside it; or show it in the browser."""
     if site is not None:
         _serve(SavedGame(path), *site)
@@ -212,7 +212,7 @@ def _by_move(decisions: Iterable[Mapping[str, Any]]) -> dict[tuple[int, int], li
 _GRACE: Final = 5.0  # seconds that the end waits for a model's answer
 
 
-def serve_game(wanted: TableOrder, wait: Callable[[], None], site: ServeAt) -> None:
+def serve_game(wanted: TableOrder, wait: Callable[[], None], site: WebAddress) -> None:
     with playing(wanted, wait) as live:
         _serve(live, *site)
     say("ended")
@@ -252,7 +252,7 @@ def _play(game: BotsGame, live: LiveGame, wait: Callable[[], None], stop: thread
         raise
 
 
-def serve_run(run: Path | None, site: ServeAt) -> None:
+def serve_run(run: Path | None, site: WebAddress) -> None:
     """Show the last finished game of the run, and the newer ones."""
     with (
         folder_of(run) as folder,

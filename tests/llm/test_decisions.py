@@ -280,7 +280,7 @@ def test_the_houses_odds_are_between_no_and_yes_so_best_and_drawn_play_apart(she
     config = config_file(contender("best", **player), contender("drawn", play="drawn", **player), games=16)
     assert shell("run", config, "--output", "r", "--quiet", "--no-report").code == 0
     asked = (
-        "SELECT DISTINCT d.game, a.player, d.answer, t.account, t.request, t.draw FROM decisions d JOIN attempts a "
+        "SELECT DISTINCT d.game, a.player, d.answer, a.server, t.request, t.draw FROM decisions d JOIN attempts a "
         "USING (game, seat, decision) JOIN tries t USING (request, draw) WHERE d.node = 'C' AND d.game >= 0"
     )
     took, count, likely = Counter[str](), Counter[str](), dict.fromkeys(("best", "drawn"), 0.0)
