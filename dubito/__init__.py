@@ -41,7 +41,8 @@ def __getattr__(name: str) -> Any:
         from dubito.game.find import import_bots
 
         return import_bots("base").BotBase
-    return getattr(import_module("dubito.game" if name == "Game" else "dubito.api"), name)
+    places = {"Game": "dubito.game", "UsageError": "dubito.errors"}
+    return getattr(import_module(places.get(name, "dubito.api")), name)
 
 
 def __dir__() -> list[str]:

@@ -4,13 +4,13 @@ Everything here is imported from `dubito`: `import dubito; run = dubito.run(game
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, is_dataclass
 from functools import cached_property
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, Self, TypeVar
+from typing import Any, Self, TypeVar
 
 from pydantic import BaseModel
 
@@ -18,7 +18,7 @@ from dubito import hooks
 from dubito.cli import documents
 from dubito.cli.calls import call_options
 from dubito.cli.run import default_run_folder, open_crew
-from dubito.errors import DubitoError, UsageError, one_line
+from dubito.errors import DubitoError, one_line
 from dubito.experiment.compare import compared_runs
 from dubito.experiment.config import check, read_config
 from dubito.experiment.replay import check_to_replay
@@ -269,16 +269,3 @@ def check_game(game: Game | str, *, quick: bool = False) -> list[Flaw]:
     """Return what is wrong with a game, as `dubito games check` finds it; a `quick` check starts no process."""
     found = find_game(game, Path.cwd(), flawed=True) if isinstance(game, str) else game
     return [*flaws_in(Subject(found, Path.cwd()), [*hooks.game_checks()], quick)]
-
-
-__all__: Final[Sequence[str]] = [
-    "ModelDecision",
-    "PlayedGame",
-    "ReplayDiffers",
-    "Rows",
-    "Run",
-    "UsageError",
-    "check_game",
-    "load",
-    "run",
-]
