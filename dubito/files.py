@@ -253,16 +253,17 @@ _WORDS: Final = {
     "a valid number": "a number",
     "a valid list": "a list",
     "a valid string": "a text",
-    "a valid dictionary or instance of BudgetConfig": "a mapping such as {usd: 5}",
+    "a valid boolean": "true or false",
     "a valid dictionary": "a mapping",
     "greater than or equal to": "at least",
     "less than or equal to": "at most",
 }
+_OF_CLASS: Final = re.compile(r" or instance of \w+")
 
 
 def in_our_words(error: Mapping[str, Any], mapping: str = "a mapping") -> str:
     """What a value has to be, and what it is instead, of an error of pydantic's."""
-    message = str(error["msg"])
+    message = _OF_CLASS.sub("", str(error["msg"]))
     for theirs, ours in {**_WORDS, "a valid dictionary": mapping}.items():
         message = message.replace(theirs, ours)
     return f"{message}, not {one_line(repr(error['input']), 60)}"

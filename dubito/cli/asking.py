@@ -1,7 +1,7 @@
 """What commands that put questions to one model share: their flags, and what these mean."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -9,12 +9,12 @@ from typing import Any
 
 import click
 
-from dubito.cli.calls import call_options, caps_of
+from dubito.cli.calls import call_options
 from dubito.cli.descriptors import bound_in_flight
-from dubito.cli.options import answer_options, api_option, flags, spending_options
+from dubito.cli.options import SPENDING, config_options, flags
 from dubito.cli.output import GamesProgress, note
 from dubito.errors import RunStopped, UsageError, one_line, signal_in_words, signal_of, suggestion
-from dubito.experiment.config import check
+from dubito.experiment.config import SETTINGS, Config, check
 from dubito.experiment.progress import ModelProgress
 from dubito.experiment.resolve import PROVIDERS, CallOptions
 from dubito.files import from_yaml
@@ -24,29 +24,21 @@ from dubito.llm.settings import SHORT_FORM_SETTINGS, ModelSettings, check_settin
 
 # Which server and account, what is sent, what may be used up, and what is kept.
 asking_options = flags(
-    api_option,
-    click.option(
-        "--base-url",
-        metavar="URL",
-        help="Another server, as in a config; `env`: as OPENAI_BASE_URL or ANTHROPIC_BASE_URL says.",
-    ),
-    click.option("--api-key-env", metavar="NAME", help="Environment variable of its key."),
+    config_options(*SHORT_FORM_SETTINGS),
     click.option("--parameters", metavar="YAML", help="Sent as they are, such as '{reasoning: {effort: low}}'."),
-    answer_options,
     click.option("--reasks", type=int, metavar="N", help="Times an unusable reply is asked for again. [default: 1]"),
-    click.option("--in-flight", type=int, metavar="N", help="Questions at once. [default: 32]"),
-    spending_options,
+    config_options("in_flight", *SPENDING),
     click.option("--quiet", is_flag=True, help="Hide the progress line."),
 )
 
 
-def calls_of(given: dict[str, Any]) -> CallOptions:
-    """What the flags say of calls, checked as a config's keys are."""
-    keys = ("in_flight", "prices", "preflight", "cache", "offline")
-    said = {key: given[key] for key in keys if key in given}
-    if "budget" in given:
-        said["budget"] = caps_of(given["budget"])
-    calls = call_options(check({}, "the command", said), Path.cwd())
+def _config_of(given: Mapping[str, Any]) -> Config:
+    """Return the config that a command's flags make, leaving out flags that are no settings of a config."""
+    return check({}, "the command", {key: value for key, value in given.items() if key in SETTINGS})
+
+
+def calls_of(given: Mapping[str, Any]) -> CallOptions:
+    calls = call_options(_config_of(given), Path.cwd())
     return replace(calls, in_flight=bound_in_flight(calls.in_flight))
 
 
@@ -59,7 +51,7 @@ def _value(text: str) -> object:
     return text if value is None else value
 
 
-def settings_of_model(model: str, given: dict[str, Any], game: Game) -> ModelSettings:
+def settings_of_model(model: str, given: Mapping[str, Any], game: Game) -> ModelSettings:
     """The settings of `provider:MODEL` with the flags' over them; raises UsageError."""
     provider, colon, named = model.partition(":")
     if not colon or provider not in PROVIDERS:
@@ -68,8 +60,10 @@ def settings_of_model(model: str, given: dict[str, Any], game: Game) -> ModelSet
     entry = dict(PROVIDERS[provider])
     provider_bot: Any = find_bots(Path.cwd(), game.name).find(entry.pop("bot")).cls
     settings: dict[str, Any] = {"model": named, **provider_bot.defaults, **entry}
-    settings |= {key: given[key] for key in (*SHORT_FORM_SETTINGS, "reasks") if key in given}
-    if "parameters" in given:
+    settings |= _config_of(given).server
+    if given["reasks"] is not None:
+        settings["reasks"] = given["reasks"]
+    if given["parameters"] is not None:
         settings["parameters"] = _value(given["parameters"])
     return check_settings("--model", settings)
 

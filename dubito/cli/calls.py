@@ -1,10 +1,9 @@
-"""What a command says of asking models: numbers, caps and patience as they are typed, and options of calls."""
+"""Options of calls to models, as a config sets them."""
 
 from decimal import Decimal
 from pathlib import Path
 from typing import Final
 
-from dubito.cli.options import number
 from dubito.cli.output import note
 from dubito.errors import UsageError, one_line
 from dubito.experiment.config import Config
@@ -47,32 +46,3 @@ def note_unused_addresses(experiment: Experiment, registry: Registry) -> None:
     settings = [settings_of(spec, registry) for spec in model_specs(experiment, registry)]
     for variable in sorted({name for each in settings if (name := unused_address(each))}):
         note(f"note: {variable} is set and not used: `base_url: env` or --base-url env asks that server")
-
-
-def caps_of(text: str) -> dict[str, int | float | str]:
-    return _amounts(text, "--budget", "usd=5 or usd=5,calls=1000")
-
-
-def stop_of(text: str) -> dict[str, int | float | str]:
-    return _amounts(text, "--stop", "within=3,most=1200")
-
-
-def _amounts(text: str, flag: str, example: str) -> dict[str, int | float | str]:
-    caps: dict[str, int | float | str] = {}
-    for part in text.split(","):
-        name, given, value = (word.strip() for word in part.partition("="))
-        if not name or not given:
-            raise UsageError(f"{flag}: say it as {example}, not {one_line(repr(text), 60)}")
-        if name in caps:
-            raise UsageError(f"{flag}: {one_line(name)} stands twice")
-        caps[name] = amount(value)
-    return caps
-
-
-def amount(text: str) -> int | float | str:
-    """A number, or the text as it is for the config's check to refuse."""
-    whole = number(text)
-    try:
-        return whole if isinstance(whole, int) else float(text)
-    except ValueError:
-        return text

@@ -73,7 +73,7 @@ def rules_at_table(config: Path | None, game: Game, rules: Mapping[str, Any]) ->
 
 def _config(file: Path | None, server: Mapping[str, str | None], game: str | None, rules: Mapping[str, Any]) -> Config:
     """What a file and flags say; raises UsageError where they are of two games."""
-    flags: dict[str, Any] = {key: value for key, value in server.items() if value is not None} | dict(rules)
+    flags: dict[str, Any] = {**server, **rules}
     content = {} if file is None else read_config(file)
     if game is not None and content.get("game", DUBITO) != game:
         if file is not None:

@@ -3,13 +3,12 @@
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import click
 
 from dubito.cli.calls import call_options
 from dubito.cli.documents import EstimateObject, PlayerEstimate
-from dubito.cli.options import games_path_option, json_option, server_options
+from dubito.cli.options import config_options, games_path_option, json_option
 from dubito.cli.output import note, print_document, say, table
 from dubito.errors import UsageError
 from dubito.experiment.config import check, read_config
@@ -21,28 +20,24 @@ from dubito.experiment.resolve import checked_models, ending_models, model_specs
 from dubito.game.find import find_bots
 from dubito.llm.gate import span_in_words
 from dubito.llm.prices import PICO, dollars
+from dubito.llm.settings import SHORT_FORM_SETTINGS
 
 
 @click.command()
 @click.argument("config", type=click.Path(path_type=Path))
-@click.option("--games", type=click.IntRange(1), help="Games to play, over the config's.")
 @click.option("--from", "runs", multiple=True, type=click.Path(path_type=Path), metavar="RUN",
               help="A run with the same models to learn from; may be given several times.")  # fmt: skip
 @click.option("--thoughts", default=500, show_default=True, type=click.IntRange(0),
               help="Most tokens a model may think before an answer, where no run tells.")  # fmt: skip
 @games_path_option
-@server_options
+@config_options("games", *SHORT_FORM_SETTINGS)
 @json_option
-def estimate(
-    config: Path, games: int | None, runs: tuple[Path, ...], thoughts: int, as_json: bool, **server: str | None
-) -> None:
+def estimate(config: Path, runs: tuple[Path, ...], thoughts: int, as_json: bool, **flags: str | None) -> None:
     """Estimate the calls, tokens, cost and time of an experiment.
 
     No model is asked: a few games are played with fake models, or the figures are read from runs.
     """
     here = Path.cwd()
-    given: dict[str, Any] = {"games": games, **server}
-    flags = {key: value for key, value in given.items() if value is not None}
     checked = check(read_config(config), str(config), flags)
     registry = find_bots(here, checked.game)
     options = call_options(checked.model_copy(update={"offline": True}), here)

@@ -13,7 +13,7 @@ import click
 from dubito.cli import documents
 from dubito.cli.asking import calls_of
 from dubito.cli.documents import ComparisonObject, MergeObject
-from dubito.cli.options import folder_of, games_path_option, json_option
+from dubito.cli.options import config_options, folder_of, games_path_option, json_option
 from dubito.cli.output import note, print_document, say, show
 from dubito.cli.summary import document_of, print_summary, say_folder, written_report
 from dubito.experiment.compare import arms_of, caveats, check_comparable, compared_runs
@@ -38,7 +38,7 @@ from dubito.stats.ranking import order_of_contenders
     type=click.Path(path_type=Path),
     help="The run folder. [default: where the whole run would be]",
 )
-@click.option("--budget", metavar="usd=N,calls=N,tokens=N", help="The run's: says what is left of it.")
+@config_options("budget")
 @click.option("--tables", is_flag=True, help="Print every table, and not only how the run has ended.")
 @click.option("--report/--no-report", default=True, show_default=True, help="Write the run as pages too.")
 @games_path_option
@@ -56,7 +56,7 @@ def merge(
     RUN... are the folders of all shards. A shard that is missing, unfinished, given twice or of another run is named.
     The cost of all models is printed in either case.
     """
-    shards = _shards_of(runs, Caps() if budget is None else calls_of({"budget": budget}).caps)
+    shards = _shards_of(runs, calls_of({"budget": budget}).caps)
     registry = find_bots(Path.cwd(), shards[0].planned.game)
     whole = shards[0].experiment.whole
     for player in whole.players:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import reduce
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal, get_args, get_origin
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 import click
@@ -21,7 +21,8 @@ from dubito.game.packages import set_games_path
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
-    from pydantic.fields import FieldInfo
+
+    from dubito.experiment.config import Setting
 
 
 class _GameName(click.ParamType):  # type: ignore[type-arg]  # not generic at run time before click 8.3
@@ -124,33 +125,24 @@ company_options = flags(
     ),
 )
 
-api_option = click.option(
-    "--api", metavar="API", help="responses, chat, messages or decisions. [default: the provider's]"
-)
+SPENDING: Final = ("budget", "prices", "preflight", "cache", "offline")  # settings of what models may cost
 
-answer_options = flags(
-    click.option("--max-output", type=int, metavar="N", help="Most tokens of a reply. [default: 8192]"),
-    click.option(
-        "--read",
-        metavar="strict|last_object",
-        help="Take a reply as it is, or the last JSON object in it. [default: strict]",
-    ),
-    click.option(
-        "--system", metavar="system|user", help="Role of the message that states the rules. [default: system]"
-    ),
-)
 
-# The config's keys for players in the short forms.
-server_options = flags(
-    click.option("--base-url", metavar="URL|env", help="Server of models in the short form, such as openai:MODEL."),
-    api_option,
-    click.option(
-        "--api-key-env",
-        metavar="NAME",
-        help="Environment variable with the key of that server: no other key goes there.",
-    ),
-    answer_options,
-)
+def config_options(*keys: str) -> Callable[[_Function], _Function]:
+    """Return a decorator that gives a command the flags of these settings of a config, by default of all."""
+    from dubito.experiment.config import FILE_ONLY, SETTINGS  # late: it takes a while to load
+
+    declared = [_declare(SETTINGS[key]) for key in keys or SETTINGS if key not in FILE_ONLY]
+    return flags(*(click.option(*names, **attributes) for names, attributes in declared))
+
+
+def _declare(setting: "Setting") -> tuple[list[str], dict[str, Any]]:
+    """Return the names and the attributes of a setting's option, whose value is None where it is not given."""
+    told = f"{setting.field.description or 'A rule of this game.'} [default: {setting.usual}]"
+    if setting.kind is bool:
+        return [setting.key, f"{setting.flag}/--no-{setting.flag[2:]}"], {"default": None, "help": told}
+    return [setting.key, setting.flag], {"metavar": setting.metavar, "help": told}
+
 
 _RULES: Final = "dubito.rules"  # where a context keeps the options that are a game's rules
 
@@ -161,10 +153,10 @@ class GameCommand(click.Command):
     A rule whose name means something else to a command or a config can be said under `rules` of a config only.
     """
 
-    def __init__(self, *rest: Any, option_groups: Mapping[str, Sequence[str]] | None = None, **more: Any) -> None:
-        """`option_groups` has the names of options by the headings of `--help`."""
+    def __init__(self, *rest: Any, headings: Mapping[str, str] | None = None, **more: Any) -> None:
+        """`headings` has the headings of `--help` by the names of options, in the order they are shown in."""
         super().__init__(*rest, **more)
-        self.option_groups = option_groups or {}
+        self.headings = headings or {}
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """As in click; raises UsageError for a rule of another game."""
@@ -190,16 +182,16 @@ class GameCommand(click.Command):
         return [*params[:place], *rules, *params[place:]]
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the options under the headings of `option_groups`; those of no group come last."""
-        groups = {name: group for group, names in self.option_groups.items() for name in names}
-        groups |= {str(rule.name): groups.get("game", "Options") for rule in ctx.meta.get(_RULES, [])}
-        records: dict[str, list[tuple[str, str]]] = {group: [] for group in [*self.option_groups, "Options"]}
+        """Write the options under their headings; those without one come last."""
+        headings = {**self.headings}
+        headings |= {str(rule.name): headings.get("game", "Options") for rule in ctx.meta.get(_RULES, [])}
+        records: dict[str, list[tuple[str, str]]] = {heading: [] for heading in [*headings.values(), "Options"]}
         for param in self.get_params(ctx):
             if isinstance(param, click.Option) and (record := param.get_help_record(ctx)) is not None:
-                records[groups.get(str(param.name), "Options")].append(record)
-        for group, listed in records.items():
+                records[headings.get(str(param.name), "Options")].append(record)
+        for heading, listed in records.items():
             if listed:
-                with formatter.section(group):
+                with formatter.section(heading):
                     formatter.write_dl(listed)
 
     def _foretold(self, ctx: click.Context, args: list[str]) -> tuple[dict[str, Any], list[str]]:
@@ -225,23 +217,15 @@ class GameCommand(click.Command):
         return find_game(DUBITO if name is None else str(name), Path.cwd())
 
     def _rules(self, game: Game) -> list[click.Parameter]:
-        from dubito.experiment.config import Config  # late: it takes a while to load
+        from dubito.experiment.config import SETTINGS, Setting  # late: it takes a while to load
 
-        taken = {*Config.model_fields, *(param.name for param in self.params)}
-        return [_option(key, field) for key, field in rules_model(game).model_fields.items() if key not in taken]
+        taken = {*SETTINGS, *(param.name for param in self.params)}
+        rules = [Setting(key, field) for key, field in rules_model(game).model_fields.items() if key not in taken]
+        return [click.Option(names, **attributes) for names, attributes in map(_declare, rules)]
 
 
 def rules_model(game: Game) -> "type[BaseModel]":
     return type(game.rules())
-
-
-def _option(key: str, rule: "FieldInfo") -> click.Option:
-    flag, usual = f"--{key.replace('_', '-')}", rule.get_default(call_default_factory=True)
-    told = f"{rule.description or 'A rule of this game.'} [default: {'none' if usual is None else usual}]"
-    if isinstance(usual, bool):
-        return click.Option([key, f"{flag}/--no-{flag[2:]}"], default=None, help=told)
-    values = "|".join(map(str, get_args(rule.annotation))) if get_origin(rule.annotation) is Literal else ""
-    return click.Option([key, flag], metavar=values or ("N" if isinstance(usual, int | float) else "VALUE"), help=told)
 
 
 def _is_a_rule(key: str) -> bool:
@@ -250,28 +234,6 @@ def _is_a_rule(key: str) -> bool:
             if key in rules_model(find_game(name, Path.cwd())).model_fields:
                 return True
     return False
-
-
-# What asking models may use up, and what is kept of it.
-spending_options = flags(
-    click.option("--budget", metavar="usd=N,calls=N,tokens=N", help="Hard cap on what it may spend. [default: no cap]"),
-    click.option("--prices", metavar="FILE", help="Prices of models, over the list prices. [default: none]"),
-    click.option(
-        "--preflight/--no-preflight",
-        default=None,
-        help="Put a real question to each model before anything else. [default: preflight]",
-    ),
-    click.option("--cache", metavar="FOLDER", help="Folder of cached replies, shared by runs. [default: cache]"),
-    click.option("--offline/--no-offline", default=None, help="Make no call: every reply must be in the cache."),
-)
-
-
-def number(text: str) -> int | str:
-    """A whole number, or the text as it is for the config's check to refuse."""
-    try:
-        return int(text)
-    except ValueError:
-        return text
 
 
 def rules_from(rules: Mapping[str, Any], game: Game) -> "BaseModel":

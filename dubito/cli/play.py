@@ -19,10 +19,10 @@ from dubito.cli.options import (
     GameCommand,
     allow_host_option,
     company_options,
+    config_options,
     game_option,
     games_path_option,
     kept_games,
-    server_options,
 )
 from dubito.cli.output import Voice, note, read_line, say, voice_for
 from dubito.errors import IllegalOutput, RunStopped, UsageError, one_line
@@ -30,6 +30,7 @@ from dubito.experiment.experiment import labelled_by, stand_ins_in_words
 from dubito.game import Game
 from dubito.game.find import DUBITO, find_bots
 from dubito.game.words import words_of
+from dubito.llm.settings import SHORT_FORM_SETTINGS
 from dubito.show.company import Opponents, as_sentence, trouble
 from dubito.show.person import Sitting, seat_person, set_up
 from dubito.show.session import Moment
@@ -49,7 +50,7 @@ from dubito.show.session import Moment
 @click.option("--seat", type=int, help="Your seat, from 0, which begins. [default: random]")
 @click.option("--save", type=click.Path(path_type=Path), help="Save the finished game, for `dubito replay`.")
 @company_options
-@server_options
+@config_options(*SHORT_FORM_SETTINGS)
 @pace_option
 def play(
     bots: Sequence[str],
@@ -219,7 +220,7 @@ def _again(sitting: Sitting, config: Path | None) -> str:
 )
 @click.option("--game", metavar="NAME", help="The game that is offered first. [default: that of CONFIG, or dubito]")
 @games_path_option
-@server_options
+@config_options(*SHORT_FORM_SETTINGS)
 def web(
     config: Path | None,
     port: int,

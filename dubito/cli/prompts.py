@@ -346,9 +346,8 @@ def test(
     No game is played and no fallback answers. The same command again costs nothing.
     """
     game = game_of(name, game)
-    given = {key: value for key, value in flags.items() if value is not None}
-    calls = calls_of(given)
-    settings = settings_of_model(model, given, game)
+    calls = calls_of(flags)
+    settings = settings_of_model(model, flags, game)
     entries = _entries([name] if against is None else [name, against], settings, game)
     found = read_folder(_folder(game) if positions is None else positions, game)
     check_asking(model, settings, game, calls)

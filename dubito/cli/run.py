@@ -4,7 +4,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -13,13 +13,13 @@ from typing import Any, Final
 
 import click
 
-from dubito.cli.calls import amount, call_options, caps_of, note_unused_addresses, stop_of
+from dubito.cli.calls import call_options, note_unused_addresses
 from dubito.cli.descriptors import bound_in_flight
-from dubito.cli.options import GameCommand, games_path_option, json_option, number, server_options, spending_options
+from dubito.cli.options import GameCommand, config_options, games_path_option, json_option
 from dubito.cli.output import GamesProgress, note, print_document, say
 from dubito.cli.summary import document_of, exit_code, print_summary, say_folder, written_report
 from dubito.errors import UsageError, one_line, signal_in_words
-from dubito.experiment.config import Config, check, read_config
+from dubito.experiment.config import SETTINGS, Config, check, read_config
 from dubito.experiment.experiment import Experiment
 from dubito.experiment.progress import ModelProgress
 from dubito.experiment.resolve import (
@@ -38,68 +38,21 @@ from dubito.game.find import Registry, find_bots
 from dubito.hooks import find_executor
 from dubito.llm.threads import STOP_GRACE_SECONDS
 
-_NUMBERS: Final = ("games", "seed", "workers", "in_flight")
-
-
-_OPTION_GROUPS: Final = {
-    "Players": ("bots", "contenders", "table_sizes", "on_bot_error", "bot_deadline"),
-    "Games and rules": ("game", "games_path", "games", "seed"),
-    "Models": (
-        *("base_url", "api", "api_key_env", "max_output", "read", "system", "in_flight", "patience"),
-        *("provider_errors", "on_unusable", "preflight", "cache", "offline"),
-    ),
-    "Budget": ("budget", "prices"),
-    "Statistics": ("stop",),
-    "Output": ("output", "by_table_size", "tables", "report", "quiet", "as_json"),
-    "Cluster": ("workers", "executor", "scheduler", "shard"),
+_HEADINGS: Final = {
+    **{setting.key: setting.group for setting in SETTINGS.values()},
+    "games_path": "Games and rules",
+    "shard": "Cluster",
+    **dict.fromkeys(("by_table_size", "tables", "report", "quiet", "as_json"), "Output"),
 }
 
 
-@click.command(cls=GameCommand, option_groups=_OPTION_GROUPS)
+@click.command(cls=GameCommand, headings=_HEADINGS)
 @click.argument("config", required=False, type=click.Path(path_type=Path))
-@click.option("--game", metavar="NAME", help="A game of `dubito games`. [default: dubito]")
+@config_options()
 @games_path_option
-@click.option("--games", metavar="N", help="Games to play; with m contenders a multiple of m. [default: 10000]")
-@click.option(
-    "--stop",
-    metavar="within=N,most=N",
-    help="Stop when all contenders are told apart, or known to be within N points; deals at most. [default: no]",
-)
-@click.option("--table-sizes", metavar="N,N,...", help="Table sizes, drawn uniformly. [default: all]")
-@click.option("--seed", metavar="N", help="Seed of the run. [default: 0]")
-@click.option("--bots", metavar="A,B,...", help="The field. [default: all hand-written bots]")
-@click.option("--contenders", metavar="A,B,...", help="Players compared with each other on the same deals.")
-@click.option(
-    "--on-bot-error",
-    metavar="POLICY",
-    help="What to do when a bot breaks the rules or raises: stop, fallback or forfeit. [default: stop]",
-)
-@click.option("--bot-deadline", metavar="SECONDS", help="Most for one turn or event of a bot. [default: none]")
-@click.option(
-    "--provider-errors",
-    metavar="POLICY",
-    help="What to do when a model cannot be reached: fallback or suspend. [default: fallback]",
-)
-@click.option(
-    "--on-unusable",
-    metavar="POLICY",
-    help="What to do when no answer of a model can be used: stop or fallback. [default: stop]",
-)
-@click.option("--workers", metavar="N", help="Processes; results do not depend on it. [default: one per core]")
-@click.option("--executor", metavar="NAME", help="Who plays: processes, or dask. [default: processes]")
-@click.option("--scheduler", metavar="ADDRESS", help="A Dask scheduler. [default: a cluster of this machine]")
 @click.option(
     "--shard", metavar="K/N", help="Play the Kth of N shards only, for `dubito merge`. [default: the whole run]"
 )
-@click.option("--output", metavar="FOLDER", help="The run folder. [default: runs/NAME]")
-@server_options
-@click.option("--in-flight", metavar="N", help="Games at once when models play. [default: 32]")
-@click.option(
-    "--patience",
-    metavar="TIME",
-    help="Stop after an account has not answered for this long: 90s, 30m, 2h. [default: 30m]",
-)
-@spending_options
 @click.option("--by-table-size", is_flag=True, help="Print the ranking by table size too.")
 @click.option("--tables", is_flag=True, help="Print every table, and not only how the run has ended.")
 @click.option("--report/--no-report", default=True, show_default=True, help="Write the run as pages too.")
@@ -121,7 +74,7 @@ def run(
     CONFIG is a YAML file; flags override it. The ranking is printed and a report is written.
     """
     here, content = Path.cwd(), read_config(config) if config else {}
-    checked = check(content, str(config or "the config"), {**_config_of_flags(flags), **rules})
+    checked = check(content, str(config or "the config"), {**flags, **rules})
     registry = find_bots(here, checked.game)
     experiment, calls = _checked_experiment(checked, shard, registry, call_options(checked, here))
     folder = Path(checked.output) if checked.output else default_run_folder(config, experiment)
@@ -145,25 +98,6 @@ def run(
     if not (code or as_json):
         say_folder(result.folder, tables, result)
     return code
-
-
-def _config_of_flags(flags: Mapping[str, str | bool | None]) -> dict[str, Any]:
-    """The flags that were given, as the config would have them."""
-    read: dict[str, Callable[[str], Any]] = {
-        **dict.fromkeys(_NUMBERS, number),
-        "table_sizes": lambda text: [number(size) for size in _split(text)],
-        "bots": _split,
-        "contenders": _split,
-        "bot_deadline": amount,
-        "budget": caps_of,
-        "stop": stop_of,
-    }
-    given = {key: value for key, value in flags.items() if value is not None}
-    return {key: read.get(key, str)(value) if isinstance(value, str) else value for key, value in given.items()}
-
-
-def _split(text: str) -> list[str]:
-    return [part.strip() for part in text.split(",") if part.strip()]
 
 
 def _checked_experiment(

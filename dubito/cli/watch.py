@@ -13,10 +13,18 @@ from click.core import ParameterSource
 
 from dubito.cli.company import TableOrder, seated
 from dubito.cli.narrator import PACES, Narrator, pace_option, save_record, waits
-from dubito.cli.options import GameCommand, allow_host_option, company_options, folder_of, game_option, server_options
+from dubito.cli.options import (
+    GameCommand,
+    allow_host_option,
+    company_options,
+    config_options,
+    folder_of,
+    game_option,
+)
 from dubito.cli.output import note, say, voice_for
 from dubito.cli.share import faults_named, is_saved_game
 from dubito.errors import DubitoError, RunStopped, UsageError, one_line
+from dubito.experiment.config import check
 from dubito.experiment.experiment import stand_ins_in_words
 from dubito.game.record import whole_game
 from dubito.game.words import labels
@@ -49,12 +57,10 @@ WebAddress = tuple[str, int, Sequence[str]]  # host, port, and further names of 
 @click.option(
     "--deal", type=click.IntRange(0), default=0, show_default=True, help="Number of the deal: fixes deck and chance."
 )
-@click.option("--on-bot-error", type=click.Choice(["stop", "fallback", "forfeit"]), default="stop", show_default=True)
-@click.option("--bot-deadline", type=click.FloatRange(0, min_open=True), metavar="SECONDS", help="See `dubito run`.")
 @click.option("--show-hands", is_flag=True, help="Show every hand before its turn, and what was really played.")
 @click.option("--save", type=click.Path(path_type=Path), help="Save the game's record, for `dubito replay`.")
 @company_options
-@server_options
+@config_options("on_bot_error", "bot_deadline", *SHORT_FORM_SETTINGS)
 @pace_option
 @click.option(
     "--web", is_flag=True, help="Show it in the browser, hands open, with the models' reasons beside their seats."
@@ -113,7 +119,9 @@ def _refuse(flags: Sequence[str], why: str) -> None:
 
 def _wanted(names: tuple[str, ...], flags: dict[str, Any]) -> TableOrder:
     server = {key: flags.pop(key) for key in SHORT_FORM_SETTINGS}
-    return TableOrder(names=names, server=server, **flags | {"game": flags["game"].name})
+    of_bots = {key: flags.pop(key) for key in ("on_bot_error", "bot_deadline")}
+    checked = check({}, "the command", of_bots).model_dump(include={*of_bots})
+    return TableOrder(names=names, server=server, **checked, **flags | {"game": flags["game"].name})
 
 
 def _tell(watched: BotsGame, pace: float | None, show_hands: bool, save: Path | None) -> None:

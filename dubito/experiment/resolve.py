@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any, Final, cast
 from unicodedata import normalize
 
-from pydantic import BaseModel, TypeAdapter, ValidationError
+from pydantic import BaseModel, ValidationError
 
 from dubito.errors import UsageError, is_visible, near, nearest_first, one_line, suggestion
-from dubito.experiment.config import Config, PlayerEntry, StopConfig, sentence_of
+from dubito.experiment.config import Config, PlayerEntry, Setting, StopConfig, sentence_of
 from dubito.experiment.experiment import Experiment, OnUnusable, PlayerSpec, StopRule
 from dubito.game import Game, Player
 from dubito.game.find import Bot, Registry, source_of
@@ -113,9 +113,12 @@ def _check_games(experiment: Experiment, config: Config) -> None:
 def rules_of(config: Config, game: Game) -> BaseModel:
     """The game's rules as the config has them, flags as the texts they are; raises UsageError."""
     rules = type(game.rules()).model_fields
+    flags = config.said.flags
     said = {
-        key: _value_of_text(text, rules[key].annotation) if key in rules and key in config.said.flags else text
-        for key, text in config.rules.items()
+        key: Setting(key, rules[key]).parse(value)
+        if key in rules and key in flags and isinstance(value, str)
+        else value
+        for key, value in config.rules.items()
     }
     try:
         return game.rules(**said)
@@ -127,16 +130,6 @@ def rules_of(config: Config, game: Game) -> BaseModel:
             where = f"--{key.replace('_', '-')}" if key in source.flags else f"{source.source}: unknown key '{key}'"
             raise UsageError(f"{where}: {_known_rules(key, game)}") from None
         raise UsageError(sentence_of(first, source)) from None
-
-
-def _value_of_text(value: Any, kind: Any) -> Any:
-    """What a flag's text means where a value of this kind belongs, or the text itself, for the game to refuse."""
-    try:
-        return (
-            TypeAdapter(kind).validate_json(value, strict=True) if isinstance(value, str) and kind is not str else value
-        )
-    except ValidationError:
-        return value
 
 
 def _known_rules(key: str, game: Game) -> str:

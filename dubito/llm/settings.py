@@ -40,6 +40,8 @@ _PROVIDERS: Final[dict[Api, tuple[str, str, str]]] = {  # the variable of the ke
     "decisions": _OPENAI,
     "messages": ("ANTHROPIC_API_KEY", "https://api.anthropic.com", "ANTHROPIC_BASE_URL"),
 }
+ReplyPart = Literal["strict", "last_object"]
+RulesRole = Literal["system", "user"]
 
 
 class ModelSettings(Checked):
@@ -63,8 +65,8 @@ class ModelSettings(Checked):
     wait: Literal["batch"] | None = None  # batches cost less and take up to a day; None: ask at once
     response_format: Literal["json_schema", "json_object", "text"] = "json_schema"  # what a chat server is asked for
     output_limit: Literal["max_tokens", "max_completion_tokens"] | None = None  # its name at a chat server
-    read: Literal["strict", "last_object"] = "strict"  # the whole reply is the JSON, or the last object in it
-    system: Literal["system", "user"] = "system"  # the role that states the rules
+    read: ReplyPart = "strict"  # the whole reply is the JSON, or the last object in it
+    system: RulesRole = "system"  # the role that states the rules
     parameters: dict[str, Any] = {}  # sent as they are, beside what the harness sends
 
 

@@ -70,7 +70,7 @@ def test_a_run_takes_the_rules_of_its_game(shell: Shell, words: tuple[str, ...],
 
 def test_rules_of_every_kind_are_flags(orchard: Shell) -> None:
     rules = ("--most-apples", "4", "--wind", "0.25", "--windfalls", "--season", "autumn", "--owner", "7")
-    said = orchard("run", "--game", "orchard", *BOTS, *rules, "--rows", "[4, 5]", "--worm", "6", "--seed", "3")
+    said = orchard("run", "--game", "orchard", *BOTS, *rules, "--rows", "4,5", "--worm", "6", "--seed", "3")
     assert said.err == ""
     assert read_rules() == {
         "most_apples": 4,

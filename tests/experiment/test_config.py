@@ -36,6 +36,11 @@ THREE = ["StefaBot", "ClaudeBot", "SusBoi"]
         ({"rules": {"win_rule": "x"}}, "test.yaml: rules.win_rule: must be 'immediate' or 'contested', not 'x'"),
         ({"on_bot_error": "no"}, "test.yaml: on_bot_error: must be 'stop', 'fallback' or 'forfeit', not 'no'"),
         ({"workers": 0}, "test.yaml: workers: must be at least 1, not 0"),
+        ({"read": "x"}, "test.yaml: read: must be 'strict' or 'last_object', not 'x'"),
+        ({"preflight": "yes"}, "test.yaml: preflight: must be true or false, not 'yes'"),
+        ({"stop": 5}, "test.yaml: stop: must be a mapping such as {within: 3, most: 1200}, not 5"),
+        ({"stop": {"within": 3}}, "test.yaml: stop: most is needed, as in {within: 3, most: 1200}"),
+        ({"stop": {"withn": 3}}, "test.yaml: unknown key 'withn': did you mean 'within'?"),
     ],
 )
 def test_a_wrong_config_is_one_sentence(content: dict[str, Any], sentence: str) -> None:
@@ -60,6 +65,31 @@ def test_a_wrong_config_is_one_sentence(content: dict[str, Any], sentence: str) 
 def test_what_cannot_be_played_is_refused(content: dict[str, Any], words: str) -> None:
     with pytest.raises(UsageError, match=words.replace("?", r"\?")):
         experiment(**content)
+
+
+def test_text_of_flags_is_read_by_the_type_of_the_setting() -> None:
+    typed = {"games": "7", "table_sizes": "3, 4", "bots": "StefaBot,MrDoubt", "bot_deadline": "1.5", "patience": "5"}
+    config = check({}, "f.yaml", typed | {"budget": "usd=5,calls=10", "seed": None, "offline": True})
+    assert (config.games, config.table_sizes, config.bots) == (7, [3, 4], ["StefaBot", "MrDoubt"])
+    assert (config.bot_deadline, config.patience, config.offline) == (1.5, "5", True)
+    assert config.budget.model_dump() == {"usd": 5.0, "calls": 10, "tokens": None}
+
+
+@pytest.mark.parametrize(
+    ("key", "text", "sentence"),
+    [
+        ("games", "9" * 5000, "--games: must be a whole number, not '99"),
+        ("table_sizes", "3,x", "--table-sizes: must be a whole number, not 'x'"),
+        ("table_sizes", ",", "--table-sizes: must not be empty"),
+        ("bot_deadline", "0", "--bot-deadline: must be greater than 0, not 0"),
+        ("max_output", "many", "--max-output: must be a whole number, not 'many'"),
+        ("stop", "within=3", "--stop: most is needed, as in {within: 3, most: 1200}"),
+    ],
+)
+def test_a_flag_that_does_not_fit_its_setting_is_one_sentence(key: str, text: str, sentence: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        check({}, "f.yaml", {key: text})
+    assert str(caught.value).startswith(sentence)
 
 
 def test_flags_go_over_the_file_and_are_named_as_flags() -> None:

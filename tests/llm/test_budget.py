@@ -57,7 +57,7 @@ def refused(shell: Shell, *flags: str, **config: Any) -> str:
     ("flag", "words"),
     [
         ("eur=5", "--budget: unknown key 'eur': choose from calls, tokens, usd"),
-        ("5", "--budget: say it as usd=5 or usd=5,calls=1000, not '5'"),
+        ("5", "--budget: write it as usd=5,calls=1000, not '5'"),
         ("call=5", "--budget: unknown key 'call': did you mean 'calls'?"),
         ("usd=5,eur=5", "--budget: unknown key 'eur'"),
         ("usd=0", "--budget: must be greater than 0, not 0"),
@@ -65,9 +65,9 @@ def refused(shell: Shell, *flags: str, **config: Any) -> str:
         ("usd=", "--budget: must be a number, not ''"),
         ("usd=nan", "--budget: must be a finite number, not nan"),
         ("calls=0", "--budget: must be at least 1, not 0"),
-        ("calls=1.5", "--budget: must be a whole number, not 1.5"),
+        ("calls=1.5", "--budget: must be a whole number, not '1.5'"),
         ("", "--budget: "),
-        ("usd=5,usd=6", "--budget: usd stands twice"),
+        ("usd=5,usd=6", "--budget: usd is set twice"),
     ],
 )
 def test_a_flag_that_is_no_budget(shell: Shell, flag: str, words: str) -> None:
@@ -82,7 +82,7 @@ def test_a_flag_that_is_no_budget(shell: Shell, flag: str, words: str) -> None:
         ({"usd": "5"}, "c.yaml: budget.usd: must be a number, not '5'"),
         ({"usd": 0}, "c.yaml: budget.usd: must be greater than 0, not 0"),
         ({"tokens": 1.5}, "c.yaml: budget.tokens: must be a whole number, not 1.5"),
-        (5, "c.yaml: budget: must be a "),
+        (5, "c.yaml: budget: must be a mapping such as {usd: 5, calls: 1000}, not 5"),
     ],
 )
 def test_a_config_without_a_proper_budget(shell: Shell, budget: Any, words: str) -> None:

@@ -148,13 +148,13 @@ def test_every_view_says_which_intervals_it_shows_and_how_near_a_pair_is(shell: 
 @pytest.mark.parametrize(
     ("config", "flags", "sentence"),
     [
-        ({"stop": {"within": 3}}, (), "c.yaml: stop.most: "),
+        ({"stop": {"within": 3}}, (), "c.yaml: stop: most is needed, as in {within: 3, most: 1200}"),
         ({"stop": {"within": 0, "most": 90}}, (), "c.yaml: stop.within: must be greater than 0"),
         ({"stop": {"within": 100, "most": 90}}, (), "stop.within: must be less than 100, all that Score can differ by"),
         ({"stop": {"within": 3, "most": 90, "least": 1}}, (), "c.yaml: unknown key 'least'"),
         ({"games": 90, "stop": {"within": 3, "most": 90}}, (), "c.yaml: games: with `stop` its `most` says"),
         ({"contenders": ["MrDoubt"]}, ("--stop", "within=3,most=90"), "--stop: it compares contenders"),
-        ({}, ("--stop", "3"), "--stop: say it as within=3,most=1200, not '3'"),
+        ({}, ("--stop", "3"), "--stop: write it as within=3,most=1200, not '3'"),
         ({"stop": {"within": 3, "most": 90}}, ("--shard", "1/2"), "--shard 1/2: a run that stops when decided"),
     ],
 )

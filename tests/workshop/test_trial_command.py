@@ -116,7 +116,7 @@ def test_a_stopped_trial_says_how_to_go_on(shell: Shell) -> None:
             ("plain", "--model", "opnai:gpt"),
             "--model 'opnai:gpt' names no provider: say it as in openai:MODEL; did you",
         ),
-        (("plain", *HOUSE, "--api", "fax"), "--model: api: must be 'responses', 'chat', 'messages' or 'decisions'"),
+        (("plain", *HOUSE, "--api", "fax"), "--api: must be 'responses', 'chat', 'messages' or 'decisions'"),
         (("plain", *HOUSE, "--positions", "none"), "cannot read none: No such file or directory"),
         (("plain", *HOUSE, "--positions", "."), ". holds no positions: `dubito prompts record` makes some"),
         (("plain", *HOUSE, "--output", "here"), "here exists and is not a run folder: choose another --output"),

@@ -7,9 +7,9 @@ from typing import Any, Final
 
 import click
 
-from dubito.cli.calls import amount, call_options, caps_of
+from dubito.cli.calls import call_options
 from dubito.cli.documents import Interval
-from dubito.cli.options import games_path_option, json_option, number, server_options, spending_options
+from dubito.cli.options import SPENDING, config_options, games_path_option, json_option
 from dubito.cli.output import note, print_document, say, table
 from dubito.cli.run import play_and_keep, warn_of
 from dubito.cli.summary import exit_code
@@ -22,6 +22,7 @@ from dubito.experiment.stored import opened_run
 from dubito.game import Measure
 from dubito.game.find import Registry, find_bots
 from dubito.game.table import Entrant
+from dubito.llm.settings import SHORT_FORM_SETTINGS
 from dubito.plugins.leaderboard.book import NamedBook, check_book, config_of, read_book
 from dubito.plugins.leaderboard.documents import RatingObject, RatingTaken, RatingUsed, RatingWorst
 from dubito.plugins.leaderboard.rating import (
@@ -40,18 +41,14 @@ from dubito.stats.rates import Rate
 from dubito.store.model_log import Spend
 
 _DRAWS: Final = 100  # in each situation, of a bot that does not say how it plays; as `dubito policy` has it
-_READ: Final[Mapping[str, Any]] = {"workers": number, "in_flight": number, "patience": amount, "budget": caps_of}
 
 
 @click.command()
 @click.argument("rated", metavar="PLAYER")
 @click.option("--book", default="dubito-1", show_default=True, metavar="NAME", help="A book, by its name or its file.")
 @click.option("--output", type=click.Path(path_type=Path), metavar="FOLDER", help="[default: runs/rate-BOOK-DIGEST]")
-@click.option("--workers", metavar="N", help="Processes; results do not depend on it. [default: one per core]")
+@config_options("workers", *SHORT_FORM_SETTINGS, "in_flight", *SPENDING)
 @games_path_option
-@server_options
-@click.option("--in-flight", metavar="N", help="Games at once when models play. [default: 32]")
-@spending_options
 @click.option("--quiet", is_flag=True, help="Hide the progress line.")
 @json_option
 def rate(rated: str, book: str, output: Path | None, quiet: bool, as_json: bool, **given: str | bool | None) -> int:
@@ -61,9 +58,7 @@ def rate(rated: str, book: str, output: Path | None, quiet: bool, as_json: bool,
     beside its worst neighbours, and what the best known exploiters win from it. The same command resumes, or prints it
     again.
     """
-    said = {key: value for key, value in given.items() if value is not None}
-    read = {key: _READ[key](value) if key in _READ else value for key, value in said.items()}
-    by = _by_book(read_book(book), rated, read)
+    by = _by_book(read_book(book), rated, given)
     alone = by.experiment("field")[0]
     folder = output or Path("runs") / f"rate-{by.named.name}-{alone.digest()}"
     field = by.played("field", folder, quiet)
@@ -100,7 +95,8 @@ class _ByBook:
     named: NamedBook
     registry: Registry
     player: PlayerSpec
-    flags: Mapping[str, Any]  # as a config has them
+    flags: Mapping[str, Any]
+    workers: int | None
 
     def experiment(self, part: Part, exploiters: Sequence[dict[str, Any]] = ()) -> tuple[Experiment, CallOptions]:
         """What is played, all of it checked; raises UsageError."""
@@ -129,7 +125,7 @@ class _ByBook:
         if warning := check_cache(experiment, self.registry, calls):
             note(warning)
         calls = replace(calls, caps=calls.caps.less(spent) if spent else calls.caps)
-        return play_and_keep(experiment, self.registry, into, calls, workers=self.flags.get("workers"), quiet=quiet)
+        return play_and_keep(experiment, self.registry, into, calls, workers=self.workers, quiet=quiet)
 
 
 def _by_book(named: NamedBook, rated: str, given: Mapping[str, Any]) -> _ByBook:
@@ -137,7 +133,7 @@ def _by_book(named: NamedBook, rated: str, given: Mapping[str, Any]) -> _ByBook:
     registry = find_bots(Path.cwd(), named.book.game)
     check_book(named, registry)
     config = check({"game": named.book.game}, "the command", given)
-    return _ByBook(named, registry, player(rated, registry, config), given)
+    return _ByBook(named, registry, player(rated, registry, config), given, config.workers)
 
 
 def _exact(by: _ByBook) -> tuple[float | None, int | None]:

@@ -7,7 +7,7 @@ from typing import Any, Final
 import click
 
 from dubito.cli.asking import calls_of, progress_of, resumable, watch_of
-from dubito.cli.options import flags, folder_of, games_path_option, spending_options
+from dubito.cli.options import SPENDING, config_options, flags, folder_of, games_path_option
 from dubito.cli.output import say
 from dubito.errors import UsageError, one_line
 from dubito.experiment.resolve import CallOptions, settings_of
@@ -23,8 +23,7 @@ from dubito.workshop.trial import Trial, TrialEntry, TrialMeans, ask
 _SAMPLE: Final = 60
 
 _options = flags(
-    click.option("--in-flight", type=int, metavar="N", help="Questions at once. [default: 32]"),
-    spending_options,
+    config_options("in_flight", *SPENDING),
     click.option("--quiet", is_flag=True, help="Hide the progress line."),
 )
 
@@ -55,7 +54,7 @@ def review(file: Path, by: str, sample: int, quiet: bool, **given: Any) -> None:
     if path.exists():
         raise UsageError(f"{one_line(str(path))} is there already: delete it, and the sample is asked again")
     digest = sha256(file.read_bytes()).hexdigest()
-    calls = calls_of({key: value for key, value in given.items() if value is not None})
+    calls = calls_of(given)
     with folder_of(file) as folder, opened_run(folder, Path.cwd()) as run:
         player = _model_of(run)
         found = _positions(run, player, digest, sample)

@@ -1,7 +1,5 @@
 """`dubito tournament`: the Hidden Information Games tournament, from a bot's first match to the final order.
 
-`dubito tournament bot`: one of our players as a program for a tournament.
-
 `dubito tournament play` and `rank`: a tournament, from its config to its final order, which is read from its log.
 
 `dubito tournament replay`: every match of a log played again, or one told in words.
@@ -9,10 +7,8 @@
 `dubito tournament check` and `qualify`: a bot tried out before it enters.
 """
 
-import os
 import shlex
 import shutil
-import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
@@ -23,9 +19,8 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from dubito.cli.main import LateListing
-from dubito.cli.options import server_options
 from dubito.cli.output import GamesProgress, note, say, show, table
-from dubito.errors import UsageError, one_line
+from dubito.errors import one_line
 
 if TYPE_CHECKING:
     from dubito.plugins.tournament.standings import Standings
@@ -36,40 +31,13 @@ _PLACES: Final = {
     "play": "dubito.plugins.tournament.command:play",
     "rank": "dubito.plugins.tournament.command:rank",
     "replay": "dubito.plugins.tournament.command:replay",
-    "bot": "dubito.plugins.tournament.command:bot",
+    "bot": "dubito.plugins.tournament.bot_command:bot",
 }
 
 
 @click.group(cls=LateListing, places=_PLACES)
 def tournament() -> None:
     """Hold a tournament of programs at games of hidden information."""
-
-
-@click.command()
-@click.argument("player")
-@server_options
-def bot(player: str, **server: str | None) -> None:
-    """Play one match as PLAYER over standard input and output.
-
-    PLAYER is a bot of OpenSpiel's games, or a model such as openai:MODEL@PROMPT. It is for small games such as
-    kuhn_poker and leduc_poker. In a config write `solved: dubito tournament bot Solved`. A player that asks a model
-    needs the network: `{command: dubito tournament bot openai:MODEL, network: true}`.
-    """
-    from dubito.cli.company import opponents
-    from dubito.plugins.tournament.our_player import SeatTaken
-    from dubito.plugins.tournament.our_player import answer_lines as play
-
-    game, said = sys.stdin.readline().strip(), sys.stdin.readline().strip()
-    if said not in ("0", "1"):
-        raise UsageError("standard input begins with a game's name and a seat, a line each: a referee starts this")
-    seat = int(said)
-    seed, number = int(os.environ.get("DUBITO_SEED", "0")), int(time.time() * 1000)
-    kept = os.environ.get("DUBITO_DATA")
-    settings = server if kept is None else {**server, "cache": f"{kept}/cache"}  # a referee lets it write nowhere else
-    games = Path(kept or ".") / "games"
-    with opponents(None, [player], games, number, lambda: False, settings, f"openspiel:{game}") as company:
-        entrant, services = company.alone(player, seed)
-        play(entrant, services, SeatTaken(game, seat, seed, number), sys.stdin, sys.stdout)
 
 
 @click.command()

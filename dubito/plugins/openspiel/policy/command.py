@@ -78,12 +78,11 @@ def policy(
     every situation for the probability of each action, or with --draws for an action. The same command again costs
     nothing.
     """
-    given = {key: value for key, value in flags.items() if value is not None}
-    calls, small = calls_of(given), small_game(game, rules_from(rules, game))
+    calls, small = calls_of(flags), small_game(game, rules_from(rules, game))
     if len({*players}) < len(players):
         raise UsageError("a player is named twice: name each once")
     tree = Tree(small.engine)
-    asked = [asked_player(name, given, small, tree.states, draws, calls) for name in players]
+    asked = [asked_player(name, flags, small, tree.states, draws, calls) for name in players]
     identity = {"policy": small.name, "iterations": iterations, "draws": draws, "seed": seed}
     folder = output or _default_folder(f"{small.name} {iterations} {draws} {seed}", asked)
     _begin(folder, {**identity, "players": [{"name": one.name, "digest": _digest(one.identity)} for one in asked]})

@@ -1,0 +1,37 @@
+"""`dubito tournament bot`: a bot or model of the harness as a program for a tournament."""
+
+import os
+import sys
+import time
+from pathlib import Path
+
+import click
+
+from dubito.cli.company import opponents
+from dubito.cli.options import config_options
+from dubito.errors import UsageError
+from dubito.llm.settings import SHORT_FORM_SETTINGS
+from dubito.plugins.tournament.our_player import SeatTaken, answer_lines
+
+
+@click.command()
+@click.argument("player")
+@config_options(*SHORT_FORM_SETTINGS)
+def bot(player: str, **server: str | None) -> None:
+    """Play one match as PLAYER over standard input and output.
+
+    PLAYER is a bot of OpenSpiel's games, or a model such as openai:MODEL@PROMPT. It is for small games such as
+    kuhn_poker and leduc_poker. In a config write `solved: dubito tournament bot Solved`. A player that asks a model
+    needs the network: `{command: dubito tournament bot openai:MODEL, network: true}`.
+    """
+    game, said = sys.stdin.readline().strip(), sys.stdin.readline().strip()
+    if said not in ("0", "1"):
+        raise UsageError("standard input begins with a game's name and a seat, a line each: a referee starts this")
+    seat = int(said)
+    seed, number = int(os.environ.get("DUBITO_SEED", "0")), int(time.time() * 1000)
+    kept = os.environ.get("DUBITO_DATA")
+    settings = server if kept is None else {**server, "cache": f"{kept}/cache"}  # a referee lets it write nowhere else
+    games = Path(kept or ".") / "games"
+    with opponents(None, [player], games, number, lambda: False, settings, f"openspiel:{game}") as company:
+        entrant, services = company.alone(player, seed)
+        answer_lines(entrant, services, SeatTaken(game, seat, seed, number), sys.stdin, sys.stdout)
