@@ -25,7 +25,7 @@ SECTIONS = {
         *("writing-a-bot", "writing-a-bs-bot", "writing-a-model-bot", "prompts"),
         *("writing-a-game", "writing-a-plugin", "python", "verifiers"),
     ],
-    "Look up": ["architecture", "commands", "runs", "clusters", "house", "json", "performance"],
+    "Look up": ["architecture", "commands", "settings", "runs", "clusters", "house", "json", "performance"],
     "Why": ["decisions/README"],
 }
 

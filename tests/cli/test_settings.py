@@ -1,0 +1,69 @@
+"""Settings: each is described once, by its field, and flags, docs and schema come from there."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import click
+import pytest
+
+from dubito.cli.main import cli
+from dubito.cli.options import SPENDING
+from dubito.cli.run import run
+from dubito.experiment.config import FILE_ONLY, SETTINGS
+from dubito.llm.settings import SHORT_FORM_SETTINGS
+from tests.cli import settings_docs
+from tests.cli.kit import REPO
+
+
+def options_of(command: click.Command) -> dict[str, click.Option]:
+    return {str(option.name): option for option in command.params if isinstance(option, click.Option)}
+
+
+def all_commands(group: click.Group, name: str = "dubito") -> Iterator[tuple[str, click.Command]]:
+    context = click.Context(group)
+    for each in group.list_commands(context):
+        command = group.get_command(context, each)
+        assert command is not None
+        yield f"{name} {each}", command
+        if isinstance(command, click.Group):
+            yield from all_commands(command, f"{name} {each}")
+
+
+def test_every_setting_is_a_flag_or_has_a_reason_to_be_none() -> None:
+    assert SETTINGS.keys() - options_of(run).keys() == FILE_ONLY.keys()
+    assert all(FILE_ONLY.values())
+
+
+def test_every_flag_of_a_run_has_help_and_a_heading(subtests: pytest.Subtests) -> None:
+    for name, option in options_of(run).items():
+        with subtests.test(name):
+            assert option.help
+            assert option.help[0].isupper()
+            assert name in run.headings
+
+
+def test_commands_describe_a_setting_alike() -> None:
+    of_run = options_of(run)
+    found = set()
+    for name, command in all_commands(cli):
+        for key in options_of(command).keys() & {*SHORT_FORM_SETTINGS, *SPENDING, "in_flight", "bot_deadline"}:
+            if not name.startswith("dubito cache"):  # their --cache is a folder that is read
+                assert options_of(command)[key].help == of_run[key].help, f"{name}: {key}"
+                found.add(name)
+    assert {"dubito play", "dubito watch", "dubito estimate", "dubito prompts test"} < found
+
+
+def test_the_page_of_settings_is_current() -> None:
+    assert settings_docs.FILE.read_text(encoding="utf-8") == settings_docs.text(), "python -m tests.cli.settings_docs"
+
+
+def test_the_schema_describes_every_setting() -> None:
+    words = [sys.executable, "-m", "dubito.experiment.config"]
+    printed = subprocess.run(words, cwd=REPO, capture_output=True, text=True, check=True)
+    assert printed.stderr == ""
+    schema = json.loads(printed.stdout)
+    assert schema["additionalProperties"] is False
+    assert schema["properties"].keys() == SETTINGS.keys()
+    assert all(setting["description"] for setting in schema["properties"].values())
