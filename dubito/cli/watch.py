@@ -78,12 +78,12 @@ def watch(
     allow_host: Sequence[str],
     **flags: Any,
 ) -> None:
-    """Tell a game between these bots and models live, seated in this order, or the games of a run as they finish.
+    """Watch bots and models play, or the games of a run as they finish.
 
-    A BOT is a class name, a player of --config, or a model as in openai:MODEL@PROMPT or house:MODEL. Models' answers
-    and reasons are told as they come. A single name that is the path of a run, or of a file that `dubito export`
-    made, is a RUN; with no name it is the latest run: its last finished game is told, then each newest one, until the
-    run ends. The path of a saved game is a GAME, which is told again.
+    A BOT is a class name, a player of --config, or a model such as openai:MODEL@PROMPT or house:MODEL; they sit in this
+    order. Models' answers and reasons are shown as they arrive. RUN is a run's folder or a file of `dubito export`, by
+    default the latest run: its last finished game is shown, then each new one until the run ends. GAME is the file of a
+    saved game.
     """
     if len(what) == 1 and "," in what[0] and not os.path.exists(what[0]):
         raise UsageError(f"who sits at one table is parted by spaces: {what[0].replace(',', ' ')}")
