@@ -31,7 +31,7 @@ from dubito.llm.answers import read_answer
 from dubito.llm.budget import Caps
 from dubito.llm.cache import ReplyCache
 from dubito.llm.client import Provider
-from dubito.llm.gate import PATIENCE, Timing
+from dubito.llm.limiter import PATIENCE, Timing
 from dubito.llm.pipeline import Pipeline, PipelineOptions
 from dubito.llm.prompts import OWN_PROMPTS, Prompt, RenderedPrompt, SeatTexts, load_prompt
 from dubito.llm.protocols import Exchange, build_request, read_reply
@@ -141,7 +141,7 @@ def our_part(name: str, of: Sequence[Position], folder: Path, address: str) -> N
     prompt = load_prompt(name, OWN_PROMPTS.parent)
     with pipeline(folder / f"own-{name}", address) as opened:
         account = account_of(SETTINGS)
-        ask = opened.asker("bench", SETTINGS, None)
+        ask = opened.build_asks("bench", SETTINGS, None).ask
         whole = asks(prompt, of, 0)
         per_second(ask, whole, IN_FLIGHT)
         rounds = [timed(partial(_round, prompt, of, opened, account)) for _ in range(5)]
@@ -212,7 +212,7 @@ def speeds(of: Sequence[Ask], folder: Path, address: str, threads: int) -> tuple
     alone = per_second(bare, of, threads)
     provider.close()
     with pipeline(folder, address, threads) as opened:
-        ask = opened.asker("bench", SETTINGS, None)
+        ask = opened.build_asks("bench", SETTINGS, None).ask
         return alone, per_second(ask, of, threads)
 
 

@@ -219,7 +219,6 @@ WORDS_LEFT = {  # lines in rooms that serve every game; this list only shrinks
     "game/__init__.py": 4,
     "game/words.py": 3,
     "llm/answers.py": 2,
-    "llm/pace.py": 6,
     "report/games.py": 2,
     "seats/verifiers.py": 1,
     "show/story.py": 1,

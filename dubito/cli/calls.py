@@ -11,7 +11,7 @@ from dubito.experiment.experiment import Experiment
 from dubito.experiment.resolve import CallOptions, model_specs, settings_of
 from dubito.game.find import Registry
 from dubito.llm.budget import Caps
-from dubito.llm.pace import seconds_of
+from dubito.llm.pacer import parse_duration
 from dubito.llm.price_list import read_prices
 from dubito.llm.prices import PICO
 from dubito.llm.settings import unused_address
@@ -36,7 +36,7 @@ def call_options(config: Config, here: Path) -> CallOptions:
 
 def patience_of(given: str | float) -> float:
     """`30m` in seconds; raises UsageError."""
-    seconds = seconds_of(given.replace(" ", "")) if isinstance(given, str) else None
+    seconds = parse_duration(given.replace(" ", "")) if isinstance(given, str) else None
     if seconds is None or not 1 <= seconds <= _WEEK:
         raise UsageError(f"patience: a time from 1s to 7d, as 90s, 30m or 2h, not {one_line(repr(given), 60)}")
     return seconds

@@ -18,7 +18,7 @@ from dubito.experiment.estimate import estimate as ranges_of
 from dubito.experiment.experiment import stand_ins_in_words
 from dubito.experiment.resolve import checked_models, ending_models, model_specs, outdated_prices, resolve
 from dubito.game.find import find_bots
-from dubito.llm.gate import span_in_words
+from dubito.llm.limiter import span_in_words
 from dubito.llm.prices import PICO, dollars
 from dubito.llm.settings import SHORT_FORM_SETTINGS
 

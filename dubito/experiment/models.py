@@ -17,12 +17,12 @@ from dubito.game.table import Table, step
 from dubito.llm.budget import Budget, Caps
 from dubito.llm.cache import ReplyCache
 from dubito.llm.decide import Conversation, Decider, DecisionLog, GameServices, Journal, UnusableAnswers
-from dubito.llm.gate import MakeAttempt, Timing
+from dubito.llm.limiter import Timing
 from dubito.llm.pipeline import Pipeline, PipelineOptions
 from dubito.llm.preflight import Preflight
 from dubito.llm.prices import dollars
 from dubito.llm.prompts import Prompt, Sample, load_prompt, longest
-from dubito.llm.request import Api, Place
+from dubito.llm.request import Api, Asks, Place
 from dubito.llm.settings import faults_of
 from dubito.llm.threads import run_until_stopped
 from dubito.store.model_log import ModelLog
@@ -67,8 +67,8 @@ def serving(
             prompt = load_prompt(settings.prompt, registry.working_directory, registry.game)
             prompt.check_rules(registry.game.rules_of_run(experiment.rules))
             log.keep_prompt(prompt.digest, prompt.sources)
-            ask = pipeline.asker(spec.name, settings, price_of_model(settings, options))
-            player = decider_of(spec, experiment, registry, prompt, ask, log, watch.count)
+            asks = pipeline.build_asks(spec.name, settings, price_of_model(settings, options))
+            player = decider_of(spec, experiment, registry, prompt, asks, log, watch.count)
             stops = options.on_unusable == "stop" and not log.answered(spec.name)
             deciders[spec.name] = replace(player, unusable=UnusableAnswers(spec.name, player.settings.api, stops))
         pipeline.waves.check()
@@ -89,7 +89,7 @@ def _ask_before(
     warn = watch.warn if options.on_unusable == "fallback" else None
     for number, player in enumerate(deciders.values(), first):
         samples = longest([*player.prompt.samples, *late.get(player.name, [])])
-        Preflight(player.name, number, player.settings, player.ask, warn).run(samples)
+        Preflight(player.name, number, player.settings, player.asks, warn).run(samples)
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,18 +201,18 @@ def decider_of(
     experiment: Experiment,
     registry: Registry,
     prompt: Prompt,
-    ask: MakeAttempt,
+    asks: Asks,
     log: DecisionLog,
     counted: Callable[[str], None],
 ) -> Decider:
-    """A model player with this prompt and this way to ask."""
+    """A model player with this prompt and these stages to ask."""
     settings = settings_of(spec, registry)
     return Decider(
         name=spec.name,
         settings=settings,
         prompt=prompt.asked_as(settings.api),
         fallback=fallback_of(spec.name, settings, registry),
-        ask=ask,
+        asks=asks,
         log=log,
         seed=experiment.seed,
         rules=registry.game.rules(**experiment.rules),

@@ -22,7 +22,7 @@ from dubito.game import Game, Player
 from dubito.game.find import Bot, Registry, source_of
 from dubito.game.speech import name_character
 from dubito.llm.budget import Caps
-from dubito.llm.gate import PATIENCE
+from dubito.llm.limiter import PATIENCE
 from dubito.llm.price_list import charged_by_call, ends_soon, find_price, outdated, price_to_fill_in, unpriced
 from dubito.llm.prices import Price
 from dubito.llm.settings import ModelSettings, account_of, faults_of, is_house, key_of, settings_for

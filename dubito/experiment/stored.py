@@ -237,7 +237,7 @@ class Run:
         players = {}
         for spec in specs:
             prompt = self._prompt(spec, as_kept)
-            players[spec.name] = decider_of(spec, experiment, registry, prompt, tape.ask, tape, lambda outcome: None)
+            players[spec.name] = decider_of(spec, experiment, registry, prompt, tape, tape, lambda outcome: None)
         return Models(players)
 
     def _prompt(self, spec: PlayerSpec, as_kept: bool) -> "Prompt":

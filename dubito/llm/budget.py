@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from dubito.llm.gate import MakeTry, Waiting
+from dubito.llm.limiter import Waiting
 from dubito.llm.prices import Asked, Forecast, Past, Tariff, dollars
-from dubito.llm.request import AccountFault, Ask, NotSent, OutOfTurn, Reply, TryFailed
+from dubito.llm.request import AccountFault, Ask, OutOfTurn, Reply, Sends, TryFailed
 from dubito.store.model_log import Spend
 
 
@@ -74,33 +74,6 @@ class Budget:
         # Their deals in order, each with what its games and older ones still need; None: to be reckoned anew.
         self._needs: list[tuple[int, Spend]] | None = None
 
-    def around(self, inner: MakeTry, tariff: Tariff) -> MakeTry:
-        """The same try, once the budget has room for the worst of it."""
-
-        def budgeted(ask: Ask, number: int) -> Reply:
-            worst = tariff.worst(ask.request)
-            self._reserve(worst, ask.place.deal)
-            used, replied = worst, False
-            try:
-                reply = inner(ask, number)
-                replied = True
-                if reply.usage is not None:
-                    used = tariff.of(reply.usage, reply.charges, Asked.by(ask.request))
-                return reply
-            except TryFailed as error:
-                used = error.spent or (worst if error.billed else Spend(calls=1))
-                raise
-            except AccountFault as error:
-                used = error.spent or Spend(calls=1)
-                raise
-            except NotSent:
-                used = Spend()
-                raise
-            finally:
-                self._settle(ask.place.game, worst, used, replied)
-
-        return budgeted
-
     def parts(self, games: int) -> tuple[float, float]:
         with self._settled:
             return self._forecast.parts(games)
@@ -117,26 +90,21 @@ class Budget:
             self.reserved += worst
             return None
 
-    def settles(self, game: int, worst: Spend, used: Spend, replied: bool) -> None:
-        self._settle(game, worst, used, replied)
+    def wait_for_room(self, worst: Spend, deal: int) -> None:
+        """Return once this much may be reserved, or never may be."""
+        with self._settled:
+            while (reason := self._reason_to_wait(worst, deal)) is not None:
+                with self._waiting(f"for the budget ({reason})"):
+                    while self._reason_to_wait(worst, deal) == reason:
+                        self._settled.wait()
 
-    def in_turn(self, inner: MakeTry, tariff: Tariff) -> MakeTry:
-        """The same try, once it takes nothing that older deals need; until then it holds no slot of a gate."""
-
-        def turned(ask: Ask, number: int) -> Reply:
-            while True:
-                with self._settled:
-                    worst, deal = tariff.worst(ask.request), ask.place.deal
-                    if self._is_kept(worst, deal):
-                        with self._waiting("for the budget (older games first)"):
-                            while self._is_kept(worst, deal):
-                                self._settled.wait()
-                try:
-                    return inner(ask, number)
-                except OutOfTurn:
-                    continue
-
-        return turned
+    def _reason_to_wait(self, worst: Spend, deal: int) -> str | None:
+        if self._is_kept(worst, deal):
+            return "older games first"
+        cap = self._caps.exceeded_by(self.spent + self.reserved + worst)
+        if cap is not None and self._caps.exceeded_by(self.spent + worst) is None:
+            return cap
+        return None
 
     def _is_kept(self, worst: Spend, deal: int) -> bool:
         """Whether this much may be needed by older deals; within a deal games may wait for each other's replies."""
@@ -195,27 +163,32 @@ class Budget:
         with self._settled:
             self._forecast.ends(game)
 
-    def _reserve(self, worst: Spend, deal: int) -> None:
-        """Waits while others may leave enough of what they reserved; raises AccountFault once that cannot help."""
+    def reserve(self, worst: Spend, deal: int) -> None:
+        """Reserve the worst case of a call.
+
+        Raises:
+            OutOfTurn: Other calls may leave enough later.
+            AccountFault: The budget is used up.
+        """
         with self._settled:
-            if self._is_kept(worst, deal):
+            if self._reason_to_wait(worst, deal) is not None:
                 raise OutOfTurn
-            while (cap := self._caps.exceeded_by(self.spent + self.reserved + worst)) is not None:
-                alone = self._caps.exceeded_by(self.spent + worst)
-                if alone is not None:
-                    raise AccountFault(self._used_up(alone, worst, "the next call may take up to"))
-                with self._waiting(f"for the budget ({cap})"):
-                    self._settled.wait()
+            if (cap := self._caps.exceeded_by(self.spent + worst)) is not None:
+                raise AccountFault(self._used_up(cap, worst, "the next call may take up to"))
             self.reserved += worst
             self._forecast.reserved(worst)
 
-    def _settle(self, game: int, worst: Spend, used: Spend, replied: bool) -> None:
+    def settle(self, game: int, worst: Spend, used: Spend, replied: bool) -> None:
+        """Replace what was reserved for a call by what it used."""
         with self._settled:
             self._forecast.settled(game, used, replied)
             self._needs = None
             self.reserved -= worst
             self.spent += used
             self._assumed += used if used == worst else Spend()
+
+    def wake_waiting(self) -> None:
+        with self._settled:
             self._settled.notify_all()
 
     def check_total(self, total: Spend) -> None:
@@ -239,3 +212,50 @@ class Budget:
         return (
             f"the budget is used up: {spent} of {of}{words} spent{lost}, and {what} {may}; raise `budget.{cap}`{small}"
         )
+
+
+class BudgetGuard:
+    """A stage that reserves a call's worst case before it is sent, and settles what it used."""
+
+    def __init__(self, budget: Budget, tariff: Tariff, inner: Sends) -> None:
+        self._budget, self._tariff, self._inner = budget, tariff, inner
+
+    def send(self, attempt: Ask, number: int) -> Reply:
+        worst = self._tariff.worst(attempt.request)
+        self._budget.reserve(worst, attempt.place.deal)
+        used, replied = worst, False
+        try:
+            reply = self._inner.send(attempt, number)
+            replied = True
+            if reply.usage is not None:
+                used = self._tariff.of(reply.usage, reply.charges, Asked.by(attempt.request))
+            return reply
+        except TryFailed as error:
+            used = error.spent or (worst if error.billed else Spend(calls=1))
+            raise
+        except AccountFault as error:
+            used = error.spent or Spend(calls=1)
+            raise
+        finally:
+            self._budget.settle(attempt.place.game, worst, used, replied)
+
+
+class BudgetQueue:
+    """A stage in which calls wait until the budget has room for them; meanwhile they hold no place in the rate limiter.
+
+    It stands around the rate limiter, so that the limiter has learned how a call ended when others wake up.
+    """
+
+    def __init__(self, budget: Budget, tariff: Tariff, inner: Sends) -> None:
+        self._budget, self._tariff, self._inner = budget, tariff, inner
+
+    def send(self, attempt: Ask, number: int) -> Reply:
+        worst, deal = self._tariff.worst(attempt.request), attempt.place.deal
+        while True:
+            self._budget.wait_for_room(worst, deal)
+            try:
+                return self._inner.send(attempt, number)
+            except OutOfTurn:
+                continue
+            finally:
+                self._budget.wake_waiting()

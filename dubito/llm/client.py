@@ -36,7 +36,7 @@ import httpcore2
 import httpx2
 
 from dubito.errors import DubitoError, one_line
-from dubito.llm.gate import span_in_words as length
+from dubito.llm.limiter import span_in_words as length
 from dubito.llm.protocols import protocol_of
 from dubito.llm.redaction import Redaction
 from dubito.llm.request import AccountFault, Api, Ask, Failure, Instead, RawReply, Reply, TryFailed

@@ -19,12 +19,23 @@ from dubito.llm.answers import Form, ModelAnswer, ReadAnswers, find_last_object
 from dubito.llm.context import CONTEXT_HINT, PromptCounts
 from dubito.llm.protocols import Exchange, build_request
 from dubito.llm.questions import QuestionForm
-from dubito.llm.request import AccountFault, Api, Ask, AttemptFailed, Cause, Place, Reply, canonical, digest_of, draw_of
+from dubito.llm.request import (
+    AccountFault,
+    Api,
+    Ask,
+    Asks,
+    AttemptFailed,
+    Cause,
+    Place,
+    Reply,
+    canonical,
+    digest_of,
+    draw_of,
+)
 from dubito.llm.settings import ModelSettings
 from dubito.store.model_log import Decision
 
 if TYPE_CHECKING:
-    from dubito.llm.gate import MakeAttempt
     from dubito.llm.prompts import Prompt, RenderedPrompt, SeatTexts
 
 AnyForm = Form | QuestionForm
@@ -115,6 +126,18 @@ class UnusableAnswers:
                 self.stops = False
 
 
+@dataclass(frozen=True, slots=True)
+class StopIfUnusable:
+    """A stage that asks nothing more once a player's first attempts were all unusable."""
+
+    unusable: UnusableAnswers
+    inner: Asks
+
+    def ask(self, attempt: Ask) -> Reply:
+        self.unusable.check()
+        return self.inner.ask(attempt)
+
+
 class DecisionLog(Protocol):
     """Receives every decision: a run's log, or a replay that compares."""
 
@@ -136,7 +159,7 @@ class Decider:
     settings: ModelSettings
     prompt: "Prompt"
     fallback: type[Player]
-    ask: "MakeAttempt"
+    asks: Asks
     log: DecisionLog
     seed: int
     rules: Any  # of the game, as its notebook takes them
@@ -170,16 +193,23 @@ class Decider:
         drawn`, answers with a probability are drawn by `chance`, which is the seat's own.
         """
 
-        def ask(asked: Ask) -> Reply:
-            self.unusable.check()
-            return self.ask(asked)
-
         def draw(here: Place) -> str:
             return draw_of(self.seed, here, self.settings.sample)
 
         drawn = chance if self.settings.play == "drawn" else None
         failed = self.unusable.failed
-        return Conversation(rendered, form, self.settings, place, draw, ask, accept, failed, drawn, counts)
+        return Conversation(
+            rendered,
+            form,
+            self.settings,
+            place,
+            draw,
+            StopIfUnusable(self.unusable, self.asks),
+            accept,
+            failed,
+            drawn,
+            counts,
+        )
 
     def decide(
         self,
@@ -224,7 +254,7 @@ class Conversation:
         settings: ModelSettings,
         place: Place,
         draw: Callable[[Place], str],
-        ask: "MakeAttempt",
+        asks: Asks,
         accept: Callable[[Any], None] = lambda answer: None,
         failed: Callable[[Cause], None] = lambda cause: None,
         chance: Callable[[], float] | None = None,
@@ -233,7 +263,7 @@ class Conversation:
         """`failed` is told the cause of each attempt that came to nothing, and was not on the tape; by `chance` answers
         with a probability are drawn; `counts` are those of the player's earlier prompts in the game."""
         self.rendered, self.form = rendered, form
-        self._settings, self._place, self._draw, self._ask = settings, place, draw, ask
+        self._settings, self._place, self._draw, self._asks = settings, place, draw, asks
         self._accept, self._failed, self._chance = accept, failed, chance
         self._counts = counts or PromptCounts()
         self._user, self._again = self.rendered.user, list[tuple[str, str]]()
@@ -269,7 +299,7 @@ class Conversation:
         self.digests.append([request.digest, None])
         reply: Reply | None = None
         try:
-            reply = self._ask(Ask(request, self._draw(here), here))
+            reply = self._asks.ask(Ask(request, self._draw(here), here))
             self.digests[-1][1] = reply.digest
             self._counts.check(request.body, reply)
             read = self._with_drawn_answers(form.read(self._extract_object(reply, number)))
@@ -332,10 +362,10 @@ def put_question(
     settings: ModelSettings,
     place: Place,
     draw: Callable[[Place], str],
-    ask: "MakeAttempt",
+    asks: Asks,
     accept: Callable[[Any], None] = lambda answer: None,
 ) -> ModelAnswer:
-    asked = Conversation(rendered, form, settings, place, draw, ask, accept)
+    asked = Conversation(rendered, form, settings, place, draw, asks, accept)
     first, *_ = [asked.answer(key) for key in form.keys]
     return first
 

@@ -1,51 +1,37 @@
-"""From a question to a reply: the stages of a call, each a function around the next, composed in `Pipeline.asker`.
+"""From a question to a reply: `Pipeline.build_asks` composes the stages of a player's calls.
 
-    taped(cached(retried(beginnings.turn(budget.in_turn(gate.before_budget(budget.around(gate.after_budget(logged(provider)))))))))
+A decision (one node) takes up to 1 + `reasks` attempts: the question, then re-asks. Those pass the stages that `ask`
+(`Asks`): `Recording`, `CachedReplies`, `Retry`. An attempt takes as many calls, each one HTTP request, as the account's
+troubles want. Those pass the stages that `send` (`Sends`): `Preparation`, `WarmUp`, `BudgetQueue`, `RateLimiter`,
+`BudgetGuard`, `LoggedCalls`, and `Provider` makes the request.
 
-A decision (one node) takes up to 1 + `reasks` attempts: the question, then re-asks. An attempt takes as many tries,
-one HTTP call each, as the account's troubles want. The gate stands on both sides of the budget: a try
-waits for its time before the budget reserves, and is looked at again after that.
-
-`Pipeline` is a run's; `asker` gives a player's way in. A finished attempt is on the tape (the run's
-`attempts`) with its reply or its cause; nothing is ever used that is not on disk.
+A finished attempt is recorded (the run's `attempts`) with its reply or its cause; nothing is used before it is on disk.
 
 Before the first game, `preflight.py` asks what the game will ask.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from itertools import count
-from shlex import quote
 from threading import Lock
-from typing import Final, cast
+from typing import Final
 
-from dubito.errors import RunStopped, UsageError, one_line
+from dubito.errors import UsageError, one_line
 from dubito.game import Bool, Node
 from dubito.llm.answers import form_of
-from dubito.llm.budget import Budget, Caps
+from dubito.llm.budget import Budget, BudgetGuard, BudgetQueue, Caps
 from dubito.llm.cache import ReplyCache
-from dubito.llm.client import Provider, error_in_place, instead_in_words
-from dubito.llm.gate import Gate, MakeAttempt, MakeTry, Timing, retried
-from dubito.llm.prices import Asked, Likely, Past, Price, Tariff, beyond
-from dubito.llm.protocols import Exchange, build_request, kept_reply, read_reply
-from dubito.llm.request import (
-    AccountFault,
-    Api,
-    Ask,
-    AttemptFailed,
-    Cause,
-    Interrupted,
-    Place,
-    RawReply,
-    Reply,
-    Request,
-    TryFailed,
-)
+from dubito.llm.client import Provider
+from dubito.llm.limiter import AccountTraffic, RateLimiter, Timing
+from dubito.llm.prices import Likely, Past, Price, Tariff
+from dubito.llm.protocols import Exchange, build_request
+from dubito.llm.request import Api, Ask, Asks, Place, Reply, Request, Sends
+from dubito.llm.retry import Retry
 from dubito.llm.settings import Account, ModelSettings, account_of, has_limits_by_model, is_house, key_of
-from dubito.llm.warm import Beginnings
+from dubito.llm.stages import CachedReplies, EarlierAttempts, LoggedCalls, Offline, Recording
+from dubito.llm.warm import Beginnings, WarmUp
 from dubito.llm.waves import Lane, Waves
-from dubito.store.model_log import ModelLog, Spend, TapedAttempt
+from dubito.store.model_log import ModelLog
 from dubito.store.wave_log import WaveLog
 
 _PROBE: Final = -2  # and that of the probes, which ask whether an account answers at all
@@ -80,7 +66,7 @@ class PipelineOptions:
 
 
 class Pipeline:
-    """Everything a run's calls share: cache, budget, log, and a gate and a client for each account."""
+    """Everything a run's calls share: cache, budget, log, and for each account its traffic and a client."""
 
     def __init__(self, log: ModelLog, cache: ReplyCache, caps: Caps, options: PipelineOptions) -> None:
         self._log, self._cache, self._options = log, cache, options
@@ -91,83 +77,75 @@ class Pipeline:
         self.budget = Budget(caps, options.timing.waiting, spent, past, assumed, held)
         timing, at_once = options.timing, options.in_flight
         self.waves = Waves(log, kept, self.budget, timing, suspend=options.suspend, in_flight=at_once)
-        self._goes_on = options.suspend or log.begun()  # there may be something on the tape
-        self._gates: dict[tuple[Account, str | None], Gate] = {}
+        self._earlier = EarlierAttempts(log, options.suspend or log.begun())
+        self._traffic_of_account: dict[tuple[Account, str | None], AccountTraffic] = {}
         self._probes = count(log.tries(_PROBE_KEY) + 1)
         self._providers: dict[Account, Provider] = {}
         self._beginnings: dict[Account, Beginnings] = {}
         self._likely: dict[str, Likely] = {}  # by player
-        self._own = set[tuple[str, str, str]]()  # what this run has asked itself: server, request, draw
+        self._asked = set[tuple[str, str, str]]()  # what this run has asked itself: server, request, draw
         self._lock = Lock()
 
-    def asker(self, name: str, settings: ModelSettings, price: Price | None) -> MakeAttempt:
-        """A player's way to ask; raises UsageError if its key is not set and calls are allowed."""
-        account = account_of(settings)
-        options, tariff = self._options, Tariff(price, settings.max_output if settings.api != "decisions" else 0)
-        gate = self._gate(account, settings.model)
+    def build_asks(self, name: str, settings: ModelSettings, price: Price | None) -> Asks:
+        """Compose the stages of a player's calls; raises UsageError if its key is not set and calls are allowed."""
+        account, options, log = account_of(settings), self._options, self._log
         if options.offline:
-            live: MakeAttempt = partial(self._offline_miss, account)
+            asks: Asks = Offline(self._cache, log, account)
+        elif settings.wait is not None:
+            asks = self._wait_for_batches(name, settings, price, self._build_retry(name, settings, price))
         else:
-            provider, beginnings = self._provider(account, name), self._beginnings_of(account)
-            likely = Likely(tariff, self._log.replies_of(name) if self._goes_on else ())
-            self._likely[name] = likely
-            logged = self._logged(provider, account, settings, likely)
-            sending = gate.after_budget(logged, settings.retry_after_cap)
-            paced = self.budget.in_turn(gate.before_budget(self.budget.around(sending, tariff)), tariff)
+            asks = self._build_retry(name, settings, price)
+        cached = CachedReplies(self._cache, account, options.timing, self._earlier, options.offline, self._asked, asks)
+        return Recording(log, account, self.budget, options.timing, self._earlier, options.counted, cached)
 
-            def tried(ask: Ask, number: int) -> Reply:
-                provider.prepare()  # slow the first time, so before the pace says when a call goes out
-                with beginnings.turn(ask.request):
-                    return paced(ask, number)
+    def _build_retry(self, name: str, settings: ModelSettings, price: Price | None) -> Retry:
+        account, budget, timing = account_of(settings), self.budget, self._options.timing
+        tariff = Tariff(price, settings.max_output if settings.api != "decisions" else 0)
+        likely = self._likely[name] = Likely(tariff, self._log.replies_of(name) if self._earlier.may_exist else ())
+        provider, traffic = self._provider(account, name), self._traffic(account, settings.model)
+        beginnings, cap = self._beginnings_of(account), settings.retry_after_cap
 
-            live = retried(
-                tried,
-                settings,
-                gate,
-                options.timing.sleep,
-                probe=None if options.suspend else lambda: tried(probe_of(name, settings), next(self._probes)),
-                made=lambda ask: self._log.tries(ask.place.key) if self._goes_on else 0,
-                suspend=options.suspend,
-            )
-            if settings.wait is not None:
-                live = self._waiting(name, settings, price, provider, live)
-        return self._taped(self._cached(live, account), account)
+        logged = LoggedCalls(self._log, budget, account, settings, likely, timing.clock, provider)
+        paced = BudgetQueue(budget, tariff, RateLimiter(traffic, cap, BudgetGuard(budget, tariff, logged)))
+        sends = Preparation(provider, WarmUp(beginnings, paced))
 
-    def _waiting(
-        self, name: str, settings: ModelSettings, price: Price | None, provider: Provider, live: MakeAttempt
-    ) -> MakeAttempt:
-        """The way to ask of a player who waits for waves: only before the first game it asks live."""
+        suspend = self._options.suspend
+        probe = None if suspend else probe_of(name, settings)
+        return Retry(sends, settings, traffic, timing.sleep, probe, self._probes, self._earlier, suspend)
+
+    def _wait_for_batches(self, name: str, settings: ModelSettings, price: Price | None, live: Asks) -> Asks:
         if not self._options.waits:
             raise UsageError(
                 f"{one_line(name)}: wait: only the games of `dubito run` can wait for a batch: take it out of its entry"
             )
-        tariff = Tariff(price, settings.max_output, batch=True)
-        replies = self._log.replies_of(name) if self._goes_on else ()
-        lane = Lane(account_of(settings), provider, settings, Likely(tariff, replies))
+        tariff, account = Tariff(price, settings.max_output, batch=True), account_of(settings)
+        replies = self._log.replies_of(name) if self._earlier.may_exist else ()
+        lane = Lane(account, self._provider(account, name), settings, Likely(tariff, replies))
         self._likely[name] = lane.likely
-        self._goes_on = True  # a game that waits is played again from the tape
+        self._earlier.may_exist = True  # a game that waits is played again from the recording
         self.waves.joins(name, lane)
-        return lambda ask: self.waves.wait(ask) if ask.place.in_game else live(ask)
+        return BatchOrLive(self.waves, live)
 
-    def _gate(self, account: Account, model: str) -> Gate:
+    def _traffic(self, account: Account, model: str) -> AccountTraffic:
         with self._lock:
             key = (account, model if has_limits_by_model(account) else None)
-            if key not in self._gates:
-                self._gates[key] = Gate(account, self._options.in_flight, self._options.timing)
-            return self._gates[key]
+            if key not in self._traffic_of_account:
+                self._traffic_of_account[key] = AccountTraffic(account, self._options.in_flight, self._options.timing)
+            return self._traffic_of_account[key]
 
     @property
     def paced(self) -> list[str]:
         with self._lock:
-            return [paced for gate in self._gates.values() if (paced := gate.paced) is not None]
+            paces = [traffic.pace_in_words for traffic in self._traffic_of_account.values()]
+            return [pace for pace in paces if pace is not None]
 
     @property
     def put_back(self) -> set[int]:
-        return set().union(*(gate.put_back for gate in self._gates.values()))
+        return set().union(*(traffic.lost_games for traffic in self._traffic_of_account.values()))
 
     def try_again(self) -> None:
-        for gate in self._gates.values():
-            gate.try_again()
+        for traffic in self._traffic_of_account.values():
+            traffic.try_again()
 
     def close(self) -> None:
         """Put back what an outage took, say what lost calls probably cost, close clients and cache."""
@@ -184,7 +162,7 @@ class Pipeline:
 
     def _beginnings_of(self, account: Account) -> Beginnings:
         with self._lock:
-            return self._beginnings.setdefault(account, Beginnings(self._options.timing, self._check_stop))
+            return self._beginnings.setdefault(account, Beginnings(self._options.timing))
 
     def _provider(self, account: Account, name: str) -> Provider:
         with self._lock:
@@ -195,139 +173,25 @@ class Pipeline:
                 self._providers[account] = Provider(account, address, key, self._options.in_flight)
             return self._providers[account]
 
-    def _offline_miss(self, account: Account, ask: Ask) -> Reply:
-        place, run, cache = ".".join(map(str, ask.place.key)), str(self._log.folder), str(self._cache.folder)
-        if kept := self._cache.stored(account.server, ask.request, ask.draw):
-            fault = read_reply(ask.request.protocol, kept).failure
-            came = instead_in_words(fault.instead, ask.request.protocol) if fault and fault.instead else "an error"
-            raise AccountFault(
-                f"--offline: the cache has {came} where the reply for {ask.place} should be; run once without "
-                f"--offline, which asks anew; `dubito cache drop --cause malformed --cache {quote(cache)}` drops it"
-            )
-        raise AccountFault(
-            f"--offline: the cache has no reply for {ask.place}; run once without --offline, or with the --cache that "
-            f"has it; `dubito cache explain {place} --run {quote(run)} --cache {quote(cache)}` says what it has instead"
-        )
 
-    def _logged(self, provider: Provider, account: Account, settings: ModelSettings, likely: Likely) -> MakeTry:
-        """The try's row before the call, the body before anything reads it."""
-        check = self.budget.check_total if self._log.is_shared else None
+@dataclass(frozen=True, slots=True)
+class Preparation:
+    """A stage that builds the account's client before a call waits for its turn, since that is slow the first time."""
 
-        def logged(ask: Ask, number: int) -> Reply:
-            key, worst = (*ask.place.key, number), likely.tariff.worst(ask.request)
-            start, usual = self._options.timing.clock(), likely.of(ask.request)
-            asked = (ask.place.player, str(account), ask.request.digest, ask.draw)
-            self._log.try_opens(key, *asked, worst, priced=usual is not None, likely=usual, check=check)
-            try:
-                received = provider(ask, number, settings.deadline)
-            except (TryFailed, AccountFault) as error:
-                kind, billed = (error.kind, error.billed) if isinstance(error, TryFailed) else ("account", False)
-                used = worst if billed else Spend(calls=1)
-                self._log.try_failed(key, kind, str(error), used, self._options.timing.clock() - start)
-                raise
-            reply = read_reply(ask.request.protocol, received)
-            usage, price = reply.usage, likely.tariff.price
-            used = likely.tariff.of(usage, reply.charges, Asked.by(ask.request)) if usage else worst
-            failed = error_in_place(provider, reply, ask, used)
-            used = (failed.spent if failed else None) or used
-            self._log.try_received(
-                key,
-                received.status,
-                received.raw,
-                received.headers,
-                usage=usage.counts if usage else None,
-                spent=used,
-                saved=price.saved(usage) if usage and price else 0,
-                seconds=self._options.timing.clock() - start,
-                beyond=beyond(used, worst),
-                failed=(failed.kind if isinstance(failed, TryFailed) else "account", str(failed)) if failed else None,
-            )
-            if failed:
-                raise failed
-            likely.learns(len(ask.request.text), usage, used.usd)
-            return reply
+    provider: Provider
+    inner: Sends
 
-        return logged
+    def send(self, attempt: Ask, number: int) -> Reply:
+        self.provider.prepare()
+        return self.inner.send(attempt, number)
 
-    def _cached(self, inner: MakeAttempt, account: Account) -> MakeAttempt:
-        waiting = partial(self._options.timing.waiting, "for another process that asks the same")
 
-        def cached(ask: Ask) -> Reply:
-            key = (account.server, ask.request.digest, ask.draw)
-            replies: list[Reply] = []  # as read, for it takes as long as all the rest; the last one is used
+@dataclass(frozen=True, slots=True)
+class BatchOrLive:
+    """A stage whose games wait for batches; before the first game it asks at once."""
 
-            def asked() -> RawReply:
-                replies.append(self._paid(account, ask) or inner(ask))
-                self._own.add(key)
-                return replies[-1].received
+    waves: Waves
+    live: Asks
 
-            def serves(received: RawReply) -> bool:
-                replies.append(read_reply(ask.request.protocol, received, "cache"))
-                # A filter's stop may have been a passing fault of the server, so another run's is asked anew.
-                is_old_refusal = replies[-1].finish == "refusal" and key not in self._own and not self._options.offline
-                return replies[-1].failure is None and not is_old_refusal
-
-            self._cache.once(account.server, ask.request, ask.draw, asked, waiting, self._check_stop, serves)
-            return replies[-1]
-
-        return cached
-
-    def _paid(self, account: Account, ask: Ask) -> Reply | None:
-        paid = self._log.paid_reply(account.server, ask.request.digest, ask.draw) if self._goes_on else None
-        reply = read_reply(ask.request.protocol, paid) if paid else None
-        return reply if reply and reply.failure is None else None
-
-    def _check_stop(self) -> None:
-        if self._options.timing.stopped():
-            raise Interrupted("stopped by Ctrl-C")
-
-    def _taped(self, inner: MakeAttempt, account: Account) -> MakeAttempt:
-        def taped(ask: Ask) -> Reply:
-            self._check_stop()
-            self.budget.asked(ask.place.game)
-            kept = self._log.finished_attempt(ask.place.key) if self._goes_on and ask.place.in_game else None
-            reply = self._from_tape(kept, ask) if kept is not None else self._recorded(inner, account, ask)
-            if ask.place.game >= 0:
-                self._options.counted(reply.origin)
-            return reply
-
-        return taped
-
-    def _recorded(self, inner: MakeAttempt, account: Account, ask: Ask) -> Reply:
-        """Make the attempt, and put its outcome on the tape; ended by anything else it stays open, to be made again."""
-        reply, cause = None, None
-        try:
-            return (reply := inner(ask))
-        except AttemptFailed as error:
-            cause = error.cause
-            raise
-        finally:
-            self._log.attempt(
-                ask.place.key,
-                player=ask.place.player,
-                server=account.server,
-                request=ask.request.text,
-                draw=ask.draw,
-                reply=reply.digest if reply else None,
-                raw=reply.received.raw if reply else None,
-                cause=cause if ask.place.in_game else None,  # a preflight without a reply is made again
-                origin=reply.origin if reply else "live",
-                usage=reply.usage.counts if reply and reply.usage else None,
-                model=reply.model if reply else None,
-            )
-
-    def _from_tape(self, kept: TapedAttempt, ask: Ask) -> Reply:
-        """What came of the attempt when it was made; raises AttemptFailed as it did then.
-
-        Raises RunStopped if the tape has another question there: code or files were changed in between.
-        """
-        if (kept.request, kept.draw) != (ask.request.digest, ask.draw):
-            raise RunStopped(
-                f"{ask.place}: this request differs from the one this run made before: a file or the version was "
-                "changed; resume with the files and the version that it began with, or choose another --output"
-            )
-        if kept.raw is None:
-            failed = AttemptFailed(cast(Cause, kept.cause), "recorded outcome")
-            failed.origin = "tape"
-            raise failed
-        return kept_reply(ask.request.protocol, self._log.text(kept.raw))
+    def ask(self, attempt: Ask) -> Reply:
+        return self.waves.wait(attempt) if attempt.place.in_game else self.live.ask(attempt)

@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any, Final
 from dubito.errors import one_line
 from dubito.llm.context import CONTEXT_HINT, cut_at, is_count_unusual, is_cut_beside, prompt_size
 from dubito.llm.decide import put_question, settings_to_check
-from dubito.llm.gate import MakeAttempt
 from dubito.llm.protocols import Exchange, build_request
-from dubito.llm.request import AccountFault, Ask, AttemptFailed, Place, Reply, Suspended, TryFailed
+from dubito.llm.request import AccountFault, Ask, Asks, AttemptFailed, Place, Reply, Suspended, TryFailed
 from dubito.llm.settings import ModelSettings, where_said
 
 if TYPE_CHECKING:
@@ -38,7 +37,7 @@ class Preflight:
     name: str
     number: int
     settings: ModelSettings
-    ask: MakeAttempt
+    asks: Asks
     warn: Callable[[str], None] | None = None
     _seen: list[tuple[Any, Reply]] = field(default_factory=list)  # bodies of requests with their replies
     _found_cut: bool = False
@@ -56,7 +55,7 @@ class Preflight:
         rendered, form = sample
         request = build_request(self.settings, Exchange(rendered.system[:_PIECE], _USER, form.schema), _CACHE_KEY)
         try:
-            short = self.ask(Ask(request, "preflight", self._place(decision)))
+            short = self.asks.ask(Ask(request, "preflight", self._place(decision)))
         except (AttemptFailed, Suspended):  # it was to tell something about the server, and is no question of a game
             return
         if is_cut_beside(body, reply, request.body, short):
@@ -95,7 +94,7 @@ class Preflight:
         """Return whether an answer came of this draw; raises AttemptFailed if new replies cannot be read."""
         before = len(self._seen)
         try:
-            put_question(*sample, self.settings, self._place(decision), lambda here: draw, self._ask)
+            put_question(*sample, self.settings, self._place(decision), lambda here: draw, self)
         except AttemptFailed:
             if {reply.origin for _, reply in self._seen[before:]} != {"cache"}:
                 raise
@@ -105,9 +104,9 @@ class Preflight:
     def _place(self, decision: int) -> Place:
         return Place(self.name, _PREFLIGHT, _PREFLIGHT, self.number, decision, 0, "preflight")
 
-    def _ask(self, ask: Ask) -> Reply:
-        reply = self.ask(ask)
-        self._seen.append((ask.request.body, reply))
+    def ask(self, attempt: Ask) -> Reply:
+        reply = self.asks.ask(attempt)
+        self._seen.append((attempt.request.body, reply))
         return reply
 
     def _fault(self, error: AttemptFailed) -> AccountFault:

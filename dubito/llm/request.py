@@ -7,8 +7,7 @@ What can go wrong when a model is asked: one try, one attempt, or the whole acco
 
 DubitoError
 ├── TryFailed      one HTTP call gave no reply; says whether another try may help
-├── NotSent        a try that was not made after all, and cost nothing
-├── OutOfTurn      the same, since older games may need what it would take
+├── OutOfTurn      a call was not sent, since the budget has no room for it now
 ├── AttemptFailed  an attempt ended without an answer: one of the `CAUSES`, counted, never silent
 └── RunStopped     of dubito/errors.py
     ├── Quoting           may repeat a server's words
@@ -23,7 +22,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
-from typing import Any, Final, Literal, get_args
+from typing import Any, Final, Literal, Protocol, get_args
 
 from dubito.errors import DubitoError, RunStopped
 from dubito.store.model_log import RawReply as RawReply
@@ -183,6 +182,20 @@ class Ask:
     place: Place
 
 
+class Sends(Protocol):
+    """One HTTP call: logged, paid and paced."""
+
+    def send(self, attempt: Ask, number: int) -> Reply:
+        """Make the attempt's call with this number. Raises TryFailed, OutOfTurn or AccountFault."""
+
+
+class Asks(Protocol):
+    """An attempt, which takes as many calls as it needs: recorded and cached."""
+
+    def ask(self, attempt: Ask) -> Reply:
+        """Return the model's reply. Raises AttemptFailed or RunStopped."""
+
+
 def draw_of(seed: int, place: Place, sample: int) -> str:
     parts = [seed, place.deal, place.seat, place.decision, place.attempt, sample]
     return digest_of(canonical(["draw", 1, *parts]))[:16]
@@ -220,12 +233,8 @@ class TryFailed(DubitoError):
         return self.reason
 
 
-class NotSent(DubitoError):
-    """A try that was not made after all: the gate closed while it waited for the budget. It goes back to the gate."""
-
-
 class OutOfTurn(DubitoError):
-    """A try that was not made after all: what it takes is kept for older games. It goes back behind the gate."""
+    """A call that was not sent after all: the budget has no room for it now. It waits for the budget again."""
 
 
 class AttemptFailed(DubitoError):

@@ -6,13 +6,13 @@ when it has ended, however it did, the others follow. The preflight's calls coun
 """
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Final
 
-from dubito.llm.gate import Timing
-from dubito.llm.request import Request, digest_of
+from dubito.llm.limiter import Timing, check_stop
+from dubito.llm.request import Ask, Reply, Request, Sends, digest_of
 
 _KEPT: Final = 300.0  # seconds for which every provider keeps a beginning that nobody reads
 _MOST: Final = 1_000  # beginnings that are remembered
@@ -28,8 +28,8 @@ class _Beginning:
 class Beginnings:
     """Those of one account."""
 
-    def __init__(self, timing: Timing, check_stop: Callable[[], None]) -> None:
-        self._timing, self._check_stop = timing, check_stop
+    def __init__(self, timing: Timing) -> None:
+        self._timing = timing
         self._known: dict[str, _Beginning] = {}
         self._lock = threading.Lock()
 
@@ -53,12 +53,23 @@ class Beginnings:
         if not known.ready.is_set():
             with self._timing.waiting("for the first reply (the others read its beginning from the provider's cache)"):
                 while not known.ready.wait(_POLL_SECONDS):
-                    self._check_stop()
+                    check_stop(self._timing)
         yield
 
     def _forget(self) -> None:
         if len(self._known) > _MOST:
             self._known = {key: one for key, one in self._known.items() if not one.ready.is_set()}
+
+
+class WarmUp:
+    """A stage in which the first request of each beginning goes alone, and the others follow."""
+
+    def __init__(self, beginnings: Beginnings, inner: Sends) -> None:
+        self._beginnings, self._inner = beginnings, inner
+
+    def send(self, attempt: Ask, number: int) -> Reply:
+        with self._beginnings.turn(attempt.request):
+            return self._inner.send(attempt, number)
 
 
 def beginning_of(request: Request) -> str:

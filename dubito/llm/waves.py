@@ -18,7 +18,7 @@ from dubito.errors import one_line
 from dubito.llm.batches import BATCH_API, LIFETIME, BatchEntry, SeenBatch, Sells, body_text, name_of_entry
 from dubito.llm.budget import Budget
 from dubito.llm.client import NotThere, Provider, error_in_place
-from dubito.llm.gate import Timing, pause, span_in_words
+from dubito.llm.limiter import Timing, backoff, span_in_words
 from dubito.llm.prices import Likely, Tariff, beyond
 from dubito.llm.protocols import kept_request, read_reply
 from dubito.llm.request import (
@@ -311,7 +311,8 @@ class Waves:
             self._kept.ends(batch.name)
             outcome.last = seen.failed or outcome.last
         for each in settled:
-            self._budget.settles(*each)
+            self._budget.settle(*each)
+        self._budget.wake_waiting()
 
     def _entry_in(
         self, entry: Awaited, ask: Ask, came: BatchEntry | None, seconds: float, outcome: _Outcome
@@ -406,7 +407,7 @@ class Waves:
                         f"{told}; `patience` is {span_in_words(self._timing.patience)}: resume later, what was sent is "
                         "found again"
                     ) from None
-                seconds = max(_FIRST, pause(error, number, lane.settings.retry_after_cap))
+                seconds = max(_FIRST, backoff(error, number, lane.settings.retry_after_cap))
                 self._rest(seconds, f"for {lane.account} (no answer)")
 
     def _rest(self, seconds: float, why: str) -> None:

@@ -79,7 +79,7 @@ class AskedSeat:
             settings=self.settings,
             prompt=self.prompt,
             fallback=self.registry.find(self.settings.fallback).cls,
-            ask=asked.ask,
+            asks=asked,
             log=asked,
             seed=self.seed,
             rules=self.rules,

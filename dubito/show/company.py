@@ -17,13 +17,12 @@ from dubito.game.speech import quoted
 from dubito.game.table import Entrant
 from dubito.llm.answers import reasoning_of
 from dubito.llm.decide import Decider, DecisionLog, GameServices, Journal
-from dubito.llm.request import Ask, Quoting, Reply, Suspended
+from dubito.llm.request import Ask, Asks, Quoting, Reply, Suspended
 from dubito.llm.streamed import told_to
 from dubito.store.model_log import Decision, answer_in_words
 
 if TYPE_CHECKING:
     from dubito.experiment.models import Models
-    from dubito.llm.gate import MakeAttempt
 
 _NO_RULES: Final[Mapping[str, Any]] = {}
 _REASONS: Final = 2000  # characters of a reasoning that are told
@@ -79,21 +78,21 @@ Speak = Callable[[int, str], None]  # told a seat, and the words of its model so
 
 
 def with_listener(decider: Decider, hear: Hear, speak: Speak) -> Decider:
-    listener = _Listener(decider.ask, decider.log, hear, speak)
-    return replace(decider, ask=listener.ask, log=listener)
+    listener = _Listener(decider.asks, decider.log, hear, speak)
+    return replace(decider, asks=listener, log=listener)
 
 
 class _Listener:
     """Stands between a decider and what it asks and logs; what passes is as it was."""
 
-    def __init__(self, ask: "MakeAttempt", log: DecisionLog, hear: Hear, speak: Speak) -> None:
-        self._ask, self._log, self._hear, self._speak = ask, log, hear, speak
+    def __init__(self, asks: Asks, log: DecisionLog, hear: Hear, speak: Speak) -> None:
+        self._asks, self._log, self._hear, self._speak = asks, log, hear, speak
         self._asked, self._text = 0, ""
 
     def ask(self, ask: Ask) -> Reply:
         self._asked, self._text = self._asked + 1, ""
         with told_to(lambda words: self._speak(ask.place.seat, words)):
-            reply = self._ask(ask)
+            reply = self._asks.ask(ask)
         self._text = reply.text or ""
         return reply
 

@@ -25,11 +25,10 @@ from dubito.experiment.resolve import CallOptions, price_of_model
 from dubito.game import FALLBACK_OUTCOME, Bool, Player
 from dubito.llm.cache import ReplyCache
 from dubito.llm.decide import Decider, Journal, StatedProbability
-from dubito.llm.gate import MakeAttempt
 from dubito.llm.preflight import Preflight
 from dubito.llm.prices import Price
 from dubito.llm.prompts import Prompt, RenderedPrompt
-from dubito.llm.request import CAUSES, Ask, Place, Reply, Usage, canonical
+from dubito.llm.request import CAUSES, Ask, Asks, Place, Reply, Usage, canonical
 from dubito.llm.settings import ModelSettings
 from dubito.llm.threads import map_in_threads
 from dubito.stats.players import Statement, add_stated, cluster
@@ -80,6 +79,19 @@ class Trial:
 
 
 @dataclass(slots=True)
+class _Usages:
+    """A stage that keeps the token counts of the replies."""
+
+    inner: Asks
+    found: list[Usage | None] = field(default_factory=list)
+
+    def ask(self, attempt: Ask) -> Reply:
+        reply = self.inner.ask(attempt)
+        self.found.append(reply.usage)
+        return reply
+
+
+@dataclass(slots=True)
 class _Question:
     """One entry at one position: asks as a game does, and is the log that its decision is told to."""
 
@@ -87,26 +99,20 @@ class _Question:
     recorded: RecordedPosition
     rendered: RenderedPrompt
     number: int  # its own; stands for the game on the tape
-    way: MakeAttempt
+    asks: Asks
     log: ModelLog
     outcome: str = ""
 
     def ask(self) -> TrialAnswer:
         """Ask until there is an answer, as often as a game does."""
         entry, position, source = self.entry, self.recorded.position, _provenance(self.recorded)
-        usages: list[Usage | None] = []
-
-        def way(ask: Ask) -> Reply:
-            reply = self.way(ask)
-            usages.append(reply.usage)
-            return reply
-
+        usages = _Usages(self.asks)
         player = Decider(
             entry.name,
             entry.settings,
             entry.prompt,
             Player,
-            way,
+            usages,
             self,
             source.seed,
             None,
@@ -121,7 +127,7 @@ class _Question:
         failed = self.outcome.startswith(FALLBACK_OUTCOME)
         cause = self.outcome.removeprefix(FALLBACK_OUTCOME) if failed else ""
         stated = next(iter(journal.stated), None)
-        return TrialAnswer(self.recorded, None if cause else answer, cause or None, stated, tuple(usages))
+        return TrialAnswer(self.recorded, None if cause else answer, cause or None, stated, tuple(usages.found))
 
     def decision(self, decision: Decision) -> None:
         self.outcome = decision.outcome
@@ -176,11 +182,11 @@ def ask(entries: Sequence[TrialEntry], found: Mapping[str, RecordedPosition], fo
         questions = []
         for number, entry in enumerate(entries):
             log.keep_prompt(entry.prompt.digest, entry.prompt.sources)
-            way = pipeline.asker(entry.name, entry.settings, price_of_model(entry.settings, means.calls))
+            asks = pipeline.build_asks(entry.name, entry.settings, price_of_model(entry.settings, means.calls))
             if means.calls.preflight and not means.calls.offline:
-                Preflight(entry.name, number, entry.settings, way).run(entry.prompt.samples)
+                Preflight(entry.name, number, entry.settings, asks).run(entry.prompt.samples)
             for place, (one, texts) in enumerate(zip(found.values(), rendered[number], strict=True)):
-                questions.append(_Question(entry, one, texts, place * len(entries) + number, way, log))
+                questions.append(_Question(entry, one, texts, place * len(entries) + number, asks, log))
         taken = _Asker(means.progress, stop).ask_all(questions, means.calls.in_flight)
         each = len(found)
         return Trial(folder, [taken[n * each : (n + 1) * each] for n in range(len(entries))], log.spent() - before)

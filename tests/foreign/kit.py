@@ -6,7 +6,7 @@ from typing import Any
 
 from dubito.experiment.progress import ModelProgress
 from dubito.experiment.run import Played
-from dubito.llm.gate import PATIENCE
+from dubito.llm.limiter import PATIENCE
 from dubito.llm.request import Api
 from tests.foreign.server import Foreign
 from tests.llm.kit import asker, ran, small

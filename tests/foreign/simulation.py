@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Literal
 
-from dubito.llm.pace import Limit, OpenCall, Pace
+from dubito.llm.pacer import Limit, OpenCall, Pacer
 from tests.foreign.limits import Limiter
 
 _TRIP = 0.03  # seconds from us to the server, and back
@@ -23,7 +23,7 @@ class Simulated:
     taken: int
     refused: int
     taken_late: int  # in the second half of the time
-    pace: Pace
+    pace: Pacer
 
     @property
     def share(self) -> float:
@@ -55,7 +55,7 @@ def simulated(  # noqa: C901, a few events that share a world
     a `resolution` in seconds. `at_random`: the share of calls refused whatever the pace. `at_once`: how many calls may
     be under way; a refusal of more says so if it is `in_words`, else it is a bare 429.
     """
-    chance, order, pace = random.Random(seed), count(), Pace()
+    chance, order, pace = random.Random(seed), count(), Pacer()
     events: list[tuple[float, int, Callable[[], None]]] = []
     now, ready, refused, wake, busy = 0.0, 1, 0, -1.0, 0
     taken: list[float] = []
@@ -91,7 +91,7 @@ def simulated(  # noqa: C901, a few events that share a world
     def answered(sent: OpenCall, limits: list[Limit]) -> None:
         nonlocal ready, busy
         busy -= 1
-        pace.took(sent, limits)
+        pace.accept(sent, now, limits)
         ready += 1 if taken else in_flight
         taken.append(now)
 
@@ -101,24 +101,26 @@ def simulated(  # noqa: C901, a few events that share a world
             limited(sent, [], 0.0)
             return
         ready, refused = ready + 1, refused + 1
-        pace.crowded(now, chance.uniform(0.5, 1) * 0.5 * 2**pace.refusals, asked=False)
+        pace.refuse_concurrent(now, chance.uniform(0.5, 1) * 0.5 * 2**pace.refusals, is_pause_asked=False)
 
     def limited(sent: OpenCall, limits: list[Limit], seconds: float) -> None:
         nonlocal ready, refused
         ready, refused = ready + 1, refused + 1
         grows = min(_PROBES, chance.uniform(0.5, 1) * 0.5 * 2**pace.refusals)
         pause = {"exact": seconds, "whole": float(math.ceil(seconds)), None: grows}[retry_after]
-        pace.limited(sent, now, pause, limits)
+        pace.refuse(sent, now, pause, limits)
 
     while len(taken) < calls:
         while ready:
-            seconds = pace.wait(now, {"tokens": cost})
+            seconds = pace.delay(now, {"tokens": cost})
+            if seconds == math.inf:
+                break
             if seconds > 1e-9:
                 if not now < wake <= now + seconds:
                     wake = now + seconds
                     later(seconds, lambda: None)
                 break
-            sent = pace.sent(now)
+            sent = pace.start(now)
             ready -= 1
             later(_TRIP, lambda sent=sent: arrives(sent))  # type: ignore[misc]
         now, _, happens = heapq.heappop(events)

@@ -6,7 +6,7 @@ from typing import Final
 
 import pytest
 
-from dubito.llm.pace import Limit, Pace, limits_of
+from dubito.llm.pacer import Limit, Pacer, read_limits
 from dubito.llm.verdicts import verdict
 from tests.foreign.kit import played
 from tests.foreign.server import Answer, Foreign, Habits
@@ -71,7 +71,7 @@ def test_an_error_of_the_server_stays_one(status: int, words: str) -> None:
 
 def test_places_are_no_rate_in_headers_either() -> None:
     headers = {"x-ratelimit-limit-concurrent-requests": "8", "x-ratelimit-remaining-concurrent-requests": "0"}
-    assert limits_of(headers, 0.0) == []
+    assert read_limits(headers, 0.0) == []
 
 
 @pytest.mark.parametrize("in_flight", [32, 128])
@@ -85,33 +85,33 @@ def test_as_fast_as_so_many_at_once(at_once: int, in_flight: int) -> None:
 
 def test_one_more_at_once_is_tried_and_kept_where_it_is_taken() -> None:
     """The server took eight; then it takes all."""
-    pace = Pace()
-    calls = [pace.sent(0.0) for _ in range(9)]
-    pace.crowded(0.1, 1.0, asked=False)
-    assert pace.wait(0.2, {}) > 0
+    pace = Pacer()
+    calls = [pace.start(0.0) for _ in range(9)]
+    pace.refuse_concurrent(0.1, 1.0, is_pause_asked=False)
+    assert pace.delay(0.2, {}) > 0
     now = 0.3
     for _ in range(400):
-        pace.took(calls.pop(0), [])
-        while pace.wait(now, {}) == 0:
-            calls.append(pace.sent(now))
+        pace.accept(calls.pop(0), now, [])
+        while pace.delay(now, {}) == 0:
+            calls.append(pace.start(now))
         now += 0.05
     assert len(calls) > 12
 
 
 def test_nothing_left_for_ever_is_doubted() -> None:
     """Some proxies send the same headers each time; call after call is taken, and only a refusal makes them true."""
-    pace, now = Pace(), 0.0
+    pace, now = Pacer(), 0.0
     told = [Limit("requests", 2.0, 0.0, 60.0)]
     for number in range(40):
-        while (seconds := pace.wait(now, {})) > 0:
+        while (seconds := pace.delay(now, {})) > 0:
             now += seconds
-        pace.took(pace.sent(now), told)
+        pace.accept(pace.start(now), now, told)
         now += 0.5
         if number == 10:
             begun = now
     assert now - begun == 29 * 0.5
-    pace.limited(pace.sent(now), now, 1.0, told)
-    assert pace.wait(now + 1.5, {}) > 0
+    pace.refuse(pace.start(now), now, 1.0, told)
+    assert pace.delay(now + 1.5, {}) > 0
 
 
 AT_ONCE: Final[dict[str, Habits]] = {

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from dubito.llm.pace import Limit, Pace
+from dubito.llm.pacer import Limit, Pacer
 from tests.conftest import in_gate
 from tests.foreign.limits import Bucket, Limiter, Window
 from tests.foreign.simulation import simulated
@@ -86,25 +86,25 @@ def test_refusals_that_no_pace_prevents_do_not_stop_a_run(retry_after: Any, seed
 
 
 def test_a_day_that_is_used_up_closes_the_pace_until_it_is_over() -> None:
-    pace = Pace()
-    sent = pace.sent(0.0)
-    pace.limited(sent, 0.1, 7200.0, [Limit("requests", 1000, 0, 7200.0)])
-    assert pace.wait(1.0, {}) == pytest.approx(7199.1)
+    pace = Pacer()
+    sent = pace.start(0.0)
+    pace.refuse(sent, 0.1, 7200.0, [Limit("requests", 1000, 0, 7200.0)])
+    assert pace.delay(1.0, {}) == pytest.approx(7199.1)
 
 
 def test_after_a_pause_one_call_goes_first() -> None:
-    pace = Pace()
-    calls = [pace.sent(0.0) for _ in range(4)]
-    pace.limited(calls[0], 0.1, 5.0)
-    assert pace.wait(2.0, {}) == pytest.approx(3.1)
-    assert pace.wait(5.2, {}) <= 0.05
-    pace.sent(5.3)
-    assert pace.wait(5.4, {}) > 0, "nobody goes with the probe"
-    assert pace.wait(5.9, {}) == 0, "nothing bad was heard of it"
+    pace = Pacer()
+    calls = [pace.start(0.0) for _ in range(4)]
+    pace.refuse(calls[0], 0.1, 5.0)
+    assert pace.delay(2.0, {}) == pytest.approx(3.1)
+    assert pace.delay(5.2, {}) <= 0.05
+    pace.start(5.3)
+    assert pace.delay(5.4, {}) > 0, "nobody goes with the probe"
+    assert pace.delay(5.9, {}) == 0, "nothing bad was heard of it"
 
 
 def test_the_server_s_own_pace_is_said() -> None:
-    pace = Pace()
+    pace = Pacer()
     assert pace.per_minute() is None
-    pace.took(pace.sent(0.0), [Limit("requests", 500, 499, 0.12)])
+    pace.accept(pace.start(0.0), 0.0, [Limit("requests", 500, 499, 0.12)])
     assert pace.per_minute() == pytest.approx(480)

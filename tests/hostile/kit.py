@@ -13,7 +13,7 @@ from dubito.games.dubito.facts import example_position
 from dubito.llm.budget import Caps
 from dubito.llm.cache import ReplyCache
 from dubito.llm.decide import Decider, Journal
-from dubito.llm.gate import Timing
+from dubito.llm.limiter import Timing
 from dubito.llm.pipeline import Pipeline, PipelineOptions
 from dubito.llm.request import Api, Place
 from dubito.llm.settings import check_settings
@@ -78,7 +78,7 @@ class Desk:
             settings=checked,
             prompt=prompt,
             fallback=REGISTRY.find("RandomBoi").cls,
-            ask=self._pipeline.asker("asker", checked, None),
+            asks=self._pipeline.build_asks("asker", checked, None),
             log=self._log,
             seed=0,
             rules=Rules(),

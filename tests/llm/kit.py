@@ -310,14 +310,34 @@ class Clock:
 Outcome = FailureKind | TryFailed | AccountFault | Reply | None  # None: a plain reply
 
 
+@dataclass(frozen=True, slots=True)
+class SendsBy:
+    """The innermost stage of a call, as a function."""
+
+    function: Callable[[Ask, int], Reply]
+
+    def send(self, attempt: Ask, number: int) -> Reply:
+        return self.function(attempt, number)
+
+
+@dataclass(frozen=True, slots=True)
+class AsksBy:
+    """The innermost stage of an attempt, as a function."""
+
+    function: Callable[[Ask], Reply]
+
+    def ask(self, attempt: Ask) -> Reply:
+        return self.function(attempt)
+
+
 class Script:
-    """A try that does what it is told, in order; then it replies."""
+    """A call that does what it is told, in order; then it replies."""
 
     def __init__(self, *outcomes: Outcome) -> None:
         self._outcomes = list(outcomes)
         self.numbers: list[int] = []  # of the tries it got
 
-    def __call__(self, ask: Ask, number: int) -> Reply:
+    def send(self, attempt: Ask, number: int) -> Reply:
         self.numbers.append(number)
         outcome = self._outcomes.pop(0) if self._outcomes else None
         if isinstance(outcome, str):

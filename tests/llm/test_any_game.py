@@ -58,10 +58,10 @@ def at_the_table(folder: Path, offline: bool = False, **more: Any) -> Iterator[t
     with RunDb.create(folder / "run.db") as db:
         log, cache = ModelLog(db), ReplyCache(calls.cache)
         with asking(log, cache, calls, Unhurried(), lambda: False, suspend=False, game=GAME) as pipeline:
-            way = pipeline.asker("x", checked, None)
-            Preflight("x", 0, checked, way, lambda warning: None).run(PROMPT.samples)
+            asks = pipeline.build_asks("x", checked, None)
+            Preflight("x", 0, checked, asks, lambda warning: None).run(PROMPT.samples)
             fallback = fallback_of("x", checked, BOTS)
-            decider = Decider("x", checked, PROMPT, fallback, way, log, 0, GAME.rules(), lambda outcome: None)
+            decider = Decider("x", checked, PROMPT, fallback, asks, log, 0, GAME.rules(), lambda outcome: None)
             yield table_of(decider, journal), journal, log
 
 
@@ -103,7 +103,7 @@ def test_a_game_comes_again_from_the_cache_and_the_tape(tmp_path: Path) -> None:
         taped = Journal()
         tape = ReplayTape(log)
         decider = table.players[0]._decider  # type: ignore[union-attr]
-        again = Decider("x", decider.settings, PROMPT, decider.fallback, tape.ask, tape, 0, decider.rules, print)
+        again = Decider("x", decider.settings, PROMPT, decider.fallback, tape, tape, 0, decider.rules, print)
         assert finished(table_of(again, taped)) == first
         assert taped.digest() == journal.digest()
     with at_the_table(tmp_path / "two", offline=True) as (table, cached, log):

@@ -17,7 +17,7 @@ from dubito.experiment.run import Played
 from dubito.house.core import Call
 from dubito.house.faults import PROBE, Faults
 from dubito.house.server import House
-from dubito.llm.budget import Budget, Caps
+from dubito.llm.budget import Budget, BudgetGuard, BudgetQueue, Caps
 from dubito.llm.price_list import read_prices
 from dubito.llm.prices import Price, Tariff, dollars
 from dubito.llm.request import AccountFault, Ask, Reply, TryFailed, Usage
@@ -199,7 +199,7 @@ def new_budget(**caps: int) -> Budget:
 def test_a_try_whose_worst_case_does_not_fit_is_not_made(caps: dict[str, int], cap: str) -> None:
     script, budget = Script(), new_budget(**caps)
     with pytest.raises(AccountFault) as refused:
-        budget.around(script, TARIFF)(ask(), 1)
+        BudgetGuard(budget, TARIFF, script).send(ask(), 1)
     assert str(refused.value).startswith("the budget is used up: ")
     assert f"raise `budget.{cap}`" in str(refused.value)
     assert (script.numbers, budget.spent, budget.reserved) == ([], Spend(), Spend())
@@ -215,7 +215,7 @@ def test_a_try_whose_worst_case_does_not_fit_is_not_made(caps: dict[str, int], c
 )
 def test_the_sentence_says_what_is_spent_of_what(caps: dict[str, int], spent: Spend, sentence: str) -> None:
     with pytest.raises(AccountFault) as refused:
-        Budget(Caps(**caps), unseen, spent).around(Script(), TARIFF)(ask(), 1)
+        BudgetGuard(Budget(Caps(**caps), unseen, spent), TARIFF, Script()).send(ask(), 1)
     assert sentence.format(f"{WORST.tokens:,}") in str(refused.value)
 
 
@@ -275,7 +275,7 @@ class Table:
         finally:
             self.become(self.local.worker, "running")
 
-    def attempt(self, ask: Ask, number: int) -> Reply:
+    def send(self, attempt: Ask, number: int) -> Reply:
         """A try: under way until it is told how to end."""
         worker: Worker = self.local.worker
         self.become(worker, "inside")
@@ -291,11 +291,12 @@ class Table:
 
     def work(self, worker: Worker) -> None:
         self.local.worker = worker
-        one = self.budget.around(self.attempt, worker.tariff)
+        guard = BudgetGuard(self.budget, worker.tariff, self)
+        queue = BudgetQueue(self.budget, worker.tariff, guard)
         try:
             for number in range(worker.tries):
                 try:
-                    one(self.asked, number)
+                    queue.send(self.asked, number)
                 except (TryFailed, ZeroDivisionError):
                     continue
         except AccountFault as error:

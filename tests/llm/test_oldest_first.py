@@ -2,7 +2,7 @@
 
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
@@ -12,12 +12,12 @@ from random import Random
 
 import pytest
 
-from dubito.llm.budget import Budget, Caps
+from dubito.llm.budget import Budget, BudgetGuard, BudgetQueue, Caps
 from dubito.llm.prices import Past, Price, Tariff
-from dubito.llm.request import AccountFault, Ask, Reply, Usage
+from dubito.llm.request import AccountFault, Ask, Reply, Sends, Usage
 from dubito.store.model_log import Spend
 from tests.conftest import in_gate
-from tests.llm.kit import Heard, Said, Script, Server, ask, asker, reply, reply_body, small
+from tests.llm.kit import Heard, Said, Script, SendsBy, Server, ask, asker, reply, reply_body, small
 from tests.resume.kit import go
 
 TARIFF = Tariff(Price(1, 1, 1, 1), max_output=1000)
@@ -43,11 +43,15 @@ def of(game: int, number: int = 0) -> Ask:
     return replace(asked, place=replace(asked.place, deal=game))
 
 
+def through(budget: Budget, inner: Sends) -> Callable[[Ask, int], Reply]:
+    return BudgetQueue(budget, TARIFF, BudgetGuard(budget, TARIFF, inner)).send
+
+
 def test_a_younger_game_waits_until_the_older_one_has_left() -> None:
     """Ten calls are left, and the older game may need them; whether it ends, fails or is put back, it has left then."""
     waits = Waits()
     budget = Budget(Caps(calls=10), waits, past=PAST)
-    one = budget.in_turn(budget.around(Script(), TARIFF), TARIFF)
+    one = through(budget, Script())
     with ThreadPoolExecutor(1) as pool, budget.playing(11, 11):
         with budget.playing(10, 10):
             one(of(10), 1)
@@ -63,7 +67,7 @@ def test_a_younger_game_waits_until_the_older_one_has_left() -> None:
 def test_what_the_older_ones_do_not_need_is_the_youngers() -> None:
     waits = Waits()
     budget = Budget(Caps(calls=30), waits, past=PAST)
-    one = budget.in_turn(budget.around(Script(), TARIFF), TARIFF)
+    one = through(budget, Script())
     with budget.playing(10, 10), budget.playing(11, 11):
         for number in range(20):
             one(of(11, number), 1)
@@ -74,7 +78,7 @@ def test_games_of_one_deal_and_what_belongs_to_none_never_wait() -> None:
     """One of them may wait for the reply to another's same question."""
     waits = Waits()
     budget = Budget(Caps(calls=2), waits, past=PAST)
-    one = budget.in_turn(budget.around(Script(), TARIFF), TARIFF)
+    one = through(budget, Script())
     with budget.playing(10, 10), budget.playing(11, 10):
         sibling = of(11)
         one(replace(sibling, place=replace(sibling.place, deal=10)), 1)
@@ -99,7 +103,7 @@ def test_nobody_waits_for_ever_and_no_cap_is_passed(seed: int) -> None:
         assert budget.spent.usd + budget.reserved.usd <= cap
         return reply(usage=Usage(size, 0, 0, 1, 0))
 
-    one = budget.in_turn(budget.around(answer, TARIFF), TARIFF)
+    one = through(budget, SendsBy(answer))
 
     def play(game: int) -> None:
         with budget.playing(game, game):

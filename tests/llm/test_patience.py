@@ -7,17 +7,17 @@ from dataclasses import replace
 
 import pytest
 
-from dubito.llm.gate import Gate, Timing
+from dubito.llm.limiter import AccountTraffic, Timing
 from dubito.llm.request import AccountFault, Ask, FailureKind, Interrupted, Reply
-from tests.llm.kit import Clock, Script, ask, reply
-from tests.llm.test_gate import ACCOUNT, fail, gated, limited, new_gate, through, times
+from tests.llm.kit import Clock, Script, SendsBy, ask, reply
+from tests.llm.test_limiter import ACCOUNT, fail, limited, limited_calls, new_traffic, through, times
 
 KINDS: list[FailureKind] = ["rate_limit", "server", "connection", "deadline"]
 
 
-def failing(gate: Gate, clock: Clock, kind: FailureKind, seconds: float, every: float = 60.0) -> None:
+def failing(traffic: AccountTraffic, clock: Clock, kind: FailureKind, seconds: float, every: float = 60.0) -> None:
     """So long each try of an account fails; one is made now and then."""
-    call, end = gated(gate, *times(kind, 1000)), clock.now + seconds
+    call, end = limited_calls(traffic, *times(kind, 1000)), clock.now + seconds
     while clock.now < end:
         fail(1, call)
         clock.now += every
@@ -26,15 +26,15 @@ def failing(gate: Gate, clock: Clock, kind: FailureKind, seconds: float, every: 
 @pytest.mark.parametrize("kind", KINDS)
 def test_an_account_silent_for_longer_than_patience_stops_all(kind: FailureKind) -> None:
     clock = Clock()
-    gate = new_gate(clock=clock, patience=1800)
-    failing(gate, clock, kind, 1790)
+    traffic = new_traffic(clock=clock, patience=1800)
+    failing(traffic, clock, kind, 1790)
     clock.now += 60
     for _ in range(2):
         with pytest.raises(AccountFault, match=r"cannot be reached: no answer for 3\d min \(the last: a .* failure\)"):
-            gated(gate, kind)()
+            limited_calls(traffic, kind)()
     script = Script()
     with pytest.raises(AccountFault, match=r"`patience` is 30 min: .*`base_url`") as stopped:
-        through(gate, script)(ask(), 1)
+        through(traffic, script).send(ask(), 1)
     assert ("a longer `deadline`" in str(stopped.value)) == (kind == "deadline"), "a slow server may only need time"
     assert script.numbers == [], "nothing more is sent"
 
@@ -42,42 +42,42 @@ def test_an_account_silent_for_longer_than_patience_stops_all(kind: FailureKind)
 @pytest.mark.parametrize("end", [None, "refused", "too_long"])
 def test_any_answer_ends_the_silence(end: FailureKind | None) -> None:
     clock = Clock()
-    gate = new_gate(clock=clock, patience=100)
+    traffic = new_traffic(clock=clock, patience=100)
     for _ in range(3):
-        failing(gate, clock, "server", 90, every=10)
+        failing(traffic, clock, "server", 90, every=10)
         if end is None:
-            assert gated(gate)().text
+            assert limited_calls(traffic)().text
         else:
-            fail(1, gated(gate, end))
-    failing(gate, clock, "connection", 90, every=10)
-    assert gated(gate)().text
+            fail(1, limited_calls(traffic, end))
+    failing(traffic, clock, "connection", 90, every=10)
+    assert limited_calls(traffic)().text
 
 
 def test_a_model_that_is_silent_while_another_answers_stops_the_run() -> None:
     clock = Clock()
-    gate = new_gate(clock=clock, patience=100)
-    down, up = through(gate, Script(*times("server", 1000))), through(gate, Script())
+    traffic = new_traffic(clock=clock, patience=100)
+    down, up = through(traffic, Script(*times("server", 1000))), through(traffic, Script())
     for _ in range(10):
-        fail(1, lambda: down(ask(model="down"), 1))
-        assert up(ask(model="up"), 1).text
+        fail(1, lambda: down.send(ask(model="down"), 1))
+        assert up.send(ask(model="up"), 1).text
         clock.now += 10
     with pytest.raises(AccountFault, match="cannot be reached: no answer for 100 s by the model 'down' "):
-        down(ask(model="down"), 1)
+        down.send(ask(model="down"), 1)
 
 
 def test_time_in_which_nothing_is_asked_is_no_silence() -> None:
     clock = Clock()
-    gate = new_gate(clock=clock, patience=100)
-    assert gated(gate)().text
+    traffic = new_traffic(clock=clock, patience=100)
+    assert limited_calls(traffic)().text
     clock.now += 10_000
-    fail(1, gated(gate, "server"))
-    assert gated(gate)().text
+    fail(1, limited_calls(traffic, "server"))
+    assert limited_calls(traffic)().text
 
 
 @pytest.mark.parametrize(("seconds", "stops"), [(100.0, False), (101.0, True), (86_400.0, True)])
 def test_a_wait_longer_than_patience_stops_the_run_at_once(seconds: float, stops: bool) -> None:
-    gate = new_gate(patience=100)
-    call = gated(gate, limited(seconds))
+    traffic = new_traffic(patience=100)
+    call = limited_calls(traffic, limited(seconds))
     if stops:
         with pytest.raises(AccountFault, match=r"asks to wait .*`patience` is 100 s"):
             call()
@@ -86,33 +86,33 @@ def test_a_wait_longer_than_patience_stops_the_run_at_once(seconds: float, stops
 
 
 def test_twenty_failures_in_a_row_are_no_outage() -> None:
-    call = gated(new_gate(), *times("server", 200))
+    call = limited_calls(new_traffic(), *times("server", 200))
     fail(200, call)
     assert call().text
 
 
 def test_games_that_gave_up_within_the_silence_are_put_back() -> None:
     clock = Clock()
-    gate = new_gate(clock=clock, patience=100)
-    call = gated(gate, "server", None, *times("server", 2))
+    traffic = new_traffic(clock=clock, patience=100)
+    call = limited_calls(traffic, "server", None, *times("server", 2))
     fail(1, call)
-    gate.gave_up(ask(game=2))
-    assert gate.put_back == set(), "silence is no outage yet"
+    traffic.give_up(ask(game=2))
+    assert traffic.lost_games == set(), "silence is no outage yet"
     call()
-    gate.gave_up(ask(game=1))
+    traffic.give_up(ask(game=1))
     fail(1, call)
-    gate.gave_up(ask(game=3))
-    gate.gave_up(ask(game=4))
+    traffic.give_up(ask(game=3))
+    traffic.give_up(ask(game=4))
     clock.now += 200
     with pytest.raises(AccountFault):
         call()
-    assert gate.put_back == {3, 4}
+    assert traffic.lost_games == {3, 4}
 
 
 def test_games_stay_put_back_when_a_late_answer_comes_in() -> None:
     """One try is under way when the outage is found; its answer does not end it."""
     clock = Clock()
-    gate = new_gate(2, clock, patience=100)
+    traffic = new_traffic(2, clock, patience=100)
     under_way, go_on = threading.Event(), threading.Event()
 
     def slow(ask: Ask, number: int) -> Reply:
@@ -121,33 +121,33 @@ def test_games_stay_put_back_when_a_late_answer_comes_in() -> None:
         return reply()
 
     with ThreadPoolExecutor(1) as pool:
-        late = pool.submit(through(gate, slow), ask(), 1)
+        late = pool.submit(through(traffic, SendsBy(slow)).send, ask(), 1)
         assert under_way.wait(20)
-        fail(1, gated(gate, "server"))
-        gate.gave_up(ask(game=5))
+        fail(1, limited_calls(traffic, "server"))
+        traffic.give_up(ask(game=5))
         clock.now += 200
         with pytest.raises(AccountFault):
-            gated(gate, "server")()
+            limited_calls(traffic, "server")()
         go_on.set()
         assert late.result(20).text
-    assert gate.put_back == {5}
+    assert traffic.lost_games == {5}
     with pytest.raises(AccountFault):
-        gated(gate)()
+        limited_calls(traffic)()
 
 
 def test_an_outage_that_may_be_over_is_tried_again() -> None:
     clock = Clock()
-    gate = new_gate(clock=clock, patience=100)
-    failing(gate, clock, "server", 90, every=50)
+    traffic = new_traffic(clock=clock, patience=100)
+    failing(traffic, clock, "server", 90, every=50)
     with pytest.raises(AccountFault):
-        gated(gate, "server")()
-    gate.try_again()
-    fail(1, gated(gate, "server"))
-    assert gated(gate)().text
+        limited_calls(traffic, "server")()
+    traffic.try_again()
+    fail(1, limited_calls(traffic, "server"))
+    assert limited_calls(traffic)().text
 
 
 def test_a_sign_of_life_is_anybody_s_answer() -> None:
-    gate = new_gate(4)
+    traffic = new_traffic(4)
     under_way, go_on = threading.Event(), threading.Event()
 
     def slow(ask: Ask, number: int) -> Reply:
@@ -156,11 +156,11 @@ def test_a_sign_of_life_is_anybody_s_answer() -> None:
         return reply()
 
     with ThreadPoolExecutor(3) as pool:
-        early = pool.submit(through(gate, slow), ask(1), 1)
+        early = pool.submit(through(traffic, SendsBy(slow)).send, ask(1), 1)
         assert under_way.wait(20)
-        waits = pool.submit(gate.sign_of_life, ask(), lambda: pytest.fail("somebody else asks"), since=1)
+        waits = pool.submit(traffic.wait_for_answer, ask(), lambda: pytest.fail("somebody else asks"), since=1)
         under_way.clear()
-        later = pool.submit(through(gate, slow), ask(2), 1)
+        later = pool.submit(through(traffic, SendsBy(slow)).send, ask(2), 1)
         assert under_way.wait(20)
         assert not waits.done()
         go_on.set()
@@ -171,19 +171,19 @@ def test_a_sign_of_life_is_anybody_s_answer() -> None:
 
 def test_where_nobody_asks_a_probe_does_until_it_is_answered() -> None:
     clock = Clock()
-    gate = new_gate(4, clock)
-    probes = gated(gate, "server", "connection", "rate_limit", None)
-    gate.sign_of_life(ask(), probes, since=0)
+    traffic = new_traffic(4, clock)
+    probes = limited_calls(traffic, "server", "connection", "rate_limit", None)
+    traffic.wait_for_answer(ask(), probes, since=0)
     assert len(clock.slept) >= 4
     assert f"for {ACCOUNT} (no answer)" in clock.whys
 
 
 def test_patience_ends_probing_too() -> None:
     clock = Clock()
-    gate = new_gate(4, clock, patience=100)
-    fail(1, gated(gate, "server"))
+    traffic = new_traffic(4, clock, patience=100)
+    fail(1, limited_calls(traffic, "server"))
     with pytest.raises(AccountFault, match="cannot be reached"):
-        gate.sign_of_life(ask(), gated(gate, *times("server", 1000)), since=1)
+        traffic.wait_for_answer(ask(), limited_calls(traffic, *times("server", 1000)), since=1)
 
 
 def test_who_waits_for_the_gate_leaves_off_when_the_run_does() -> None:
@@ -193,24 +193,24 @@ def test_who_waits_for_the_gate_leaves_off_when_the_run_does() -> None:
         stop.set()
         clock.sleep(seconds, why)
 
-    gate = Gate(ACCOUNT, 1, Timing(1800, sleep, lambda why: nullcontext(), clock, stop.is_set))
-    fail(1, gated(gate, limited(60)))
+    traffic = AccountTraffic(ACCOUNT, 1, Timing(1800, sleep, lambda why: nullcontext(), clock, stop.is_set))
+    fail(1, limited_calls(traffic, limited(60)))
     with pytest.raises(Interrupted):
-        gated(gate)()
+        limited_calls(traffic)()
     assert clock.now < 60, "at once, not when the wait were over"
 
 
 def test_the_pace_is_said_while_it_holds_calls_back() -> None:
     clock = Clock()
-    gate = new_gate(4, clock)
+    traffic = new_traffic(4, clock)
     told = {"x-ratelimit-limit-requests": "500", "x-ratelimit-remaining-requests": "0"}
     answer = replace(reply(), received=replace(reply().received, headers=told))
-    call = gated(gate, answer, answer, answer)
+    call = limited_calls(traffic, answer, answer, answer)
     call()
-    assert gate.paced is None, "nothing had to wait"
+    assert traffic.pace_in_words is None, "nothing had to wait"
     for _ in range(2):
         call()
-    assert gate.paced == "paced at 480 requests/min by the server"
+    assert traffic.pace_in_words == "paced at 480 requests/min by the server"
     assert f"for {ACCOUNT} (rate limit)" in clock.whys
     clock.now += 61
-    assert gate.paced is None
+    assert traffic.pace_in_words is None

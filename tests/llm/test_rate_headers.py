@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dubito.llm.pace import Limit, limits_of, seconds_of
+from dubito.llm.pacer import Limit, parse_duration, read_limits
 
 NOW = 1_795_000_000.0  # 2026-11-18T11:06:40Z
 
@@ -24,7 +24,7 @@ def openai(**more: str) -> dict[str, str]:
     ],
 )
 def test_when_all_is_there_again(reset: str, seconds: float | None) -> None:
-    (limit,) = limits_of(openai(reset_requests=reset), NOW)
+    (limit,) = read_limits(openai(reset_requests=reset), NOW)
     assert (limit.kind, limit.limit, limit.remaining) == ("requests", 500, 499)
     assert limit.reset == (None if seconds is None else pytest.approx(seconds, abs=1e-3))
 
@@ -37,30 +37,30 @@ def test_each_limit_by_its_kind() -> None:
         "anthropic-ratelimit-input-tokens-limit": "30000",
         "anthropic-ratelimit-input-tokens-remaining": "27000",
     }
-    assert limits_of(anthropic, NOW) == [Limit("input-tokens", 30000, 27000, None), Limit("requests", 50, 49, 2.0)]
+    assert read_limits(anthropic, NOW) == [Limit("input-tokens", 30000, 27000, None), Limit("requests", 50, 49, 2.0)]
     both = openai(limit_tokens="30000", remaining_tokens="0", reset_tokens="1m0s")
-    assert [(limit.kind, limit.remaining) for limit in limits_of(both, NOW)] == [("requests", 499), ("tokens", 0)]
+    assert [(limit.kind, limit.remaining) for limit in read_limits(both, NOW)] == [("requests", 499), ("tokens", 0)]
     plain = {"X-RateLimit-Limit": "20", "X-RateLimit-Remaining": "3", "X-RateLimit-Reset": f"{(NOW + 30) * 1000:.0f}"}
-    assert limits_of(plain, NOW) == [Limit("requests", 20, 3, 30.0)]
+    assert read_limits(plain, NOW) == [Limit("requests", 20, 3, 30.0)]
 
 
 @pytest.mark.parametrize("left_out", ["limit_requests", "remaining_requests"])
 @pytest.mark.parametrize("value", ["", "many", "-1", "inf", "nan", "1e300"])
 def test_what_cannot_be_followed_is_passed_over(left_out: str, value: str) -> None:
-    assert limits_of(openai(**{left_out: value}), NOW) == []
+    assert read_limits(openai(**{left_out: value}), NOW) == []
 
 
 def test_a_limit_of_nothing_is_none() -> None:
-    assert limits_of(openai(limit_requests="0", remaining_requests="0"), NOW) == []
+    assert read_limits(openai(limit_requests="0", remaining_requests="0"), NOW) == []
 
 
 @given(st.dictionaries(st.sampled_from(sorted(openai())), st.text()))
 def test_any_headers_are_read(headers: dict[str, str]) -> None:
-    assert all(limit.limit > 0 and limit.remaining >= 0 for limit in limits_of(headers, NOW))
+    assert all(limit.limit > 0 and limit.remaining >= 0 for limit in read_limits(headers, NOW))
 
 
 @pytest.mark.parametrize(
     ("text", "seconds"), [("30m", 1800.0), ("90s", 90.0), ("2h", 7200.0), ("30", None), ("", None)]
 )
 def test_a_duration(text: str, seconds: float | None) -> None:
-    assert seconds_of(text) == seconds
+    assert parse_duration(text) == seconds

@@ -2,31 +2,29 @@
 
 import random
 import re
-from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
 import pytest
 
-from dubito.llm.gate import Gate, MakeTry, retried
-from dubito.llm.request import AccountFault, Ask, AttemptFailed, FailureKind, Reply, TryFailed
+from dubito.llm.limiter import AccountTraffic, RateLimiter
+from dubito.llm.request import AccountFault, Ask, AttemptFailed, FailureKind, Reply, Sends, TryFailed
+from dubito.llm.retry import Retry
 from dubito.llm.settings import Account
-from tests.llm.kit import Clock, Script, ask, reply, settings
-from tests.llm.test_gate import times, timing
+from tests.llm.kit import Clock, Script, SendsBy, ask, reply, settings
+from tests.llm.test_limiter import times, timing
 
 ACCOUNT = Account("responses", "http://127.0.0.1:1/v1", "SOME_KEY")
+PROBE = ask(2)
 KINDS: list[FailureKind] = ["server", "connection", "deadline"]
 
 
-def attempt(
-    script: MakeTry, clock: Clock | None = None, probe: Callable[[], object] | None = None, **changes: Any
-) -> Reply:
+def attempt(script: Sends, clock: Clock | None = None, **changes: Any) -> Reply:
     """One attempt of a player with these settings."""
     clock = clock or Clock()
-    gate = Gate(ACCOUNT, 1, timing(clock))
+    traffic = AccountTraffic(ACCOUNT, 1, timing(clock))
     how = settings(**changes)
-    tried = gate.before_budget(gate.after_budget(script, how.retry_after_cap))
-    return retried(tried, how, gate, clock.sleep, probe=probe)(ask())
+    return Retry(RateLimiter(traffic, how.retry_after_cap, script), how, traffic, clock.sleep).ask(ask())
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -38,31 +36,33 @@ def test_a_failed_try_is_tried_again(kind: FailureKind) -> None:
 
 
 class Crowd:
-    """A request that goes through the gate of its account beside others; those, and probes, fail at random."""
+    """A request that goes through the limiter of its account beside others; those, and probes, fail at random."""
 
     def __init__(self, others: int, sick: float = 0.0, **changes: Any) -> None:
         self.clock, self.asked, self.probes = Clock(), 0, 0
         self._others, self._sick, self._how = others, sick, settings(**changes)
-        self._chance, self._gate = random.Random(7), Gate(ACCOUNT, 1, timing(self.clock))
+        self._chance, self._traffic = random.Random(7), AccountTraffic(ACCOUNT, 1, timing(self.clock))
 
-    def decides(self, one: MakeTry | None = None) -> Reply:
+    def decides(self, one: Sends | None = None) -> Reply:
         """One attempt of the one, whose tries go like this, or at random too."""
 
-        def tried(asked: Ask, number: int) -> Reply:
+        def send(attempt: Ask, number: int) -> Reply:
+            if attempt is PROBE:
+                self.probes += 1
+                return self._limited(self).send(attempt, number)
             self.asked += 1
             for _ in range(self._others):
                 with suppress(TryFailed):
-                    self._through(self.at_random)(ask(1), 1)
-            return self._through(one or self.at_random)(asked, number)
+                    self._limited(self).send(ask(1), 1)
+            return self._limited(one or self).send(attempt, number)
 
-        return retried(tried, self._how, self._gate, self.clock.sleep, probe=self._probe)(ask())
+        return Retry(SendsBy(send), self._how, self._traffic, self.clock.sleep, PROBE).ask(ask())
 
-    def _through(self, one: MakeTry) -> MakeTry:
-        return self._gate.before_budget(self._gate.after_budget(one, 60))
+    def _limited(self, one: Sends) -> RateLimiter:
+        return RateLimiter(self._traffic, 60, one)
 
-    def _probe(self) -> None:
-        self.probes += 1
-        self._through(self.at_random)(ask(2), 1)
+    def send(self, attempt: Ask, number: int) -> Reply:
+        return self.at_random(attempt, number)
 
     def at_random(self, asked: Ask, number: int) -> Reply:
         if self._chance.random() < self._sick:
@@ -72,6 +72,9 @@ class Crowd:
 
 def poison(asked: Ask, number: int) -> Reply:
     raise TryFailed("server", "status 500")
+
+
+POISON = SendsBy(poison)
 
 
 @pytest.mark.parametrize(
@@ -93,7 +96,7 @@ def test_a_request_that_alone_goes_on_failing_is_given_up(
     """Later where others fail too, and where they are few: one at a time, only probes are answered in between."""
     crowd = Crowd(others, sick, tries=tries)
     with pytest.raises(AttemptFailed) as failed:
-        crowd.decides(poison)
+        crowd.decides(POISON)
     assert crowd.asked in failures
     assert failed.value.cause == "unreachable"
     of = r"\d+ of \d+" if sick else r"\d+"
@@ -105,7 +108,7 @@ def test_an_outage_counts_against_no_request() -> None:
     """Nobody is answered for long; the request fails a few times more when others are again."""
     crowd = Crowd(0)
     down = Script(*times("connection", 50))
-    crowd.at_random = lambda asked, number: down(asked, number)  # type: ignore[method-assign]
+    crowd.at_random = down.send  # type: ignore[assignment, method-assign]
     assert crowd.decides(Script(*times("server", 14))).text
     assert crowd.asked == 15
     assert len(down.numbers) > 50, "of the probes only the last few were answered"
@@ -129,23 +132,24 @@ def test_a_rate_limit_uses_up_no_try(tries: int) -> None:
 def test_after_as_many_failures_as_tries_others_are_answered_first() -> None:
     """Until then a request that is alone is as good as a probe, and costs nothing more."""
     probed, script = list[int](), Script(*times("server", 6))
-    gate = Gate(ACCOUNT, 1, timing(Clock()))
-    tried = gate.before_budget(gate.after_budget(script, 60))
+    traffic = AccountTraffic(ACCOUNT, 1, timing(Clock()))
 
-    def probe() -> None:
-        probed.append(len(script.numbers))
-        gate.before_budget(gate.after_budget(Script(), 60))(ask(), 1)
+    def send(attempt: Ask, number: int) -> Reply:
+        if attempt is PROBE:
+            probed.append(len(script.numbers))
+        return (Script() if attempt is PROBE else script).send(attempt, number)
 
-    assert retried(tried, settings(tries=4), gate, Clock().sleep, probe=probe)(ask()).text
+    limiter = RateLimiter(traffic, 60, SendsBy(send))
+    assert Retry(limiter, settings(tries=4), traffic, Clock().sleep, PROBE).ask(ask()).text
     assert probed == [4, 5, 6], "behind the fourth, the fifth and the sixth try"
 
 
 def test_a_preflight_waits_for_nobody() -> None:
     script = Script(*times("server", 4))
-    gate = Gate(ACCOUNT, 1, timing(Clock()))
+    traffic = AccountTraffic(ACCOUNT, 1, timing(Clock()))
     before_all = ask(game=-1)
-    once = retried(script, settings(), gate, Clock().sleep, probe=lambda: pytest.fail("it is the first to ask"))
-    assert once(before_all).text
+    assert Retry(script, settings(), traffic, Clock().sleep, PROBE).ask(before_all).text
+    assert script.numbers == [1, 2, 3, 4, 5], "the first to ask sends no probe"
 
 
 def test_a_fault_of_the_account_is_not_tried_again() -> None:
@@ -160,7 +164,7 @@ def test_an_exception_of_another_kind_passes() -> None:
         raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
-        attempt(broken)
+        attempt(SendsBy(broken))
 
 
 @pytest.mark.parametrize("kind", ["server"])

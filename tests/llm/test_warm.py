@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import pytest
 
-from dubito.llm.gate import Timing
+from dubito.llm.limiter import Timing
 from dubito.llm.request import Interrupted
 from dubito.llm.warm import Beginnings, beginning_of
 from tests.llm.kit import Clock, Heard, Said, Server, ask, asker, ran, says, small
@@ -66,12 +66,8 @@ def test_a_first_request_that_fails_holds_nobody_back(tmp_path: Path) -> None:
 
 
 def beginnings(clock: Clock, stops: bool = False) -> Beginnings:
-    def check() -> None:
-        if stops:
-            raise Interrupted("stopped")
-
     timing = Timing(1e9, clock.sleep, lambda why: nullcontext(), clock, lambda: stops)
-    return Beginnings(timing, check)
+    return Beginnings(timing)
 
 
 def is_alone(of: Beginnings, number: int) -> bool:

@@ -9,7 +9,7 @@ import pytest
 from dubito.experiment.experiment import Experiment
 from dubito.experiment.run import Played
 from dubito.house.server import House
-from dubito.llm.budget import Budget, Caps
+from dubito.llm.budget import Budget, BudgetGuard, Caps
 from dubito.llm.prices import LONG, Past, Price, Tariff
 from dubito.llm.request import Usage
 from dubito.store.model_log import Spend
@@ -31,7 +31,7 @@ def answer_questions(of: Budget, game: int, usage: Usage | None, times: int = 1)
     """Questions of a game are asked, and answered; None: for nothing."""
     for number in range(times):
         if usage is not None:
-            of.around(Script(reply(usage=usage)), TARIFF)(ask(number, game=game), 1)
+            BudgetGuard(of, TARIFF, Script(reply(usage=usage))).send(ask(number, game=game), 1)
         of.asked(game)
 
 

@@ -83,9 +83,9 @@ def at_the_table(folder: Path, base_url: str) -> Iterator[tuple[Table, ModelLog]
     with RunDb.create(folder / "run.db") as db:
         log, cache = ModelLog(db), ReplyCache(calls.cache)
         with asking(log, cache, calls, Unhurried(), lambda: False, suspend=False, game=GAME) as pipeline:
-            way = pipeline.asker("x", settings, None)
+            asks = pipeline.build_asks("x", settings, None)
             fallback = fallback_of("x", settings, bots)
-            decider = Decider("x", settings, PLAIN, fallback, way, log, 0, BSRules(), lambda outcome: None)
+            decider = Decider("x", settings, PLAIN, fallback, asks, log, 0, BSRules(), lambda outcome: None)
             services = [GameServices(decider, Journal())] * 4
             streams = DealStreams(3, 0)
             game = GAME.deal(BSRules(), 4, streams.deck())

@@ -1,4 +1,4 @@
-"""The gate of an account over scripted tries: how many at once, how long none at all, when it is an outage."""
+"""The traffic of an account over scripted tries: how many at once, how long none at all, when it is an outage."""
 
 import threading
 from collections.abc import Callable
@@ -8,13 +8,14 @@ from typing import Any
 
 import pytest
 
-from dubito.llm.budget import Budget, Caps
-from dubito.llm.gate import PATIENCE, Gate, MakeAttempt, MakeTry, Sleep, Timing, retried
+from dubito.llm.budget import Budget, BudgetGuard, BudgetQueue, Caps
+from dubito.llm.limiter import PATIENCE, AccountTraffic, RateLimiter, Sleep, Timing
 from dubito.llm.prices import Tariff
-from dubito.llm.request import AccountFault, Ask, FailureKind, Reply, TryFailed
+from dubito.llm.request import AccountFault, Ask, Asks, FailureKind, Reply, Sends, TryFailed
+from dubito.llm.retry import Retry
 from dubito.llm.settings import Account
 from dubito.store.model_log import Spend
-from tests.llm.kit import Clock, Outcome, Script, ask, reply, settings
+from tests.llm.kit import Clock, Outcome, Script, SendsBy, ask, reply, settings
 
 ACCOUNT = Account("responses", "http://127.0.0.1:1/v1", "SOME_KEY")
 OTHER = Account("responses", "http://127.0.0.1:1/v1", "ANOTHER_KEY")
@@ -24,10 +25,10 @@ def timing(clock: Clock, patience: float = PATIENCE, sleep: Sleep | None = None)
     return Timing(patience, sleep or clock.sleep, lambda why: nullcontext(), clock, lambda: False)
 
 
-def new_gate(
+def new_traffic(
     limit: int = 1, clock: Clock | None = None, account: Account = ACCOUNT, patience: float = PATIENCE
-) -> Gate:
-    return Gate(account, limit, timing(clock or Clock(), patience))
+) -> AccountTraffic:
+    return AccountTraffic(account, limit, timing(clock or Clock(), patience))
 
 
 def limited(seconds: float) -> TryFailed:
@@ -38,13 +39,13 @@ def times(kind: FailureKind, number: int) -> list[Outcome]:
     return [kind] * number
 
 
-def through(gate: Gate, inner: MakeTry, cap: float = 60) -> MakeTry:
-    return gate.before_budget(gate.after_budget(inner, cap))
+def through(traffic: AccountTraffic, inner: Sends, cap: float = 60) -> RateLimiter:
+    return RateLimiter(traffic, cap, inner)
 
 
-def gated(gate: Gate, *outcomes: Outcome) -> Callable[[], Reply]:
-    one = through(gate, Script(*outcomes))
-    return lambda: one(ask(), 1)
+def limited_calls(traffic: AccountTraffic, *outcomes: Outcome) -> Callable[[], Reply]:
+    limiter = through(traffic, Script(*outcomes))
+    return lambda: limiter.send(ask(), 1)
 
 
 def fail(times: int, call: Callable[[], Reply]) -> None:
@@ -54,7 +55,7 @@ def fail(times: int, call: Callable[[], Reply]) -> None:
 
 
 def test_no_more_tries_than_slots_at_once() -> None:
-    gate, lock = new_gate(3), threading.Lock()
+    traffic, lock = new_traffic(3), threading.Lock()
     inside, most = 0, 0
     full = threading.Barrier(3)
 
@@ -68,9 +69,9 @@ def test_no_more_tries_than_slots_at_once() -> None:
             inside -= 1
         return reply()
 
-    one = through(gate, busy)
+    one = through(traffic, SendsBy(busy))
     with ThreadPoolExecutor(12) as pool:
-        assert len(list(pool.map(lambda n: one(ask(n), 1), range(12)))) == 12
+        assert len(list(pool.map(lambda n: one.send(ask(n), 1), range(12)))) == 12
     assert most == 3
 
 
@@ -83,17 +84,17 @@ def test_a_sleeping_try_holds_no_slot(kind: FailureKind) -> None:
         with ThreadPoolExecutor(1) as pool:
             if not heard:
                 heard.append(2)
-                assert pool.submit(through(gate, Script()), ask(2), 1).result(20).text
+                assert pool.submit(through(traffic, Script()).send, ask(2), 1).result(20).text
         clock.sleep(seconds, why)
 
-    gate = Gate(ACCOUNT, 1, timing(clock, sleep=sleep))
-    first = retried(through(gate, Script(kind)), settings(), gate, sleep, probe=None)
-    assert first(ask(1)).text
+    traffic = AccountTraffic(ACCOUNT, 1, timing(clock, sleep=sleep))
+    first = Retry(through(traffic, Script(kind)), settings(), traffic, sleep)
+    assert first.ask(ask(1)).text
     assert heard == [2]
 
 
 def test_a_slot_is_given_back_whatever_happens() -> None:
-    call = gated(new_gate(), "server", "too_long", AccountFault("no"), None)
+    call = limited_calls(new_traffic(), "server", "too_long", AccountFault("no"), None)
     for error in (TryFailed, TryFailed, AccountFault):
         with pytest.raises(error):
             call()
@@ -108,39 +109,39 @@ class Timed(Script):
         self._clock = clock
         self.sent: list[float] = []
 
-    def __call__(self, ask: Ask, number: int) -> Reply:
+    def send(self, attempt: Ask, number: int) -> Reply:
         self.sent.append(self._clock.now)
-        return super().__call__(ask, number)
+        return super().send(attempt, number)
 
 
-def attempts(clock: Clock, gate: Gate, script: Script, **changes: Any) -> MakeAttempt:
+def attempts(clock: Clock, traffic: AccountTraffic, script: Script, **changes: Any) -> Asks:
     how = settings(**changes)
-    return retried(through(gate, script, how.retry_after_cap), how, gate, clock.sleep, probe=None)
+    return Retry(through(traffic, script, how.retry_after_cap), how, traffic, clock.sleep)
 
 
 def test_a_rate_limit_stops_the_accounts_other_calls_as_long() -> None:
     clock = Clock()
-    gate, elsewhere = new_gate(4, clock), new_gate(4, clock, OTHER)
+    traffic, elsewhere = new_traffic(4, clock), new_traffic(4, clock, OTHER)
     first, second, third = Timed(clock, limited(7)), Timed(clock), Timed(clock)
-    fail(1, lambda: through(gate, first)(ask(1), 1))
-    attempts(clock, elsewhere, third)(ask(3))
+    fail(1, lambda: through(traffic, first).send(ask(1), 1))
+    attempts(clock, elsewhere, third).ask(ask(3))
     assert (third.sent, clock.slept) == ([0.0], []), "another account"
-    attempts(clock, gate, second)(ask(2))
+    attempts(clock, traffic, second).ask(ask(2))
     assert (first.sent, second.sent) == ([0.0], [7.0])
-    attempts(clock, gate, second)(ask(2))
+    attempts(clock, traffic, second).ask(ask(2))
     assert second.sent[1] < 8, "when it is over it is over"
 
 
 def test_a_rate_limited_call_waits_like_the_others() -> None:
     clock = Clock()
     script = Timed(clock, limited(7), limited(0.5))
-    attempts(clock, new_gate(1, clock), script)(ask())
+    attempts(clock, new_traffic(1, clock), script).ask(ask())
     assert script.sent == [0.0, 7.0, 7.5]
 
 
 def test_the_longest_wait_counts() -> None:
     clock = Clock()
-    gate = new_gate(4, clock)
+    traffic = new_traffic(4, clock)
     together = threading.Barrier(3)
 
     def slowed(asked: Ask, number: int) -> Reply:
@@ -148,51 +149,51 @@ def test_the_longest_wait_counts() -> None:
         raise limited((3, 7, 5)[asked.place.decision])
 
     with ThreadPoolExecutor(3) as pool:
-        for late in [pool.submit(through(gate, slowed), ask(n), 1) for n in range(3)]:
+        for late in [pool.submit(through(traffic, SendsBy(slowed)).send, ask(n), 1) for n in range(3)]:
             assert isinstance(late.exception(20), TryFailed)
     script = Timed(clock)
-    attempts(clock, gate, script)(ask())
+    attempts(clock, traffic, script).ask(ask())
     assert script.sent == [7.0]
 
 
 def test_a_wait_of_a_whole_account_is_capped_by_the_player() -> None:
     clock = Clock()
-    gate, second = new_gate(4, clock), Timed(clock)
-    fail(1, lambda: through(gate, Timed(clock, limited(1200)), cap=11)(ask(1), 1))
-    attempts(clock, gate, second)(ask(2))
+    traffic, second = new_traffic(4, clock), Timed(clock)
+    fail(1, lambda: through(traffic, Timed(clock, limited(1200)), cap=11).send(ask(1), 1))
+    attempts(clock, traffic, second).ask(ask(2))
     assert second.sent == [11.0]
 
 
 def test_a_rate_limit_that_names_no_time_slows_the_account_shortly() -> None:
     clock = Clock()
-    gate, second = new_gate(4, clock), Timed(clock)
-    fail(1, lambda: through(gate, Timed(clock, "rate_limit"))(ask(1), 1))
-    attempts(clock, gate, second)(ask(2))
+    traffic, second = new_traffic(4, clock), Timed(clock)
+    fail(1, lambda: through(traffic, Timed(clock, "rate_limit")).send(ask(1), 1))
+    attempts(clock, traffic, second).ask(ask(2))
     assert 0 < second.sent[0] <= 0.5
 
 
 @pytest.mark.parametrize("kind", ["server", "connection", "deadline"])
 def test_other_failures_slow_nobody_else(kind: FailureKind) -> None:
     clock = Clock()
-    gate, second = new_gate(4, clock), Timed(clock)
-    fail(1, lambda: through(gate, Timed(clock, TryFailed(kind, "slowly", 7)))(ask(1), 1))
-    attempts(clock, gate, second)(ask(2))
+    traffic, second = new_traffic(4, clock), Timed(clock)
+    fail(1, lambda: through(traffic, Timed(clock, TryFailed(kind, "slowly", 7))).send(ask(1), 1))
+    attempts(clock, traffic, second).ask(ask(2))
     assert second.sent == [0.0]
 
 
 def test_a_call_in_line_for_a_slot_goes_back_when_the_gate_closes() -> None:
-    """The only slot is taken while the other stands in line for it; then a rate limit closes the gate."""
+    """The only slot is taken while the other stands in line for it; then a rate limit closes the traffic."""
     clock = Clock()
-    gate, second = new_gate(1, clock), Timed(clock)
+    traffic, second = new_traffic(1, clock), Timed(clock)
     with ThreadPoolExecutor(1) as pool:
 
         def first(asked: Ask, number: int) -> Reply:
-            late.append(pool.submit(attempts(clock, gate, second), ask(2)))
+            late.append(pool.submit(attempts(clock, traffic, second).ask, ask(2)))
             raise limited(5)
 
         late = list[Future[Reply]]()
         with pytest.raises(TryFailed):
-            through(gate, first)(ask(1), 1)
+            through(traffic, SendsBy(first)).send(ask(1), 1)
         assert late[0].result(20).text
     assert second.sent == [pytest.approx(5.0, abs=0.01)]
 
@@ -200,9 +201,9 @@ def test_a_call_in_line_for_a_slot_goes_back_when_the_gate_closes() -> None:
 class Narrow:
     """A budget with room for one call at a time; who waits for it makes that known."""
 
-    def __init__(self, gate: Gate) -> None:
+    def __init__(self, traffic: AccountTraffic) -> None:
         self.waits = threading.Event()
-        self.gate, self.tariff = gate, Tariff(None, max_output=1000)
+        self.traffic, self.tariff = traffic, Tariff(None, max_output=1000)
         one = self.tariff.worst(ask(1).request).tokens
         self.budget = Budget(Caps(tokens=one + one // 2), self._waiting)
 
@@ -210,30 +211,31 @@ class Narrow:
         self.waits.set()
         return nullcontext()
 
-    def through(self, inner: MakeTry) -> MakeTry:
-        return self.gate.before_budget(self.budget.around(self.gate.after_budget(inner, 60), self.tariff))
+    def through(self, inner: Sends) -> Sends:
+        guard = BudgetGuard(self.budget, self.tariff, inner)
+        return BudgetQueue(self.budget, self.tariff, RateLimiter(self.traffic, 60, guard))
 
 
-def in_turn(narrow: Narrow, error: TryFailed, second: MakeTry) -> Future[Reply]:
+def in_turn(narrow: Narrow, error: TryFailed, second: Sends) -> Future[Reply]:
     """The second of two calls; it waited for the budget while the first one ended in an error."""
     with ThreadPoolExecutor(1) as pool:
 
         def first(asked: Ask, number: int) -> Reply:
-            late.append(pool.submit(narrow.through(second), ask(2), 1))
+            late.append(pool.submit(narrow.through(second).send, ask(2), 1))
             assert narrow.waits.wait(20)
             raise error
 
         late = list[Future[Reply]]()
         with pytest.raises((TryFailed, AccountFault)):
-            narrow.through(first)(ask(1), 1)
+            narrow.through(SendsBy(first)).send(ask(1), 1)
         late[0].exception(20)
         return late[0]
 
 
 def test_a_call_that_waits_for_the_budget_goes_back_too() -> None:
-    """The rate limit that gives the budget back closes the gate before anybody else can use it."""
+    """The rate limit that gives the budget back closes the account before anybody else can use it."""
     clock = Clock()
-    narrow, second = Narrow(new_gate(2, clock)), Timed(clock)
+    narrow, second = Narrow(new_traffic(2, clock)), Timed(clock)
     assert in_turn(narrow, limited(5), second).result().text
     assert second.sent == [pytest.approx(5.0, abs=0.01)]
 
@@ -245,7 +247,7 @@ def test_a_call_that_waits_for_the_gate_keeps_no_budget() -> None:
         held.append(narrow.budget.reserved)
         clock.sleep(seconds, why)
 
-    narrow = Narrow(Gate(ACCOUNT, 2, timing(clock, sleep=sleep)))
+    narrow = Narrow(AccountTraffic(ACCOUNT, 2, timing(clock, sleep=sleep)))
     script = Script()
     assert in_turn(narrow, limited(5), script).result().text
     assert set(held) == {Spend()}
@@ -254,9 +256,9 @@ def test_a_call_that_waits_for_the_gate_keeps_no_budget() -> None:
 
 def test_a_call_that_waited_for_the_budget_meets_no_outage() -> None:
     clock = Clock()
-    gate, script = new_gate(2, clock, patience=100), Script()
-    fail(1, gated(gate, "server"))
-    narrow = Narrow(gate)
+    traffic, script = new_traffic(2, clock, patience=100), Script()
+    fail(1, limited_calls(traffic, "server"))
+    narrow = Narrow(traffic)
     clock.now += 200
     error = in_turn(narrow, TryFailed("server", "broken"), script).exception()
     assert isinstance(error, AccountFault)

@@ -1,0 +1,325 @@
+"""The rate limiter: when an account's next call may start, and when its silence is an outage.
+
+`AccountTraffic` is shared by all calls of an account, `RateLimiter` is the stage through which one player's calls pass.
+A rate limit is no failure: calls wait, for the whole account. An account that answers no call for `patience` ends the
+run, with a message that names the last failure.
+"""
+
+import random
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, suppress
+from dataclasses import dataclass, field
+from math import inf
+from typing import Final, NamedTuple
+
+from dubito.errors import one_line
+from dubito.llm.pacer import ConcurrencyLimit, OpenCall, Pacer, read_limits
+from dubito.llm.request import FINAL_FAILURES, AccountFault, Ask, Interrupted, OutOfTurn, Reply, Sends, TryFailed
+from dubito.llm.settings import Account
+
+Sleep = Callable[[float, str], None]  # receives how many seconds, and for whom and why
+Waiting = Callable[[str], AbstractContextManager[object]]  # a time of waiting, and what for: the progress line shows it
+
+PATIENCE: Final = 30 * 60.0  # seconds: the default
+_FIRST_WAIT: Final = 0.5  # seconds: the longest wait after the first failure; it doubles up to `_MAX_WAIT`
+_MAX_WAIT: Final = 30.0
+_MAX_DOUBLINGS: Final = 6
+_JITTER: Final = random.Random()  # the length of a wait changes no result, so it needs no seed
+_PROBED_SHARE: Final = 0.1  # of the silence so far passes before the account is probed again
+_POLL_SECONDS: Final = 1.0  # a waiting thread looks that often whether the run has stopped
+_MIN_WAIT: Final = 1e-6  # seconds: a shorter wait may not move a clock
+_MAX_PAUSE: Final = 5.0  # seconds after a rate limit, where the server does not say how long it lasts
+_TRUSTED_PAUSES: Final = 3  # rate limits in a row for which the server's own pause is used alone
+_BYTES_PER_TOKEN: Final = 4  # of a request, about
+_OUTPUT_LIMITS: Final = ("max_output_tokens", "max_completion_tokens", "max_tokens")
+_SHOWN_SECONDS: Final = 60.0  # a pace that held a call back is shown that long
+
+
+def backoff(error: TryFailed, failures: int, cap: float, spread: float = 1.0) -> float:
+    """Return the seconds to wait after a failure: the server's, up to `cap`, or a random time.
+
+    The random time has a limit that doubles with each of `failures`. `spread` is the part of it that is random.
+    """
+    if error.retry_after:  # servers send 0 without meaning it
+        return min(error.retry_after, cap)
+    longest: float = min(_MAX_WAIT, _FIRST_WAIT * 2 ** min(failures - 1, _MAX_DOUBLINGS))
+    return longest * _JITTER.uniform(1 - spread, 1)
+
+
+def span_in_words(seconds: float) -> str:
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """Clocks, and how to wait; nothing in it can change a completed run's results."""
+
+    patience: float  # seconds that an account may go without an answer while it is asked
+    sleep: Sleep
+    waiting: Waiting
+    clock: Callable[[], float]  # seconds
+    stopped: Callable[[], bool]  # True: ask nothing more
+    time: Callable[[], float] = time.time  # of the day, in seconds since 1970: servers name moments
+
+
+def check_stop(timing: Timing) -> None:
+    if timing.stopped():
+        raise Interrupted("stopped by Ctrl-C")
+
+
+class CallCounts(NamedTuple):
+    """How many calls an account was sent, and how many of a model's were answered, or failed without a rate limit."""
+
+    sends: int
+    answered: int
+    failed: int
+
+
+@dataclass(slots=True)
+class ModelHealth:
+    """What became of the calls to one model of an account: one model may be down while others answer."""
+
+    model: str
+    answered: int = 0
+    failed: int = 0
+    latest_answered: int = 0  # the highest number of a call that was answered
+    in_flight: int = 0
+    waiting: int = 0  # requests that wait for any answer
+    silent_since: float | None = None  # when the first of the latest calls without an answer was sent
+    lost_games: set[int] = field(default_factory=set)  # with a decision given up since the last answer
+    probing: threading.Lock = field(default_factory=threading.Lock)
+
+
+class AccountTraffic:
+    """All calls of an account (of one of its models, where the limits are a model's); safe to share between threads."""
+
+    def __init__(self, account: Account, max_in_flight: int, timing: Timing) -> None:
+        self.account = account
+        self._timing, self._max_in_flight = timing, max_in_flight
+        self._pacer = Pacer(concurrency=ConcurrencyLimit(float(max_in_flight)))
+        self._next = threading.Lock()  # its holder starts the next call; the others queue behind
+        self._changed = threading.Condition()
+        self._health: dict[str, ModelHealth] = {}
+        self._outage: AccountFault | None = None
+        self._held_at = -inf  # when a call last had to wait
+
+    def start(self, attempt: Ask) -> OpenCall:
+        """Wait until a call may be sent; raises AccountFault or Interrupted if none may be anymore."""
+        why = f"for {self.account} (rate limit)"
+        if not self._next.acquire(blocking=False):
+            with self._timing.waiting(why):
+                self._next.acquire()
+        try:
+            while True:
+                with self._changed:
+                    self._raise_if_ended()
+                    now = self._timing.clock()
+                    seconds = self._pacer.delay(now, _estimate_costs(attempt))
+                    if seconds < _MIN_WAIT:
+                        self._health_of(attempt).in_flight += 1
+                        return self._pacer.start(now)
+                    if seconds == inf:
+                        self._changed.wait(_POLL_SECONDS)
+                        continue
+                    self._held_at = now
+                self._timing.sleep(min(seconds, _POLL_SECONDS), why)
+        finally:
+            self._next.release()
+
+    def finish(self, attempt: Ask, call: OpenCall, headers: Mapping[str, str]) -> None:
+        """Learn from a call that was answered, with a reply or with an error of the request's own."""
+        limits = read_limits(headers, self._timing.time())
+        with self._ending(attempt) as health:
+            self._pacer.accept(call, self._timing.clock(), limits)
+            health.answered += 1
+            health.latest_answered = max(health.latest_answered, call.number)
+            if self._outage is None:  # an outage lasts until the run has stopped, whatever was in flight
+                health.silent_since = None
+                health.lost_games.clear()
+
+    def fail(self, attempt: Ask, call: OpenCall, error: TryFailed, max_pause: float) -> None:
+        """Learn from a call that was not answered. Raises AccountFault once patience has run out."""
+        limits = read_limits(error.headers, self._timing.time())
+        with self._ending(attempt) as health:
+            now = self._timing.clock()
+            if health.silent_since is None:
+                health.silent_since = call.at
+            if error.kind != "rate_limit":
+                self._pacer.end()
+                health.failed += 1
+            elif error.at_once:
+                self._pacer.refuse_concurrent(now, self._pause(error, max_pause), bool(error.retry_after))
+            else:
+                self._pacer.refuse(call, now, self._pause(error, max_pause), limits)
+            if error.kind == "rate_limit" and (error.retry_after or 0) > self._timing.patience:
+                self._end_run(f"asks to wait {span_in_words(error.retry_after or 0)}", error)
+            if (silence := now - health.silent_since) >= self._timing.patience:
+                whose = f" by the model {one_line(health.model, 80)!r}" if len(self._health) > 1 else ""
+                self._end_run(f"cannot be reached: no answer for {span_in_words(silence)}{whose}", error)
+            self._raise_if_ended()
+
+    def cancel(self, attempt: Ask) -> None:
+        """Undo the start of a call that is not sent after all."""
+        with self._ending(attempt):
+            self._pacer.cancel()
+
+    def abandon(self, attempt: Ask) -> None:
+        """End a call from which nothing was learned."""
+        with self._ending(attempt):
+            self._pacer.end()
+
+    def counts(self, attempt: Ask) -> CallCounts:
+        with self._changed:
+            health = self._health_of(attempt)
+            return CallCounts(self._pacer.started, health.answered, health.failed)
+
+    def is_idle(self, attempt: Ask) -> bool:
+        """Return whether no call to the model is in flight or waits for an answer to others."""
+        with self._changed:
+            health = self._health_of(attempt)
+            return not health.in_flight and not health.waiting
+
+    def wait_for_answer(self, attempt: Ask, send_probe: Callable[[], object], since: int) -> None:
+        """Return once the model has answered any of its calls after the first `since`.
+
+        Where no other call is in flight, `send_probe` sends one, again and again. Raises AccountFault once patience has
+        run out.
+        """
+        why = f"for {self.account} (no answer)"
+        with self._changed:
+            health = self._health_of(attempt)
+            health.waiting += 1
+        try:
+            with self._timing.waiting(why):
+                while not self._is_answered(health, since):
+                    if health.probing.acquire(blocking=False):
+                        try:
+                            self._probe(health, since, send_probe, why)
+                        finally:
+                            health.probing.release()
+        finally:
+            with self._changed:
+                health.waiting -= 1
+
+    def _is_answered(self, health: ModelHealth, since: int) -> bool:
+        """Return whether a later call was answered; waits a moment for those in flight."""
+        with self._changed:
+            if health.latest_answered <= since and (health.in_flight or health.probing.locked()):
+                self._changed.wait(_POLL_SECONDS)
+            self._raise_if_ended()
+            return health.latest_answered > since
+
+    def _probe(self, health: ModelHealth, since: int, send_probe: Callable[[], object], why: str) -> None:
+        """Wait, then send one probe, unless another call is in flight by then."""
+        silence = 0.0 if health.silent_since is None else self._timing.clock() - health.silent_since
+        longest = min(_MAX_WAIT, max(_FIRST_WAIT, _PROBED_SHARE * silence))
+        self._timing.sleep(longest * _JITTER.uniform(0.5, 1), why)
+        if not health.in_flight and health.latest_answered <= since:
+            with suppress(TryFailed):
+                send_probe()
+
+    def give_up(self, attempt: Ask) -> None:
+        """Remember the game of a decision that ended unreachable: an outage takes it back."""
+        with self._changed:
+            health = self._health_of(attempt)
+            if health.silent_since is not None:
+                health.lost_games.add(attempt.place.game)
+
+    def try_again(self) -> None:
+        """Forget the outage: the user wants to go on."""
+        with self._changed:
+            self._outage = None
+            for health in self._health.values():
+                health.silent_since = None
+
+    @property
+    def lost_games(self) -> set[int]:
+        with self._changed:
+            return set().union(*(health.lost_games for health in self._health.values())) if self._outage else set()
+
+    @property
+    def pace_in_words(self) -> str | None:
+        """What holds calls back at present, or None."""
+        with self._changed:
+            rate, most = self._pacer.per_minute(), self._pacer.concurrency.most
+            if self._timing.clock() - self._held_at > _SHOWN_SECONDS:
+                return None
+            if most < self._max_in_flight:
+                return f"{most:,.0f} calls at once, as the server takes them"
+            if rate is None:
+                return None
+            by = "by the server" if self._pacer.is_rate_reported else "as the server takes them"
+            return f"paced at {rate:,.0f} requests/min {by}"
+
+    def _health_of(self, attempt: Ask) -> ModelHealth:
+        model = str(attempt.request.body.get("model"))
+        return self._health.setdefault(model, ModelHealth(model))
+
+    @contextmanager
+    def _ending(self, attempt: Ask) -> Iterator[ModelHealth]:
+        with self._changed:
+            health = self._health_of(attempt)
+            health.in_flight -= 1
+            self._changed.notify_all()
+            yield health
+
+    def _pause(self, error: TryFailed, cap: float) -> float:
+        """Return for how long nothing is sent: as the server says, and longer each time that was not enough."""
+        refusals = self._pacer.refusals + 1
+        own = min(_MAX_PAUSE, backoff(TryFailed(error.kind, error.brief), refusals, cap, spread=0.5))
+        if not error.retry_after:
+            return own
+        asked = backoff(error, refusals, cap)
+        return max(asked, own) if refusals > _TRUSTED_PAUSES else asked
+
+    def _end_run(self, what: str, error: TryFailed) -> None:
+        if self._outage is None:
+            slow = "whether it needs a longer `deadline`, " if error.kind == "deadline" else ""
+            todo = (
+                f"`patience` is {span_in_words(self._timing.patience)}: check {slow}that the server is up, that "
+                "`base_url` is right and which limits the account has, or resume later"
+            )
+            full, brief = (f"{self.account} {what} (the last: {last}); {todo}" for last in (error.reason, error.brief))
+            self._outage = AccountFault(full, brief)
+
+    def _raise_if_ended(self) -> None:
+        check_stop(self._timing)
+        if self._outage is not None:
+            raise AccountFault(str(self._outage), self._outage.brief)
+
+
+class RateLimiter:
+    """A stage that sends a call when its account allows one, and learns from how it ends."""
+
+    def __init__(self, traffic: AccountTraffic, max_pause: float, inner: Sends) -> None:
+        """`max_pause` caps the seconds that a server may ask to wait (`retry_after_cap`)."""
+        self._traffic, self._max_pause, self._inner = traffic, max_pause, inner
+
+    def send(self, attempt: Ask, number: int) -> Reply:
+        call = self._traffic.start(attempt)
+        try:
+            reply = self._inner.send(attempt, number)
+        except TryFailed as error:
+            if error.kind in FINAL_FAILURES:
+                self._traffic.finish(attempt, call, error.headers)
+            else:
+                self._traffic.fail(attempt, call, error, self._max_pause)
+            raise
+        except OutOfTurn:
+            self._traffic.cancel(attempt)
+            raise
+        except BaseException:
+            self._traffic.abandon(attempt)
+            raise
+        self._traffic.finish(attempt, call, reply.received.headers)
+        return reply
+
+
+def _estimate_costs(attempt: Ask) -> dict[str, float]:
+    size, body = len(attempt.request.text) / _BYTES_PER_TOKEN, attempt.request.body
+    output = next((float(body[name]) for name in _OUTPUT_LIMITS if isinstance(body.get(name), int)), 0.0)
+    return {"tokens": size + output, "input-tokens": size, "output-tokens": output}

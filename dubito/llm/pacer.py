@@ -1,0 +1,451 @@
+"""How fast an account may be asked: what its server allows, from its headers or from its refusals.
+
+State only: every method receives the time, in seconds of any clock. Nothing here sleeps or is shared between threads;
+`RateLimiter` does both.
+
+Four classes bound the next call, and the slowest counts: `TokenBucket` follows each limit that headers report,
+`RateProbe` finds a rate that headers do not report, `SlowStart` lets few calls go while nothing is known, and
+`ConcurrencyLimit` bounds the calls in flight where a server refuses more of them.
+
+Headers are `x-ratelimit-*` and `anthropic-ratelimit-*`. OpenAI reports the time until a limit is whole again as a
+duration (`6ms`, `1m30s`), Anthropic as a moment (RFC 3339), others as seconds, or as a moment in seconds or
+milliseconds since 1970.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from math import inf
+from typing import Final
+
+_HEADER: Final = re.compile(
+    r"(?:x-ratelimit-(?P<what>limit|remaining|reset)(?:-(?P<of>[a-z-]+))?"
+    r"|anthropic-ratelimit-(?P<aof>[a-z-]+)-(?P<awhat>limit|remaining|reset))"
+)
+_DURATION_PART: Final = re.compile(r"(\d+(?:\.\d+)?)(ms|us|d|h|m|s)")
+_SECONDS: Final = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+# Limits of calls in flight are no rates: `ConcurrencyLimit` finds them from refusals.
+_CONCURRENCY_WORDS: Final = ("concurren", "parallel", "connection", "flight")
+_MIN_EPOCH: Final = 1e9  # seconds: larger numbers are moments, not durations
+_MAX_NUMBER: Final = 1e14
+
+MARGIN: Final = 0.96  # of the allowed rate is used: clocks, orders of arrival and rounded headers differ
+_MINUTE: Final = 60.0
+_FIRST_CALLS: Final = 8  # in flight before any is accepted
+_GROWTH_SECONDS: Final = 0.25  # a refusal comes back sooner, an answer later
+_ROUND: Final = 20  # calls: the share of refusals among fewer says little
+_MIN_RATE: Final = 0.2  # calls per second
+_MIN_SHARE: Final = 0.03  # of calls refused, below which no slower rate is needed
+_MAX_EMPTY: Final = 4  # accepted calls, with nothing ever remaining, after which headers are not believed
+_IGNORED_CALLS, _MAX_IGNORED = 200, 5000  # for which refusals that no slower rate prevents are ignored
+_MIN_HOLD, _MAX_HOLD = 32, 1024  # accepted calls before one more is tried in flight
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """A limit as headers report it: what it counts (`requests`, `tokens`, `input-tokens`, ...) and how much is left."""
+
+    kind: str
+    limit: float
+    remaining: float
+    reset: float | None  # seconds until the limit is whole again; None if that is not reported
+
+
+def read_limits(headers: Mapping[str, str], time: float) -> list[Limit]:
+    """Return the limits that are reported completely; `time` is the time of day, in seconds since 1970."""
+    found: dict[str, dict[str, str]] = {}
+    for name, value in headers.items():
+        if match := _HEADER.fullmatch(name.lower()):
+            kind = match["of"] or match["aof"] or "requests"
+            found.setdefault(kind, {})[match["what"] or match["awhat"]] = value.strip()
+    limits = []
+    for kind, values in sorted(found.items()):
+        limit, remaining = _parse_number(values.get("limit", "")), _parse_number(values.get("remaining", ""))
+        if limit and remaining is not None and not any(word in kind for word in _CONCURRENCY_WORDS):
+            limits.append(Limit(kind, limit, remaining, _parse_reset(values.get("reset", ""), time)))
+    return limits
+
+
+def parse_duration(text: str) -> float | None:
+    """Return the seconds in `1h2m3.5s` or `350ms`, or None for another text."""
+    parts = _DURATION_PART.findall(text)
+    if not parts or "".join(number + unit for number, unit in parts) != text:
+        return None
+    return sum(float(number) * _SECONDS[unit] for number, unit in parts)
+
+
+def _parse_number(text: str) -> float | None:
+    try:
+        value = float(text)
+    except ValueError:
+        return None
+    return value if 0 <= value < _MAX_NUMBER else None
+
+
+def _parse_reset(text: str, time: float) -> float | None:
+    number = _parse_number(text)
+    duration = parse_duration(text) if number is None else number
+    if duration is not None and duration < _MIN_EPOCH:
+        return duration
+    try:
+        moment = datetime.fromisoformat(text).timestamp() if number is None else number
+    except (ValueError, OverflowError):
+        return None
+    return max(0.0, (moment / 1000 if moment > _MIN_EPOCH * 100 else moment) - time)
+
+
+@dataclass(slots=True)
+class TokenBucket:
+    """One limit that a server's headers report: a bucket that refills all the time, or a fixed window.
+
+    Each answer reports what was left when its call arrived; calls sent later are subtracted. The moment at which the
+    limit is whole again tells buckets from windows: each call delays that of a bucket, and never that of a window.
+    """
+
+    cost: float = 1.0  # of a call
+    learns_cost: bool = False  # tokens: the server counts them in its own way
+    limit: float = 0.0
+    rate: float = 0.0  # refilled per second
+    level: float = inf
+    capacity: float = 0.0  # the most that was ever left
+    updated_at: float = 0.0
+    is_window: bool = False
+    ends_at: float = inf  # of the window
+    latest: int = 0  # the latest call whose answer was read
+    empty: int = 0  # accepted calls, while nothing was ever left
+    measured: tuple[int, float, Limit] | None = None  # where measuring began: a call's number, time and answer
+
+    def delay(self, now: float) -> float:
+        self._refill(now)
+        short = self.cost - self.level
+        if short <= 0 or not self.is_believed:
+            return 0.0
+        return max(0.0, self.ends_at - now) if self.is_window else short / (MARGIN * self.rate)
+
+    @property
+    def is_believed(self) -> bool:
+        """False if the server accepts calls while it reports that nothing is left, as some proxies do forever."""
+        return self.empty < _MAX_EMPTY
+
+    def accept(self) -> None:
+        self.empty = self.empty + 1 if self.capacity < 1 else 0
+
+    def read(self, call: "OpenCall", now: float, limit: Limit, later_calls: int) -> None:
+        """Take over what the answer to `call` reports; `later_calls` were sent after it."""
+        if self.limit != limit.limit:
+            self.limit, self.rate, self.measured = limit.limit, limit.limit / _MINUTE, None  # a minute is usual
+        self.capacity = max(self.capacity, limit.remaining)
+        if call.number < self.latest or (self.is_window and limit.reset is not None and call.at + limit.reset < now):
+            return
+        self.latest = call.number
+        if self.is_window and limit.reset is not None:
+            self.ends_at = call.at + limit.reset
+        self.level, self.updated_at = limit.remaining - later_calls * self.cost, call.at
+        self._refill(now)
+        if self.measured is None:
+            self.measured = (call.number, call.at, limit)
+        elif call.number - self.measured[0] >= _ROUND // 2:
+            self._measure(call, *self.measured, limit)
+            self.measured = (call.number, call.at, limit)
+
+    def _refill(self, now: float) -> None:
+        if self.is_window:
+            if now >= self.ends_at:
+                self.level, self.ends_at = self.limit, inf
+        elif self.level < inf:
+            refilled = self.level + MARGIN * self.rate * (now - self.updated_at)
+            self.level = min(max(self.capacity, self.cost), refilled)
+        self.updated_at = now
+
+    def _measure(self, call: "OpenCall", first_number: int, first_at: float, before: Limit, after: Limit) -> None:
+        """Learn from two answers what a call costs, whether this is a window, and the rate if it is not per minute."""
+        calls, seconds = call.number - first_number, call.at - first_at
+        if self.learns_cost:
+            refilled = min(self.rate * seconds, self.capacity - after.remaining)
+            self.cost = max(1.0, (before.remaining - after.remaining + refilled) / calls)
+        if before.reset is None or after.reset is None:
+            return
+        shift = seconds + after.reset - before.reset
+        usual = self.limit / _MINUTE
+        if abs(shift) < 0.1 * min(calls * self.cost / usual, before.reset):
+            self.is_window, self.ends_at = True, call.at + after.reset
+        elif max(before.remaining, after.remaining) < 0.7 * self.capacity:  # a full bucket refills no more
+            measured = calls * self.cost / shift if shift > 0 else usual
+            self.is_window = self.is_window and shift <= 0
+            self.rate = usual if 0.7 < measured / usual < 1.4 else measured
+
+
+@dataclass(slots=True)
+class RateProbe:
+    """The rate that a server accepts, found from its refusals alone.
+
+    A refusal comes back at once and an answer late, so each call that was not refused counts as accepted. Calls
+    accepted between two refusals, over the time between them, are the allowed rate. From there the rate rises in steps.
+    Where a slower rate leaves the share of refusals as it is, they have another cause and are ignored for a while.
+    """
+
+    rate: float = inf  # calls per second
+    burst: float = float(_FIRST_CALLS)  # calls that may catch up after a pause
+    good_rate: float | None = None  # the highest rate, below this one, at which a round was accepted
+    step: float = 0.5
+    ignore_refusals_for: int = 0  # calls
+    next_ignore: int = _IGNORED_CALLS  # the same for the next time
+    before_cut: tuple[float, float | None] | None = None  # rate, and share of refusals if it is known
+    level: float = 0.0
+    updated_at: float = 0.0
+    sends: int = 0  # since the last cut
+    refusals: int = 0  # since the last cut
+    passed: int = 0  # calls since the last refusal or rise
+    refused_at: float | None = None  # when calls were last refused
+    accepted: int = 0  # calls since then
+
+    def delay(self, now: float) -> float:
+        if self.rate == inf:
+            return 0.0
+        self.level = min(max(1.0, self.burst), self.level + self.rate * (now - self.updated_at))
+        self.updated_at = now
+        return max(0.0, (1 - self.level) / self.rate)
+
+    def start(self, now: float, is_alone: bool) -> None:
+        """Count a call that is sent; `is_alone`: no other is in flight, so that no limit held calls back."""
+        if self.refused_at is None or (is_alone and self.rate == inf):
+            self.refused_at, self.accepted = now, 0
+        self.sends += 1
+        self.accepted += 1
+        self.ignore_refusals_for = max(0, self.ignore_refusals_for - 1)
+        self.level -= 1
+        self.passed += 1
+        if self.rate < inf and self.passed >= max(3 * _ROUND, 2 * self.burst):
+            if self.level < 1:  # the rate held calls back, not a lack of calls
+                self.good_rate = self.rate
+                self.rate *= 1 + self.step
+            self.passed = 0
+
+    def cancel(self) -> None:
+        self.accepted -= 1
+        self.sends -= 1
+        self.level += 1
+
+    def refuse(self) -> None:
+        self.accepted -= 1
+        self.refusals += 1
+
+    def slow_down(self, at: float, now: float, burst: int, refused: int) -> None:
+        """Lower the rate after refusals that began `at`, after a burst of calls of which some were refused."""
+        if self.accepted <= 0:
+            return  # nothing was accepted since the last refusals, which go on
+        share = self.refusals / max(1, self.sends)
+        allowed = self.accepted / max(at - (at if self.refused_at is None else self.refused_at), 1e-3)
+        self.refused_at, self.accepted, self.passed = at, 0, 0
+        if refused > 1 and burst <= self.burst + refused:
+            self.burst = max(1.0, min(self.burst, burst - refused))
+        elif burst > 4 * self.burst:
+            self.burst *= 2
+        if self.ignore_refusals_for and share < 0.6:
+            return
+        is_share_known = self.sends >= _ROUND
+        if self.before_cut is not None and not is_share_known and not (share >= 0.5 and self.refusals >= 4):
+            return
+        if self.before_cut is not None and self._is_share_unchanged(self.before_cut[1], share, allowed):
+            self._set_rate(self.before_cut[0], now)
+            self.before_cut, self.ignore_refusals_for = None, self.next_ignore
+            self.next_ignore = min(_MAX_IGNORED, 2 * self.next_ignore)
+            return
+        known = share if is_share_known else None
+        if self.good_rate is not None and is_share_known:
+            self.before_cut = (self.rate, known)
+            self._set_rate(0.98 * min(self.good_rate, (allowed * self.good_rate) ** 0.5), now)
+            self.step = max(0.01, self.step / 4)
+        else:
+            self.before_cut = (self.rate if self.before_cut is None else self.before_cut[0], known)
+            least = max(_MIN_RATE, self.rate / 8 if self.rate < inf else 0.0)
+            self._set_rate(max(min(allowed, 0.9 * self.rate), least), now)
+
+    def _is_share_unchanged(self, before: float | None, share: float, allowed: float) -> bool:
+        if before is None or allowed < 0.6 * self.rate:
+            return False
+        return share >= _MIN_SHARE and 0.5 < share / before < 2
+
+    def _set_rate(self, rate: float, now: float) -> None:
+        self.rate, self.good_rate = rate, None
+        self.level, self.updated_at = 0.0, now
+        self.sends = self.refusals = 0
+
+
+@dataclass(slots=True)
+class SlowStart:
+    """How many calls may go while it is not known how many are accepted: few, then twice as many each moment.
+
+    At the start, calls in flight count. After refusals, all calls sent since do: the first one is a probe.
+    """
+
+    size: float = float(_FIRST_CALLS)
+    is_probing: bool = False
+    sends: int = 0  # since the last refusals
+    grown_at: float | None = None
+
+    def delay(self, now: float, in_flight: int) -> float:
+        if (self.sends if self.is_probing else in_flight) < self.size:
+            return 0.0
+        if self.grown_at is None:
+            self.grown_at = now
+        if now - self.grown_at < _GROWTH_SECONDS:
+            return self.grown_at + _GROWTH_SECONDS - now
+        self.size, self.grown_at = self.size * 2, now
+        return 0.0
+
+    def accept(self) -> None:
+        self.size *= 2
+
+    def begin_again(self) -> None:
+        self.size, self.sends, self.grown_at, self.is_probing = 1.0, 0, None, True
+
+
+@dataclass(slots=True)
+class ConcurrencyLimit:
+    """How many calls may be in flight: `allowed`, or as many as the server did not refuse.
+
+    One more is tried after some calls at the limit, and after twice as many each time it is refused.
+    """
+
+    allowed: float = inf
+    most: float = inf
+    hold: int = _MIN_HOLD  # calls before one more is tried
+    passed: int = 0  # calls accepted at the limit since it changed
+    is_trial: bool = False  # whether the last change added one
+
+    def has_slot(self, in_flight: int) -> bool:
+        return in_flight < min(self.most, self.allowed)
+
+    def accept(self, others: int) -> None:
+        """Count an accepted call, which had `others` beside it in flight."""
+        if others + 1 >= self.most < inf:
+            self.passed += 1
+            if self.passed >= self.hold:
+                self.hold = _MIN_HOLD if self.is_trial else self.hold
+                self.most, self.passed, self.is_trial = self.most + 1, 0, True
+
+    def refuse(self, others: int) -> None:
+        if self.is_trial:
+            self.hold = min(_MAX_HOLD, 2 * self.hold)
+        self.most, self.passed, self.is_trial = max(1.0, min(self.most, others)), 0, False
+
+
+@dataclass(frozen=True, slots=True)
+class OpenCall:
+    """A call in flight."""
+
+    number: int
+    at: float
+
+
+@dataclass(slots=True)
+class Pacer:
+    """The pace of one account: it is notified of the start and end of every call and says when the next may start."""
+
+    closed_until: float = 0.0
+    buckets: dict[str, TokenBucket] = field(default_factory=dict)
+    probe: RateProbe = field(default_factory=RateProbe)
+    slow_start: SlowStart = field(default_factory=SlowStart)
+    concurrency: ConcurrencyLimit = field(default_factory=ConcurrencyLimit)
+    in_flight: int = 0
+    costs: Mapping[str, float] = field(default_factory=dict)  # of a call by kind of limit, until it is learned
+    refusals: int = 0  # in a row, without an accepted call
+    started: int = 0
+    _closed_at: float | None = None  # when the first call of the latest refusals was refused
+    _refused: int = 0  # calls since then
+    _last_before_reopening: int = 0
+
+    def delay(self, now: float, costs: Mapping[str, float]) -> float:
+        """Return the seconds until the next call may start, as far as is known now; inf until another call ends."""
+        self.costs = costs
+        if now < self.closed_until:
+            return self.closed_until - now
+        if self._closed_at is not None:
+            self._reopen(self._closed_at, now)
+        if not self.concurrency.has_slot(self.in_flight):
+            return inf
+        delays = [bucket.delay(now) for bucket in self.buckets.values()]
+        return max(self.slow_start.delay(now, self.in_flight), self.probe.delay(now), *delays)
+
+    def start(self, now: float) -> OpenCall:
+        self.started += 1
+        self.probe.start(now, is_alone=self.in_flight == 0)
+        self.in_flight += 1
+        self.slow_start.sends += 1
+        for bucket in self.buckets.values():
+            bucket.level -= bucket.cost
+        return OpenCall(self.started, now)
+
+    def cancel(self) -> None:
+        """Undo the start of a call that is not sent after all."""
+        self.in_flight -= 1
+        self.slow_start.sends -= 1
+        self.probe.cancel()
+        for bucket in self.buckets.values():
+            bucket.level += bucket.cost
+
+    def accept(self, call: OpenCall, now: float, limits: Sequence[Limit]) -> None:
+        """Count an answered call; `limits` are from its headers."""
+        self.in_flight -= 1
+        self.concurrency.accept(self.in_flight)
+        self.refusals = 0
+        if call.number > self._last_before_reopening:
+            self.slow_start.accept()
+        self._read(call, now, limits)
+        for limit in limits:
+            self.buckets[limit.kind].accept()
+
+    def refuse(self, call: OpenCall, now: float, pause: float, limits: Sequence[Limit] = ()) -> None:
+        """Count a call refused for its rate, and start none for `pause` seconds."""
+        self.in_flight -= 1
+        self._read(call, now, limits)
+        for bucket in self.buckets.values():
+            bucket.empty = 0
+        self.probe.refuse()
+        self._refused += 1
+        if self._closed_at is None:
+            self._closed_at = now
+            self.refusals += 1
+        self.closed_until = max(self.closed_until, now + pause)
+
+    def refuse_concurrent(self, now: float, pause: float, is_pause_asked: bool) -> None:
+        """Count a call refused because too many were in flight. If any still are, a slot will be free without a pause,
+        unless the server asks for one."""
+        self.in_flight -= 1
+        self.probe.cancel()
+        self.concurrency.refuse(self.in_flight)
+        if is_pause_asked or not self.in_flight:
+            self.refusals += 1
+            self.closed_until = max(self.closed_until, now + pause)
+
+    def end(self) -> None:
+        """Count a call that ended without an answer."""
+        self.in_flight -= 1
+
+    def per_minute(self) -> float | None:
+        slowest = min(self._reported_rate, self.probe.rate)
+        return None if slowest == inf else MARGIN * slowest * _MINUTE
+
+    @property
+    def is_rate_reported(self) -> bool:
+        return self._reported_rate <= self.probe.rate
+
+    @property
+    def _reported_rate(self) -> float:
+        return min((bucket.rate / bucket.cost for bucket in self.buckets.values() if bucket.is_believed), default=inf)
+
+    def _reopen(self, closed_at: float, now: float) -> None:
+        """Learn from the refusals, which are all known now, and send a probe first."""
+        self.probe.slow_down(closed_at, now, self.slow_start.sends, self._refused)
+        self.slow_start.begin_again()
+        self._last_before_reopening = self.started
+        self._closed_at, self._refused = None, 0
+
+    def _read(self, call: OpenCall, now: float, limits: Sequence[Limit]) -> None:
+        for limit in limits:
+            if limit.kind not in self.buckets:
+                cost = self.costs.get(limit.kind, 1.0)
+                self.buckets[limit.kind] = TokenBucket(cost, learns_cost=limit.kind != "requests")
+            self.buckets[limit.kind].read(call, now, limit, self.started - call.number)

@@ -1,0 +1,217 @@
+"""Retries: the only place that makes them. Waits between them are random and change no result.
+
+A server error, a lost connection and a passed deadline are the account's trouble as long as its other requests suffer
+as well: the decision waits, and `AccountTraffic` ends the run once patience has run out. A decision is unreachable only
+where its request alone fails again and again while others are answered (`FailureStreak`).
+"""
+
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import count
+from math import prod
+from typing import TYPE_CHECKING, Final, cast
+
+from dubito.llm.limiter import AccountTraffic, CallCounts, Sleep, backoff
+from dubito.llm.request import (
+    FINAL_FAILURES,
+    AccountFault,
+    Ask,
+    AttemptFailed,
+    Cause,
+    FailureKind,
+    Reply,
+    Sends,
+    Suspended,
+    TryFailed,
+)
+from dubito.llm.settings import ModelSettings
+from dubito.llm.stages import EarlierAttempts
+
+if TYPE_CHECKING:
+    from tenacity import RetryCallState
+
+_NO_CALLS: Final = CallCounts(0, 0, 0)
+_REASONS: Final = {"server": "server errors", "connection": "no connection", "deadline": "deadline passed"}
+_REJECTED_RESENDS: Final = 2  # servers sometimes reject a request by mistake, naming nothing in it
+_REJECTED_WAIT: Final = 1.0  # seconds before that, at most
+_MAX_CHANCE: Final = 1e-6  # that the account's trouble hits one request so often: below it the request is at fault
+_MAX_OTHERS: Final = 10.0  # calls of others that each failure is compared with
+_GAME_DOUBLINGS: Final = 4  # failures after which waits grow no longer, at 4 s: an outage is waited out by probes
+_PREFLIGHT_DOUBLINGS: Final = 2  # the same before the first game, at 1 s: a person waits for it
+_PREFLIGHT_FAILURES: Final = 40  # in a row: where 60 % of calls fail, they happen once in 700 million times
+
+
+@dataclass(slots=True)
+class FailureStreak:
+    """The failures of one request in a row, compared with other requests of its model meanwhile.
+
+    A failure counts if another request was answered since the last one that counted, so an outage counts once at most.
+    If the account were to blame, all its requests would fail with one probability, whatever it is; then Laplace's rule
+    of succession says how likely this one is to fail that often: where f of n others failed, the next fails with
+    probability (f + 1) / (n + 2), and each failure in turn is another of n. Below one in a million, the request is
+    given up. Where all others are answered, 5 failures are enough beside 38 answers, 8 beside 16, and 12 beside 10 (one
+    game at a time, where only probes are answered); where 60 % of the others fail it takes about 30. At random failures
+    of up to 75 % fewer than one decision in a million is lost, at 90 % at most one in 70,000.
+    """
+
+    failures: int = 0
+    counted: int = 0
+    uncounted: int = 0  # failures since the last that counted
+    answered: float = 0.0  # calls of others that it is compared with
+    failed: float = 0.0
+    first: CallCounts = _NO_CALLS  # at the first failure
+    last: CallCounts = _NO_CALLS  # at the last failure that counted
+
+    def add(self, counts: CallCounts) -> None:
+        """Add a failure, which `counts` includes."""
+        self.failures += 1
+        self.uncounted += 1
+        answered, failed = counts.answered - self.last.answered, counts.failed - self.last.failed - self.uncounted
+        if self.failures == 1:
+            self.first = counts
+        elif not answered:
+            return
+        else:
+            part = min(1.0, _MAX_OTHERS / (answered + failed))
+            self.answered, self.failed = self.answered + part * answered, self.failed + part * failed
+        self.counted, self.last, self.uncounted = self.counted + 1, counts, 0
+
+    @property
+    def chance(self) -> float:
+        """The probability of this streak if the account were to blame."""
+        failed, others = self.failed, self.answered + self.failed
+        return prod((failed + 1 + number) / (others + 2 + number) for number in range(self.counted))
+
+    def in_words(self, counts: CallCounts, error: TryFailed) -> str:
+        answered = counts.answered - self.first.answered
+        others = answered + counts.failed - self.first.failed - self.failures + 1
+        of = f"{answered}" if answered == others else f"{answered} of {others}"
+        return f"failed {self.failures} times while {of} other requests were answered, the last: {error.reason}"
+
+
+@dataclass(frozen=True, slots=True)
+class Retry:
+    """A stage that sends an attempt's calls until one is answered, or no further call can help.
+
+    Raises AttemptFailed or, with `suspend`, Suspended where a model cannot be reached. `probe` asks the model for any
+    answer while nothing else does; without it, no attempt waits for one. Calls are numbered on from those made earlier.
+    """
+
+    inner: Sends
+    settings: ModelSettings
+    traffic: AccountTraffic
+    sleep: Sleep
+    probe: Ask | None = None
+    probe_numbers: Iterator[int] = field(default_factory=lambda: count(1))
+    earlier: EarlierAttempts | None = None
+    suspend: bool = False
+
+    def ask(self, attempt: Ask) -> Reply:
+        from tenacity import Retrying  # late: it loads asyncio
+
+        earlier_calls = self.earlier.count_calls(attempt) if self.earlier else 0
+        policy = AttemptRetries(self, attempt, count(earlier_calls + 1))
+        retrying = Retrying(
+            retry=policy.is_worth_another,
+            wait=policy.wait_seconds,
+            stop=policy.is_over,
+            sleep=policy.sleep,
+            retry_error_callback=policy.raise_end,
+        )
+        return retrying(policy.send_next)
+
+    def send_probe(self) -> None:
+        assert self.probe is not None
+        self.inner.send(self.probe, next(self.probe_numbers))
+
+
+@dataclass(slots=True)
+class AttemptRetries:
+    """What tenacity asks about one attempt: whether to send it again, when, and how it ends otherwise."""
+
+    stage: Retry
+    attempt: Ask
+    numbers: Iterator[int]
+    streak: FailureStreak = field(default_factory=FailureStreak)
+    rejections: int = 0  # in a row, each sent again
+    failure: FailureKind = "rate_limit"  # the last, where it is no such rejection
+    end: AttemptFailed | Suspended | None = None
+
+    def send_next(self) -> Reply:
+        return self.stage.inner.send(self.attempt, next(self.numbers))
+
+    def is_worth_another(self, state: "RetryCallState") -> bool:
+        error = _error_of(state)
+        if self.rejections < _REJECTED_RESENDS and _may_be_a_mistake(error):
+            self.rejections += 1
+            return True
+        self.rejections = 0
+        if not isinstance(error, TryFailed):
+            return False
+        self.failure = error.kind
+        if error.kind != "rate_limit":
+            self.streak.add(self.stage.traffic.counts(self.attempt))
+            self.end = self._find_end(error)
+        return True
+
+    def is_over(self, state: "RetryCallState") -> bool:
+        return self.end is not None
+
+    def raise_end(self, state: "RetryCallState") -> Reply:
+        assert self.end is not None
+        raise self.end from _error_of(state)
+
+    def wait_seconds(self, state: "RetryCallState") -> float:
+        error = _error_of(state)
+        if self.rejections:
+            return random.uniform(0, _REJECTED_WAIT)
+        if not isinstance(error, TryFailed) or error.kind == "rate_limit":
+            return 0.0  # the rate limiter waits
+        doublings = _GAME_DOUBLINGS if self.attempt.place.in_game else _PREFLIGHT_DOUBLINGS
+        return backoff(error, min(self.streak.failures, doublings), self.stage.settings.retry_after_cap)
+
+    def sleep(self, seconds: float) -> None:
+        """Wait as long as `wait_seconds` said, then for an answer to others where the account may be down."""
+        stage, streak = self.stage, self.streak
+        if self.rejections:
+            stage.sleep(seconds, f"for {stage.traffic.account} (a request was rejected)")
+        elif self.failure in _REASONS:
+            stage.sleep(seconds, f"for {stage.traffic.account} ({_REASONS[self.failure]})")
+            is_alone = stage.traffic.is_idle(self.attempt)
+            is_down = streak.failures >= stage.settings.tries if is_alone else streak.uncounted > 0
+            if stage.probe is not None and self.attempt.place.in_game and is_down:
+                stage.traffic.wait_for_answer(self.attempt, stage.send_probe, streak.last.sends)
+
+    def _find_end(self, error: TryFailed) -> AttemptFailed | Suspended | None:
+        """Return what ends the attempt, if no further call can help.
+
+        Before the first game, a wrong server gets `tries` calls: one that cannot be connected to, or one that bills
+        replies which are none. A sick server gets more.
+        """
+        streak, tries, traffic = self.streak, self.stage.settings.tries, self.stage.traffic
+        if error.kind in FINAL_FAILURES:
+            return AttemptFailed(cast(Cause, error.kind), error.reason)
+        if not self.attempt.place.in_game:
+            is_sick = error.spent is None and (error.kind != "connection" or error.billed)
+            if streak.failures < (max(tries, _PREFLIGHT_FAILURES) if is_sick else tries):
+                return None
+            return AttemptFailed("unreachable", f"{streak.failures} tries, the last: {error.reason}")
+        fails_alone = streak.failures >= tries and streak.chance < _MAX_CHANCE
+        if self.stage.suspend and (fails_alone or streak.uncounted >= tries - 1):
+            whose = f"for {traffic.account}, which cannot be reached"
+            return Suspended(f"{whose} ({error.reason})", f"{whose} ({error.brief})")
+        if not fails_alone:
+            return None
+        traffic.give_up(self.attempt)
+        return AttemptFailed("unreachable", streak.in_words(traffic.counts(self.attempt), error))
+
+
+def _error_of(state: "RetryCallState") -> BaseException | None:
+    return state.outcome.exception() if state.outcome else None
+
+
+def _may_be_a_mistake(error: BaseException | None) -> bool:
+    if isinstance(error, TryFailed):
+        return error.kind == "rejected"
+    return isinstance(error, AccountFault) and error.stray

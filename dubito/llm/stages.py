@@ -1,0 +1,243 @@
+"""The stages of a model's call that use the run's log and the cache; `Pipeline` composes them with the others."""
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from shlex import quote
+from typing import Final, cast
+
+from dubito.errors import RunStopped
+from dubito.llm.budget import Budget
+from dubito.llm.cache import ReplyCache
+from dubito.llm.client import Provider, error_in_place, instead_in_words
+from dubito.llm.limiter import Timing, check_stop
+from dubito.llm.prices import Asked, Likely, beyond
+from dubito.llm.protocols import kept_reply, read_reply
+from dubito.llm.request import AccountFault, Ask, Asks, AttemptFailed, Cause, RawReply, Reply, TryFailed
+from dubito.llm.settings import Account, ModelSettings
+from dubito.store.model_log import ModelLog, Spend, TapedAttempt
+
+_WAITING_FOR_CACHE: Final = "for another process that asks the same"
+
+
+@dataclass(slots=True)
+class EarlierAttempts:
+    """What the log has of attempts made before: in a resumed run, or in games that waited and are played again.
+
+    Without those, nothing is looked up.
+    """
+
+    log: ModelLog
+    may_exist: bool
+
+    def finished(self, attempt: Ask) -> TapedAttempt | None:
+        return self.log.finished_attempt(attempt.place.key) if self.may_exist and attempt.place.in_game else None
+
+    def paid_reply(self, server: str, attempt: Ask) -> Reply | None:
+        """Return the reply that a call brought before the run was stopped."""
+        paid = self.log.paid_reply(server, attempt.request.digest, attempt.draw) if self.may_exist else None
+        reply = read_reply(attempt.request.protocol, paid) if paid else None
+        return reply if reply and reply.failure is None else None
+
+    def count_calls(self, attempt: Ask) -> int:
+        return self.log.tries(attempt.place.key) if self.may_exist else 0
+
+
+@dataclass(frozen=True, slots=True)
+class Recording:
+    """A stage that answers from the run's recording, and otherwise records what came of the attempt.
+
+    An attempt that ends with anything but a reply or AttemptFailed stays open, to be made again.
+    """
+
+    log: ModelLog
+    account: Account
+    budget: Budget
+    timing: Timing
+    earlier: EarlierAttempts
+    counted: Callable[[str], None]  # receives the origin of each reply, for the progress line
+    inner: Asks
+
+    def ask(self, attempt: Ask) -> Reply:
+        check_stop(self.timing)
+        place = attempt.place
+        self.budget.asked(place.game)
+        recorded = self.earlier.finished(attempt)
+        reply = self._ask_and_record(attempt) if recorded is None else self._recorded_reply(recorded, attempt)
+        if place.in_game:
+            self.counted(reply.origin)
+        return reply
+
+    def _ask_and_record(self, attempt: Ask) -> Reply:
+        place, reply, cause = attempt.place, None, None
+        try:
+            return (reply := self.inner.ask(attempt))
+        except AttemptFailed as error:
+            cause = error.cause
+            raise
+        finally:
+            self.log.attempt(
+                place.key,
+                player=place.player,
+                server=self.account.server,
+                request=attempt.request.text,
+                draw=attempt.draw,
+                reply=reply.digest if reply else None,
+                raw=reply.received.raw if reply else None,
+                cause=cause if place.in_game else None,  # a preflight without a reply is made again
+                origin=reply.origin if reply else "live",
+                usage=reply.usage.counts if reply and reply.usage else None,
+                model=reply.model if reply else None,
+            )
+
+    def _recorded_reply(self, recorded: TapedAttempt, attempt: Ask) -> Reply:
+        """Return the recorded reply, or raise the recorded AttemptFailed.
+
+        Raises RunStopped if another question is recorded there: code or files have changed since.
+        """
+        if (recorded.request, recorded.draw) != (attempt.request.digest, attempt.draw):
+            raise RunStopped(
+                f"{attempt.place}: this request differs from the one this run made before: a file or the version was "
+                "changed; resume with the files and the version that it began with, or choose another --output"
+            )
+        if recorded.raw is None:
+            failed = AttemptFailed(cast(Cause, recorded.cause), "recorded outcome")
+            failed.origin = "tape"
+            raise failed
+        return kept_reply(attempt.request.protocol, self.log.text(recorded.raw))
+
+
+@dataclass(frozen=True, slots=True)
+class CachedReplies:
+    """A stage that answers from the cache, and stores what it does not have yet."""
+
+    cache: ReplyCache
+    account: Account
+    timing: Timing
+    earlier: EarlierAttempts
+    is_offline: bool
+    # What this run has asked: server, request, draw. A filter's refusal may have been a passing fault of the server, so
+    # one of another run is asked again.
+    asked: set[tuple[str, str, str]]
+    inner: Asks
+
+    def ask(self, attempt: Ask) -> Reply:
+        lookup = CacheLookup(self, attempt)
+        self.cache.once(
+            self.account.server,
+            attempt.request,
+            attempt.draw,
+            lookup.ask_anew,
+            lookup.wait,
+            lookup.check_stop,
+            lookup.is_usable,
+        )
+        assert lookup.reply is not None
+        return lookup.reply
+
+
+@dataclass(slots=True)
+class CacheLookup:
+    """What the cache asks about one attempt. The reply is kept as it was read, since reading takes long."""
+
+    stage: CachedReplies
+    attempt: Ask
+    reply: Reply | None = field(default=None)
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        return (self.stage.account.server, self.attempt.request.digest, self.attempt.draw)
+
+    def ask_anew(self) -> RawReply:
+        paid = self.stage.earlier.paid_reply(self.stage.account.server, self.attempt)
+        self.reply = paid or self.stage.inner.ask(self.attempt)
+        self.stage.asked.add(self.key)
+        return self.reply.received
+
+    def is_usable(self, received: RawReply) -> bool:
+        self.reply = read_reply(self.attempt.request.protocol, received, "cache")
+        is_old_refusal = self.reply.finish == "refusal" and self.key not in self.stage.asked
+        return self.reply.failure is None and (self.stage.is_offline or not is_old_refusal)
+
+    def wait(self) -> AbstractContextManager[object]:
+        return self.stage.timing.waiting(_WAITING_FOR_CACHE)
+
+    def check_stop(self) -> None:
+        check_stop(self.stage.timing)
+
+
+@dataclass(frozen=True, slots=True)
+class Offline:
+    """The last stage of an offline run: what the cache does not have ends the run."""
+
+    cache: ReplyCache
+    log: ModelLog
+    account: Account
+
+    def ask(self, attempt: Ask) -> Reply:
+        place, run, cache = ".".join(map(str, attempt.place.key)), str(self.log.folder), str(self.cache.folder)
+        if stored := self.cache.stored(self.account.server, attempt.request, attempt.draw):
+            failure = read_reply(attempt.request.protocol, stored).failure
+            instead = failure.instead if failure else None
+            came = instead_in_words(instead, attempt.request.protocol) if instead else "an error"
+            raise AccountFault(
+                f"--offline: the cache has {came} where the reply for {attempt.place} should be; run once without "
+                f"--offline, which asks anew; `dubito cache drop --cause malformed --cache {quote(cache)}` drops it"
+            )
+        raise AccountFault(
+            f"--offline: the cache has no reply for {attempt.place}; run once without --offline, or with the --cache "
+            f"that has it; `dubito cache explain {place} --run {quote(run)} --cache {quote(cache)}` says what it has "
+            "instead"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedCalls:
+    """The stage around the provider: each call has its row in the log before it is sent, and its body there before
+    anything reads it."""
+
+    log: ModelLog
+    budget: Budget
+    account: Account
+    settings: ModelSettings
+    likely: Likely
+    clock: Callable[[], float]
+    provider: Provider
+
+    def send(self, attempt: Ask, number: int) -> Reply:
+        request, tariff = attempt.request, self.likely.tariff
+        key, worst = (*attempt.place.key, number), tariff.worst(request)
+        start, usual = self.clock(), self.likely.of(request)
+        asked = (attempt.place.player, str(self.account), request.digest, attempt.draw)
+        check = self.budget.check_total if self.log.is_shared else None
+        self.log.try_opens(key, *asked, worst, priced=usual is not None, likely=usual, check=check)
+        try:
+            received = self.provider(attempt, number, self.settings.deadline)
+        except TryFailed as error:
+            used = worst if error.billed else Spend(calls=1)
+            self.log.try_failed(key, error.kind, str(error), used, self.clock() - start)
+            raise
+        except AccountFault as error:
+            self.log.try_failed(key, "account", str(error), Spend(calls=1), self.clock() - start)
+            raise
+        reply = read_reply(request.protocol, received)
+        usage, price = reply.usage, tariff.price
+        used = tariff.of(usage, reply.charges, Asked.by(request)) if usage else worst
+        failed = error_in_place(self.provider, reply, attempt, used)
+        used = (failed.spent if failed else None) or used
+        self.log.try_received(
+            key,
+            received.status,
+            received.raw,
+            received.headers,
+            usage=usage.counts if usage else None,
+            spent=used,
+            saved=price.saved(usage) if usage and price else 0,
+            seconds=self.clock() - start,
+            beyond=beyond(used, worst),
+            failed=(failed.kind if isinstance(failed, TryFailed) else "account", str(failed)) if failed else None,
+        )
+        if failed:
+            raise failed
+        self.likely.learns(len(request.text), usage, used.usd)
+        return reply
