@@ -5,28 +5,28 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import click
 
 from dubito.cli.calls import call_options
 from dubito.cli.descriptors import bound_in_flight
-from dubito.cli.options import SPENDING, config_options, flags
+from dubito.cli.options import SPENDING, config_options, flags, setting_options
 from dubito.cli.output import GamesProgress, note
 from dubito.errors import RunStopped, UsageError, one_line, signal_in_words, signal_of, suggestion
 from dubito.experiment.config import SETTINGS, Config, check
 from dubito.experiment.progress import ModelProgress
 from dubito.experiment.resolve import PROVIDERS, CallOptions
-from dubito.files import from_yaml
 from dubito.game import Game
 from dubito.game.find import find_bots
 from dubito.llm.settings import SHORT_FORM_SETTINGS, ModelSettings, check_settings, said_as_flags
+from dubito.settings import Setting
 
+_OF_MODEL: Final = [Setting(key, ModelSettings.model_fields[key]) for key in ("parameters", "reasks")]
 # Which server and account, what is sent, what may be used up, and what is kept.
 asking_options = flags(
     config_options(*SHORT_FORM_SETTINGS),
-    click.option("--parameters", metavar="YAML", help="Sent as they are, such as '{reasoning: {effort: low}}'."),
-    click.option("--reasks", type=int, metavar="N", help="Times an unusable reply is asked for again. [default: 1]"),
+    setting_options(_OF_MODEL),
     config_options("in_flight", *SPENDING),
     click.option("--quiet", is_flag=True, help="Hide the progress line."),
 )
@@ -42,15 +42,6 @@ def calls_of(given: Mapping[str, Any]) -> CallOptions:
     return replace(calls, in_flight=bound_in_flight(calls.in_flight))
 
 
-def _value(text: str) -> object:
-    """A flag's text read as YAML, such as a number or a mapping; the text itself where it is not YAML."""
-    try:
-        value = from_yaml(text, "the flag")
-    except UsageError:
-        return text
-    return text if value is None else value
-
-
 def settings_of_model(model: str, given: Mapping[str, Any], game: Game) -> ModelSettings:
     """The settings of `provider:MODEL` with the flags' over them; raises UsageError."""
     provider, colon, named = model.partition(":")
@@ -61,10 +52,7 @@ def settings_of_model(model: str, given: Mapping[str, Any], game: Game) -> Model
     provider_bot: Any = find_bots(Path.cwd(), game.name).find(entry.pop("bot")).cls
     settings: dict[str, Any] = {"model": named, **provider_bot.defaults, **entry}
     settings |= _config_of(given).server
-    if given["reasks"] is not None:
-        settings["reasks"] = given["reasks"]
-    if given["parameters"] is not None:
-        settings["parameters"] = _value(given["parameters"])
+    settings |= {one.key: one.parse(given[one.key]) for one in _OF_MODEL if given[one.key] is not None}
     return check_settings("--model", settings)
 
 

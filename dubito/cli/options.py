@@ -4,7 +4,7 @@ The RUN that a command is given: a folder, a file that `dubito export` made, or 
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import reduce
 from pathlib import Path
@@ -22,7 +22,7 @@ from dubito.game.packages import set_games_path
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-    from dubito.experiment.config import Setting
+    from dubito.settings import Setting
 
 
 class _GameName(click.ParamType):  # type: ignore[type-arg]  # not generic at run time before click 8.3
@@ -132,16 +132,20 @@ def config_options(*keys: str) -> Callable[[_Function], _Function]:
     """Return a decorator that gives a command the flags of these settings of a config, by default of all."""
     from dubito.experiment.config import FILE_ONLY, SETTINGS  # late: it takes a while to load
 
-    declared = [_declare(SETTINGS[key]) for key in keys or SETTINGS if key not in FILE_ONLY]
+    return setting_options(SETTINGS[key] for key in keys or SETTINGS if key not in FILE_ONLY)
+
+
+def setting_options(settings: Iterable["Setting"]) -> Callable[[_Function], _Function]:
+    declared = map(_declare, settings)
     return flags(*(click.option(*names, **attributes) for names, attributes in declared))
 
 
 def _declare(setting: "Setting") -> tuple[list[str], dict[str, Any]]:
     """Return the names and the attributes of a setting's option, whose value is None where it is not given."""
-    told = f"{setting.field.description or 'A rule of this game.'} [default: {setting.usual}]"
+    about = f"{setting.about} [default: {setting.usual}]"
     if setting.kind is bool:
-        return [setting.key, f"{setting.flag}/--no-{setting.flag[2:]}"], {"default": None, "help": told}
-    return [setting.key, setting.flag], {"metavar": setting.metavar, "help": told}
+        return [setting.key, f"{setting.flag}/--no-{setting.flag[2:]}"], {"default": None, "help": about}
+    return [setting.key, setting.flag], {"metavar": setting.metavar, "help": about}
 
 
 _RULES: Final = "dubito.rules"  # where a context keeps the options that are a game's rules
@@ -217,7 +221,8 @@ class GameCommand(click.Command):
         return find_game(DUBITO if name is None else str(name), Path.cwd())
 
     def _rules(self, game: Game) -> list[click.Parameter]:
-        from dubito.experiment.config import SETTINGS, Setting  # late: it takes a while to load
+        from dubito.experiment.config import SETTINGS  # late: these take a while to load
+        from dubito.settings import Setting
 
         taken = {*SETTINGS, *(param.name for param in self.params)}
         rules = [Setting(key, field) for key, field in rules_model(game).model_fields.items() if key not in taken]

@@ -1,154 +1,51 @@
 """The config of an experiment: every setting with its type, default, help and group.
 
-A setting is described once, by its field of `Config`. Its flag, `--help`, the messages about it, the table in
-docs/settings.md and the JSON Schema all come from there: `python -m dubito.experiment.config` prints the schema.
+A setting is described once, by its field of `Config`: its flag, `--help`, the messages about it and docs/settings.md
+come from there, as does the JSON Schema, which `python -m dubito.experiment.config` prints.
 """
 
 import json
-from collections.abc import Collection, Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from types import UnionType
-from typing import Any, Final, Literal, Union, get_args, get_origin
+from typing import Any, Final
 
-from pydantic import ConfigDict, Field, PrivateAttr, ValidationError
-from pydantic.fields import FieldInfo
+from pydantic import ConfigDict, PrivateAttr, ValidationError
 
 from dubito.errors import UsageError, one_line, suggestion
 from dubito.experiment.experiment import OnBotError, OnUnusable, ProviderErrors
 from dubito.files import Checked, in_our_words, read_yaml
 from dubito.game.find import DUBITO
 from dubito.llm.request import Api
-from dubito.llm.settings import SHORT_FORM_SETTINGS, ReplyPart, RulesRole
+from dubito.llm.settings import SHORT_FORM_SETTINGS, ModelSettings, ReplyPart, RulesRole
+from dubito.settings import Setting, setting
 
 PlayerEntry = str | dict[str, Any]
-Group = Literal["Players", "Games and rules", "Models", "Budget", "Statistics", "Output", "Cluster"]
 
 _DAY: Final = 24 * 3600.0  # seconds
 
 
-def _setting(group: Group, about: str, default: Any = None, metavar: str = "", usual: str = "", **checks: Any) -> Any:
-    """Describe a setting of the config.
-
-    Args:
-        group: The heading in `dubito run --help` and in the docs.
-        about: What the setting does.
-        default: The value if nothing is set.
-        metavar: What `--help` shows for the value, where the type does not tell.
-        usual: The default in words, where the value does not tell.
-        checks: Bounds and examples, as `pydantic.Field` takes them.
-    """
-    shown: dict[str, Any] = {"group": group, "metavar": metavar, "usual": usual}
-    shown = {key: value for key, value in shown.items() if value}
-    return Field(default=default, description=about, json_schema_extra=shown, **checks)
+def _of_models(key: str) -> Any:
+    """Describe a setting of model players that a config has for those in the short form."""
+    of = Setting(key, ModelSettings.model_fields[key])
+    return setting(
+        f"{of.about[:-1]}; for models such as openai:MODEL.", group="Models", metavar=of.metavar, usual=of.usual
+    )
 
 
 class BudgetConfig(Checked):
     """`budget` of a config. There is no limit where none is set."""
 
-    usd: float | None = Field(default=None, gt=0, allow_inf_nan=False, description="Most dollars.")
-    calls: int | None = Field(default=None, ge=1, description="Most calls.")
-    tokens: int | None = Field(default=None, ge=1, description="Most tokens, in and out.")
+    usd: float | None = setting("Most dollars.", gt=0, allow_inf_nan=False)
+    calls: int | None = setting("Most calls.", ge=1)
+    tokens: int | None = setting("Most tokens, in and out.", ge=1)
 
 
 class StopConfig(Checked):
     """`stop` of a config: when a comparison is decided, and how many deals it may play."""
 
-    within: float = Field(gt=0, le=10**6, allow_inf_nan=False, description="Points that count as no difference.")
-    most: int = Field(ge=30, le=10**8, description="Most deals.")
-
-
-@dataclass(frozen=True, slots=True)
-class Setting:
-    """A setting, as its field describes it: one of a config, or a rule of a game."""
-
-    key: str
-    field: FieldInfo
-
-    def _extra(self, name: str) -> str:
-        extra = self.field.json_schema_extra
-        return str(extra.get(name, "")) if isinstance(extra, dict) else ""
-
-    @property
-    def flag(self) -> str:
-        return f"--{self.key.replace('_', '-')}"
-
-    @property
-    def group(self) -> str:
-        return self._extra("group")
-
-    @property
-    def kind(self) -> Any:
-        """The type of its values, leaving out None."""
-        annotation = self.field.annotation
-        kinds = [kind for kind in get_args(annotation) if kind is not type(None)]
-        return kinds[0] if get_origin(annotation) in (Union, UnionType) and len(kinds) == 1 else annotation
-
-    @property
-    def nested(self) -> type[Checked] | None:
-        """The model of its own keys, if it has keys."""
-        kind = self.kind
-        return kind if isinstance(kind, type) and issubclass(kind, Checked) else None
-
-    @property
-    def metavar(self) -> str:
-        """What stands for a value in `--help`."""
-        kind = self.kind
-        if shown := self._extra("metavar"):
-            return shown
-        if nested := self.nested:
-            return ",".join(f"{key}=N" for key in nested.model_fields)
-        if get_origin(kind) is Literal:
-            return "|".join(map(str, get_args(kind)))
-        if get_origin(kind) is list:
-            return "N,N,..." if get_args(kind)[0] is int else "A,B,..."
-        return "N" if kind in (int, float) else "NAME"
-
-    @property
-    def usual(self) -> str:
-        """The default in words."""
-        default = self.field.get_default(call_default_factory=True)
-        if self.kind is bool:
-            return self.flag[2:] if default else f"no-{self.flag[2:]}"
-        return self._extra("usual") or ("none" if default in (None, [], {}) else str(default))
-
-    @property
-    def example(self) -> Mapping[str, Any]:
-        """An example of a setting with keys of its own."""
-        return dict((self.field.examples or [{}])[0])
-
-    def parse(self, value: Any) -> Any:
-        """Return a flag's value as a config would have it. Text that does not parse stays, and the check refuses it."""
-        if not isinstance(value, str):
-            return value
-        if nested := self.nested:
-            return self._parse_mapping(value, nested.model_fields)
-        kinds = {kind if isinstance(kind, type) else type(kind) for kind in get_args(self.kind) or (self.kind,)}
-        numbers = [] if str in kinds else [kind for kind in (int, float) if kinds & {kind, float}]
-        if get_origin(self.kind) is list:
-            return [_number(part.strip(), numbers) for part in value.split(",") if part.strip()]
-        return _number(value, numbers)
-
-    def _parse_mapping(self, text: str, fields: Mapping[str, FieldInfo]) -> dict[str, Any]:
-        values: dict[str, Any] = {}
-        for part in text.split(","):
-            key, equals, value = (word.strip() for word in part.partition("="))
-            if not key or not equals:
-                example = ",".join(f"{key}={value}" for key, value in self.example.items())
-                raise UsageError(f"{self.flag}: write it as {example}, not {one_line(repr(text), 60)}")
-            if key in values:
-                raise UsageError(f"{self.flag}: {one_line(key)} is set twice")
-            values[key] = Setting(key, fields[key]).parse(value) if key in fields else value
-        return values
-
-
-def _number(text: str, kinds: Iterable[type[int] | type[float]]) -> int | float | str:
-    """Return text as the first of these kinds that it fits; text that fits none stays."""
-    for kind in kinds:
-        with suppress(ValueError):
-            return kind(text)
-    return text
+    within: float = setting("Points that count as no difference.", ..., gt=0, le=10**6, allow_inf_nan=False)
+    most: int = setting("Most deals.", ..., ge=30, le=10**8)
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +53,7 @@ class ConfigSource:
     """Where a config comes from."""
 
     source: str
-    flags: Collection[str]
+    flags: frozenset[str]
 
     def where(self, *loc: str | int) -> str:
         """Return the flag that set it, or the file with the place in it."""
@@ -171,61 +68,53 @@ class Config(Checked):
 
     model_config = ConfigDict(str_min_length=1)
 
-    table_sizes: list[int] | None = _setting("Players", "Table sizes; each deal draws one.", min_length=1, usual="all")
-    bots: list[PlayerEntry] | None = _setting(
-        "Players", "Bots and models that each deal draws its players from.", min_length=1, usual="all hand-written bots"
+    table_sizes: list[int] | None = setting("Table sizes to draw from.", group="Players", usual="all", min_length=1)
+    bots: list[PlayerEntry] | None = setting(
+        "Bots and models to draw players from.", group="Players", usual="all hand-written bots", min_length=1
     )
-    contenders: list[PlayerEntry] = _setting("Players", "Players compared with each other on the same deals.", [])
-    on_bot_error: OnBotError = _setting("Players", "What to do when a bot breaks the rules or raises.", "stop")
-    bot_deadline: float | None = _setting(
-        "Players", "Most seconds that a bot may take for one turn or event.", metavar="SECONDS", gt=0, le=_DAY
+    contenders: list[PlayerEntry] = setting("Players compared with each other on the same deals.", [], group="Players")
+    on_bot_error: OnBotError = setting("What to do when a bot breaks the rules or raises.", "stop", group="Players")
+    bot_deadline: float | None = setting(
+        "Most seconds that a bot may take for one turn or event.", group="Players", metavar="SECONDS", gt=0, le=_DAY
     )
-    game: str = _setting("Games and rules", "A game of `dubito games`.", DUBITO)
-    rules: dict[str, Any] = _setting("Games and rules", "Rules of the game.", {})
-    games: int = _setting("Games and rules", "Games; with m contenders a multiple of m.", 10_000, ge=1, le=10**9)
-    seed: int = _setting("Games and rules", "Seed of the run.", 0, ge=0)
-    base_url: str | None = _setting(
-        "Models",
-        "Server of models in the short form, such as openai:MODEL; `env` means OPENAI_BASE_URL or ANTHROPIC_BASE_URL.",
-        metavar="URL|env",
-        usual="the provider's",
+    game: str = setting("A game of `dubito games`.", DUBITO, group="Games and rules")
+    rules: dict[str, Any] = setting("Rules of the game.", {}, group="Games and rules")
+    games: int = setting("Games; with m contenders a multiple of m.", 10_000, group="Games and rules", ge=1, le=10**9)
+    seed: int = setting("Seed of the run.", 0, group="Games and rules", ge=0)
+    base_url: str | None = _of_models("base_url")
+    api: Api | None = _of_models("api")
+    api_key_env: str | None = _of_models("api_key_env")
+    max_output: int | None = _of_models("max_output")
+    read: ReplyPart | None = _of_models("read")
+    system: RulesRole | None = _of_models("system")
+    in_flight: int = setting("Most games or questions at once when models play.", 32, group="Models", ge=1, le=1024)
+    patience: str | float = setting(
+        "Stop after an account has not answered for this long: 90s, 30m, 2h.", "30m", group="Models", metavar="TIME"
     )
-    api: Api | None = _setting("Models", "API of models in the short form.", usual="the provider's")
-    api_key_env: str | None = _setting(
-        "Models", "Variable with the key of that server: no other key is sent there.", usual="the provider's"
+    provider_errors: ProviderErrors = setting("What to do when a model cannot be reached.", "fallback", group="Models")
+    on_unusable: OnUnusable = setting("What to do when no answer of a model can be used.", "stop", group="Models")
+    preflight: bool = setting("Ask each model a real question before the start.", default=True, group="Models")
+    cache: str = setting("Folder of cached replies, shared by runs.", "cache", group="Models", metavar="FOLDER")
+    offline: bool = setting("Make no call: every reply must be in the cache.", default=False, group="Models")
+    budget: BudgetConfig = setting(
+        "Most that it may spend.", BudgetConfig(), group="Budget", usual="none", examples=[{"usd": 5, "calls": 1000}]
     )
-    max_output: int | None = _setting("Models", "Most tokens of a reply, reasoning included.", usual="8192")
-    read: ReplyPart | None = _setting("Models", "Take the whole reply, or its last JSON object.", usual="strict")
-    system: RulesRole | None = _setting("Models", "Role of the message that states the rules.", usual="system")
-    in_flight: int = _setting("Models", "Most games or questions at once when models play.", 32, ge=1, le=1024)
-    patience: str | float = _setting(
-        "Models", "Stop after an account has not answered for this long: 90s, 30m, 2h.", "30m", metavar="TIME"
+    prices: str | dict[str, Any] = setting(
+        "Prices of models in USD per million tokens, over the list prices.", {}, group="Budget", metavar="FILE"
     )
-    provider_errors: ProviderErrors = _setting("Models", "What to do when a model cannot be reached.", "fallback")
-    on_unusable: OnUnusable = _setting("Models", "What to do when no answer of a model can be used.", "stop")
-    preflight: bool = _setting("Models", "Ask each model a real question before the start.", default=True)
-    cache: str = _setting("Models", "Folder of cached replies, shared by runs.", "cache", metavar="FOLDER")
-    offline: bool = _setting("Models", "Make no call: every reply must be in the cache.", default=False)
-    budget: BudgetConfig = _setting(
-        "Budget",
-        "Hard limit on what it may spend.",
-        BudgetConfig(),
-        usual="no limit",
-        examples=[{"usd": 5, "calls": 1000}],
-    )
-    prices: str | dict[str, Any] = _setting(
-        "Budget", "Prices of models in USD per million tokens, over the list prices.", {}, metavar="FILE"
-    )
-    stop: StopConfig | None = _setting(
-        "Statistics",
+    stop: StopConfig | None = setting(
         "Stop when all contenders differ significantly or are known to be within N points, or after `most` deals.",
-        usual="play all games",
+        group="Statistics",
         examples=[{"within": 3, "most": 1200}],
     )
-    output: str | None = _setting("Output", "The run folder.", metavar="FOLDER", usual="runs/NAME")
-    workers: int | None = _setting("Cluster", "Processes; results do not depend on it.", ge=1, usual="one per core")
-    executor: str = _setting("Cluster", "Who plays: processes, or a plugin's executor such as dask.", "processes")
-    scheduler: str | None = _setting("Cluster", "Dask scheduler.", metavar="ADDRESS", usual="a cluster on this machine")
+    output: str | None = setting("The run folder.", group="Output", metavar="FOLDER", usual="runs/NAME")
+    workers: int | None = setting(
+        "Processes; results do not depend on it.", group="Cluster", usual="one per core", ge=1
+    )
+    executor: str = setting("Who plays: processes, or a plugin's executor such as dask.", "processes", group="Cluster")
+    scheduler: str | None = setting(
+        "Dask scheduler.", group="Cluster", metavar="ADDRESS", usual="a cluster on this machine"
+    )
     _said: ConfigSource = PrivateAttr(default_factory=lambda: ConfigSource("the config", frozenset()))
 
     @property

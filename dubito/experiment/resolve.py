@@ -16,7 +16,7 @@ from unicodedata import normalize
 from pydantic import BaseModel, ValidationError
 
 from dubito.errors import UsageError, is_visible, near, nearest_first, one_line, suggestion
-from dubito.experiment.config import Config, PlayerEntry, Setting, StopConfig, sentence_of
+from dubito.experiment.config import Config, PlayerEntry, StopConfig, sentence_of
 from dubito.experiment.experiment import Experiment, OnUnusable, PlayerSpec, StopRule
 from dubito.game import Game, Player
 from dubito.game.find import Bot, Registry, source_of
@@ -26,6 +26,7 @@ from dubito.llm.limiter import PATIENCE
 from dubito.llm.price_list import charged_by_call, ends_soon, find_price, outdated, price_to_fill_in, unpriced
 from dubito.llm.prices import Price
 from dubito.llm.settings import ModelSettings, account_of, faults_of, is_house, key_of, settings_for
+from dubito.settings import Setting
 
 PROVIDERS: Final[Mapping[str, Mapping[str, str]]] = {  # of short forms, with the settings that they stand for
     "openai": {"bot": "OpenAIBot"},
@@ -113,13 +114,8 @@ def _check_games(experiment: Experiment, config: Config) -> None:
 def rules_of(config: Config, game: Game) -> BaseModel:
     """The game's rules as the config has them, flags as the texts they are; raises UsageError."""
     rules = type(game.rules()).model_fields
-    flags = config.said.flags
-    said = {
-        key: Setting(key, rules[key]).parse(value)
-        if key in rules and key in flags and isinstance(value, str)
-        else value
-        for key, value in config.rules.items()
-    }
+    flags = rules.keys() & config.rules.keys() & config.said.flags
+    said = config.rules | {key: Setting(key, rules[key]).parse(config.rules[key]) for key in flags}
     try:
         return game.rules(**said)
     except ValidationError as error:

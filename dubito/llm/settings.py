@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal
 from urllib.parse import urlsplit
 
-from pydantic import ConfigDict, Field, ValidationError
+from pydantic import ConfigDict, ValidationError
 
 from dubito.errors import UsageError, one_line, suggestion
 from dubito.files import Checked
 from dubito.game import Game
 from dubito.llm.request import Api, entries
+from dubito.settings import setting
 
 HOUSE: Final = "house"  # as base_url: the embedded server, on whatever port
 ENVIRONMENT: Final = "env"  # as base_url: what the provider's usual variable says
@@ -49,25 +50,36 @@ class ModelSettings(Checked):
 
     model_config = ConfigDict(defer_build=True)
 
-    model: str = Field(min_length=1)
-    api: Api
-    prompt: str = "plain"
-    fallback: str = ""  # none is named: the game's, its weakest, so that failing never pays
-    reasks: int = Field(default=1, ge=0, le=10)
-    tries: int = Field(default=5, ge=1, le=100)
-    deadline: float = Field(default=300, gt=0, le=_DAY)  # seconds, of one try
-    retry_after_cap: float = Field(default=60, gt=0, le=_DAY)  # seconds
-    max_output: int = Field(default=8192, ge=16, le=MOST_TOKENS)  # tokens, reasoning included
-    sample: int = Field(default=0, ge=0)  # a twin with another sample gets independent answers
-    base_url: str | None = None  # None: the provider's own
-    api_key_env: str | None = Field(default=None, min_length=1)  # None: the provider's usual variable
-    play: Literal["best", "drawn"] = "best"  # of answers with a probability: the best, or one drawn by it
-    wait: Literal["batch"] | None = None  # batches cost less and take up to a day; None: ask at once
-    response_format: Literal["json_schema", "json_object", "text"] = "json_schema"  # what a chat server is asked for
-    output_limit: Literal["max_tokens", "max_completion_tokens"] | None = None  # its name at a chat server
-    read: ReplyPart = "strict"  # the whole reply is the JSON, or the last object in it
-    system: RulesRole = "system"  # the role that states the rules
-    parameters: dict[str, Any] = {}  # sent as they are, beside what the harness sends
+    model: str = setting("Model, as its provider names it.", ..., min_length=1)
+    api: Api = setting("API to ask by.", ..., usual="the provider's")
+    prompt: str = setting("Name of a prompt, or the path of its folder.", "plain")
+    # Without one it is the game's weakest bot, so that failing never pays.
+    fallback: str = setting("Hand-written bot that answers when the model did not.", "", usual="the game's")
+    reasks: int = setting("Times that an unusable reply is asked for again.", 1, ge=0, le=10)
+    tries: int = setting("Failures of a request before it may be given up.", 5, ge=1, le=100)
+    deadline: float = setting("Most seconds that a call may take.", 300, gt=0, le=_DAY)
+    retry_after_cap: float = setting("Longest wait in seconds that a server may impose.", 60, gt=0, le=_DAY)
+    max_output: int = setting("Most tokens of a reply, reasoning included.", 8192, ge=16, le=MOST_TOKENS)
+    sample: int = setting("A twin with another number gets independent answers.", 0, ge=0)
+    base_url: str | None = setting(
+        "Server to ask; `env` means OPENAI_BASE_URL or ANTHROPIC_BASE_URL.",
+        metavar="URL|env",
+        usual="the provider's",
+    )
+    api_key_env: str | None = setting(
+        "Variable with the key of that server: no other key is sent there.", usual="the provider's", min_length=1
+    )
+    play: Literal["best", "drawn"] = setting("Of stated probabilities, play the best answer or draw one.", "best")
+    wait: Literal["batch"] | None = setting("Ask by batches, at half the price: a reply may take a day.")
+    response_format: Literal["json_schema", "json_object", "text"] = setting(
+        "Form of reply that a chat server is asked for.", "json_schema"
+    )
+    output_limit: Literal["max_tokens", "max_completion_tokens"] | None = setting(
+        "Name of `max_output` at a chat server.", usual="the server's"
+    )
+    read: ReplyPart = setting("Take the whole reply, or its last JSON object.", "strict")
+    system: RulesRole = setting("Role of the message that states the rules.", "system")
+    parameters: dict[str, Any] = setting("Sent as they are, such as {reasoning: {effort: low}}.", {})
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,11 +1,11 @@
-"""Writes docs/settings.md from the fields of Config: `python -m tests.cli.settings_docs`."""
+"""Writes docs/settings.md from the fields of settings: `python -m tests.cli.settings_docs`."""
 
 from collections.abc import Iterable
 from typing import Final
 
-from pydantic.fields import FieldInfo
-
-from dubito.experiment.config import FILE_ONLY, SETTINGS, Setting
+from dubito.experiment.config import FILE_ONLY, SETTINGS
+from dubito.llm.settings import ModelSettings
+from dubito.settings import Setting
 from tests.cli.kit import REPO
 
 FILE: Final = REPO / "docs" / "settings.md"
@@ -13,7 +13,7 @@ _HEAD: Final = """# Settings of an experiment
 
 A setting is a key of a config and a flag of `dubito run`: `table_sizes: [3, 4]` is `--table-sizes 3,4`. A flag
 overrides the config. `base_url`, `api`, `api_key_env`, `max_output`, `read` and `system` apply to players in the short
-form, such as `openai:MODEL`; any other player [has its own](writing-a-model-bot.md#from-a-config).
+form, such as `openai:MODEL`; any other player [has its own](#model-players).
 
 For completion and checks in an editor, write the JSON Schema and name it in the first line of a config:
 
@@ -28,32 +28,39 @@ games: 1000
 """
 
 
+_PLAYERS: Final = """## Model players
+
+These are keys of a player's entry, beside `bot` and `name`: `{bot: OpenAIBot, model: MODEL, max_output: 4096}`. See
+[writing a model bot](writing-a-model-bot.md#from-a-config).
+
+"""
+
+
 def text() -> str:
-    """The page: a table for each group."""
+    """The page: a table for each group of settings, and one for those of model players."""
     groups = dict.fromkeys(setting.group for setting in SETTINGS.values())
     tables = [f"## {group}\n\n{_table(one for one in SETTINGS.values() if one.group == group)}" for group in groups]
-    return "\n".join([_HEAD, *tables])
+    players = [Setting(key, field) for key, field in ModelSettings.model_fields.items()]
+    return "\n".join([_HEAD, *tables, _PLAYERS + _table(players, flags=False)])
 
 
-def _table(settings: Iterable[Setting]) -> str:
-    rows = [row for setting in settings for row in _rows(setting)]
-    head = [("key", "flag", "default", ""), ("---",) * 4]
-    return "".join(f"| {' | '.join(row)} |\n" for row in [*head, *rows])
+def _table(settings: Iterable[Setting], flags: bool = True) -> str:
+    head = ("key", "flag" if flags else "value", "default", "")
+    rows = [row for setting in settings for row in _rows(setting, flags)]
+    return "".join(f"| {' | '.join(row)} |\n" for row in [head, ("---", "---", "---", "---"), *rows])
 
 
-def _rows(setting: Setting) -> list[tuple[str, ...]]:
+def _rows(setting: Setting, flags: bool) -> list[tuple[str, str, str, str]]:
     """Return the rows of a setting and of its own keys."""
-    flag = setting.flag if setting.kind is bool else f"{setting.flag} {setting.metavar}".replace("|", "\\|")
+    value = "true or false" if setting.kind is bool else setting.metavar.replace("|", "\\|")
+    flag = setting.flag if setting.kind is bool else f"{setting.flag} {value}"
     default = str(setting.field.default).lower() if setting.kind is bool else setting.usual
-    about = str(setting.field.description)
-    row = (f"`{setting.key}`", FILE_ONLY.get(setting.key, f"`{flag}`"), default, about)
+    shown = FILE_ONLY.get(setting.key, f"`{flag}`") if flags else f"`{value}`"
     nested = setting.nested.model_fields if setting.nested else {}
-    keys = [(f"`{setting.key}.{key}`", "", _default(field), str(field.description)) for key, field in nested.items()]
-    return [row, *keys]
-
-
-def _default(field: FieldInfo) -> str:
-    return "needed" if field.is_required() else "none"
+    keys = [Setting(key, field) for key, field in nested.items()]
+    return [(f"`{setting.key}`", shown, default, setting.about)] + [
+        (f"`{setting.key}.{one.key}`", "", one.usual, one.about) for one in keys
+    ]
 
 
 if __name__ == "__main__":

@@ -12,7 +12,8 @@ from dubito.cli.main import cli
 from dubito.cli.options import SPENDING
 from dubito.cli.run import run
 from dubito.experiment.config import FILE_ONLY, SETTINGS
-from dubito.llm.settings import SHORT_FORM_SETTINGS
+from dubito.llm.settings import SHORT_FORM_SETTINGS, ModelSettings
+from dubito.settings import Setting
 from tests.cli import settings_docs
 from tests.cli.kit import REPO
 
@@ -34,6 +35,11 @@ def all_commands(group: click.Group, name: str = "dubito") -> Iterator[tuple[str
 def test_every_setting_is_a_flag_or_has_a_reason_to_be_none() -> None:
     assert SETTINGS.keys() - options_of(run).keys() == FILE_ONLY.keys()
     assert all(FILE_ONLY.values())
+
+
+def test_every_setting_is_described() -> None:
+    fields = SETTINGS | {key: Setting(key, field) for key, field in ModelSettings.model_fields.items()}
+    assert [key for key, setting in fields.items() if not setting.field.description] == []
 
 
 def test_every_flag_of_a_run_has_help_and_a_heading(subtests: pytest.Subtests) -> None:

@@ -1,0 +1,126 @@
+"""Settings as their fields describe them: for flags, `--help`, messages and docs."""
+
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from types import UnionType
+from typing import Any, Literal, Union, get_args, get_origin
+
+from pydantic import Field
+from pydantic.fields import FieldInfo
+
+from dubito.errors import UsageError, one_line
+from dubito.files import Checked, from_yaml
+
+
+def setting(about: str, default: Any = None, group: str = "", metavar: str = "", usual: str = "", **checks: Any) -> Any:
+    """Return the field of a setting.
+
+    Args:
+        about: What the setting does.
+        default: The value if nothing is set; `...` if it is needed.
+        group: The heading in `dubito run --help` and in the docs.
+        metavar: What `--help` shows for the value, where the type does not tell.
+        usual: The default in words, where the value does not tell.
+        checks: Bounds and examples, as `pydantic.Field` takes them.
+    """
+    shown: dict[str, Any] = {"group": group, "metavar": metavar, "usual": usual}
+    shown = {key: value for key, value in shown.items() if value}
+    return Field(default=default, description=about, json_schema_extra=shown, **checks)
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """A setting, as its field describes it: of a config, of a model player, or a rule of a game."""
+
+    key: str
+    field: FieldInfo
+
+    def _extra(self, name: str) -> str:
+        extra = self.field.json_schema_extra
+        return str(extra.get(name, "")) if isinstance(extra, dict) else ""
+
+    @property
+    def flag(self) -> str:
+        return f"--{self.key.replace('_', '-')}"
+
+    @property
+    def group(self) -> str:
+        return self._extra("group")
+
+    @property
+    def about(self) -> str:
+        return self.field.description or "A rule of this game."
+
+    @property
+    def kind(self) -> Any:
+        """The type of its values, leaving out None."""
+        annotation = self.field.annotation
+        kinds = [kind for kind in get_args(annotation) if kind is not type(None)]
+        return kinds[0] if get_origin(annotation) in (Union, UnionType) and len(kinds) == 1 else annotation
+
+    @property
+    def nested(self) -> type[Checked] | None:
+        """The model of its own keys, if it has keys."""
+        kind = self.kind
+        return kind if isinstance(kind, type) and issubclass(kind, Checked) else None
+
+    @property
+    def metavar(self) -> str:
+        """What stands for a value in `--help`."""
+        if shown := self._extra("metavar"):
+            return shown
+        if nested := self.nested:
+            return ",".join(f"{key}=N" for key in nested.model_fields)
+        kinds = get_args(self.kind)
+        several = {Literal: "|".join(map(str, kinds)), list: "N,N,..." if int in kinds else "A,B,...", dict: "YAML"}
+        return several.get(get_origin(self.kind), "N" if self.kind in (int, float) else "NAME")
+
+    @property
+    def usual(self) -> str:
+        """The default in words."""
+        if (shown := self._extra("usual")) or self.field.is_required():
+            return shown or "needed"
+        default = self.field.get_default(call_default_factory=True)
+        if self.kind is bool:
+            return self.flag[2:] if default else f"no-{self.flag[2:]}"
+        return str(default) if default or default == 0 else "none"
+
+    @property
+    def example(self) -> Mapping[str, Any]:
+        """An example of a setting with keys of its own."""
+        return dict((self.field.examples or [{}])[0])
+
+    def parse(self, value: Any) -> Any:
+        """Return a flag's value as a config would have it. Text that does not parse stays, and the check refuses it."""
+        if not isinstance(value, str):
+            return value
+        if nested := self.nested:
+            return self._parse_mapping(value, nested.model_fields)
+        if get_origin(self.kind) is dict:
+            return from_yaml(value, self.flag)
+        kinds = {kind if isinstance(kind, type) else type(kind) for kind in get_args(self.kind) or (self.kind,)}
+        numbers = [] if str in kinds else [kind for kind in (int, float) if kinds & {kind, float}]
+        if get_origin(self.kind) is list:
+            return [_number(part.strip(), numbers) for part in value.split(",") if part.strip()]
+        return _number(value, numbers)
+
+    def _parse_mapping(self, text: str, fields: Mapping[str, FieldInfo]) -> dict[str, Any]:
+        values: dict[str, Any] = {}
+        for part in text.split(","):
+            key, equals, value = (word.strip() for word in part.partition("="))
+            if not key or not equals:
+                example = ",".join(f"{key}={value}" for key, value in self.example.items())
+                raise UsageError(f"{self.flag}: write it as {example}, not {one_line(repr(text), 60)}")
+            if key in values:
+                raise UsageError(f"{self.flag}: {one_line(key)} is set twice")
+            values[key] = Setting(key, fields[key]).parse(value) if key in fields else value
+        return values
+
+
+def _number(text: str, kinds: Iterable[type[int] | type[float]]) -> int | float | str:
+    """Return text as the first of these kinds that it fits; text that fits none stays."""
+    for kind in kinds:
+        with suppress(ValueError):
+            return kind(text)
+    return text
