@@ -1,11 +1,11 @@
-"""The budget: the calls, tokens and dollars that a run may use up, exact across threads.
+"""The budget: the calls, tokens and dollars that a run may spend, exact across threads.
 
-A try reserves its worst case before it is sent, and is settled with its true cost. Where that is not known (no
-usage in the reply, a connection lost under way) it stays at its worst case, which is then `assumed`. So whatever
-happens, what is spent never passes a cap.
+A call reserves its worst case before it is sent, and is settled with its true cost. Where that is unknown (no usage in
+the reply, a connection lost in the middle) it is settled with its worst case, which is then `assumed`. So the spending
+never exceeds a cap.
 
-A game starts only if what is left pays for its end too (`prices.py`). Games are counted up to the first unfinished
-deal: so where what is left may not pay for all that are under way, it is kept for those of the oldest deals.
+A game starts only if the rest of the budget pays for its end too (`prices.py`). Games are counted up to the first
+unfinished deal, so a rest that may not pay for all games in progress is kept for the oldest deals.
 """
 
 import threading
@@ -21,7 +21,7 @@ from dubito.store.model_log import Spend
 
 @dataclass(frozen=True, slots=True)
 class Caps:
-    """What a run may use up; None is no cap."""
+    """What a run may spend; None means no cap."""
 
     calls: int | None = None
     tokens: int | None = None
@@ -59,19 +59,24 @@ class Budget:
         assumed: Spend | None = None,
         reserved: Spend | None = None,
     ) -> None:
-        """`spent` is what the run used up before it was stopped, `past` what it knows of its games from then.
+        """Begin with what a resumed run has spent.
 
-        `assumed` is what of `spent` is the worst case of calls whose cost nobody knows; `reserved` is not in them: it
-        is for what is under way with a wave.
+        Args:
+            caps: What may be spent.
+            waiting: Shows that calls wait, and for what.
+            spent: What the run spent before it was stopped.
+            past: The games it played until then.
+            assumed: The part of `spent` that is the worst case of calls whose cost is unknown.
+            reserved: The worst case of requests that are in a batch, not included in `spent`.
         """
         self._caps, self._waiting = caps, waiting
         self._forecast = Forecast(past or Past())
         self._settled = threading.Condition()
         self.spent = spent or Spend()
         self._assumed = assumed or Spend()
-        self.reserved = reserved or Spend()  # of the tries under way, their worst cases
-        self._at_work: dict[int, int] = {}  # the games that are being played, with their deals
-        # Their deals in order, each with what its games and older ones still need; None: to be reckoned anew.
+        self.reserved = reserved or Spend()  # the worst cases of the calls in flight
+        self._at_work: dict[int, int] = {}  # games in progress, with their deals
+        # Their deals in order, each with what its games and older ones still need; None: to be computed again.
         self._needs: list[tuple[int, Spend]] | None = None
 
     def parts(self, games: int) -> tuple[float, float]:
@@ -83,7 +88,7 @@ class Budget:
             self._forecast.reserved(worst)
 
     def takes(self, worst: Spend) -> str | None:
-        """Reserve that much for a call of a wave, if there is room for it; else say why there is none."""
+        """Reserve this much for a batched request, or return why the budget has no room for it."""
         with self._settled:
             if (cap := self._caps.exceeded_by(self.spent + self.reserved + worst)) is not None:
                 return self._used_up(cap, worst, "the next call may take up to")
@@ -107,7 +112,7 @@ class Budget:
         return None
 
     def _is_kept(self, worst: Spend, deal: int) -> bool:
-        """Whether this much may be needed by older deals; within a deal games may wait for each other's replies."""
+        """Return whether older deals may need this much; games of one deal may wait for each other's replies."""
         taken = self.spent + self.reserved + worst
         if self._caps == Caps() or self._caps.exceeded_by(taken + self._forecast.at_most(len(self._at_work))) is None:
             return False
@@ -120,9 +125,9 @@ class Budget:
         return bool(older) and self._caps.exceeded_by(taken + older[-1]) is not None
 
     def admit(self, games: Sequence[int]) -> str | None:
-        """Let these games begin, a whole deal, if what is left pays for their end; else say why not.
+        """Let these games, a whole deal, begin if the budget pays for their end; otherwise return why not.
 
-        Before any game has ended one deal is let in whatever is left: nobody knows what it takes.
+        Before any game has ended, one deal may begin in any case, since the cost of a game is unknown.
         """
         with self._settled:
             if (reason := self._why_not(games)) is None:
@@ -141,7 +146,7 @@ class Budget:
 
     @contextmanager
     def playing(self, game: int, deal: int) -> Iterator[None]:
-        """A game is played from its beginning, maybe again, to its end, or until it is left off or put back."""
+        """Count a game as in progress while it is played."""
         with self._settled:
             self._forecast.begins(game)
             self._at_work[game] = deal
@@ -241,9 +246,9 @@ class BudgetGuard:
 
 
 class BudgetQueue:
-    """A stage in which calls wait until the budget has room for them; meanwhile they hold no place in the rate limiter.
+    """A stage in which calls wait until the budget has room for them, without a slot of the rate limiter.
 
-    It stands around the rate limiter, so that the limiter has learned how a call ended when others wake up.
+    The rate limiter is inside, so that it has learned how a call ended before other calls wake up.
     """
 
     def __init__(self, budget: Budget, tariff: Tariff, inner: Sends) -> None:

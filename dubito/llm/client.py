@@ -116,8 +116,8 @@ class Provider:
         self._preparing, self._streams = threading.Lock(), True
         self._redacts = Redaction(key)
 
-    def __call__(self, ask: Ask, number: int, deadline: float) -> RawReply:
-        """Make one try; raises TryFailed or AccountFault."""
+    def send(self, ask: Ask, number: int, deadline: float) -> RawReply:
+        """Make one HTTP call; raises TryFailed or AccountFault."""
         headers = {}
         if self._is_here:  # for the house's repeatable faults; nobody else is told
             headers = {"x-dubito-draw": ask.draw, "x-dubito-try": str(number)}
@@ -128,7 +128,7 @@ class Provider:
             body, wanted = {**body, **streams}, (ask.request.protocol, partial(self._tell, hear))
         reading = _STREAMED.set(wanted)
         try:
-            return self._received(
+            return self._receive(
                 ask,
                 deadline,
                 # not the SDK's typed method: what is sent is the body to the letter
@@ -136,7 +136,7 @@ class Provider:
             )
         except _NoStreamsError:
             self._streams = False
-            return self(ask, number, deadline)
+            return self.send(ask, number, deadline)
         finally:
             _STREAMED.reset(reading)
 
@@ -152,19 +152,19 @@ class Provider:
         before = _MOST.set(_LONGEST)
         try:
             if sent:
-                return self._received(
+                return self._receive(
                     ask, deadline, lambda client: client.post(path, cast_to=self._raw, options=options, **sent)
                 )
-            return self._received(ask, deadline, lambda client: client.get(path, cast_to=self._raw, options=options))
+            return self._receive(ask, deadline, lambda client: client.get(path, cast_to=self._raw, options=options))
         finally:
             _MOST.reset(before)
 
-    def _received(self, ask: Ask, deadline: float, call: Callable[[Any], Any]) -> RawReply:
-        """The answer to a call, raw; raises TryFailed or AccountFault."""
+    def _receive(self, ask: Ask, deadline: float, call: Callable[[Any], Any]) -> RawReply:
+        """Return what a call received; raises TryFailed or AccountFault."""
         client, bound = self._client
         with bound.within(deadline):
             try:
-                response = self._sent(client, bound, call)
+                response = self._call_anew(client, bound, call)
             except self._errors.APIStatusError as error:
                 if _STREAMED.get() and error.response.status_code == 400 and b"stream" in error.response.content:
                     raise _NoStreamsError from None
@@ -172,7 +172,7 @@ class Provider:
                     raise NotThere(error.response.status_code) from None
                 failure = self._status(error.response, ask)
                 if isinstance(failure, TryFailed):
-                    failure.headers = self._headers_kept(error.response.headers)
+                    failure.headers = self._keep_headers(error.response.headers)
                 raise failure from None
             except self._errors.APIConnectionError as error:
                 raise self._lost(error, bound.passed, deadline, ask) from None
@@ -185,18 +185,17 @@ class Provider:
         if what := _LOST.get(response.content) or (None if whole(response) else "a gzip body that was cut short"):
             raise TryFailed("server", f"{what} with status {response.status_code}", billed=True)
         raw = self._redacts.reply(response.content.decode("utf-8", "replace"))
-        return RawReply(response.status_code, raw, self._headers_kept(response.headers))
+        return RawReply(response.status_code, raw, self._keep_headers(response.headers))
 
     def prepare(self) -> None:
         with self._preparing:
             _ = self._client
 
-    def _headers_kept(self, headers: Mapping[str, str]) -> dict[str, str]:
+    def _keep_headers(self, headers: Mapping[str, str]) -> dict[str, str]:
         return {name: self._redacts.reply(value) for name, value in _kept_headers(headers).items()}
 
-    def _sent(self, client: Any, bound: "Deadline", call: Callable[[Any], Any]) -> Any:
-        """The response. A connection that the server had closed while idle has carried nothing: the next one is
-        tried."""
+    def _call_anew(self, client: Any, bound: "Deadline", call: Callable[[Any], Any]) -> Any:
+        """Return the response. A connection that the server closed while idle has carried nothing: try the next."""
         while True:
             try:
                 return call(client)

@@ -1,8 +1,8 @@
 """The rate limiter: when an account's next call may start, and when its silence is an outage.
 
 `AccountTraffic` is shared by all calls of an account, `RateLimiter` is the stage through which one player's calls pass.
-A rate limit is no failure: calls wait, for the whole account. An account that answers no call for `patience` ends the
-run, with a message that names the last failure.
+A rate limit does not count as a failure: all calls of the account wait. An account that answers no call for `patience`
+ends the run, with a message that names the last failure.
 """
 
 import random
@@ -101,7 +101,7 @@ class AccountTraffic:
         self.account = account
         self._timing, self._max_in_flight = timing, max_in_flight
         self._pacer = Pacer(concurrency=ConcurrencyLimit(float(max_in_flight)))
-        self._next = threading.Lock()  # its holder starts the next call; the others queue behind
+        self._next = threading.Lock()  # its holder starts the next call; other calls queue behind
         self._changed = threading.Condition()
         self._health: dict[str, ModelHealth] = {}
         self._outage: AccountFault | None = None

@@ -100,7 +100,7 @@ class TokenBucket:
     """One limit that a server's headers report: a bucket that refills all the time, or a fixed window.
 
     Each answer reports what was left when its call arrived; calls sent later are subtracted. The moment at which the
-    limit is whole again tells buckets from windows: each call delays that of a bucket, and never that of a window.
+    limit is whole again tells buckets from windows: each call delays it for a bucket, and never for a window.
     """
 
     cost: float = 1.0  # of a call

@@ -34,8 +34,8 @@ from dubito.llm.waves import Lane, Waves
 from dubito.store.model_log import ModelLog
 from dubito.store.wave_log import WaveLog
 
-_PROBE: Final = -2  # and that of the probes, which ask whether an account answers at all
-_PROBE_KEY: Final = (_PROBE, 0, 0, 0)  # all of them are tries of one attempt
+_PROBE: Final = -2  # game, deal and seat of the probes
+_PROBE_KEY: Final = (_PROBE, 0, 0, 0)  # all probes are calls of one attempt
 _SYSTEM: Final = "This is a check of the connection, before a card game begins."
 _USER: Final = "Reply with the JSON object that you are asked for, with `answer` true."
 _PROBE_FORM: Final = form_of(("answer",), Node("probe", "", Bool()))
@@ -54,14 +54,14 @@ def _probe_request(settings: ModelSettings) -> Request:
 
 @dataclass(frozen=True, slots=True)
 class PipelineOptions:
-    """What a run says about its calls; none of it can change a completed run's results."""
+    """A run's options for its calls; they cannot change a completed run's results."""
 
     in_flight: int
     offline: bool
     suspend: bool  # `provider_errors: suspend`
     house_address: Callable[[Api, str], str]  # (api, `house...`) -> base URL of the embedded server
     timing: Timing
-    counted: Callable[[str], None] = lambda origin: None  # told the origin of each reply, for the progress line
+    counted: Callable[[str], None] = lambda origin: None  # receives the origin of each reply, for the progress line
     waits: bool = False  # whether its games can wait for waves
 
 
@@ -72,7 +72,7 @@ class Pipeline:
         self._log, self._cache, self._options = log, cache, options
         caps = Caps() if options.offline else caps  # no call is made
         past, kept = Past(log.ended(), *log.in_games()), WaveLog(log)
-        held = kept.reserved()  # for what is under way
+        held = kept.reserved()  # for requests in a batch
         spent, assumed = log.spent() - held, log.spent(assumed=True) - held
         self.budget = Budget(caps, options.timing.waiting, spent, past, assumed, held)
         timing, at_once = options.timing, options.in_flight
@@ -148,7 +148,7 @@ class Pipeline:
             traffic.try_again()
 
     def close(self) -> None:
-        """Put back what an outage took, say what lost calls probably cost, close clients and cache."""
+        """Reopen games lost to an outage, log what lost calls probably cost, and close clients and cache."""
         try:
             if self.put_back:
                 self._log.reopen(self.put_back)

@@ -44,15 +44,15 @@ _PREFLIGHT_FAILURES: Final = 40  # in a row: where 60 % of calls fail, they happ
 
 @dataclass(slots=True)
 class FailureStreak:
-    """The failures of one request in a row, compared with other requests of its model meanwhile.
+    """The failures of one request in a row, compared with other requests of its model in that time.
 
     A failure counts if another request was answered since the last one that counted, so an outage counts once at most.
     If the account were to blame, all its requests would fail with one probability, whatever it is; then Laplace's rule
     of succession says how likely this one is to fail that often: where f of n others failed, the next fails with
     probability (f + 1) / (n + 2), and each failure in turn is another of n. Below one in a million, the request is
-    given up. Where all others are answered, 5 failures are enough beside 38 answers, 8 beside 16, and 12 beside 10 (one
-    game at a time, where only probes are answered); where 60 % of the others fail it takes about 30. At random failures
-    of up to 75 % fewer than one decision in a million is lost, at 90 % at most one in 70,000.
+    given up. Where all other calls are answered, 5 failures are enough beside 38 answers, 8 beside 16, and 12 beside
+    10 (one game at a time, where only probes are answered); where 60 % of them fail it takes about 30. At random
+    failures of up to 75 % fewer than one decision in a million is lost, at 90 % at most one in 70,000.
     """
 
     failures: int = 0
@@ -135,7 +135,7 @@ class AttemptRetries:
     numbers: Iterator[int]
     streak: FailureStreak = field(default_factory=FailureStreak)
     rejections: int = 0  # in a row, each sent again
-    failure: FailureKind = "rate_limit"  # the last, where it is no such rejection
+    failure: FailureKind = "rate_limit"  # the last one, such rejections aside
     end: AttemptFailed | Suspended | None = None
 
     def send_next(self) -> Reply:
@@ -187,7 +187,7 @@ class AttemptRetries:
         """Return what ends the attempt, if no further call can help.
 
         Before the first game, a wrong server gets `tries` calls: one that cannot be connected to, or one that bills
-        replies which are none. A sick server gets more.
+        bodies that are not replies. A sick server gets more.
         """
         streak, tries, traffic = self.streak, self.stage.settings.tries, self.stage.traffic
         if error.kind in FINAL_FAILURES:

@@ -1,4 +1,4 @@
-"""The stages of a model's call that use the run's log and the cache; `Pipeline` composes them with the others."""
+"""The stages of a model's call that use the run's log and the cache; `Pipeline` composes all stages."""
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -45,7 +45,7 @@ class EarlierAttempts:
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """A stage that answers from the run's recording, and otherwise records what came of the attempt.
+    """A stage that answers from the run's recording, and otherwise records how the attempt ended.
 
     An attempt that ends with anything but a reply or AttemptFailed stays open, to be made again.
     """
@@ -138,7 +138,7 @@ class CachedReplies:
 
 @dataclass(slots=True)
 class CacheLookup:
-    """What the cache asks about one attempt. The reply is kept as it was read, since reading takes long."""
+    """What the cache asks about one attempt. Parsing a reply takes long, so the parsed one is kept."""
 
     stage: CachedReplies
     attempt: Ask
@@ -212,7 +212,7 @@ class LoggedCalls:
         check = self.budget.check_total if self.log.is_shared else None
         self.log.try_opens(key, *asked, worst, priced=usual is not None, likely=usual, check=check)
         try:
-            received = self.provider(attempt, number, self.settings.deadline)
+            received = self.provider.send(attempt, number, self.settings.deadline)
         except TryFailed as error:
             used = worst if error.billed else Spend(calls=1)
             self.log.try_failed(key, error.kind, str(error), used, self.clock() - start)

@@ -1,8 +1,8 @@
-"""One request first, where many begin alike: providers charge a quarter more to write a beginning to their cache, and a
-tenth or less to read it, and what is sent before the first reply is there is written again.
+"""Warm up a provider's prompt cache: of many requests with the same beginning, send one first.
 
-A beginning is the system text, which is the same for a seat of a game under the same rules. Its first try goes alone;
-when it has ended, however it did, the others follow. The preflight's calls count as others do.
+Providers charge a quarter more to write a beginning to their cache and a tenth or less to read it, and they write it
+again for every request that arrives before the first reply. A beginning is the system text, which is the same for a
+seat of a game under the same rules. Its first call goes alone; once it has ended in any way, other calls follow.
 """
 
 import threading
@@ -14,19 +14,19 @@ from typing import Final
 from dubito.llm.limiter import Timing, check_stop
 from dubito.llm.request import Ask, Reply, Request, Sends, digest_of
 
-_KEPT: Final = 300.0  # seconds for which every provider keeps a beginning that nobody reads
-_MOST: Final = 1_000  # beginnings that are remembered
-_POLL_SECONDS: Final = 0.5  # seconds after which somebody who waits looks whether to stop
+_KEPT_SECONDS: Final = 300.0  # every provider keeps an unused beginning that long
+_MAX_BEGINNINGS: Final = 1_000
+_POLL_SECONDS: Final = 0.5  # a waiting thread looks that often whether the run has stopped
 
 
 @dataclass(slots=True)
 class _Beginning:
-    ready: threading.Event = field(default_factory=threading.Event)  # the first try of it has ended
-    sent: float = 0.0  # when a request last began so
+    ready: threading.Event = field(default_factory=threading.Event)  # its first call has ended
+    sent: float = 0.0  # when a call with it was last started
 
 
 class Beginnings:
-    """Those of one account."""
+    """The beginnings that one account was sent."""
 
     def __init__(self, timing: Timing) -> None:
         self._timing = timing
@@ -35,11 +35,11 @@ class Beginnings:
 
     @contextmanager
     def turn(self, request: Request) -> Iterator[None]:
-        """Within, a try may be made: it is the first that begins so, or the first has ended."""
+        """Wait until a call may be sent: it is the first with its beginning, or the first has ended."""
         key, now = beginning_of(request), self._timing.clock()
         with self._lock:
             known = self._known.get(key)
-            first = known is None or (known.ready.is_set() and now - known.sent > _KEPT)
+            first = known is None or (known.ready.is_set() and now - known.sent > _KEPT_SECONDS)
             if first or known is None:
                 known = self._known[key] = _Beginning()
                 self._forget()
@@ -57,12 +57,12 @@ class Beginnings:
         yield
 
     def _forget(self) -> None:
-        if len(self._known) > _MOST:
+        if len(self._known) > _MAX_BEGINNINGS:
             self._known = {key: one for key, one in self._known.items() if not one.ready.is_set()}
 
 
 class WarmUp:
-    """A stage in which the first request of each beginning goes alone, and the others follow."""
+    """A stage that sends the first call of each beginning alone."""
 
     def __init__(self, beginnings: Beginnings, inner: Sends) -> None:
         self._beginnings, self._inner = beginnings, inner

@@ -284,7 +284,7 @@ class Line:
 
     def __call__(self, said: Said, ask: Ask) -> RawReply:
         self.next = said
-        return self._providers[ask.request.protocol](ask, 1, 20.0)
+        return self._providers[ask.request.protocol].send(ask, 1, 20.0)
 
 
 class Clock:

@@ -27,7 +27,7 @@ def asked_at(answers: Answer, patience: float | None = None) -> Iterator[tuple[C
     with RawServer(answers, patience) as server:
         address = server.base_url("responses")
         with closing(Provider(Account("responses", address, None), address, "no-key-needed", 4)) as provider:
-            yield lambda: provider(ask(), 1, 20), server
+            yield lambda: provider.send(ask(), 1, 20), server
 
 
 def test_a_connection_is_used_again() -> None:

@@ -55,7 +55,7 @@ def provider(server: RawServer, protocol: Api) -> Provider:
 
 def late(call: Provider, protocol: Api) -> TryFailed:
     with pytest.raises(TryFailed) as failed:
-        call(asked(protocol), 1, SHORT)
+        call.send(asked(protocol), 1, SHORT)
     return failed.value
 
 
@@ -71,10 +71,10 @@ def test_a_server_that_dawdles_is_left_at_the_deadline(protocol: Api, manner: st
 @pytest.mark.parametrize("manner", SLOW)
 def test_the_connection_is_not_used_again_and_the_next_call_works(manner: str) -> None:
     with dawdler("at once", manner, "at once") as server, closing(provider(server, "responses")) as call:
-        assert call(asked("responses"), 1, PATIENCE).status == 200
+        assert call.send(asked("responses"), 1, PATIENCE).status == 200
         assert late(call, "responses").kind == "deadline"
         for number in (3, 4):
-            assert call(asked("responses"), number, PATIENCE).status == 200
+            assert call.send(asked("responses"), number, PATIENCE).status == 200
         assert server.requests == [1, 1, 2, 2], "good connections are used again, the slow one is not"
 
 
@@ -86,10 +86,10 @@ def test_a_deadline_is_of_its_own_call_only() -> None:
         thread.start()
         assert server.asked.wait(PATIENCE), "the slow one is to come first"
         for number in range(5):
-            assert call(asked("responses"), number, PATIENCE).status == 200
+            assert call.send(asked("responses"), number, PATIENCE).status == 200
         thread.join(PATIENCE)
         assert [error.kind for error in failed] == ["deadline"]
-        assert call(asked("responses"), 9, PATIENCE).status == 200
+        assert call.send(asked("responses"), 9, PATIENCE).status == 200
 
 
 def test_a_server_that_accepts_nobody_is_left_too() -> None:

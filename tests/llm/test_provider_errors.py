@@ -39,7 +39,7 @@ def refused(status: int, protocol: Api, kind: str = "some_error", message: str =
 def test_the_sdk_itself_tries_once_even_if_told_to_try_again(protocol: Api) -> None:
     again = refused(500, protocol, x_should_retry="true", retry_after="0")
     with Server(lambda _: again) as server, closing(provider(server, protocol)) as call, pytest.raises(TryFailed):
-        call(asked(protocol), 1, 20.0)
+        call.send(asked(protocol), 1, 20.0)
     assert len(server.heard) == 1
 
 
@@ -203,7 +203,7 @@ def test_a_refused_connection_is_a_failed_try(protocol: Api) -> None:
         address = f"http://127.0.0.1:{bound.getsockname()[1]}"
         account = Account(protocol, address, None)
         with closing(Provider(account, address, KEY, 4)) as call, pytest.raises(TryFailed) as failed:
-            call(asked(protocol), 1, 20.0)
+            call.send(asked(protocol), 1, 20.0)
     assert failed.value.kind == "connection"
 
 

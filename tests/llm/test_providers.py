@@ -44,7 +44,7 @@ def sent(protocol: Api, answer: Said | None = None) -> Iterator[tuple[Server, Ra
     """A server that heard one try, and what the provider made of its answer."""
     with Server(lambda _: says(protocol) if answer is None else answer) as server:
         with closing(provider(server, protocol)) as call:
-            received = call(asked(protocol), 1, 20.0)
+            received = call.send(asked(protocol), 1, 20.0)
         yield server, received
 
 
@@ -54,8 +54,8 @@ def test_what_is_sent_is_the_request_to_the_letter(protocol: Api, parameters: di
     ask = asked(protocol, parameters=parameters)
     before = canonical(ask.request.body)
     with Server(lambda _: says(protocol)) as server, closing(provider(server, protocol)) as call:
-        call(ask, 1, 20.0)
-        call(ask, 2, 20.0)
+        call.send(ask, 1, 20.0)
+        call.send(ask, 2, 20.0)
     for heard in server.heard:
         assert canonical(heard.body) == before
         assert heard.path == f"{'' if protocol == 'messages' else '/v1'}{PATH_OF[protocol]}"
@@ -125,7 +125,7 @@ def test_no_proxy_stands_between_us_and_loopback(protocol: Api, monkeypatch: pyt
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_loopback_is_told_draw_and_try(protocol: Api) -> None:
     with Server(lambda _: says(protocol)) as server, closing(provider(server, protocol)) as call:
-        call(asked(protocol), 3, 20.0)
+        call.send(asked(protocol), 3, 20.0)
     (heard,) = server.heard
     assert (heard.headers["x-dubito-draw"], heard.headers["x-dubito-try"]) == ("a-draw", "3")
 
@@ -138,7 +138,7 @@ def test_nobody_else_is_told_draw_and_try(protocol: Api, monkeypatch: pytest.Mon
         monkeypatch.setenv("http_proxy", proxy.address)
         address = "http://models.example" if protocol == "messages" else "http://models.example/v1"
         with closing(Provider(Account(protocol, address, "SOME_KEY"), address, KEY, 4)) as call:
-            call(asked(protocol), 1, 20.0)
+            call.send(asked(protocol), 1, 20.0)
     (heard,) = proxy.heard
     assert heard.path.startswith("http://models.example/v1/")
     assert [name for name in heard.headers if "dubito" in name] == []
@@ -195,7 +195,7 @@ def test_a_key_that_no_header_can_hold_is_a_failure_with_a_name(protocol: Api, k
         closing(provider(server, protocol, key)) as call,
         pytest.raises((TryFailed, AccountFault)) as failed,
     ):
-        call(asked(protocol), 1, 20.0)
+        call.send(asked(protocol), 1, 20.0)
     assert key not in str(failed.value)
     assert repr(key)[1:-1] not in str(failed.value)
 
@@ -208,18 +208,18 @@ def test_one_client_serves_many_tries_and_closes(protocol: Api) -> None:
     with Server(answer) as server:
         call = provider(server, protocol)
         for number in range(1, 6):
-            received = call(asked(protocol), number, 20.0)
+            received = call.send(asked(protocol), number, 20.0)
             assert re.search(rf'"changed": "{number}"', received.raw)
         call.close()
         with pytest.raises((TryFailed, RuntimeError), match=r"closed|Connection"):
-            call(asked(protocol), 6, 20.0)
+            call.send(asked(protocol), 6, 20.0)
     provider(server, protocol).close()  # which was never used, and has nothing to close
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_a_long_output_needs_no_stream(protocol: Api) -> None:
     with Server(lambda _: says(protocol)) as server, closing(provider(server, protocol)) as call:
-        assert call(asked(protocol, max_output=200_000), 1, 20.0).status == 200
+        assert call.send(asked(protocol, max_output=200_000), 1, 20.0).status == 200
     assert len(server.heard) == 1
 
 
@@ -229,7 +229,7 @@ def test_a_query_of_the_address_is_sent_with_each_request(protocol: Api) -> None
     with Server(lambda _: says(protocol)) as server:
         address = f"{server.base_url(protocol)}?api-version=2026-10-01"
         with closing(Provider(Account(protocol, address, None), address, KEY, 4)) as call:
-            call(asked(protocol), 1, 20.0)
+            call.send(asked(protocol), 1, 20.0)
     (heard,) = server.heard
     path, _, query = heard.path.partition("?")
     assert path.endswith(("/responses", "/chat/completions", "/messages"))
@@ -252,4 +252,4 @@ def test_a_proxy_that_is_not_there_is_named_without_its_password(
             TryFailed, match=f"^nothing answers at the proxy 127.0.0.1:{port}: start it, or correct HTTPS_PROXY"
         ),
     ):
-        call(asked(protocol), 1, 20.0)
+        call.send(asked(protocol), 1, 20.0)

@@ -194,7 +194,7 @@ def test_an_account_that_may_not_stream_is_asked_at_once(protocol: Api) -> None:
         provider, told = Provider(Account(protocol, address, None), address, KEY, 1), list[str]()
         with told_to(told.append):
             for _ in range(2):
-                assert json.loads(provider(ask(protocol=protocol), 1, 20.0).raw) == reply_body(protocol)
+                assert json.loads(provider.send(ask(protocol=protocol), 1, 20.0).raw) == reply_body(protocol)
         provider.close()
         assert ["stream" in heard.body for heard in server.heard] == [True, False, False]
 
@@ -208,8 +208,8 @@ def test_of_the_house_the_same_bytes_are_kept(protocol: Api) -> None:
     with House() as house:
         address = house.base_url(protocol)
         provider, told = Provider(Account(protocol, address, None), address, KEY, 1), list[str]()
-        plain = provider(Ask(request, "d", ask().place), 1, 20.0)
+        plain = provider.send(Ask(request, "d", ask().place), 1, 20.0)
         with told_to(told.append):
-            assert provider(Ask(request, "d", ask().place), 1, 20.0) == plain
+            assert provider.send(Ask(request, "d", ask().place), 1, 20.0) == plain
         provider.close()
     assert len(told) > 2
