@@ -245,13 +245,15 @@ class RateProbe:
         if self.ignore_refusals_for and share < 0.6:
             return
         is_share_known = self.sends >= _ROUND
-        if self.before_cut is not None and not is_share_known and not (share >= 0.5 and self.refusals >= 4):
-            return
-        if self.before_cut is not None and self._is_share_unchanged(self.before_cut[1], share, allowed):
-            self._set_rate(self.before_cut[0], now)
-            self.before_cut, self.ignore_refusals_for = None, self.next_ignore
-            self.next_ignore = min(_MAX_IGNORED, 2 * self.next_ignore)
-            return
+        if self.before_cut is not None:
+            if not is_share_known:
+                return
+            rate_before, share_before = self.before_cut
+            if self._is_share_unchanged(share_before, share, allowed):
+                self.before_cut, self.ignore_refusals_for = None, self.next_ignore
+                self.next_ignore = min(_MAX_IGNORED, 2 * self.next_ignore)
+                self._set_rate(rate_before, now)
+                return
         known = share if is_share_known else None
         if self.good_rate is not None and is_share_known:
             self.before_cut = (self.rate, known)
