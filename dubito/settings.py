@@ -61,13 +61,13 @@ class Setting:
 
     @property
     def nested(self) -> type[Checked] | None:
-        """The model of its own keys, if it has keys."""
+        """The model of its keys, if it is a mapping with fixed keys."""
         kind = self.kind
         return kind if isinstance(kind, type) and issubclass(kind, Checked) else None
 
     @property
     def metavar(self) -> str:
-        """What stands for a value in `--help`."""
+        """The placeholder for a value in `--help`."""
         if shown := self._extra("metavar"):
             return shown
         if nested := self.nested:
@@ -88,7 +88,7 @@ class Setting:
 
     @property
     def example(self) -> Mapping[str, Any]:
-        """An example of a setting with keys of its own."""
+        """An example of a mapping with fixed keys."""
         return dict((self.field.examples or [{}])[0])
 
     def parse(self, value: Any) -> Any:
