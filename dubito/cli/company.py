@@ -25,7 +25,7 @@ from dubito.store.folder import DATABASE, MANIFEST
 from dubito.store.run_db import RunDb
 
 _USUAL: Final[Mapping[str, Any]] = {}
-_AT_A_TABLE: Final = 60.0  # seconds of patience at the most: a person waits
+_AT_A_TABLE: Final = 60.0  # seconds of patience: a person waits
 
 
 @contextmanager

@@ -174,7 +174,7 @@ class GameCommand(click.Command):
         except click.NoSuchOption as error:
             key = error.option_name.lstrip("-").replace("-", "_")
             if _is_a_rule(key):
-                rules_from({key: ""}, self._game(said, rest))  # says what there is instead
+                rules_from({key: ""}, self._game(said, rest))  # raises with the nearest rule
             raise
         given = {str(rule.name): ctx.params.pop(str(rule.name)) for rule in rules}
         ctx.params["rules"] = {key: value for key, value in given.items() if value is not None}
@@ -199,7 +199,7 @@ class GameCommand(click.Command):
                     formatter.write_dl(listed)
 
     def _foretold(self, ctx: click.Context, args: list[str]) -> tuple[dict[str, Any], list[str]]:
-        """What is said with the flags of every game, and the other words: arguments, rules and their values."""
+        """Return the values of flags that every game has, and the other words: arguments, rules and their values."""
         options = [each for each in self.params if isinstance(each, click.Option)]
         parser = click.Command(self.name, params=[*options]).make_parser(ctx)
         parser.ignore_unknown_options = True
@@ -255,7 +255,7 @@ def run_argument(command: Callable[..., Any]) -> Callable[..., Any]:
 
 @contextmanager
 def folder_of(run: Path | None) -> Iterator[Path]:
-    """The folder of the run that was meant, for as long as it is read; that of an exported file is a copy.
+    """Yield the folder of a run, by default the latest; an exported file is unpacked into a temporary folder.
 
     Raises UsageError that names the nearest runs, or says that the file is not an exported run.
     """

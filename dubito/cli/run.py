@@ -159,7 +159,7 @@ def _warn_of_unrepeatable(experiment: Experiment, registry: Registry) -> None:
 
 @contextmanager
 def open_crew(config: Config) -> Iterator[Crew | None]:
-    """Who plays, while it is needed; None for processes of our own. Raises UsageError where it cannot be had."""
+    """Open the executor's crew; None means our own processes. Raises UsageError if it cannot be opened."""
     if config.executor == "processes":
         yield None
         return
