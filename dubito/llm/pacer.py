@@ -197,6 +197,7 @@ class RateProbe:
     sends: int = 0  # since the last cut
     refusals: int = 0  # since the last cut
     passed: int = 0  # calls since the last refusal or rise
+    hold: int = _ROUND  # calls before the next rise
     refused_at: float | None = None  # when calls were last refused
     accepted: int = 0  # calls since then
 
@@ -216,9 +217,9 @@ class RateProbe:
         self.ignore_refusals_for = max(0, self.ignore_refusals_for - 1)
         self.level -= 1
         self.passed += 1
-        if self.rate < inf and self.passed >= max(3 * _ROUND, 2 * self.burst):
+        if self.rate < inf and self.passed >= max(self.hold, 2 * self.burst):
             if self.level < 1:  # the rate held calls back, not a lack of calls
-                self.good_rate = self.rate
+                self.good_rate, self.hold = self.rate, _ROUND
                 self.rate *= 1 + self.step
             self.passed = 0
 
@@ -246,7 +247,7 @@ class RateProbe:
             return
         is_share_known = self.sends >= _ROUND
         if self.before_cut is not None:
-            if not is_share_known:
+            if not is_share_known and not (share >= 0.5 and self.refusals >= 4):
                 return
             rate_before, share_before = self.before_cut
             if self._is_share_unchanged(share_before, share, allowed):
@@ -261,8 +262,14 @@ class RateProbe:
             self.step = max(0.01, self.step / 4)
         else:
             self.before_cut = (self.rate if self.before_cut is None else self.before_cut[0], known)
-            least = max(_MIN_RATE, self.rate / 8 if self.rate < inf else 0.0)
-            self._set_rate(max(min(allowed, 0.9 * self.rate), least), now)
+            # A rate that is known well falls little: a stall of this machine or of the server may look like a limit.
+            least = self.rate * (0.9 if self._is_sure else 0.125) if self.rate < inf else 0.0
+            self._set_rate(max(min(allowed, 0.9 * self.rate), least, _MIN_RATE), now)
+        self.hold = 3 * _ROUND
+
+    @property
+    def _is_sure(self) -> bool:
+        return self.step < 0.05
 
     def _is_share_unchanged(self, before: float | None, share: float, allowed: float) -> bool:
         if before is None or allowed < 0.6 * self.rate:
