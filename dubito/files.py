@@ -1,5 +1,7 @@
-"""Files that people write, read as text and as YAML, which is refused where YAML itself would settle something in
-silence; what they say in files and flags, checked by pydantic; and files of ours, written whole.
+"""Read and write files: text, YAML with stricter checks, and atomic writes.
+
+YAML is refused where the YAML rules would silently pick a meaning, such as repeated keys. This module also has the base
+for pydantic models of files and flags, and their error texts.
 """
 
 import os
@@ -15,23 +17,27 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from dubito.errors import RunStopped, UsageError, one_line
 
-LARGEST: Final = 16 << 20  # characters of a file that is read whole: the longest saved game takes a sixteenth
-_LARGEST_YAML: Final = 4 << 20  # characters: it is read slowly, and the manifest of a thousand models takes one million
-_MOST_VALUES: Final = 50_000  # of a YAML file: those of that manifest; each takes a kilobyte while it is read
-_LONGEST_NUMBER: Final = 1000  # characters: Python takes a quarter of a second for ten thousand digits
-_OTHER_BASE: Final = re.compile(r"[-+]?0_*[0-7][0-7_]*|[-+]?[0-9][0-9_]*(:[0-5]?[0-9])+(\.[0-9_]*)?")  # 8 and 60
-_NO_MAPPING: Final = "mapping values are not allowed here"  # so the parser says it, of the line behind
-_NO_SPACE: Final = re.compile(r"\s*(\w+:)[^\s:/]")
+MAX_FILE_CHARS: Final = 16 << 20  # size limit of a file, in characters; the longest saved game needs a sixteenth
+# Size limit of a YAML file, in characters. Parsing is slow; the manifest of a thousand models needs one million.
+_MAX_YAML_CHARS: Final = 4 << 20
+# Number of values in a YAML file: enough for that manifest. Each one takes a kilobyte of memory during parsing.
+_MAX_YAML_VALUES: Final = 50_000
+_MAX_NUMBER_CHARS: Final = 1000  # characters: Python takes a quarter of a second to parse ten thousand digits
+# octal and sexagesimal numbers
+_OTHER_BASE: Final = re.compile(r"[-+]?0_*[0-7][0-7_]*|[-+]?[0-9][0-9_]*(:[0-5]?[0-9])+(\.[0-9_]*)?")
+# the parser's error, reported for the line after the mistake
+_MAPPING_ERROR: Final = "mapping values are not allowed here"
+_MISSING_SPACE: Final = re.compile(r"\s*(\w+:)[^\s:/]")
 _OS_ERROR: Final = re.compile(r"\[Errno \d+\] ([^:]+)")
 _MERGE: Final = "tag:yaml.org,2002:merge"
 
 
-class Missing(UsageError):
-    """There is no such file."""
+class MissingFile(UsageError):
+    """Raised when a file does not exist."""
 
 
-class Unreadable(UsageError):
-    """A file is there, and is not what it should be."""
+class UnreadableFile(UsageError):
+    """Raised when a file exists but its content is invalid."""
 
     def __init__(self, text: str, why: str) -> None:
         super().__init__(text)
@@ -39,34 +45,40 @@ class Unreadable(UsageError):
 
 
 def read_text(path: Path) -> str:
-    """The text of a file; raises UsageError that names it: Missing, Unreadable, or what the system says."""
+    """Return the text of a file.
+
+    Raises UsageError with the file's name: MissingFile, UnreadableFile, or the system's error.
+    """
     shown = one_line(str(path))
     try:
         check_is_file(path)
         with path.open(encoding="utf-8") as file:
-            text = file.read(LARGEST + 1)
+            text = file.read(MAX_FILE_CHARS + 1)
     except OSError as error:
-        kind = Missing if isinstance(error, FileNotFoundError | NotADirectoryError) else UsageError
+        kind = MissingFile if isinstance(error, FileNotFoundError | NotADirectoryError) else UsageError
         raise kind(f"cannot read {shown}: {error.strerror}") from None
     except UnicodeDecodeError:
         raise _unreadable(shown, "is not UTF-8 text") from None
-    if len(text) > LARGEST:
-        raise _unreadable(shown, f"is too large: what is read from it has at most {LARGEST >> 20} MB")
+    if len(text) > MAX_FILE_CHARS:
+        raise _unreadable(shown, f"is too large: what is read from it has at most {MAX_FILE_CHARS >> 20} MB")
     return text
 
 
-def _unreadable(shown: str, why: str) -> Unreadable:
-    return Unreadable(f"{shown} {why}", why)
+def _unreadable(shown: str, why: str) -> UnreadableFile:
+    return UnreadableFile(f"{shown} {why}", why)
 
 
 def check_is_file(path: Path) -> None:
-    real = path.resolve()  # of a shell's own pipe, as in `<(...)`, there is none
+    real = path.resolve()  # pipes of a shell, as in `<(...)`, have no such path
     if real.exists() and not real.is_file() and not real.is_dir():
         raise UsageError(f"cannot read {one_line(str(path))}: it is a pipe or a device; save it as a file")
 
 
 def check_format(found: object, known: int | str, shown: str) -> None:
-    """Raise UsageError if a file of ours has another format than this version reads. None: it states no format."""
+    """Raise UsageError if a file of Dubito's has another format than `known`.
+
+    `found` is None if the file states no format.
+    """
     if type(found) is type(known) and found == known:
         return
     theirs = "no format" if found is None else f"format {one_line(str(found), 60)}"
@@ -77,7 +89,10 @@ def check_format(found: object, known: int | str, shown: str) -> None:
 
 
 def reason_of(error: OSError) -> str:
-    """Return why a file could not be written. Several errors of a copied folder are one without a text of its own."""
+    """Return why a file could not be written.
+
+    Copying a folder raises one error that wraps several, without a text.
+    """
     if isinstance(error, shutil.Error):
         text = one_line(str(error.args[0][0][2]))
         found = _OS_ERROR.match(text)
@@ -86,7 +101,7 @@ def reason_of(error: OSError) -> str:
 
 
 def write_whole(path: Path, text: str) -> None:
-    """Write a file in one piece: it is there complete, or not at all. Raises RunStopped."""
+    """Write a file atomically: it is complete or missing. Raises RunStopped."""
     draft = path.with_name(path.name + ".part")
     try:
         with draft.open("w", encoding="utf-8", newline="\n") as file:
@@ -101,53 +116,60 @@ def write_whole(path: Path, text: str) -> None:
 
 
 def read_yaml(path: Path) -> Any:
-    """What a YAML file holds, None if nothing; raises UsageError naming the file and, where known, the line."""
+    """Return the content of a YAML file, None if empty.
+
+    Raises UsageError with the file and, if known, the line.
+    """
     try:
         text = read_text(path)
-    except Missing as error:
+    except MissingFile as error:
         twin = path.with_suffix(".yml" if path.suffix == ".yaml" else ".yaml")
         if not twin.is_file():
             raise
-        raise Missing(f"{error}: did you mean {one_line(str(twin))}?") from None
+        raise MissingFile(f"{error}: did you mean {one_line(str(twin))}?") from None
     return from_yaml(text, one_line(str(path)))
 
 
 def from_yaml(text: str, source: str) -> Any:
-    """What a text in YAML holds; raises UsageError naming its source and, where known, the line."""
-    if len(text) > _LARGEST_YAML:
-        raise _unreadable(source, f"is too large: a file in YAML has at most {_LARGEST_YAML >> 20} MB")
+    """Parse YAML. Raises UsageError with the source and, if known, the line."""
+    if len(text) > _MAX_YAML_CHARS:
+        raise _unreadable(source, f"is too large: a file in YAML has at most {_MAX_YAML_CHARS >> 20} MB")
     try:
-        with suppress(yaml.YAMLError):  # then once more, for the error's words, and for what JSON may escape
-            return yaml.load(text, _Quick if yaml.__with_libyaml__ else _Careful)  # noqa: S506, SafeLoaders
-        return yaml.load(text, _Careful)  # noqa: S506
+        # Errors are ignored here: parsing again gives a better message, and handles escapes that JSON allows.
+        with suppress(yaml.YAMLError):
+            return yaml.load(text, _FastLoader if yaml.__with_libyaml__ else _StrictLoader)  # noqa: S506, SafeLoaders
+        return yaml.load(text, _StrictLoader)  # noqa: S506
     except yaml.MarkedYAMLError as error:
         why, mark = one_line(error.problem or str(error)), error.problem_mark
         line = f"line {mark.line + 1}: " if mark else ""
-        if mark and error.problem == _NO_MAPPING and (before := _without_space(text.splitlines()[: mark.line])):
+        if mark and error.problem == _MAPPING_ERROR and (before := _find_missing_space(text.splitlines()[: mark.line])):
             line, why = f"line {before[0]}: ", f"a space is missing after `{before[1]}`"
         where = f"{source}, {line}" if mark else f"{source}: "
-        raise Unreadable(f"{where}not readable as YAML: {why}", line + why) from None
+        raise UnreadableFile(f"{where}not readable as YAML: {why}", line + why) from None
     except (
         *(yaml.YAMLError, ValueError, RecursionError),
-        *(ArithmeticError, AttributeError, LookupError, TypeError),  # of a tag whose value is none of its kind
+        *(ArithmeticError, AttributeError, LookupError, TypeError),  # raised for a tag whose value has the wrong type
     ) as error:
         why = one_line(str(error))
-        raise Unreadable(f"{source}: not readable as YAML: {why}", why) from None
+        raise UnreadableFile(f"{source}: not readable as YAML: {why}", why) from None
 
 
-def _without_space(lines: list[str]) -> tuple[int, str] | None:
-    found = [(number, match[1]) for number, line in enumerate(lines, 1) if (match := _NO_SPACE.match(line))]
+def _find_missing_space(lines: list[str]) -> tuple[int, str] | None:
+    found = [(number, match[1]) for number, line in enumerate(lines, 1) if (match := _MISSING_SPACE.match(line))]
     return found[-1] if found else None
 
 
-class _Careful(yaml.SafeLoader):
-    """Refuses what YAML would settle in silence: a repeated key, of which it takes the last; `010` for 8; half a
-    character. Each alias (`*name`) counts as all the values it stands for: ten lines of them can fill any memory."""
+class _StrictLoader(yaml.SafeLoader):
+    """A loader that refuses ambiguous YAML.
+
+    It refuses repeated keys (YAML uses the last), `010` (YAML reads 8) and lone surrogates. Each alias (`*name`)
+    counts as all the values it refers to, since ten lines of nested aliases could fill the memory.
+    """
 
     def __init__(self, text: str) -> None:
         super().__init__(text)
         self._values = 0
-        self._sizes: dict[str | None, int] = {}  # of anchored parts, in values
+        self._sizes: dict[str | None, int] = {}  # number of values in each anchored part
         self._flattened = set[yaml.Node]()
 
     def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
@@ -157,8 +179,8 @@ class _Careful(yaml.SafeLoader):
             problem = f"`*{one_line(str(anchor), 60)}` stands inside the part that it names"
             raise yaml.MarkedYAMLError(problem=problem, problem_mark=event.start_mark)
         self._values += self._sizes.get(anchor, 1) if is_alias else 1
-        if self._values > _MOST_VALUES:
-            problem = f"it has more than {_MOST_VALUES:,} values"
+        if self._values > _MAX_YAML_VALUES:
+            problem = f"it has more than {_MAX_YAML_VALUES:,} values"
             raise yaml.MarkedYAMLError(problem=problem, problem_mark=event.start_mark)
         node = super().compose_node(parent, index)
         if anchor is not None and not is_alias:
@@ -166,8 +188,11 @@ class _Careful(yaml.SafeLoader):
         return node
 
     def flatten_mapping(self, node: yaml.MappingNode) -> None:
-        """Check the mapping's own keys, then add those of the mappings merged into it (`<<`): of equal keys the own
-        one counts, else the first. PyYAML would take others where a merged mapping merges a third."""
+        """Check the mapping's own keys, then add the keys of merged mappings (`<<`).
+
+        A mapping's own key overrides merged ones, and the first of two merged mappings wins. PyYAML gets this
+        wrong if a merged mapping merges a third.
+        """
         if node in self._flattened:
             return
         self._flattened.add(node)
@@ -185,7 +210,7 @@ class _Careful(yaml.SafeLoader):
     def _check_keys(self, node: yaml.MappingNode) -> None:
         seen = set()
         for key_node, _ in node.value:
-            if key_node.tag == _MERGE:  # the keys of another mapping: those that stand here go over them
+            if key_node.tag == _MERGE:  # merged keys may repeat: the mapping's own keys override them
                 continue
             key = self.construct_object(key_node, deep=True)
             if isinstance(key, (list, dict)):
@@ -196,7 +221,7 @@ class _Careful(yaml.SafeLoader):
             seen.add(key)
 
     def construct_scalar(self, node: yaml.ScalarNode | yaml.MappingNode) -> Any:
-        """A text; two halves of a character, as JSON escapes an emoji, become one."""
+        """Return a text. Surrogate pairs, as JSON escapes an emoji, are joined."""
         value = super().construct_scalar(node)
         try:
             return value.encode("utf-16", "surrogatepass").decode("utf-16") if isinstance(value, str) else value
@@ -205,9 +230,9 @@ class _Careful(yaml.SafeLoader):
             raise yaml.MarkedYAMLError(problem=problem, problem_mark=node.start_mark) from None
 
     def construct_number(self, node: yaml.ScalarNode) -> int | float:
-        """Return a number in base 10, 16 or 2 that is not too long to be read or written."""
-        if len(node.value) > _LONGEST_NUMBER:
-            problem = f"a number has more than {_LONGEST_NUMBER:,} characters"
+        """Return a number in base 10, 16 or 2 of acceptable length."""
+        if len(node.value) > _MAX_NUMBER_CHARS:
+            problem = f"a number has more than {_MAX_NUMBER_CHARS:,} characters"
             raise yaml.MarkedYAMLError(problem=problem, problem_mark=node.start_mark)
         if _OTHER_BASE.fullmatch(node.value):
             base = "60" if ":" in node.value else "8"
@@ -218,11 +243,11 @@ class _Careful(yaml.SafeLoader):
 
 
 for _kind in ("int", "float"):
-    _Careful.add_constructor(f"tag:yaml.org,2002:{_kind}", _Careful.construct_number)
+    _StrictLoader.add_constructor(f"tag:yaml.org,2002:{_kind}", _StrictLoader.construct_number)
 
 
-class _Quick(_Careful):
-    """The same, where libyaml takes the text apart, in a quarter of the time."""
+class _FastLoader(_StrictLoader):
+    """The same loader on libyaml's parser, four times as fast."""
 
     def __init__(self, text: str) -> None:
         super().__init__("")
@@ -232,13 +257,13 @@ class _Quick(_Careful):
 
 
 class Checked(BaseModel):
-    """No key more than these, and no value of another type."""
+    """A model without extra keys or type conversion."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
 
 class NoRules(Checked):
-    """The `rules` of a game that has nothing to vary."""
+    """The `rules` of a game without variants."""
 
 
 def fault(error: ValidationError, whole: str = "the file", within: str = "") -> str:
@@ -261,8 +286,8 @@ _WORDS: Final = {
 _OF_CLASS: Final = re.compile(r" or instance of \w+")
 
 
-def in_our_words(error: Mapping[str, Any], mapping: str = "a mapping") -> str:
-    """What a value has to be, and what it is instead, of an error of pydantic's."""
+def describe_invalid(error: Mapping[str, Any], mapping: str = "a mapping") -> str:
+    """Describe a pydantic error: what the value must be, and what it is."""
     message = _OF_CLASS.sub("", str(error["msg"]))
     for theirs, ours in {**_WORDS, "a valid dictionary": mapping}.items():
         message = message.replace(theirs, ours)

@@ -19,7 +19,7 @@ from dubito.experiment.progress import ModelProgress
 from dubito.experiment.resolve import check_cache, checked_models, model_specs, rules_of
 from dubito.game import Game
 from dubito.game.find import DUBITO, find_bots, find_games
-from dubito.show.company import Opponents, company
+from dubito.show.company import Opponents, build_company
 from dubito.show.session import BotsGame
 from dubito.store.folder import DATABASE, MANIFEST
 from dubito.store.run_db import RunDb
@@ -48,7 +48,7 @@ def opponents(
     here, said = Path.cwd(), _config(config, server, game, rules)
     registry, calls = find_bots(here, said.game), call_options(said, here)
     calls = replace(calls, patience=min(calls.patience, _AT_A_TABLE), on_unusable="fallback")  # who sits there plays on
-    together = checked_models(company(said, registry, names), registry, calls)
+    together = checked_models(build_company(said, registry, names), registry, calls)
     in_force = rules_of(said, registry.game)
     settled = {rule: getattr(in_force, rule) for rule in said.rules}
     if not model_specs(together, registry):
@@ -88,7 +88,7 @@ def others(but: Game) -> dict[str, Opponents]:
     for spec in find_games(here):
         if spec.name != but.name:
             registry = find_bots(here, spec.name)
-            found[spec.name] = Opponents(company(check({"game": spec.name}, "the command"), registry), registry)
+            found[spec.name] = Opponents(build_company(check({"game": spec.name}, "the command"), registry), registry)
     return {name: opponents for name, opponents in found.items() if opponents.choices()}
 
 

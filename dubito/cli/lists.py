@@ -20,7 +20,7 @@ from dubito.cli.options import game_option, games_path_option, json_option
 from dubito.cli.output import note, print_document, say, table
 from dubito.errors import one_line
 from dubito.game import Family, Game
-from dubito.game.find import Bot, Registry, find_bots, find_game, package_of, unused_in_words, usable_games
+from dubito.game.find import Bot, Registry, describe_unused, find_bots, find_game, package_of, usable_games
 from dubito.hooks import game_checks
 
 if TYPE_CHECKING:
@@ -157,7 +157,7 @@ def bots(game: Game, as_json: bool) -> None:
         if bot.missing:
             say(f"unfinished: {_relative(bot.file, here)}: not written yet: {', '.join(bot.missing)}")
         for other in bot.unused:
-            say(f"unused: {other}: {unused_in_words(_relative(bot.file, here), bot.name)}")
+            say(f"unused: {other}: {describe_unused(_relative(bot.file, here), bot.name)}")
     for broken in registry.broken:
         say(f"broken: {_relative(broken.file, here)}: {broken.reason}")
 

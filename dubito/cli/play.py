@@ -31,7 +31,7 @@ from dubito.game import Game
 from dubito.game.find import DUBITO, find_bots
 from dubito.game.words import words_of
 from dubito.llm.settings import SHORT_FORM_SETTINGS
-from dubito.show.company import Opponents, as_sentence, trouble
+from dubito.show.company import Opponents, as_sentence, describe_trouble
 from dubito.show.person import Sitting, seat_person, set_up
 from dubito.show.session import Moment
 
@@ -91,7 +91,7 @@ def play(
         note(error)
     say(f"The same cards again: {_again(sitting, config)}")
     if save is not None:
-        save_record(save, game, sitting.finished())
+        save_record(save, game, sitting.make_record())
 
 
 def _to_the_end(company: Opponents, sitting: Sitting, config: Path | None, pace: float | None) -> Sitting | None:
@@ -102,7 +102,7 @@ def _to_the_end(company: Opponents, sitting: Sitting, config: Path | None, pace:
     try:
         while not sitting.state.over:
             try:
-                if _turn(sitting, voice) and not sitting.asked:
+                if _turn(sitting, voice) and not sitting.is_asked:
                     wait()
             except RunStopped as error:
                 sitting = _taken_up(company, sitting, error, voice)
@@ -131,7 +131,7 @@ def _welcome(sitting: Sitting, voice: Voice) -> None:
 def _turn(sitting: Sitting, voice: Voice) -> bool:
     """Make a move and tell it; returns whether there was anything to tell."""
     before = sitting.words.cheer(sitting.state, sitting.me)
-    if sitting.asked:
+    if sitting.is_asked:
         moment, words = _typed_move(sitting, voice)
     else:
         if sitting.thinks(sitting.state.seat):
@@ -150,11 +150,11 @@ def _turn(sitting: Sitting, voice: Voice) -> bool:
 
 def _taken_up(company: Opponents, sitting: Sitting, error: RunStopped, voice: Voice) -> Sitting:
     """The game once more as it stands before the turn that could not be played, when the person wants to go on."""
-    voice(trouble(error))
+    voice(describe_trouble(error))
     read_line("Enter tries again, Ctrl-D leaves the table. ")
     company.try_again()
     again = seat_person(company, sitting.setup, sitting.number)
-    again.play_again(sitting.outputs, again.step)
+    again.replay(sitting.outputs, again.step)
     return again
 
 
@@ -171,7 +171,7 @@ def _typed_move(sitting: Sitting, voice: Voice) -> tuple[Moment, list[str]]:
         elif line == "hand":
             _show(sitting, voice)
         elif line == "log":
-            for turn, said in sitting.said:
+            for turn, said in sitting.log:
                 voice(f"{turn:4}. {said}")
         elif line:
             try:

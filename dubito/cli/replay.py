@@ -17,11 +17,11 @@ from dubito.experiment.stored import Run
 from dubito.experiment.workers import cores
 from dubito.files import read_text
 from dubito.game.find import DUBITO, find_game
-from dubito.game.record import game_named, records_of
+from dubito.game.record import read_game_name, records_of
 from dubito.game.words import labels, seat_label
 from dubito.llm.request import AttemptFailed, Place, Reply
 from dubito.llm.tape import Differs
-from dubito.show.session import Session, moves_at, of_record
+from dubito.show.session import Session, session_of_record, table_moves
 from dubito.store.folder import RESULTS, is_export
 
 
@@ -82,7 +82,7 @@ def _retell_game(kept: Run, wanted: int, show_hands: bool) -> int:
         raise UsageError(f"{kept.kept_in_words(games)}: there is no game {wanted}")
     table, names = table_of(kept, wanted, hear)
     try:
-        narrator.tell(Session(game, table.state, labels(names, None), moves_at(table), table=table))
+        narrator.tell(Session(game, table.state, labels(names, None), table_moves(table), table=table))
     except Differs as error:
         say(f"differs: {error}")
         return 1
@@ -91,7 +91,7 @@ def _retell_game(kept: Run, wanted: int, show_hands: bool) -> int:
 
 def _replay_record(file: Path) -> int:
     text = read_text(file)
-    game = find_game(game_named(text, DUBITO), Path.cwd())
+    game = find_game(read_game_name(text, DUBITO), Path.cwd())
     records = records_of(game)
     record = records.load(text)
     for recorded, replayed in zip_longest(record.story, records.replay(record)):
@@ -100,7 +100,7 @@ def _replay_record(file: Path) -> int:
             say(f"recorded: {one_line(recorded or '(nothing more)', 2000)}")
             say(f"replayed: {one_line(replayed or '(nothing more)', 2000)}")
             return 1
-    again = of_record(game, record, seat_label)
+    again = session_of_record(game, record, seat_label)
     deque(again, maxlen=0)
     say(f"identical: {again.state.turns_played} turns, {len(record.story)} lines of story")
     return 0

@@ -26,15 +26,15 @@ from dubito.cli.share import faults_named, is_saved_game
 from dubito.errors import DubitoError, RunStopped, UsageError, one_line
 from dubito.experiment.config import check
 from dubito.experiment.experiment import stand_ins_in_words
-from dubito.game.record import whole_game
+from dubito.game.record import require_whole_game
 from dubito.game.words import labels
 from dubito.llm.request import Suspended
 from dubito.llm.settings import SHORT_FORM_SETTINGS
 from dubito.report.share import page_of_file, saved_record
 from dubito.serve import listen, serve
-from dubito.show.company import Thought, as_sentence, trouble
+from dubito.show.company import Thought, as_sentence, describe_trouble
 from dubito.show.run import FollowedRun
-from dubito.show.session import BotsGame, Session, of_record
+from dubito.show.session import BotsGame, Session, session_of_record
 from dubito.store.folder import DATABASE
 from dubito.store.run_db import RunDb
 from dubito.web.guard import is_loopback
@@ -130,7 +130,7 @@ def _tell(watched: BotsGame, pace: float | None, show_hands: bool, save: Path | 
         note(stand_ins)
     voice = voice_for([watched.label(seat) for seat in range(len(watched.names))], watched.game.results.lie_words[0])
     narrator = Narrator(show_hands, voice, waits(pace))
-    session = watched.begin(narrator.thought, narrator.speaks)
+    session = watched.start(narrator.thought, narrator.speaks)
     try:
         with session.code:
             narrator.tell(session)
@@ -175,7 +175,7 @@ def _tell_followed(followed: FollowedRun, game: int, wait: Callable[[], None], s
     thoughts = _by_move(followed.questions(game, told)["decisions"])
     voice = voice_for(told["names"], told["lie"])
     voice(f"Game {game}: {', '.join(told['names'])}.")
-    _tell_again(followed.games.again(game)[0], thoughts, Narrator(show_hands, voice, wait))
+    _tell_again(followed.games.replay(game)[0], thoughts, Narrator(show_hands, voice, wait))
 
 
 def again(path: Path, wait: Callable[[], None], show_hands: bool, site: WebAddress | None) -> None:
@@ -190,8 +190,8 @@ def again(path: Path, wait: Callable[[], None], show_hands: bool, site: WebAddre
     label = labels(record.players, None)
     voice = voice_for([label(seat) for seat in range(len(record.players))], game.results.lie_words[0])
     thoughts = _by_move(page.told["decisions"])
-    session = of_record(game, record, label)
-    with whole_game(session.state):
+    session = session_of_record(game, record, label)
+    with require_whole_game(session.state):
         _tell_again(session, thoughts, Narrator(show_hands, voice, wait))
 
 
@@ -253,7 +253,7 @@ def _play(game: BotsGame, live: LiveGame, wait: Callable[[], None], stop: thread
         if session.over and save is not None:
             save_record(save, game.game, game.record(session))
     except DubitoError as error:
-        live.trouble = trouble(error)
+        live.trouble = describe_trouble(error)
         note(f"dubito: {error}")
     except BaseException:
         live.trouble = as_sentence(BROKEN)

@@ -14,7 +14,7 @@ from pydantic import ConfigDict, PrivateAttr, ValidationError
 
 from dubito.errors import UsageError, one_line, suggestion
 from dubito.experiment.experiment import OnBotError, OnUnusable, ProviderErrors
-from dubito.files import Checked, in_our_words, read_yaml
+from dubito.files import Checked, describe_invalid, read_yaml
 from dubito.game.find import DUBITO
 from dubito.llm.request import Api
 from dubito.llm.settings import SHORT_FORM_SETTINGS, ModelSettings, ReplyPart, RulesRole
@@ -195,8 +195,8 @@ def sentence_of(error: Mapping[str, Any], said: ConfigSource) -> str:
     if error["type"] == "missing":
         return f"{said.where(*loc[:-1])}: {loc[-1]} is needed, as in {{{example}}}"
     if error["type"] == "model_type":
-        return f"{said.where(*loc)}: {in_our_words(error, f'a mapping such as {{{example}}}')}"
-    return f"{said.where(*loc)}: {in_our_words(error)}"
+        return f"{said.where(*loc)}: {describe_invalid(error, f'a mapping such as {{{example}}}')}"
+    return f"{said.where(*loc)}: {describe_invalid(error)}"
 
 
 if __name__ == "__main__":

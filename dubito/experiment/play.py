@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from dubito.errors import BotError, DubitoError, GameError
 from dubito.experiment.experiment import Experiment, PlayerSpec
 from dubito.game import Ending, Player
-from dubito.game.bot_deadline import in_time
+from dubito.game.bot_deadline import limit_bot_time
 from dubito.game.find import Bot, Registry
 from dubito.game.flaws import flaws_of_ending
 from dubito.game.streams import DealStreams
@@ -170,7 +170,7 @@ class ChunkPlayer:
         """Who sits down as this player; with settings or a deadline it is the class that its own file gives."""
         cls = bot.cls if player.settings else bot.fastest
         if (seconds := self.experiment.bot_deadline) is not None:
-            cls = in_time(bot.cls, seconds, self._game.nodes)
+            cls = limit_bot_time(bot.cls, seconds, self._game.nodes)
         return Entrant(player.name, cls, player.settings)
 
     def play(self, deals: range, stop: Callable[[], bool]) -> ChunkResult:

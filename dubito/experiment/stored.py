@@ -26,7 +26,7 @@ from dubito.experiment.experiment import (
 from dubito.files import fault
 from dubito.game import Game, PlayerKind
 from dubito.game.find import NoSuchGame, Registry, find_bots, find_game, package_of, source_of
-from dubito.game.packages import where_to_get
+from dubito.game.packages import missing_game_hint
 from dubito.stats.ranking import Contender, contenders_of
 from dubito.stats.tally import Outcome, Tally, kept_tally, outcome_in
 from dubito.store.folder import DATABASE, MANIFEST, read_manifest
@@ -98,7 +98,7 @@ class Run:
 
     @property
     def _where_to_get(self) -> str:
-        return where_to_get(self.versions.get("game"))
+        return missing_game_hint(self.versions.get("game"))
 
     @property
     def changed_game(self) -> str | None:

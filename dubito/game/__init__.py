@@ -1,12 +1,15 @@
-"""What the harness knows of a game: all that packages outside `dubito/games` may know of one.
+"""Interfaces of a game. Packages outside `dubito/games` use games only through them.
 
-A game is a `Game`. Dealt, it is a `State` that is driven by its outputs: `view()` is what the seat to move sees,
-`apply(output)` makes its move and returns what the table observes. Bots are `Player`s of the game's own base class.
-Beside its `game.py`, a game's package may hold modules that are found by name: `facts` (`Facts`: what prompts say),
-`stand_in` (`MODELS`: what the house answers), `words` (for viewer, terminal and who sits at the table), `training`
-(`COURSE`: for OpenSpiel). Those of a `Family` have an `of(game)` that gives what one of its games has.
+A `Game` describes a game and deals it. A deal is a `State`: `view()` returns what the seat to move sees, and
+`apply(output)` makes its move and returns what the players observe. Bots subclass the game's own base class, a subclass
+of `Player`.
 
-What it counts and what of that is rated is its `Results`; the results of a run are in stats/ranking.py.
+Beside `game.py`, a game's package may contain optional modules, found by name: `facts` (`Facts`, the content of
+prompts), `stand_in` (`MODELS`, the built-in fake models), `words` (text for the viewer, the terminal and the person at
+the table) and `training` (`COURSE`, for OpenSpiel). In the package of a `Family`, each module has a function `of(game)`
+that returns the part for one member.
+
+`Results` lists what a game counts and which counts are rated; stats/ranking.py computes the results of a run.
 """
 
 import sys
@@ -26,289 +29,302 @@ from dubito.game.seating import Player as Player
 from dubito.game.seating import Seating as Seating
 from dubito.game.seating import fallback_for as fallback_for
 from dubito.game.seating import make_player as make_player
-from dubito.game.speech import why_not_said
+from dubito.game.speech import message_error
 from dubito.game.streams import DealStreams, SeatStreams
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-FALLBACK_TURNS: Final = "fallback_turns"  # the last count of every seat: moves made for a bot that failed
-EXTRACTED_OUTCOME: Final = ":last_object"  # ends the outcome of an answer that was taken out of a longer reply
-FALLBACK_OUTCOME: Final = "fallback:"  # begins the outcome of a decision that the fallback took; the cause follows
-FORFEITS: Final = "forfeits"  # a seat count of games that can be forfeited: whether this seat did
+# the last count of every seat: moves made by the fallback for a bot that failed
+FALLBACK_TURNS: Final = "fallback_turns"
+EXTRACTED_OUTCOME: Final = ":last_object"  # ends the outcome of an answer that was extracted from a longer reply
+FALLBACK_OUTCOME: Final = "fallback:"  # starts the outcome of a decision made by the fallback; the cause follows
+FORFEITS: Final = "forfeits"  # a seat count of games with forfeits: 1 if this seat forfeited
 
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """A finished game in whole numbers from 0, as `Results` names them; lists are by seat."""
+    """The result of a finished game in integers from 0; lists have one item per seat."""
 
-    capped: bool  # over because of a cap, not of the rules
+    capped: bool  # ended by a cap, not by the rules
     game_counts: tuple[int, ...]
-    marks: list[int]  # what a seat came to: a place, a win, a return
+    marks: list[int]  # the result of each seat: a place, a win or a return
     counts: list[tuple[int, ...]]
 
 
 class GameEvent:
-    """What is observed of a move. Immutable, since all observers share it."""
+    """One observation of a move. Immutable, because all observers share it."""
 
     __slots__ = ()
 
-    only: int | None = None  # the one seat that observes it; None: everybody who is in the game
-    leaves: int | None = None  # the seat that observes nothing after this
+    only: int | None = None  # the one seat that observes it; None: every seat still in the game
+    leaves: int | None = None  # the seat that observes nothing after this event
 
 
 class State(Protocol):
-    """A dealt game, at rest between two moves. No clock and no I/O; chance is the stream it was dealt with."""
+    """A dealt game between two moves. No clock, no I/O; chance comes from one stream."""
 
     @property
     def seat(self) -> int:
-        """Whose move it is."""
+        """The seat to move."""
 
     @property
     def over(self) -> bool:
-        """Whether nobody has a move any more."""
+        """Whether the game is over."""
 
     @property
     def turns_played(self) -> int:
-        """Finished turns, in the game's own sense."""
+        """Number of finished turns, as the game defines a turn."""
 
     @property
     def start(self) -> GameEvent:
-        """What is observed before the first move; asked for while none was made."""
+        """The first observation. Read only before the first move."""
 
     def view(self) -> Any:
-        """What the seat to move sees; valid until the move is made.
+        """Return what the seat to move sees. It is valid until the move is made.
 
-        Where a move is one node's answer it has `node` and `why_illegal(output)`: a sentence, or None if that is legal.
-        It may have `legal()`, the outputs that are legal now where they are a list; a `View` needs but one of the two.
+        If a move is the answer to one node, the view has `node` and `why_illegal(output)`, which returns a
+        sentence, or None if the output is legal. It may also have `legal()`, which lists the legal outputs if
+        there are few enough to list. A subclass of `View` needs to define only one of the two.
         """
 
     def cards(self, seat: int, streams: SeatStreams) -> Any:
-        """A read-only view of what a seat holds, its bot's `self.cards`, that draws from these streams."""
+        """Return a read-only view of the seat's cards, its bot's `self.cards`."""
 
     def apply(self, output: Any, announce: bool = True) -> Sequence[GameEvent]:
-        """Make the move of the seat to move and return what is observed, in order; nothing with `announce` off.
+        """Make the move of the seat to move and return the observations in order.
 
-        Raises IllegalOutput, the state untouched, if the rules refuse the output.
+        Returns no observations if `announce` is false. Raises IllegalOutput and leaves the state unchanged if
+        the rules refuse the output.
         """
 
     def copy_of(self, output: Any) -> Any:
-        """A copy of an output that was applied, which no bot can reach."""
+        """Return a copy of an applied output that no bot holds a reference to."""
 
     def ending(self) -> Ending:
-        """What the finished game came to."""
+        """Return the result of the finished game."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bool:
-    """An answer that is yes or no."""
+    """An answer of yes or no."""
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
     """An answer that is one of the game's fixed names."""
 
-    options: tuple[str, ...] | None  # None: too many for a list, so that only the state says which there are
+    options: tuple[str, ...] | None  # None: too many to list here, so only the state knows them
 
 
 @dataclass(frozen=True, slots=True)
 class Whole:
-    """An answer that is a whole number; which ones are legal is the state's to say."""
+    """An answer that is an integer. The state decides which integers are legal."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cards:
-    """An answer that is a list of the game's fixed cards; a card may stand in it as often as it is held."""
+    """An answer that is a list of the game's cards, each at most as often as held."""
 
     cards: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Shares:
-    """An answer that says how probable each of the game's fixed names is: numbers from 0 to 1 that sum to 1."""
+    """A probability for each of the game's fixed names: numbers from 0 to 1 with sum 1."""
 
     options: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """An answer that is said: one line of characters that everybody can see (the rule stands in game/speech.py)."""
+    """An answer that is a message: one line of visible characters (game/speech.py)."""
 
     most: int  # characters
 
     def why_not(self, said: object) -> str | None:
-        """Why this cannot be said; None if it can. The game's `apply` refuses what cannot, as it does other outputs."""
-        return why_not_said(said, self.most)
+        """Return why `said` is not valid, or None. The game's `apply` must refuse it too."""
+        return message_error(said, self.most)
 
 
 Answer = Bool | Choice | Whole | Cards | Shares | Text
 
 
-ODDS: Final = "odds"  # of a stand-in's answer
-REASON: Final = "reasoning"  # of a stand-in's answer, and what a reason is called in those of models
-STATED: Final = "p_bluff"  # what a stated probability is called in answers, tables and files
+ODDS: Final = "odds"  # key of a fake model's answer: probabilities
+REASON: Final = "reasoning"  # key of the reason, in answers of fake models and of real ones
+STATED: Final = "p_bluff"  # key of a stated probability in answers, tables and files
 
 
 class Node(NamedTuple):
-    """A decision point: the unit that a model is asked."""
+    """A decision point: one question to a player."""
 
-    name: str  # as requests, records and tables have it
-    method: str  # of the game's bot base, that answers it
+    name: str  # used in requests, records and tables
+    method: str  # the method of the game's bot base that answers it
     answer: Answer
-    states: str | None = None  # a field that a model may state beside its answer; judged by the truth, decides nothing
-    stating: str = "the last play is a bluff"  # what is stated the probability of
-    truths: tuple[str, str] = ("a bluff", "honest")  # what is said to a person where that is so, and where it is not
+    # A field in which a model may state a probability beside its answer. It has no effect on the game and is compared
+    # with the truth.
+    states: str | None = None
+    stating: str = "the last play is a bluff"  # the event whose probability is stated
+    truths: tuple[str, str] = ("a bluff", "honest")  # how the truth is worded for a person: when true, when false
 
 
 class Position(Protocol):
-    """All that one seat has when one node is asked; what else is in it is the game's."""
+    """What one seat knows when it is asked one node. Games add their own fields."""
 
     @property
     def seat(self) -> int:
-        """Who is asked."""
+        """The seat that is asked."""
 
     @property
     def node(self) -> str:
-        """The node that is asked."""
+        """The name of the node."""
 
 
 class Notebook(Protocol):
-    """What one seat has seen, played and answered so far, kept by its player or by somebody who watches."""
+    """What one seat has seen, played and answered so far."""
 
     def observe(self, event: Any, cards: Any) -> None:
-        """The seat observed this; `cards` is what it holds now."""
+        """Record an event that the seat observed; `cards` is what it holds now."""
 
     def answered(self, node: str, answer: Any) -> None:
-        """The seat has answered this question, which nobody may have observed: with its output, where that is all of
-        a move."""
+        """Record the seat's answer to a node, which other seats may not observe."""
 
     def position(self, node: str, view: Any, cards: Any) -> Any:
-        """The question that it is asked now."""
+        """Return the question that the seat is asked now."""
 
 
 class Facts(Protocol):
-    """A game's module `facts`: what a prompt may tell of a position, which holds nothing that its seat cannot know.
+    """Interface of a game's module `facts`: what a prompt may tell a model.
 
-    That of a game with a walk may have `turn(position)`, for prompts that ask all the questions of a turn at once: the
-    position and those of all questions that its turn may yet ask, in order, each after the answers that lead there;
-    and `AT_ONCE`, the facts that read otherwise for a decision model, which is put them all whatever the prompt.
+    Facts contain only what the seat can know. A game with a walk may add `turn(position)`, for prompts that ask all
+    questions of a turn at once. It returns the given position and the positions of all questions that the turn may
+    still ask, in order, each after the answers that lead to it. It may also add `AT_ONCE`, the facts that are
+    worded differently for a decision model, which always gets all the questions.
     """
 
     @property
     def Notebook(self) -> Callable[[int, Any], Notebook]:  # noqa: N802, a class
-        """By seat and rules."""
+        """The notebook class, called with the seat and the rules."""
 
     def facts(self, position: Any) -> dict[str, Any]:
-        """Plain values that JSON can hold, with the same keys at every node.
+        """Return JSON-compatible values, with the same keys at every node.
 
-        A prompt with a `history.jinja` needs two of them: `history`, an event a line, and `own_moves`, the places in
-        it of the seat's own moves.
+        A prompt with a `history.jinja` needs two of them: `history`, one event per line, and `own_moves`, the
+        indexes of the seat's own moves in it.
         """
 
     def steady_facts(self) -> Set[str]:
-        """The facts that stay the same for one seat through a whole game."""
+        """Return the names of facts that stay the same for a seat through a whole game."""
 
     def example_position(self, node: str) -> Any:
-        """A fixed position at which this node is asked."""
+        """Return a fixed position at which this node is asked."""
 
     def to_json(self, position: Any) -> str:
-        """The position as a file: a JSON object."""
+        """Return the position as a JSON object."""
 
     def from_json(self, text: str) -> Any:
-        """The inverse; ignores `hidden`, the truth. Raises UsageError that names what is malformed."""
+        """Parse what `to_json` wrote, without `hidden`. Raises UsageError if malformed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """What is rated: a whole number a seat, from 0 to `scale`, that follows from its bucket or is one of its counts."""
+    """A rated quantity: one integer per seat, from 0 to `scale`.
+
+    It follows from the seat's bucket (`values`) or is one of its counts (`count`).
+    """
 
     key: str
-    title: str  # of its column
+    title: str  # column title
     name: str  # in headings: Hard wins
-    values: tuple[int, ...] = ()  # by bucket; none where it is a count
-    scale: int = 1  # how many are a whole one
-    count: str = ""  # of the seat's counts, the one that it is
-    span: tuple[float, float] | None = None  # what 0 and `scale` stand for; None: shares of games, told in percent
+    values: tuple[int, ...] = ()  # by bucket; empty if `count` is set
+    scale: int = 1  # the value that counts as one whole
+    count: str = ""  # the seat count that this measure is
+    # the quantities at 0 and at `scale`; None: a share of games, shown in percent
+    span: tuple[float, float] | None = None
 
     @property
-    def titled(self) -> str:
+    def column_title(self) -> str:
         return self.title if self.span else f"{self.title} %"
 
     @property
-    def named(self) -> str:
+    def heading(self) -> str:
         return self.name if self.span else f"{self.name}, %"
 
 
 @dataclass(frozen=True, slots=True)
 class Habit:
-    """A way to play, as a ratio of two of a seat's counts."""
+    """A characteristic of play: the ratio of two of a seat's counts."""
 
     key: str
-    title: str  # of its column
+    title: str  # column title
     name: str  # in charts: bluffs
     count: str
     of: str
-    most: int = 1  # how many of the first there can be to one of the second; above 1 it is no share, but a number
+    most: int = 1  # the highest possible ratio; above 1 it is a number, not a share
 
 
 @dataclass(frozen=True)
 class Results:
-    """What a game counts, and what of it is rated."""
+    """What a game counts, and which counts are rated."""
 
-    buckets: tuple[str, ...]  # what a game can be for a seat, in the plural: hard_wins, losses
-    endings: tuple[str, ...]  # the same in words for one seat: hard win, loss
-    bucket: Callable[[int, bool], int]  # of a mark, in a game that was capped or not: its place in `buckets`
+    buckets: tuple[str, ...]  # the possible results of a game for one seat, in the plural: hard_wins, losses
+    endings: tuple[str, ...]  # the same results for one seat, in words: hard win, loss
+    bucket: Callable[[int, bool], int]  # index in `buckets`, from a mark and whether the game was capped
     measures: tuple[Measure, ...]  # the first one ranks
-    headline: tuple[str, ...]  # of the measures: what pairs, seats and bounds are told of; neighbours, of the last
-    equal_share: Callable[[int], Mapping[str, float]]  # at so many seats: each measure if all are alike, where known
-    game_counts: tuple[str, ...]  # the first one is the turns
+    # The measures shown for pairs, seats and bounds. The last of them is also used for neighbours.
+    headline: tuple[str, ...]
+    equal_share: Callable[[int], Mapping[str, float]]  # chance level of each measure, if known, by number of seats
+    game_counts: tuple[str, ...]  # the first one is the number of turns
     seat_counts: tuple[str, ...]
-    scoreboard: tuple[str, ...] = ()  # of the buckets: those whose counts stand before the games in the ranking
-    averaged: tuple[str, ...] = ()  # of the seat's counts: published as means
+    scoreboard: tuple[str, ...] = ()  # the buckets whose counts come before the number of games in the ranking
+    averaged: tuple[str, ...] = ()  # seat counts that are reported as means
     habits: tuple[Habit, ...] = ()
-    standing: Callable[[int, int, bool], int] | None = None  # of a mark, at so many seats, capped: 0 to 2 (seats - 1)
-    unfinished: str | None = None  # the bucket of games that have no standing
-    ended: Callable[[int, bool], str] | None = None  # of a mark, capped: how a seat ended; None: as `endings` has it
-    turns_in_words: Callable[[Sequence[float]], str] = lambda means: f"{means[0]:.1f}"  # of the game's counts a game
-    lies: str = ""  # of the habits, in a game with lies: the share of moves that are (Game.lie)
-    lies_in_words: str = ""  # what is a lie by choice, and what is a forced one
+    # From a mark, the number of seats and whether the game was capped: the standing, 0 to 2 (seats - 1).
+    standing: Callable[[int, int, bool], int] | None = None
+    unfinished: str | None = None  # the bucket of games without a standing
+    # From a mark and whether the game was capped: how the game ended for a seat. None: as in `endings`.
+    ended: Callable[[int, bool], str] | None = None
+    turns_in_words: Callable[[Sequence[float]], str] = lambda means: f"{means[0]:.1f}"  # from the mean game counts
+    lies: str = ""  # in a game with lies, the habit that is the share of lies among moves (see `Game.lie`)
+    lies_in_words: str = ""  # what a voluntary lie is, and what a forced one is
     lie_nodes: tuple[str, ...] = ()  # where a yes means to lie
-    lie_words: tuple[str, str] = ("lie", "accusation")  # what one lie is called, and to call a play one
-    found_out: str = ""  # of the seat's counts: the lies that were
-    charted: tuple[str, ...] = ()  # the habits that are drawn, shares all of them; neighbours are ordered by the first
-    rate: str = "win rate"  # what the last headline measure is called where neighbours are
-    meaning: str = ""  # of the first measure, in a sentence for people
-    neighbours: str = ""  # what sits behind the variation with neighbours, in words
-    habits_in_words: str = ""  # what a reader must know of the habits
-    stated: str = ""  # of what models state the probability, in words
+    lie_words: tuple[str, str] = ("lie", "accusation")  # the words for one lie, and for calling a play a lie
+    found_out: str = ""  # the seat count of caught lies
+    # The habits that are charted; all are shares. Neighbours are ordered by the first.
+    charted: tuple[str, ...] = ()
+    rate: str = "win rate"  # name of the last headline measure in the results by neighbour
+    meaning: str = ""  # one sentence that explains the first measure
+    neighbours: str = ""  # explains why results vary with the neighbours
+    habits_in_words: str = ""  # what a reader needs to know about the habits
+    stated: str = ""  # names the event whose probability models state
 
     def ended_in_words(self, mark: int, capped: bool) -> str:
         return self.ended(mark, capped) if self.ended else self.endings[self.bucket(mark, capped)]
 
     @cached_property
     def counts(self) -> tuple[str, ...]:
-        """What is kept of every seat: the game's counts, and the turns that were played for a bot that failed."""
+        """All counts of a seat: the game's own, and the turns played by the fallback."""
         return (*self.seat_counts, FALLBACK_TURNS)
 
     @cached_property
-    def counted(self) -> tuple[str, ...]:
-        """Of the game's own: those that are published as they are, neither as means nor as a measure."""
+    def published_counts(self) -> tuple[str, ...]:
+        """The game's seat counts that are reported as they are, not as means or measures."""
         others = {*self.averaged, *(measure.count for measure in self.measures)}
         return tuple(count for count in self.seat_counts if count not in others)
 
     @cached_property
     def seat_sums(self) -> tuple[str, ...]:
-        """What a run sums over a player's seats."""
+        """The quantities that a run sums over a player's games."""
         return ("games", *self.counts, *(("position",) if self.standing else ()))
 
     @cached_property
     def by_bucket(self) -> tuple[tuple[int, ...], ...] | None:
-        """By bucket: every measure; None where one does not follow from it."""
+        """All measures of each bucket; None if a measure is a count."""
         if any(measure.count for measure in self.measures):
             return None
         return tuple(zip(*(measure.values for measure in self.measures), strict=True))
 
-    def measured(self, bucket: int, counts: Sequence[int]) -> tuple[int, ...]:
+    def measure_values(self, bucket: int, counts: Sequence[int]) -> tuple[int, ...]:
         if self.by_bucket is not None:
             return self.by_bucket[bucket]
         return tuple(
@@ -323,41 +339,47 @@ class Results:
         return next(habit for habit in self.habits if habit.key == key)
 
     def place(self, key: str) -> int:
-        """Where a measure stands among all."""
+        """Return the index of a measure."""
         return [measure.key for measure in self.measures].index(key)
 
 
-# What a prompt says -> `answer`; beside it why, what is stated, and how probable an answer is that is not certain.
+# Maps a prompt to an `answer`, with optional keys: the reason, the stated probability and the odds of a random answer.
 HousePolicy = Callable[[str, Random], Mapping[str, Any]]
 
 
 class Member(NamedTuple):
-    """A game of a family, listed."""
+    """A listed game of a family."""
 
-    name: str  # without the family's
+    name: str  # without the family's name
     seats: tuple[int, int]
     about: str
     why_not: str | None = None  # why it cannot be played
 
 
 class Family(NamedTuple):
-    """Games that are named by what stands behind a colon, as `openspiel:kuhn_poker`; bots and prompts are for all."""
+    """Games of one family, named like `openspiel:kuhn_poker`.
+
+    They share the bots and prompts of the family.
+    """
 
     name: str
     summary: str  # one line, for `dubito games`
-    member: Callable[[str], "Game"]  # by what stands behind the colon; raises UsageError
-    members: Callable[[], Iterable[Member]]  # by name, what cannot be played among them; raises UsageError
+    member: Callable[[str], "Game"]  # from the name after the colon; raises UsageError
+    members: Callable[[], Iterable[Member]]  # sorted by name, including unplayable ones; raises UsageError
 
 
 def no_rules(**said: Any) -> "BaseModel":
-    """The `rules` of a game with nothing to vary: refuses every key."""
-    from dubito.files import NoRules  # late: whoever lists bots or games needs no pydantic
+    """Build the `rules` of a game without variants. They refuse every key."""
+    from dubito.files import NoRules  # imported late: commands that only list bots or games run without pydantic
 
     return NoRules(**said)
 
 
 def unanswered(base: type[Player], nodes: Sequence[Node]) -> Callable[[type[Player]], list[str]]:
-    """`Game.missing` where a bot of this base has to answer every node; one with a `play` of its own has none."""
+    """Return a `Game.missing` for games whose bots must answer every node.
+
+    Bots that define their own `play` are never incomplete.
+    """
 
     def missing(cls: type[Player]) -> list[str]:
         left = [node for node in nodes if getattr(cls, node.method, None) is getattr(base, node.method)]
@@ -367,7 +389,10 @@ def unanswered(base: type[Player], nodes: Sequence[Node]) -> Callable[[type[Play
 
 
 def house_contenders(openai: str, anthropic: str) -> list[dict[str, Any]]:
-    """For `Game.demo`: two models of the house, each asked by the protocol of one provider; `random` is chance."""
+    """Return two fake models for `Game.demo`, one per provider protocol.
+
+    The model `random` is listed as "chance".
+    """
     asked = ("OpenAIBot", openai, "OpenAI's protocol"), ("AnthropicBot", anthropic, "Anthropic's")
     return [
         {"bot": bot, "name": f"{name.replace('random', 'chance')} by {whose}", "model": f"house-{name}"}
@@ -377,121 +402,137 @@ def house_contenders(openai: str, anthropic: str) -> list[dict[str, Any]]:
 
 
 LineupKind = Literal["uniform", "distinct", "ordered_pairs"]
-PlayerKind = Literal["model", "stand-in", "hand-written", "person"]  # what decides for a player
-Lie = Literal["chosen", "forced"]  # by a seat that could have been honest, or that could not
+PlayerKind = Literal["model", "stand-in", "hand-written", "person"]  # what makes a player's decisions
+Lie = Literal["chosen", "forced"]  # by a seat that could have been honest, or one that could not
 
 
 class Deed(NamedTuple):
-    """What a move is where there are lies: a play that can be one, a word on somebody's play, or both at once."""
+    """How a move relates to lying.
 
-    pile: int  # cards that lie there before it
-    cards: int = 0  # that it plays; 0: it is no play
-    of: int | None = None  # the seat whose play it calls a lie or lets pass; None: nobody's
-    is_lie: bool = False  # what that play is
-    called: bool = False  # a lie
+    It is a play that can be a lie, a reaction to another seat's play, or both.
+    """
+
+    pile: int  # number of cards on the pile before the move
+    cards: int = 0  # number of cards played; 0: not a play
+    of: int | None = None  # the seat whose play is called a lie or let pass; None: no such play
+    is_lie: bool = False  # whether the play is a lie
+    called: bool = False  # whether the move calls a play a lie
 
 
-@dataclass(frozen=True, eq=False)  # a game is itself, and nothing like it
+@dataclass(frozen=True, eq=False)  # compared by identity
 class Game:
-    """A game as the harness has it."""
+    """Everything that the harness knows about a game."""
 
     name: str
     summary: str  # one line, for `dubito games`
-    # The config's `rules` by keyword: a class of pydantic's, or what makes one of it; strict, frozen, no other keys,
-    # every one with a default.
+    # Builds the config's `rules` from keywords: a pydantic model class, or a function that returns one. The model is
+    # strict and frozen, forbids unknown keys and has a default for every key.
     rules: "Callable[..., BaseModel]"
-    seats: tuple[int, int]  # at least and at most, by its usual rules
-    lineup: LineupKind  # how bots are drawn for a deal: with replacement, without, or each against each
+    seats: tuple[int, int]  # the fewest and the most, under the default rules
+    lineup: LineupKind  # how bots are drawn for a deal: with replacement, without, or every ordered pair
     base: type[Player]
-    base_path: str  # what a bot writer imports: bots.base.BotBase
-    fallback: str  # the bot that plays for one that failed, deliberately the weakest
+    base_path: str  # the import path for writers of bots: bots.base.BotBase
+    fallback: str  # the bot that moves for one that failed; deliberately the weakest
     nodes: tuple[Node, ...]
     results: Results
-    deal: Callable[[Any, int, Random], State]  # by these rules, to so many seats, from this stream
-    deal_to_json: Callable[[Any], dict[str, Any]]  # asked before the first move; enough to see that two are the same
-    output_to_json: Callable[[Any], Any] = lambda output: output  # as plain values that JSON can hold
+    deal: Callable[[Any, int, Random], State]  # from the rules, the number of seats and a random stream
+    # Called before the first move. Two equal deals give equal JSON.
+    deal_to_json: Callable[[Any], dict[str, Any]]
+    output_to_json: Callable[[Any], Any] = lambda output: output  # as JSON-compatible values
     output_from_json: Callable[[Any], Any] = lambda output: output  # the inverse
-    # Of a model's answer at a node, by what its seat holds; raises IllegalOutput where there is no such output.
+    # Converts a model's answer at a node to an output, given the seat's cards. Raises IllegalOutput if none fits.
     output_of: Callable[[str, Any, Any], Any] = lambda node, answer, cards: answer
-    # The inverse: the answer that makes this output, or one like it.
+    # The inverse: an answer that gives this output or an equivalent one.
     answer_of: Callable[[str, Any], Any] = lambda node, output: output
-    # The outputs that are legal at a view, None where they are no list; of a game whose views have another `legal`.
+    # The legal outputs at a view, or None if there are too many to list. Set it if the game's views have a different
+    # `legal`.
     legal: Callable[[Any], Sequence[Any] | None] = legal_of
-    # The questions of one turn, where it may take several: of a bot and what it sees, the nodes one by one; takes the
-    # answer to each, and returns the output. None: every move is one node's answer, the one that the view names.
+    # The questions of one turn, if a turn can have several: a generator, from a bot and its view, that yields nodes,
+    # receives the answers and returns the output. None: every move is the answer to the one node that the view names.
     walk: Callable[[Any, Any], Generator[str, Any, Any]] | None = None
-    package: str = ""  # where its modules are
-    family: str = ""  # whose member it is, if of one
-    # Raise it when play changes: the same seed and outputs end otherwise. Runs and books of another number are others.
+    package: str = ""  # the import path of the game's modules
+    family: str = ""  # name of the family it belongs to, if any
+    # Increase it when the same seed and outputs would give a different game. Runs and books with another number are
+    # incompatible.
     rules_version: int = 1
-    version: str = ""  # of the library that has its rules, if one has
-    cannot_play: Callable[[type[Player]], str | None] = lambda cls: None  # why a bot of its kind does not play it
-    # By a run, of a bot with these settings, by these rules.
+    version: str = ""  # version of the library that implements the rules, if any
+    # why a bot class does not play this game; None: it does
+    cannot_play: Callable[[type[Player]], str | None] = lambda cls: None
+    # A note on a bot class, from the rules and its settings, for the warnings of a run. None: nothing to note.
     said_of: Callable[[type[Player], Mapping[str, Any], Mapping[str, Any]], str | None] = lambda cls, rules, settings: (
         None
     )
-    truth: Callable[[Any], bool | None] = lambda state: None  # of what a model may state before this move
-    # Of a move before it is made: what lie it is, None if it is none; in games without lies there is nothing to ask.
+    truth: Callable[[Any], bool | None] = lambda state: None  # the truth of what a model may state before this move
+    # Classifies a move before it is made; None: the move is not a lie. Unset in games without lies.
     lie: Callable[[Any, Any], Lie | None] | None = None
-    # Of the same: what deed it is, None if none. With it a report tells who saw through whom.
+    # Describes a move before it is made; None: not a deed. With it, reports show who catches whose lies.
     deed: Callable[[Any, Any], Deed | None] | None = None
-    missing: Callable[[type[Player]], list[str]] = lambda cls: []  # the nodes that a bot leaves unanswered, in words
-    deal_rules: tuple[str, ...] = ()  # of the rules: those that decide how cards are dealt
-    demo: dict[str, Any] = field(default_factory=dict)  # the config of `dubito demo`: two contenders on the house
-    # Whether bots of this class answer the nodes one by one; where a move is one node's answer, all do.
+    # descriptions of the nodes that a bot does not answer
+    missing: Callable[[type[Player]], list[str]] = lambda cls: []
+    deal_rules: tuple[str, ...] = ()  # the rules that affect the deal
+    # the config of `dubito demo`: two contenders that use fake models
+    demo: dict[str, Any] = field(default_factory=dict)
+    # Whether bots of this class answer node by node. Always true if a move is the answer to one node.
     answers_nodes: Callable[[type[Player]], bool] = lambda cls: True
-    # The same as `rules` for a run, which had them checked when it began: as `deal` takes them, where that loads less.
+    # Builds the rules from what a run stored, which needs no new validation. Set it if that imports less than `rules`.
     kept_rules: Callable[..., Any] | None = None
-    seats_of: Callable[[Any], tuple[int, int]] | None = None  # by these rules, where a variant is for others
-    # Facts that a prompt has to tell by these rules: what it says in words of its own is of the usual ones.
+    # the number of seats under these rules, if some rules change it
+    seats_of: Callable[[Any], tuple[int, int]] | None = None
+    # Names of facts that a prompt must use under these rules. The prompt's own text only covers the default rules.
     must_tell: Callable[[Any], Sequence[str]] = lambda rules: ()
-    forfeits: bool = False  # whether its states have `forfeit()`: who fails ends the game
-    forfeit_means: str = "nobody wins"  # then, in words
+    forfeits: bool = False  # whether its states have `forfeit()`, so that a failing seat ends the game
+    forfeit_means: str = "nobody wins"  # what a forfeit means, in words
 
     @property
     def folder(self) -> str:
-        """Where its package lies, and its bots and prompts."""
+        """Name of the folder that holds its package, bots and prompts."""
         return self.family or self.name
 
     @property
     def has_neighbours(self) -> bool:
-        """Whether it is told who sits beside whom: not with two seats, nor of a measure that no bucket tells."""
+        """Whether results are reported by neighbour.
+
+        That needs three seats or more, and measures that follow from the bucket.
+        """
         return self.seats[1] > 2 and self.results.by_bucket is not None
 
     @property
     def is_duel(self) -> bool:
-        """Whether two play it, so that who plays whom in which seat is all of a table."""
+        """Whether it has two seats, so that a pair and a seat describe a whole table."""
         return self.seats[1] == 2
 
     def seats_by(self, rules: Any) -> tuple[int, int]:
-        """At least and at most by these rules."""
+        """Return the fewest and the most seats under these rules."""
         return self.seats_of(rules) if self.seats_of else self.seats
 
-    def dealt(self, rules: Any, seats: int, chance: Random) -> Any:
-        """A game just dealt to so many; raises UsageError, in its own words if it has any, where it cannot be."""
+    def deal_game(self, rules: Any, seats: int, chance: Random) -> Any:
+        """Deal a game. Raises UsageError if it cannot have that many seats."""
         least, most = self.seats_by(rules)
         if least <= seats <= most:
             return self.deal(rules, seats, chance)
-        with suppress(ArithmeticError, LookupError, TypeError, ValueError):  # what code may raise that counts on it
+        # Let the deal explain the problem itself, if it raises a UsageError; ignore what code raises that relies on the
+        # count.
+        with suppress(ArithmeticError, LookupError, TypeError, ValueError):
             self.deal(rules, seats, chance)
         many = f"{least}" if least == most else f"{least} to {most}"
         raise UsageError(f"{self.name} is played by {many}, not {seats}")
 
     def rules_of_run(self, kept: Mapping[str, Any]) -> Any:
-        """The rules that a run keeps, all of the game's, as `deal` takes them."""
+        """Build the rules that a run has stored, as `deal` expects them."""
         return (self.kept_rules or self.rules)(**kept)
 
     def node(self, name: str) -> Node:
-        """The node of that name; raises UsageError where the game has none, which a file may say."""
+        """Return the node of that name. Raises UsageError if a file names an unknown one."""
         found = next((node for node in self.nodes if node.name == name), None)
         if found is None:
             raise UsageError(f"{self.name} has no node {one_line(name, 60)!r}")
         return found
 
     def legal_answers(self, state: Any) -> list[Any] | None:
-        """What may be answered at the question of now: what the view lists, else those of a few that it lets pass.
+        """Return the legal answers to the current question, or None if it has no list.
 
-        None where that is no list: of cards, of what may be said, of numbers that no view lists.
+        They are what the view lists, or the answers to a yes-or-no or multiple-choice question that the view accepts.
+        Cards, messages and numbers that no view lists have no list.
         """
         view = state.view()
         node, legal = self.node(view.node), self.legal(view)
@@ -500,10 +541,10 @@ class Game:
         few = (True, False) if isinstance(node.answer, Bool) else getattr(node.answer, "options", None)
         if few is None or isinstance(node.answer, Shares):
             return None
-        return [answer for answer in few if self._passes(view, answer, state)]
+        return [answer for answer in few if self._is_accepted(view, answer, state)]
 
-    def _passes(self, view: Any, answer: Any, state: Any) -> bool:
-        """Whether the view lets the output pass that this answer of its seat is."""
+    def _is_accepted(self, view: Any, answer: Any, state: Any) -> bool:
+        """Return whether the answer gives an output that the view accepts."""
         cards = state.cards(state.seat, DealStreams(0, 0).seat(state.seat))
         with suppress(IllegalOutput):
             return view.why_illegal(self.output_of(view.node, answer, cards)) is None
@@ -511,23 +552,29 @@ class Game:
 
     @property
     def facts(self) -> Facts:
-        """What prompts are told of it; raises UsageError if there is nothing."""
+        """The module that supplies facts to prompts. Raises UsageError if the game has none."""
         module = self.module("facts")
         if module is None:
             raise UsageError(f"no prompt can tell of {self.name}, so no model plays it: its package has no facts.py")
         return cast(Facts, module)
 
     def module(self, name: str) -> Any:
-        """Return an optional module of the game, None without one; of a family's, what it is `of` this game."""
+        """Return an optional module of the game, or None.
+
+        For a member of a family, return the module's part for this game.
+        """
         path = f"{self.package}.{name}"
-        with own_bytes(self.package):
+        with without_bytecode(self.package):
             module: Any = import_module(path) if find_spec(path) else None
         return module.of(self) if hasattr(module, "of") else module
 
 
 @contextmanager
-def own_bytes(package: str) -> Iterator[None]:
-    """Within, what is imported of a user's game leaves no bytecode, which could be of other bytes the next time."""
+def without_bytecode(package: str) -> Iterator[None]:
+    """Import without writing bytecode if the package is a user's.
+
+    Cached bytecode could differ from the source that the digest was taken of.
+    """
     written = sys.dont_write_bytecode
     sys.dont_write_bytecode = written or not package.startswith("dubito.")
     try:

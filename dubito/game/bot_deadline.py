@@ -1,7 +1,9 @@
-"""A deadline for bots: a call that takes too long is interrupted, and is the bot's error.
+"""Time limits for bots.
 
-The system's alarm does it, which reaches the main thread of a process between two steps of Python: it ends
-loops and waits, but no single call into C that never comes back. A bot without a deadline is not touched.
+A call that takes too long is interrupted and counts as a bot error.
+
+The limit uses the system's alarm signal, which reaches the main thread between two steps of Python. It stops loops and
+waits, but not a single call into C that never returns. A bot without a limit is not wrapped.
 """
 
 import signal
@@ -13,21 +15,22 @@ from typing import Any, Final, TypeVar, cast
 from dubito.errors import IllegalOutput, UsageError, one_line
 from dubito.game import Node, Player
 
-_STEP: Final = 1e-6  # seconds
+_STEP_SECONDS: Final = 1e-6  # seconds by which the alarm's delay grows after each attempt
 
 T = TypeVar("T")
 P = TypeVar("P", bound=Player)
 
 
-class _TooLate(BaseException):  # no Exception: bots catch those
-    """Raised in a bot's code when its time is over."""
+# Not an Exception: bots catch those.
+class _TooLate(BaseException):
+    """Raised inside a bot's code when its time is up."""
 
 
-def in_time(cls: type[P], seconds: float, nodes: Sequence[Node]) -> type[P]:
-    """The same bot, of a game with these nodes, whose `__init__`, turns and events may take so many seconds each.
+def limit_bot_time(cls: type[P], seconds: float, nodes: Sequence[Node]) -> type[P]:
+    """Return a subclass of the bot whose calls are limited to `seconds` each.
 
-    A call that takes longer raises IllegalOutput with the node or the method, and the line. Raises UsageError
-    where nothing can interrupt a bot.
+    The limit applies to `__init__`, `play` and `observe`. A call that exceeds it raises IllegalOutput with the node
+    or method and the line. `nodes` are the nodes of the game. Raises UsageError if bots cannot be interrupted here.
     """
     if not hasattr(signal, "setitimer"):
         raise UsageError("bot_deadline: this system has no alarm that could interrupt a bot: leave it out")
@@ -49,7 +52,7 @@ def in_time(cls: type[P], seconds: float, nodes: Sequence[Node]) -> type[P]:
         call("observe", lambda: cast(Any, cls).observe(self, event))
 
     methods: dict[str, Any] = {"__module__": cls.__module__, "__doc__": cls.__doc__, "__init__": __init__, "play": play}
-    if cls.observes():  # who does not observe is told nothing
+    if cls.observes():  # a bot that does not observe gets no `observe`, so that no events are built for it
         methods["observe"] = observe
     timed: type[P] = cast(Any, type(cls))(cls.__name__, (cls,), methods)
     return timed
@@ -63,22 +66,23 @@ def _call(seconds: float, letters: Mapping[str, str], method: str, call: Callabl
         if not running:
             return
         reason = reason or _reason(seconds, letters, method, frame)
-        # A bot may catch this one. The next comes at once, then a step later and later: one of them falls between.
+        # A bot may catch this alarm. So ring again at once, then after growing delays: one of them falls outside its
+        # `try`.
         rings = rings % 1000 + 1
-        signal.setitimer(signal.ITIMER_REAL, rings * _STEP)
+        signal.setitimer(signal.ITIMER_REAL, rings * _STEP_SECONDS)
         raise _TooLate
 
     handler, timer = signal.signal(signal.SIGALRM, ring), signal.getitimer(signal.ITIMER_REAL)
     try:
         signal.setitimer(signal.ITIMER_REAL, seconds)
         returned = call()
-        running = False  # Python looks for signals at calls and loops: none rings between the call and this
-        if not reason:  # else the bot caught the alarm, and answered late
+        running = False  # Signals arrive at calls and loops only, so no alarm can ring between the call and this line.
+        if not reason:  # otherwise the bot caught the alarm and answered late
             return returned
     except _TooLate:
         pass
     except Exception:
-        if not reason:  # else it was interrupted, and failed for that
+        if not reason:  # otherwise the alarm caused this error
             raise
     finally:
         running = False
@@ -88,8 +92,8 @@ def _call(seconds: float, letters: Mapping[str, str], method: str, call: Callabl
 
 
 def _reason(seconds: float, letters: Mapping[str, str], method: str, frame: FrameType | None) -> str:
-    """What the bot was at, the node if it was asked one, and in which line."""
-    assert frame is not None  # the main thread runs
+    """Describe what the bot was doing: the node or method, and the line."""
+    assert frame is not None  # the main thread is running
     file, line = frame.f_code.co_filename.rsplit("/", 1)[-1], frame.f_lineno
     while frame is not None and frame.f_code is not _call.__code__:
         if (name := frame.f_code.co_name) in letters:

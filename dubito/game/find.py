@@ -1,14 +1,11 @@
-"""Foreign code imported by its path, so that no package of the same name stands in the way.
+"""Find games and bots by name, and import them from their paths.
 
-Games by name, from wherever `packages.py` finds them.
+Importing by path keeps packages of the same name from interfering. `packages.py` finds the game packages.
 
-Bots of a game by name: drop a file into `bots/manual` or `bots/llms`, and it is found.
-
-Bots of other games than Dubito lie in a folder there that has the game's name, or its family's, as `bots/manual/bs`.
-The class of a file is the one whose name equals the file's, case and underscores ignored, a trailing
-`Bot` optional; the bot's name is the class's. Looked at are the folders that came with the project,
-those of the working directory and of `--games-path`, and those that an installed game brings. A file
-that cannot be used is kept as broken, with what to do, and stops no other bot.
+A bot is a file in `bots/manual` or `bots/llms`; for games other than Dubito, in a subfolder with the name of the game
+or its family, such as `bots/manual/bs`. The bot is the class whose name equals the file's, ignoring case, underscores
+and a trailing `Bot`. Bots are searched in Dubito's own folders, the working directory, `--games-path` and the packages
+of installed games. A file that cannot be used is listed as broken with what to do, and does not affect other bots.
 """
 
 import ast
@@ -27,7 +24,7 @@ from types import ModuleType
 from typing import Any, Final, Literal, NamedTuple
 
 from dubito.errors import UsageError, near, one_line, suggestion
-from dubito.game import Family, Game, Player, own_bytes
+from dubito.game import Family, Game, Player, without_bytecode
 from dubito.game.flaws import flaws_of
 from dubito.game.native import compiled_twin
 from dubito.game.packages import (
@@ -35,15 +32,18 @@ from dubito.game.packages import (
     MODULE,
     GamePackage,
     all_packages,
+    find_package,
     own_folder,
-    package_named,
     plugin_folders,
     roots,
 )
 
 
 def import_file(name: str, file: Path, source: bytes, game: object) -> ModuleType:
-    """The module of these bytes, under this name; anew if the file was edited, or the game whose classes it has."""
+    """Import a module from `source` under this name.
+
+    It is imported again if the file was edited or if it now belongs to another game.
+    """
     mark = sha256(source).hexdigest(), game
     loaded = sys.modules.get(name)
     if loaded is None or getattr(loaded, "_dubito_mark", mark) != mark:
@@ -53,7 +53,10 @@ def import_file(name: str, file: Path, source: bytes, game: object) -> ModuleTyp
 
 
 def import_as(name: str, file: Path, source: bytes, package: Path | None = None) -> ModuleType:
-    """A module of these very bytes: a cache of bytecode could be of others, and the digest would lie."""
+    """Import a module from these bytes.
+
+    Loading it from a bytecode cache could run other code than the digest describes.
+    """
     folders = None if package is None else [str(package)]
     spec = importlib.util.spec_from_file_location(name, file, submodule_search_locations=folders)
     assert spec is not None  # a .py file always has one
@@ -67,25 +70,26 @@ def import_as(name: str, file: Path, source: bytes, package: Path | None = None)
     return module
 
 
-DUBITO: Final = "dubito"  # the game where none is named
-_LOADED: Final[dict[str, str]] = {}  # packages of the user's, with the digest of what was imported
-_PACKAGES: Final[dict[str, str]] = {}  # by `games.NAME`: what that package is called itself, if it was installed
+DUBITO: Final = "dubito"  # the default game
+_LOADED: Final[dict[str, str]] = {}  # imported packages of the user's, with the digest of their sources at that time
+_PACKAGES: Final[dict[str, str]] = {}  # by `games.NAME`: the real name of that package if it is an installed one
 
 
 class NoSuchGame(UsageError):
-    """No game has this name here."""
+    """Raised when no game has this name."""
 
 
 def find_game(name: str, working_directory: Path, flawed: bool = False) -> Game:
-    """The game of that name; raises UsageError with the nearest one, or with what is wrong with its package.
+    """Return the game of that name.
 
-    A `flawed` one is given too, for whoever tells all of its flaws.
+    Raises UsageError with the nearest name, or with what is wrong with the package. With `flawed`, a game with
+    flaws is returned too, so that the caller can list all of them.
     """
     first, colon, member = name.partition(":")
-    package = package_named(first, working_directory)
+    package = find_package(first, working_directory)
     if package is None:
         hint = suggestion(first, game_names(working_directory))
-        if members := _members_named(first.partition("(")[0], working_directory):
+        if members := _find_members(first.partition("(")[0], working_directory):
             hint = f"did you mean {one_line(repr(members[0] + first.removeprefix(members[0].partition(':')[2])), 80)}?"
         if first.isdecimal():
             hint = f"for so many games say --games {one_line(first, 60)}"
@@ -100,8 +104,11 @@ def find_game(name: str, working_directory: Path, flawed: bool = False) -> Game:
     return found.member(member)
 
 
-def _members_named(name: str, working_directory: Path) -> list[str]:
-    """The members of families that are called so, with their family's name; of a family that cannot be used, none."""
+def _find_members(name: str, working_directory: Path) -> list[str]:
+    """Return the full names of family members with this name.
+
+    Families that cannot be used are skipped.
+    """
     found = []
     for family in find_families(working_directory):
         with suppress(UsageError):
@@ -110,17 +117,17 @@ def _members_named(name: str, working_directory: Path) -> list[str]:
 
 
 def find_games(working_directory: Path) -> list[Game]:
-    """All games that stand alone, by name; what cannot be used is left out."""
+    """Return all single games by name, without those that cannot be used."""
     return [game for game in usable_games(working_directory)[0] if isinstance(game, Game)]
 
 
 def find_families(working_directory: Path) -> list[Family]:
-    """All families of games, by name; what cannot be used is left out."""
+    """Return all families by name, without those that cannot be used."""
     return [family for family in usable_games(working_directory)[0] if isinstance(family, Family)]
 
 
 def usable_games(working_directory: Path) -> tuple[list[Game | Family], list[str]]:
-    """All games and families, by name; and of every package that cannot be used, why."""
+    """Return all games and families by name, and why other packages cannot be used."""
     found, faults = list[Game | Family](), list[str]()
     for package in all_packages(working_directory):
         try:
@@ -131,19 +138,19 @@ def usable_games(working_directory: Path) -> tuple[list[Game | Family], list[str
 
 
 def game_names(working_directory: Path) -> list[str]:
-    """The names of all games and families, sorted, whether they can be used or not."""
+    """Return the sorted names of all games and families, usable or not."""
     return sorted({package.name for package in all_packages(working_directory) if package.name})
 
 
 def package_of(game: Game, working_directory: Path) -> GamePackage:
-    """Where the game lies that was found from this directory."""
-    package = package_named(game.folder, working_directory)
+    """Return the package of a game that was found from this directory."""
+    package = find_package(game.folder, working_directory)
     assert package is not None
     return package
 
 
 def digest_of_game(game: Game, working_directory: Path) -> str:
-    """A hash over the sources of a game's package, and the version of the library that has its rules."""
+    """Hash the sources of a game's package and the version of its library."""
     digest = package_of(game, working_directory).digest
     return sha256(f"{digest}\0{game.version}".encode()).hexdigest() if game.version else digest
 
@@ -165,7 +172,7 @@ def _load_game(package: GamePackage, working_directory: Path, flawed: bool = Fal
     if package.is_own:
         module = import_module(f"{package.module}.game")
     else:
-        _pin(working_directory)
+        _set_games_package(working_directory)
         module = _import_from(package, file.stem)
     game = getattr(module, "GAME", None)
     shown = one_line(str(file))
@@ -181,14 +188,18 @@ def _load_game(package: GamePackage, working_directory: Path, flawed: bool = Fal
 
 
 def _import_from(package: GamePackage, name: str) -> ModuleType:
-    """A module of a package of the user's, or of an installed one; both are `games.NAME` to what imports from it."""
+    """Import a module of a user's or an installed package.
+
+    Other modules can import both kinds as `games.NAME`.
+    """
     digest, mark, alias = package.digest, package.module, f"games.{package.name}"
-    if _LOADED.get(mark, digest) != digest or _PACKAGES.get(alias, mark) != mark:  # edited since, or it lay elsewhere
+    # The package was edited, or the name now means another package.
+    if _LOADED.get(mark, digest) != digest or _PACKAGES.get(alias, mark) != mark:
         _forget(mark)
         _forget(alias)
     _LOADED[mark], _PACKAGES[alias] = digest, mark
     try:
-        with own_bytes(mark):
+        with without_bytecode(mark):
             return import_module(f"{mark}.{name}")
     except KeyboardInterrupt:
         raise
@@ -200,14 +211,14 @@ def _import_from(package: GamePackage, name: str) -> ModuleType:
 
 
 def _forget(package: str) -> None:
-    """Let the next import of it, or of what lies in it, be a new one."""
+    """Drop the package and its modules from the import cache."""
     for loaded in [loaded for loaded in sys.modules if f"{loaded}.".startswith(f"{package}.")]:
         del sys.modules[loaded]
     _LOADED.pop(package, None)
 
 
-def _pin(working_directory: Path) -> None:
-    """Make `import games` mean the folders of that name that are used from this directory."""
+def _set_games_package(working_directory: Path) -> None:
+    """Make `import games` search the `games` folders in use from this directory."""
     folders = [str((root / "games").resolve()) for root in roots(working_directory)]
     loaded = sys.modules.get("games")
     if loaded is None or [*loaded.__path__] != folders:
@@ -220,7 +231,10 @@ def _pin(working_directory: Path) -> None:
 
 
 class _InstalledGames:
-    """Imports `games.NAME` of an installed game: the module of its own package, under both names."""
+    """Importer that makes an installed game available as `games.NAME` too.
+
+    Both names refer to the same module.
+    """
 
     def __init__(self) -> None:
         self._own: dict[str, ModuleSpec | None] = {}  # by the name `games.NAME`: the module's own spec
@@ -230,7 +244,7 @@ class _InstalledGames:
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
         name = _installed_name(spec.name)
-        assert name is not None  # else find_spec would not have found it
+        assert name is not None  # find_spec has checked it
         module = import_module(name)
         self._own[spec.name] = module.__spec__
         return module
@@ -242,7 +256,7 @@ class _InstalledGames:
 
 
 def _installed_name(module: str) -> str | None:
-    """What a module `games.NAME...` of an installed game is called in its own package."""
+    """Return the real name of a module `games.NAME...` of an installed game."""
     parts = module.split(".", 2)
     package = _PACKAGES.get(".".join(parts[:2])) if parts[0] == "games" else None
     return ".".join([package, *parts[2:]]) if package and package != ".".join(parts[:2]) else None
@@ -253,34 +267,34 @@ _FINDER: Final = _InstalledGames()
 
 BotKind = Literal["manual", "llms"]
 KINDS: Final[tuple[BotKind, ...]] = ("manual", "llms")
-_UNSEEDED: Final = ("random", "secrets", "numpy")  # modules whose draws no seed of ours reaches
+_UNSEEDED: Final = ("random", "secrets", "numpy")  # modules whose random draws cannot be seeded
 
 
 class Bot(NamedTuple):
     """A bot that can be played."""
 
     name: str
-    cls: type[Any]  # a Player: what else its game says
+    cls: type[Any]  # a Player of its game
     file: Path
     kind: BotKind
     digest: str  # sha256 of the file
-    repeatable: bool  # False: it draws from randomness that no seed reaches
-    missing: Sequence[str] = ()  # the nodes at which its games would stop, since nobody has written them
-    unused: Sequence[str] = ()  # other bot classes of the file, which nobody can play
+    repeatable: bool  # False: it uses randomness that cannot be seeded
+    missing: Sequence[str] = ()  # nodes without an answer, at which a game would stop
+    unused: Sequence[str] = ()  # other bot classes of the file, which cannot be played
 
     @property
     def usual(self) -> bool:
-        """Whether it plays where no field is named; a subclass of one that does not is a bot of its own."""
+        """Whether it plays by default, if no opponents are named. Not inherited."""
         return self.cls.__dict__.get("usual", True) is not False
 
     @property
     def is_base(self) -> bool:
-        """Whether it leaves the API open, as LLMBot does for the model players made from it."""
+        """Whether it names no API, like LLMBot, the base of configured model players."""
         return self.cls.is_model and self.cls.__dict__.get("defaults") == {}
 
     @property
     def fastest(self) -> type[Any]:
-        """The class as this installation plays it fastest: compiled from the same bytes, if it was."""
+        """The compiled class, if this installation has one; otherwise `cls`."""
         return compiled_twin(self.cls, self.file, self.digest)
 
     @property
@@ -296,35 +310,40 @@ class BrokenBot(NamedTuple):
     file: Path
     kind: BotKind
     reason: str
-    name: str | None = None  # of a clash
+    name: str | None = None  # set for a name clash
 
     def __str__(self) -> str:
-        return f"{_short(self.file)}: {self.reason}"
+        return f"{_short_path(self.file)}: {self.reason}"
 
     def is_called(self, name: str) -> bool:
-        """Whether whoever asks for this name means this file."""
+        """Return whether this name refers to this file."""
         return name == self.name or _same_name(self.file.stem, name)
 
 
 @dataclass(frozen=True, slots=True)
 class Registry:
-    """All bots of a game found, by name, and the files that could not be used."""
+    """All bots of a game by name, and the files that cannot be used."""
 
     game: Game
     bots: dict[str, Bot]
     broken: list[BrokenBot]
     working_directory: Path
-    elsewhere: Mapping[str, str] = field(default_factory=dict)  # bots of its family that it has no use for: why
+    elsewhere: Mapping[str, str] = field(default_factory=dict)  # bots of its family that do not play this game, and why
 
     def find(self, name: str) -> Bot:
-        """The bot of that name; raises UsageError with the nearest one, or with what is broken."""
+        """Return the bot of that name.
+
+        Raises UsageError with the nearest name, or with what is broken.
+        """
         if name in self.bots:
             return self.bots[name]
         for broken in self.broken:
             if broken.is_called(name):
                 raise UsageError(f"bot {one_line(name)!r} cannot be used: {broken}")
         if bot := next((bot for bot in self.bots.values() if name in bot.unused), None):
-            raise UsageError(f"bot {one_line(name)!r} cannot be used: {unused_in_words(_short(bot.file), bot.name)}")
+            raise UsageError(
+                f"bot {one_line(name)!r} cannot be used: {describe_unused(_short_path(bot.file), bot.name)}"
+            )
         if name in self.elsewhere:
             raise UsageError(f"{name} {self.elsewhere[name]}: choose from {', '.join(sorted(self.bots))}")
         if having := self._elsewhere(name):
@@ -334,27 +353,29 @@ class Registry:
                 f"add `game: {having[0]}`, or choose from {', '.join(sorted(self.bots))}"
             )
         model = "" if ":" in name or near(name, self.bots) else f"; a model is `openai:{one_line(name)}`"
-        files = " and ".join(_short(broken.file) for broken in self.broken)
+        files = " and ".join(_short_path(broken.file) for broken in self.broken)
         unused = f"; {files} cannot be used, and `dubito bots` says why" if files else ""
         raise UsageError(f"no bot is named {one_line(name)!r}: {suggestion(name, self.bots)}{model}{unused}")
 
     def _elsewhere(self, name: str) -> list[str]:
-        """The other games that have a bot of this name."""
+        """Return the other games that have a bot of this name."""
         found = []
         for game in game_names(self.working_directory):
-            with suppress(UsageError):  # a broken game is not what was asked about
+            with suppress(UsageError):  # a broken game does not matter here
                 if game != self.game.folder and name in find_bots(self.working_directory, game).bots:
                     found.append(game)
         return found
 
     @property
     def fallback(self) -> type[Any]:
-        """Whose rules play a failed turn: the game's weakest bot (R13)."""
+        """The bot class that plays a failed turn: the game's weakest (R13)."""
         return self.find(self.game.fallback).cls
 
     def hand_written(self) -> list[Bot]:
-        """The usual field: the hand-written bots, by name, but those that join by name only; raises UsageError if a
-        file of one is broken."""
+        """Return the default opponents: hand-written bots whose `usual` is true.
+
+        Raises UsageError if the file of a hand-written bot is broken.
+        """
         for broken in self.broken:
             if broken.kind == "manual":
                 raise UsageError(f"{broken}; or name the bots to play with --bots")
@@ -362,8 +383,8 @@ class Registry:
 
 
 def find_bots(working_directory: Path, game: str = DUBITO) -> Registry:
-    """Load every bot file of a game, the project's and the working directory's; raises UsageError for no such game."""
-    found_game, own = find_game(game, working_directory), _pin_own_package()
+    """Load every bot of a game. Raises UsageError if the game does not exist."""
+    found_game, own = find_game(game, working_directory), _set_bots_package()
     found: dict[str, list[Bot]] = {}
     broken, elsewhere = [], dict[str, str]()
     for kind, file in _files(_bot_folders(found_game, own, working_directory)):
@@ -376,30 +397,30 @@ def find_bots(working_directory: Path, game: str = DUBITO) -> Registry:
             broken.append(BrokenBot(file, kind, str(error)))
             continue
         twins = found.setdefault(bot.name, [])
-        if all(bot.digest != twin.digest for twin in twins):  # the same bytes are one bot
+        if all(bot.digest != twin.digest for twin in twins):  # files with the same bytes are one bot
             twins.append(bot)
     if game != DUBITO:
         found = {bot.name: [bot] for bot in _model_players(own)} | found
     for name, twins in found.items():
         if len(twins) > 1:
-            files = " and ".join(_short(bot.file) for bot in twins)
+            files = " and ".join(_short_path(bot.file) for bot in twins)
             reason = f"the name {name} is used by {files}: rename one class and its file"
             broken += [BrokenBot(bot.file, bot.kind, reason, name) for bot in twins]
     bots = {name: twins[0] for name, twins in found.items() if len(twins) == 1}
     return Registry(found_game, bots, broken, working_directory, elsewhere)
 
 
-def unused_in_words(file: str, name: str) -> str:
+def describe_unused(file: str, name: str) -> str:
     """Say why a second bot class of a file is not played."""
     return f"{file} already holds {name}, and a file holds one bot: move it to a file with its name"
 
 
 class _UnusableError(Exception):
-    """Why a file gives no bot."""
+    """Raised with the reason when a file does not define a bot."""
 
 
 def _bot_folders(game: Game, own: Path, working_directory: Path) -> Iterator[tuple[BotKind, Path]]:
-    """The folders of its bots: Dubito's, its plugins', the working directory's, and those it was installed with."""
+    """Yield the game's bot folders: Dubito's, the user's and installed ones."""
     for bots in (own, *(root / "bots" for root in (*plugin_folders(), *roots(working_directory)))):
         for kind in KINDS:
             yield kind, bots / kind if game.name == DUBITO else bots / kind / game.folder
@@ -413,14 +434,14 @@ def _files(folders: Iterable[tuple[BotKind, Path]]) -> Iterator[tuple[BotKind, P
     for kind, folder in folders:
         for name in sorted(os.listdir(folder)) if folder.is_dir() else ():
             real = os.path.realpath(folder / name)
-            # hidden ones are no bots, but what macOS and editors leave beside them: ._x.py, .#x.py
+            # Skip hidden files: macOS and editors leave ._x.py and .#x.py behind.
             if name.endswith(".py") and not name.startswith(("_", ".")) and real not in seen:
                 seen.add(real)
                 yield kind, folder / name
 
 
 def _model_players(own: Path) -> list[Bot]:
-    """The project's model players, who play every game."""
+    """Return the model players that ship with Dubito. They play every game."""
     dubito = find_game(DUBITO, own)
     return [_load_bot("llms", file, own, dubito) for _, file in _files([("llms", own / "llms")])]
 
@@ -444,17 +465,21 @@ def _load_bot(kind: BotKind, file: Path, own: Path, game: Game) -> Bot:
 
 
 def _module_name(file: Path, own: Path) -> str:
-    """What a bot's module is called: `bots.manual.bs.player1`, or a name of its own for a file of the user's."""
+    """Return a bot's module name, such as `bots.manual.bs.player1`.
+
+    Files of the user get a name made from their folder.
+    """
     inside = file.relative_to(own) if file.is_relative_to(own) else None
     if inside is not None:
         return ".".join(["bots", *inside.with_suffix("").parts])
     if file.is_relative_to(HOME):  # a plugin's
         return ".".join(["dubito", *file.relative_to(HOME).with_suffix("").parts])
-    return f"bots_{sha256(str(file.parent.resolve()).encode()).hexdigest()[:12]}.{file.stem}"  # no other folder's
+    # the hash keeps folders apart
+    return f"bots_{sha256(str(file.parent.resolve()).encode()).hexdigest()[:12]}.{file.stem}"
 
 
-def _pin_own_package() -> Path:
-    """Make `import bots` mean the package that came with this project, and return its folder."""
+def _set_bots_package() -> Path:
+    """Make `import bots` mean Dubito's own package, and return its folder."""
     own = own_folder("bots")
     loaded = sys.modules.get("bots")
     if loaded is None or [Path(folder).resolve() for folder in loaded.__path__] != [own]:
@@ -467,12 +492,15 @@ def _pin_own_package() -> Path:
 
 def import_bots(name: str) -> ModuleType:
     """Return the module `bots.NAME` that ships with Dubito."""
-    _pin_own_package()
+    _set_bots_package()
     return import_module(f"bots.{name}")
 
 
 def _bot_class(module: ModuleType, file: Path, game: Game) -> tuple[type[Player], list[str]]:
-    """Return the file's bot, and the names of its other bot classes: neither private nor a base of the bot."""
+    """Return the file's bot class and the names of unused bot classes.
+
+    Private classes and bases of the bot do not count as unused.
+    """
 
     def is_bot(cls: type) -> bool:
         return issubclass(cls, game.base) or (issubclass(cls, Player) and cls.is_model)
@@ -501,9 +529,9 @@ def _same_name(one: str, other: str) -> bool:
 
 @cache
 def _is_repeatable(source: bytes) -> bool:
-    """Whether a file of these bytes imports none of the modules whose draws no seed reaches, wherever it does.
+    """Return whether these sources do not import the modules in `_UNSEEDED`.
 
-    Most files say so at a glance, since a name stands on the line of its import; only the others are parsed.
+    For speed, sources that do not mention one on a line with `import` are not parsed.
     """
     lines = b"\n".join(source.splitlines()).replace(b"\\\n", b" ").split(b"\n")
     if source.isascii() and not any(b"import" in line and _names_unseeded(line) for line in lines):
@@ -516,7 +544,7 @@ def _names_unseeded(line: bytes) -> bool:
 
 
 def _imports(source: bytes) -> frozenset[str]:
-    """The top-level names of all modules that a file of these bytes imports, wherever it does."""
+    """Return the top-level names of all imported modules, at any depth of the code."""
     names: set[str] = set()
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
@@ -526,6 +554,6 @@ def _imports(source: bytes) -> frozenset[str]:
     return frozenset(names)
 
 
-def _short(file: Path) -> str:
-    """The last three parts of a path: bots/manual/name.py."""
+def _short_path(file: Path) -> str:
+    """Return the last three parts of a path: bots/manual/name.py."""
     return one_line("/".join(file.parts[-3:]))

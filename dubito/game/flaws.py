@@ -1,7 +1,7 @@
-"""What is wrong with a game's own facts: with its `Game` when it is found, with its `Ending` when a game is over.
+"""Checks of a game's own data: its `Game`, its positions and its endings.
 
-Each flaw is a clause that names the fact and says what it should be; the first one is what stops a command, and
-`dubito games check` tells all of them.
+Each flaw is a clause with the name of the field and what it should be. The first flaw stops a command; `dubito games
+check` lists all of them.
 """
 
 from collections.abc import Collection, Iterator
@@ -13,22 +13,22 @@ from dubito.game import Answer, Ending, Game, LineupKind, Node, Player, Results,
 
 
 def flaws_of(game: Game) -> Iterator[str]:
-    """What of this game cannot be, fact by fact."""
+    """Yield the flaws of a game's definition."""
     if not (isinstance(game.summary, str) and game.summary and len(game.summary.splitlines()) == 1):
         yield "summary is to be one line that says what the game is"
     if not _package_is_there(game.package):
         yield "package does not say where its modules are: write package=__package__"
     least, most = game.seats if isinstance(game.seats, tuple) and len(game.seats) == 2 else (0, 0)
     if not (type(least) is type(most) is int and 1 <= least <= most):
-        yield f"seats is {_brief(game.seats)}, but is to be the fewest and the most, as (2, 4)"
+        yield f"seats is {_shorten(game.seats)}, but is to be the fewest and the most, as (2, 4)"
     if game.lineup not in get_args(LineupKind):
-        yield f"lineup is {_brief(game.lineup)}, but is to be one of {', '.join(get_args(LineupKind))}"
-    yield from _of_rules(game)
-    yield from _of_nodes(game)
-    yield from _of_results(game)
+        yield f"lineup is {_shorten(game.lineup)}, but is to be one of {', '.join(get_args(LineupKind))}"
+    yield from _check_rules(game)
+    yield from _check_nodes(game)
+    yield from _check_results(game)
 
 
-def _brief(value: object) -> str:
+def _shorten(value: object) -> str:
     return one_line(repr(value), 60)
 
 
@@ -39,19 +39,19 @@ def _package_is_there(package: str) -> bool:
         return False
 
 
-def _of_rules(game: Game) -> Iterator[str]:
+def _check_rules(game: Game) -> Iterator[str]:
     try:
         rules = game.rules()
     except Exception as error:  # foreign code
         yield f"rules() raises {type(error).__name__}: {one_line(str(error), 200)}: every rule needs a default"
         return
     if not hasattr(rules, "model_dump"):
-        yield f"rules() gives {_brief(rules)}, but is to give a model of pydantic's"
+        yield f"rules() gives {_shorten(rules)}, but is to give a model of pydantic's"
 
 
-def _of_nodes(game: Game) -> Iterator[str]:
+def _check_nodes(game: Game) -> Iterator[str]:
     if not (isinstance(game.base, type) and issubclass(game.base, Player)):
-        yield f"base is {_brief(game.base)}, but is to be a class that inherits from dubito.game.Player"
+        yield f"base is {_shorten(game.base)}, but is to be a class that inherits from dubito.game.Player"
     names = [node.name for node in game.nodes if isinstance(node, Node)]
     if not names or len(names) < len(game.nodes):
         yield "nodes is to hold at least one Node, and nothing else"
@@ -60,14 +60,14 @@ def _of_nodes(game: Game) -> Iterator[str]:
     for node in game.nodes:
         if isinstance(node, Node):
             if not isinstance(node.answer, Answer):
-                yield f"node {node.name}: its answer is {_brief(node.answer)}, no kind of answer of dubito.game"
+                yield f"node {node.name}: its answer is {_shorten(node.answer)}, no kind of answer of dubito.game"
             if isinstance(node.answer, Text) and not (type(node.answer.most) is int and 10 <= node.answer.most <= 4000):
-                yield f"node {node.name}: Text(most={_brief(node.answer.most)}) is to be from 10 to 4000 characters"
+                yield f"node {node.name}: Text(most={_shorten(node.answer.most)}) is to be from 10 to 4000 characters"
             if not (game.walk or game.base is Player or callable(getattr(game.base, node.method, None))):
                 yield f"node {node.name}: {game.base.__name__} has no method {node.method}()"
 
 
-def _of_results(game: Game) -> Iterator[str]:
+def _check_results(game: Game) -> Iterator[str]:
     results = game.results
     if len(results.endings) != len(results.buckets):
         yield f"results: {len(results.endings)} endings for {len(results.buckets)} buckets: each bucket has its ending"
@@ -76,72 +76,72 @@ def _of_results(game: Game) -> Iterator[str]:
         yield "results: measures is empty, but the first one ranks"
     for measure in results.measures:
         if measure.count:
-            yield from _unknown(f"measure {measure.key}: count", [measure.count], results.seat_counts, "seat_counts")
+            yield from _unknowns(f"measure {measure.key}: count", [measure.count], results.seat_counts, "seat_counts")
         elif len(measure.values) != len(results.buckets):
             yield f"results: measure {measure.key} has {len(measure.values)} values for {len(results.buckets)} buckets"
         elif not 0 <= min(measure.values) <= max(measure.values) <= measure.scale:
             yield f"results: measure {measure.key} has a value outside of 0 to its scale, {measure.scale}"
     if not results.headline:
         yield "results: headline is empty, but pairs and seats are told of it"
-    yield from _unknown("headline", results.headline, keys, "measures")
-    yield from _unknown("scoreboard", results.scoreboard, results.buckets, "buckets")
-    yield from _unknown("averaged", results.averaged, results.seat_counts, "seat_counts")
+    yield from _unknowns("headline", results.headline, keys, "measures")
+    yield from _unknowns("scoreboard", results.scoreboard, results.buckets, "buckets")
+    yield from _unknowns("averaged", results.averaged, results.seat_counts, "seat_counts")
     for habit in results.habits:
-        yield from _unknown(f"habit {habit.key}", [habit.count, habit.of], results.seat_counts, "seat_counts")
+        yield from _unknowns(f"habit {habit.key}", [habit.count, habit.of], results.seat_counts, "seat_counts")
     habits = [habit.key for habit in results.habits]
-    yield from _unknown("charted", results.charted, habits, "habits")
-    yield from _unknown("lies", [results.lies] if results.lies else [], habits, "habits")
-    yield from _unknown("lie_nodes", results.lie_nodes, [node.name for node in game.nodes], "nodes")
-    yield from _unknown("unfinished", [results.unfinished] if results.unfinished else [], results.buckets, "buckets")
+    yield from _unknowns("charted", results.charted, habits, "habits")
+    yield from _unknowns("lies", [results.lies] if results.lies else [], habits, "habits")
+    yield from _unknowns("lie_nodes", results.lie_nodes, [node.name for node in game.nodes], "nodes")
+    yield from _unknowns("unfinished", [results.unfinished] if results.unfinished else [], results.buckets, "buckets")
     if not results.game_counts:
         yield "results: game_counts is empty, but its first one is the turns"
 
 
-def _unknown(fact: str, said: Collection[str], known: Collection[str], where: str) -> Iterator[str]:
-    for name in said:
+def _unknowns(fact: str, names: Collection[str], known: Collection[str], where: str) -> Iterator[str]:
+    for name in names:
         if name not in known:
-            yield f"results: {fact} names {_brief(name)}, which is none of {where} ({', '.join(known) or 'empty'})"
+            yield f"results: {fact} names {_shorten(name)}, which is none of {where} ({', '.join(known) or 'empty'})"
 
 
 def flaws_of_position(position: Any) -> Iterator[str]:
-    """What a position that a game's facts are made from does not say, though whoever asks a model needs it."""
+    """Yield the fields that a position lacks. The code that asks models needs them."""
     for name, meaning in (("seat", "who is asked"), ("node", "the name of the node that is asked")):
         if not hasattr(position, name):
             yield f"a {type(position).__name__} has no `{name}`: let it say so, {meaning}"
 
 
 def flaws_of_ending(ending: Any, results: Results, seats: int) -> Iterator[str]:
-    """What of the ending of a game with so many seats cannot be."""
+    """Yield the flaws of the ending of a game with this number of seats."""
     if not isinstance(ending, Ending):
-        yield f"ending() gives {_brief(ending)}, but is to give an Ending"
+        yield f"ending() gives {_shorten(ending)}, but is to give an Ending"
         return
     if len(ending.game_counts) != len(results.game_counts):
-        yield f"ending() has {len(ending.game_counts)} game_counts, but the game counts {_counted(results.game_counts)}"
+        yield f"ending() has {len(ending.game_counts)} game_counts, but the game counts {_listed(results.game_counts)}"
     if len(ending.marks) != seats:
         yield f"ending() has {len(ending.marks)} marks for {seats} seats"
     if len(ending.counts) != seats:
         yield f"ending() has counts for {len(ending.counts)} of {seats} seats"
     for seat, counts in enumerate(ending.counts):
         if len(counts) != len(results.seat_counts):
-            yield f"ending() has {len(counts)} counts of seat {seat}, but seats count {_counted(results.seat_counts)}"
+            yield f"ending() has {len(counts)} counts of seat {seat}, but seats count {_listed(results.seat_counts)}"
             return
     if not all(type(number) is int and number >= 0 for number in _numbers(ending)):
         wrong = next(number for number in _numbers(ending) if not (type(number) is int and number >= 0))
-        yield f"ending() has {_brief(wrong)}, but marks and counts are whole numbers from 0"
+        yield f"ending() has {_shorten(wrong)}, but marks and counts are whole numbers from 0"
         return
-    yield from _of_buckets(ending, results)
-    yield from _of_standing(ending, results, seats)
+    yield from _check_buckets(ending, results)
+    yield from _check_standing(ending, results, seats)
 
 
-def _of_standing(ending: Ending, results: Results, seats: int) -> Iterator[str]:
+def _check_standing(ending: Ending, results: Results, seats: int) -> Iterator[str]:
     for mark in ending.marks if results.standing else ():
         standing = results.standing(mark, seats, ending.capped) if results.standing else 0
         if not (type(standing) is int and 0 <= standing <= 2 * (seats - 1)):
-            yield f"results: standing is {_brief(standing)} for the mark {mark}, outside of 0 to {2 * (seats - 1)}"
+            yield f"results: standing is {_shorten(standing)} for the mark {mark}, outside of 0 to {2 * (seats - 1)}"
             return
 
 
-def _counted(counts: Collection[str]) -> str:
+def _listed(counts: Collection[str]) -> str:
     return f"{len(counts)} ({', '.join(counts)})"
 
 
@@ -152,7 +152,7 @@ def _numbers(ending: Ending) -> Iterator[Any]:
         yield from counts
 
 
-def _of_buckets(ending: Ending, results: Results) -> Iterator[str]:
+def _check_buckets(ending: Ending, results: Results) -> Iterator[str]:
     for mark, counts in zip(ending.marks, ending.counts, strict=False):
         try:
             bucket = results.bucket(mark, ending.capped)
@@ -160,9 +160,9 @@ def _of_buckets(ending: Ending, results: Results) -> Iterator[str]:
             yield f"results: bucket raises {type(error).__name__}: {one_line(str(error), 60)} for the mark {mark}"
             return
         if not (type(bucket) is int and 0 <= bucket < len(results.buckets)):
-            yield f"results: bucket is {_brief(bucket)} for the mark {mark}, but buckets has {len(results.buckets)}"
+            yield f"results: bucket is {_shorten(bucket)} for the mark {mark}, but buckets has {len(results.buckets)}"
             return
-        for measure, value in zip(results.measures, results.measured(bucket, [*counts, 0]), strict=True):
+        for measure, value in zip(results.measures, results.measure_values(bucket, [*counts, 0]), strict=True):
             if not 0 <= value <= measure.scale:
                 yield f"results: measure {measure.key} is {value} for the mark {mark}, outside of 0 to {measure.scale}"
                 return

@@ -1,29 +1,32 @@
-"""What is legal now, where that is a list: a view's `legal()`, of which all that asks what may be done is made."""
+"""Legal moves that can be listed: a view's `legal()` and what follows from it."""
 
 from collections.abc import Sequence
 from typing import Any, Final
 
 from dubito.errors import near, one_line, value_in_words
 
-_SHOWN: Final = 60  # of a list, in a sentence
+_MAX_LISTED: Final = 60  # number of legal moves listed in a sentence
 
 
 class View:
-    """What the seat to move sees, for games to build upon: a class of it writes `legal` or `why_illegal`.
+    """Base for the views of games. Subclasses define `legal` or `why_illegal`.
 
-    Where it writes both, which a game may do for its speed or its words, they have to agree.
+    A game may define both, for speed or for better messages. They must then agree.
     """
 
     __slots__ = ()
 
-    node: Any  # the name of the node that is asked
+    node: Any  # name of the current node
 
     def legal(self) -> Sequence[Any] | None:
-        """The outputs that are legal now, as people are to read them; None where they are too many for a list."""
+        """Return the legal outputs in display order, or None if there are too many."""
         return None
 
     def why_illegal(self, output: Any) -> str | None:
-        """Why this is not legal now, in a sentence; None if it is. No code of the output runs."""
+        """Return why the output is illegal, in a sentence, or None if it is legal.
+
+        No code of the output runs.
+        """
         legal = self.legal()
         if legal is None:
             raise NotImplementedError(
@@ -37,7 +40,7 @@ class View:
 
 
 def _misspelt(view: type[View]) -> str:
-    """Which of a view's own methods may be meant for one that it does not write; empty if none is like it."""
+    """Suggest which method may be a misspelt `legal` or `why_illegal`; else empty."""
     own = {name for name in {*dir(view)} - {*dir(View)} if callable(getattr(view, name))}
     for name in ("legal", "why_illegal"):
         if getattr(view, name) is getattr(View, name) and (meant := near(name, own)):
@@ -46,30 +49,33 @@ def _misspelt(view: type[View]) -> str:
 
 
 def legal_of(view: Any) -> Sequence[Any] | None:
-    """What a view's `legal()` lists; None where it has no such method, as views once had none."""
+    """Return the view's `legal()`, or None if the view has no such method."""
     legal = getattr(view, "legal", None)
     return legal() if callable(legal) else None
 
 
 def is_listed(output: Any, legal: Sequence[Any]) -> bool:
-    """Whether an output is one of these, and of its type: True is no 1. Nothing else of it is asked."""
+    """Return whether the output equals one of these and has its type.
+
+    True is not 1. No code of the output runs.
+    """
     if isinstance(legal, range):
         return type(output) is int and output in legal
     return any(type(output) is type(one) and output == one for one in legal)
 
 
 def listed_in_words(legal: Sequence[Any]) -> str:
-    """What is legal, in the words of a sentence: `pass or bet`, `one of 2, 3, 5`, `a whole number from 0 to 24`."""
+    """Describe legal moves: `pass or bet`, `one of 2, 3, 5`, `a whole number from 0 to 9`."""
     if _is_unbroken(legal):
         return f"a whole number from {min(legal[0], legal[-1])} to {max(legal[0], legal[-1])}"
-    said = [("no", "yes")[one] if isinstance(one, bool) else one_line(str(one), 60) for one in legal[:_SHOWN]]
-    if len(legal) > _SHOWN:
-        return f"one of {', '.join(said)}, and {len(legal) - _SHOWN:,} others"
+    said = [("no", "yes")[one] if isinstance(one, bool) else one_line(str(one), 60) for one in legal[:_MAX_LISTED]]
+    if len(legal) > _MAX_LISTED:
+        return f"one of {', '.join(said)}, and {len(legal) - _MAX_LISTED:,} others"
     return " or ".join(said) if len(said) < 3 else f"one of {', '.join(said)}"
 
 
 def _is_unbroken(legal: Sequence[Any]) -> bool:
-    """Whether these are three whole numbers or more, up or down by one."""
+    """Return whether these are at least three consecutive integers, up or down."""
     if len(legal) < 3 or any(type(one) is not int for one in legal[:2]):
         return False
     if isinstance(legal, range):

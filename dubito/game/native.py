@@ -1,9 +1,11 @@
-"""What the compiler is told of the engine's hot modules (docs/performance.md); as plain Python it changes nothing.
+"""Declarations for the mypyc compiler. They do nothing in plain Python.
 
-`mypyc_attr(allow_interpreted_subclasses=True)` stands over a class that others inherit from, `serializable=True` over
-one that is copied (mypyc 2.4 forgets the `__init__` of a class that has the second without the first). `Loose[T]` is a
-T for whoever reads and type-checks, and anything at all for compiled code: what bots may write or hand back is refused
-by the rules, in their own words, and not before.
+See docs/performance.md.
+
+Use `mypyc_attr(allow_interpreted_subclasses=True)` on classes that others subclass, and `serializable=True` on classes
+that are copied (mypyc 2.4 loses the `__init__` of a class with only the second). `Loose[T]` is T for readers and the
+type checker, but any object for compiled code. So the rules, not the compiler, refuse what bots assign or return, with
+a proper message.
 """
 
 from collections.abc import Callable
@@ -24,28 +26,31 @@ else:
     Held = TypeVar("Held")
 
     def mypyc_attr(**_: bool) -> Callable[[type[T]], type[T]]:
-        """Nothing: only the compiler reads it."""
+        """Do nothing; only the compiler reads it."""
         return lambda cls: cls
 
     class Loose:
-        """`Loose[T]` is T."""
+        """At run time, `Loose[T]` is T."""
 
         def __class_getitem__(cls, kind: Any) -> Any:
             return kind
 
 
 def compiled_twin(cls: type[T], file: Path, digest: str) -> type[T]:
-    """The compiled class of a bot whose file has these very bytes, by their sha256; without one, the class itself."""
+    """Return the class compiled from exactly this file, or `cls` if it was not compiled.
+
+    `digest` is the sha256 of the file.
+    """
     try:
         twin: type[T] = getattr(import_module(f"dubito.compiled_bots.d{digest}.{file.stem}"), cls.__name__)
     except ModuleNotFoundError as error:
         if not (error.name or "").startswith("dubito.compiled_bots"):
-            raise  # it is there, and what it imports is not
+            raise  # the compiled module exists, but an import inside it failed
         return cls
     return twin
 
 
 def engine_in_words() -> str:
-    """Which engine this is: `compiled` or `pure Python`."""
+    """Return which engine runs: `compiled` or `pure Python`."""
     spec = find_spec("dubito.game.streams")
     return "pure Python" if spec and (spec.origin or "").endswith(".py") else "compiled"

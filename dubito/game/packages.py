@@ -1,9 +1,10 @@
-"""Where games lie: in `dubito/games`, in `games` of a folder, or in an installed package.
+"""Locations of games: `dubito/games`, `games` in a folder, or an installed package.
 
-A folder is the working directory, or one of `--games-path`: its `games/NAME`, `bots` and `prompts` are used alike. A
-package says by an entry point of the group `dubito.games` which game it has: the point's name is the game's, its value
-the package with `game.py`. The game's bots lie in the package's `bots/manual` and `bots/llms`, its prompts in
-`prompts/NAME`. The same bytes are one game, wherever they lie; of two that differ none is played.
+Folders are the working directory and those of `--games-path`. Their `games/NAME`, `bots` and `prompts` are all used. An
+installed package declares its game with an entry point of the group `dubito.games`: the point's name is the game's
+name, its value the package that contains `game.py`. Bots of the game are in the package's `bots/manual` and
+`bots/llms`, prompts in `prompts/NAME`. Copies with the same bytes are the same game. If two different packages have one
+name, neither is played.
 """
 
 import re
@@ -24,34 +25,37 @@ HOME: Final = Path(dubito.__file__).resolve().parent
 OWN: Final = HOME / "games"
 _PLUGINS: Final = HOME / "plugins"
 MODULE: Final = "game.py"  # defines the game
-_TAKEN: Final = ("games", "bots", "dubito")  # packages that mean something else where games are played
-_PACKAGE: Final = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*").fullmatch
-_PINNED: Final = re.compile(r"[A-Za-z0-9][\w.-]{0,80}==[\w.+!-]{1,40}", re.ASCII).fullmatch
-_games_path: tuple[Path, ...] = ()  # of this process, as its working directory is
+_RESERVED_PACKAGES: Final = ("games", "bots", "dubito")  # packages with another meaning in this program
+_is_package_name: Final = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*").fullmatch
+_is_pinned_name: Final = re.compile(r"[A-Za-z0-9][\w.-]{0,80}==[\w.+!-]{1,40}", re.ASCII).fullmatch
+_games_path: tuple[Path, ...] = ()  # set once per process, like its working directory
 
 
 class GamePackage(NamedTuple):
-    """A game's package, and where it came from."""
+    """A game's package and its origin."""
 
     name: str
     folder: Path
-    module: str  # what it is imported as
-    distribution: str = ""  # of an installed one, as pip pins it: dubito-kuhn==0.1.0
+    module: str  # import path
+    distribution: str = ""  # of an installed package, as pip pins it: dubito-kuhn==0.1.0
     fault: str = ""  # why it cannot be used
 
     @property
     def is_own(self) -> bool:
-        """Whether it comes with Dubito."""
+        """Whether it ships with Dubito."""
         return self.folder.parent in (OWN, _PLUGINS)
 
     @property
     def origin(self) -> str:
-        """Where it came from, without the folders of whoever plays it."""
+        """Where it came from, without the user's own folders."""
         return self.distribution or "/".join(self.folder.parts[-2:])
 
     @property
     def digest(self) -> str:
-        """A hash over its sources, the same wherever they lie: bots and prompts of an installed one do not count."""
+        """Hash of its sources, independent of their location.
+
+        Bots and prompts of an installed package are left out.
+        """
         apart = ("bots", "prompts") if self.distribution else ()
         files = (file for file in self.folder.rglob("*.py") if not file.name.startswith("."))
         named = sorted((file.relative_to(self.folder), file) for file in files)
@@ -67,7 +71,7 @@ class GamePackage(NamedTuple):
 
 
 def set_games_path(folders: Sequence[Path]) -> None:
-    """Let what lies in these folders be used as if it lay in the working directory; raises UsageError."""
+    """Use the games, bots and prompts in these folders as well. Raises UsageError."""
     global _games_path
     for folder in folders:
         shown = one_line(str(folder))
@@ -83,47 +87,60 @@ def set_games_path(folders: Sequence[Path]) -> None:
 
 
 def games_path() -> tuple[Path, ...]:
-    """The folders of `--games-path`."""
+    """Return the folders of `--games-path`."""
     return _games_path
 
 
 def own_folder(name: str) -> Path:
-    """Return Dubito's own `bots` or `prompts`: inside the package in a wheel, beside it in a clone."""
+    """Return Dubito's own `bots` or `prompts`.
+
+    The folder is inside the package in a wheel, and beside it in a clone.
+    """
     inside = HOME / name
     return inside if inside.is_dir() else HOME.parent / name
 
 
 def plugin_folders() -> list[Path]:
-    """Return the folders of the plugins that ship with Dubito. Each may have `bots`, `prompts` and a `game.py`."""
+    """Return the folders of the plugins that ship with Dubito.
+
+    Each may have `bots`, `prompts` and a `game.py`.
+    """
     return sorted(file.parent for file in _PLUGINS.glob("*/plugin.py"))
 
 
 def roots(working_directory: Path) -> list[Path]:
-    """The folders whose games, bots and prompts are used beside what comes with Dubito."""
+    """Return the user's folders that are searched for games, bots and prompts."""
     return [working_directory, *_games_path]
 
 
 def all_packages(working_directory: Path) -> list[GamePackage]:
-    """Every game's and family's, by name; one with a fault is among them. Raises UsageError as `package_named`."""
-    named: dict[str, list[GamePackage]] = {}
-    for package in [*_in_folders(working_directory), *_installed()]:
-        named.setdefault(package.name, []).append(package)
-    return [package for _, each in sorted(named.items()) for package in _one_of(each)]
+    """Return all games and families by name, including those with a fault.
 
-
-def package_named(name: str, working_directory: Path) -> GamePackage | None:
-    """The one of that name, perhaps with a fault; None if there is none.
-
-    Raises UsageError if a folder has taken the name of a game that comes with Dubito.
+    Raises UsageError like `find_package`.
     """
-    found = [package for package in _in_folders(working_directory) if package.name == name]
-    if not found or not found[0].is_own:  # which nothing replaces: then no metadata is read, which takes a while
-        found += _installed(name)
-    return _one_of(found)[0] if found else None
+    named: dict[str, list[GamePackage]] = {}
+    for package in [*_folder_packages(working_directory), *_installed_packages()]:
+        named.setdefault(package.name, []).append(package)
+    return [package for _, each in sorted(named.items()) for package in _choose_package(each)]
 
 
-def _one_of(packages: Sequence[GamePackage]) -> list[GamePackage]:
-    """Of those of one name the one that is played, or what to say instead; then those that cannot be used."""
+def find_package(name: str, working_directory: Path) -> GamePackage | None:
+    """Return the package of that name, perhaps with a fault, or None.
+
+    Raises UsageError if a folder uses the name of a game that ships with Dubito.
+    """
+    found = [package for package in _folder_packages(working_directory) if package.name == name]
+    # Nothing can replace Dubito's own games. Then skip the metadata of installed packages, which is slow to read.
+    if not found or not found[0].is_own:
+        found += _installed_packages(name)
+    return _choose_package(found)[0] if found else None
+
+
+def _choose_package(packages: Sequence[GamePackage]) -> list[GamePackage]:
+    """Choose the package to play among packages of one name; the unusable ones follow.
+
+    If the choice is ambiguous, the first one has a fault that says so.
+    """
     usable = [package for package in packages if not package.fault]
     faulty = [package for package in packages if package.fault]
     if not usable:
@@ -138,8 +155,11 @@ def _one_of(packages: Sequence[GamePackage]) -> list[GamePackage]:
     return [first, *faulty]
 
 
-def _in_folders(working_directory: Path) -> Iterator[GamePackage]:
-    """Those that come with Dubito first; no folder of the user's may take one of their names."""
+def _folder_packages(working_directory: Path) -> Iterator[GamePackage]:
+    """Yield the packages in folders, those that ship with Dubito first.
+
+    Raises UsageError if a user's folder has the name of one of these.
+    """
     own = {folder.name: folder for folder in (*_packages(OWN), *_packages(_PLUGINS))}
     yield from (GamePackage(name, folder, f"dubito.{folder.parent.name}.{name}") for name, folder in own.items())
     seen = {folder.resolve() for folder in own.values()}
@@ -158,34 +178,34 @@ def _packages(games: Path) -> list[Path]:
     return sorted(folder for folder in found if not folder.name.startswith("."))
 
 
-def _installed(name: str | None = None) -> list[GamePackage]:
-    """Those that installed packages bring, of this name if one is given."""
-    from importlib.metadata import distributions  # late: it takes 40 ms to load, and 10 to read 80 packages
+def _installed_packages(name: str | None = None) -> list[GamePackage]:
+    """Return the games of installed packages, all or the ones with this name."""
+    from importlib.metadata import distributions  # imported late: it takes 40 ms to load, and 10 ms to read 80 packages
 
-    found = dict[tuple[str, str], GamePackage]()  # of a distribution that is there twice the first one counts
+    found = dict[tuple[str, str], GamePackage]()  # if a distribution is installed twice, the first one counts
     for dist in distributions():
         try:
             for point in dist.entry_points:
                 if point.group == GROUP and name in (None, point.name):
-                    pinned = _pinned(dist)
+                    pinned = _pin_version(dist)
                     found.setdefault((pinned.partition("==")[0].lower(), point.name), _package_at(point, pinned))
-        except Exception as error:  # whatever stands there: most packages are no game's
-            if name is None and _speaks_of_games(dist):
-                pinned = _pinned(dist)
+        except Exception as error:  # metadata can contain anything, and most packages have no games
+            if name is None and _mentions_games(dist):
+                pinned = _pin_version(dist)
                 why = f"its entry points cannot be read ({one_line(str(error), 100)}): install it anew, or remove it"
                 found[pinned, ""] = GamePackage("", Path(), "", pinned, f"{pinned}: {why}")
     return [*found.values()]
 
 
-def _speaks_of_games(dist: "Distribution") -> bool:
+def _mentions_games(dist: "Distribution") -> bool:
     try:
         return GROUP in (dist.read_text("entry_points.txt") or "")
-    except ValueError:  # it is no text
+    except ValueError:  # not text
         return False
 
 
-def _pinned(dist: "Distribution") -> str:
-    """A distribution as pip pins it, or what of that it says."""
+def _pin_version(dist: "Distribution") -> str:
+    """Return a distribution as pip pins it, such as `dubito-kuhn==0.1.0`."""
     try:
         return one_line(f"{dist.metadata['Name']}=={dist.version}")
     except Exception:  # its metadata may be anything
@@ -195,15 +215,15 @@ def _pinned(dist: "Distribution") -> str:
 def _package_at(point: "EntryPoint", pinned: str) -> GamePackage:
     found = GamePackage(point.name, Path(), point.value, pinned)
     shown = f"{pinned}, entry point {one_line(f'{point.name} = {point.value!r}', 120)}"
-    if not _PACKAGE(point.value):
+    if not _is_package_name(point.value):
         return found._replace(fault=f"{shown}: the value is to be the package that holds game.py, as 'my_package'")
-    if (first := point.value.partition(".")[0]) in _TAKEN:
+    if (first := point.value.partition(".")[0]) in _RESERVED_PACKAGES:
         return found._replace(fault=f"{shown}: {first} is taken where games are played: name the package otherwise")
     try:
         spec = find_spec(point.value)
     except KeyboardInterrupt:
         raise
-    except BaseException as error:  # of a package in a package, foreign code was imported
+    except BaseException as error:  # foreign code: finding a nested package imports its parent
         why = one_line(f"{type(error).__name__}: {error}", 200)
         return found._replace(fault=f"{shown}: looking for the package raises {why}: install it anew, or remove it")
     places = [Path(place) for place in (spec and spec.submodule_search_locations) or ()]
@@ -214,8 +234,12 @@ def _package_at(point: "EntryPoint", pinned: str) -> GamePackage:
     return found._replace(folder=folder)
 
 
-def where_to_get(origin: object) -> str:
-    """What to do to have a game that this distribution brought, if one did; a run that says so may be anybody's."""
-    if isinstance(origin, str) and _PINNED(origin):
+def missing_game_hint(origin: object) -> str:
+    """Say how to get a missing game.
+
+    `origin` is where the run says the game came from. Runs can come from strangers, so the package is not
+    recommended.
+    """
+    if isinstance(origin, str) and _is_pinned_name(origin):
         return f"look for the package {origin}, which the run's own file names: install it only if you trust its author"
     return "put its folder under games/, or say with --games-path where it lies"

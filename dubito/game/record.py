@@ -1,4 +1,4 @@
-"""What is kept of a game: a whole one, by its deal and outputs, with its story; and the position of one seat."""
+"""Files of whole games (deal, outputs and story) and of single positions."""
 
 import json
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -20,7 +20,7 @@ FORMAT: Final = "dubito game 2"
 
 
 class Strict:
-    """A dataclass of this kind is read from JSON as it is: no field more, and none of another type."""
+    """Base of dataclasses that are read strictly: no extra fields, exact types."""
 
     __slots__ = ()
     __pydantic_config__: ClassVar[dict[str, object]] = {"extra": "forbid", "strict": True}
@@ -36,33 +36,40 @@ class GameRecord(Strict):
     seed: int
     deal: int
     dealt: dict[str, Any]
-    outputs: list[Any]  # as the game writes them; the last may be the Forfeit that ended it
+    outputs: list[Any]  # in the game's own JSON; the last one may be the Forfeit that ended the game
     story: list[str]
-    number: Annotated[int, Field(strict=True, ge=0, lt=2**63)] | None = None  # in the store of what models are asked
+    # number of the game in the store of model calls
+    number: Annotated[int, Field(strict=True, ge=0, lt=2**63)] | None = None
     format: Literal["dubito game 2"] = field(kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)
 class Forfeit:
-    """Stands where an output would: a seat has ended the game by a mistake."""
+    """Takes the place of an output when a seat ends the game by a mistake."""
 
     seat: int
 
 
-def game_named(text: str, otherwise: str) -> str:
-    """Return the name of a record's game, `otherwise` if it states none. Raises UsageError if the name is no text."""
+def read_game_name(text: str, default: str) -> str:
+    """Return the name of a record's game, or `default` if it states none.
+
+    Raises UsageError if the name is not a string.
+    """
     try:
         content = json.loads(text)
     except (ValueError, RecursionError):
-        return otherwise
-    name = content.get("game", otherwise) if isinstance(content, dict) else otherwise
+        return default
+    name = content.get("game", default) if isinstance(content, dict) else default
     if not isinstance(name, str):
         raise UsageError("this is no game record: game: Input should be a valid string")
     return name
 
 
 def refuse_other_format(text: str, known: str, shown: str) -> None:
-    """Raise UsageError if a text that could not be read has the format of another version, as in `bs position 1`."""
+    """Raise UsageError if the text has another version of the format.
+
+    Call it after the text could not be read. Formats look like `bs position 1`.
+    """
     try:
         content = json.loads(text)
     except (ValueError, RecursionError):
@@ -74,7 +81,7 @@ def refuse_other_format(text: str, known: str, shown: str) -> None:
 
 
 def as_lines(content: Mapping[str, Any], lists: Collection[str]) -> str:
-    """JSON, a key a line, and an item of these lists a line."""
+    """Format JSON with one key per line, and one line per item of these lists."""
     lines = []
     for key, value in content.items():
         if key in lists:
@@ -88,13 +95,16 @@ def as_lines(content: Mapping[str, Any], lists: Collection[str]) -> str:
 def _json(value: Any) -> str:
     if isinstance(value, BaseModel):
         return value.model_dump_json()
-    if hasattr(value, "said"):  # rules that say themselves how they are kept
+    if hasattr(value, "said"):  # rules that define their own stored form
         value = value.said()
     return json.dumps(asdict(value) if is_dataclass(value) else value, ensure_ascii=False)  # type: ignore[arg-type]
 
 
 def record_as_lines(record: Any, lists: Collection[str]) -> str:
-    """A record of whichever form as JSON, these keys last; one without models looks as it always did."""
+    """Format a record as JSON, with these keys last.
+
+    A record without model calls has no `number`.
+    """
     content = {each.name: getattr(record, each.name) for each in fields(record)}
     if record.number is None:
         del content["number"]
@@ -106,16 +116,17 @@ P = TypeVar("P")
 
 @dataclass(frozen=True)
 class PositionFile(Generic[P]):
-    """How a game's positions are kept: JSON with their fields, a line for each item of a list of objects.
+    """Reads and writes the positions of a game as JSON, one field per line.
 
-    Beside them may stand `hidden`, the truth that the seat cannot see: nothing here reads it.
+    Items of a list of objects get a line each. A file may also contain `hidden`, the truth that the seat cannot
+    see; it is never read here.
     """
 
-    kind: type[P]  # a dataclass, whose types a file is checked by
+    kind: type[P]  # a dataclass; its types validate the file
     format: str
-    fault: Callable[[P], str | None]  # why no game can have it; may raise UsageError with it instead
-    types: Mapping[str, Any] = field(default_factory=dict)  # of fields that are checked by another
-    usual: bool = True  # whether an item tells what in it is as usual
+    fault: Callable[[P], str | None]  # why no game can reach the position; may raise UsageError instead
+    types: Mapping[str, Any] = field(default_factory=dict)  # fields that are validated by another type
+    usual: bool = True  # whether items include the fields that have their default value
 
     def to_json(self, position: P) -> str:
         content: dict[str, Any] = {"format": self.format}
@@ -132,7 +143,7 @@ class PositionFile(Generic[P]):
         return {key: value for key, value in asdict(item).items() if key not in usual or value != usual[key]}
 
     def from_json(self, text: str) -> P:
-        """The inverse; raises UsageError that names what is malformed, or what no game can have."""
+        """Parse a position. Raises UsageError for malformed or impossible ones."""
         try:
             file = self._file.model_validate_json(text)
             position = self.kind(**{name: getattr(file, name) for name in self._types})
@@ -157,14 +168,17 @@ class PositionFile(Generic[P]):
         return create_model("_File", __base__=Checked, **known)
 
 
-def seal(*parts: object) -> str:
-    """A digest of deal and outputs: cards that nobody ever saw are in no other line of a story."""
+def digest_line(*parts: object) -> str:
+    """Return the story's line with a digest of the deal and the outputs.
+
+    Without it, a change to cards that were never shown would not change the story.
+    """
     return f"Deal and outputs: {sha256(json.dumps(list(parts)).encode()).hexdigest()[:16]}"
 
 
 @cache
 def _format() -> TypeAdapter[GameRecord]:
-    """Made when it is first needed: most commands read no record."""
+    """Return the validator, built on first use: most commands read no record."""
     return TypeAdapter(GameRecord)
 
 
@@ -180,7 +194,7 @@ class Recorder:
         self.story: list[str] = []
 
     def add(self, turn: int, output: Any, events: Sequence[Any]) -> None:
-        """Keep one move of a turn, counted from 1."""
+        """Record one move of a turn, counted from 1."""
         if isinstance(output, Forfeit):
             self.outputs.append(asdict(output))
             self.story.append(f"turn {turn}: {forfeit_in_words(output.seat, seat_label, self._game)}")
@@ -192,36 +206,38 @@ class Recorder:
         self._seat = self._state.seat
 
     def end(self) -> list[str]:
-        """The last lines of a finished game's story."""
-        return [*self._teller.ending(), seal(self.dealt, self.outputs)]
+        """Return the last lines of a finished game's story."""
+        return [*self._teller.ending(), digest_line(self.dealt, self.outputs)]
 
     def record(self, state: State, players: Sequence[str], seed: int, deal: int, number: int | None = None) -> Any:
-        """The finished game; `number` is its own in the `run.db` of its folder, where models played at the table."""
+        """Return the record of the finished game.
+
+        `number` is the game's number in the `run.db` of its folder, set if models played.
+        """
         story = [*self.story, *self.end()]
         name, rules, dealt = self._game.name, self._rules, self.dealt
         return GameRecord(name, list(players), rules, seed, deal, dealt, self.outputs, story, number, format=FORMAT)
 
 
 class Records:
-    """How a game's records are made, written and read: here in a form that every game can have, dealt by its seed.
+    """Creates, writes and reads records in a format that suits every game.
 
-    What a record is, is the game's: a module `record` with these functions stands in the place of this. It has a
-    `story`.
+    A game's module `record` with the same functions replaces this class. Its records need a `story`.
     """
 
     def __init__(self, game: Game) -> None:
         self._game = game
 
     def recorder(self, state: State, rules: Mapping[str, Any]) -> Recorder:
-        """Of a game just dealt."""
+        """Return a recorder for a game that was just dealt."""
         return Recorder(self._game, state, rules)
 
     def dump(self, record: Any) -> str:
-        """The record as a file's text."""
+        """Return the record as the text of a file."""
         return record_as_lines(record, {"outputs", "story"})
 
     def load(self, text: str) -> Any:
-        """The inverse; raises UsageError that names what is wrong."""
+        """Parse a record. Raises UsageError with what is wrong."""
         try:
             record = _format().validate_json(text)
             if record.game != self._game.name:
@@ -233,8 +249,11 @@ class Records:
         return record
 
     def replay(self, record: Any) -> Iterator[str]:
-        """Play it again and tell its story anew, line by line; a refused output ends it with a line that says so."""
-        state, outputs = self.opened(record)
+        """Play the record again and yield its story line by line.
+
+        If the rules refuse an output, a last line says so.
+        """
+        state, outputs = self.deal_record(record)
         recorder, told = self.recorder(state, record.rules), 0
         for output in outputs:
             turn = state.turns_played + 1
@@ -247,11 +266,14 @@ class Records:
             told = len(recorder.story)
         yield from recorder.end() if state.over else ["The outputs end before the game does."]
 
-    def opened(self, record: Any) -> tuple[Any, Iterator[Any]]:
-        """The game as it was dealt, and its outputs; raises UsageError if it is not dealt so."""
+    def deal_record(self, record: Any) -> tuple[Any, Iterator[Any]]:
+        """Return the dealt game and its outputs.
+
+        Raises UsageError if the seed does not give the recorded cards.
+        """
         game = self._game
         streams = DealStreams(record.seed, record.deal)
-        state = game.dealt(game.rules(**record.rules), len(record.players), streams.deck())
+        state = game.deal_game(game.rules(**record.rules), len(record.players), streams.deck())
         if game.deal_to_json(state) != record.dealt:
             raise UsageError("the record's cards are not those that its seed deals: it was changed or is damaged")
         return state, (output_of(game, output) for output in record.outputs)
@@ -263,7 +285,7 @@ def records_of(game: Game) -> Records:
 
 
 def output_of(game: Game, kept: Any) -> Any:
-    """An output as it was kept; raises UsageError if it is none."""
+    """Parse a stored output. Raises UsageError if it is not one of the game's."""
     if game.forfeits and isinstance(kept, dict) and list(kept) == ["seat"] and type(kept["seat"]) is int:
         return Forfeit(kept["seat"])
     try:
@@ -273,8 +295,8 @@ def output_of(game: Game, kept: Any) -> Any:
 
 
 @contextmanager
-def whole_game(state: Any) -> Iterator[None]:
-    """Within, a record's game is played; raises UsageError where it breaks the rules, or ends before it is over."""
+def require_whole_game(state: Any) -> Iterator[None]:
+    """Raise UsageError unless the moves made inside are legal and finish the game."""
     try:
         yield
     except IllegalOutput as error:
@@ -284,7 +306,7 @@ def whole_game(state: Any) -> Iterator[None]:
 
 
 def make_move(state: Any, output: Any) -> Sequence[Any]:
-    """Make the move, or end the game by its forfeit; raises IllegalOutput if the rules refuse it."""
+    """Make the move, or apply the forfeit. Raises IllegalOutput if the rules refuse it."""
     if not isinstance(output, Forfeit):
         events: Sequence[Any] = state.apply(output)
         return events

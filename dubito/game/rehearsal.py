@@ -1,4 +1,4 @@
-"""A bot in its seat at a turn that you choose, for its own unit tests."""
+"""Set up a bot at a chosen turn, for the bot's own unit tests."""
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -22,23 +22,32 @@ def after(
     rules: Mapping[str, Any] | None = None,
     **settings: Any,
 ) -> tuple[Any, Any]:
-    """The bot, in the seat whose turn it is after these moves of a deal, and what it sees there.
+    """Return the bot whose turn it is after these moves, and the view it gets.
 
-    The moves are outputs, of whichever seat has its turn. The bot is a class, or a name that `dubito bots --game NAME`
-    lists. Raises UsageError for what that game cannot be.
+    Args:
+
+    `moves`: outputs, each of the seat whose turn it is.
+    `bot`: a class, or a name listed by `dubito bots --game NAME`. It sits in the seat to move.
+    `seed`, `deal`: choose the cards.
+    `settings`: settings of the bot.
+
+    Raises UsageError if the game, its rules or its moves are invalid.
     """
     registry = find_bots(Path.cwd(), game)
     cls = registry.find(bot).cls if isinstance(bot, str) else bot
     said = registry.game.rules(**(rules or {}))
-    return at_its_turn(
-        cls, moves, lambda: registry.game.dealt(said, seats, DealStreams(seed, deal).deck()), seats, settings
+    return set_up_turn(
+        cls, moves, lambda: registry.game.deal_game(said, seats, DealStreams(seed, deal).deck()), seats, settings
     )
 
 
-def at_its_turn(
+def set_up_turn(
     bot: type[Player], moves: Sequence[Any], dealt: Callable[[], Any], seats: int, settings: Mapping[str, Any]
 ) -> tuple[Any, Any]:
-    """The same in a game that is `dealt` alike each time; the engine plays the moves, the bot's own among them."""
+    """Return the bot and its view after these moves of a game.
+
+    `dealt` deals the same game at each call. The engine makes all the moves, the bot's own too.
+    """
     entrants = [Entrant("nobody", Player)] * seats
     entrants[_seat_after(dealt(), moves)] = Entrant(bot.__name__, bot, settings)
     table = Table(dealt(), entrants, DealStreams(0, 0))

@@ -1,4 +1,4 @@
-"""Who sits where: the base of every bot of every game, and how an instance gets its seat."""
+"""The base class of all bots, and how a bot gets its seat."""
 
 from collections.abc import Callable, Mapping
 from copy import deepcopy
@@ -12,32 +12,32 @@ from dubito.game.streams import SeatStreams
 
 @dataclass(slots=True)
 class Seating:
-    """Where an instance sits: attached before its `__init__`, one per seat and game."""
+    """Data attached to a bot before its `__init__`, one object per seat and game."""
 
     id: int  # the seat
     game: int
     deal: int
     streams: SeatStreams
-    look: Callable[[SeatStreams], Any]  # makes what the bot holds as `self.cards`
-    services: object | None = None  # for a model player: its way to ask, made by the run
-    rules: object | None = None  # of the game; None: as the game's defaults have them
+    look: Callable[[SeatStreams], Any]  # builds `self.cards`
+    services: object | None = None  # for a model player: its access to the model, set up by the run
+    rules: object | None = None  # of the game; None: the defaults
 
 
 @mypyc_attr(allow_interpreted_subclasses=True, serializable=True)
 class Player(Generic[Held]):
-    """The base of every bot of every game: answers what it sees with an output.
+    """Base of all bots of all games: receives views and returns outputs.
 
-    `self.id` is the seat, `self.cards` what it holds, `self.rng` the bot's own random stream; all three are there
-    already in `__init__`.
+    `self.id` is the seat, `self.cards` what it holds and `self.rng` the bot's own random stream. All three are
+    available in `__init__`.
     """
 
     is_model: ClassVar[bool] = False  # True: asks a model, and needs the run's services
     origin: ClassVar[str] = "not said"  # who wrote the bot, for `dubito bots`
-    usual: ClassVar[bool] = True  # False: only where a config names it; not inherited
+    usual: ClassVar[bool] = True  # False: plays only if a config names it; not inherited
 
     _seating: Seating
-    _rng: Loose[Random | None] = None  # of its own choice, in place of its seat's
-    _rules: Any = None  # of its game, where the game's own base says them
+    _rng: Loose[Random | None] = None  # set by the bot to replace its seat's stream
+    _rules: Any = None  # rules of the game, if the game's own base exposes them
     cards: Held
     id: Loose[int]
 
@@ -57,11 +57,14 @@ class Player(Generic[Held]):
         raise NotImplementedError(f"{type(self).__name__} has no play()")
 
     def observe(self, event: Any) -> None:
-        """Called after every move with what the table saw; does nothing by default."""
+        """Receive what the table saw of a move.
+
+        Called after every move. Does nothing by default.
+        """
 
     @classmethod
     def observes(cls) -> bool:
-        """Whether its instances are to be told anything; events are not built for nobody."""
+        """Return whether to send events. Without observers, events are not built."""
         return cls.observe is not Player.observe
 
 
@@ -69,7 +72,7 @@ P = TypeVar("P", bound=Player)
 
 
 def make_player(cls: type[P], seating: Seating, settings: Mapping[str, Any]) -> P:
-    """A new instance in its seat; each gets settings of its own, so that none can reach another's."""
+    """Create a bot in its seat, with its own copy of the settings."""
     player: Any = cls.__new__(cls)
     player._seating = seating
     player.cards = seating.look(seating.streams)
@@ -79,6 +82,6 @@ def make_player(cls: type[P], seating: Seating, settings: Mapping[str, Any]) -> 
 
 
 def fallback_for(cls: type[P], seating: Seating) -> P:
-    """A new instance of a rule-based bot, to play in the place of this seat's own."""
+    """Create a rule-based bot that moves for this seat's own bot."""
     streams = seating.streams.for_fallback()
     return make_player(cls, replace(seating, streams=streams, services=None), {})

@@ -1,9 +1,9 @@
-"""What a player says as a move (`Text`): what can be said, and how it is quoted.
+"""Messages that players send as moves (`Text`): validation and quoting.
 
-The rule: an utterance is one line of characters that everybody can see, with plain spaces between them. Whatever cannot
-be seen is refused, and the mover told which character it is: line breaks and other control characters, other spaces,
-what turns the direction of writing, joins or selects, fillers, halves of characters, piles of marks. Nothing is
-removed, exchanged or cut: what was said is what everybody hears, and what is kept.
+A message is one line of visible characters, with plain spaces between them. Anything invisible is refused, and the
+error names the character: line breaks and other control characters, other spaces, characters that change the writing
+direction, join or select, fillers, lone surrogates, and stacks of combining marks. Nothing is removed, replaced or cut.
+All players see exactly what was sent, and it is stored unchanged.
 """
 
 import json
@@ -12,13 +12,13 @@ from typing import Final
 
 from dubito.errors import is_visible, json_escape
 
-_MARKS: Final = 3  # on one letter: some languages need as many
-_LOOK_ALIKES: Final = frozenset("“”„‟″‶〃〝〞〟\uff02˝ʺˮ״«»❝❞🙶🙷🙸")  # what could be taken for the end of a quote
-_BRACKETS: Final = frozenset("<[")  # begin the marks by which servers tell who is speaking: <|im_end|>, </s>, [INST]
+_MAX_MARKS: Final = 3  # combining marks on one letter; some languages need three
+_LOOK_ALIKES: Final = frozenset("“”„‟″‶〃〝〞〟\uff02˝ʺˮ״«»❝❞🙶🙷🙸")  # could be mistaken for the end of a quotation
+_BRACKETS: Final = frozenset("<[")  # start the role markers of model servers: <|im_end|>, </s>, [INST]
 
 
-def why_not_said(said: object, most: int) -> str | None:
-    """Why this is no utterance of at most so many characters; None if it is one."""
+def message_error(said: object, most: int) -> str | None:
+    """Return why this is not a message of at most `most` characters, or None."""
     if type(said) is not str:
         return "say it as a text"
     if not said.strip():
@@ -28,16 +28,16 @@ def why_not_said(said: object, most: int) -> str | None:
     marks = 0
     for character in said:
         marks = marks + 1 if unicodedata.category(character).startswith("M") else 0
-        if not is_visible(character) or marks > _MARKS:
+        if not is_visible(character) or marks > _MAX_MARKS:
             return f"it holds {name_character(character)}: say it on one line, in characters that everybody can see"
     return None
 
 
 def quoted(text: str) -> str:
-    """The text as a JSON string on one line, for a prompt, a history or a sentence: what is said cannot end its quotes.
+    """Quote a text as a JSON string on one line, so that it cannot end its own quotes.
 
-    What cannot be seen, looks like a quote, or could be a server's own mark is escaped (`\\u003c`); read as JSON, it
-    is the text again.
+    Invisible characters, look-alikes of quotation marks and the brackets of server markers are escaped (`\\u003c`).
+    Parsing the result as JSON gives the text back.
     """
     if not isinstance(text, str):
         raise TypeError(f"a value of type {type(text).__name__} cannot be quoted: it is no text")

@@ -1,9 +1,9 @@
-"""Named random streams. Nothing is global, nothing goes through `hash()` (R27).
+"""Named random streams. Global state and `hash()` are not used (R27).
 
-Every stream of a deal is seeded with its own eight bytes of one hash over (run seed, deal number), so
-deal 17 is the same alone, in a batch, on one core or on sixteen. A seat has three streams: the bot's
-own, the framework's (which random cards, how many, which number) and the fallback's; a bot that draws
-once more shifts nobody's cards. A `random.Random` is costly to seed and is made when first used.
+Each stream of a deal is seeded with its own eight bytes of one hash of (run seed, deal number). So deal 17 is the same
+alone, in a batch, and on any number of cores. A seat has three streams: for the bot, for the framework (which cards,
+how many, which number) and for the fallback. If a bot draws once more than before, the deal stays the same. Seeding
+`random.Random` is slow, so each stream is created when first used.
 """
 
 from hashlib import shake_256
@@ -16,17 +16,17 @@ _SEED_BYTES = 8
 _SEATS = 8
 _SEAT_STREAMS = 3  # bot, framework, fallback
 _STREAMS = 2 + _SEAT_STREAMS * _SEATS  # deck and seating come first
-_seed: Final[Any] = Random.__mro__[1].__dict__["seed"]  # the generator's own, which `Random.seed` ends in
+_seed: Final[Any] = Random.__mro__[1].__dict__["seed"]  # the C implementation that `Random.seed` calls in the end
 
 
 @mypyc_attr(allow_interpreted_subclasses=True, serializable=True)
 class SeatStreams:
-    """The three streams of one seat in one deal, each made when first used."""
+    """The three streams of one seat in one deal, each created when first used."""
 
     __slots__ = ("_bot", "_fallback", "_framework", "_seeds")
 
     def __init__(self, seeds: bytes, bot: Random | None = None, framework: Random | None = None) -> None:
-        """Streams from these 24 bytes, but for those that are given."""
+        """Create streams from these 24 bytes, except for those that are passed in."""
         self._seeds = seeds
         self._bot = bot
         self._framework = framework
@@ -34,21 +34,21 @@ class SeatStreams:
 
     @property
     def bot(self) -> Random:
-        """The bot's own, `self.rng`."""
+        """The bot's own stream, `self.rng`."""
         if self._bot is None:
             self._bot = _stream(self._seeds, 0)
         return self._bot
 
     @property
     def framework(self) -> Random:
-        """Which cards, how many, which number."""
+        """The framework's draws: which cards, how many, which number."""
         if self._framework is None:
             self._framework = _stream(self._seeds, 1)
         return self._framework
 
     @property
     def fallback(self) -> Random:
-        """All draws of whoever plays a turn in the bot's place."""
+        """All draws of the bot that moves when this seat's own bot fails."""
         if self._fallback is None:
             self._fallback = _stream(self._seeds, 2)
         return self._fallback
@@ -63,22 +63,25 @@ class DealStreams:
         self._seeds = shake_256(text.encode()).digest(_STREAMS * _SEED_BYTES)
 
     def deck(self) -> Random:
-        """The stream that shuffles."""
+        """Return the stream that shuffles."""
         return _stream(self._seeds, 0)
 
     def seating(self) -> Random:
-        """The stream that draws table size, bots and the contenders' seat (R33)."""
+        """Return the stream that draws table size, bots and the contenders' seat (R33)."""
         return _stream(self._seeds, 1)
 
     def seat(self, seat: int) -> SeatStreams:
-        """The streams of one seat, 0 to 7, afresh at each call."""
+        """Return new streams for one seat, 0 to 7."""
         start = (2 + _SEAT_STREAMS * seat) * _SEED_BYTES
         return SeatStreams(self._seeds[start : start + _SEAT_STREAMS * _SEED_BYTES])
 
 
 def _stream(seeds: bytes, place: int) -> Random:
-    """`Random` of these eight of the bytes, without the third of its cost that looks at what a seed is."""
+    """Return a `Random` seeded with these eight bytes.
+
+    Calling the C seed directly skips the type checks of `Random.seed`, a third of its cost.
+    """
     stream: Any = Random.__new__(Random)
     _seed(stream, int.from_bytes(seeds[place * _SEED_BYTES : (place + 1) * _SEED_BYTES], "little"))
-    stream.gauss_next = None  # as `Random.seed` leaves it
+    stream.gauss_next = None  # as after `Random.seed`
     return stream  # type: ignore[no-any-return]

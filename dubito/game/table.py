@@ -1,8 +1,10 @@
-"""A game with players at the table: seated and told by `Table`, asked for moves by `step`; neither trusts any.
+"""Play games between bots: `Table` seats and notifies them, `step` makes a move.
 
-Whatever a bot does wrong (R13) becomes a BotError with its name. With neither fallback nor forfeits it is raised; else
-it is kept, and the fallback makes that one move on its own stream, or the game is forfeited. What the game's own code
-raises is nobody's move: `GameCode` makes a GameError of it, and nothing is played on.
+Bots are not trusted. Any mistake (R13) becomes a BotError with the bot's name. If the table has neither a fallback nor
+forfeits, it is raised. Otherwise it is recorded, and either the fallback makes that one move from its own random
+stream, or the seat forfeits the game.
+
+No player is blamed for errors in the game's own code: `GameCode` turns them into a GameError, and the game stops.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,19 +17,19 @@ from dubito.errors import OUT_OF_MEMORY, BotError, DubitoError, GameError, Illeg
 from dubito.game import Game, GameEvent, Player, Seating, State, fallback_for, make_player
 from dubito.game.streams import DealStreams
 
-MOST_MOVES: Final = 1_000_000  # of a game between bots
+MAX_MOVES: Final = 1_000_000  # in a game between bots
 
 
 class _Forfeitable(Protocol):
-    """A state of a game whose `Game` says that it can be forfeited."""
+    """A state of a game with forfeits."""
 
     def forfeit(self, seat: int) -> None:
-        """This seat has failed: the game is over, as the game has it."""
+        """End the game because this seat failed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Entrant:
-    """A bot with its settings, under the name it plays by."""
+    """A bot with its settings and the name it plays under."""
 
     name: str
     bot: type[Player]
@@ -35,7 +37,7 @@ class Entrant:
 
 
 class Table:
-    """One game and who sits at it, seat by seat."""
+    """One game and the players at its table, seat by seat."""
 
     def __init__(
         self,
@@ -49,12 +51,12 @@ class Table:
         forfeits: bool = False,
         services: Sequence[object] = (),
     ) -> None:
-        """Seat the players and tell those who observe that the game starts.
+        """Create the players and announce the start of the game.
 
-        `number` is the game's in its run, `services` what its model players need, by seat. Raises BotError
-        if one fails, unless there is a `fallback` or the game `forfeits`.
+        `number` is the game's number in its run. `services` gives the model players access to their models, by
+        seat. Raises BotError if a bot fails and there is neither a `fallback` nor `forfeits`.
         """
-        self.state: Any = state  # the game's own package knows more of it than a State
+        self.state: Any = state  # Any: the game's own package knows more than State
         self.deal, self.number = deal, number
         self.entrants = entrants
         self.errors: list[BotError] = []
@@ -75,30 +77,40 @@ class Table:
         try:
             return make_player(entrant.bot, self._seatings[seat], entrant.settings)
         except BaseException as error:  # see _blame
-            self.failed(seat, 1, _blame("__init__", error))
+            self.record_failure(seat, 1, _blame("__init__", error))
             return None
 
     def substitute(self, seat: int) -> Player:
-        """Who plays this seat's turn when its bot failed; all draws come from the fallback's stream."""
+        """Return the bot that moves when this seat's own bot fails.
+
+        All its draws come from the seat's fallback stream.
+        """
         if seat not in self._substitutes:
-            assert self._fallback is not None  # failed() raised otherwise
+            assert self._fallback is not None  # else `record_failure` has raised
             self._substitutes[seat] = fallback_for(self._fallback, self._seatings[seat])
         return self._substitutes[seat]
 
-    def failed(self, seat: int, turn: int, reason: str) -> None:
-        """Name the bot's error at this turn, counted from 1: raise it, or keep it where the table says what follows."""
-        error = self.error(seat, turn, reason)
+    def record_failure(self, seat: int, turn: int, reason: str) -> None:
+        """Handle a bot's error at this turn, counted from 1.
+
+        Raises it if the table has neither a fallback nor forfeits. Otherwise records it, and forfeits the game
+        if the table says so.
+        """
+        error = self.bot_error(seat, turn, reason)
         if self._fallback is None and not self.forfeits:
             raise error
         self.errors.append(error)
         if self.forfeits and not self.state.over:
             cast(_Forfeitable, self.state).forfeit(seat)
 
-    def error(self, seat: int, turn: int, reason: str) -> BotError:
+    def bot_error(self, seat: int, turn: int, reason: str) -> BotError:
         return BotError(self.entrants[seat].name, seat, self.number, self.deal, turn, reason)
 
     def tell(self, events: Sequence[GameEvent], turn: int) -> None:
-        """Let everyone observe who is in the game at that moment; a winner sees its win, then no more (R26)."""
+        """Send events to the players who observe.
+
+        A winner observes its win and nothing after that (R26).
+        """
         for event in events:
             only, leaves = event.only, event.leaves
             for seat in self.watchers:
@@ -109,17 +121,17 @@ class Table:
                 try:
                     player.observe(event)
                 except BaseException as error:  # see _blame
-                    self.failed(seat, turn, _blame("observe", error, player))
+                    self.record_failure(seat, turn, _blame("observe", error, player))
             if leaves in self.watchers:
                 self.watchers.remove(leaves)
 
 
 def step(table: Table, announce: bool = False) -> tuple[Any, Sequence[Any]]:
-    """Make one move, of which a turn may take several: ask the player, apply its output, tell the table.
+    """Make one move; a turn may take several.
 
-    Returns the output that was played, None where its seat forfeited instead, and the events, which are built only if
-    `announce` is set or somebody observes. Raises BotError if the player fails and the table has neither fallback nor
-    forfeits.
+    Asks the player, applies its output and notifies the table. Returns the output, or None if the seat forfeited
+    instead, and the events. Events are built only if `announce` is set or a player observes. Raises BotError if the
+    player fails and the table has neither a fallback nor forfeits.
     """
     state = table.state
     seat = state.seat
@@ -131,66 +143,71 @@ def step(table: Table, announce: bool = False) -> tuple[Any, Sequence[Any]]:
         try:
             output = player.play(view)
         except BaseException as error:  # see _blame
-            table.failed(seat, state.turns_played + 1, _blame("play", error, player))
+            table.record_failure(seat, state.turns_played + 1, _blame("play", error, player))
         else:
             try:
                 events = state.apply(output, announce)
             except IllegalOutput as error:
-                table.failed(seat, state.turns_played + 1, one_line(str(error)))
+                table.record_failure(seat, state.turns_played + 1, one_line(str(error)))
             else:
                 if announce:
-                    output = state.copy_of(output)  # its lists are the bot's own, who may change them when it observes
+                    # The bot may change its own lists while it observes, so keep a copy.
+                    output = state.copy_of(output)
                     table.tell(events, state.turns_played)
                 return output, events
     if state.over:  # forfeited
         return None, []
-    return _stood_in(table, seat, announce)
+    return _play_fallback(table, seat, announce)
 
 
-def _stood_in(table: Table, seat: int, announce: bool) -> tuple[Any, Sequence[Any]]:
-    """The same move by the fallback; raises BotError where that fails too, and nobody is left to play it."""
+def _play_fallback(table: Table, seat: int, announce: bool) -> tuple[Any, Sequence[Any]]:
+    """Let the fallback make the move. Raises BotError if it fails too."""
     state = table.state
     table.fallback_turns[seat] += 1
     view, turn = state.view(), state.turns_played + 1
     try:
         output = table.substitute(seat).play(view)
     except BaseException as error:  # see _blame
-        raise table.error(seat, turn, f"its fallback failed too: {_blame('play', error)}") from None
+        raise table.bot_error(seat, turn, f"its fallback failed too: {_blame('play', error)}") from None
     try:
         events = state.apply(output, announce)
     except IllegalOutput as error:
-        raise table.error(seat, turn, f"its fallback failed too: {one_line(str(error))}") from None
+        raise table.bot_error(seat, turn, f"its fallback failed too: {one_line(str(error))}") from None
     table.tell(events, state.turns_played)
     return output, events
 
 
 def play_game(table: Table) -> Any:
-    """Step the game to its end and return it; raises Endless where it seems to have none."""
+    """Play the game until it is over and return its state.
+
+    Raises EndlessGame after `MAX_MOVES` moves.
+    """
     state = table.state
-    for _ in range(MOST_MOVES):
+    for _ in range(MAX_MOVES):
         if state.over:
             return state
         step(table)
-    raise Endless
+    raise EndlessGame
 
 
-class Endless(Exception):
-    """A game has gone on for so long that it is taken for one without an end; `GameCode` makes a GameError of it."""
+class EndlessGame(Exception):
+    """Raised when a game has too many moves. `GameCode` turns it into a GameError."""
 
 
 def _blame(method: str, error: BaseException, player: Player | None = None) -> str:
-    """Return the bot's fault in words, whatever it raised, sys.exit() included; raise what is not its fault.
+    """Describe a bot's error, whatever it raised, including sys.exit().
 
-    If there is no memory for a model player's turn, the run's many calls have used it up.
+    Raises what is not the bot's fault. If memory runs out in a model player's turn, the run's many parallel calls
+    have used it up.
     """
-    kind = type(error)  # an exception may lie about its __class__
+    kind = type(error)  # an exception may fake its __class__
     if issubclass(kind, (KeyboardInterrupt, RunStopped)):
         raise error
     if issubclass(kind, MemoryError) and player is not None and player.is_model:
         raise RunStopped(OUT_OF_MEMORY) from None
     try:
         return _describe(method, error)
-    except BaseException:  # describing it ran its own code; it has no more to say
+    except BaseException:  # describing it ran the bot's code, which failed again
         return f"{method} raised an error that cannot be described"
 
 
@@ -201,7 +218,7 @@ def _describe(method: str, error: BaseException) -> str:
         text = "(its text cannot be read)"
     if type(error) is IllegalOutput:
         return text
-    import traceback  # late: few bots fail, and it takes a while to load
+    import traceback  # imported late: few bots fail, and the import is slow
 
     last = traceback.extract_tb(error.__traceback__)[-1]
     if issubclass(type(error), NotImplementedError) and not text:
@@ -211,14 +228,14 @@ def _describe(method: str, error: BaseException) -> str:
 
 
 class GameCode:
-    """Within, what the code of a game raises becomes a GameError that names the last of its lines that was run.
+    """Context that turns errors of a game's code into a GameError with its last line.
 
-    What is raised on purpose passes, and so does what is raised where none of the game's lines was run.
+    Deliberate errors pass through, and so do errors with no line of the game in their traceback.
     """
 
     def __init__(self, game: Game, number: int, deal: int) -> None:
         self._game, self._number, self._deal = game, number, deal
-        self.state: Any = None  # once it is dealt
+        self.state: Any = None  # set when the game is dealt
 
     def __enter__(self) -> "GameCode":
         return self
@@ -226,10 +243,10 @@ class GameCode:
     def __exit__(self, kind: object, error: BaseException | None, where: object) -> None:
         if not isinstance(error, Exception) or isinstance(error, DubitoError):
             return
-        import traceback  # late, as above
+        import traceback  # imported late, as above
 
-        if isinstance(error, Endless):
-            raise self.fault(f"it has not ended after {MOST_MOVES:,} moves: give it a cap, and say so by Ending.capped")
+        if isinstance(error, EndlessGame):
+            raise self.fault(f"it has not ended after {MAX_MOVES:,} moves: give it a cap, and say so by Ending.capped")
         folder = str(import_module(self._game.package).__path__[0])
         own = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename.startswith(folder)]
         if own:
@@ -238,9 +255,9 @@ class GameCode:
             raise self.fault(f"{last.name} raised {type(error).__name__}: {error} ({place})") from error
 
     def fault(self, reason: str) -> GameError:
-        """What is wrong, as the error that stops the game."""
+        """Return the error that stops the game."""
         try:
             turn = self.state.turns_played + 1 if self.state else 0
-        except Exception:  # it is half made
+        except Exception:  # the state is half built
             turn = 0
         return GameError(self._game.name, self._number, self._deal, turn, one_line(reason, 600))

@@ -1,6 +1,6 @@
-"""A game in words, and how a person answers it: as the `words` of its package have it, or by its plain data.
+"""Text about a game for people, and how a person enters moves.
 
-`words_of(game)` has every part of `Words`: those that the module says, the others as they stand here.
+`words_of(game)` returns the functions of the game's module `words`, with the defaults of `Words` for the rest.
 """
 
 import re
@@ -16,54 +16,59 @@ from dubito.game.streams import DealStreams
 
 Label = Callable[[int], str]  # names a seat in a sentence
 _LEGAL: Final = "legal:"
-ME: Final = "\0"  # the label of the seat that a sentence is for, until `to_me` speaks to it; no name contains it
-A_PERSON, THE_PERSON = "a person", "the person"  # what others read of that seat, by itself and in its story
-_BEGINS: Final = re.compile(rf"(^|[.!?] |\n){ME}")  # a sentence with the person
-HAND: Final = "Your hand: "  # begins the line of `sees` that a page leaves out where it draws the hand
+# Label of the seat that a sentence is for, until `to_me` addresses that person. No name contains it.
+ME: Final = "\0"
+A_PERSON, THE_PERSON = "a person", "the person"  # how others see that seat: as a name, and in its story
+_BEGINS: Final = re.compile(rf"(^|[.!?] |\n){ME}")  # a sentence that starts with the person
+HAND: Final = "Your hand: "  # starts the line of `sees` that a page leaves out if it draws the hand
 
 
 class Face(NamedTuple):
-    """How a page draws a card, a die or a tool; its name in `FACES` is what a listener hears."""
+    """How a page draws a card, a die or a tool.
 
-    sign: str = ""  # printed on it: K, 10; a longer word stands beside its icon
-    icon: str = ""  # one of report/static/cards.js, or the path of an own one, as SVG has it in a box of 24 by 24
+    Screen readers speak the key of `FACES`.
+    """
+
+    sign: str = ""  # printed on it: K, 10; a longer word is shown beside the icon
+    icon: str = ""  # an icon of report/static/cards.js, or an SVG path in a box of 24 by 24
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """What is said of a move: what the table observes, and what only those may read who see everything."""
+    """Text for one move: public, and for omniscient viewers only."""
 
     said: str  # empty: the table observes nothing
     truth: str = ""
-    cards: Sequence[str] = ()  # that the truth speaks of, by name, to be drawn beside it
+    cards: Sequence[str] = ()  # the cards that the truth mentions, by name, to draw beside it
 
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """A part of a game's state in words: what everybody may know of it, and what those see who see everything."""
+    """A part of a game's state: the public text, and the text for omniscient viewers."""
 
     title: str
     public: str
     truth: str = ""
-    seat: int | None = None  # whose it is; None: the board's
-    # By name, what a page draws in the place of the words behind the first colon of `truth`, or of all of it where it
-    # has none; of `public` where there is no truth.
+    seat: int | None = None  # its owner; None: the board
+    # Names of cards to draw. They replace the words of `truth` after its first colon, or all of it if it has no colon;
+    # without a truth, they replace the words of `public`.
     cards: Sequence[str] = ()
-    folded: tuple[str, str] | None = None  # of the truth, what few can read: a title, and what opens under it
+    folded: tuple[str, str] | None = None  # an optional part of the truth: its title, and the text it opens
 
 
 @dataclass(frozen=True, slots=True)
 class Marks:
-    """What a move was to those who see everything, for who looks for such moves: bluffs, or what was got wrong."""
+    """Labels for the last move that help to find bluffs and mistakes in a replay."""
 
-    kinds: tuple[str, ...] = ()  # nouns that a button can name: bluff, doubt
-    mistake: str = ""  # of who moved, in words: doubted an honest play
-    let_pass: str = ""  # a lie, in words; whether that was a mistake is up to what was thought of it
+    kinds: tuple[str, ...] = ()  # nouns for buttons: bluff, doubt
+    mistake: str = ""  # the mover's mistake, in words: doubted an honest play
+    # A lie that was let pass, in words. It was a mistake only if the player thought it was a lie.
+    let_pass: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """A rule that a page lets people vary, with its values in words, the usual one first."""
+    """A rule that players can change on the page; the default value comes first."""
 
     rule: str
     label: str
@@ -71,47 +76,52 @@ class Option:
 
 
 class Teller(Protocol):
-    """Tells one game to those who see everything; made at its deal, and told of every move after it was made.
+    """Narrates one game for omniscient viewers.
 
-    It may have `marks()`, what the last move was (`Marks`).
+    Created when the game is dealt, and notified of every move after it is made. It may have `marks()`, which
+    returns the `Marks` of the last move.
     """
 
     def holds(self, seat: int) -> str:
-        """What a seat holds now; empty where that cannot be said."""
+        """Return what a seat holds now; empty if that cannot be put in words."""
 
     def moved(self, seat: int, output: Any, events: Sequence[Any]) -> list[Line]:
-        """A move that was made, and what was observed of it."""
+        """Return the text for a move that was made, given what was observed of it."""
 
     def panels(self) -> list[Panel]:
-        """The whole state, the seats and the board."""
+        """Return the whole state: the seats and the board."""
 
     def ending(self) -> list[str]:
-        """How the finished game ended in a sentence, then what else is to be said of its end."""
+        """Return how the finished game ended in a sentence, then any other closing remarks."""
 
 
 class Words:
-    """A game's words for people: what its module `words` does not say is said here, by events, nodes and views.
+    """A game's text for people. These defaults use its events, nodes and views.
 
-    Functions of the module stand in the place of these methods, without `self`; sentences name a seat by its label.
+    Functions in the game's module `words`, written without `self`, override these methods. Sentences name a seat by
+    its label.
     """
 
-    BOTS: Sequence[str] = ()  # good ones to begin with, against whom a person plays if they name nobody
-    EASY: Sequence[str] = ()  # those against whom it is an easy game
-    HARD: Sequence[str] = ()  # and a hard one
+    BOTS: Sequence[str] = ()  # good default opponents for a person
+    EASY: Sequence[str] = ()  # opponents for an easy game
+    HARD: Sequence[str] = ()  # opponents for a hard game
     ENTER: str = ""  # what an empty line means; empty: nothing
-    OPTIONS: Sequence[tuple[str, str, Sequence[tuple[Any, str]]]] = ()  # rules that a page offers: as `Option` has them
-    QUESTIONS: Mapping[str, str] = {}  # what a node asks, short
-    FACES: Mapping[str, Face] = {}  # how cards are drawn, by name; one that is not here is drawn as its name
-    TO_ME: Mapping[str, str] = {ME: "you"}  # phrases of a sentence, in turn: what is said to the person
-    drawn: Callable[..., dict[str, Any]] | None = None  # the game for a viewer of its own, without panels
-    fits: Callable[..., bool] | None = None  # whether a model can have been asked this at its turn, of a game `drawn`
+    # fields of `Option`, one tuple per rule that a page offers
+    OPTIONS: Sequence[tuple[str, str, Sequence[tuple[Any, str]]]] = ()
+    QUESTIONS: Mapping[str, str] = {}  # by node: its question, in short
+    FACES: Mapping[str, Face] = {}  # by card name; cards not listed are drawn as their name
+    TO_ME: Mapping[str, str] = {ME: "you"}  # replacements, applied in order, that address a sentence to the person
+    drawn: Callable[..., dict[str, Any]] | None = None  # data for the game's own viewer, used instead of panels
+    fits: Callable[..., bool] | None = None  # whether a model can have been asked this at its turn, in a `drawn` game
 
     def __init__(self, game: Game) -> None:
         self._game = game
         self.Teller: Callable[[Any, Label], Teller] = lambda state, label: _PlainTeller(self, game, state, label)
         self.LEAD = with_stop(game.summary)  # the game in a sentence or two
-        kinds = dict.fromkeys(f"Where you are asked `{node.name}`, type {wanted(node)}." for node in game.nodes)
-        self.HOW = (  # how a move is typed
+        kinds = dict.fromkeys(
+            f"Where you are asked `{node.name}`, type {describe_answers(node)}." for node in game.nodes
+        )
+        self.HOW = (  # how to type a move
             f"{' '.join(kinds)} `rules` tells the rules, `hand` what you see, `log` what happened; Ctrl-D leaves the "
             "table."
         )
@@ -119,71 +129,77 @@ class Words:
             self.HOW += " What you say may stand in quotes."
 
     def rules(self, rules: Any, seats: int) -> list[str]:
-        """The rules in force, a sentence or a paragraph each."""
+        """Return the rules in force, one sentence or paragraph per item."""
         return [with_stop(said) for said in (self._game.summary, self.in_short(rules)) if said]
 
     def in_short(self, rules: Any) -> str:
-        """What of the rules may be varied, as it is here."""
+        """Return the rules that can vary, with their values."""
         return ", ".join(f"{key}: {value}" for key, value in rules.model_dump().items())
 
     def sentence(self, event: Any, label: Label) -> str:
-        """What observes whoever observes the event; empty if there is nothing to say."""
+        """Return an event as a sentence; empty if there is nothing to say."""
         values = {field.name: getattr(event, field.name) for field in fields(event)} if is_dataclass(event) else {}
         pairs = ", ".join(f"{key} {value}" for key, value in values.items())
         return f"{type(event).__name__}: {pairs}" if pairs else type(event).__name__
 
     def to_me(self, text: str) -> str:
-        """The sentence with `ME` spoken to."""
+        """Return the sentence addressed to the person whose label is `ME`."""
         return to_person(text, self.TO_ME)
 
     def sees(self, state: Any, seat: int, label: Label) -> list[str]:
-        """What the seat to move sees and is asked, a line each: nothing that it may not know."""
+        """Return what the seat to move sees and is asked, one line per item.
+
+        Contains nothing that the seat may not know.
+        """
         view = state.view()
         lines = [f"{name}: {_as_text(value)}" for name, value in _attributes(view).items() if name != "node"]
         held = _as_text(state.cards(seat, DealStreams(0, 0).seat(seat)))
-        return [*lines, f"Your cards: {held}", f"{view.node}? {self._wanted(state)}"]
+        return [*lines, f"Your cards: {held}", f"{view.node}? {self._describe_answers(state)}"]
 
     def hand(self, state: Any, seat: int) -> Sequence[str]:
-        """What the seat holds and may look at, by name, to be drawn; nothing where it is told in words alone."""
+        """Return the names of the cards to draw for the seat; empty to use words only."""
         return ()
 
     def keys(self, state: Any) -> str:
-        """What may be typed at the question of now, in short; empty where `HOW` has said it."""
+        """Return a short hint on what to type now; empty if `HOW` is enough."""
         return ""
 
     def read(self, line: str, state: Any, seat: int) -> Any:
-        """The output that was typed, legal or not; raises UsageError for what cannot be read."""
+        """Parse a typed line to an output, legal or not. Raises UsageError."""
         node = self._node(state)
-        answer = _typed(line, node)
+        answer = _parse_typed(line, node)
         if answer is None:
-            raise UsageError(f"'{one_line(line, 20)}' is no answer here: type {self._wanted(state)}")
+            raise UsageError(f"'{one_line(line, 20)}' is no answer here: type {self._describe_answers(state)}")
         return self._output(node, answer, state, seat)
 
     def answered(self, answer: Any, state: Any, seat: int) -> Any:
-        """The output that a page has sent as JSON, legal or not; raises UsageError for what cannot be read."""
+        """Convert an answer sent by a page to an output, legal or not. Raises UsageError."""
         node = self._node(state)
         if not is_of_kind(answer, node):
-            raise UsageError(f"this is no answer to `{node.name}`: give {self._wanted(state)}")
+            raise UsageError(f"this is no answer to `{node.name}`: give {self._describe_answers(state)}")
         if isinstance(node.answer, Text):
-            answer = _sayable(answer, node.answer)
+            answer = _check_message(answer, node.answer)
         return self._output(node, answer, state, seat)
 
     def holding(self, state: Any, seat: int) -> list[int]:
-        """The cards that the seat may answer with, each as often as it is held; else all that there are."""
+        """Return the cards that the seat may answer with, each as often as it is held.
+
+        By default, all cards of the game.
+        """
         kind = self._node(state).answer
         return list(kind.cards) if isinstance(kind, Cards) else []
 
     def choices(self, state: Any) -> list[str]:
-        """The names among which the seat to move is to choose; a page shows the legal ones."""
+        """Return the names the seat to move can choose from; a page shows the legal ones."""
         return list(self._game.legal_answers(state) or ()) if isinstance(self._node(state).answer, Choice) else []
 
     def why_illegal(self, state: Any, output: Any) -> str | None:
-        """Why the seat to move may not do this, in the engine's words."""
+        """Return why the seat to move may not do this, in the engine's words."""
         why: str | None = state.view().why_illegal(output)
         return why
 
     def cheer(self, state: Any, seat: int) -> str:
-        """What is called out to a person on the move that has ended the game for them; empty if nothing is."""
+        """Return a line for a person whose game the last move has ended; else empty."""
         if not state.over:
             return ""
         ending = state.ending()
@@ -192,27 +208,27 @@ class Words:
     def _node(self, state: Any) -> Node:
         return self._game.node(state.view().node)
 
-    def _wanted(self, state: Any) -> str:
-        """What answers the question of now, in words: what is legal, where that is a list."""
-        return wanted(self._node(state), self._game.legal_answers(state))
+    def _describe_answers(self, state: Any) -> str:
+        """Describe valid answers to the current question."""
+        return describe_answers(self._node(state), self._game.legal_answers(state))
 
     def _output(self, node: Node, answer: Any, state: Any, seat: int) -> Any:
-        """The output that this answer is; raises IllegalOutput if it is none."""
+        """Convert an answer to an output. Raises IllegalOutput if it is not one."""
         return self._game.output_of(node.name, answer, state.cards(seat, DealStreams(0, 0).seat(seat)))
 
 
-# The parts that a module `told` had then; a module `person` had the others.
+# Older games split this module into `told`, with these parts, and `person`, with the rest.
 _TOLD: Final = frozenset(("Teller", "rules", "in_short", "sentence", "to_me", "QUESTIONS", "drawn", "fits"))
 
 
 def _attributes(value: Any) -> dict[str, Any]:
-    """What an object shows of itself, without its methods."""
+    """Return an object's public attributes, without its methods."""
     names = [name for name in dir(value) if not name.startswith("_")]
     return {name: each for name in names if not callable(each := getattr(value, name))}
 
 
 def _as_text(value: Any) -> str:
-    """A value on one line; an object that has no text of its own by what it shows."""
+    """Return a value on one line; objects without their own text show their attributes."""
     kind: Any = type(value)
     if kind.__str__ is object.__str__ and kind.__repr__ is object.__repr__:
         value = ", ".join(f"{name} {each}" for name, each in _attributes(value).items())
@@ -220,7 +236,7 @@ def _as_text(value: Any) -> str:
 
 
 def words_of(game: Game) -> Words:
-    """A game's words: those of its module, and the others as `Words` has them."""
+    """Return a game's words: its own module's, with defaults for the rest."""
     words, own = Words(game), game.module("words")
     parts = {name for name in dir(words) if not name.startswith("_")}
     modules = [(own, parts)] if own else [(game.module("told"), _TOLD), (game.module("person"), parts - _TOLD)]
@@ -232,18 +248,21 @@ def words_of(game: Game) -> Words:
 
 
 def options_of(game: Game) -> list[Option]:
-    """What of a game's rules a page offers."""
+    """Return the rules of a game that a page offers to change."""
     return [Option(*option) for option in words_of(game).OPTIONS]
 
 
 def bots_of(game: Game, there: Sequence[Any]) -> list[str]:
-    """Whom a person plays against if they say nothing, of those who are `there`: never nobody."""
+    """Return the default opponents of a person, chosen from `there`. Never empty."""
     names = [one.name for one in there if not one.asks]
     return [name for name in words_of(game).BOTS if name in names] or names
 
 
 def strengths(game: Game, there: Sequence[Any]) -> list[tuple[str, list[str]]]:
-    """Games to begin with at once, from easy to hard, each with the bots that are `there`; none where all are alike."""
+    """Return quick games from easy to hard, each with its available opponents.
+
+    Empty if there are fewer than two to choose from.
+    """
     words, names = words_of(game), [one.name for one in there]
     of_each = [("easy", words.EASY), ("fair", words.BOTS), ("hard", words.HARD)]
     found = [(name, [bot for bot in bots if bot in names]) for name, bots in of_each]
@@ -251,42 +270,42 @@ def strengths(game: Game, there: Sequence[Any]) -> list[tuple[str, list[str]]]:
     return found if len(found) > 1 else []
 
 
-def called(game: Game) -> str:
-    """A game's name, written as its summary begins, where that begins with it."""
+def display_name(game: Game) -> str:
+    """Return a game's name as its summary spells it, if the summary starts with it."""
     name = game.name.rpartition(":")[2].partition("(")[0].replace("_", " ")
     return game.summary[: len(name)] if game.summary.lower().startswith(name.lower()) else name
 
 
 def question_in_words(game: Game, node: str) -> str:
-    """What a node asks, short; by the name of the bots' method where its words do not say it."""
+    """Return a node's question in short; by default, the name of the bots' method."""
     return words_of(game).QUESTIONS.get(node) or f"{game.node(node).method.replace('_', ' ').capitalize()}?"
 
 
 def marks_of(teller: Teller) -> Marks:
-    """What the last move was, where a game's teller has `marks()` for it."""
+    """Return the marks of the last move; empty if the game's teller has none."""
     marks: Callable[[], Marks] | None = getattr(teller, "marks", None)
     return marks() if marks else Marks()
 
 
 def faces_of(words: Words, names: Sequence[str]) -> list[list[str]]:
-    """What a page draws: name, sign and icon of each."""
+    """Return what a page draws: name, sign and icon of each card."""
     return [[name, *words.FACES.get(name, Face(name))] for name in names]
 
 
 def to_person(text: str, to_me: Mapping[str, str]) -> str:
-    """The sentence spoken to the person whose label is `ME`, by these phrases, one after the other."""
+    """Address a sentence to the person whose label is `ME`, using these replacements."""
     for phrase, said in to_me.items():
         text = text.replace(phrase, said)
     return text
 
 
 def to_others(text: str, called: str = THE_PERSON) -> str:
-    """The sentence with the seat whose label is `ME` told to whoever did not sit there."""
+    """Return a sentence about the seat labelled `ME` for readers who did not sit there."""
     return _BEGINS.sub(rf"\1{called.capitalize()}", text).replace(ME, called)
 
 
 def facts_in(prompt_text: str) -> dict[str, str]:
-    """What a prompt's last block of facts says, name to value; empty if it has none. So a stand-in reads a prompt."""
+    """Parse the last block of facts in a prompt; empty without one. Used by fake models."""
     _, begun, block = prompt_text.rpartition("=== facts ===\n")
     block, ended, _ = block.partition("\n=== end of facts ===")
     lines = block.split("\n") if begun and ended else []
@@ -294,24 +313,33 @@ def facts_in(prompt_text: str) -> dict[str, str]:
 
 
 def legal_in(prompt_text: str) -> list[str]:
-    """What a prompt's last line of the kind `legal: draw | skip` lists; empty without one. So a stand-in reads it."""
+    """Parse the last line like `legal: draw
+
+    skip` in a prompt; empty without one.
+
+    Used by fake models.
+    """
     lines = [line.strip() for line in prompt_text.split("\n")]
     line = next((line for line in reversed(lines) if line.startswith(_LEGAL)), _LEGAL)
     return [part.strip() for part in line.removeprefix(_LEGAL).split("|") if part.strip()]
 
 
 def counted(n: int, noun: str = "card") -> str:
-    """1 card, 2 cards; of another noun alike."""
+    """Return a number with its noun: 1 card, 2 cards."""
     return f"{n} {noun}{'s' * (n != 1)}"
 
 
 def seat_label(seat: int) -> str:
-    """The label that stories use: names may change, seats do not."""
+    """Return the label used in stories: names may change, seats do not."""
     return f"seat {seat}"
 
 
 def labels(players: Sequence[str], me: int | None) -> Label:
-    """The player's name, with the seat where several share one or it is the person's; the person's seat is `ME`."""
+    """Return a function that labels seats by their player's name.
+
+    Adds the seat if the name is shared or looks like a name for the person. The person's own seat `me` is labelled
+    `ME`.
+    """
 
     def label(seat: int) -> str:
         if seat == me:
@@ -320,17 +348,17 @@ def labels(players: Sequence[str], me: int | None) -> Label:
         mistaken = me is not None and name.casefold() in ("you", A_PERSON, THE_PERSON)
         return f"{name} {seat}" if mistaken or players.count(players[seat]) > 1 else name
 
-    return cache(label)  # a story names its seats hundreds of times
+    return cache(label)  # cached: a story names its seats hundreds of times
 
 
 def names_to(players: Sequence[str], me: int | None, called: str = "You") -> list[str]:
-    """What the seats are called; the person's, if nothing else is said, as they are spoken to."""
+    """Return the names of all seats, with `called` for the person's."""
     label = labels(players, me)
     return [called if seat == me else label(seat) for seat in range(len(players))]
 
 
-def in_words_to(words: Words, events: Sequence[GameEvent], label: Label, me: int) -> list[str]:
-    """What the person at this seat observes of a move, in sentences to them."""
+def person_sentences(words: Words, events: Sequence[GameEvent], label: Label, me: int) -> list[str]:
+    """Return what this seat observes of a move, in sentences addressed to the person."""
     return [
         words.to_me(sentence)
         for event in events
@@ -340,20 +368,20 @@ def in_words_to(words: Words, events: Sequence[GameEvent], label: Label, me: int
 
 
 def forfeit_in_words(seat: int, label: Label, game: Game) -> str:
-    """That a seat has ended the game by a mistake."""
+    """Say that a seat has ended the game by a mistake."""
     return f"{label(seat)} has failed: the game is over, and {game.forfeit_means}."
 
 
 class _PlainTeller:
     def __init__(self, words: Words, game: Game, state: State, label: Label) -> None:
         self._words, self._game, self._state, self._label = words, game, state, label
-        self._dealt = _plainly(game.deal_to_json(state))
+        self._dealt = _plain_text(game.deal_to_json(state))
 
     def holds(self, seat: int) -> str:
         return ""
 
     def moved(self, seat: int, output: Any, events: Sequence[Any]) -> list[Line]:
-        given = _plainly(self._game.output_to_json(output))
+        given = _plain_text(self._game.output_to_json(output))
         said = [self._words.sentence(event, self._label) for event in events if event.only is None]
         return [Line(" ".join(said), f"{self._label(seat)} gives {given}")]
 
@@ -367,18 +395,19 @@ class _PlainTeller:
         return [f"The game is over. {seats}."]
 
 
-def _plainly(value: Any) -> str:
-    """Plain data as somebody reads it who writes no programs."""
+def _plain_text(value: Any) -> str:
+    """Format plain data for readers who do not program."""
     match value:
         case bool():
             return "yes" if value else "no"
         case None:
             return "none"
         case dict():
-            return "; ".join(f"{str(key).replace('_', ' ')}: {_plainly(each)}" for key, each in value.items())
+            return "; ".join(f"{str(key).replace('_', ' ')}: {_plain_text(each)}" for key, each in value.items())
         case list() | tuple():
             inner = [
-                f"({_plainly(each)})" if isinstance(each, dict | list | tuple) else _plainly(each) for each in value
+                f"({_plain_text(each)})" if isinstance(each, dict | list | tuple) else _plain_text(each)
+                for each in value
             ]
             return ", ".join(inner) or "none"
     return str(value)
@@ -387,8 +416,8 @@ def _plainly(value: Any) -> str:
 _YES: Final = {"yes": True, "y": True, "no": False, "n": False}
 
 
-def wanted(node: Node, legal: Sequence[Any] | None = None) -> str:
-    """What answers a node, in words: these answers, where they are a list."""
+def describe_answers(node: Node, legal: Sequence[Any] | None = None) -> str:
+    """Describe valid answers to a node; lists the legal ones if given."""
     if legal:
         return listed_in_words(legal)
     match node.answer:
@@ -403,11 +432,14 @@ def wanted(node: Node, legal: Sequence[Any] | None = None) -> str:
     return "a whole number"
 
 
-def _typed(line: str, node: Node) -> Any:
-    """What was typed, as an answer of the node's kind, None for what is none; raises UsageError for an utterance."""
+def _parse_typed(line: str, node: Node) -> Any:
+    """Parse a typed line as an answer of the node's kind, or return None.
+
+    Raises UsageError for a message that is not valid.
+    """
     word, kind = line.casefold().strip(), node.answer
     if isinstance(kind, Text):
-        return _sayable(_bare(line.strip()), kind)
+        return _check_message(_strip_quotes(line.strip()), kind)
     if isinstance(kind, Bool) and word in _YES:
         return _YES[word]
     if isinstance(kind, Choice):
@@ -415,28 +447,31 @@ def _typed(line: str, node: Node) -> Any:
         if word in folded:
             return folded[word]
     if isinstance(kind, Cards):
-        numbers = [_whole(part) for part in word.replace(",", " ").split()]
+        numbers = [_parse_int(part) for part in word.replace(",", " ").split()]
         if numbers and None not in numbers and {*numbers} <= {*kind.cards}:
             return numbers
-    elif not isinstance(kind, Bool | Choice) and (number := _whole(word)) is not None:
+    elif not isinstance(kind, Bool | Choice) and (number := _parse_int(word)) is not None:
         return number
     return None
 
 
-def _bare(line: str) -> str:
-    """What was typed in quotes, without them: so a word that the terminal would take for its own can be said."""
+def _strip_quotes(line: str) -> str:
+    """Remove quotes around a typed line.
+
+    Quotes let a person say a word that is also a command of the terminal.
+    """
     return line[1:-1] if len(line) > 2 and line[0] == line[-1] == '"' else line
 
 
-def _sayable(answer: str, kind: Text) -> str:
-    """The utterance; raises UsageError where it cannot be said."""
+def _check_message(answer: str, kind: Text) -> str:
+    """Return the message. Raises UsageError if it is not valid."""
     if why := kind.why_not(answer):
         raise UsageError(why)
     return answer
 
 
 def is_of_kind(answer: Any, node: Node) -> bool:
-    """Whether an answer is what a node asks for, legal or not."""
+    """Return whether an answer has the type that the node asks for, legal or not."""
     match node.answer:
         case Bool():
             return isinstance(answer, bool)
@@ -450,6 +485,6 @@ def is_of_kind(answer: Any, node: Node) -> bool:
             return type(answer) is int
 
 
-def _whole(word: str) -> int | None:
+def _parse_int(word: str) -> int | None:
     digits = word.removeprefix("-")
     return int(word) if digits.isascii() and digits.isdecimal() and len(digits) < 10 else None

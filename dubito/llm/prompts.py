@@ -29,7 +29,7 @@ from dubito.files import Checked, fault, from_yaml
 from dubito.game import STATED, Bool, Game, Position
 from dubito.game.find import DUBITO, find_game
 from dubito.game.flaws import flaws_of_position
-from dubito.game.packages import all_packages, own_folder, package_named, plugin_folders, roots
+from dubito.game.packages import all_packages, find_package, own_folder, plugin_folders, roots
 from dubito.llm import answers
 from dubito.llm.questions import ANSWER_FORMAT, QuestionForm, form_of_questions
 from dubito.llm.request import Api
@@ -378,7 +378,7 @@ def prompt_roots(working_directory: Path, game: Game | None) -> list[Path]:
     found = dict.fromkeys([*_own_roots(), *((root / "prompts").resolve() for root in roots(working_directory))])
     if game is None:
         return [*found]
-    package = package_named(game.folder, working_directory)
+    package = find_package(game.folder, working_directory)
     brought = [package.folder / "prompts"] if package and package.distribution else []
     return [*(prompt_root(root, game) for root in found), *brought]
 

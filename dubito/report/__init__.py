@@ -1,1 +1,4 @@
-"""A run as pages: a static site made from the run store, opened from disk, that loads nothing from elsewhere."""
+"""A run as a static site.
+
+It is built from the run store, opens from disk and loads nothing from the network.
+"""

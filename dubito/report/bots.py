@@ -1,7 +1,7 @@
-"""The pages on bots: one a bot, and two on all of them.
+"""Pages about bots: one page per bot, and two about all of them.
 
-A bot's page: where it does well and, if a model plays it, how its decisions went. Strategy: habits, lies, how games
-end. Neighbours: who sits beside whom, and how far rates vary with that.
+A bot's page shows its results and, for a model player, how its decisions went. "Strategy" shows habits, lies and how
+games end. "Neighbours" shows who was seated next to whom, and how much results vary with that.
 """
 
 from collections.abc import Callable, Sequence
@@ -62,7 +62,7 @@ def habits_of(results: Results) -> list[Column]:
 
 
 def strategy(source: Run, scanned: Scan, lies: LieCounts | str | None) -> Page:
-    """The page on how the bots play; of lies that could not be counted, why."""
+    """Return the strategy page. If lies could not be counted, `lies` is the reason."""
     order = players_ranked(source)
     sections = [
         Section("How games end", _outcomes(source, order)),
@@ -104,7 +104,7 @@ def _habits(source: Run, scanned: Scan, order: Sequence[int]) -> list[Block]:
 
 
 def lies_blocks(source: Run, lies: LieCounts | str, players: Sequence[int], key: str) -> list[Block]:
-    """Lies by choice beside forced ones, of these players."""
+    """Return the voluntary and forced lies of these players."""
     results = source.game.results
     habit = results.habit(results.lies)
     if isinstance(lies, str):
@@ -166,11 +166,11 @@ def _outcomes(source: Run, order: Sequence[int]) -> list[Block]:
 
 def _counts(source: Run, order: Sequence[int]) -> ResultTable:
     results = source.game.results
-    columns = [*named("bot"), *(Column(count, count.replace("_", " ")) for count in results.counted)]
+    columns = [*named("bot"), *(Column(count, count.replace("_", " ")) for count in results.published_counts)]
     cells: list[list[Value]] = []
     for player in order:
         sums = seat_sums(source.tally, results, player)
-        cells.append([source.names[player], *(sums[count] for count in results.counted)])
+        cells.append([source.names[player], *(sums[count] for count in results.published_counts)])
     return ResultTable("counts", "What was counted: the same numbers as in all_games.yaml", columns, cells)
 
 
@@ -188,7 +188,10 @@ def _stated(stated: Sequence[Calibration], source: Run) -> list[Block]:
 
 
 def calibration_blocks(players: Sequence[Calibration], key: str, label: Callable[[str], str]) -> list[Block]:
-    """What was stated against the truth, by tenths; `label` is what a legend calls a player."""
+    """Compare stated probabilities with the truth, by tenths.
+
+    `label` returns a player's name in the legend.
+    """
     table = calibration_bins(players, key)
     if table is None:
         return []
@@ -223,7 +226,7 @@ _NOTES: Final = (
 
 
 def neighbours(source: Run, scanned: Scan) -> Page:
-    """The page on who sits beside."""
+    """Return the page on neighbours."""
     sections = [Section("Who varies with whom", _deviations(source, scanned))]
     results = source.game.results
     measures = [results.measure(key) for key in reversed(results.headline)]
@@ -269,7 +272,7 @@ def _side_that_varies_more(difference: Rate) -> str | None:
 
 
 def _maps(source: Run, scanned: Scan, measure: Measure) -> list[Block]:
-    """The maps of a measure by next and by previous player, on the same scale."""
+    """Return maps of a measure by next and previous player, on the same scale."""
     order, title = players_ranked(source), measure.name
     maps = {side: [_cells(source, measure, side, player) for player in order] for side, _ in SIDES}
     ends = ends_of(cell for rows in maps.values() for row in rows for cell in row)
@@ -301,7 +304,10 @@ def neighbour_table(
     *,
     best: bool = False,
 ) -> ResultTable:
-    """The rates of these players with each neighbour at a side, a line each; `best`: the best first."""
+    """Return these players' rates by neighbour on one side, a line each.
+
+    With `best`, the best come first.
+    """
     name = dict(SIDES)[side]
     rate = Column(measure.key, f"{measure.title} %", "rate")
     columns = [*named("bot"), Column(name, f"{name} player", "player"), *counts("games"), rate]
@@ -327,7 +333,10 @@ def bots(
     examples: dict[str, ResultTable],
     stories: Stories | None,
 ) -> list[Page]:
-    """The pages of all players, in the order of the ranking; `examples` are decisions of model players to be shown."""
+    """Return the pages of all players in order of the ranking.
+
+    `examples` are example decisions of model players.
+    """
     rows = ranking(source.tally, source.names, source.game.results)
     sizes = by_table_size(source.tally, source.names, source.game.results)
     pages = []

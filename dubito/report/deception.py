@@ -1,6 +1,6 @@
-"""How model players lie, and see through the lies of others: three figures, a paragraph, a section of their pages.
+"""How models lie and detect lies: figures, a paragraph and a section of their pages.
 
-Words are no surer than the figures: a rate is said to be more than another one only if their 95 % intervals are apart.
+A rate is called higher than another only if their 95 % intervals do not overlap.
 """
 
 from collections import Counter
@@ -30,8 +30,8 @@ from dubito.report.tables import (
 from dubito.stats.players import Calibration, calibrations, cluster, is_mistake
 from dubito.stats.rates import Rate, clustered_rate
 
-_BEST: Final = 5  # lies that are shown, and mistakes
-_MANY: Final = 4  # cards of a play, which are told together with more
+_BEST: Final = 5  # number of lies shown, and of mistakes
+_MANY: Final = 4  # plays of this many cards or more are grouped
 _RULE: Final = (
     "Only games with a page. The best: {lies} by choice that somebody was asked about and nobody called one, the most "
     "cards at stake first, which the liar would have taken back. The worst: a false {call} of an honest play, or one "
@@ -44,7 +44,10 @@ Told = TypeVar("Told", ToldPlay, ToldWord)
 
 @dataclass(frozen=True)
 class Stories:
-    """Of the model players of a run; `turns` are, by game that has a page, those of its seats' moves."""
+    """Lies of the model players of a run.
+
+    `turns` maps each game with a page to the turns of its seats' moves.
+    """
 
     source: Run
     lies: LieCounts
@@ -56,7 +59,7 @@ class Stories:
         return results.lie_words[0], results.habit(results.lies).name, results.lie_words[1]
 
     def tiles(self) -> list[Tiles]:
-        """A card of each player: three figures, how it plays, where it lied most boldly and erred most."""
+        """Return a card per player: three figures, a description and two links."""
         lie, lies, _ = self._words
         found = []
         for name in self.source.models:
@@ -75,7 +78,10 @@ class Stories:
         return found
 
     def section(self, player: int, order: Sequence[int]) -> list[Section]:
-        """What its page tells; `order` are all players, the best first. Nothing where only the lies are known."""
+        """Return the section for the player's page.
+
+        `order` lists all players, best first. Empty if the game does not report its deeds.
+        """
         if not self.source.game.deed:
             return []
         _, lies, call = self._words
@@ -112,8 +118,8 @@ class Stories:
 
     @cached_property
     def _answers(self) -> dict[tuple[int, int, int], tuple[str, float | None]]:
-        """The first answer of a seat at a move of its own: how it came about, and the probability that it stated."""
-        query = f"SELECT seat, turn, outcome, {STATED} FROM decisions WHERE game = ? ORDER BY decision DESC"  # noqa: S608, a name of ours
+        """The outcome and stated probability of a seat's first answer at each move."""
+        query = f"SELECT seat, turn, outcome, {STATED} FROM decisions WHERE game = ? ORDER BY decision DESC"  # noqa: S608
         return {
             (game, seat, turn): (outcome, stated)
             for game in self.turns
@@ -130,7 +136,7 @@ class Stories:
         return f"let a {lie} pass" if one.is_lie else f"false {call}"
 
     def _rate(self, told: Iterable[tuple[int, bool]]) -> Rate:
-        """How often it is so, of so many games' moves, clustered by deal."""
+        """Return the rate over moves, given as (game, whether), clustered by deal."""
         seen, so = Counter[int](), Counter[int]()
         for game, is_so in told:
             deal = game // self.source.planned.games_per_deal
@@ -140,7 +146,7 @@ class Stories:
         return clustered_rate(*sums) if sums else Rate(None)
 
     def _in_words(self, player: int) -> Iterator[str]:
-        """How it plays; what may be chance is not said to be so."""
+        """Describe how the player plays. Differences within chance are not claimed."""
         lies, call = self._words[1:]
         rates: tuple[LieRate, ...] = ("chosen", "forced", "caught", "hits", "alarms")
         shares = {rate: self.lies.share(player, rate) for rate in rates}
@@ -167,14 +173,14 @@ class Stories:
         return [one for one in calibrations(self.source.tally, self.source.names) if one.statements]
 
     def _than_others(self, player: int) -> str:
-        """Whether it lies by choice more than every other player, or less."""
+        """Return a clause if it lies voluntarily more, or less, than every other player."""
         own, names = self.lies.share(player, "chosen"), range(len(self.source.names))
         others = [self.lies.share(other, "chosen") for other in names if other != player]
         said = {_compared(own, other, "more", "less") for other in others if other.value is not None}
         return f", {said.pop()} than of any other player" if len(said) == 1 and "" not in said else ""
 
     def _when(self, player: int) -> Iterator[str]:
-        """Whether it lies more in the first or in the second half of a game."""
+        """Say in which half of a game it lies more, if that is significant."""
         plays = [one for one in self.lies.plays_told if one.player == player]
         early, late = (self._chosen(one for one in plays if one.late is half) for half in (False, True))
         if when := _compared(early, late, "first", "second"):
@@ -184,7 +190,7 @@ class Stories:
         return self._rate((one.game, one.lie == "chosen") for one in plays)
 
     def _chart(self, order: Sequence[int]) -> Chart:
-        """Lies by choice against those that are caught, a point a player."""
+        """Plot voluntary lies against caught ones, one point per player."""
         lies, names = self._words[1], [self.source.names[player] for player in order]
         places: list[list[float] | None] = []
         for player in order:
@@ -216,7 +222,7 @@ class Stories:
         )
 
     def _parts(self, player: int, key: str) -> ResultTable:
-        """Its lies by how many cards they are of, and when."""
+        """Return its lies by number of cards and half of the game."""
         lies = self._words[1]
         plays = [one for one in self.lies.plays_told if one.player == player]
         parts: dict[str, list[ToldPlay]] = {}
@@ -238,7 +244,7 @@ class Stories:
         return ResultTable(f"{key}-lies-parts", f"Its {lies} by how many cards, and when", columns, rows)
 
     def _against(self, player: int, order: Sequence[int], key: str) -> ResultTable:
-        """Whom it deceives, and who deceives it."""
+        """Return whom it deceives, and who deceives it."""
         lies, call = self._words[1:]
         asked = [
             (who, one.game, so)
@@ -265,7 +271,7 @@ class Stories:
         return ResultTable(f"{key}-lies-against", f"Against whom: its {lies}, and theirs", columns, rows)
 
     def _best_and_worst(self, player: int, key: str) -> ResultTable | None:
-        """Links to its best lies and its worst mistakes."""
+        """Return links to its best lies and its worst mistakes."""
         lie, lies, call = self._words
         best, worst = self.boldest(player)[:_BEST], self.mistakes(player)[:_BEST]
         whom = [[who for who, _ in one.called] for one in best] + [[one.of] for one in worst]
@@ -297,7 +303,7 @@ def _compared(one: Rate, other: Rate, more: str, less: str, neither: str = "") -
 
 
 def _calibrated(one: Calibration) -> str:
-    """Whether what it states is better than to state the base rate always."""
+    """Say whether its statements are better than always stating the base rate."""
     base = one.base_brier or 0.0
     than = "better than" if one.brier.high < base else "worse than" if one.brier.low > base else "not told apart from"
     score = cell_text(one.brier, "decimal")

@@ -1,4 +1,4 @@
-"""The games of a report: which are shown, each of them, and their list."""
+"""The games of a report: their selection, their pages and their list."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -10,32 +10,36 @@ from dubito.game import FALLBACK_OUTCOME, Habit
 from dubito.report.highlights import Highlights, opening
 from dubito.report.tables import Column, Filter, GamePage, Page, Paragraph, ResultTable, Section, Value, counts, texts
 from dubito.show.company import as_sentence
-from dubito.show.odds import told_odds
-from dubito.show.run import NotShown, ReplayedGames
+from dubito.show.odds import odds_or_reason
+from dubito.show.run import CannotShowGame, ReplayedGames
 from dubito.show.story import ModelDecisions, Texts, own_moves, title_of, winners
 from dubito.stats.ranking import ranking
 from dubito.stats.tally import Outcome
 from dubito.store.model_log import answer_in_words
 
-FIRST: Final = 500  # games that are shown unless others are asked for
-PLAYED: Final = 60  # so many where no model was asked, since each has to be played again: a second for 400
-FEW: Final = 100  # games of which all are shown
-_LONGEST: Final = 10  # besides them, the longest
-_AMONG: Final = 2_000  # of the first so many
-MOST: Final = 10_000  # games that one report shows
+FIRST: Final = 500  # default number of games shown
+PLAYED: Final = 60  # the default without models: each game must be played again, 400 of them in a second
+FEW: Final = 100  # up to this number, all games are shown
+_LONGEST: Final = 10  # also shown: the longest of the first `_AMONG` games
+_AMONG: Final = 2_000
+MOST: Final = 10_000  # limit of games in one report
 
 
 @dataclass(frozen=True, slots=True)
 class GameChoice:
-    """Which games are shown, and why these in words."""
+    """The games to show, and the reason in words."""
 
     games: list[int]
     why: str
-    bounded: bool = False  # nobody named these games: where their pages grow too large, the rest is left out
+    # True: the user did not choose these games, so some may be left out if the report gets too large
+    bounded: bool = False
 
 
 def chosen_games(source: Run, asked: str | None) -> GameChoice:
-    """The games of `--games`, `0,5,17` or `all`; without it the first and the longest. Raises UsageError."""
+    """Select games by `--games`: `0,5,17` or `all`. Raises UsageError.
+
+    By default, the first and the longest ones.
+    """
     kept = source.tally.games
     every = range(source.planned.first_game, source.planned.first_game + kept)
     if asked == "all":
@@ -73,7 +77,8 @@ def _numbers(asked: str, source: Run, every: range) -> list[int]:
     return games
 
 
-_BYTES: Final = 24_000_000  # of all pages of games together; a report with models stays below 30 MB
+# Total size of the pages of games. A report with models then stays below 30 MB.
+_BYTES: Final = 24_000_000
 
 _COLUMNS: Final = [
     *texts("game"),
@@ -84,18 +89,18 @@ _COLUMNS: Final = [
 
 @dataclass
 class ShownGames:
-    """The games of a report as they are written, one by one; then their list."""
+    """The games of a report. Yields their pages one by one, then builds their list."""
 
     source: Run
     choice: GameChoice
     games: ReplayedGames
     asked: ModelDecisions
     examples: dict[str, list[tuple[int, list[Value], str]]] = field(default_factory=dict)  # rank, cells, link
-    with_pages: list[int] = field(default_factory=list)  # of the games
-    why_not: dict[int, str] = field(default_factory=dict)  # of those without
+    with_pages: list[int] = field(default_factory=list)  # games with a page
+    why_not: dict[int, str] = field(default_factory=dict)  # reasons why the other games have no page
     written: int = 0  # characters of the pages so far
-    turns: dict[int, dict[tuple[int, int], int]] = field(default_factory=dict)  # by game: those of its seats' moves
-    odds: bool = False  # whether it is told how each game stood
+    turns: dict[int, dict[tuple[int, int], int]] = field(default_factory=dict)  # by game: the turns of its seats' moves
+    odds: bool = False  # whether to show the winning chances after each turn
 
     def __post_init__(self) -> None:
         results = self.source.game.results
@@ -104,14 +109,14 @@ class ShownGames:
         self.highlights = Highlights(lies, {self.source.label(row.name): row.rates[first].value or 0.0 for row in rows})
 
     def pages(self) -> Iterator[GamePage]:
-        """A page for each game that can be shown."""
+        """Yield a page for each game that can be shown."""
         for game in self.choice.games:
             if self.choice.bounded and self.written > _BYTES:
                 self.why_not[game] = "the report would become too large; --games shows the games that it names"
                 continue
             try:
                 told = self.games.play(game)
-            except NotShown as error:
+            except CannotShowGame as error:
                 self.why_not[game] = str(error)
                 continue
             texts = Texts()
@@ -132,11 +137,11 @@ class ShownGames:
             asked = {"decisions": decisions, "pieces": texts.pieces}
             data = told | asked | {"game": game, "opens": opening(told)[0]}
             if self.odds:
-                data["odds"] = told_odds(self.source, game)
+                data["odds"] = odds_or_reason(self.source, game)
             seated = zip(told["names"], map(self.source.label, names), names, strict=True)
             labels = [
                 own + label.removeprefix(one_line(name)) for own, label, name in seated
-            ]  # the seat before the kind
+            ]  # the seat goes before the kind
             title = title_of(f"Game {game}", labels, told["winners"])
             yield GamePage(f"games/{game}.html", title, about, data)
 
@@ -145,7 +150,7 @@ class ShownGames:
         return [self.source.names[player] for player in self.source.outcome(row).seats]
 
     def _example(self, game: int, name: str, decision: dict[str, Any], texts: Texts) -> None:
-        """Keep a few decisions of each player: what failed, what was asked again, then any."""
+        """Collect a player's example decisions: failures, then re-asks, then others."""
         outcome = decision["outcome"]
         rank = 0 if outcome.startswith(FALLBACK_OUTCOME) else 2 if outcome.partition(":")[0] == "model" else 1
         attempts = decision["attempts"]
@@ -183,7 +188,7 @@ class ShownGames:
         }
 
     def listed(self) -> Page:
-        """The searchable list of the games."""
+        """Return the searchable list of games."""
         results = self.source.game.results
         columns = [*_COLUMNS, *(Column(count, count.replace("_", " ")) for count in results.game_counts)]
         columns[1:1] = [*texts("winner"), Column("winner_kind", "kind", "kind")]

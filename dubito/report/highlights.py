@@ -1,4 +1,4 @@
-"""The moments of a report's games that are worth a look: each a sentence, and a link to the turn."""
+"""The most interesting moments of a report's games: a sentence and a link for each."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,16 +16,19 @@ _TOLD: Final = (_LONGEST_LIE, _TAKEN_UP)
 
 @dataclass
 class Highlights:
-    """The greatest of each kind so far; of two that are as great, the first."""
+    """The greatest moment of each kind so far. The first one wins ties."""
 
-    lies: str  # what the game calls them, empty in a game without
-    strength: Mapping[str, float]  # by player: what the run ranks by
-    _found: dict[str, tuple[float, str, str]] = field(default_factory=dict)  # by kind: how great, in words, link
+    lies: str  # the game's word for lies; empty in games without
+    strength: Mapping[str, float]  # by player: the value that ranks the run
+    _found: dict[str, tuple[float, str, str]] = field(default_factory=dict)  # by kind: size, text, link
 
     def look(
         self, game: int, told: Mapping[str, Any], names: Sequence[str], decisions: Iterable[Mapping[str, Any]]
     ) -> None:
-        """Look through a game that was told so; `names` are the players', seat by seat."""
+        """Search a game for highlights.
+
+        `told` is the viewer's data, `names` the players seat by seat.
+        """
         if "hands" in told:
             self._taken_up(game, told, names)
             self._lies_in_a_row(game, told, names)
@@ -65,7 +68,7 @@ class Highlights:
             self._note(_LONGEST_LIE, row[seat], said, f"games/{game}.html#turn-{number}")
 
     def table(self) -> ResultTable | None:
-        """What was found; None if nothing was."""
+        """Return the highlights as a table, or None."""
         if not self._found:
             return None
         rows = [[kind, one_line(said, 200)] for kind, (_, said, _) in self._found.items()]
@@ -74,7 +77,10 @@ class Highlights:
 
 
 def opening(told: Mapping[str, Any]) -> tuple[int, str]:
-    """Where a game is worth opening, and what is there: the first lie found out; else what is greatest, or the deal."""
+    """Return the best turn to open a game at, and what happens there.
+
+    That is the first caught lie, otherwise the greatest highlight, otherwise the deal.
+    """
     turns, lie = told["turns"], told["lie"]
     found_out = f"the first {lie} found out"
     for number, (turn, after) in enumerate(pairwise([*turns, {}]), 1):
@@ -90,7 +96,10 @@ def opening(told: Mapping[str, Any]) -> tuple[int, str]:
 
 
 def cards_held(told: Mapping[str, Any]) -> list[list[int]]:
-    """How many cards each seat holds at the deal and after each turn; nothing of a game that is told in words."""
+    """Return each seat's number of cards at the deal and after each turn.
+
+    Empty for a game that is shown as text.
+    """
     if "hands" not in told:
         return []
     held = [[len(hand) for hand in told["hands"]]]

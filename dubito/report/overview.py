@@ -1,6 +1,6 @@
-"""The overview: who played whom at what, who is best and how sure that is, at what cost, and what the run was.
+"""The overview page: who played, who is best, how certain that is, and the cost.
 
-Its first words are the run's answer, computed from its figures and no surer than their intervals (`ranking.py`).
+It starts with the result in words, computed from the figures and their intervals (`ranking.py`).
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -12,7 +12,7 @@ from dubito.errors import listed, one_line
 from dubito.experiment.experiment import PlayerSpec, stand_ins_in_words
 from dubito.experiment.stop import stop_in_words
 from dubito.experiment.stored import Run, compared
-from dubito.game.words import called
+from dubito.game.words import display_name
 from dubito.llm.prices import PICO, dollars
 from dubito.report.deception import Stories
 from dubito.report.run_tables import (
@@ -74,7 +74,10 @@ def headline(source: Run) -> list[str]:
 
 
 def _models_in_words(models: Mapping[str, PlayerLog], label: Callable[[str], str]) -> list[str]:
-    """Tokens, cost and fallbacks of all model players; a player whose every answer was a fallback is named."""
+    """Summarize tokens, cost and fallbacks of all model players.
+
+    A player whose every answer was a fallback is named.
+    """
     tokens = sum(log.tokens["input"] + log.tokens["output"] for log in models.values())
     costs = [log.picodollars for log in models.values()]
     cost = _dollars(sum(filter(None, costs))) if None not in costs else "at a cost that is not known"
@@ -96,7 +99,7 @@ def _share_in_words(share: float) -> str:
 
 
 def _rounded(count: int) -> str:
-    """5.9 M."""
+    """Format a large number, such as 5.9 M."""
     for size, unit in _WIDE:
         if count >= size:
             return f"{count / size:.1f} {unit}"
@@ -117,7 +120,7 @@ _PLAYER: Final = [
 
 
 def overview(source: Run, scanned: Scan, stories: Stories | None) -> Page:
-    """The first page."""
+    """Return the first page."""
     results = source.game.results
     rows = ranking(source.tally, source.names, results)
     order, opponents = _order(source), [player.name for player in source.planned.bots]
@@ -161,22 +164,22 @@ _NUMBERS: Final = (
     "Eleven",
     "Twelve",
 )
-_FEW_NAMES: Final = 3  # that a title has room for
+_FEW_NAMES: Final = 3  # a title has room for this many
 
 
 def _title(source: Run) -> str:
-    """Who played whom at what."""
+    """Return a title: who played whom at which game."""
     shown = source.contenders or [*source.models]
     others = [name for name in source.names if name not in shown]
     said = [_in_title(source, those, _FEW_NAMES) for those in (shown, others) if those][:1]
     if shown and others:
         against = _in_title(source, others, 1)
         said.append(against if len(others) == 1 else against.lower())
-    return f"{' against '.join(said)} at {called(source.game)}"
+    return f"{' against '.join(said)} at {display_name(source.game)}"
 
 
 def _in_title(source: Run, names: Sequence[str], most: int) -> str:
-    """Their names; how many they are, if that is more than this."""
+    """Return the names, or their number if there are more than `most`."""
     kinds = [source.kinds[name] for name in names]
     if len(names) > most:
         what = "bots" if {*kinds} == {"hand-written"} else "players"
@@ -188,13 +191,13 @@ def _in_title(source: Run, names: Sequence[str], most: int) -> str:
 
 
 def _when(source: Run) -> str:
-    written = last_written(source.folder)  # an export does not say
+    written = last_written(source.folder)  # None for an exported run
     when = f"{datetime.fromtimestamp(written, UTC):%Y-%m-%d %H:%M} UTC, " if written else ""
     return f"{when}{source.tally.games:,} games"
 
 
 def _face(source: Run, stories: Stories | None) -> list[Block]:
-    """The answer in words and as a drawing, and what there is to tell of each model."""
+    """Return the result in words and as a chart, and a card for each model."""
     said = headline(source)
     blocks: list[Block] = [Paragraph(sentence, answer=not place) for place, sentence in enumerate(said)]
     if stand_ins := stand_ins_in_words(source.kinds):
@@ -203,7 +206,7 @@ def _face(source: Run, stories: Stories | None) -> list[Block]:
 
 
 def _played(source: Run) -> list[Block]:
-    """How many games there are, and what the first measure means."""
+    """Say how many games there are and what the first measure means."""
     games, planned = source.tally.games, source.planned.games
     fixed = ", for a fixed number of deals" if source.planned.stop else ""
     said = f"{games:,} games; 95 % intervals, clustered by deal{fixed}. {source.game.results.meaning}"
@@ -231,7 +234,7 @@ def _linked(table: ResultTable, source: Run) -> ResultTable:
 
 
 def players_chart(source: Run) -> Chart:
-    """Return the drawing that begins a run's report: of the contenders if there are two, else of all players."""
+    """Return the first chart: the contenders if there are two, else all players."""
     results = source.game.results
     contenders, first = compared(source.planned, source.models), results.measures[0]
     if _order(source).paired:
@@ -271,7 +274,7 @@ def _contenders(source: Run) -> list[Block]:
             [points("difference", [pair.differences[first.key].rate for pair in pairs], unit_of(first))],
             zero=True,
         )
-        blocks.insert(1, chart)  # between the contenders and the table of what it draws
+        blocks.insert(1, chart)  # between the contenders and the table of the charted values
     return blocks
 
 

@@ -1,4 +1,4 @@
-"""The picture that a chat or a feed shows beside a link: what the page says, drawn large enough to be read there."""
+"""Draws the preview picture that chats and feeds show for a link."""
 
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,18 +17,18 @@ except ModuleNotFoundError:
 
 WIDTH: Final = 1200
 HEIGHT: Final = 630
-_FINE: Final = 2  # drawn so many times larger and made smaller, so that no line has steps
+_FINE: Final = 2  # drawn larger by this factor and scaled down, for smooth lines
 _FELT: Final = "#14532d"
 _INK: Final = "#ffffff"
 _SOFT: Final = "#d1fae5"
 _DIM: Final = "#6fa488"
 _SEATS: Final = ("#facc15", "#60a5fa", "#f87171", "#4ade80", "#e879f9", "#fb923c", "#22d3ee", "#f5f5f4")
 _ROWS: Final = 8
-_PLAIN: Final = str.maketrans({"–": "-", "—": "-", "−": "-", "‘": "'", "’": "'"})  # noqa: RUF001, what is replaced
+_PLAIN: Final = str.maketrans({"–": "-", "—": "-", "−": "-", "‘": "'", "’": "'"})  # noqa: RUF001, characters to replace
 
 
 class _Picture:
-    """A sheet with a title and a sentence below it; places are pixels of the finished picture."""
+    """A picture with a title and a sentence below. Units are pixels of the final size."""
 
     def __init__(self, title: str, about: str) -> None:
         self._image = Image.new("RGB", (_FINE * WIDTH, _FINE * HEIGHT), _FELT)
@@ -62,7 +62,10 @@ def _drawable(text: str) -> str:
 
 
 def picture_of_page(title: str, preview: Preview) -> bytes:
-    """The first rows of a preview's chart as a PNG; where some names are `lit`, the others stand back."""
+    """Draw the first rows of a preview's chart as a PNG.
+
+    If some names are `lit`, the others are dimmed.
+    """
     picture, chart, lit = _Picture(title, preview.words), preview.chart, preview.lit
     rows = list(_rows(chart)) if chart else []
     shown = [row for row in rows if row[0] in lit or not lit or len(rows) <= _ROWS][:_ROWS]
@@ -85,7 +88,10 @@ def picture_of_page(title: str, preview: Preview) -> bytes:
 
 
 def _rows(chart: Chart) -> Iterator[tuple[str, tuple[float, float, float]]]:
-    """Names with a value and its interval, of which each series that is no yardstick has some."""
+    """Yield names with a value and its interval.
+
+    Reference series, marked with `mark`, are skipped.
+    """
     for place, name in enumerate(chart.names):
         for series in chart.series:
             point = series["points"][place]
@@ -94,7 +100,10 @@ def _rows(chart: Chart) -> Iterator[tuple[str, tuple[float, float, float]]]:
 
 
 def picture_of_game(page: GamePage) -> bytes:
-    """Who won, and how many cards each seat held from turn to turn where the game is told with hands, as a PNG."""
+    """Draw the winners and each seat's number of cards by turn as a PNG.
+
+    Games without hands show only the winners.
+    """
     told: Mapping[str, Any] = page.told
     picture, turns, held = _Picture(page.title, page.about), len(told["turns"]), cards_held(told)
     most = max((cards for row in held for cards in row), default=0)
@@ -109,4 +118,4 @@ def picture_of_game(page: GamePage) -> bytes:
         picture.text(x + 30, y, 27, f"{one_line(name, 20)}{' (won)' if won else ''}")
     scale = f"Cards held over {turns:,} turns, at most {most}" if most else f"{turns:,} turns"
     picture.text(60, 575, 24, scale, _SOFT)
-    return picture.png(colours=64)  # it lies within the page
+    return picture.png(colours=64)  # fewer colours, so that it fits into the page

@@ -1,4 +1,7 @@
-"""Pages as HTML. Every text is escaped by the templates; data goes into pages as JSON that cannot end its element."""
+"""Render pages as HTML.
+
+Templates escape every text. Data is embedded as JSON that cannot close its element.
+"""
 
 import json
 from collections.abc import Sequence
@@ -24,7 +27,7 @@ from dubito.report.tables import (
     cell_text,
 )
 
-NEIGHBOURS: Final = ("neighbours.html", "Neighbours")  # not of every game
+NEIGHBOURS: Final = ("neighbours.html", "Neighbours")  # only for some games
 _PAGES: Final = (("index.html", "Overview"), ("strategy.html", "Strategy"), NEIGHBOURS, ("games.html", "Games"))
 _KINDS: Final[dict[type, str]] = {
     Paragraph: "words",
@@ -35,29 +38,30 @@ _KINDS: Final[dict[type, str]] = {
     HeatMap: "map",
     ResultTable: "table",
 }
-_MARKS: Final = (Markup("\0title"), Markup("\0data"))  # where a game's own stand in the viewer's page
+_MARKS: Final = (Markup("\0title"), Markup("\0data"))  # placeholders for a game's title and data in the viewer's page
 
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """What the pages of a report share, or those that a server gives out; only the paths of a server begin with `/`."""
+    """Settings shared by all pages of a report or of a server.
 
-    name: str  # the run's
-    bots: Sequence[tuple[str, str]] = ()  # names with the paths of their pages
-    pages: Sequence[tuple[str, str]] = _PAGES  # with their titles, as the menu has them
+    Only a server's paths begin with `/`.
+    """
+
+    name: str  # name of the run
+    bots: Sequence[tuple[str, str]] = ()  # names and paths of their pages
+    pages: Sequence[tuple[str, str]] = _PAGES  # paths and titles in the menu
     static: str = "static/"
     icon: str = "data:,"
-    served: bool = False  # under the server's own policy, and with all their data in them
-    address: str | None = (
-        None  # where it will stand, ending in `/`; empty if nobody knows, None if it is not sent around
-    )
+    served: bool = False  # served with the server's own policy, with all data inside the page
+    address: str | None = None  # where it will be published, ending in `/`; empty: unknown; None: not published
 
     def without(self, page: tuple[str, str]) -> "Site":
         return replace(self, pages=[one for one in self.pages if one != page])
 
 
 class _Compiled(BytecodeCache):
-    """The templates as code, compiled once in a process however many reports it writes or shows."""
+    """Cache of compiled templates, shared by all reports of a process."""
 
     def __init__(self) -> None:
         self._code = dict[tuple[str, str], CodeType]()
@@ -74,7 +78,7 @@ _COMPILED: Final = _Compiled()
 
 
 class Renderer:
-    """Turns pages into HTML."""
+    """Renders pages as HTML."""
 
     def __init__(self, site: Site) -> None:
         self.site = site
@@ -97,10 +101,13 @@ class Renderer:
 
 
 class Viewer:
-    """Turns games into pages, which are one page but for a title and data: it is rendered once."""
+    """Renders game pages.
+
+    They differ only in title and data, so the template is rendered once.
+    """
 
     def __init__(self, render: Renderer, folder: str) -> None:
-        """All the pages lie in one folder, as `games`."""
+        """Render the template for games in this folder, such as `games`."""
         title, data = _MARKS
         shell = render(Page(f"{folder}/", title, [], {"data": data}, "game.html"))
         self._head, self._to_heading, rest = shell.split(title)
@@ -117,7 +124,7 @@ def shown_text(value: Any) -> Any:
 
 
 def shown_values(value: Any) -> Any:
-    """Escape them in all texts of an object that a script draws."""
+    """Escape all texts in an object that a script draws."""
     if isinstance(value, dict):
         return {shown_text(key): shown_values(inner) for key, inner in value.items()}
     if isinstance(value, (list, tuple)):

@@ -1,5 +1,7 @@
-"""The tables of a run's results that its pages and a terminal both show, from the same sums: the ranking, contenders,
-bounds, games of two (with a map of who is first and who second), and what model players were asked and took.
+"""Tables of a run's results, used by its pages and the terminal.
+
+Ranking, contenders, bounds, two-player games (with a map of first against second), and what model players were asked
+and cost.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -75,12 +77,12 @@ _FIELD: Final = (
 
 
 def rates_of(results: Results) -> list[Column]:
-    return [Column(measure.key, measure.titled, kind_of(measure)) for measure in results.measures]
+    return [Column(measure.key, measure.column_title, kind_of(measure)) for measure in results.measures]
 
 
 def shares_of(results: Results) -> list[Column]:
     measures = [results.measure(key) for key in results.headline]
-    return [Column(f"equal_share_{one.key}", f"equal share: {one.titled}", kind_of(one)) for one in measures]
+    return [Column(f"equal_share_{one.key}", f"equal share: {one.column_title}", kind_of(one)) for one in measures]
 
 
 def _bounds_of(results: Results) -> list[Column]:
@@ -90,7 +92,9 @@ def _bounds_of(results: Results) -> list[Column]:
     ]
     for key in results.headline:
         measure = results.measure(key)
-        columns += [Column(f"{end}_{key}", f"{measure.titled}, {end}", kind_of(measure)) for end in ("worst", "best")]
+        columns += [
+            Column(f"{end}_{key}", f"{measure.column_title}, {end}", kind_of(measure)) for end in ("worst", "best")
+        ]
     return columns
 
 
@@ -101,9 +105,9 @@ def _otherwise(results: Results) -> str:
 
 
 def ranking_table(rows: Sequence[RankingRow], order: Order, results: Results, *, twice: bool) -> ResultTable:
-    """Return every player of a run without paired contenders, the best by the first measure first, with its rank.
+    """Return all players of a run without paired contenders.
 
-    `twice` says that a bot may sit in two seats of a game.
+    They are ranked by the first measure. `twice`: a bot may hold two seats of a game.
     """
     title = f"Ranking by {results.measures[0].name}"
     return _players_table("ranking", title, rows, results, [_FIELD, *_notes_on_seats(twice)], order)
@@ -112,7 +116,7 @@ def ranking_table(rows: Sequence[RankingRow], order: Order, results: Results, *,
 def opponents_table(
     rows: Sequence[RankingRow], order: Order, results: Results, title: str, *, twice: bool
 ) -> ResultTable | None:
-    """Return the players that contenders were compared against, without ranks; None if all of them are contenders."""
+    """Return the opponents of the contenders, without ranks; None if there are none."""
     others = [row for row in rows if row.name not in order.names]
     if not others:
         return None
@@ -143,7 +147,10 @@ def _notes_on_seats(twice: bool) -> list[str]:
 
 
 def contenders_among_opponents(order: Order, opponents: Sequence[str]) -> str | None:
-    """Return a sentence for tables over all seats, where a contender was also drawn as an opponent; else None."""
+    """Return a sentence if a contender was also drawn as an opponent; else None.
+
+    It belongs below tables that cover all seats.
+    """
     both = [one_line(name) for name in order.names if name in opponents] if order.paired else []
     if not both:
         return None
@@ -160,7 +167,7 @@ def _equal_shares(row: RankingRow | SizeRow | ContenderRow, results: Results) ->
 
 
 def bot_errors(rows: Sequence[RankingRow]) -> list[Paragraph]:
-    """A sentence for each bot whose turns a fallback had to play, or that forfeited games."""
+    """Return a sentence for each bot with fallback turns or forfeits after errors."""
     played = "{:,} turns of {} were played by the fallback after bot errors."
     forfeited = "{:,} games were forfeited by {} after bot errors; they count for all who sat there."
     said = [(played, row.fallback_turns, row.name) for row in rows] + [
@@ -170,13 +177,13 @@ def bot_errors(rows: Sequence[RankingRow]) -> list[Paragraph]:
 
 
 def contender_tables(tally: Tally, contenders: Sequence[Contender], results: Results) -> list[ResultTable | Paragraph]:
-    """The contenders, every pair of them, what their fallbacks could have changed, and a warning where that is much."""
+    """Return tables of the contenders, their pairs and their fallbacks, with warnings."""
     rows, rates = contender_ranking(tally, contenders, results), rates_of(results)
     if not rows:
         return []
     order = order_of_contenders(tally, contenders, results)
     columns = [*named("contender"), *counts("deals")]
-    ranked = [*named("contender"), *counts(*(["rank"] if order else []), "deals")]  # alone it has none here
+    ranked = [*named("contender"), *counts(*(["rank"] if order else []), "deals")]  # a single one has no rank here
     shares = [replace(share, detail=True) for share in shares_of(results)] if rows[0].equal_share else []
     cells: list[list[Value]] = []
     for row in rows:
@@ -210,7 +217,7 @@ def contender_tables(tally: Tally, contenders: Sequence[Contender], results: Res
 
 
 def arm_tables(arms: Sequence[Arm], results: Results) -> list[ResultTable | Paragraph]:
-    """By which prompt each contender is asked, what that adds to another, and how often each lied by choice."""
+    """Return each contender's prompt, what it adds, and its share of voluntary lies."""
     if not arms:
         return []
     columns = [*named("contender"), Column("prompt", "prompt", "text"), Column("title", "which is", "text")]
@@ -227,7 +234,7 @@ def arm_tables(arms: Sequence[Arm], results: Results) -> list[ResultTable | Para
 
 
 def cautions(order: Order) -> list[str]:
-    """How much hangs on few deals, a sentence each."""
+    """Warn if the result depends on few deals."""
     said = [f"Preliminary: {_deals(order.deals)}, fewer than {PRELIMINARY}."] if order.is_preliminary else []
     if order.fragility:
         gone = f"Without {_deals(order.fragility)} of {order.deals:,}"
@@ -272,7 +279,10 @@ def _contender_pairs(tally: Tally, contenders: Sequence[Contender], deals: int, 
 
 
 def significance_in_words(difference: PairedDifference, within: float = 0.0) -> str:
-    """Return whether a pair has a winner, or why not; `within` is the difference that a run with `stop` looks for."""
+    """Return whether a pair has a winner, or why not.
+
+    `within` is the difference that a run with `stop` looks for.
+    """
     if difference.verdict.winner is not None:
         return "yes"
     if difference.verdict.limits_overlap:
@@ -292,9 +302,9 @@ def _bounds(bounds: FallbackBounds) -> list[Value]:
 def bounds_table(
     rows: Sequence[RankingRow], contenders: Sequence[str], games: int, results: Results
 ) -> ResultTable | None:
-    """What fallbacks could have changed for players of the field; None if nothing.
+    """Return what fallbacks could have changed for opponents; None if nothing.
 
-    A contender that had so many `games`, all in the contenders' seats, stands in the contenders' own table.
+    Contenders that played all their `games` as contenders have their own table.
     """
     cells = [
         [row.name, row.games, *_bounds(row.bounds)]
@@ -308,7 +318,7 @@ def bounds_table(
 def sizes_table(
     rows: Sequence[SizeRow], rate: Callable[[SizeRow, str], Value], results: Results, notes: Sequence[str] = ()
 ) -> ResultTable:
-    """Every player at every table size; `rate` knows the values of the measures."""
+    """Return each player at each table size. `rate` returns the value of a measure."""
     rates, shares = rates_of(results), shares_of(results)
     columns = [*named("bot"), *counts("size", "games"), *rates, *shares]
     cells: list[list[Value]] = [
@@ -320,7 +330,7 @@ def sizes_table(
 
 
 def calibration_table(stated: Sequence[Calibration], of: str = "") -> ResultTable:
-    """How good the probabilities are that players stated, `of` what in words."""
+    """Return the quality of the stated probabilities; `of` names the event."""
     columns = [
         Column("player", "model player", "player"),
         Column("statements", "stated"),
@@ -339,7 +349,7 @@ def calibration_table(stated: Sequence[Calibration], of: str = "") -> ResultTabl
 
 
 def calibration_bins(stated: Sequence[Calibration], key: str) -> ResultTable | None:
-    """The same by tenths of what was stated; None if nobody stated anything."""
+    """Return the same by tenths of the stated probability; None without statements."""
     columns = [
         Column("player", "model player", "player"),
         Column("from", "stated %", "text"),
@@ -363,7 +373,7 @@ def turns_a_game(tally: Tally, results: Results) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Duels:
-    """One measure of a run's games of two."""
+    """One measure of a run's two-player games."""
 
     tally: Tally
     results: Results
@@ -394,9 +404,9 @@ class Duels:
 def duel_tables(
     tally: Tally, names: Sequence[str], results: Results, label: Callable[[str], str] = one_line
 ) -> list[ResultTable | Paragraph]:
-    """The matrix with its totals, every pair over both seats, and the advantage of going first.
+    """Return the matrix with totals, all pairs, and the advantage of going first.
 
-    `label` is what a heading calls a player.
+    `label` returns a player's name in headings.
     """
     whole = Duels(tally, results, results.measures[0])
     order = _best_first(whole, names)
@@ -404,7 +414,7 @@ def duel_tables(
 
 
 def duels(tally: Tally, names: Sequence[str], results: Results, label: Callable[[str], str] = one_line) -> list[Block]:
-    """The same with the matrix as a map as well, for a page."""
+    """Return the tables of two-player games for a page, with the matrix also as a map."""
     whole = Duels(tally, results, results.measures[0])
     order = _best_first(whole, names)
     matrix, pairs, said = duel_tables(tally, names, results, label)
@@ -431,7 +441,7 @@ def _matrix(whole: Duels, names: Sequence[str], order: Sequence[int], label: Cal
 
 
 def _duel_pairs(whole: Duels, names: Sequence[str], order: Sequence[int]) -> ResultTable:
-    title, kind = whole.measure.titled, kind_of(whole.measure)
+    title, kind = whole.measure.column_title, kind_of(whole.measure)
     columns = [*named("bot"), Column("rate", title, kind), Column("other", "against", "player")]
     columns += [Column("other_rate", f"the other: {title}", kind), *counts("games")]
     rows: list[list[Value]] = [
@@ -461,7 +471,7 @@ def _heat_map(whole: Duels, names: Sequence[str], order: Sequence[int], label: C
         for other in order
         if whole.games(player, other, 0)
     ]
-    rate = Column(whole.measure.key, whole.measure.titled, kind_of(whole.measure))
+    rate = Column(whole.measure.key, whole.measure.column_title, kind_of(whole.measure))
     columns = [*named("first", "second"), *counts("games"), rate]
     title = _of_first(whole.measure)
     return HeatMap(
@@ -482,15 +492,19 @@ def _of_first(measure: Measure) -> str:
     return f"{measure.name} of the first player{'' if measure.span else ', %'}"
 
 
-_TOKENS: Final = ("tokens in", "cached in", "written to cache", "tokens out", "reasoning out")  # titles, as TOKENS
+# titles, in the order of TOKENS
+_TOKENS: Final = ("tokens in", "cached in", "written to cache", "tokens out", "reasoning out")
 _DETAILS: Final = ("written to cache", "reasoning out")
-_OF: Final = (  # the attempts of a player; the preflight belongs to no game
+_OF: Final = (  # the attempts of a player in games, without the preflight
     "FROM attempts a WHERE a.player = ? AND a.game >= 0 AND (a.reply IS NOT NULL OR a.cause IS NOT NULL)"
 )
 
 
 def models_table(models: Mapping[str, PlayerLog], names: Sequence[str]) -> ResultTable:
-    """Every model player: decisions, fallbacks by cause, calls, tokens and cost; `names` are those of all players."""
+    """Return each model player's decisions, fallbacks by cause, calls, tokens and cost.
+
+    `names` are the names of all players.
+    """
     causes = sorted({outcome for log in models.values() for outcome in log.outcomes if ":" in outcome})
     columns = [
         Column("player", "model player", "player"),
@@ -569,7 +583,7 @@ def _lost_in_words(log: PlayerLog) -> str:
 
 
 def decisions_table(source: Run, name: str, key: str) -> ResultTable:
-    """How a player's decisions ended, node by node."""
+    """Return the outcomes of a player's decisions by node."""
     rows = source.db.read(f"SELECT d.node, d.outcome, sum(d.answer = 1), count(*) {OF_PLAYER} GROUP BY 1, 2", (name,))
     outcomes = sorted({outcome for _, outcome, _, _ in rows}, key=lambda outcome: (":" in outcome, outcome))
     columns = [*texts("question", "node"), *counts("decisions"), Column("yes", "yes %", "rate"), *counts(*outcomes)]
@@ -584,7 +598,7 @@ def decisions_table(source: Run, name: str, key: str) -> ResultTable:
 
 
 def attempts_table(source: Run, name: str, key: str) -> ResultTable:
-    """Where a player's replies came from, and why there was none."""
+    """Return where a player's replies came from, and why replies are missing."""
     rows = source.db.read(
         f"SELECT a.origin, coalesce(a.cause, 'reply'), sum(a.attempt > 0), count(*) {_OF} GROUP BY 1, 2 ORDER BY 1, 2",
         (name,),
@@ -595,7 +609,7 @@ def attempts_table(source: Run, name: str, key: str) -> ResultTable:
 
 
 def use_table(source: Run, name: str, key: str) -> ResultTable:
-    """Tokens, latency and cost of a player's calls, as they are spread."""
+    """Return the distribution of tokens, latency and cost over a player's calls."""
     read = source.db.read
     received = "SELECT seconds FROM tries WHERE player = ? AND state = 'received' AND seconds IS NOT NULL"
     tokens = read(f"SELECT a.input, a.output {_OF} AND a.input IS NOT NULL AND a.output IS NOT NULL", (name,))

@@ -1,9 +1,8 @@
-"""What a run's stored sums do not hold, added up from its first games, deal by deal.
+"""Rates with intervals for figures that a run's stored sums do not cover.
 
-Each rate is a ratio of two counts, m and y. What they come to over the whole run is in its sums, except by seat; how
-wide the interval of the rate is follows from the sums over deals that `sampled_rate` takes, which are those of the
-first games. A deal does not know its number, so the first ones are a fair sample; in a run of no more games they
-are all of it.
+Each rate is a ratio of two counts, y and m. Their totals over the whole run are in its sums, except by seat. The width
+of an interval needs sums over deals (see `sampled_rate`), which are computed here from the first games. Deals do not
+depend on their number, so the first ones are a fair sample; in a small run they are all of it.
 """
 
 from collections import Counter, defaultdict
@@ -18,17 +17,19 @@ from dubito.stats.ranking import seat_sums, sum_of
 from dubito.stats.rates import Rate, Sums, Variation, design_effect, sampled_rate, variation
 from dubito.stats.tally import Measured, Outcome, Tally
 
-SCANNED: Final = 10_000  # games: so many are read in a third of a second, and are enough to know a width by
+# Number of games to read. They take a third of a second, and are enough to estimate a width.
+SCANNED: Final = 10_000
 
 _NOTHING: Final = Sums(0, 0, 0, 0, 0, 0)
 
 RateKey = tuple[str | int, ...]
-Together = tuple[int, ...]  # a deal's seats with the same key, as numbers of the ways they were measured: these are few
-Seated = tuple[list[list[int]], list[Together]]  # of a deal: who sat in its games, and how each seat was measured
+# the seats of a deal with the same key, as numbers of their distinct measurements, which are few
+Together = tuple[int, ...]
+Seated = tuple[list[list[int]], list[Together]]  # of a deal: who sat in its games, and each seat's measurements
 KeysOf = Callable[[list[int]], Iterable[RateKey]]
 
 _SIDES: Final = ("previous", "next")
-_KINDS: Final[dict[str, KeysOf]] = {  # of each kind the keys of a game's seats
+_KINDS: Final[dict[str, KeysOf]] = {  # the keys of a game's seats, by kind
     "size": lambda seats: zip(seats, repeat(len(seats))),
     "seat": lambda seats: zip(seats, repeat(len(seats)), count()),
     "previous": lambda seats: zip(seats, seats[-1:] + seats[:-1], strict=True),
@@ -37,15 +38,18 @@ _KINDS: Final[dict[str, KeysOf]] = {  # of each kind the keys of a game's seats
 
 
 class Scan:
-    """Rates of a run with their intervals: of each key the deals, m, m^2, y, y^2 and y*m over its first deals."""
+    """Rates of a run with intervals, from sums over its first deals.
+
+    For each key: the number of deals, m, m^2, y, y^2 and y*m.
+    """
 
     def __init__(self, tally: Tally, deals: Iterable[Sequence[Outcome]], results: Results) -> None:
-        """`tally` are the sums of the whole run."""
+        """Sum up the deals. `tally` has the sums of the whole run."""
         self.results = results
-        self.games = 0  # that were added up
+        self.games = 0  # number of games that were read
         self._tally = tally
         seated: list[Seated] = []
-        counted: defaultdict[int, list[Sequence[int]]] = defaultdict(list)  # by player: its counts of each deal
+        counted: defaultdict[int, list[Sequence[int]]] = defaultdict(list)  # by player: its counts in each deal
         ways: dict[Measured, Together] = {}
         for outcomes in deals:
             self.games += len(outcomes)
@@ -59,7 +63,7 @@ class Scan:
 
     @property
     def widths(self) -> list[str]:
-        """What a reader must know of the intervals; nothing if every game was added up."""
+        """Notes on the intervals; empty if all games were read."""
         if self.games == self._tally.games:
             return []
         return [
@@ -69,7 +73,7 @@ class Scan:
 
     @property
     def missing(self) -> list[str]:
-        """What a reader must know of the seats, which a run's sums do not hold."""
+        """Notes on the seats, which a run's sums do not cover; empty if all games were read."""
         if self.games == self._tally.games:
             return []
         return [
@@ -77,14 +81,14 @@ class Scan:
         ]
 
     def style(self, player: int, habit: str) -> Rate:
-        """A habit of the game over all seats of a player, what is no share in its own unit."""
+        """Return a habit over all seats of a player, in its own unit if it is not a share."""
         (one,) = (one for one in self.results.habits if one.key == habit)
         whole, most = seat_sums(self._tally, self.results, player), one.most
         rate = sampled_rate(whole[one.count], whole[one.of], self._sample("style", player, habit), most)
         return rate if rate.value is None else Rate(rate.value * most, rate.low * most, rate.high * most)
 
     def sized(self, player: int, size: int, measure: str) -> Rate:
-        """A measure of a player at tables of a size."""
+        """Return a measure of a player at tables of one size."""
         rated, sample = self.results.measure(measure), self._sample("size", player, size, measure)
         seats = seat_sums(self._tally, self.results, player, size)["games"]
         won = sum_of(self._tally, self.results, rated, player, size)
@@ -98,14 +102,17 @@ class Scan:
         return self._sample("seat", player, size, seat, self.results.headline[0]).m
 
     def beside(self, player: int, side: int, other: int, measure: str) -> Rate:
-        """A measure of a player with this one before (side 0) or after (side 1) it at the deal."""
+        """Return a measure of a player with a given neighbour.
+
+        Side 0 is the player before it at the deal, side 1 the one after.
+        """
         sample, rated = self._sample(_SIDES[side], player, other, measure), self.results.measure(measure)
         seats = self._beside(player, side, other)
         y = sum(count * value for count, value in zip(seats, rated.values, strict=True))
         return sampled_rate(y, sum(seats), sample, rated.scale)
 
     def variation(self, player: int, side: int, players: int) -> Variation:
-        """How a player's last headline rate varies over who sits at that side, of so many players."""
+        """Return how a player's last headline rate varies with the neighbour at a side."""
         seats = [self._beside(player, side, other) for other in range(players)]
         key = self.results.headline[-1]
         values = self.results.measure(key).values
@@ -132,7 +139,7 @@ def _deals(source: Run) -> Iterator[list[Outcome]]:
 
 
 def _together(seated: Iterable[Seated], keys_of: KeysOf) -> Iterator[tuple[RateKey, Together]]:
-    """What each deal gives each key: the ways in which all its seats were measured."""
+    """Yield, for each deal and key, the measurements of all seats with that key."""
     for games, ways in seated:
         keys = [*chain.from_iterable(map(keys_of, games))]
         found = dict(zip(keys, ways, strict=True))
@@ -154,7 +161,10 @@ def _counted(outcomes: Iterable[Outcome]) -> dict[int, Sequence[int]]:
 def _sums_of_seats(
     seen: Mapping[str, Mapping[tuple[RateKey, Together], int]], measures: Sequence[Measured], results: Results
 ) -> dict[RateKey, Sums]:
-    """The sums of each measure by size, by seat and by neighbour; how often a deal gave a key the same is `seen`."""
+    """Sum each measure by size, seat and neighbour.
+
+    `seen` counts how often a deal had the same measurements for a key.
+    """
     places = [(place, measure.key) for place, measure in enumerate(results.measures)]
     headline = [(place, key) for place, key in places if key in results.headline]
     sums: defaultdict[RateKey, list[int]] = defaultdict(lambda: [0] * 6)

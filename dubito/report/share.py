@@ -1,4 +1,4 @@
-"""One game as one page that can be sent: all it needs is in its file, so it opens from a disk, a mail or any host."""
+"""One game as a single self-contained page that opens from disk, mail or any host."""
 
 import json
 from base64 import b64encode
@@ -15,23 +15,23 @@ from dubito.errors import DubitoError, UsageError, one_line
 from dubito.experiment.stored import Run
 from dubito.game import Game
 from dubito.game.find import DUBITO, find_bots, find_game
-from dubito.game.record import game_named, records_of
-from dubito.game.words import A_PERSON, called, words_of
+from dubito.game.record import read_game_name, records_of
+from dubito.game.words import A_PERSON, display_name, words_of
 from dubito.llm.settings import HOUSE
 from dubito.report.games import GameChoice, ShownGames
 from dubito.report.highlights import opening
 from dubito.report.render import Renderer, Site, embedded
 from dubito.report.tables import GamePage, Page
 from dubito.show.company import as_sentence
-from dubito.show.odds import told_odds
-from dubito.show.run import NotShown, ReplayedGames
-from dubito.show.story import ModelDecisions, Texts, game_in_short, how_it_ended, story_of_record, title_of
+from dubito.show.odds import odds_or_reason
+from dubito.show.run import CannotShowGame, ReplayedGames
+from dubito.show.story import ModelDecisions, Texts, describe_results, game_in_short, story_of_record, title_of
 from dubito.store.folder import DATABASE
 from dubito.store.run_db import RunDb
 
-_LEAST_BYTES_A_MOVE: Final = 200  # most games take 350 to 1,000
-LARGEST: Final = 300_000  # bytes of a page: what a mail or a chat takes without a question
-_MOST: Final = 10_000_000  # bytes of a file; the longest game takes less than one
+_LEAST_BYTES_A_MOVE: Final = 200  # most games need 350 to 1,000
+LARGEST: Final = 300_000  # size limit of a page in bytes, accepted by mail and chat programs
+_MOST: Final = 10_000_000  # size limit of a file in bytes; the longest game needs less than one million
 _CHANGED: Final = "This file was changed since the game was recorded: its story is another than its turns tell."
 _STYLES: Final = ("look.css", "report.css")
 _SCRIPTS: Final = ("cards.js", "viewer.js")
@@ -43,31 +43,31 @@ _SEND_FILE: Final = "send the file itself, which `dubito web` shows under Saved 
 
 @dataclass(frozen=True, slots=True)
 class SharedGame:
-    """A game and its record, from which whoever is sent it plays it again."""
+    """A game's page with its record, from which the recipient can replay it."""
 
     page: GamePage
-    lead: str  # the game in a sentence or two
-    dealt: str  # its rules, as far as they may vary, and its deal
+    lead: str  # describes the game in a sentence or two
+    dealt: str  # its variable rules and its deal
     record: str
 
 
 def saved_record(path: Path) -> tuple[Game, Any]:
-    """The record in a file, and its game; raises UsageError where there is none."""
+    """Load a record from a file, with its game. Raises UsageError."""
     try:
         if path.stat().st_size > _MOST:
             raise UsageError("this file is too large for a game")
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):
         raise UsageError("this file cannot be read") from None
-    game = find_game(game_named(text, DUBITO), Path.cwd())
+    game = find_game(read_game_name(text, DUBITO), Path.cwd())
     return game, records_of(game).load(text)
 
 
 def page_of_file(path: Path, address: str, said: str) -> GamePage:
-    """The page of a saved game, at that address, which names its file as it is `said`.
+    """Return the page of a saved game, to be published at `address`.
 
-    What models were asked stands in the store beside the file; where that cannot be read, the page says why. Raises
-    UsageError where the game cannot be shown.
+    `said` is the name of its file to show. Model calls are read from the store beside the file; if that fails, the
+    page says why. Raises UsageError if the game cannot be shown.
     """
     game, record = saved_record(path)
     told, warnings = _story_and_warnings(game, record, path)
@@ -79,7 +79,7 @@ def page_of_file(path: Path, address: str, said: str) -> GamePage:
 def _story_and_warnings(
     game: Game, record: Any, path: Path, for_others: bool = False
 ) -> tuple[dict[str, Any], list[str]]:
-    """A saved game told with what models were asked, and what has to be said of its file."""
+    """Return the viewer's data with model calls, and warnings about the file."""
     told = story_of_record(game, record, for_others)
     warnings = [] if list(records_of(game).replay(record)) == record.story else [_CHANGED]
     asked: dict[str, Any] = {"decisions": [], "pieces": [], "shared": []}
@@ -99,7 +99,10 @@ def _deal_in_short(game: Game, record: Any) -> str:
 
 
 def _asked(game: Game, database: Path, number: int, told: Mapping[str, Any]) -> dict[str, Any]:
-    """What models were asked; raises DubitoError if it cannot be read, or belongs to another game."""
+    """Return the model calls of a game.
+
+    Raises DubitoError if they cannot be read or belong to another game.
+    """
     if not database.exists():
         raise UsageError(f"there is no {DATABASE} beside its file")
     with RunDb.open(database) as db:
@@ -111,9 +114,9 @@ def _asked(game: Game, database: Path, number: int, told: Mapping[str, Any]) -> 
 
 
 def shared_file(path: Path) -> SharedGame:
-    """A saved game; raises UsageError."""
+    """Load a saved game for sharing. Raises UsageError."""
     game, record = saved_record(path)
-    if path.stat().st_size > LARGEST:  # before it is played
+    if path.stat().st_size > LARGEST:  # checked before the game is replayed
         raise UsageError(f"{_too_large()}: {_SEND_FILE}")
     told, warnings = _story_and_warnings(game, record, path, for_others=True)
     kinds = _kinds(game, told, record.players)
@@ -121,7 +124,10 @@ def shared_file(path: Path) -> SharedGame:
 
 
 def _kinds(game: Game, told: Mapping[str, Any], players: Sequence[str]) -> list[str | None]:
-    """What decided for each seat, as far as it is known: who was asked is a model, or the house in its place."""
+    """Return what decided for each seat, as far as known.
+
+    A seat with model calls is a model, or a fake model of the built-in server.
+    """
     bots, shared = find_bots(Path.cwd(), game.name).bots, Texts()
     shared.pieces, kinds = told["shared"], [*told["kinds"]]
     asked = {one["seat"]: one["attempts"][-1]["rest"] for one in told["decisions"] if one["attempts"]}
@@ -136,7 +142,7 @@ def _kinds(game: Game, told: Mapping[str, Any], players: Sequence[str]) -> list[
 
 def _shared(game: Game, record: Any, told: Mapping[str, Any], about: str, warnings: Sequence[str]) -> SharedGame:
     names = [A_PERSON if seat == told.get("me") else name for seat, name in enumerate(told["names"])]
-    title = title_of(f"A game of {called(game)}", names, told["winners"])
+    title = title_of(f"A game of {display_name(game)}", names, told["winners"])
     opens, opens_at = opening(told)
     sent = {**told, "opens": opens, "sent": True, "opens_at": opens_at}
     page = GamePage("game.html", title, about, sent, "", warnings)
@@ -144,29 +150,33 @@ def _shared(game: Game, record: Any, told: Mapping[str, Any], about: str, warnin
 
 
 def shared_game(source: Run, number: int) -> SharedGame:
-    """A game of a run; raises UsageError where the run has none of that number, or it cannot be played again."""
+    """Return a game of a run for sharing.
+
+    Raises UsageError if the run has no such game, or it cannot be replayed.
+    """
     asked = ModelDecisions(source.db, source.game)
     shown = ShownGames(source, GameChoice([number], ""), ReplayedGames(source), asked)
     try:
         record = shown.games.record(number, max_moves := LARGEST // _LEAST_BYTES_A_MOVE)
-    except NotShown as error:
+    except CannotShowGame as error:
         raise UsageError(f"game {number} of {source} cannot be shared: {error}") from None
     if record is None:
         raise UsageError(f"{_too_large()} (more than {max_moves:,} moves): {_SHARE_RUN}")
     (page,) = shown.pages()
     told = {**page.told, "shared": shown.asked.shared.pieces}
     ((row,),) = source.db.read("SELECT outcome FROM games WHERE game = ?", (number,))
-    about = how_it_ended(source.game.results, source.outcome(row), told["names"], len(told["turns"]))
+    about = describe_results(source.game.results, source.outcome(row), told["names"], len(told["turns"]))
     shared = _shared(source.game, record, told, about, page.warnings)
-    shared_page(shared)  # refuses what is too large before the odds take some seconds
-    told["odds"] = told_odds(source, number)
+    shared_page(shared)  # refuse games that are too large before computing odds, which takes some seconds
+    told["odds"] = odds_or_reason(source, number)
     return _shared(source.game, record, told, about, page.warnings)
 
 
 def shared_page(shared: SharedGame, picture: str = "") -> str:
-    """The page as the text of one file of at most `LARGEST` bytes; raises UsageError where the game alone has more.
+    """Return the page as the text of one file of at most `LARGEST` bytes.
 
-    `picture` is the address of the picture that links to the page show; empty: there is none.
+    Parts are left out until it fits. Raises UsageError if the game alone is too large. `picture` is the URL of the
+    preview picture; empty: none.
     """
     if _least_bytes(shared) <= LARGEST:
         for leaner in (lambda told: told, _without_bodies, _without_requests, _without_odds):
@@ -201,7 +211,7 @@ def _without_requests(told: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _with_attempts(told: Mapping[str, Any], **changed: Any) -> Mapping[str, Any]:
-    """What was told, with these parts of every attempt so, and of the pieces of texts only those that are left."""
+    """Return the data with these changes to every attempt, and without unused texts."""
     pieces, shared, kept = Texts(), Texts(), Texts()
     pieces.pieces, shared.pieces = told["pieces"], told["shared"]
     rest = Texts()
@@ -231,7 +241,7 @@ def _rendered(shared: SharedGame, picture: str) -> str:
         "about": page.about,
         "lead": shared.lead,
         "dealt": shared.dealt,
-        "style": Markup(style),  # noqa: S704, files of ours
+        "style": Markup(style),  # noqa: S704, our own files
         "scripts": [*map(Markup, scripts)],
         "policy": f"default-src 'none'; script-src {hashes}; style-src 'unsafe-inline'; img-src data:",
         "record": _as_address("application/json", shared.record.encode()),

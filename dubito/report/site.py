@@ -1,4 +1,4 @@
-"""Writes a report: the pages, the files of their tables, and what every page shares."""
+"""Write a report: its pages, the files of its tables, and shared files."""
 
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
@@ -12,7 +12,7 @@ from dubito.errors import RunStopped, UsageError, one_line
 from dubito.experiment.replay import LieCounts
 from dubito.experiment.stored import Run, opened_run
 from dubito.files import reason_of
-from dubito.game.words import called
+from dubito.game.words import display_name
 from dubito.report.bots import bots, neighbours, players_ranked, strategy
 from dubito.report.deception import Stories
 from dubito.report.games import ShownGames, chosen_games
@@ -30,18 +30,18 @@ from dubito.report.tables import (
     counts,
     texts,
 )
-from dubito.show.run import NotShown, ReplayedGames
+from dubito.show.run import CannotShowGame, ReplayedGames
 from dubito.show.story import ModelDecisions
 
 FOLDER: Final = "report"  # inside a run folder
-_MARK: Final = ".dubito-report"  # a file that says that a folder is ours to write again
+_MARK: Final = ".dubito-report"  # marks folders that may be overwritten
 
 
 def write_pages(folder: Path, site: Site, pages: Iterable[Page], *, ours: bool = False) -> Path:
-    """Write pages that are no run's into a folder, and return the first; what stood there before goes.
+    """Write pages that belong to no run and return the first.
 
-    `ours` says that nobody else writes there. Raises UsageError if the folder is not ours, RunStopped if it cannot be
-    written.
+    The folder's old content is deleted. `ours`: skip the check that the folder is a report. Raises UsageError if
+    the folder is not a report, RunStopped if it cannot be written.
     """
     with draft_folder(folder, ours) as draft:
         render = Renderer(site)
@@ -61,14 +61,21 @@ def write_report(
     name: str = "",
     address: str | None = None,
 ) -> Path:
-    """Write the report of a run, which is called by its `name` or else its folder's, and return its first page.
+    """Write the report of a run and return its first page.
 
-    Games that have to be played again are looked for as by `read_run`; `games` is `all`, or numbers as in 0,5,17;
-    `scanned` is how many games the widths of intervals are known from; `address` is that of its `Site`.
-    Raises UsageError if there is nothing to show, or the folder is not ours; RunStopped if it cannot be written.
+    Args:
+
+    `home`: where `read_run` looks for games.
+    `games`: `all`, or numbers such as 0,5,17.
+    `scanned`: number of games used to estimate the widths of intervals.
+    `name`: shown instead of the folder's name.
+    `address`: see `Site`.
+
+    Raises UsageError if there is nothing to show or the folder is not a report, RunStopped if it cannot be written.
     """
     folder = output or run_folder / FOLDER
-    if output is None and folder.is_symlink():  # the run may be anybody's: only a link that its user names is followed
+    # the run may come from a stranger: only follow links that the user names
+    if output is None and folder.is_symlink():
         raise UsageError(f"{one_line(str(folder))} is a link: delete it, or choose where to write with --output")
     with opened_run(run_folder, home) as source:
         if not source.kept:
@@ -82,10 +89,10 @@ def write_report(
 
 
 def write_site(folder: Path, title: str, about: str, runs: Mapping[str, Path], home: Path, address: str = "") -> Path:
-    """Write the reports of runs, each into a folder by its name, and an index before them, which is returned.
+    """Write the reports of several runs with an index page, which is returned.
 
-    `address` is where the site will stand, ending in `/`, if that is known.
-    Raises as `write_report` does; then nothing of it is there.
+    `address` is where the site will be published, ending in `/`, if known. Raises the same errors as
+    `write_report`; nothing is written then.
     """
     with draft_folder(folder) as draft:
         rows: list[list[Value]] = []
@@ -93,7 +100,7 @@ def write_site(folder: Path, title: str, about: str, runs: Mapping[str, Path], h
         for name, run in runs.items():
             write_report(run, home, output=draft / name, name=name, address=address and f"{address}{quote(name)}/")
             with opened_run(run, home) as source:
-                rows.append([name, called(source.game), source.tally.games, headline(source)[0]])
+                rows.append([name, display_name(source.game), source.tally.games, headline(source)[0]])
                 chart = chart or players_chart(source)
         columns = [*texts("run", "game"), *counts("games"), *texts("answer")]
         table = ResultTable("runs", "Runs", columns, rows, links=[f"{name}/index.html" for name in runs])
@@ -106,9 +113,9 @@ def write_site(folder: Path, title: str, about: str, runs: Mapping[str, Path], h
 
 @contextmanager
 def draft_folder(said: Path, ours: bool = False) -> Iterator[Path]:
-    """A new folder with what every page shares; at the end it takes the place of the one that is `said`.
+    """Yield a new folder with the shared files; replace the folder `said` at the end.
 
-    A link is written through. Whatever goes wrong, the old one stands as it was.
+    Links are followed. If anything fails, the old folder stays unchanged.
     """
     folder = said.resolve()
     draft = folder.with_name(f"{folder.name}.part")
@@ -128,7 +135,10 @@ def draft_folder(said: Path, ours: bool = False) -> Iterator[Path]:
 
 
 def _refuse_others(folder: Path, said: Path) -> None:
-    """Refuse to write over anything that is no report; `said` is the folder as its user calls it."""
+    """Refuse to overwrite anything but a report.
+
+    `said` is the folder as the user wrote it.
+    """
     try:
         there = folder.exists() and (not folder.is_dir() or any(folder.iterdir()))
         ours = (folder / _MARK).exists()
@@ -161,7 +171,7 @@ def write_run_pages(
     _write_text(folder / "games" / "shared.js", "".join(script_of(name, value) for name, value in shared.items()))
     try:
         lies: LieCounts | str | None = shown.games.lies()
-    except NotShown as error:
+    except CannotShowGame as error:
         lies = str(error)
     stories = None if lies is None or isinstance(lies, str) else Stories(source, lies, shown.turns)
     pages = [overview(source, scanned, stories), strategy(source, scanned, lies), shown.listed()]
@@ -183,7 +193,7 @@ def put_page(folder: Path, page: Page, render: Renderer) -> None:
     (folder / page.path).parent.mkdir(exist_ok=True)
     _write_text(folder / page.path, render(page))
     if page.preview and render.site.address is not None:
-        from dubito.report.picture import picture_of_page  # late: only sites with an address need Pillow
+        from dubito.report.picture import picture_of_page  # imported late: only sites with an address need Pillow
 
         (folder / page.picture).write_bytes(picture_of_page(page.title, page.preview))
     for table in page.tables:

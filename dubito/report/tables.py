@@ -1,6 +1,6 @@
-"""What pages are made of, as plain data that templates draw.
+"""Content of pages as plain data, drawn by templates.
 
-A table is shown on a page, written as CSV and as JSON, always from the same values. Beside tables: sections, words,
+Tables are shown on pages and written as CSV and JSON, from the same values. Other blocks are sections, paragraphs,
 facts, charts and maps.
 """
 
@@ -32,7 +32,7 @@ ColumnKind = Literal[
     "cards",
 ]
 Value = str | int | float | Rate | None
-_FORMATS: Final[Mapping[ColumnKind, tuple[int, str, int]]] = {  # times the value, its sign, digits
+_FORMATS: Final[Mapping[ColumnKind, tuple[int, str, int]]] = {  # factor, sign, digits
     "rate": (100, "", 1),
     "points": (100, "+", 1),
     "decimal": (1, "", 3),
@@ -41,19 +41,19 @@ _FORMATS: Final[Mapping[ColumnKind, tuple[int, str, int]]] = {  # times the valu
     "price": (1, "", 6),
     "cards": (1, "", 2),
 }
-_MOST_MORE: Final = 3  # digits
-_FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")  # how one begins
+_MOST_MORE: Final = 3  # extra digits
+_FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")  # characters that start a formula
 _TEXTS: Final = ("text", "player", "kind")
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column: its key in CSV and JSON, its title on the page, and how its values are shown.
+    """A column: its key in files, its title, and how its values are shown.
 
-    `player` is a name, and `kind` says what decides for that player; `rate` is a share, shown in percent; `points` a
-    difference of shares, with its sign; `decimal` and `difference` are the same of measures that are no shares;
-    `dollars` are picodollars, `price` dollars that may be very few; `cards` a mean number of cards. A `detail` is for
-    pages and files: a terminal has no room for it.
+    `player` is a name, and `kind` what decides for that player. `rate` is a share, shown in percent; `points` is a
+    signed difference of shares. `decimal` and `difference` are the same for measures that are not shares. `dollars`
+    are picodollars; `price` is in dollars and may be tiny. `cards` is a mean number of cards. A `detail` is left
+    out in terminals, which lack the room.
     """
 
     key: str
@@ -80,18 +80,18 @@ def counts(*keys: str) -> list[Column]:
 
 @dataclass(frozen=True, slots=True)
 class ResultTable:
-    """Some rows with a key, which is the name of its files, and a title that says what they are."""
+    """A table. Its key names its files."""
 
     key: str
     title: str
     columns: Sequence[Column]
     rows: Sequence[Sequence[Value]]
-    notes: Sequence[str] = ()  # what a reader must know of the values
-    links: Sequence[str | None] = ()  # of the first cell of each row
-    more_links: Mapping[str, Sequence[str | None]] = field(default_factory=dict)  # of other cells, by their column
+    notes: Sequence[str] = ()  # what readers need to know about the values
+    links: Sequence[str | None] = ()  # for the first cell of each row
+    more_links: Mapping[str, Sequence[str | None]] = field(default_factory=dict)  # for other cells, by column
 
     def with_kinds(self, kinds: Mapping[str, str]) -> "ResultTable":
-        """The same with a column behind each one of players, that says of what kind each is."""
+        """Return the table with the player's kind in a column after each player."""
         places = [place for place, column in enumerate(self.columns) if column.kind == "player"]
         if not kinds:
             return self
@@ -108,9 +108,9 @@ class ResultTable:
             yield [(column, cell_text(value, column.kind)) for column, value in zip(self.columns, row, strict=True)]
 
     def to_csv(self) -> str:
-        """The table with full precision; an interval's ends are columns of their own.
+        """Return CSV with full precision and separate columns for interval ends.
 
-        A text that a spreadsheet would take for a formula begins with an apostrophe, which makes it a text there.
+        Texts that a spreadsheet would treat as a formula get a leading apostrophe.
         """
         file = io.StringIO()
         writer = csv.writer(file, lineterminator="\n")
@@ -158,7 +158,7 @@ def _value_and_ends(value: Value) -> tuple[Any, float | None, float | None]:
 
 
 def cell_text(value: Value, kind: ColumnKind) -> str:
-    """A value as a page shows it; a dash for none."""
+    """Format a value as shown on pages; a dash for None."""
     if isinstance(value, Rate):
         if value.value is None:
             return "-"
@@ -169,7 +169,7 @@ def cell_text(value: Value, kind: ColumnKind) -> str:
 
 
 def _interval(value: float, low: float, high: float, kind: ColumnKind) -> str:
-    """With as many more digits as it takes for a narrow interval not to look like a point."""
+    """Format an interval, with enough digits that its ends differ."""
     for more in range(_MOST_MORE + 1):
         ends = _number(low, kind, more), _number(high, kind, more)
         if ends[0] != ends[1]:
@@ -181,19 +181,19 @@ def _number(value: float, kind: ColumnKind, more: int = 0) -> str:
     if kind not in _FORMATS:
         return dollars(int(value)) if kind == "dollars" else f"{value:,}"
     times, sign, digits = _FORMATS[kind]
-    # Halves are rounded away from zero, as JavaScript's toFixed does: a table and a chart must show the same.
+    # Round halves away from zero like JavaScript's toFixed: tables and charts must agree.
     return f"{times * value + copysign(_HALF_AWAY, value):{sign}.{digits + more}f}"
 
 
-_CHART_DIGITS: Final = 9  # beyond them there is only noise
+_CHART_DIGITS: Final = 9  # further digits would be noise
 _HALF_AWAY: Final = 1e-9
-FEW_GAMES: Final = 20  # a share of fewer says too little for a colour
+FEW_GAMES: Final = 20  # shares of fewer games get no colour
 ChartKind = Literal["intervals", "stacked", "calibration", "scatter"]
 
 
 @dataclass(frozen=True, slots=True)
 class Paragraph:
-    """A paragraph; a `warning` stands out, and so does what is the `answer` of a page."""
+    """A paragraph. A `warning` or the `answer` of a page is emphasized."""
 
     text: str
     warning: bool = False
@@ -202,21 +202,21 @@ class Paragraph:
 
 @dataclass(frozen=True, slots=True)
 class NamedValues:
-    """Pairs of a name and what it is."""
+    """Pairs of a name and its value."""
 
     pairs: Sequence[tuple[str, str]]
 
 
 @dataclass(frozen=True, slots=True)
 class Tiles:
-    """Few figures of one player, large, each with what it is and its interval; and where to look further."""
+    """A few large figures of one player with intervals, and links."""
 
     title: str
     kind: PlayerKind
     path: str  # of the player's page
-    figures: Sequence[tuple[str, Rate, str]]  # what, how much, and of what
+    figures: Sequence[tuple[str, Rate, str]]  # name, rate, unit
     text: str = ""
-    links: Sequence[tuple[str, str, str]] = ()  # what, its path, and what there is to it
+    links: Sequence[tuple[str, str, str]] = ()  # name, path, description
 
     def shown(self) -> Iterator[tuple[str, str, str, str]]:
         for what, rate, of in self.figures:
@@ -226,24 +226,24 @@ class Tiles:
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """A drawing whose numbers stand in a table on the same page.
+    """A chart. A table on the same page has its numbers.
 
-    `intervals`: rows of names, series of points with intervals or without, `marks` beside them (as an equal share);
-    `stacked`: rows of names, series of parts of 100 %; `calibration`: points of what was stated against the truth;
-    `scatter`: a point of each name, [x, y, low, high], in the series of its kind.
+    `intervals`: rows of names, series of points with or without intervals, `marks` beside them (such as the chance
+    level); `stacked`: rows of names, series of parts of 100 %; `calibration`: stated probabilities against the
+    truth; `scatter`: a point per name, [x, y, low, high], in the series of its kind.
     """
 
     kind: ChartKind
     title: str
-    axis: str  # what the horizontal axis is, with its unit
+    axis: str  # title of the horizontal axis, with its unit
     names: Sequence[str]
     series: Sequence[Mapping[str, Any]]
-    zero: bool = False  # a line at 0 that means "no difference"
-    vertical: str = ""  # what the vertical axis is, where it is none of names
+    zero: bool = False  # draw a line at 0, meaning "no difference"
+    vertical: str = ""  # title of the vertical axis, if it does not show names
 
     @property
     def spec(self) -> dict[str, Any]:
-        """What the page's script draws."""
+        """The data for the page's script."""
         return {
             "kind": self.kind,
             "title": self.title,
@@ -255,16 +255,19 @@ class Chart:
         }
 
 
-_LONGEST_PREVIEW: Final = 300  # characters of its words: no more are shown anywhere
+_LONGEST_PREVIEW: Final = 300  # in characters; longer texts are cut everywhere
 
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """What a chat or a feed shows of a link to a page: a few words, and a picture with the first rows of a chart."""
+    """Preview of a link in chats and feeds: text and a picture.
+
+    The picture shows the first rows of a chart.
+    """
 
     words: str
-    chart: Chart | None = None  # of intervals
-    lit: Sequence[str] = ()  # the names that the page is about; none: all
+    chart: Chart | None = None  # of kind `intervals`
+    lit: Sequence[str] = ()  # the names that the page is about; empty: all
 
     @property
     def description(self) -> str:
@@ -273,24 +276,24 @@ class Preview:
 
 @dataclass(frozen=True, slots=True)
 class HeatMap:
-    """A matrix of shares: a row a player, a column a neighbour, and what its table holds in full."""
+    """A matrix of shares by player and neighbour, with its table."""
 
     title: str
-    corner: str  # what rows and columns are
+    corner: str  # describes rows and columns
     names: Sequence[str]
-    cells: Sequence[Sequence[tuple[float | None, int]]]  # the share, and of how many seats
-    deviations: Sequence[float | None]  # or what else stands in the last column
-    table: ResultTable  # for its files
-    ends: tuple[float, float]  # the lightest and the darkest share, of `ends_of`; the same in maps that are compared
-    last: str = "deviation"  # the title of that column
+    cells: Sequence[Sequence[tuple[float | None, int]]]  # the share and the number of seats
+    deviations: Sequence[float | None]  # or other values for the last column
+    table: ResultTable  # written to its files
+    ends: tuple[float, float]  # the lightest and the darkest share, from `ends_of`; equal in maps to be compared
+    last: str = "deviation"  # title of the last column
     last_in_words: str = "The deviation is that of the row as it is, chance included, in points."
-    percent: bool = True  # whether shares are drawn, and not what they stand for
+    percent: bool = True  # whether shares are shown in percent, or as the values they stand for
 
     def shown(self, value: float, digits: int = 0) -> str:
         return f"{100 * value:.{digits}f}" if self.percent else f"{value:.{digits + 2}f}"
 
     def shade(self, value: float, games: int) -> str:
-        """How dark a cell is, `h0` to `h9`; `few` if that would say nothing."""
+        """Return the shade class of a cell, `h0` to `h9`, or `few`."""
         low, high = self.ends
         if games < FEW_GAMES:
             return "few"
@@ -298,7 +301,7 @@ class HeatMap:
 
     @property
     def too_few(self) -> str:
-        """Why some cells have no colour, if any has none."""
+        """An explanation if some cells have no colour; else empty."""
         played = [games for row in self.cells for _, games in row if games]
         if played and max(played) < FEW_GAMES:
             return f"No cell has a colour: each is of fewer than {FEW_GAMES} games."
@@ -311,7 +314,7 @@ class HeatMap:
 
 @dataclass(frozen=True, slots=True)
 class Verbatim:
-    """A text as it is, line by line."""
+    """A preformatted text."""
 
     title: str
     text: str
@@ -327,7 +330,7 @@ Block = Paragraph | NamedValues | Verbatim | Tiles | Chart | HeatMap | ResultTab
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """What a list's rows can be chosen by: how a column's cell `passes` (tables.js), and the choices, if there are."""
+    """A filter of a list's rows: a column, a way to match (tables.js) and choices."""
 
     title: str
     column: int
@@ -337,7 +340,7 @@ class Filter:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A heading and what stands under it; what is `folded` opens at a click."""
+    """A heading with its content. If `folded`, it opens on a click."""
 
     title: str
     blocks: Sequence[Block]
@@ -346,15 +349,15 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A page of the report: where it lies, and its sections."""
+    """A page of the report: its path and its sections."""
 
     path: str
     title: str
     sections: Sequence[Section]
-    more: Mapping[str, Any] = field(default_factory=dict)  # for a template of its own
+    more: Mapping[str, Any] = field(default_factory=dict)  # values for its own template
     template: str = "page.html"
     about: str = ""  # a line below the title
-    preview: Preview | None = None  # of pages that are sent around
+    preview: Preview | None = None  # for published pages
 
     @property
     def picture(self) -> str:
@@ -381,13 +384,13 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class GamePage:
-    """A page on which a game is stepped through by the viewer: what it is told of, and around it a title and words."""
+    """A page of the viewer: a game's data with a title and texts around it."""
 
     path: str
     title: str
     about: str
     told: Mapping[str, Any]
-    proof: str = ""  # how it can be proved that it was played so
+    proof: str = ""  # how to verify the game
     warnings: Sequence[str] = ()
 
     @property
@@ -417,16 +420,16 @@ def beside_equal_share(
     shares: Sequence[float | None],
     kinds: Sequence[PlayerKind] = (),
 ) -> Chart:
-    """A measure of each of these, beside what an equal share would be; with `kinds`, those of players, by kind."""
+    """Chart a measure beside its chance level. With `kinds`, series are split by kind."""
     unit = unit_of(measure)
     series, equal = [points(measure.name, rates, unit)], marks("equal share", shares, unit)
     if kinds:
         series, equal = series_by_kind(kinds, series[0]["points"]), equal | {"of_kind": "none"}
-    return Chart("intervals", title, measure.named, names, [*series, equal])
+    return Chart("intervals", title, measure.heading, names, [*series, equal])
 
 
 def series_by_kind(kinds: Sequence[PlayerKind], drawn: Sequence[list[float] | None]) -> list[dict[str, Any]]:
-    """A series for each kind of player; the page's script has a colour and a sign for each."""
+    """Return one series per kind of player. The page's script styles each kind."""
     return [
         {
             "name": kind,

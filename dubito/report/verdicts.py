@@ -1,6 +1,6 @@
-"""The result of a run in words: who beats whom, what is not significant, and what fallbacks leave open.
+"""The result of a run in words: who beats whom, ties, and what fallbacks leave open.
 
-`run` and `compare` print these sentences, reports and leaderboards begin with them, and `--json` has them as `verdict`.
+`run` and `compare` print these sentences, reports and leaderboards start with them, and `--json` has them as `verdict`.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -13,13 +13,14 @@ from dubito.report.tables import cell_text, difference_of
 from dubito.stats.ranking import FEW, PRELIMINARY, Order
 from dubito.stats.verdict import FALLBACK_LIMIT, ComparedPair
 
-_MAX_NAMES: Final = 4  # in a list of more than one others
-_MAX_LEADS: Final = 2  # that fallbacks leave open and a sentence tells one by one
+_MAX_NAMES: Final = 4  # in a list of several players
+# Leads left open by fallbacks that are described one by one.
+_MAX_LEADS: Final = 2
 _FEW_DEALS: Final = f"Preliminary (fewer than {PRELIMINARY} deals): "
 
 
 def verdict_in_words(order: Order, label: Callable[[str], str] = one_line) -> str:
-    """Return the result in a sentence or two; `label` is what it calls a player."""
+    """Return the result in a sentence or two; `label` returns a player's name."""
     order = replace(order, names=[*map(label, order.names)])
     if len(order.names) < 2:
         who = f"Only {order.names[0]}" if order.names else "Nobody"
@@ -47,7 +48,10 @@ def verdict_in_words(order: Order, label: Callable[[str], str] = one_line) -> st
 
 
 def _winners(order: Order, groups: Sequence[Sequence[int]]) -> str:
-    """Say who of the best group beats the best of the others, by how much, and who else is beaten by as much."""
+    """Say who of the best group beats the best of the rest, and by how much.
+
+    Also name the other players who lose by at least as much.
+    """
     other = min(place for group in groups[1:] for place in group)
     better = [place for place in groups[0] if place < other and order.wins(place, other)]
     rest = [place for place in range(len(order.names)) if place > other]
@@ -62,7 +66,7 @@ def _winners(order: Order, groups: Sequence[Sequence[int]]) -> str:
 
 
 def _open_lead(order: Order, pair: tuple[int, int]) -> str:
-    """Say that a player leads as played, but that fallbacks could have made the difference."""
+    """Say that a player leads, but that fallbacks could explain the difference."""
     verdict, (one, other) = order.verdicts[pair], (order.names[place] for place in pair)
     return (
         f"{one} leads {other} by {_amount(order, verdict)}, but {_shares(order, pair)} came from the fallback: "
@@ -71,7 +75,7 @@ def _open_lead(order: Order, pair: tuple[int, int]) -> str:
 
 
 def _tie(order: Order, group: Sequence[int]) -> str:
-    """Say that nobody of this group wins against another of it."""
+    """Say that no player of this group beats another."""
     pairs, names = [*combinations(group, 2)], _some_names([order.names[place] for place in group])
     if any(starmap(order.wins, pairs)):
         return ""
@@ -85,7 +89,10 @@ def _tie(order: Order, group: Sequence[int]) -> str:
 
 
 def _fallback_sentences(order: Order, told: Sequence[tuple[int, int]]) -> Iterator[str]:
-    """Give worst and best case for each player whose fallback took too much, where no clause did so before."""
+    """Yield worst and best cases for players with too many fallbacks.
+
+    Pairs already covered by `told` are skipped.
+    """
     shares = [0.0] * len(order.names)
     for pair, verdict in order.verdicts.items():
         for place, share in zip(pair, verdict.fallback_shares, strict=True):
@@ -115,7 +122,7 @@ def _shares(order: Order, pair: tuple[int, int]) -> str:
 
 
 def _percent(share: float) -> str:
-    # Three digits where one would round a share that is above the limit to the limit.
+    # Use three digits if one digit would round a share above the limit to the limit.
     return f"{100 * share:.1f} %" if round(100 * share, 1) > 100 * FALLBACK_LIMIT else f"{100 * share:.3f} %"
 
 

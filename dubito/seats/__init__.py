@@ -1,1 +1,1 @@
-"""A seat of a game whose player is asked from outside the harness."""
+"""Seats whose player is controlled from outside, for reinforcement learning."""

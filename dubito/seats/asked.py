@@ -1,8 +1,7 @@
 """A game in which one seat's questions are answered from outside, one at a time.
 
-The player in that seat is the harness's own model player, with its prompt, its reading of answers, its re-asks and its
-fallback. It asks and waits, as everything at a table does; so each game is played in a thread of its own, which stands
-still while a question is open.
+The player in that seat is the usual model player, with its prompt, parser, re-asks and fallback. It blocks while it
+waits for an answer, so each game runs in its own thread.
 """
 
 from collections import Counter
@@ -16,7 +15,7 @@ from typing import Any, Final, NamedTuple
 from pydantic import ValidationError
 
 from dubito.errors import UsageError, one_line
-from dubito.files import in_our_words
+from dubito.files import describe_invalid
 from dubito.game import Game
 from dubito.game.find import Registry, find_bots
 from dubito.game.flaws import flaws_of_ending
@@ -29,35 +28,35 @@ from dubito.llm.settings import ModelSettings, settings_for
 from dubito.stats.tally import outcome_of
 from dubito.store.model_log import Decision
 
-_MODEL: Final = "LLMBot"  # the player whose model is asked from outside
+_MODEL: Final = "LLMBot"  # the player whose questions are answered from outside
 
 
 class ChatQuestion(NamedTuple):
-    """What the player sends, as a chat server takes it."""
+    """A question in the format of a chat API."""
 
     messages: Sequence[Mapping[str, str]]  # with `role` and `content`
-    response_format: Mapping[str, Any] | None  # the form of the answer; None: only the messages say it
+    response_format: Mapping[str, Any] | None  # schema of the answer; None: described in the messages only
 
 
-class Said(NamedTuple):
-    """What came back for a question."""
+class ChatAnswer(NamedTuple):
+    """The reply to a question."""
 
     text: str | None
-    cut_off: bool = False  # by a limit of tokens
+    cut_off: bool = False  # by the token limit
 
 
-def checked_rules(game: Game, said: Mapping[str, Any]) -> Any:
-    """The game's rules with these; raises UsageError where it has no such rule."""
+def build_rules(game: Game, said: Mapping[str, Any]) -> Any:
+    """Build the game's rules. Raises UsageError for unknown or invalid ones."""
     try:
         return game.rules_of_run(said)
     except ValidationError as error:
         first = error.errors()[0]
-        raise UsageError(f"{'.'.join(map(str, first['loc']))}: {in_our_words(dict(first))}") from None
+        raise UsageError(f"{'.'.join(map(str, first['loc']))}: {describe_invalid(dict(first))}") from None
 
 
 @dataclass(frozen=True, slots=True)
 class AskedSeat:
-    """A seat of a game whose player is asked from outside, among hand-written bots."""
+    """A seat that is controlled from outside, among hand-written bots."""
 
     registry: Registry
     entrants: Sequence[Entrant]
@@ -68,12 +67,15 @@ class AskedSeat:
     seed: int
 
     def in_words(self, deal: int) -> str:
-        """Which game of it this is, in a line."""
+        """Describe the game of this deal in a line."""
         names = ", ".join(one_line(entrant.name) for entrant in self.entrants)
         return f"{self.registry.game.name}, deal {deal}, seat {self.seat} of {names}"
 
     def table(self, deal: int, asked: "AskedGame") -> Table:
-        """The table of a deal before its first turn; the seat's questions go to this game."""
+        """Return the table of a deal before its first turn.
+
+        The seat's questions are sent to `asked`.
+        """
         decider = Decider(
             name=_MODEL,
             settings=self.settings,
@@ -88,7 +90,7 @@ class AskedSeat:
         services = [None] * len(self.entrants)
         streams = DealStreams(self.seed, deal)
         return Table(
-            self.registry.game.dealt(self.rules, len(self.entrants), streams.deck()),
+            self.registry.game.deal_game(self.rules, len(self.entrants), streams.deck()),
             self.entrants,
             streams,
             deal=deal,
@@ -97,7 +99,7 @@ class AskedSeat:
         )
 
 
-def asked_seat(
+def set_up_seat(
     game: str,
     seat: int,
     opponents: Sequence[str],
@@ -105,18 +107,20 @@ def asked_seat(
     seed: int,
     **said: Any,
 ) -> AskedSeat:
-    """The seat of that number; `opponents` are bots by name, seat by seat with this one left out.
+    """Set up a seat. Games, bots and prompts are found as on the command line.
 
-    `said` are settings of a model player: `prompt`, `reasks`, `response_format`. Games, bots and prompts are
-    looked for as the command line does. Raises UsageError.
+    `opponents` are names of bots in seat order, without this seat. `said` are settings of a model player: `prompt`,
+    `reasks`, `response_format`. Raises UsageError.
     """
     registry = find_bots(Path.cwd(), game)
     found, seats = [registry.find(name) for name in opponents], len(opponents) + 1
     for bot in found:
         if bot.cls.is_model:
             raise UsageError(f"{bot.name} asks a model, and opponents are written by hand: choose another bot")
-    checked = checked_rules(registry.game, rules)
-    registry.game.dealt(checked, seats, DealStreams(seed, 0).deck())  # raises UsageError where so many cannot play
+    checked = build_rules(registry.game, rules)
+    registry.game.deal_game(
+        checked, seats, DealStreams(seed, 0).deck()
+    )  # raises UsageError if the number of players is wrong
     if not 0 <= seat < seats:
         of = f"{len(found)} opponent{'s' if len(found) > 1 else ''}"
         raise UsageError(f"seat {seat}: there are the seats 0 to {seats - 1}, of {of} and the model")
@@ -131,58 +135,61 @@ def asked_seat(
 
 
 class AskedGame:
-    """One game: each call of `answer` gives the next question."""
+    """One game. Each call of `answer` returns the next question."""
 
     def __init__(self, seat: AskedSeat, deal: int) -> None:
         self.score: float | None = None  # the seat's first measure, from 0 to 1; None: the game is not over
-        self.outcomes = Counter[str]()  # the seat's decisions, by what came of them
+        self.outcomes = Counter[str]()  # number of the seat's decisions by outcome
         self._seat, self._deal, self._thread = seat, deal, Thread(target=self._play, daemon=True)
-        self._said = SimpleQueue[Said | None]()
-        self._asked = SimpleQueue[ChatQuestion | BaseException | None]()
+        self._answers = SimpleQueue[ChatAnswer | None]()
+        self._questions = SimpleQueue[ChatQuestion | BaseException | None]()
 
     def begin(self) -> ChatQuestion | None:
-        """The first question; None: the game came to its end without one. Raises as `answer` does."""
+        """Start the game and return its first question, or None if it ended without one.
+
+        Raises the same errors as `answer`.
+        """
         self._thread.start()
         return self._next()
 
-    def answer(self, said: Said) -> ChatQuestion | None:
-        """The question that follows this answer to the last one; None: the game is over.
+    def answer(self, said: ChatAnswer) -> ChatQuestion | None:
+        """Answer the last question and return the next one, or None if the game is over.
 
-        Raises BotError or GameError where an opponent or the game fails: the game is then at its end, without a score.
+        Raises BotError or GameError if an opponent or the game fails. The game has then ended without a score.
         """
-        self._said.put(said)
+        self._answers.put(said)
         return self._next()
 
     def leave(self) -> None:
-        """Let a game end here that nobody will go on with."""
-        self._said.put(None)
+        """End the game early."""
+        self._answers.put(None)
 
     def ask(self, ask: Ask) -> Reply:
-        """Called by the player: its question out, the answer in."""
-        self._asked.put(ChatQuestion(ask.request.body["messages"], ask.request.body.get("response_format")))
-        said = self._said.get()
+        """Send a question out and wait for its answer. Called by the player."""
+        self._questions.put(ChatQuestion(ask.request.body["messages"], ask.request.body.get("response_format")))
+        said = self._answers.get()
         if said is None:
             raise Interrupted("the game was left before its end")
         return Reply(said.text, "length" if said.cut_off else "stop", None, RawReply(200, said.text or ""))
 
     def decision(self, decision: Decision) -> None:
-        """Called by the player: what came of a question and its re-asks."""
+        """Count the outcome of a question with its re-asks. Called by the player."""
         self.outcomes[decision.outcome] += 1
 
     def _next(self) -> ChatQuestion | None:
-        asked = self._asked.get()
+        asked = self._questions.get()
         if isinstance(asked, BaseException):
             raise asked
         return asked
 
     def _play(self) -> None:
         try:
-            self.score = self._played()
-            self._asked.put(None)
-        except BaseException as error:  # whoever waits for a question gets it
-            self._asked.put(error)
+            self.score = self._play_to_end()
+            self._questions.put(None)
+        except BaseException as error:  # raised in the thread that waits for a question
+            self._questions.put(error)
 
-    def _played(self) -> float:
+    def _play_to_end(self) -> float:
         seat, game = self._seat, self._seat.registry.game
         with GameCode(game, self._deal, self._deal) as code:
             table = seat.table(self._deal, self)

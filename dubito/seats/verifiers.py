@@ -1,7 +1,7 @@
-"""Any seat of any game as an environment of `verifiers` (`pip install 'dubito[verifiers]'`, docs/verifiers.md).
+"""Use a seat of a game as an environment of `verifiers`.
 
-An example is a deal, a rollout a game of it; each question of the harness is a prompt of its own, and the reward is
-what ranks in the harness, from 0 to 1.
+Install it with `pip install 'dubito[verifiers]'`; see docs/verifiers.md. An example is a deal, and a rollout is a game
+of it. Each question of the harness is one prompt. The reward is the first measure of the game, from 0 to 1.
 """
 
 import asyncio
@@ -18,39 +18,48 @@ except ModuleNotFoundError as error:
     ) from None
 
 from dubito.game import FALLBACK_OUTCOME
-from dubito.seats.asked import AskedGame, AskedSeat, ChatQuestion, Said, asked_seat
+from dubito.seats.asked import AskedGame, AskedSeat, ChatAnswer, ChatQuestion, set_up_seat
 
 
 def score(state: Any) -> float:
-    """The game's first measure, from 0 to 1; a game that was not played to its end has none, and counts 0."""
+    """Return the game's first measure, from 0 to 1. An unfinished game scores 0."""
     return state["score"] or 0.0
 
 
 def decisions(state: Any) -> float:
-    """How often the seat had to decide; a turn may take several decisions, and a decision several prompts."""
+    """Return the number of decisions of the seat.
+
+    A turn may need several decisions, and a decision several prompts.
+    """
     return float(sum(state["outcomes"].values()))
 
 
 def asked_again(state: Any) -> float:
-    """Of the decisions, those that took a re-ask: a reply could not be read, or the rules refused it."""
+    """Return the number of decisions that needed a re-ask.
+
+    A re-ask follows an unreadable or illegal reply.
+    """
     return float(state["outcomes"].get("model_after_reask", 0))
 
 
 def by_fallback(state: Any) -> float:
-    """Of the decisions, those that the fallback took, since no reply could be used."""
+    """Return the number of decisions made by the fallback, since no reply was usable."""
     return float(sum(n for outcome, n in state["outcomes"].items() if outcome.startswith(FALLBACK_OUTCOME)))
 
 
 def unfinished(state: Any) -> float:
-    """Whether the game was left before its end: by a limit of turns or of time, or an error."""
+    """Return 1 if the game was stopped early by a limit or an error, else 0."""
     return float(state["score"] is None)
 
 
-class SeatEnv(vf.MultiTurnEnv):  # type: ignore[misc]  # the same verdict without the extra
-    """The games of one seat; `-C outcomes` keeps how its decisions came about."""
+class SeatEnv(vf.MultiTurnEnv):  # type: ignore[misc]  # mypy gives the same result without the extra
+    """The games of one seat. Use `-C outcomes` to store how its decisions were made."""
 
     def __init__(self, seat: AskedSeat, games: int, **settings: Any) -> None:
-        """`settings` are those of the library's environments: `max_turns`, `timeout_seconds`."""
+        """Create one example per deal.
+
+        `settings` are passed to the library's environment, such as `max_turns`, `timeout_seconds`.
+        """
         rows = [
             {"prompt": [{"role": "user", "content": seat.in_words(deal)}], "info": {"deal": deal}}
             for deal in range(games)
@@ -60,29 +69,32 @@ class SeatEnv(vf.MultiTurnEnv):  # type: ignore[misc]  # the same verdict withou
             rubric.add_metric(metric)
         super().__init__(dataset=Dataset.from_list(rows), rubric=rubric, **settings)
         self._seat = seat
-        self._games = dict[str, AskedGame]()  # those that are being played, by trajectory
+        self._games = dict[str, AskedGame]()  # games in progress, by trajectory
 
     async def setup_state(self, state: Any) -> Any:
-        """Begin the game; its first question is the prompt."""
+        """Start the game. Its first question is the prompt."""
         state["score"], state["outcomes"] = None, {}
         game = self._games[state["trajectory_id"]] = AskedGame(self._seat, state["info"]["deal"])
         self._ask_next(state, await asyncio.to_thread(game.begin))
         return state
 
     async def get_prompt_messages(self, state: Any) -> Any:
-        """The open question alone: what was asked before stands in it, as far as the harness's prompt tells it."""
+        """Return only the current question.
+
+        The harness's prompt already contains as much history as it needs.
+        """
         return await self.env_response([], state) if state["trajectory"] else state["asked"]
 
     async def env_response(self, messages: Any, state: Any) -> Any:
-        """What the last reply leads to."""
+        """Answer the current question with the last reply and return the next one."""
         message = state["trajectory"][-1]["response"].message
         text = message.content if isinstance(message.content, str) else None
         game = self._games[state["trajectory_id"]]
-        self._ask_next(state, await asyncio.to_thread(game.answer, Said(text, bool(message.is_truncated))))
+        self._ask_next(state, await asyncio.to_thread(game.answer, ChatAnswer(text, bool(message.is_truncated))))
         return state["asked"]
 
     def _ask_next(self, state: Any, question: ChatQuestion | None) -> None:
-        """Make this the open question; None: the game is over."""
+        """Set the current question; None: the game is over."""
         if question is None:
             state["asked"] = state["final_env_response"] = []
             return
@@ -93,7 +105,7 @@ class SeatEnv(vf.MultiTurnEnv):  # type: ignore[misc]  # the same verdict withou
             state["sampling_args"] = {**(state["sampling_args"] or {}), "response_format": question.response_format}
 
     async def render_completion(self, state: Any) -> None:
-        """The replies, and between them what was asked: the system's text, which stays the same, stands once."""
+        """Join the questions and replies. The unchanging system text appears once."""
         told = list[Any]()
         for step in state["trajectory"]:
             if told:
@@ -103,7 +115,7 @@ class SeatEnv(vf.MultiTurnEnv):  # type: ignore[misc]  # the same verdict withou
 
     @vf.cleanup  # type: ignore[untyped-decorator]
     async def end_game(self, state: Any) -> None:
-        """Keep what came of the game, and let none stand still for ever."""
+        """Store the result of the game, and end it if it is still waiting."""
         game = self._games.pop(state["trajectory_id"], None)
         if game is not None:
             game.leave()
@@ -122,10 +134,11 @@ def load_environment(
     response_format: str = "json_schema",
     **settings: Any,
 ) -> SeatEnv:
-    """The environment of a seat; raises UsageError where there is no such game, seat, bot, prompt or rule.
+    """Build the environment of a seat.
 
-    `opponents` are hand-written bots by name, seat by seat with this one left out. The seed and the number of a deal
-    fix its cards and the draws of the opponents. `reasks` and `response_format` are those of a model player.
+    `opponents` are names of hand-written bots in seat order, without this seat. The seed and the deal's number
+    determine the cards and the opponents' random draws. `reasks` and `response_format` are settings of a model
+    player. Raises UsageError if the game, seat, a bot, the prompt or a rule does not exist.
     """
     player = {"prompt": prompt, "reasks": reasks, "response_format": response_format}
-    return SeatEnv(asked_seat(game, seat, opponents, rules or {}, seed, **player), games, **settings)
+    return SeatEnv(set_up_seat(game, seat, opponents, rules or {}, seed, **player), games, **settings)

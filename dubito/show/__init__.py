@@ -1,1 +1,1 @@
-"""One game before somebody: who sits there, what is told of it, and the games of a run told again."""
+"""Show games: live ones at a table, and finished ones from a run or a file."""

@@ -1,6 +1,6 @@
-"""Who sits at a table besides a person: hand-written bots, and model players with a way to ask; and what these think.
+"""Opponents for a table: hand-written bots and model players.
 
-A thought is told as its decision is taken, to those who may see everything.
+Viewers who may see all cards also get a model's reasoning when it decides.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from dubito.experiment.models import Models
 
 _NO_RULES: Final[Mapping[str, Any]] = {}
-_REASONS: Final = 2000  # characters of a reasoning that are told
-_WHY: Final = {  # a decision was left to the fallback, by the cause
+_MAX_REASONING: Final = 2000  # maximum length of the shown reasoning, in characters
+_CAUSES: Final = {  # why a decision was left to the fallback, by cause
     "unreachable": "it could not be reached",
     "refused": "it declined",
     "truncated": "its reply was cut off",
@@ -43,55 +43,57 @@ def as_sentence(reason: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Thought:
-    """A decision of a model, as it can be told."""
+    """A model's decision, for display."""
 
     seat: int
     node: str
-    answer: Any  # that was taken: the fallback's, where the model gave none
+    answer: Any  # the answer that was used: the fallback's if the model gave none
     outcome: str
-    asked: int  # how often, re-asks included
-    stated: float | None  # as it was stated
-    reasoning: str  # that it gave with its last reply; empty: none
+    asked: int  # number of requests, re-asks included
+    stated: float | None  # the probability, as the model stated it
+    reasoning: str  # the reasoning in its last reply; empty: none
 
     def in_words(self, name: str, question: str, node: Node, truth: bool | None) -> str:
-        """The thought in a line; of the node's `truths` it was the first, if `truth` is yes; None leaves that out.
+        """Format the decision on one line, with quotations around the model's words.
 
-        What is said is quoted.
+        `truth` says whether the first of the node's `truths` was the case; None leaves it out.
         """
         spoken, truths = isinstance(node.answer, Text), node.truths
         answer = quoted(self.answer) if spoken else one_line(answer_in_words(self.answer))
         again = f" (asked {self.asked} times)" if self.asked > 1 else ""
         if self.outcome.startswith(FALLBACK_OUTCOME):
             cause = self.outcome.removeprefix(FALLBACK_OUTCOME)
-            return f"{name}: {question} No answer{again}, since {_WHY.get(cause, cause)}: its fallback says {answer}."
+            return (
+                f"{name}: {question} No answer{again}, since {_CAUSES.get(cause, cause)}: its fallback says {answer}."
+            )
         words = [f"{name}: {question} {answer[:1].upper()}{answer[1:]}{again}{'' if spoken and not again else '.'}"]
         if self.stated is not None:
             really = "" if truth is None else f"; it was {truths[0] if truth else truths[1]}"
             words.append(f"Stated: {100 * self.stated:.0f} % {truths[0]}{really}.")
         if self.reasoning:
-            words.append(f"“{one_line(self.reasoning, _REASONS)}”")
+            words.append(f"“{one_line(self.reasoning, _MAX_REASONING)}”")
         return " ".join(words)
 
 
-Hear = Callable[[Thought], None]  # told each decision as soon as it is taken
-Speak = Callable[[int, str], None]  # told a seat, and the words of its model so far, as they come
+OnDecision = Callable[[Thought], None]  # receives each decision as soon as it is made
+OnText = Callable[[int, str], None]  # receives a seat and the text of its model so far, while it streams
 
 
-def with_listener(decider: Decider, hear: Hear, speak: Speak) -> Decider:
-    listener = _Listener(decider.asks, decider.log, hear, speak)
+def with_listener(decider: Decider, on_decision: OnDecision, on_text: OnText) -> Decider:
+    listener = _Listener(decider.asks, decider.log, on_decision, on_text)
     return replace(decider, asks=listener, log=listener)
 
 
 class _Listener:
-    """Stands between a decider and what it asks and logs; what passes is as it was."""
+    """Passes a decider's requests and decisions on, and reports them to callbacks."""
 
-    def __init__(self, asks: Asks, log: DecisionLog, hear: Hear, speak: Speak) -> None:
-        self._asks, self._log, self._hear, self._speak = asks, log, hear, speak
+    def __init__(self, asks: Asks, log: DecisionLog, on_decision: OnDecision, on_text: OnText) -> None:
+        self._asks, self._log, self._on_decision, self._on_text = asks, log, on_decision, on_text
         self._asked, self._text = 0, ""
 
     def ask(self, ask: Ask) -> Reply:
         self._asked, self._text = self._asked + 1, ""
-        with told_to(lambda words: self._speak(ask.place.seat, words)):
+        with told_to(lambda words: self._on_text(ask.place.seat, words)):
             reply = self._asks.ask(ask)
         self._text = reply.text or ""
         return reply
@@ -101,53 +103,56 @@ class _Listener:
         asked, reasoning = self._asked, reasoning_of(self._text)
         self._asked, self._text = 0, ""
         taken = (decision.seat, decision.node, decision.answer, decision.outcome)
-        self._hear(Thought(*taken, asked, decision.stated, reasoning))
+        self._on_decision(Thought(*taken, asked, decision.stated, reasoning))
 
 
-def _nobody(thought: Thought) -> None:
-    """Nobody is told of the decisions."""
+def _ignore(thought: Thought) -> None:
+    """Ignore the decision."""
 
 
-def company(config: Config, registry: Registry, names: Sequence[str] | None = None) -> Experiment:
-    """An experiment whose field are those who may sit down: everybody, or those of these names.
+def build_company(config: Config, registry: Registry, names: Sequence[str] | None = None) -> Experiment:
+    """Build an experiment whose `bots` are the possible opponents.
 
-    Everybody is the players of the config and, under their own names, all hand-written bots that play by these rules. A
-    name is one of theirs, or an entry as in a config's `bots`, such as `openai:MODEL@PROMPT`. Raises UsageError.
+    By default these are the players of the config and, under their own names, all hand-written bots that can play
+    by these rules. Otherwise they are `names`: names of these players, or entries as in a config's `bots`, such as
+    `openai:MODEL@PROMPT`. Raises UsageError.
     """
-    said = resolve(config if config.bots else config.model_copy(update={"bots": []}), registry, fills_tables=False)
+    experiment = resolve(
+        config if config.bots else config.model_copy(update={"bots": []}), registry, fills_tables=False
+    )
     manual, rules = [bot for bot in registry.bots.values() if bot.kind == "manual"], rules_of(config, registry.game)
     known = {bot.name: unsettled(bot) for bot in manual if not cannot_play_by(rules, bot.cls)}
-    known |= {spec.name: spec for spec in said.players}
+    known |= {spec.name: spec for spec in experiment.players}
     if names is not None:
-        known = {name: known.get(name) or _entry(name, known, config, registry) for name in names}
-    # Nobody stands in for a model that cannot be reached: the person can wait, and try again.
-    return replace(said, bots=tuple(known.values()), contenders=(), provider_errors="suspend")
+        known = {name: known.get(name) or _resolve_entry(name, known, config, registry) for name in names}
+    # No fallback plays for an unreachable model: the person can wait and try again.
+    return replace(experiment, bots=tuple(known.values()), contenders=(), provider_errors="suspend")
 
 
-def _entry(name: str, known: Iterable[str], config: Config, registry: Registry) -> PlayerSpec:
+def _resolve_entry(name: str, known: Iterable[str], config: Config, registry: Registry) -> PlayerSpec:
     there = name in registry.bots or ":" in name or any(broken.is_called(name) for broken in registry.broken)
     if not there:
         raise UsageError(f"nobody is named {one_line(name)!r}: {suggestion(name, known)}")
     return player(name, registry, config)
 
 
-def trouble(error: DubitoError) -> str:
+def describe_trouble(error: DubitoError) -> str:
     text = error.brief if isinstance(error, Quoting) else str(error)
     return as_sentence(f"it waits {text}" if isinstance(error, Suspended) else text)
 
 
 @dataclass(frozen=True, slots=True)
 class Opponent:
-    """One who may sit down."""
+    """A player who can be chosen as an opponent."""
 
     name: str
     summary: str
     kind: PlayerKind
-    asks: str | None  # the model that it asks
+    asks: str | None  # the model it asks, if any
 
 
 class Opponents:
-    """The players of a company, by name, ready to be seated."""
+    """The possible opponents, by name, ready to be seated."""
 
     def __init__(
         self,
@@ -156,8 +161,11 @@ class Opponents:
         models: "Models | None" = None,
         settled: Mapping[str, Any] = _NO_RULES,
     ) -> None:
-        """`models` are the company's model players; None where there are none. Who sits there plays by the rules that
-        are `settled`; the others may be chosen."""
+        """Prepare the players of `company`.
+
+        `models` are its model players, None if it has none. `settled` are rules that the server fixes; the
+        person can choose the others.
+        """
         self.settled = settled
         self._specs = {spec.name: spec for spec in company.bots}
         self._registry, self._models = registry, models
@@ -174,7 +182,7 @@ class Opponents:
         return Opponent(spec.name, f"Asks {model} with the prompt {prompt}.", kind_of_player(spec), model)
 
     def check(self, names: Sequence[str]) -> None:
-        """Raise UsageError unless all of them may sit down to a game that can be taken up again."""
+        """Raise UsageError unless all of these can play a game that can be resumed."""
         for name in names:
             if not self._registry.find(self._find(name).bot).repeatable:
                 raise UsageError(
@@ -185,17 +193,22 @@ class Opponents:
         if self._models is not None:
             self._models.try_again()
 
-    def alone(self, name: str, seed: int) -> tuple[Entrant, object | None]:
-        (entrant,), services = self.among_themselves([name], seed, self.game.rules())
+    def seat_bot(self, name: str, seed: int) -> tuple[Entrant, object | None]:
+        (entrant,), services = self.seat_bots([name], seed, self.game.rules())
         return entrant, next(iter(services), None)
 
-    def among_themselves(
-        self, names: Sequence[str], seed: int, rules: Any, hear: Hear = _nobody, speak: Speak | None = None
+    def seat_bots(
+        self,
+        names: Sequence[str],
+        seed: int,
+        rules: Any,
+        on_decision: OnDecision = _ignore,
+        on_text: OnText | None = None,
     ) -> tuple[list[Entrant], list[object]]:
-        """These, seat by seat, each with what it needs in one game: a model player its way to ask, others nothing.
+        """Return the entrants, seat by seat, and the services each needs for one game.
 
-        With `speak` replies are streamed. Without models nothing is needed at all. Raises UsageError for a bot that
-        is none of these.
+        A model player needs access to its model, other bots nothing (None). Without models, the list of
+        services is empty. With `on_text`, replies are streamed. Raises UsageError for an unknown name.
         """
         specs = [self._find(name) for name in names]
         entrants = [Entrant(spec.name, self._registry.find(spec.bot).cls, spec.settings) for spec in specs]
@@ -206,7 +219,7 @@ class Opponents:
             own = self._models.deciders.get(name)
             if own is not None:
                 own = replace(own, seed=seed, rules=rules)
-                own = own if speak is None else with_listener(own, hear, speak)
+                own = own if on_text is None else with_listener(own, on_decision, on_text)
             services.append(own and GameServices(own, journal))
         return entrants, services
 

@@ -1,7 +1,7 @@
-"""How a game of a run stood: how often each seat wins it from each of its turns, found by playing on from there.
+"""Winning chances of each seat after each turn of a game, estimated by playing on.
 
-Everybody plays on as it is, with the cards where they lie and with draws of its own; where a model sits, a bot does. So
-it is what somebody who sees all cards could say of these players, and no forecast of what a seat can know.
+All players keep their cards and their bots, but draw new random numbers. A bot plays for each model. So the odds are
+those that someone who sees all cards would give these players, not what any seat could know.
 """
 
 import json
@@ -27,61 +27,66 @@ from dubito.game.words import words_of
 from dubito.show.story import winners
 from dubito.stats.tally import outcome_of
 
-PLAYOUTS: Final = 40  # from each turn: a share is known to about 15 points
-_FEWEST_PLAYOUTS: Final = 5  # with fewer a share says nothing
-_MAX_MOVES: Final = 200_000  # of usual bots, that the playouts of a game may be expected to take: a few seconds
-_COPY_COST: Final = 20  # moves that take as long as copying a table
-_MAX_EXCESS: Final = 2  # times as many moves, of playouts that are longer than the game was
-_USUAL_CALLS: Final = 36  # function calls that a move of a usual bot takes
-_TRIAL_MOVES: Final = 200  # of which the calls are counted
-_MAX_TRIAL_SECONDS: Final = 5.0  # for these: usual bots take a thousandth, so a slow machine changes no result
-_FOLDER: Final = "odds"  # in the run's
+PLAYOUTS: Final = 40  # per turn; a share is then accurate to about 15 points
+_FEWEST_PLAYOUTS: Final = 5  # with fewer, a share means nothing
+# Total moves that the playouts of a game may take if the bots are as fast as usual: a few seconds.
+_MAX_MOVES: Final = 200_000
+_COPY_COST: Final = 20  # copying a table takes as long as this many moves
+_MAX_EXCESS: Final = 2  # how many times that total longer playouts may take
+_USUAL_CALLS: Final = 36  # function calls per move of a bot of usual speed
+_TRIAL_MOVES: Final = 200  # number of moves whose calls are counted
+# Time limit for these moves. Usual bots need a thousandth of it, so a slow machine does not change the result.
+_MAX_TRIAL_SECONDS: Final = 5.0
+_FOLDER: Final = "odds"  # inside the run's folder
 
 
 @dataclass(frozen=True, slots=True)
 class Playouts:
-    """By turn, the one before the first move first: of the seats, how many of the playouts each has won."""
+    """Number of won playouts by turn (starting before the first move) and by seat."""
 
     playouts: int
-    stand_in: str | None  # who played in the models' places, if there are any
+    stand_in: str | None  # name of the bot that played for the models; None: no models
     won: list[list[int]]
 
 
-def told_odds(run: Run, number: int) -> dict[str, Any]:
-    """As the viewer has them, or why there are none."""
+def odds_or_reason(run: Run, number: int) -> dict[str, Any]:
+    """Return the odds for the viewer, or the reason why they are missing."""
     try:
-        return asdict(odds_of(run, number))
+        return asdict(load_odds(run, number))
     except UsageError as error:
         return {"why": str(error)}
 
 
-def odds_of(run: Run, number: int) -> Playouts:
-    """Those of a game, kept in the run's folder if that can be written; raises UsageError if they cannot be known."""
+def load_odds(run: Run, number: int) -> Playouts:
+    """Return the odds of a game. Raises UsageError if they cannot be computed.
+
+    They are cached in the run's folder if it is writable.
+    """
     path = run.folder / _FOLDER / f"{number}.json"
     ((row,),) = run.db.read("SELECT outcome FROM games WHERE game = ?", (number,))
     of = {"playouts": PLAYOUTS, "game": row.hex(), "bots": sorted(one.source for one in run.experiment.players)}
-    kept = _kept_odds(path)
+    kept = _read_cached(path)
     if kept is not None and kept.get("of") == of:
         return Playouts(kept["playouts"], kept["stand_in"], kept["won"])
     try:
         moves = [output for _, output in moves_again(run, number)]
         table, stand_in = _table_at_start(run, number)
-        work = _work_a_move(table) if len(moves) < _MAX_MOVES else 1
+        work = _measure_work(table) if len(moves) < _MAX_MOVES else 1
         playouts = playouts_for(len(moves), work)
         left = _MAX_MOVES * _MAX_EXCESS // work
-        found = Playouts(playouts, stand_in, [*_PlayedOn(run.game.results, number, table, playouts, left)(moves)])
-    except (DubitoError, TypeError, ValueError, RecursionError) as error:  # such as a bot that cannot be copied
+        found = Playouts(playouts, stand_in, [*_PlayoutRunner(run.game.results, number, table, playouts, left)(moves)])
+    except (DubitoError, TypeError, ValueError, RecursionError) as error:  # for example, a bot that cannot be copied
         raise UsageError(f"game {number} cannot be played on from its turns ({one_line(str(error))})") from None
     try:
         path.parent.mkdir(exist_ok=True)
         write_whole(path, json.dumps({"of": of, **asdict(found)}))
-    except (OSError, DubitoError):  # a run of which nothing can be written is shown all the same
+    except (OSError, DubitoError):  # a read-only run still shows its odds
         pass
     return found
 
 
-def _kept_odds(path: Any) -> dict[str, Any] | None:
-    """What stands in a file of ours; None where there is none, or it is not one."""
+def _read_cached(path: Any) -> dict[str, Any] | None:
+    """Return the content of a cache file, or None if it is missing or invalid."""
     try:
         kept = json.loads(read_text(path))
         return kept if {"of", "playouts", "stand_in", "won"} <= kept.keys() else None
@@ -90,7 +95,7 @@ def _kept_odds(path: Any) -> dict[str, Any] | None:
 
 
 def _table_at_start(run: Run, number: int) -> tuple[Table, str | None]:
-    """The table of a game before its first move, with a bot in each model's place, and which."""
+    """Return the table before the first move, and the bot that plays for the models."""
     experiment, registry = run.experiment, run.registry
     deal, place = divmod(number, experiment.games_per_deal)
     streams = DealStreams(experiment.seed, deal)
@@ -108,16 +113,16 @@ def _table_at_start(run: Run, number: int) -> tuple[Table, str | None]:
     return Table(state, entrants, streams, deal=deal, number=number), usual if asks else None
 
 
-def _work_a_move(table: Table) -> int:
-    """Return how many times the work of a usual bot's move a move takes: a power of two.
+def _measure_work(table: Table) -> int:
+    """Return the cost of a move, as a multiple of a usual bot's move: a power of two.
 
-    Function calls are counted, since seconds would make the odds depend on the machine. They are counted at the second
-    of two equal playouts, which finds what the first one has cached. Raises UsageError if the bots take too long.
+    The cost is the number of function calls, since measuring seconds would make the odds depend on the machine. The
+    second of two equal playouts is counted, when caches are warm. Raises UsageError if the bots take too long.
     """
     copy, calls = Copies(table), _CallCounter()
     until, moves = monotonic() + _MAX_TRIAL_SECONDS, 0
     for profile in (None, calls):
-        played, moves, before = _drawing_anew(copy(), "work"), 0, sys.getprofile()
+        played, moves, before = _reseed(copy(), "work"), 0, sys.getprofile()
         if profile is not None:
             sys.setprofile(profile)
         try:
@@ -132,7 +137,7 @@ def _work_a_move(table: Table) -> int:
 
 
 class _CallCounter:
-    """A profile function that counts the calls of functions."""
+    """A profile function that counts function calls."""
 
     count = 0
 
@@ -142,9 +147,9 @@ class _CallCounter:
 
 
 def playouts_for(moves: int, work: int) -> int:
-    """Return how often a game of that many moves is played on from each.
+    """Return the number of playouts from each move of a game of this length.
 
-    `work` is that of a move, in moves of usual bots. Raises UsageError if it takes too long.
+    `work` is the cost of a move, in moves of usual bots. Raises UsageError if it would take too long.
     """
     cost = (moves + 1) * (moves / 2 * work + _COPY_COST)
     playouts = min(PLAYOUTS, int(_MAX_MOVES / cost))
@@ -154,33 +159,33 @@ def playouts_for(moves: int, work: int) -> int:
 
 
 @dataclass(slots=True)
-class _PlayedOn:
-    """The playouts of one game."""
+class _PlayoutRunner:
+    """Plays on from every moment of one game."""
 
     results: Results
     number: int
     table: Table
     playouts: int
-    left: int  # moves
+    left: int  # number of moves that the playouts may still take
 
     def __call__(self, moves: Sequence[Any]) -> Iterator[list[int]]:
-        """How many playouts each seat wins, of every moment of the game, the last one included."""
-        yield self._won(f"{self.number}/0")
+        """Yield the won playouts by seat, at every moment of the game from deal to end."""
+        yield self._count_wins(f"{self.number}/0")
         for moment, output in enumerate(moves, 1):
-            _make(self.table, output)
-            yield self._won(f"{self.number}/{moment}")
+            _repeat_move(self.table, output)
+            yield self._count_wins(f"{self.number}/{moment}")
 
-    def _won(self, seed: str) -> list[int]:
+    def _count_wins(self, seed: str) -> list[int]:
         seats, is_over = range(len(self.table.entrants)), self.table.state.over
         won, copy = [0 for _ in seats], Copies(self.table)
         for playout in range(1 if is_over else self.playouts):
-            end = self._end_of(_drawing_anew(copy(), f"{seed}/{playout}"))
-            came = outcome_of(end, [*seats], None, [0] * len(seats))
-            for seat in winners(self.results, came.buckets(self.results), came.counts):
+            end = self._play_out(_reseed(copy(), f"{seed}/{playout}"))
+            outcome = outcome_of(end, [*seats], None, [0] * len(seats))
+            for seat in winners(self.results, outcome.buckets(self.results), outcome.counts):
                 won[seat] += self.playouts if is_over else 1
         return won
 
-    def _end_of(self, table: Table) -> Any:
+    def _play_out(self, table: Table) -> Any:
         while not table.state.over:
             self.left -= 1
             if self.left < 0:
@@ -190,7 +195,10 @@ class _PlayedOn:
 
 
 class Copies:
-    """Copies of one table: unpickled where it can be pickled, which takes a fifth of the time."""
+    """Makes copies of a table.
+
+    Uses pickle if possible, which takes a fifth of the time of deepcopy.
+    """
 
     def __init__(self, table: Table) -> None:
         self._table, self._packed = table, b""
@@ -206,8 +214,11 @@ class Copies:
         return copied
 
 
-def _make(table: Table, output: Any) -> None:
-    """Make the move that was made; its seat decides on it too, and so remembers what it would."""
+def _repeat_move(table: Table, output: Any) -> None:
+    """Make a recorded move.
+
+    The player also decides on it, so that its memory is the same as in the game.
+    """
     state, player = table.state, table.players[table.state.seat]
     if output is None or isinstance(output, Forfeit):
         raise UsageError("it was forfeited")
@@ -216,8 +227,8 @@ def _make(table: Table, output: Any) -> None:
     table.tell(state.apply(output, True), state.turns_played)
 
 
-def _drawing_anew(copied: Table, seed: str) -> Table:
-    """Let the copy of a table draw anew from here."""
+def _reseed(copied: Table, seed: str) -> Table:
+    """Seed the random streams of a copied table."""
     for seat, player in enumerate(copied.players):
         assert player is not None
         streams = player._seating.streams

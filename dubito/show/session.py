@@ -1,6 +1,7 @@
-"""One game before somebody: its source makes the moves, and whoever shows or keeps the game reads them as moments.
+"""A game as a series of moments, one per move.
 
-Sources are players at a table (of a person, of a run, of bots alone) and the outputs of a record.
+The moves come from players at a table (with a person, in a run, or bots alone) or from the outputs of a record. Viewers
+and recorders read the moments.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dubito.errors import BotError, UsageError
 from dubito.game import Game, PlayerKind
-from dubito.game.bot_deadline import in_time
+from dubito.game.bot_deadline import limit_bot_time
 from dubito.game.find import Registry
 from dubito.game.record import Forfeit, make_move, records_of
 from dubito.game.streams import DealStreams
@@ -19,23 +20,23 @@ from dubito.game.words import Label, labels
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-    from dubito.show.company import Hear, Opponents, Speak
+    from dubito.show.company import OnDecision, OnText, Opponents
 
-MoveSource = Callable[[], tuple[Any, Sequence[Any]]]  # makes the next move: what was given back, and what was observed
+MoveSource = Callable[[], tuple[Any, Sequence[Any]]]  # makes the next move and returns its output and events
 
 
 class Moment(NamedTuple):
     """A move that was made."""
 
-    turn: int  # that it belongs to, from 1; a forfeit after a turn's last move counts to the next
+    turn: int  # the turn it belongs to, from 1; a forfeit after the last move of a turn counts for the next
     seat: int
-    output: Any  # a Forfeit where a mistake has ended the game
+    output: Any  # a Forfeit if a mistake ended the game
     events: Sequence[Any]
-    faults: Sequence[str] = ()  # what bots have done wrong since the last one, in sentences
+    faults: Sequence[str] = ()  # bot errors since the last moment, in sentences
 
 
 class Session(Iterator[Moment]):
-    """A game from its deal on; taking the next moment makes the next move."""
+    """A game from its deal on. Taking the next moment makes the next move."""
 
     def __init__(
         self,
@@ -47,24 +48,25 @@ class Session(Iterator[Moment]):
         table: Table | None = None,
         rules: Mapping[str, Any] | None = None,
     ) -> None:
-        """`move` raises StopIteration where there is none left, and gives back None by a forfeit.
+        """Set up the game.
 
-        What goes wrong at the `table` is told with the moves; with `rules` the game is recorded.
+        `move` raises StopIteration when no moves are left, and returns the output None for a forfeit. Errors at
+        the `table` are added to the moments. With `rules` the game is recorded.
         """
         self.game, self.state, self.label, self.move = game, state, label, move
-        self.thinks: Callable[[int], bool] = lambda seat: False  # whether a seat's player may take its time
-        self.outputs: list[Any] = []  # of a game that is recorded, as the game writes them
+        self.thinks: Callable[[int], bool] = lambda seat: False  # whether a seat's player may take long
+        self.outputs: list[Any] = []  # of a recorded game, in the game's JSON
         self._errors: Sequence[BotError] = table.errors if table else ()
         self._read, self._forfeits = 0, table is not None and table.forfeits
-        self.code = GameCode(  # for whoever tells it: the game's words are its code too
+        self.code = GameCode(  # public, because the code that narrates a game runs the game's own code too
             game, table.number if table else 0, table.deal if table else 0
         )
         self.code.state = state
         self._recorder: Any = None
         if rules is not None:
-            self.keep(rules)
+            self.start_recording(rules)
 
-    def keep(self, rules: Mapping[str, Any]) -> None:
+    def start_recording(self, rules: Mapping[str, Any]) -> None:
         self._recorder = records_of(self.game).recorder(self.state, rules)
 
     @property
@@ -74,7 +76,8 @@ class Session(Iterator[Moment]):
     def __next__(self) -> Moment:
         seat, turn, output = self.state.seat, self.state.turns_played + 1, None
         events: Sequence[Any] = ()
-        if not self._forfeits or len(self._errors) == self._read:  # else by who only observed, or sat down
+        # otherwise a bot failed while it observed or was created
+        if not self._forfeits or len(self._errors) == self._read:
             with self.code:
                 output, events = self.move()
         faults: list[str] = []
@@ -98,8 +101,8 @@ class Session(Iterator[Moment]):
         return self._recorder.record(self.state, players, seed, deal, number)
 
 
-def moves_at(table: Table) -> MoveSource:
-    """Those of the players at a table."""
+def table_moves(table: Table) -> MoveSource:
+    """Return a source that lets the players at a table move."""
 
     def move() -> tuple[Any, Sequence[Any]]:
         if table.state.over:
@@ -109,37 +112,51 @@ def moves_at(table: Table) -> MoveSource:
     return move
 
 
-def of_outputs(game: Game, state: Any, outputs: Iterable[Any], label: Label) -> Session:
+def session_of_outputs(game: Game, state: Any, outputs: Iterable[Any], label: Label) -> Session:
     moves = ((output, make_move(state, output)) for output in outputs)
     return Session(game, state, label, moves.__next__)
 
 
-def of_record(game: Game, record: Any, label: Label) -> Session:
-    state, outputs = records_of(game).opened(record)
-    return of_outputs(game, state, outputs, label)
+def session_of_record(game: Game, record: Any, label: Label) -> Session:
+    state, outputs = records_of(game).deal_record(record)
+    return session_of_outputs(game, state, outputs, label)
+
+
+@dataclass(frozen=True, slots=True)
+class _GuardedCallback:
+    """Keeps the errors of a callback: raised in a bot's turn, the bot would be blamed."""
+
+    callback: Callable[..., None]
+    errors: list[Exception]
+
+    def __call__(self, *arguments: Any) -> None:
+        try:
+            self.callback(*arguments)
+        except Exception as error:  # for example, the reader is gone or the disk is full
+            self.errors.append(error)
 
 
 @dataclass(frozen=True)
 class BotsGame:
-    """A game of bots among themselves that has not begun."""
+    """A game between bots that has not started yet."""
 
     registry: Registry
-    company: "Opponents | None"  # of those that ask models, None where nobody does
-    names: Sequence[str]  # of the players, seat by seat
+    company: "Opponents | None"  # the players, if some ask models; None otherwise
+    names: Sequence[str]  # player names, seat by seat
     rules: "BaseModel"
     seed: int
     deal: int
     on_bot_error: str
     bot_deadline: float | None
-    number: int | None  # its own, where what models are asked is kept
+    number: int | None  # its number in the store of model calls
 
     def __post_init__(self) -> None:
-        """Raise UsageError where it cannot be played so."""
+        """Raise UsageError if the game cannot be played like this."""
         if self.on_bot_error == "forfeit" and not self.game.forfeits:
             raise UsageError(
                 f"--on-bot-error forfeit: a game of {self.game.name} cannot be forfeited: choose stop or fallback"
             )
-        self.dealt()  # raises UsageError where so many cannot play it
+        self.deal_state()  # raises UsageError if the number of players is wrong
 
     @property
     def game(self) -> Game:
@@ -153,30 +170,23 @@ class BotsGame:
     def kinds(self) -> list[PlayerKind]:
         return ["hand-written" for _ in self.names] if self.company is None else self.company.kinds(self.names)
 
-    def dealt(self) -> Any:
+    def deal_state(self) -> Any:
         with GameCode(self.game, self.number or 0, self.deal):
-            return self.game.dealt(self.rules, len(self.names), DealStreams(self.seed, self.deal).deck())
+            return self.game.deal_game(self.rules, len(self.names), DealStreams(self.seed, self.deal).deck())
 
-    def begin(self, hear: "Hear" = lambda thought: None, speak: "Speak" = lambda seat, words: None) -> Session:
-        """Seat everybody; `hear` is told what models decide and `speak` what they say before it, as it comes; what
-        either raises ends the game. Raises BotError.
+    def start(
+        self, on_decision: "OnDecision" = lambda thought: None, on_text: "OnText" = lambda seat, words: None
+    ) -> Session:
+        """Seat all players and return the session. Raises BotError.
 
-        A move raises BotError where a bot fails and nothing else was asked for.
+        `on_decision` receives the decisions of models, and `on_text` their streamed text. If one of these callbacks
+        fails, the game ends with its error. A move raises BotError if a bot fails and `on_bot_error` is "stop".
         """
-        unsaid: list[Exception] = []  # raised within a bot's turn it would be blamed on the bot
-
-        def guarded(tell: Callable[..., None]) -> Callable[..., None]:
-            def told(*what: Any) -> None:
-                try:
-                    tell(*what)
-                except Exception as error:  # nobody reads on, the disk is full
-                    unsaid.append(error)
-
-            return told
-
-        entrants, services = self._entrants_and_services(guarded(hear), guarded(speak))
+        callback_errors: list[Exception] = []
+        callbacks = (_GuardedCallback(one, callback_errors) for one in (on_decision, on_text))
+        entrants, services = self._entrants_and_services(*callbacks)
         table = Table(
-            self.dealt(),
+            self.deal_state(),
             entrants,
             DealStreams(self.seed, self.deal),
             deal=self.deal,
@@ -186,27 +196,29 @@ class BotsGame:
             services=services,
         )
 
-        at_table = moves_at(table)
+        at_table = table_moves(table)
 
         def move() -> Any:
             made = at_table()
-            if unsaid:
-                raise unsaid[-1]
+            if callback_errors:
+                raise callback_errors[-1]
             return made
 
         session = Session(self.game, table.state, self.label, move, table=table, rules=self.rules.model_dump())
         session.thinks = lambda seat: entrants[seat].bot.is_model
         return session
 
-    def _entrants_and_services(self, hear: "Hear", speak: "Speak") -> tuple[list[Entrant], list[object]]:
+    def _entrants_and_services(
+        self, on_decision: "OnDecision", on_text: "OnText"
+    ) -> tuple[list[Entrant], list[object]]:
         services = list[object]()
         if self.company is None:
             entrants = [Entrant(name, self.registry.find(name).cls) for name in self.names]
         else:
-            entrants, services = self.company.among_themselves(self.names, self.seed, self.rules, hear, speak)
+            entrants, services = self.company.seat_bots(self.names, self.seed, self.rules, on_decision, on_text)
         if (deadline := self.bot_deadline) is not None:
             entrants = [
-                each if each.bot.is_model else replace(each, bot=in_time(each.bot, deadline, self.game.nodes))
+                each if each.bot.is_model else replace(each, bot=limit_bot_time(each.bot, deadline, self.game.nodes))
                 for each in entrants
             ]
         return entrants, services

@@ -1,6 +1,6 @@
-"""A game as the viewer shows it: told turn by turn, with what models were asked and said in it.
+"""Data for the viewer: a game turn by turn, with the models' requests and replies.
 
-The engine says every state; the viewer knows no rules.
+The engine supplies every state; the viewer knows no rules.
 """
 
 import json
@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from dubito.errors import UsageError, listed
 from dubito.game import FALLBACK_OUTCOME, Ending, Game, Results
-from dubito.game.record import Forfeit, whole_game
+from dubito.game.record import Forfeit, require_whole_game
 from dubito.game.words import (
     A_PERSON,
     Line,
@@ -34,7 +34,7 @@ from dubito.llm.protocols import kept_reply, kept_request
 from dubito.llm.questions import odds_in
 from dubito.llm.request import Api, sendable
 from dubito.show.person import seat_of_guest
-from dubito.show.session import Moment, Session, of_record
+from dubito.show.session import Moment, Session, session_of_record
 from dubito.stats.players import is_mistake
 from dubito.stats.tally import Outcome
 from dubito.store.model_log import Decision, ModelLog, StoredAttempt, asked_under
@@ -42,25 +42,26 @@ from dubito.store.run_db import RunDb
 
 
 def story_of_game(session: Session, names: Sequence[str], spoken: Callable[[str], str] = str) -> dict[str, Any]:
-    """The game told, from its deal on, with cards where it has a `drawn` for them, else in words.
+    """Return the viewer's data for a game from its deal on.
 
-    Sentences are `spoken` to whom they are for. `truths` are, move by move, of what a model may state before it. A
-    game whose moves end before it is over has no `ending`. An error of a move that cannot be made is passed on.
+    Uses the game's own `drawn` if it has one, otherwise text. `spoken` adapts sentences to their reader. `truths`
+    has, for each move, the truth of what a model may state before it. `ending` is empty if the moves stop before
+    the game is over. Errors from illegal moves are raised.
     """
     state, drawn = session.state, words_of(session.game).drawn
     truths: list[bool | None] = []
-    moments = _judged(session, truths)
+    moments = _note_truths(session, truths)
     if drawn is not None:
         moves = ((moment.output, moment.events) for moment in moments)
         whole: dict[str, Any] = drawn(state, moves, names, session.label, spoken)
     else:
-        whole = _Words(session, spoken).told(moments, names)
+        whole = _PanelStory(session, spoken).build(moments, names)
     lie, _ = session.game.results.lie_words
     return whole | {"truths": truths, "lie": lie} | ({} if state.over else {"ending": ""})
 
 
-def _judged(session: Session, truths: list[bool | None]) -> Iterator[Moment]:
-    """The moments, each made after it was noted what the truth is before it."""
+def _note_truths(session: Session, truths: list[bool | None]) -> Iterator[Moment]:
+    """Yield the moments, and append the truth before each move to `truths`."""
     while True:
         truth = None if session.state.over else session.game.truth(session.state)
         if (moment := next(session, None)) is None:
@@ -70,8 +71,8 @@ def _judged(session: Session, truths: list[bool | None]) -> Iterator[Moment]:
 
 
 def winners(results: Results, buckets: Sequence[int], counts: Sequence[tuple[int, ...]]) -> list[int]:
-    came = [results.measured(bucket, own)[0] for bucket, own in zip(buckets, counts, strict=True)]
-    return [seat for seat, own in enumerate(came) if own == max(came) > min(came)]
+    scores = [results.measure_values(bucket, own)[0] for bucket, own in zip(buckets, counts, strict=True)]
+    return [seat for seat, own in enumerate(scores) if own == max(scores) > min(scores)]
 
 
 def game_in_short(game: Game, rules: Any, deal: int, seed: int | None) -> str:
@@ -81,60 +82,63 @@ def game_in_short(game: Game, rules: Any, deal: int, seed: int | None) -> str:
 
 
 def title_of(name: str, names: Sequence[str], won: Sequence[int]) -> str:
-    """Of a game's page: who has won it."""
+    """Return the title of a game's page: who has won."""
     if not won:
         return f"{name}: nobody wins"
     verb = "win" if len(won) > 1 or names[won[0]] == "You" else "wins"
     return f"{name}: {' and '.join(names[seat] for seat in won)} {verb}"
 
 
-def how_it_ended(results: Results, ending: Ending | Outcome, names: Sequence[str], turns: int) -> str:
-    """What each seat came to, the best first, and after how many turns."""
+def describe_results(results: Results, ending: Ending | Outcome, names: Sequence[str], turns: int) -> str:
+    """Describe each seat's result, best first, and the number of turns."""
     buckets = [results.bucket(mark, ending.capped) for mark in ending.marks]
-    came = [results.measured(bucket, (*own, 0))[0] for bucket, own in zip(buckets, ending.counts, strict=True)]
-    seats = sorted(range(len(names)), key=lambda seat: (-came[seat], ending.marks[seat]))
-    alike: dict[str, list[str]] = {}
+    scores = [results.measure_values(bucket, (*own, 0))[0] for bucket, own in zip(buckets, ending.counts, strict=True)]
+    seats = sorted(range(len(names)), key=lambda seat: (-scores[seat], ending.marks[seat]))
+    by_result: dict[str, list[str]] = {}
     for seat in seats:
-        alike.setdefault(results.ended_in_words(ending.marks[seat], ending.capped), []).append(names[seat])
-    return f"{', '.join(f'{listed(who)}: {how}' for how, who in alike.items())}; {counted(turns, 'turn')}."
+        by_result.setdefault(results.ended_in_words(ending.marks[seat], ending.capped), []).append(names[seat])
+    return f"{', '.join(f'{listed(who)}: {how}' for how, who in by_result.items())}; {counted(turns, 'turn')}."
 
 
 def story_of_record(game: Game, record: Any, for_others: bool = False) -> dict[str, Any]:
-    """A saved game told; the person at its table, `me`, is spoken to as they were while they played.
+    """Return the viewer's data for a saved game, addressed to its person `me`.
 
-    With `for_others` it is told to whoever did not sit there, and has its `standing`.
-
-    Raises UsageError if the record breaks the rules, or ends before its game does.
+    With `for_others` it is written for readers who were not at the table, and includes `standing`. Raises
+    UsageError if the record breaks the rules or ends too early.
     """
     me = seat_of_guest(record.players)
     spoken, called = (to_others, A_PERSON.capitalize()) if for_others else (words_of(game).to_me, "You")
     names = names_to(record.players, me, called)
-    session = of_record(game, record, labels(record.players, me))
-    with whole_game(session.state):
+    session = session_of_record(game, record, labels(record.players, me))
+    with require_whole_game(session.state):
         whole = story_of_game(session, names, spoken)
-    kinds = ["person" if seat == me else None for seat in range(len(names))]  # what else sat there no record says
+    # records do not say what the other players were
+    kinds = ["person" if seat == me else None for seat in range(len(names))]
     ending = session.state.ending()
     if for_others:
         labelled = [session.label(seat) for seat in range(len(names))]
-        standing = how_it_ended(game.results, ending, labelled, len(whole["turns"]))
+        standing = describe_results(game.results, ending, labelled, len(whole["turns"]))
         whole["standing"] = to_others(standing, A_PERSON)
-    return whole | {"me": me, "winners": won_by(game.results, ending), "kinds": kinds}
+    return whole | {"me": me, "winners": winners_of_ending(game.results, ending), "kinds": kinds}
 
 
-def won_by(results: Results, ending: Ending) -> list[int]:
+def winners_of_ending(results: Results, ending: Ending) -> list[int]:
     buckets = [results.bucket(mark, ending.capped) for mark in ending.marks]
     return winners(results, buckets, [(*counts, 0) for counts in ending.counts])
 
 
-class _Words:
-    """Tells a game in panels: of every turn its sentences, the truth beside them, and the panels that have changed."""
+class _PanelStory:
+    """Describes a game in panels.
+
+    Each turn has its sentences, the truth and the panels that changed.
+    """
 
     def __init__(self, session: Session, spoken: Callable[[str], str]) -> None:
         self._session, self._spoken = session, spoken
-        self._faces: dict[str, int] = {}  # what is drawn somewhere, by name: its place among all
+        self._faces: dict[str, int] = {}  # index of each card that is drawn somewhere, by name
 
-    def told(self, moments: Iterable[Moment], names: Sequence[str]) -> dict[str, Any]:
-        """The moves of one turn are one step of the viewer."""
+    def build(self, moments: Iterable[Moment], names: Sequence[str]) -> dict[str, Any]:
+        """Return the game's data. The moves of one turn form one step of the viewer."""
         state, label, game = self._session.state, self._session.label, self._session.game
         words, spoken = words_of(game), self._spoken
         teller = words.Teller(state, label)
@@ -190,7 +194,7 @@ class _Words:
 
 
 def _marks_of_turn(movers: Sequence[int], marks: Sequence[Marks]) -> dict[str, Any]:
-    """What the moves of a turn were, and who got what wrong."""
+    """Return what the moves of a turn were, and which seats made mistakes."""
     kinds = dict.fromkeys(kind for mark in marks for kind in mark.kinds)
     by_seat = [*zip(movers, marks, strict=True)]
     mistakes = {seat: mark.mistake for seat, mark in by_seat if mark.mistake}
@@ -199,13 +203,13 @@ def _marks_of_turn(movers: Sequence[int], marks: Sequence[Marks]) -> dict[str, A
 
 
 _PIECE: Final = re.compile(r'[^\n]*?(?:\n|,(?=")|$)')  # a line, or one key of JSON
-_MOST: Final = 20_000  # characters of a text that are shown
+_MAX_TEXT: Final = 20_000  # maximum length of a shown text, in characters
 
 
 class Texts:
-    """A growing list of pieces, and texts as runs of it: [first, end, first, end, ...].
+    """Deduplicated texts. Each text is a list of ranges of `pieces`: [first, end, ...].
 
-    What is said again and again is kept once: a prompt is its lines, and most of them stood in the one before.
+    Consecutive prompts share most of their lines, so each line is stored once.
     """
 
     def __init__(self) -> None:
@@ -219,8 +223,8 @@ class Texts:
         return self._kept[text]
 
     def _pieces_of_text(self, text: str) -> list[int]:
-        if len(text) > _MOST:
-            text = f"{text[:_MOST]}\n[cut here: {len(text) - _MOST:,} more characters lie in run.db]"
+        if len(text) > _MAX_TEXT:
+            text = f"{text[:_MAX_TEXT]}\n[cut here: {len(text) - _MAX_TEXT:,} more characters lie in run.db]"
         runs: list[int] = []
         for piece in _PIECE.findall(text):
             if piece:
@@ -237,12 +241,15 @@ class Texts:
         return "".join("".join(self.pieces[first:end]) for first, end in zip(runs[::2], runs[1::2], strict=True))
 
 
-_REASONS: Final = 2000  # characters beside a seat; the whole reply stands below
+_MAX_REASONING: Final = 2000  # maximum length of the reasoning beside a seat; the whole reply is shown below
 
 
 @dataclass
 class ModelDecisions:
-    """Reads decisions; what is the same in all games (system texts, parameters) is kept once in `shared`."""
+    """Reads the model decisions of games.
+
+    Texts that are the same in all games (system texts, parameters) are collected in `shared`.
+    """
 
     db: RunDb
     game: Game
@@ -252,9 +259,10 @@ class ModelDecisions:
         self._log = ModelLog(self.db)
 
     def decisions(self, game: int, told: Mapping[str, Any], texts: Texts, under_way: int = 0) -> list[dict[str, Any]]:
-        """The decisions of a game that was told so, in its order, each with its turn and its attempts.
+        """Return the decisions of a game in order, each with its turn and its attempts.
 
-        `under_way` is the turn of those for a move that is not told.
+        `told` is the viewer's data of the game. `under_way` is the turn to give to decisions for a move that is
+        not part of `told` yet.
         """
         attempts, taken, moves = self._log.attempts(game), self._log.decisions(game), own_moves(told["turns"])
         under, decisions, judged = asked_under(taken, attempts), [], set[tuple[int, int]]()
@@ -274,19 +282,20 @@ class ModelDecisions:
                     "answer": one.answer,
                     "outcome": one.outcome,
                     "p_bluff": one.stated,
-                    "truth": truth,  # of what was stated
+                    "truth": truth,  # the truth of what was stated
                     "attempts": [self._attempt(each, texts) for each in attempts[one.seat, one.number]],
                 }
             )
             if one.stated is not None:
                 node = self.game.node(one.node)
                 decisions[-1] |= {"stating": node.stating, "truths": node.truths}
-            if move is not None and (one.seat, move) not in judged:  # what a seat says of a play is its first answer
+            # a seat's first answer is its opinion of the play before
+            if move is not None and (one.seat, move) not in judged:
                 judged.add((one.seat, move))
-                decisions[-1] |= _judged_of(one, told["turns"][turn - 1])
-            if (first := under[one.seat, one.number]) != one.number:  # they stand there
+                decisions[-1] |= _find_mistake(one, told["turns"][turn - 1])
+            if (first := under[one.seat, one.number]) != one.number:  # the attempts are stored with that decision
                 decisions[-1]["asked_with"] = f"{game}.{one.seat}.{first}"
-        _name(decisions)
+        _set_links(decisions)
         return sorted(decisions, key=lambda decision: int(decision["turn"]))
 
     def of_game(self, game: int, told: Mapping[str, Any], texts: Texts, under_way: int = 0) -> dict[str, Any]:
@@ -305,7 +314,7 @@ class ModelDecisions:
         }
 
     def _exchange(self, request: str, raw: str | None, texts: Texts) -> dict[str, Any]:
-        """What was sent (system text and parameters, which are shared, and the conversation), and what came."""
+        """Return a request (shared system text and parameters, conversation) and its reply."""
         kept = kept_request(request)
         protocol, body = kept.protocol, kept.body
         said = conversation(body)
@@ -322,15 +331,18 @@ class ModelDecisions:
             return {"reply": None, "finish": None, "raw": None, "reasoning": None}
         reply = kept_reply(protocol, raw and self._log.text(raw))
         text = None if reply.text is None else texts.add(sendable(reply.text))
-        reasoning = sendable(reasoning_of(reply.text or "")[:_REASONS]) or None
+        reasoning = sendable(reasoning_of(reply.text or "")[:_MAX_REASONING]) or None
         body = texts.add(sendable(reply.received.raw))
         odds = odds_in(reply.text or "")
         said = {"reply": text, "finish": reply.finish, "raw": body, "reasoning": reasoning}
         return said | ({"odds": odds} if odds else {})
 
 
-def _judged_of(one: Decision, turn: Mapping[str, Any]) -> dict[str, Any]:
-    """What a model got wrong of the play before, in words, and whether that was a mistake; a fallback's is none."""
+def _find_mistake(one: Decision, turn: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the model's mistake about the play before, if any.
+
+    Answers of the fallback are not judged.
+    """
     mistake, let_pass = (turn[which].get(one.seat) for which in ("mistakes", "let_pass"))
     if one.outcome.startswith(FALLBACK_OUTCOME) or not (wrong := mistake or let_pass):
         return {}
@@ -338,7 +350,7 @@ def _judged_of(one: Decision, turn: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def own_moves(turns: Sequence[Mapping[str, Any]]) -> dict[tuple[int, int], tuple[int, int]]:
-    """Of each seat's own first, second, ... move, counted from 1: the turn it belongs to, and its place among all."""
+    """Map each seat's moves, counted from 1, to their turn and their overall index."""
     own: dict[tuple[int, int], tuple[int, int]] = {}
     taken: Counter[int] = Counter()
     movers = ((number, seat) for number, turn in enumerate(turns, 1) for seat in turn.get("movers", [turn["seat"]]))
@@ -348,16 +360,16 @@ def own_moves(turns: Sequence[Mapping[str, Any]]) -> dict[tuple[int, int], tuple
     return own
 
 
-def _name(decisions: Iterable[dict[str, Any]]) -> None:
-    """Give each its part of an address: its turn and node; and the seat, where one turn asks several."""
-    alike: Counter[tuple[int, str]] = Counter((one["turn"], one["node"]) for one in decisions)
+def _set_links(decisions: Iterable[dict[str, Any]]) -> None:
+    """Set each decision's `link`: its turn and node, and its seat if that is ambiguous."""
+    by_result: Counter[tuple[int, str]] = Counter((one["turn"], one["node"]) for one in decisions)
     for one in decisions:
-        seat = f"-{one['seat']}" if alike[one["turn"], one["node"]] > 1 else ""
+        seat = f"-{one['seat']}" if by_result[one["turn"], one["node"]] > 1 else ""
         one["link"] = f"turn-{one['turn']}-{one['node']}{seat}"
 
 
 def conversation(body: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """The messages of a request's body of any protocol, each with its role, the system's first."""
+    """Return the messages of a request body of any API with their roles, system first."""
     said = body.get("messages") or body.get("input") or []
     messages = [message for message in said if isinstance(message, dict)] if isinstance(said, list) else []
     system = [("system", _text(body["system"]))] if "system" in body else []
@@ -365,7 +377,7 @@ def conversation(body: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def _text(content: Any) -> str:
-    """A message's text, plain or in blocks."""
+    """Return the text of a message that is a string or a list of blocks."""
     if isinstance(content, str):
         return content
     blocks: Iterable[Any] = content if isinstance(content, list) else []

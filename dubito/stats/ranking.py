@@ -333,7 +333,7 @@ def _counts_in(tally: Tally, player: int, bucket: str | None, names: Sequence[st
         if measure.count:
             mean = Rate(sums[measure.count] / (measure.scale * games)) if games else Rate(None)
             whole[f"avg_{measure.key}"] = mean.on(measure.span).value
-    whole |= {count: sums[count] for count in results.counted}
+    whole |= {count: sums[count] for count in results.published_counts}
     if results.standing:
         whole["relative_position"] = relative_position(tally, results, player, bucket=bucket)
     if game.has_neighbours:

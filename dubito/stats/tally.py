@@ -43,7 +43,7 @@ class Outcome:
             buckets = self.buckets(results)
         if (by_bucket := results.by_bucket) is not None:
             return [by_bucket[bucket] for bucket in buckets]
-        return [results.measured(bucket, counts) for bucket, counts in zip(buckets, self.counts, strict=True)]
+        return [results.measure_values(bucket, counts) for bucket, counts in zip(buckets, self.counts, strict=True)]
 
     def pack(self) -> bytes:
         """A width in bytes, then every number in that width, little-endian: 1 nearly always."""

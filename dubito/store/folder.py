@@ -19,7 +19,7 @@ from typing import Any, Final
 import yaml
 
 from dubito.errors import RunStopped, UsageError, near, one_line
-from dubito.files import Missing, Unreadable, check_format, check_is_file, read_yaml, write_whole
+from dubito.files import MissingFile, UnreadableFile, check_format, check_is_file, read_yaml, write_whole
 from dubito.store.lock import LOCK, drafting
 from dubito.store.run_db import FORMAT, RunDb, reading
 
@@ -148,9 +148,9 @@ def manifest_of(folder: Path) -> dict[str, Any]:
     shown = one_line(str(folder / MANIFEST))
     try:
         content = read_yaml(folder / MANIFEST)
-    except Missing:
+    except MissingFile:
         raise UsageError(f"{one_line(str(folder))} is not a run folder: it has no {MANIFEST}") from None
-    except Unreadable as error:
+    except UnreadableFile as error:
         raise UsageError(f"{shown} is damaged: it is not readable as YAML ({error.why})") from None
     if not isinstance(content, dict) or not isinstance(content.get("identity"), dict):
         raise UsageError(f"{shown} is damaged: it does not say what was run")

@@ -1,1 +1,1 @@
-"""Play in the browser: a table on loopback, at which a person sits among bots."""
+"""Play in the browser: a local server where a person plays against bots."""

@@ -1,4 +1,4 @@
-"""The pages of the web table and of the finished games in its folder, and the requests that they make."""
+"""The web app for playing: its pages, the saved games in its folder, and its API."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -37,7 +37,7 @@ _SITE: Final = Site("", (), PAGES, f"{VIEWER}/", "/static/icon.svg", served=True
 @dataclass(frozen=True, slots=True)
 class SavedLine:
     name: str
-    when: str  # it was dealt, as the clock of this machine has it
+    when: str  # when it was dealt, in this machine's time zone
     summary: Summary
 
 
@@ -66,13 +66,13 @@ def _viewer() -> Viewer:
 _HERE: Final = Path(__file__).parent
 _NEW_TABLE: Final = TypeAdapter(NewTable)
 _MOVE: Final = TypeAdapter(Move)
-_NOTHING: Final = TypeAdapter(Annotated[dict[str, Any], Field(max_length=0)])
+_EMPTY_BODY: Final = TypeAdapter(Annotated[dict[str, Any], Field(max_length=0)])
 T = TypeVar("T")
 
 
 def make_app(tables: Tables, host: str, allowed: Sequence[str] = ()) -> Starlette:
-    """Build the whole site, as it is served at that host, and by these other names."""
-    # A browser sends a host's cookies to all its ports: those of two servers with two folders are two.
+    """Build the site as served at `host` and at the names in `allowed`."""
+    # Browsers send a host's cookies to all its ports. A cookie name per folder keeps two servers apart.
     folder = sha256(fsencode(tables.folder.resolve())).hexdigest()[:8]
     pages = _Pages(tables, f"dubito-{folder}")
     return site_at(
@@ -91,10 +91,10 @@ def make_app(tables: Tables, host: str, allowed: Sequence[str] = ()) -> Starlett
             Route("/api/rematch", pages.rematch, methods=["POST"]),
         ],
         {
-            HTTPException: pages.refused,
-            DubitoError: pages.refused,
-            ClientDisconnect: pages.left,
-            Exception: pages.broken,
+            HTTPException: pages.handle_refusal,
+            DubitoError: pages.handle_refusal,
+            ClientDisconnect: pages.handle_disconnect,
+            Exception: pages.handle_crash,
         },
         allowed,
     )
@@ -102,10 +102,10 @@ def make_app(tables: Tables, host: str, allowed: Sequence[str] = ()) -> Starlett
 
 @dataclass(frozen=True, slots=True)
 class _Pages:
-    """One method a route. Whatever plays or touches the disk runs in a thread."""
+    """The route handlers. Handlers that play or use the disk run in a thread."""
 
     tables: Tables
-    cookie: str  # its name
+    cookie: str  # name of the cookie
 
     def _secret(self, request: Request) -> str | None:
         return request.cookies.get(self.cookie)
@@ -126,12 +126,12 @@ class _Pages:
             usual=min(max(4, least), most),
             options=self.tables.options(game),
             digits=len(str(SEEDS - 1)),
-            goes_on=self.tables.has(secret),
+            goes_on=self.tables.has_unfinished(secret),
             fared=self.tables.summaries.against(game.name),
         )
 
     def table(self, request: Request) -> Response:
-        game = self.tables.plays(self._secret(request))
+        game = self.tables.current_game(self._secret(request))
         return _page("table" if game is None or game.module("page") else "panels")
 
     def rules(self, request: Request) -> Response:
@@ -178,7 +178,7 @@ class _Pages:
         return self._with_cookie(*await run_in_threadpool(self.tables.open, asked, self._secret(request)))
 
     async def rematch(self, request: Request) -> Response:
-        _checked_body(_NOTHING, await body_of(request))
+        _checked_body(_EMPTY_BODY, await body_of(request))
         return self._with_cookie(*await run_in_threadpool(self.tables.rematch, self._secret(request)))
 
     def _with_cookie(self, secret: str, view: dict[str, Any]) -> Response:
@@ -191,23 +191,23 @@ class _Pages:
         return JSONResponse(shown_values(await run_in_threadpool(self.tables.move, self._secret(request), move)))
 
     async def again(self, request: Request) -> Response:
-        _checked_body(_NOTHING, await body_of(request))
+        _checked_body(_EMPTY_BODY, await body_of(request))
         return JSONResponse(shown_values(await run_in_threadpool(self.tables.again, self._secret(request))))
 
-    def refused(self, request: Request, error: Exception) -> Response:
-        """One sentence: as JSON to a script, as a page to a reader."""
+    def handle_refusal(self, request: Request, error: Exception) -> Response:
+        """Report an error in one sentence, as JSON to scripts and as a page to people."""
         status, headers = 400, None
         sentence = as_sentence(str(error))
         if isinstance(error, HTTPException):
             status, headers = error.status_code, error.headers
             sentence = as_sentence(error.detail)
-        return _refusal(request, status, sentence, headers)
+        return _error_response(request, status, sentence, headers)
 
-    def left(self, request: Request, error: Exception) -> Response:
+    def handle_disconnect(self, request: Request, error: Exception) -> Response:
         return Response(status_code=499)
 
-    def broken(self, request: Request, error: Exception) -> Response:
-        return _refusal(request, 500, as_sentence(BROKEN), None)
+    def handle_crash(self, request: Request, error: Exception) -> Response:
+        return _error_response(request, 500, as_sentence(BROKEN), None)
 
 
 _ENVIRONMENT: Final = Environment(
@@ -225,7 +225,7 @@ def _page(template: str, status: int = 200, **values: Any) -> Response:
 
 
 def _groups(choices: Sequence[Opponent]) -> list[tuple[str, list[Opponent]]]:
-    """Those who may sit down, grouped by kind under a title; empty groups are left out."""
+    """Group the possible opponents by kind under a title, without empty groups."""
     kinds: list[tuple[PlayerKind, str]] = [
         ("model", "Asking a model"),
         ("stand-in", "Stand-ins: the house in a model's place"),
@@ -235,7 +235,7 @@ def _groups(choices: Sequence[Opponent]) -> list[tuple[str, list[Opponent]]]:
     return [(title, group) for title, group in titled if group]
 
 
-def _refusal(request: Request, status: int, sentence: str, headers: Any) -> Response:
+def _error_response(request: Request, status: int, sentence: str, headers: Any) -> Response:
     if request.url.path.startswith("/api/"):
         return JSONResponse({"error": sentence}, status, headers)
     return _page("refused", status, sentence=sentence)
@@ -249,7 +249,7 @@ def _checked_body(kind: TypeAdapter[T], body: bytes) -> T:
 
 
 def _rules(request: Request, options: Sequence[Option]) -> dict[str, Any]:
-    """The rules that an address names; raises UsageError for those that there are not."""
+    """Parse the rules in a URL's query. Raises UsageError for invalid ones."""
     said: dict[str, Any] = {}
     for option in options:
         values = {str(value): value for value, _ in option.values}

@@ -1,4 +1,4 @@
-"""What every request has to be, whatever it asks for: from this site's own pages, or from no page at all."""
+"""Check every request: it must come from this site's own pages, or from no page."""
 
 from collections.abc import Mapping, Sequence
 from ipaddress import ip_address
@@ -16,14 +16,15 @@ from starlette.routing import BaseRoute, Mount
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, ExceptionHandler, Message, Receive, Scope, Send
 
-VIEWER: Final = "/viewer"  # where the report's static files are served
-_MOST_BYTES: Final = 4096  # of a body
-_DRAINED: Final = 1 << 20  # bytes read and thrown away, so that whoever sends them reads the refusal
+VIEWER: Final = "/viewer"  # URL of the report's static files
+_MAX_BODY_BYTES: Final = 4096  # size limit of a body
+# Bytes to read and discard, so that the sender gets to read the refusal.
+_MAX_DRAINED_BYTES: Final = 1 << 20
 _OTHER_HOST: Final = (
     "This server is not called what the request calls it (Host). If the name is yours, start `dubito web` with "
     "--allow-host NAME."
 )
-_SAFE: Final = {
+_SECURITY_HEADERS: Final = {
     "content-security-policy": (
         "default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; object-src 'none'"
     ),
@@ -38,19 +39,22 @@ _SAFE: Final = {
 def site_at(
     host: str, routes: Sequence[BaseRoute], handlers: Mapping[Any, ExceptionHandler], allowed: Sequence[str] = ()
 ) -> Starlette:
-    """Build a site as it is served at that host, and by these other names: its routes, and the files of all pages."""
+    """Build a site as served at `host` and at the names in `allowed`.
+
+    It consists of these routes and the static files of all pages.
+    """
     files = [
         Mount("/static", StaticFiles(directory=Path(__file__).parent / "static")),
         Mount(VIEWER, StaticFiles(packages=[("dubito.report", "static")])),
     ]
     guard = Middleware(Guard, host=host, allowed=allowed)
     app = Starlette(routes=[*routes, *files], middleware=[guard], exception_handlers=handlers)
-    app.router.redirect_slashes = False  # an address has one form
+    app.router.redirect_slashes = False  # each page has exactly one URL
     return app
 
 
 class Guard:
-    """Refuses foreign requests before anything reads them, and puts the safety headers on every answer."""
+    """Middleware that rejects requests from other sites and adds security headers."""
 
     def __init__(self, app: ASGIApp, host: str, allowed: Sequence[str] = ()) -> None:
         self._app, self._host = app, host.casefold()
@@ -60,41 +64,45 @@ class Guard:
         if scope["type"] != "http":
             return
 
-        async def safely(message: Message) -> None:
+        async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
-                MutableHeaders(scope=message).update(_SAFE)
+                MutableHeaders(scope=message).update(_SECURITY_HEADERS)
             await send(message)
 
         refusal = self._refusal(scope["method"], Headers(scope=scope), scope["path"])
         if refusal is None:
-            await self._app(scope, receive, safely)
+            await self._app(scope, receive, send_with_headers)
             return
         status, sentence = refusal
-        await JSONResponse({"error": sentence}, status)(scope, receive, safely)
+        await JSONResponse({"error": sentence}, status)(scope, receive, send_with_headers)
 
     def _refusal(self, method: str, headers: Headers, path: str) -> tuple[int, str] | None:
         host = headers.get("host", "")
-        if not self._is_mine(host):
+        if not self._is_own_host(host):
             return 421, _OTHER_HOST
         acts = method not in ("GET", "HEAD")
         if not acts and not path.startswith("/api/"):
-            return None  # a page holds no secret, and may be linked to
+            return None  # pages contain no secrets, and links to them are allowed
         site = headers.get("sec-fetch-site", "none")
-        foreign = not all(self._is_own(origin.partition("://")[2], host) for origin in headers.getlist("origin"))
+        foreign = not all(self._is_own_origin(origin.partition("://")[2], host) for origin in headers.getlist("origin"))
         if foreign or site not in ("same-origin", "none"):
             return 403, "Requests from other sites are not answered."
         if acts and headers.get("content-type", "").partition(";")[0].strip().casefold() != "application/json":
             return 415, "The body has to be application/json."
         return None
 
-    def _is_own(self, origin: str, host: str) -> bool:
+    def _is_own_origin(self, origin: str, host: str) -> bool:
         return origin == host or origin.partition(":")[0].casefold() in self._allowed
 
-    def _is_mine(self, host: str) -> bool:
-        """Whether a Host is ours. A name that somebody points here (DNS rebinding) is not; an address cannot be."""
+    def _is_own_host(self, host: str) -> bool:
+        """Return whether a Host header names this server.
+
+        A domain name that an attacker points here (DNS rebinding) is refused. An IP address cannot be forged
+        like that.
+        """
         try:
             parts = urlsplit(f"//{host}")
-            name, _ = (parts.hostname or "").casefold(), parts.port  # a port that cannot be raises as well
+            name, _ = (parts.hostname or "").casefold(), parts.port  # an invalid port raises ValueError too
         except ValueError:
             return False
         if parts.netloc != host or "@" in host:
@@ -117,13 +125,13 @@ def is_loopback(host: str) -> bool:
 
 
 async def body_of(request: Request) -> bytes:
-    """The request's body; one that is too long is refused."""
+    """Return the request's body. Raises HTTPException if it is too long."""
     body, size = b"", 0
     async for chunk in request.stream():
         size += len(chunk)
-        body = body + chunk if size <= _MOST_BYTES else b""
-        if size > _DRAINED:
+        body = body + chunk if size <= _MAX_BODY_BYTES else b""
+        if size > _MAX_DRAINED_BYTES:
             break
-    if size > _MOST_BYTES:
-        raise HTTPException(413, f"The body is longer than {_MOST_BYTES:,} bytes.")
+    if size > _MAX_BODY_BYTES:
+        raise HTTPException(413, f"The body is longer than {_MAX_BODY_BYTES:,} bytes.")
     return body

@@ -1,4 +1,7 @@
-"""What became of every finished game of a folder: a file is played through once, and its result remembered."""
+"""Results of the finished games in a folder.
+
+Each file is played once, and its result is cached.
+"""
 
 import threading
 from collections import Counter, deque
@@ -14,89 +17,90 @@ from pydantic import TypeAdapter, ValidationError
 from dubito.errors import RunStopped, UsageError, listed, one_line
 from dubito.files import write_whole
 from dubito.game import Ending, Results
-from dubito.game.record import Strict, whole_game
+from dubito.game.record import Strict, require_whole_game
 from dubito.game.words import names_to, seat_label
 from dubito.report.share import saved_record
 from dubito.show.company import as_sentence
 from dubito.show.person import GUEST, seat_of_guest
-from dubito.show.session import of_record
-from dubito.show.story import won_by
+from dubito.show.session import session_of_record
+from dubito.show.story import winners_of_ending
 
-MADE: Final = "%Y-%m-%d-%H%M%S"  # how the name of a table's record begins: when it was dealt, in UTC
-_JUST_WON: Final = ("won", "win")  # what a game calls a win of which there is one kind
-_LENGTH: Final = len("2026-11-22-140500")
-_MEMORY: Final = "running/summaries"  # beside the tables that are played
+TIME_FORMAT: Final = "%Y-%m-%d-%H%M%S"  # start of a record's name: the time of the deal, in UTC
+_JUST_WON: Final = ("won", "win")  # a game's name for a win, if it has only one kind of win
+_TIME_LENGTH: Final = len("2026-11-22-140500")
+_CACHE_PATH: Final = "running/summaries"  # cache file, next to the running tables
 
 
 @dataclass(frozen=True, slots=True)
 class Summary(Strict):
-    """A finished game; of a file that cannot be shown, only why."""
+    """The result of a finished game, or why its file cannot be shown."""
 
-    changed: int  # the file's time, in nanoseconds, and its size in bytes: another file under its name has others
+    # Modification time in nanoseconds. With the size it identifies the file's content.
+    changed: int
     size: int
     fault: str | None = None
     game: str = ""
     players: list[str] = field(default_factory=list)
     me: int | None = None  # the person's seat
-    won: bool | None = None  # for the person, where it was either
-    result: str = ""  # in words to the person, or, where there was none, of everybody
+    won: bool | None = None  # whether the person won; None: neither won nor lost
+    result: str = ""  # addressed to the person if there is one, else about all players
     turns: int = 0
 
 
 @dataclass(frozen=True, slots=True)
-class _Memory(Strict):
-    """The summaries by name, as they are kept over the server's end."""
+class _CacheFile(Strict):
+    """The cache file: summaries by name, kept across restarts of the server."""
 
     games: dict[str, Summary]
     format: Literal["dubito summaries 1"] = "dubito summaries 1"
 
 
-_MEMORIES: Final = TypeAdapter(_Memory)
+_CACHE_FORMAT: Final = TypeAdapter(_CacheFile)
 
 
 class Summaries:
-    """The summaries of a folder, each made anew only when its file is another."""
+    """The summaries of a folder, computed again only if a file has changed."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._lock = threading.Lock()
-        self._known: dict[str, Summary] | None = None  # not read yet
+        self._known: dict[str, Summary] | None = None  # None: not loaded yet
 
     def __call__(self) -> dict[str, Summary]:
-        """Those of all files, the newest name last."""
+        """Return the summaries of all files, sorted by name."""
         with self._lock:
-            known = self._remembered() if self._known is None else self._known
+            known = self._load_cache() if self._known is None else self._known
             now = {}
             for name, path in sorted(saved_files(self._folder).items()):
-                with suppress(OSError):  # it has just been deleted
+                with suppress(OSError):  # deleted in the meantime
                     about = path.stat()
                     old = known.get(name)
                     same = old and (old.changed, old.size) == (about.st_mtime_ns, about.st_size)
                     now[name] = old if old and same else _summary(path, about.st_mtime_ns, about.st_size)
             if now != known:
-                self._remember(now)
+                self._store_cache(now)
             self._known = now
             return now
 
     def against(self, game: str) -> dict[str, tuple[int, int]]:
-        """How often the person has won and lost a game with each player at the table, by the player's name."""
+        """Return the person's wins and losses in a game against each player, by name."""
         won, lost = Counter[str](), Counter[str]()
         for one in self().values():
             if one.game == game and one.won is not None:
                 (won if one.won else lost).update({*one.players} - {GUEST})
         return {name: (won[name], lost[name]) for name in sorted({*won, *lost})}
 
-    def _remembered(self) -> dict[str, Summary]:
-        """Those of an earlier server. A file that cannot be read is as good as none: it is only a memory."""
+    def _load_cache(self) -> dict[str, Summary]:
+        """Load the cache. An unreadable file counts as empty."""
         try:
-            return _MEMORIES.validate_json((self._folder / _MEMORY).read_bytes()).games
+            return _CACHE_FORMAT.validate_json((self._folder / _CACHE_PATH).read_bytes()).games
         except (OSError, ValidationError):
             return {}
 
-    def _remember(self, now: Mapping[str, Summary]) -> None:
-        whole = _Memory({name: one for name, one in now.items() if one.fault is None})
-        with suppress(RunStopped):  # then the next server plays the games through again
-            write_whole(self._folder / _MEMORY, _MEMORIES.dump_json(whole).decode())
+    def _store_cache(self, now: Mapping[str, Summary]) -> None:
+        whole = _CacheFile({name: one for name, one in now.items() if one.fault is None})
+        with suppress(RunStopped):  # if it cannot be written, the next server computes it again
+            write_whole(self._folder / _CACHE_PATH, _CACHE_FORMAT.dump_json(whole).decode())
 
 
 def saved_files(folder: Path) -> dict[str, Path]:
@@ -105,52 +109,59 @@ def saved_files(folder: Path) -> dict[str, Path]:
 
 def dealt_at(name: str, summary: Summary) -> datetime:
     with suppress(ValueError, OverflowError):
-        return datetime.strptime(name[:_LENGTH], MADE).replace(tzinfo=UTC).astimezone()
+        return datetime.strptime(name[:_TIME_LENGTH], TIME_FORMAT).replace(tzinfo=UTC).astimezone()
     return (datetime.fromtimestamp(0, UTC) + timedelta(microseconds=summary.changed // 1000)).astimezone()
 
 
 def _summary(path: Path, changed: int, size: int) -> Summary:
     try:
         game, record = saved_record(path)
-        session = of_record(game, record, seat_label)
-        with whole_game(session.state):
+        session = session_of_record(game, record, seat_label)
+        with require_whole_game(session.state):
             deque(session, maxlen=0)
     except UsageError as error:
         return Summary(changed, size, as_sentence(str(error)))
-    except Exception as error:  # a game of one's own may raise anything, and the other files are still good
+    except Exception as error:  # a user's own game may raise anything; the other files can still be shown
         why = one_line(f"{type(error).__name__}: {error}")
         return Summary(changed, size, as_sentence(f"the code of its game fails on it: {why}"))
     me = seat_of_guest(record.players)
-    came = _won(game.results, session.state.ending())
-    result = _result(game.results, session.state.ending(), came, names_to(record.players, me), me)
-    won = None if me is None else came[me]
+    won_by_seat = _find_winners(game.results, session.state.ending())
+    result = _describe_result(game.results, session.state.ending(), won_by_seat, names_to(record.players, me), me)
+    won = None if me is None else won_by_seat[me]
     return Summary(changed, size, None, game.name, list(record.players), me, won, result, session.state.turns_played)
 
 
-def _won(results: Results, ending: Ending) -> list[bool | None]:
-    """By seat, whether it has won: it came to more of what ranks than those who came to the least, who have lost.
+def _find_winners(results: Results, ending: Ending) -> list[bool | None]:
+    """Return for each seat whether it won.
 
-    None where it was neither: the game is unfinished for the seat, or all came to the same.
+    A seat has won if it scored more than the lowest score in the first measure. None if all scores are equal or the
+    seat's game is unfinished.
     """
     buckets = [results.bucket(mark, ending.capped) for mark in ending.marks]
-    came = [results.measured(bucket, (*counts, 0))[0] for bucket, counts in zip(buckets, ending.counts, strict=True)]
+    seats = zip(buckets, ending.counts, strict=True)
+    scores = [results.measure_values(bucket, (*counts, 0))[0] for bucket, counts in seats]
     unfinished = [results.buckets[bucket] == results.unfinished for bucket in buckets]
-    least = min(came)
-    return [None if none or least == max(came) else own > least for own, none in zip(came, unfinished, strict=True)]
+    least, best = min(scores), max(scores)
+    return [
+        None if no_result or least == best else score > least
+        for score, no_result in zip(scores, unfinished, strict=True)
+    ]
 
 
-def _result(results: Results, ending: Ending, came: list[bool | None], names: list[str], me: int | None) -> str:
+def _describe_result(
+    results: Results, ending: Ending, won_by_seat: list[bool | None], names: list[str], me: int | None
+) -> str:
     if me is None:
-        first = won_by(results, ending)
+        first = winners_of_ending(results, ending)
         if not first:
             return f"nobody won: {listed(names)}"
         others = [name for seat, name in enumerate(names) if seat not in first]
         return f"{listed([names[seat] for seat in first])} won against {listed(others)}"
     others = [name for seat, name in enumerate(names) if seat != me]
     how = results.endings[results.bucket(ending.marks[me], ending.capped)]
-    if came[me]:
+    if won_by_seat[me]:
         by = "" if how in _JUST_WON else f" ({how})"
         return f"you won{by} against {listed(others)}"
-    if came[me] is None:
+    if won_by_seat[me] is None:
         return f"{how}, with {listed(others)}"
-    return f"you lost to {listed([name for seat, name in enumerate(names) if came[seat]])}"
+    return f"you lost to {listed([name for seat, name in enumerate(names) if won_by_seat[seat]])}"

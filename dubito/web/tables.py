@@ -1,8 +1,8 @@
-"""The tables of a server: each is a file, written before its answer leaves, and played again when it is needed.
+"""The tables of a server. Each one is a file that can be replayed at any time.
 
-A file holds the setup and every output so far, the bots' too: what they do when it is played again must be the same.
-A page shows frames and knows no rules; a frame holds nothing that its person may not know. A game whose package has a
-module `page` has frames and a page of its own; those of the others are in words.
+A file holds the setup and every output so far, the bots' too, and is written before a response is sent. A replay must
+give the same outputs. Pages show frames and know no rules. A frame contains only what its person may know. A game whose
+package has a module `page` has its own frames and page; for other games the frames are text.
 """
 
 import json
@@ -25,51 +25,57 @@ from dubito.files import fault, write_whole
 from dubito.game import Bool, Cards, Choice, Game, PlayerKind, Text
 from dubito.game.find import DUBITO
 from dubito.game.record import Strict, records_of
-from dubito.game.words import HAND, Option, Panel, faces_of, names_to, options_of, wanted
-from dubito.show.company import Opponent, Opponents, as_sentence, trouble
+from dubito.game.words import HAND, Option, Panel, describe_answers, faces_of, names_to, options_of
+from dubito.show.company import Opponent, Opponents, as_sentence, describe_trouble
 from dubito.show.person import SEEDS, Setup, Sitting, seat_person, set_up
 from dubito.show.session import Moment
-from dubito.web.saved import MADE, Summaries
+from dubito.web.saved import TIME_FORMAT, Summaries
 
-_BUTTONS: Final = 24  # numbers that have a button each
+_MAX_BUTTONS: Final = 24  # a question with more numbers than this has a text field instead of buttons
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What the person is asked, by the kind of answer: `bool`, `choice`, `whole`, `cards` or `text`."""
+    """What the person is asked.
+
+    `kind` is `bool`, `choice`, `whole`, `cards` or `text`.
+    """
 
     node: str
     kind: str
     wanted: str  # in words
-    options: list[Any]  # the legal answers, a button each; the cards that are held; of a text the most characters
-    bounds: tuple[int, int] | None = None  # of numbers that are too many for buttons: the least and the greatest
+    options: list[Any]  # the legal answers, one button each; for cards, those held; for text, the maximum length
+    bounds: tuple[int, int] | None = None  # the lowest and highest number, if there are too many for buttons
 
 
-Shown = tuple[str, list[list[str]]]  # words, and what is drawn in the place of those behind their colon
+Shown = tuple[str, list[list[str]]]  # text, and the cards to draw instead of the words after its colon
 
 
 @dataclass(frozen=True, slots=True)
 class Frame:
     """The table between two moves."""
 
-    move: int  # how many were made
-    turn: int  # that the last move belongs to
-    mover: int | None  # whose move it was
+    move: int  # number of moves made
+    turn: int  # turn of the last move
+    mover: int | None  # who made it
     said: list[str]
-    seats: list[Shown]  # what everybody may know of each
-    boards: list[tuple[str, Shown]]  # the rest of the table, with titles; once the game is over it is turned over
-    truth: list[Shown]  # of each seat, in a game that is over
-    hand: list[list[str]]  # the person's, as it is drawn; empty where it is told in words
-    sees: list[str]  # what the person sees and is asked, where it is their move
+    seats: list[Shown]  # the public text of each seat
+    boards: list[tuple[str, Shown]]  # the rest of the table, with titles; all is revealed when the game is over
+    truth: list[Shown]  # each seat's cards when the game is over
+    hand: list[list[str]]  # the person's cards to draw; empty if described in words
+    sees: list[str]  # what the person sees and is asked, if it is their move
     to_move: int | None
     question: Question | None
 
 
 def frame_in_words(sitting: Sitting, move: int, moment: Moment | None, said: list[str]) -> Frame:
-    """The table as the person sees it now, after so many moves, of which that was the last."""
+    """Return the table as the person sees it after `move` moves.
+
+    `moment` is the last one, if any.
+    """
     state, words, panels = sitting.state, sitting.words, sitting.teller.panels()
     hand = faces_of(words, words.hand(state, sitting.me))
-    sees = words.sees(state, sitting.me, sitting.label) if sitting.asked else []
+    sees = words.sees(state, sitting.me, sitting.label) if sitting.is_asked else []
     seats = {panel.seat: panel for panel in panels if panel.seat is not None}
     known = [seats.get(seat, Panel("", "", "", seat)) for seat in range(len(sitting.setup.players))]
 
@@ -98,20 +104,20 @@ def frame_in_words(sitting: Sitting, move: int, moment: Moment | None, said: lis
         hand=hand,
         sees=[line for line in sees if not (hand and line.startswith(HAND)) and line not in there],
         to_move=None if state.over else state.seat,
-        question=_question(sitting) if sitting.asked else None,
+        question=_question(sitting) if sitting.is_asked else None,
     )
 
 
 def _question(sitting: Sitting) -> Question:
     state, words = sitting.state, sitting.words
     node, legal = sitting.game.node(state.view().node), sitting.game.legal_answers(state)
-    how = wanted(node, legal)
+    how = describe_answers(node, legal)
     match node.answer:
         case Bool():
             return Question(node.name, "bool", how, legal or [True, False])
         case Choice():
             return Question(
-                node.name, "choice", how, [one for one in words.choices(state) if _may_answer(sitting, one)]
+                node.name, "choice", how, [one for one in words.choices(state) if _is_legal_answer(sitting, one)]
             )
         case Cards():
             return Question(node.name, "cards", how, words.holding(state, sitting.me))
@@ -119,19 +125,19 @@ def _question(sitting: Sitting) -> Question:
             return Question(node.name, "text", how, [most])
         case _ if not legal:
             return Question(node.name, "whole", how, [])
-    if len(legal) > _BUTTONS:
+    if len(legal) > _MAX_BUTTONS:
         return Question(node.name, "whole", how, [], (min(legal), max(legal)))
     return Question(node.name, "whole", how, legal)
 
 
-def _may_answer(sitting: Sitting, answer: Any) -> bool:
+def _is_legal_answer(sitting: Sitting, answer: Any) -> bool:
     with suppress(IllegalOutput, UsageError):
         return sitting.why_not(sitting.words.answered(answer, sitting.state, sitting.me)) is None
     return False
 
 
 def frame_of(sitting: Sitting, move: int, moment: Moment | None, said: list[str]) -> dict[str, Any]:
-    """The same, as the game's own page has it where there is one."""
+    """Return the frame, from the game's own page module if it has one."""
     own = sitting.game.module("page")
     if own is None:
         return asdict(frame_in_words(sitting, move, moment, said))
@@ -146,16 +152,16 @@ _Time = Annotated[float, Field(ge=0, lt=datetime.max.replace(tzinfo=UTC).timesta
 
 @dataclass(frozen=True, slots=True)
 class TableFile(Strict):
-    """A table as its file has it."""
+    """The content of a table's file."""
 
     setup: Setup
     made: _Time
     touched: _Time
     outputs: list[Any] = field(default_factory=list)
     chosen: bool = False  # whether the person chose their seat
-    record: str | None = None  # the finished game's name in the folder
-    number: int = 0  # the game's, where what models are asked is kept
-    returned: bool = False  # whether its visitor came back with the cookie
+    record: str | None = None  # name of the finished game's record in the folder
+    number: int = 0  # number of the game in the store of model calls
+    returned: bool = False  # whether the visitor came back with the cookie
     format: Literal["dubito table 1"] = "dubito table 1"
 
     @property
@@ -163,57 +169,60 @@ class TableFile(Strict):
         return self.touched + (LIFE if self.returned else UNUSED_LIFE)
 
 
-_KEPT: Final = TypeAdapter(TableFile)
+_TABLE_FORMAT: Final = TypeAdapter(TableFile)
 
 
-class Live:
-    """A table that is being played: the game, and what its person has seen of it.
+class LiveTable:
+    """A table in memory: the game, and the frames its person has seen.
 
-    One thread plays at a time; others may look, and wait until the game rests: until the person is asked, the game
-    is over, or there is some trouble.
+    Only one thread plays at a time. Other threads may read, and wait on `rests` until the person is asked, the game
+    is over or there is trouble.
     """
 
     def __init__(self, kept: TableFile, opponents: Opponents) -> None:
-        """Deal; the outputs of the file are not played yet."""
+        """Deal the game. The outputs of the file are not played yet."""
         self.kept = kept
         self.sitting = seat_person(opponents, kept.setup, kept.number)
         kinds, me = opponents.kinds(kept.setup.bots), kept.setup.seat
         self._kinds: list[PlayerKind] = [*kinds[:me], "person", *kinds[me:]]
         self.frames = [frame_of(self.sitting, 0, None, self.sitting.start)]
-        self.trouble: str | None = None  # why the bots could not go on
-        self.abandoned = False  # nobody looks at it any more
-        self.rests = threading.Event()  # nobody is playing
+        self.trouble: str | None = None  # why the bots could not continue
+        self.abandoned = False  # no page shows it any more
+        self.rests = threading.Event()  # set while no thread is playing
 
     def step(self, output: Any = None) -> None:
         self.rests.clear()
         self.frames.append(frame_of(self.sitting, len(self.frames), *self.sitting.step(output)))
 
-    def until_asked(self) -> None:
-        """The bots' turns, until the person is asked or the game is over; what ends them before is a trouble."""
+    def play_bots(self) -> None:
+        """Let the bots play until it is the person's turn or the game is over.
+
+        If an error stops them, it is stored in `trouble`.
+        """
         try:
-            while not (self.sitting.asked or self.sitting.state.over or self.abandoned):
+            while not (self.sitting.is_asked or self.sitting.state.over or self.abandoned):
                 self.step()
         except DubitoError as error:
-            self.trouble = trouble(error)
+            self.trouble = describe_trouble(error)
         except BaseException:
             self.trouble = as_sentence(BROKEN)
             raise
 
     def view(self, since: int) -> dict[str, Any]:
-        """All that the person may know, with the frames from number `since` on."""
+        """Return all the person may know, with the frames from number `since` on."""
         rests, frames, sitting = self.rests.is_set(), list(self.frames), self.sitting
         over, own = rests and sitting.state.over, sitting.game.module("page")
-        result, ended = sitting.ended() if over else (None, None)
+        result, ended = sitting.result() if over else (None, None)
         return {
             "table": self.kept.number,
             "names": names_to(self.kept.setup.players, sitting.me),
             "kinds": self._kinds,
             "me": sitting.me,
             "game": sitting.game.name,
-            "words": dict(own.WORDS) if own else {},  # what the game's own page needs to call things
+            "words": dict(own.WORDS) if own else {},  # labels for the game's own page
             "rules": self.kept.setup.rules,
             "turn": len(frames) - 1,
-            "asked": rests and sitting.asked and self.trouble is None,
+            "asked": rests and sitting.is_asked and self.trouble is None,
             "over": over and self.trouble is None,
             "trouble": self.trouble if rests else None,
             "first": since,
@@ -222,46 +231,49 @@ class Live:
             "ended": ended,
             "lies": sitting.lies_in_words() if over else "",
             "record": self.kept.record,
-            "seed": self.kept.setup.seed if over else None,  # with it, anybody can deal the same cards
+            "seed": self.kept.setup.seed if over else None,  # lets everybody deal the same cards
             "errors": sitting.errors if over else [],
             **({} if rests or not sitting.spoken else {"spoken": sum(sitting.spoken.values())}),
         }
 
 
-def replayed(kept: TableFile, opponents: Mapping[str, Opponents]) -> Live:
-    """The game of a file, played again; refused if it is not there, or a bot does not do what it did."""
+def replay_table(kept: TableFile, opponents: Mapping[str, Opponents]) -> LiveTable:
+    """Replay the game of a file. Raises HTTPException if that fails.
+
+    The game may be missing, or a bot may play differently now.
+    """
     try:
         if kept.setup.game not in opponents:
             raise UsageError(f"there is no game {one_line(kept.setup.game, 60)} any more")
-        live = Live(kept, opponents[kept.setup.game])
-        live.sitting.play_again(kept.outputs, live.step)
+        live = LiveTable(kept, opponents[kept.setup.game])
+        live.sitting.replay(kept.outputs, live.step)
     except DubitoError as error:
         raise HTTPException(410, as_sentence(f"this game cannot go on: {error}")) from None
     return live
 
 
-def read(text: str) -> TableFile:
-    """The inverse of what was written; refused if it is anything else."""
+def parse_table(text: str) -> TableFile:
+    """Parse the file of a table. Raises HTTPException if it is damaged."""
     try:
-        return _KEPT.validate_json(text)
+        return _TABLE_FORMAT.validate_json(text)
     except (ValidationError, UsageError):
         raise HTTPException(410, "The file of this game is damaged: choose your bots again.") from None
 
 
-LIFE: Final = 7 * 24 * 3600  # seconds after its last move that a table is kept
-UNUSED_LIFE: Final = 3600  # seconds that one is kept whose visitor never came back: it may have no cookies
-MOST_TABLES: Final = 100
-_RETRY_SECONDS: Final = 60  # after which somebody who found no table may look again
-MOST_BOTS: Final = 31  # at one table
-_PATIENCE: Final = 0.5  # seconds that an answer waits for the bots; a page then asks again
-_GRACE: Final = 5.0  # seconds that the end waits for the models' answers
+LIFE: Final = 7 * 24 * 3600  # seconds until a table expires after its last move
+UNUSED_LIFE: Final = 3600  # seconds for a visitor who never came back, perhaps because cookies are off
+MAX_TABLES: Final = 100
+_RETRY_SECONDS: Final = 60  # when a visitor may try again after finding all tables taken
+MAX_BOTS: Final = 31  # at one table
+_WAIT_SECONDS: Final = 0.5  # seconds that a response waits for the bots; then the page asks again
+_SHUTDOWN_SECONDS: Final = 5.0  # seconds that a shutdown waits for the models' replies
 
 
 @dataclass(frozen=True, slots=True)
 class NewTable(Strict):
-    """What a page asks for: the game, the bots, its rules, and what it does not leave to chance."""
+    """A page's request for a new table; None means a random choice."""
 
-    bots: Annotated[list[str], Field(min_length=1, max_length=MOST_BOTS)]
+    bots: Annotated[list[str], Field(min_length=1, max_length=MAX_BOTS)]
     game: str = DUBITO
     rules: dict[str, Any] = field(default_factory=dict)
     seat: int | None = None
@@ -270,10 +282,10 @@ class NewTable(Strict):
 
 @dataclass(frozen=True, slots=True)
 class Move(Strict):
-    """The person's move. `turn` is how many moves they have seen, so that no move is made twice.
+    """The person's move, as the game's page sends it.
 
-    `table` is which of their tables it is for, where that is said: another page of theirs may have opened a new
-    one since. `answer` is the move, as its game's page sends it.
+    `turn` is the number of moves they have seen, which prevents repeating a move. `table` is the table it is for,
+    if given: another of their pages may have opened a new one.
     """
 
     turn: int
@@ -282,26 +294,28 @@ class Move(Strict):
 
 
 class Tables:
-    """All tables of a server, by the secret that their person's browser holds."""
+    """All tables of a server, by the secret cookie of their person's browser."""
 
     def __init__(
         self,
         folder: Path,
         opponents: Mapping[str, Opponents],
         clock: Callable[[], float],
-        most: int = MOST_TABLES,
+        most: int = MAX_TABLES,
     ) -> None:
-        """`opponents` are those of each game, with the rules that are settled there; the first game is offered first.
+        """Set up the folders.
 
-        `folder` takes finished games, its `running` the others. Raises UsageError if it cannot be made.
+        `opponents` are the possible players of each game, with the rules that this server fixes; the first game
+        is the default. Finished games are saved in `folder`, tables in its `running`. Raises UsageError if the
+        folders cannot be created.
         """
         self.folder = folder
         self._running = folder / "running"
         self._opponents, self._clock, self._most = opponents, clock, most
         self._lock = threading.Lock()
-        self._live: dict[Path, tuple[str, Live]] = {}  # with the file's text that it belongs to
+        self._live: dict[Path, tuple[str, LiveTable]] = {}  # with the text of its file at that time
         self._playing: set[threading.Thread] = set()
-        self._number = 0  # of the last game
+        self._number = 0  # number of the last game
         self.summaries = Summaries(folder)
         try:
             self._running.mkdir(parents=True, exist_ok=True)
@@ -313,11 +327,14 @@ class Tables:
         return [opponents.game for opponents in self._opponents.values()]
 
     def game(self, name: str) -> Game:
-        return self._those_of(name).game
+        return self._opponents_of(name).game
 
     def options(self, game: Game) -> list[Option]:
-        """What of a game's rules may be chosen here: of a settled one its value alone."""
-        settled = self._those_of(game.name).settled
+        """Return the rules of a game that the person can choose.
+
+        A rule that the server fixes has only that value.
+        """
+        settled = self._opponents_of(game.name).settled
         options = [
             replace(one, values=[each for each in one.values if settled.get(one.rule, each[0]) == each[0]])
             for one in options_of(game)
@@ -325,19 +342,22 @@ class Tables:
         return [option for option in options if option.values]
 
     def rules(self, game: Game, said: Mapping[str, Any]) -> BaseModel:
-        return game.rules(**{**said, **self._those_of(game.name).settled})
+        return game.rules(**{**said, **self._opponents_of(game.name).settled})
 
     def choices(self, game: str) -> list[Opponent]:
-        return self._those_of(game).choices()
+        return self._opponents_of(game).choices()
 
-    def _those_of(self, game: str) -> Opponents:
+    def _opponents_of(self, game: str) -> Opponents:
         if game not in self._opponents:
             raise UsageError(f"no game {one_line(repr(game), 60)} is played here: {suggestion(game, self._opponents)}")
         return self._opponents[game]
 
     def open(self, asked: NewTable, old: str | None) -> tuple[str, dict[str, Any]]:
-        """Seat a person at a new table, which takes the place of their old one: its secret, and what they see."""
-        opponents = self._those_of(asked.game)
+        """Seat a person at a new table, which replaces their old one.
+
+        Returns the table's secret and what they see.
+        """
+        opponents = self._opponents_of(asked.game)
         opponents.check(asked.bots)
         now, game = self._clock(), opponents.game
         try:
@@ -353,50 +373,56 @@ class Tables:
                 raise HTTPException(503, sentence, {"Retry-After": str(_RETRY_SECONDS)})
             secret = secrets.token_urlsafe(24)
             self._number = max(self._number + 1, int(now * 1000))
-            live = Live(TableFile(setup, now, now, number=self._number, chosen=asked.seat is not None), opponents)
+            live = LiveTable(TableFile(setup, now, now, number=self._number, chosen=asked.seat is not None), opponents)
             path = self._path(secret)
             self._write_table(path, live)
             self._drop(mine)
-            self._go_on(path, live)
+            self._resume(path, live)
         return secret, self._view_of(live, 0)
 
     def rematch(self, secret: str | None) -> tuple[str, dict[str, Any]]:
-        """Their game, which is over, once more with new cards; the seat is by chance again, unless it was chosen."""
+        """Start the person's finished game again with new cards.
+
+        The seat is random again unless it was chosen.
+        """
         with self._lock:
-            kept = self._file_of(secret)[2]
+            kept = self._read_table(secret)[2]
         if kept.record is None:
             raise HTTPException(409, "Your game is not over yet.")
         setup = kept.setup
         return self.open(NewTable(setup.bots, setup.game, setup.rules, setup.seat if kept.chosen else None), secret)
 
     def view(self, secret: str | None, since: int = 0) -> dict[str, Any]:
-        """What the person sees: the frames from number `since` on."""
+        """Return what the person sees, with the frames from number `since` on."""
         with self._lock:
             path, live = self._find(secret)
             if not live.kept.returned:
-                self._keep_longer(path, live)
+                self._extend_lifetime(path, live)
         return self._view_of(live, since)
 
-    def _keep_longer(self, path: Path, live: Live) -> None:
-        """Keep the table as long as others: its visitor has its cookie."""
+    def _extend_lifetime(self, path: Path, live: LiveTable) -> None:
+        """Extend the table's lifetime: its visitor has returned with the cookie."""
         live.kept = replace(live.kept, returned=True)
         text = json.dumps(asdict(live.kept))
-        with suppress(RunStopped):  # a full disk: the next view tries again, or its next move says so
+        with suppress(RunStopped):  # the disk is full: the next view tries again, or the next move reports it
             write_whole(path, text)
             self._live[path] = text, live
 
-    def plays(self, secret: str | None) -> Game | None:
+    def current_game(self, secret: str | None) -> Game | None:
         with self._lock, suppress(HTTPException, UsageError):
-            return self.game(self._file_of(secret)[2].setup.game)
+            return self.game(self._read_table(secret)[2].setup.game)
         return None
 
-    def has(self, secret: str | None) -> bool:
+    def has_unfinished(self, secret: str | None) -> bool:
         with self._lock, suppress(HTTPException):
-            return self._file_of(secret)[2].record is None
+            return self._read_table(secret)[2].record is None
         return False
 
     def move(self, secret: str | None, move: Move) -> dict[str, Any]:
-        """Make the person's move, and let the bots make theirs: the new frames. Nothing changes if it is refused."""
+        """Make the person's move, let the bots play, and return the new frames.
+
+        Nothing changes if the move is refused.
+        """
         with self._lock:
             path, live = self._find(secret)
             if move.table not in (None, live.kept.number):
@@ -406,7 +432,7 @@ class Tables:
             seen = len(live.frames) - 1
             if move.turn != seen:
                 raise HTTPException(409, f"This move is for turn {move.turn}, and {seen} turns have been played.")
-            if not (live.rests.is_set() and live.sitting.asked):
+            if not (live.rests.is_set() and live.sitting.is_asked):
                 raise HTTPException(409, "It is not your turn.")
             sitting = live.sitting
             output = sitting.words.answered(move.answer, sitting.state, sitting.me)
@@ -417,72 +443,72 @@ class Tables:
             live.step(output)
             live.kept = replace(live.kept, touched=self._clock(), returned=True)
             self._write_table(path, live)
-            self._go_on(path, live)
+            self._resume(path, live)
         return self._view_of(live, seen + 1)
 
     def again(self, secret: str | None) -> dict[str, Any]:
-        """Let bots that could not go on try again; returns all that the person sees."""
+        """Let bots that failed try again; return all that the person sees."""
         with self._lock:
             path, live = self._find(secret)
             if not live.rests.is_set() or live.trouble is None:
                 raise HTTPException(409, "Nothing is in the way of this game.")
             game = live.kept.setup.game
-            self._forget(path)  # the bots were stopped within a turn; played again from the file, they are before it
+            self._forget(path)  # The bots stopped within a turn. A replay of the file starts before it.
             self._opponents[game].try_again()
             _, live = self._find(secret)
         return self._view_of(live, 0)
 
     def close(self) -> None:
-        """Let nobody begin another turn, and wait a moment for the turns under way."""
+        """Let no bot start another turn, and wait a moment for the current ones."""
         with self._lock:
             for path in list(self._live):
                 self._forget(path)
             playing = list(self._playing)
-        end = time.monotonic() + _GRACE
+        end = time.monotonic() + _SHUTDOWN_SECONDS
         for thread in playing:
             thread.join(max(0.0, end - time.monotonic()))
 
     def _path(self, secret: str) -> Path:
         return self._running / f"{sha256(secret.encode('utf-8', 'replace')).hexdigest()}.json"
 
-    def _file_of(self, secret: str | None) -> tuple[Path, str, TableFile]:
-        """The file of a table, its text, and what it says."""
+    def _read_table(self, secret: str | None) -> tuple[Path, str, TableFile]:
+        """Return the path of a table's file, its text and its content."""
         path = self._path(secret or "")
         try:
             text = path.read_text(encoding="utf-8")
         except FileNotFoundError:
             raise HTTPException(404, "You have no game here: choose your bots first.") from None
         except (OSError, UnicodeDecodeError):
-            text = ""  # is read as damaged
-        kept = read(text)
+            text = ""  # handled as damaged below
+        kept = parse_table(text)
         if kept.expires < self._clock():
             self._drop(path)
             raise HTTPException(404, "Your game was left too long and is gone: choose your bots again.")
         return path, text, kept
 
-    def _find(self, secret: str | None) -> tuple[Path, Live]:
-        """The table; if it is not in memory, played again from its file, and then resumed."""
-        path, text, kept = self._file_of(secret)
+    def _find(self, secret: str | None) -> tuple[Path, LiveTable]:
+        """Return the table. If it is not in memory, replay its file and resume it."""
+        path, text, kept = self._read_table(secret)
         known, live = self._live.get(path, ("", None))
         if live is None or known != text:
             self._forget(path)
-            live = replayed(kept, self._opponents)
+            live = replay_table(kept, self._opponents)
             self._live[path] = text, live
-            self._go_on(path, live)
+            self._resume(path, live)
         return path, live
 
-    def _go_on(self, path: Path, live: Live) -> None:
-        """Let the bots play, in a thread of their own: models may think for minutes."""
-        if live.sitting.asked or live.sitting.state.over:
+    def _resume(self, path: Path, live: LiveTable) -> None:
+        """Let the bots play in a new thread, since models may take minutes."""
+        if live.sitting.is_asked or live.sitting.state.over:
             live.rests.set()
             return
         thread = threading.Thread(target=self._play, args=(path, live), daemon=True)
         self._playing.add(thread)
         thread.start()
 
-    def _play(self, path: Path, live: Live) -> None:
+    def _play(self, path: Path, live: LiveTable) -> None:
         try:
-            live.until_asked()
+            live.play_bots()
         finally:
             with self._lock:
                 self._playing.discard(threading.current_thread())
@@ -493,14 +519,14 @@ class Tables:
                         live.trouble = error.detail
                 live.rests.set()
 
-    def _write_table(self, path: Path, live: Live) -> None:
-        """Write the table, and a finished game's record before it."""
+    def _write_table(self, path: Path, live: LiveTable) -> None:
+        """Write the table's file, and the record of a finished game before it."""
         sitting, kept, record = live.sitting, live.kept, None
         try:
             if sitting.state.over:
                 made = datetime.fromtimestamp(kept.made, UTC)
-                record = f"{made:{MADE}}-{path.stem[:6]}"
-                write_whole(self.folder / f"{record}.json", records_of(sitting.game).dump(sitting.finished()))
+                record = f"{made:{TIME_FORMAT}}-{path.stem[:6]}"
+                write_whole(self.folder / f"{record}.json", records_of(sitting.game).dump(sitting.make_record()))
             live.kept = replace(kept, outputs=list(sitting.outputs), record=record)
             text = json.dumps(asdict(live.kept))
             write_whole(path, text)
@@ -510,11 +536,11 @@ class Tables:
         self._live[path] = text, live
 
     def _sweep(self, now: float) -> set[Path]:
-        """Drop the tables that were left too long; returns the others. A file that cannot be read is left alone."""
+        """Delete expired tables and return the rest. Unreadable files are left alone."""
         taken = set()
         for path in self._running.glob("*.json"):
             with suppress(OSError, UnicodeDecodeError, HTTPException):
-                if read(path.read_text(encoding="utf-8")).expires < now:
+                if parse_table(path.read_text(encoding="utf-8")).expires < now:
                     self._drop(path)
                 else:
                     taken.add(path)
@@ -530,9 +556,12 @@ class Tables:
         if live is not None:
             live.abandoned = True
 
-    def _view_of(self, live: Live, since: int) -> dict[str, Any]:
-        """What the person sees, and at the end how they have fared against these players so far."""
-        live.rests.wait(_PATIENCE)
+    def _view_of(self, live: LiveTable, since: int) -> dict[str, Any]:
+        """Return what the person sees.
+
+        After the game it includes their record against these players.
+        """
+        live.rests.wait(_WAIT_SECONDS)
         seen, setup = live.view(since), live.kept.setup
         if not seen["over"]:
             return seen | {"against": {}}

@@ -1,6 +1,6 @@
-"""Games that nobody sits at, for the report's viewer in a browser: one that is being played, or those of a run.
+"""Watch games in the browser: a live game, the games of a run, or a saved one.
 
-Pages are those of a saved game, and ask what is new: moves, what models were asked, the end, a newer game.
+Pages look like pages of saved games, and poll for news: moves, model calls, the end, a newer game.
 """
 
 import secrets
@@ -22,28 +22,29 @@ from dubito.report.share import page_of_file
 from dubito.report.tables import GamePage
 from dubito.show.company import Thought, as_sentence
 from dubito.show.run import FollowedRun
-from dubito.show.session import BotsGame, Session, of_outputs
-from dubito.show.story import ModelDecisions, Texts, game_in_short, story_of_game, title_of, won_by
+from dubito.show.session import BotsGame, Session, session_of_outputs
+from dubito.show.story import ModelDecisions, Texts, game_in_short, story_of_game, title_of, winners_of_ending
 from dubito.store.run_db import RunDb
 from dubito.web.guard import VIEWER, site_at
 
-NEWS: Final = "/api/news"  # what a page asks
-_GROWS: Final = ("turns", "story", "decisions", "pieces", "shared")  # lists of which a page has the beginning
+NEWS: Final = "/api/news"  # URL that pages poll
+# lists of which a page already has the first items
+_GROWING_LISTS: Final = ("turns", "story", "decisions", "pieces", "shared")
 _SITE: Final = Site("", (), (("/", "Now"),), f"{VIEWER}/", "/static/icon.svg", served=True)
 
 
 class GameSource:
-    """Games for pages, by number; whoever asks does so from any thread."""
+    """Games for pages, by number. Called from any thread."""
 
-    opens = ""  # where a page begins: at the newest turn, or `#play`, playing from the deal
+    opens = ""  # URL fragment of a new page: empty for the newest turn, `#play` to play from the deal
 
-    def begin(self) -> None:
-        """A page of ours follows: what waits for that begins."""
+    def on_page_open(self) -> None:
+        """Notify the source that a page is open. A live game may wait for that."""
 
     def newest(self) -> int:
         return 0
 
-    def ended(self) -> bool:
+    def has_ended(self) -> bool:
         return True
 
     def data(self, game: int) -> dict[str, Any]:
@@ -51,64 +52,66 @@ class GameSource:
 
 
 class LiveGame(GameSource):
-    """A game that is being played: one thread plays it, others look."""
+    """A game in progress: one thread plays it, others read it."""
 
     def __init__(self, game: BotsGame, database: RunDb | None = None) -> None:
-        """What models are asked is kept in the `database`."""
+        """Prepare the game. Model calls are read from `database`."""
         self._game = game
-        self.followed = threading.Event()  # by a page, for the first time
-        self.trouble: str | None = None  # why it does not go on
-        self._outputs: list[Any] = []  # so far, as a record has them
-        self._faults: list[str] = []  # of bots, in sentences
-        self._thinks: int | None = None  # the seat of a model that was asked last
-        self._words = ""  # of it, so far
+        self.followed = threading.Event()  # set when the first page is open
+        self.trouble: str | None = None  # why it does not continue
+        self._outputs: list[Any] = []  # so far, as in a record
+        self._faults: list[str] = []  # bot errors, in sentences
+        self._thinks: int | None = None  # seat of the model that is thinking
+        self._words = ""  # its text so far
         self._lock, self._texts = threading.Lock(), Texts()
         self._asked = None if database is None else ModelDecisions(database, game.game)
 
     def play(self, wait: Callable[[], None], stop: threading.Event) -> Session:
-        """Play the game to its end; `wait` lets the time before a turn pass."""
-        session, begun = self._game.begin(self._decided, self._speaks), -1  # the turn that was waited for
+        """Play the game to its end; call `wait` before each turn."""
+        session, begun = self._game.start(self._on_decision, self._on_text), -1  # the turn that was waited for
         while not (session.over or stop.is_set()):
             seat, turns = session.state.seat, session.state.turns_played
             self._thinks, self._words = seat if session.thinks(seat) else None, ""
             if turns > begun:
                 begun = turns
                 wait()
-            self._faults += next(session).faults  # first: whoever sees the last move asks no more
+            self._faults += next(session).faults  # before the outputs: a page that has the last move stops polling
             self._outputs.append(session.outputs[-1])
         return session
 
-    def _speaks(self, seat: int, words: str) -> None:
+    def _on_text(self, seat: int, words: str) -> None:
         self._words = words
 
-    def _decided(self, thought: Thought) -> None:
-        self._words = ""  # they stand with the decision now
+    def _on_decision(self, thought: Thought) -> None:
+        self._words = ""  # now part of the decision
 
-    def begin(self) -> None:
+    def on_page_open(self) -> None:
         self.followed.set()
 
     def data(self, game: int) -> dict[str, Any]:
-        trouble = self.trouble  # before the moves: with it, no other is coming
-        live, state = self._game, self._game.dealt()
+        trouble = self.trouble  # read before the moves: after trouble, no more moves come
+        live, state = self._game, self._game.deal_state()
         names = [live.label(seat) for seat in range(len(live.names))]
         outputs = [output_of(live.game, kept) for kept in self._outputs]
         asked: dict[str, Any] = {"decisions": [], "pieces": [], "shared": []}
         with self._lock:
-            whole = story_of_game(of_outputs(live.game, state, outputs, live.label), names)
+            whole = story_of_game(session_of_outputs(live.game, state, outputs, live.label), names)
             if self._asked is not None:
                 asked = self._asked.of_game(live.number or 0, whole, self._texts, len(whole["turns"]) + 1)
-        final = title_of("The game", names, won_by(live.game.results, state.ending())) if state.over else None
+        final = (
+            title_of("The game", names, winners_of_ending(live.game.results, state.ending())) if state.over else None
+        )
         over = state.over or trouble is not None
         thinks = not over and self._thinks == state.seat
         moves_now = {"to_move": None if over else state.seat, "thinks": thinks, "words": self._words if thinks else ""}
         warnings = [*self._faults, *([trouble] if trouble else [])]
         about = game_in_short(live.game, live.rules, live.deal, live.seed)
-        framed = _framed(names, final, about, over, warnings) | {"kinds": live.kinds}
+        framed = _page_fields(names, final, about, over, warnings) | {"kinds": live.kinds}
         return whole | asked | framed | moves_now
 
 
 class RunGames(GameSource):
-    """The games of a run that somebody may be playing."""
+    """The games of a run that may still be in progress."""
 
     opens = "#play"
 
@@ -119,23 +122,23 @@ class RunGames(GameSource):
         with self._lock:
             return max(self._followed.finished())
 
-    def ended(self) -> bool:
+    def has_ended(self) -> bool:
         return not self._followed.is_playing
 
     def data(self, game: int) -> dict[str, Any]:
         with self._lock:
-            self._followed.read_again()
+            self._followed.reload()
             if game not in self._followed.finished():
                 raise UsageError(f"the run has no finished game {game}")
             whole = self._followed.games.play(game)
             asked = self._followed.questions(game, whole)
         final = title_of(f"Game {game}", whole["names"], whole["winners"])
         about = f"Game {game} of the run {self._followed.source.folder.name}."
-        return whole | asked | _framed(whole["names"], final, about, True, [])
+        return whole | asked | _page_fields(whole["names"], final, about, True, [])
 
 
 class SavedGame(GameSource):
-    """A game that somebody has saved."""
+    """A game in a file."""
 
     opens = "#play"
 
@@ -144,25 +147,29 @@ class SavedGame(GameSource):
 
     def data(self, game: int) -> dict[str, Any]:
         page = self._page
-        return {**page.told, "truths": []} | _framed(page.told["names"], page.title, page.about, True, page.warnings)
+        return {**page.told, "truths": []} | _page_fields(
+            page.told["names"], page.title, page.about, True, page.warnings
+        )
 
 
-def _framed(names: Sequence[str], final: str | None, about: str, over: bool, warnings: Sequence[str]) -> dict[str, Any]:
+def _page_fields(
+    names: Sequence[str], final: str | None, about: str, over: bool, warnings: Sequence[str]
+) -> dict[str, Any]:
     return {"title": " · ".join(names), "final": final, "about": about, "over": over, "warnings": warnings}
 
 
 def watching_app(shown: GameSource, host: str, allowed: Sequence[str] = ()) -> Starlette:
     pages = _Pages(shown)
     routes = [Route("/", pages.first), Route("/games/{game:int}", pages.game), Route(NEWS, pages.news)]
-    return site_at(host, routes, {DubitoError: _refused}, allowed)
+    return site_at(host, routes, {DubitoError: _error_response}, allowed)
 
 
 class _Pages:
-    """One method a route, each in a thread."""
+    """The route handlers, each run in a thread."""
 
     def __init__(self, shown: GameSource) -> None:
         self._shown, self._viewer = shown, Viewer(Renderer(_SITE), "/games")
-        self._mark = secrets.token_hex(8)  # of our pages: that of another game may still be open
+        self._mark = secrets.token_hex(8)  # identifies this server's pages: a page of an earlier game may still be open
 
     def first(self, request: Request) -> Response:
         return RedirectResponse(f"/games/{self._shown.newest()}{self._shown.opens}")
@@ -176,16 +183,16 @@ class _Pages:
         return HTMLResponse(self._viewer(GamePage("/games/", title, about, data | {"live": live}, "", warnings)))
 
     def news(self, request: Request) -> Response:
-        """What a page does not have yet; it says how many of each it has."""
+        """Return what a page does not have yet. It sends the number of items it has."""
         query = request.query_params
         try:
-            game, has = int(query["game"]), {key: max(0, int(query[key])) for key in _GROWS if key in query}
+            game, has = int(query["game"]), {key: max(0, int(query[key])) for key in _GROWING_LISTS if key in query}
         except (KeyError, ValueError):
             raise HTTPException(400, "A page says which game it shows, and how much of it it has.") from None
         if query.get("mark") != self._mark:
             raise UsageError("this server now shows another game: reload the page")
-        self._shown.begin()
-        newest, ended = self._shown.newest(), self._shown.ended()
+        self._shown.on_page_open()
+        newest, ended = self._shown.newest(), self._shown.has_ended()
         news: dict[str, Any] = {"newest": newest, "ended": ended}
         if has:
             data = self._shown.data(game)
@@ -194,7 +201,7 @@ class _Pages:
         return JSONResponse(shown_values(news))
 
 
-def _refused(request: Request, error: Exception) -> Response:
+def _error_response(request: Request, error: Exception) -> Response:
     sentence = as_sentence(str(error))
     if request.url.path == NEWS:
         return JSONResponse({"error": sentence}, 400)

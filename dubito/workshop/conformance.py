@@ -24,10 +24,10 @@ from dubito.errors import BotError, DubitoError, IllegalOutput, UsageError, one_
 from dubito.game import Choice, Game, GameEvent, Player, Text
 from dubito.game.flaws import flaws_of_ending, flaws_of_position
 from dubito.game.packages import games_path
-from dubito.game.record import records_of, whole_game
+from dubito.game.record import records_of, require_whole_game
 from dubito.game.words import ME, words_of
 from dubito.llm.prompts import Prompt, load_prompt
-from dubito.show.session import Session, moves_at, of_record
+from dubito.show.session import Session, session_of_record, table_moves
 from dubito.stats.tally import outcome_of, unpack
 from dubito.workshop.caps import caps
 from dubito.workshop.hangs import Hangs, watched
@@ -258,11 +258,11 @@ def _records(subject: Subject) -> Iterator[Flaw]:
     for deal, seats in subject.deals[::DEALS]:
         table = subject.table(deal, seats)
         names = [entrant.name for entrant in table.entrants]
-        session = Session(subject.game, table.state, names.__getitem__, moves_at(table), table=table, rules=rules)
+        session = Session(subject.game, table.state, names.__getitem__, table_moves(table), table=table, rules=rules)
         turns = sum(1 for _ in session)
         kept = records.load(records.dump(session.record(names, 0, deal, None)))
-        again = of_record(subject.game, kept, names.__getitem__)
-        with whole_game(again.state):
+        again = session_of_record(subject.game, kept, names.__getitem__)
+        with require_whole_game(again.state):
             if sum(1 for _ in again) != turns:
                 yield Flaw(subject.main, "a saved game has another number of moves when it is told again")
 
@@ -333,7 +333,7 @@ def _winners(subject: Subject, deal: int, seats: int) -> Iterator[_End]:
         teller.moved(mover, output, events)
     ending = state.ending()
     scores = [
-        results.measured(results.bucket(mark, ending.capped), [*counts, 0])[0]
+        results.measure_values(results.bucket(mark, ending.capped), [*counts, 0])[0]
         for mark, counts in zip(ending.marks, ending.counts, strict=True)
     ]
     if winners := {int(seat) for seat in _WINS.findall(teller.ending()[0])}:

@@ -9,7 +9,7 @@ import pytest
 
 from bots.manual.random_boi import RandomBoi
 from dubito.errors import BotError, UsageError
-from dubito.game.bot_deadline import in_time
+from dubito.game.bot_deadline import limit_bot_time
 from dubito.game.streams import DealStreams
 from dubito.game.table import Entrant, Table, play_game
 from dubito.games.dubito.bot import PlayerAI
@@ -98,7 +98,7 @@ def seated(bot: type[PlayerAI], fallback: type[PlayerAI] | None = None, **settin
 
 def late(method: str, how: str = "forever") -> BotError:
     with pytest.raises(BotError) as caught:
-        play_game(seated(in_time(Looping, DEADLINE, GAME.nodes), method=method, how=how))
+        play_game(seated(limit_bot_time(Looping, DEADLINE, GAME.nodes), method=method, how=how))
     return caught.value
 
 
@@ -136,7 +136,7 @@ class Late(Quiet):
 
 def test_coming_back_too_late_does_not_count() -> None:
     with pytest.raises(BotError, match=r"observe took longer than 0\.25 s"):
-        seated(in_time(Late, DEADLINE, GAME.nodes))
+        seated(limit_bot_time(Late, DEADLINE, GAME.nodes))
 
 
 class Once(Looping):
@@ -151,7 +151,7 @@ class Once(Looping):
 
 
 def test_the_substitute_plays_a_late_turn_as_any_failed_one() -> None:
-    looping = seated(in_time(Once, DEADLINE, GAME.nodes), RandomBoi)
+    looping = seated(limit_bot_time(Once, DEADLINE, GAME.nodes), RandomBoi)
     failing = seated(Once, RandomBoi, how="failing")
     assert play_game(looping).places == play_game(failing).places
     assert looping.fallback_turns == failing.fallback_turns == [1, 0, 0]
@@ -163,12 +163,12 @@ def test_the_substitute_plays_a_late_turn_as_any_failed_one() -> None:
 
 def test_a_bot_that_fails_in_time_is_named_by_its_failure() -> None:
     with pytest.raises(BotError, match=r"play raised ValueError: no \(test_bot_deadline\.py, line "):
-        play_game(seated(in_time(Once, DEADLINE, GAME.nodes), how="failing"))
+        play_game(seated(limit_bot_time(Once, DEADLINE, GAME.nodes), how="failing"))
 
 
 def test_a_bot_in_time_plays_the_same_games() -> None:
     bots = entrants("ClaudeBot", "AdaptyBoi", "RandomBoi")
-    timed = [Entrant(bot.name, in_time(bot.bot, 3600, GAME.nodes)) for bot in bots]
+    timed = [Entrant(bot.name, limit_bot_time(bot.bot, 3600, GAME.nodes)) for bot in bots]
     for deal in range(10):
         assert told(timed, Rules(), 2, deal) == told(bots, Rules(), 2, deal)
 
@@ -188,7 +188,7 @@ def test_the_alarm_is_put_back_as_it_was() -> None:
 
 def test_what_nothing_can_interrupt_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     with ThreadPoolExecutor(1) as pool, pytest.raises(UsageError, match="only the main thread of a process"):
-        pool.submit(in_time, Quiet, 1.0, GAME.nodes).result()
+        pool.submit(limit_bot_time, Quiet, 1.0, GAME.nodes).result()
     monkeypatch.delattr(signal, "setitimer")
     with pytest.raises(UsageError, match="this system has no alarm"):
-        in_time(Quiet, 1.0, GAME.nodes)
+        limit_bot_time(Quiet, 1.0, GAME.nodes)

@@ -124,7 +124,7 @@ def test_a_game_that_is_watched_says_it_too(shell: Shell) -> None:
 
 
 def test_a_game_without_an_end_stops_the_run(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(table, "MOST_MOVES", 1000)
+    monkeypatch.setattr(table, "MAX_MOVES", 1000)
     mistaken("return tuple(self.acts) in ENDS", "return False")
     said = shell("run", "--game", "kuhn", "--games", "4", "--output", "r")
     assert said.code == 3

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from dubito.errors import IllegalOutput, UsageError
 from dubito.game import Node, Text
 from dubito.game.speech import quoted
-from dubito.game.words import Words, wanted
+from dubito.game.words import Words, describe_answers
 from dubito.house.core import by_lot
 from dubito.llm.answers import answer_format, form_of, re_ask, read_answer
 from dubito.llm.decide import put_question
@@ -146,7 +146,7 @@ class Asked:
 
 def test_a_person_types_it_and_is_told_what_cannot_be_said() -> None:
     plain = Words(replace(GAMES["bs"], nodes=(SAY,), output_of=lambda node, answer, cards: answer))
-    assert wanted(SAY) == "what you say, on one line of at most 40 characters"
+    assert describe_answers(SAY) == "what you say, on one line of at most 40 characters"
     for typed, said in (("  I Pass. ", "I Pass."), ('"log"', "log"), ('"', '"'), ('""', '""'), ('a "b"', 'a "b"')):
         assert plain.read(typed, Asked(), 0) == said
     assert plain.answered("log", Asked(), 0) == "log"

@@ -111,7 +111,7 @@ def test_processes_in_one_games_folder_keep_one_budget(tmp_path: Path, monkeypat
         players = [asker(model), {"bot": "MrDoubt"}]
         Path("c.yaml").write_text(yaml.safe_dump({"bots": players, "preflight": False, "budget": {"calls": 5}}))
         games = [tables.enter_context(seated(order("c.yaml", deal))) for deal in (0, 1)]
-        sessions = [game.begin(lambda thought: None, lambda seat, text: None) for game in games]
+        sessions = [game.start(lambda thought: None, lambda seat, text: None) for game in games]
         with pytest.raises(RunStopped, match="the budget is used up: other processes spend from it too"):
             move_in_turn(sessions)
         assert len(model.heard) == 5

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from dubito.game.record import game_named
+from dubito.game.record import read_game_name
 from dubito.game.words import words_of
 from tests.cli.kit import Shell
 from tests.games.kit import GAMES, registry_of, write_kuhn
@@ -38,7 +38,7 @@ def test_a_game_of_bs_is_told_and_its_record_proves_it(shell: Shell) -> None:
     assert lines[-3].endswith(" wins.")
     record = saved()
     assert (record["game"], record["seed"], record["deal"], record["players"]) == ("bs", 3, 5, list(FOUR))
-    assert game_named(Path("g.json").read_text(), "dubito") == "bs"
+    assert read_game_name(Path("g.json").read_text(), "dubito") == "bs"
     turns = int(lines[-2].removesuffix(" turns"))
     assert len(record["outputs"]) == 4 * turns
     asked = [[seat for seat in range(4) if seat != turn % 4] for turn in range(turns)]

@@ -109,7 +109,7 @@ def _typed(sitting: Sitting) -> str:
     lines = []
     while not sitting.state.over:
         given = None
-        if sitting.asked:
+        if sitting.is_asked:
             move = a_move(asdict(dealt(sitting.state, sitting.label, sitting.me)))
             line = "doubt" if move.get("doubt") else " ".join(map(str, move["cards"]))
             lines.append(f"{line} as {move['number']}" if "number" in move else line)

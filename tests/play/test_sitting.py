@@ -10,7 +10,7 @@ from dubito.errors import IllegalOutput, UsageError
 from dubito.game.find import Registry, find_bots
 from dubito.game.streams import DealStreams
 from dubito.game.table import Entrant, play_game
-from dubito.game.words import in_words_to, labels, words_of
+from dubito.game.words import labels, person_sentences, words_of
 from dubito.games.bs.game import GAME as BS
 from dubito.games.dubito.cards import TurnOutput
 from dubito.games.dubito.engine import Rules, deal_table
@@ -45,7 +45,7 @@ def test_a_person_who_plays_as_a_bot_does_plays_the_bots_game(registry: Registry
         sitting = seat_person(guests, setup, 0)
         while not sitting.state.over:
             given = None
-            if sitting.asked:
+            if sitting.is_asked:
                 player = shadow.players[1]
                 assert player is not None
                 given = player.play(sitting.state.turn_data())
@@ -98,14 +98,14 @@ def test_he_is_spoken_to() -> None:
     label = labels(["You", GUEST, "You", "A puts\0"], 1)
     assert [label(seat) for seat in (0, 2, 3)] == ["You 0", "You 2", "A puts\\x00"]
     assert [labels(["you", GUEST, "Me"], me)(0) for me in (1, None)] == ["you 0", "you"]
-    assert in_words_to(words_of(GAME), [CardsPlayedEvent(1, 7, 2)], label, 1) == ["You put down 2 cards as 7s."]
-    assert in_words_to(words_of(GAME), [CardsPlayedEvent(0, 7, 2)], label, 1) == ["You 0 puts down 2 cards as 7s."]
+    assert person_sentences(words_of(GAME), [CardsPlayedEvent(1, 7, 2)], label, 1) == ["You put down 2 cards as 7s."]
+    assert person_sentences(words_of(GAME), [CardsPlayedEvent(0, 7, 2)], label, 1) == ["You 0 puts down 2 cards as 7s."]
     mine = DoubtResolvedEvent(1, 3, False, (7, 0), (7, 8), 7, 1)
-    assert in_words_to(words_of(GAME), [mine], label, 1) == [
+    assert person_sentences(words_of(GAME), [mine], label, 1) == [
         "You doubt A puts\\x00, who shows 7 joker: honest. 1 joker out of the game. You pick up 2 cards."
     ]
     caught = DoubtResolvedEvent(3, 1, True, (8,), (8,), 7, 0)
-    assert in_words_to(words_of(GAME), [caught], label, 1) == [
+    assert person_sentences(words_of(GAME), [caught], label, 1) == [
         "A puts\\x00 doubts you, and you show 8: a bluff. You pick up 1 card."
     ]
 
@@ -123,8 +123,8 @@ def test_what_another_seat_alone_observes_is_not_told() -> None:
         only = 2
 
     event, label = Peeked(2, 7, 1), labels(["A", GUEST, "B"], 1)
-    assert in_words_to(words_of(GAME), [event], label, 1) == []
-    assert in_words_to(words_of(GAME), [event], label, 2) == ["B puts down 1 card as 7s."]
+    assert person_sentences(words_of(GAME), [event], label, 1) == []
+    assert person_sentences(words_of(GAME), [event], label, 2) == ["B puts down 1 card as 7s."]
 
 
 @pytest.mark.parametrize(
@@ -137,13 +137,13 @@ def test_the_end_panel_of_bs_counts_every_play_the_person_judged(seed: int, seat
     while not sitting.state.over:
         state = sitting.state
         given: Any = None
-        if sitting.asked and state.public.node == "bs":
+        if sitting.is_asked and state.public.node == "bs":
             asked += 1
             given = asked % every == 0
             faced += bool(state.lie)
             calls += given
             right += given and bool(state.lie)
-        elif sitting.asked:
+        elif sitting.is_asked:
             number, hand = state.public.number, state.hands[seat].cards
             given = [card for card in hand if card.number == number] or hand[:1]
             lies += given[0].number != number
@@ -158,9 +158,9 @@ def test_the_end_panel_of_bs_counts_every_play_the_person_judged(seed: int, seat
 def test_wrong_calls_are_not_hidden_where_no_lie_was_faced() -> None:
     sitting = seat_person(guests_of(find_bots(Path("/nowhere"), "bs")), _bs(5, 2), 0)
     assert sitting.lies_in_words() == "You faced no lies. You made none yourself."
-    sitting._judged += [(False, True), (False, False)]
+    sitting._reactions += [(False, True), (False, False)]
     assert sitting.lies_in_words() == "You faced no lies, so your accusation was wrong. You made none yourself."
-    sitting._judged += [(False, True)]
+    sitting._reactions += [(False, True)]
     assert sitting.lies_in_words() == "You faced no lies, so your 2 accusations were wrong. You made none yourself."
 
 

@@ -25,7 +25,7 @@ def three(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def odds_in(folder: str, game: int = 0) -> odds.Playouts:
     with opened_run(Path(folder)) as run:
-        return odds.odds_of(run, game)
+        return odds.load_odds(run, game)
 
 
 @pytest.mark.usefixtures("three")
@@ -105,7 +105,7 @@ def test_work_of_bots_is_counted(shell: Shell) -> None:
     weights = []
     for folder in ("r", "s"):
         with opened_run(Path(folder)) as run:
-            weights.append(odds._work_a_move(odds._table_at_start(run, 0)[0]))
+            weights.append(odds._measure_work(odds._table_at_start(run, 0)[0]))
     usual, heavy = weights
     assert usual == 1
     assert heavy >= 8

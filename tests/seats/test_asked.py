@@ -12,11 +12,11 @@ from dubito.errors import BotError, UsageError
 from dubito.game.find import find_bots
 from dubito.game.streams import DealStreams
 from dubito.game.table import Entrant, Table, play_game
-from dubito.seats.asked import AskedGame, AskedSeat, ChatQuestion, Said, asked_seat
+from dubito.seats.asked import AskedGame, AskedSeat, ChatAnswer, ChatQuestion, set_up_seat
 from tests.cli.kit import Shell
 from tests.games.kit import write_kuhn
 
-BET = Said('{"answer": "bet"}')
+BET = ChatAnswer('{"answer": "bet"}')
 BOLD = """from games.kuhn.game import KuhnBot
 
 
@@ -34,10 +34,10 @@ def kuhn(shell: Shell) -> None:
 
 def seat_of(**how: Any) -> AskedSeat:
     said = {"game": "kuhn", "seat": 0, "opponents": ["Careful"], "rules": {}, "seed": 3, "prompt": "plain", "reasks": 1}
-    return asked_seat(**{**said, **how})
+    return set_up_seat(**{**said, **how})
 
 
-def played(game: AskedGame, reply: Callable[[ChatQuestion], Said]) -> Iterator[ChatQuestion]:
+def played(game: AskedGame, reply: Callable[[ChatQuestion], ChatAnswer]) -> Iterator[ChatQuestion]:
     """Every question of a game that is answered so."""
     question = game.begin()
     while question is not None:
@@ -73,14 +73,14 @@ def test_a_question_is_what_a_model_player_is_sent_and_the_same_again() -> None:
 @pytest.mark.parametrize(
     ("reply", "told", "cause"),
     [
-        (Said("I bet."), "could not be read: it is not JSON", "malformed"),
-        (Said('{"answer": "fold"}'), 'could not be read: `answer` is not one of "pass"', "malformed"),
-        (Said('{"answer": "b', cut_off=True), "was cut off before the answer", "truncated"),
-        (Said(None), "could not be read: it holds no text", "malformed"),
+        (ChatAnswer("I bet."), "could not be read: it is not JSON", "malformed"),
+        (ChatAnswer('{"answer": "fold"}'), 'could not be read: `answer` is not one of "pass"', "malformed"),
+        (ChatAnswer('{"answer": "b', cut_off=True), "was cut off before the answer", "truncated"),
+        (ChatAnswer(None), "could not be read: it holds no text", "malformed"),
     ],
 )
 def test_a_reply_that_cannot_be_used_is_asked_again_and_then_the_fallback_plays(
-    reply: Said, told: str, cause: str
+    reply: ChatAnswer, told: str, cause: str
 ) -> None:
     game = AskedGame(seat_of(), 0)
     first, again, *_ = played(game, lambda question: reply)
@@ -133,7 +133,7 @@ def test_it_needs_no_openspiel() -> None:
     """And what does says so."""
     code = (
         "import sys; sys.modules['pyspiel'] = None\n"
-        "from dubito.seats.asked import asked_seat\n"
+        "from dubito.seats.asked import set_up_seat\n"
         "from dubito.plugins.openspiel.spiel import load_game"
     )
     said = subprocess.run((sys.executable, "-c", code), capture_output=True, text=True, check=False)

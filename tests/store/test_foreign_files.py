@@ -171,10 +171,10 @@ def test_what_yaml_may_hold_is_bounded(text: str, words: str) -> None:
 
 
 def test_how_many_values_yaml_may_hold_is_bounded(monkeypatch: pytest.MonkeyPatch, at_length: bool) -> None:
-    assert files._MOST_VALUES == 50_000
+    assert files._MAX_YAML_VALUES == 50_000
     if not at_length:
-        monkeypatch.setattr(files, "_MOST_VALUES", 500)
-    most = files._MOST_VALUES
+        monkeypatch.setattr(files, "_MAX_YAML_VALUES", 500)
+    most = files._MAX_YAML_VALUES
     with pytest.raises(UsageError, match=f"line 3: not readable as YAML: it has more than {most:,} values"):
         from_yaml("\n\nbots: [" + "1," * (most + 1) + "]", "c.yaml")
 

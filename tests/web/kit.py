@@ -15,9 +15,9 @@ from dubito.cli.company import opponents as opponents_of
 from dubito.experiment.config import check
 from dubito.game.find import Registry, find_bots
 from dubito.serve import listen, make_server
-from dubito.show.company import Opponents, company
+from dubito.show.company import Opponents, build_company
 from dubito.web.app import make_app
-from dubito.web.tables import MOST_TABLES, Tables
+from dubito.web.tables import MAX_TABLES, Tables
 from tests.llm.kit import Said, Server, asker
 
 FIRST: Final = 1_700_000_000_000  # the number of the first game
@@ -143,14 +143,14 @@ class Served:
 
 def guests_of(registry: Registry, **rules: Any) -> Opponents:
     config = check({"game": registry.game.name, "rules": rules}, "the tests")
-    return Opponents(company(config, registry), registry, settled=rules)
+    return Opponents(build_company(config, registry), registry, settled=rules)
 
 
 @contextmanager
 def served(
     folder: Path,
     registry: Registry | None = None,
-    most: int = MOST_TABLES,
+    most: int = MAX_TABLES,
     clock: Clock | None = None,
     opponents: Opponents | None = None,
     others: Sequence[Opponents] = (),

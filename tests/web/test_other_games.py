@@ -115,7 +115,7 @@ def test_two_worlds_that_differ_in_hidden_cards_look_the_same(home: Path) -> Non
         sitting = seat_person(guests, set_up(GAME, BOTS, BSRules(), seed % 4, seed), 0)
         while not sitting.state.over:
             given = None
-            if sitting.asked:
+            if sitting.is_asked:
                 cards = list(sitting.state.cards(sitting.me, None))
                 given = cards[:1] if sitting.state.view().node == "cards" else bool(len(cards) % 2)
             moment, said = sitting.step(given)

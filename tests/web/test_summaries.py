@@ -39,16 +39,16 @@ def _ending(*marks: int, capped: bool = False) -> Ending:
 )
 def test_a_game_in_words(marks: tuple[int, ...], capped: bool, me: int | None, won: bool | None, words: str) -> None:
     ending = _ending(*marks, capped=capped)
-    came = module._won(DUBITO, ending)
+    came = module._find_winners(DUBITO, ending)
     assert (None if me is None else came[me]) is won
     names = ["X" if me is None else "You", "A", "B", "C"]
-    assert module._result(DUBITO, ending, came, names, me) == words
+    assert module._describe_result(DUBITO, ending, came, names, me) == words
 
 
 def test_a_win_of_which_there_is_one_kind_is_only_a_win() -> None:
     ending = _ending(0, 1, 0)
-    assert module._won(BS, ending) == [False, True, False]
-    assert module._result(BS, ending, [False, True, False], ["A", "You", "B"], 1) == "you won against A and B"
+    assert module._find_winners(BS, ending) == [False, True, False]
+    assert module._describe_result(BS, ending, [False, True, False], ["A", "You", "B"], 1) == "you won against A and B"
 
 
 def test_a_person_is_told_how_they_fare_against_each_bot(server: Served, browser: Browser) -> None:

@@ -92,7 +92,7 @@ def test_two_worlds_that_differ_in_hidden_cards_look_the_same(tmp_path: Path) ->
             seen = asdict(dealt(sitting.state, sitting.label, sitting.me))
             move = a_move(seen)
             given = TurnOutput(move.get("doubt", False), move.get("number"), move.get("cards"))
-            moment, said = sitting.step(given if sitting.asked else None)
+            moment, said = sitting.step(given if sitting.is_asked else None)
             output, events = moment.output, moment.events
             frame = after(sitting.state, mover, output, events, said, sitting.me)
             other = _another_world(sitting.state, sitting.me)

@@ -109,7 +109,7 @@ def test_what_a_model_has_said_is_there_before_its_move(home: Path) -> None:
     with Server(slow) as model:
         Path("c.yaml").write_text(yaml.safe_dump({"bots": [asking(model)], "preflight": False}))
         with playing(wanted("asker", "StefaBot", "MrDoubt", config=Path("c.yaml")), lambda: None) as live:
-            live.begin()
+            live.on_page_open()
             assert asked_again.wait(20)
             data = live.data(0)
             assert (data["turns"], data["over"], data["to_move"], data["thinks"]) == ([], False, 0, True)
@@ -136,7 +136,7 @@ def test_a_models_words_are_on_the_page_as_they_come(chrome: Chrome, home: Path)
 def test_every_game_is_told_at_each_of_its_turns(game: str, names: tuple[str, ...], home: Path) -> None:
     turns, seen = Turns(), 0
     with playing(wanted(*names, game=game, rules={}), turns) as live:
-        live.begin()
+        live.on_page_open()
         data = live.data(0)
         turns.go(1_000_000)
         while not data["over"]:
@@ -155,7 +155,7 @@ def test_what_stops_a_game_is_said_on_the_page(home: Path, capsys: pytest.Captur
         "from bots.base import BotBase\nclass Bad(BotBase):\n    def play(self, p): return 7\n"
     )
     with playing(wanted("StefaBot", "Bad", "MrDoubt"), lambda: None) as live:
-        live.begin()
+        live.on_page_open()
         data = live.data(0)
         while not data["over"]:
             data = live.data(0)
@@ -173,7 +173,7 @@ def test_a_game_that_is_forfeited_as_bots_sit_down_is_over_on_the_page(home: Pat
     )
     names = ("Player1", "Bad", "Player3", "Player4")
     with playing(wanted(*names, game="bs", rules={}, on_bot_error="forfeit"), lambda: None) as live:
-        live.begin()
+        live.on_page_open()
         until = time.monotonic() + 10
         while not (data := live.data(0))["over"] and time.monotonic() < until:
             pass
@@ -187,7 +187,7 @@ def test_what_cannot_be_told_is_no_fault_of_the_bots(home: Path) -> None:
         raise BrokenPipeError
 
     with seated(wanted("house:house-sharp", "StefaBot", "MrDoubt", on_bot_error="fallback")) as game:
-        session = game.begin(nobody_reads)
+        session = game.start(nobody_reads)
         with pytest.raises(BrokenPipeError):
             next(session)
         assert session.outputs == []

@@ -14,7 +14,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 
 from dubito.errors import IllegalOutput, UsageError
 from dubito.files import fault
-from dubito.game.record import Strict, record_as_lines, refuse_other_format, seal
+from dubito.game.record import Strict, digest_line, record_as_lines, refuse_other_format
 from dubito.game.words import Label, counted, seat_label
 from dubito.games.dubito.cards import JOKER, NUMBERS, Hand, TurnOutput
 from dubito.games.dubito.engine import Rules, State, check_players
@@ -117,7 +117,7 @@ def ending(state: State, label: Label = seat_label) -> str:
 
 
 def _seal(hands: list[list[int]], outputs: list[RecordedOutput]) -> str:
-    return seal(hands, [[output.doubt, output.number, output.cards] for output in outputs])
+    return digest_line(hands, [[output.doubt, output.number, output.cards] for output in outputs])
 
 
 def dump(record: GameRecord) -> str:
@@ -173,7 +173,7 @@ def replay(record: GameRecord) -> Iterator[str]:
 
     An output that the rules refuse ends the story with a line that says so.
     """
-    state, outputs = opened(record)
+    state, outputs = deal_record(record)
     for turn, output in enumerate(outputs, start=1):
         try:
             yield from _lines(turn, state.apply(output))
@@ -190,7 +190,7 @@ def recorder(state: State, rules: Mapping[str, Any]) -> Recorder:
     return Recorder(state)
 
 
-def opened(record: GameRecord) -> tuple[State, Iterator[TurnOutput]]:
+def deal_record(record: GameRecord) -> tuple[State, Iterator[TurnOutput]]:
     outputs = (TurnOutput(output.doubt, output.number, output.cards) for output in record.outputs)
     return State(record.rules, [Hand(cards, record.rules.copies) for cards in record.hands]), outputs
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from dubito.errors import UsageError
 from dubito.game.find import find_bots
-from dubito.game.rehearsal import at_its_turn
+from dubito.game.rehearsal import set_up_turn
 from dubito.games.dubito.bot import PlayerAI
 from dubito.games.dubito.cards import JOKER, NUMBERS, Hand, TurnData, TurnOutput
 from dubito.games.dubito.engine import MAX_JOKERS, Rules, State
@@ -33,7 +33,7 @@ def at_turn(
     cls = find_bots(Path.cwd()).find(bot).cls if isinstance(bot, str) else bot
     _refuse_impossible(hands, rules)
     state = partial(_state_with, hands, rules)
-    return at_its_turn(cls, moves, state, len(hands), settings)
+    return set_up_turn(cls, moves, state, len(hands), settings)
 
 
 def _state_with(hands: Sequence[Sequence[int]], rules: Rules) -> State:

@@ -273,7 +273,7 @@ def _chart_of(board: _Board) -> Chart:
         [each.rates[first.key] for each in board.ranked],
     )
     title = f"{first.name} of each row with its 95 % interval"
-    return Chart("intervals", title, first.named, names, [points(first.name, rates, unit_of(first))])
+    return Chart("intervals", title, first.heading, names, [points(first.name, rates, unit_of(first))])
 
 
 def _order_by_label(board: _Board) -> Order:
@@ -296,12 +296,12 @@ def _against_dollars(board: _Board, rows: Sequence[_Row], names: Sequence[str]) 
         for kind in sorted({*kinds})
     ]
     title = f"{first.name} against dollars: higher and further left is better"
-    return Chart("scatter", title, "dollars, for all these deals", names, series, vertical=first.named)
+    return Chart("scatter", title, "dollars, for all these deals", names, series, vertical=first.heading)
 
 
 def _table_of(board: _Board) -> ResultTable:
     first = board.results.measure(board.results.headline[0])
-    columns = [*texts("player", "rank"), Column(first.key, first.titled, kind_of(first)), *texts("tier")]
+    columns = [*texts("player", "rank"), Column(first.key, first.column_title, kind_of(first)), *texts("tier")]
     columns += [Column("kind", "kind", "kind"), *texts("server")]
     columns += [Column("answered", "answered by", "text"), *texts("prompt")]
     columns += [*counts("calls"), Column("cost", "dollars", "dollars"), Column("fallback", "fallback %", "rate")]

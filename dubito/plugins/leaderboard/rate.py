@@ -188,7 +188,7 @@ def _print(found: _Found) -> None:
     rows += [(f"{one.name} takes", one.rate, one.deals * seats, difference_of(measure)) for one in found.taken]
     cells = [[what, cell_text(rate, kind), f"{games:,}"] for what, rate, games, kind in rows]
     title = f"{name} by {named.name} ({named.book.digest})"
-    table(title, ["", f"{measure.titled} [95 % interval]", "games"], cells)
+    table(title, ["", f"{measure.column_title} [95 % interval]", "games"], cells)
     for side, who in found.beside.who.items():
         say(f"worst {side}: {listed([one_line(each) for each in who])}")
     if found.exact is not None:

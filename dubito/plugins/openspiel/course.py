@@ -368,7 +368,7 @@ class Course:
             return [0.0] * self.players
         ending, results = self.engine.ending(), self.game.results
         scores = [
-            results.measured(results.bucket(mark, ending.capped), counts)[0] / results.measures[0].scale
+            results.measure_values(results.bucket(mark, ending.capped), counts)[0] / results.measures[0].scale
             for mark, counts in zip(ending.marks, ending.counts, strict=True)
         ]
         if not self.zero_sum:

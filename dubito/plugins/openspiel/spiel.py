@@ -23,7 +23,7 @@ from dubito.game import Game, GameEvent, Player, Seating, make_player
 from dubito.game.find import find_bots, find_game, game_names
 from dubito.game.streams import DealStreams
 from dubito.plugins.openspiel.course import TERMINAL, Course, LogEntry, courses_of, has_own_courses, try_out
-from dubito.seats.asked import checked_rules
+from dubito.seats.asked import build_rules
 
 _PARAMETERS: Final = (bool, int, float, str)  # what pyspiel can be told beside a game's name
 
@@ -50,10 +50,10 @@ class GameKind:
         players, moves = said.pop("players", self.game.seats[0]), said.pop("moves", next(iter(self._courses)))
         if moves not in self._courses:
             raise UsageError(f"moves: {moves!r} is neither {' nor '.join(map(repr, self._courses))}")
-        rules = checked_rules(self.game, said)
+        rules = build_rules(self.game, said)
         least, most = self.game.seats_by(rules)
         if not least <= players <= most:
-            self.game.dealt(rules, players, Random(0))  # which says so
+            self.game.deal_game(rules, players, Random(0))  # which says so
         return self._courses[moves](players, rules)
 
     @property

@@ -33,5 +33,5 @@ def bot(player: str, **server: str | None) -> None:
     settings = server if kept is None else {**server, "cache": f"{kept}/cache"}  # a referee lets it write nowhere else
     games = Path(kept or ".") / "games"
     with opponents(None, [player], games, number, lambda: False, settings, f"openspiel:{game}") as company:
-        entrant, services = company.alone(player, seed)
+        entrant, services = company.seat_bot(player, seed)
         answer_lines(entrant, services, SeatTaken(game, seat, seed, number), sys.stdin, sys.stdout)

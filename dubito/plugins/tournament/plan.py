@@ -15,7 +15,7 @@ from pydantic import Field, ValidationError
 
 from dubito.errors import UsageError, one_line, suggestion
 from dubito.experiment.config import read_config
-from dubito.files import Checked, in_our_words
+from dubito.files import Checked, describe_invalid
 from dubito.plugins.tournament.match import MatchDraws
 from dubito.plugins.tournament.programs import Program, bot, files_below
 from dubito.plugins.tournament.rules import DIALECTS, Limits, load
@@ -223,4 +223,4 @@ def _sentence(error: Mapping[str, Any]) -> str:
         return f"unknown key '{where}': {suggestion(loc[-1], known)}"
     if kind == "too_short":
         return f"{where}: {'a tournament takes two bots at least' if loc[0] == 'bots' else 'must not be empty'}"
-    return f"{where}: {in_our_words(error, 'a list of lines such as `my_bot: python3 my_bot.py`')}"
+    return f"{where}: {describe_invalid(error, 'a list of lines such as `my_bot: python3 my_bot.py`')}"
