@@ -1,1 +1,4 @@
-"""Walls around a process of somebody else's program: what it can reach, use and leave behind."""
+"""Sandbox for untrusted programs.
+
+It limits what they can reach, use and leave behind.
+"""

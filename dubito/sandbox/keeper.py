@@ -1,20 +1,12 @@
-"""Keeps one bot apart from everything else: run as a script, it is the first process of a world of its own.
+"""Isolate one bot in Linux namespaces. Run as a script, it is their first process.
 
-    python keeper.py SOCKET ORDERS COMMAND...       ORDERS: what `World` takes, as JSON
+python keeper.py SOCKET ORDERS COMMAND... ORDERS: arguments of `World` as JSON
 
-In that world, of Linux's namespaces, are no processes but the bot's and nothing that can be written but its data and
-temporary folders of its own; the cards, other bots' data and the machine's sockets are hidden; there is no network but
-a loopback of its own, unless it is allowed; and nobody has root's powers, another core or an end of their own. What
-was possible is tried and said first, a word each. Then, a message each, in the folder and environment in which the
-keeper itself was started:
-
-    start SEED CORE   with three pipes: start the bot, on a core if that is not -1; answered `started` with a pidfd, or
-                      `failed` with the number of an error
-    signal NUMBER     signal the bot's group
-    end               kill everything here and answer how the bot ended
-
-The world ends with the keeper, and the keeper when its socket is closed. Nothing but the standard library is imported,
-so that it starts at once.
+In these namespaces only the bot's processes exist, and only its data and its own temporary folders can be written. The
+cards, other bots' data and the machine's sockets are hidden. Unless it is allowed, there is no network except a
+loopback interface. The bot has no root powers, cannot change its core, and cannot outlive the keeper. The keeper first
+tests and reports which of these protections work, one word each. Then it serves these messages, in the folder and
+environment in which it was started:
 """
 
 import ctypes
@@ -33,25 +25,25 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from itertools import islice
 
-PROCESSES = 1000  # that a bot may have at once, threads included
-FILES = 100_000  # and files and folders in its data
+PROCESSES = 1000  # limit for one bot, threads included
+FILES = 100_000  # limit of files and folders in its data
 _NEWNS, _NEWIPC, _NEWUSER, _NEWPID, _NEWNET = 0x20000, 0x8000000, 0x10000000, 0x20000000, 0x40000000
 _BIND, _REC, _PRIVATE, _SAFE = 0x1000, 0x4000, 0x40000, 2 | 4 | 8  # _SAFE: nosuid, nodev, noexec
 _READ_ONLY, _REMOUNT, _DETACH = 1, 0x20, 2
 _MOUNT_SETATTR, _AT_FDCWD, _AT_RECURSIVE = 442, -100, 0x8000
 _PR_CAPBSET_DROP, _PR_SET_SECCOMP, _PR_SET_NO_NEW_PRIVS = 24, 22, 38
-_CAPABILITIES = 64  # more than there are
-_OWN_PID_MAX = (6, 14)  # the first Linux in which each world has its own: in older ones it is everybody's
+_CAPABILITIES = 64  # more than exist
+_OWN_PID_MAX = (6, 14)  # the Linux version since which each PID namespace has its own limit; before it is global
 _DEVICES = ("null", "zero", "full", "random", "urandom", "tty", "shm")
-_SCRATCH = ("/tmp", "/var/tmp", "/dev/shm", "/run")  # noqa: S108, which every match finds empty
-SHARE = 16  # of the memory, that each of them may hold
-_LOOK = 0.05  # seconds between two looks at what a bot uses, or ten times what a look takes
+_SCRATCH = ("/tmp", "/var/tmp", "/dev/shm", "/run")  # noqa: S108, emptied for every match
+SHARE = 16  # each temporary folder may hold this fraction of the memory limit
+_LOOK = 0.05  # seconds between two checks of a bot's usage; at least ten times the duration of a check
 _SIOCSIFFLAGS, _IFF_UP = 0x8914, 1
 _LIBC = ctypes.CDLL(None)
 
 
 def leave(network: bool) -> bool:
-    """Leave the common world, with root's powers or in a world of users in which this one has them."""
+    """Enter new namespaces, as root or through a user namespace. Return success."""
     flags = _NEWNS | _NEWPID | _NEWIPC | (0 if network else _NEWNET)
     user, group = os.getuid(), os.getgid()
     if _LIBC.unshare(flags) == 0:
@@ -65,7 +57,7 @@ def leave(network: bool) -> bool:
 
 
 def named_sockets(home: str) -> list[str]:
-    """The machine's sockets that have a name among the files, and those in the bot's folder and above it."""
+    """Return sockets with a path: the machine's, and those near the bot's folder."""
     found = []
     with suppress(OSError), open("/proc/net/unix", encoding="utf-8", errors="surrogateescape") as table:
         found = [line.rstrip("\n").partition(" /")[2] for line in table]
@@ -97,22 +89,28 @@ def _set_read_only(path: str, flags: int, on: bool) -> bool:
 
 
 class World:
-    """What a bot has, and what it may use of it."""
+    """What a bot can see and use."""
 
     def __init__(
         self, data: str, hidden: list[str], memory: int, room: int, network: bool, command: Sequence[str]
     ) -> None:
-        """`memory` of all its processes and `room` for its data in bytes; `hidden` are files and folders."""
+        """Prepare a world.
+
+        `memory` (for all processes) and `room` (for its data) are in bytes; `hidden` lists files and folders.
+        """
         self.data, self._hidden, self._memory, self._room, self._network = data, hidden, memory, room, network
         self._home, self._command = os.getcwd(), command
         self._sockets = named_sockets(self._home)
         found = dict.fromkeys(os.path.realpath(place) for place in _SCRATCH if os.path.isdir(place))
         self._places: dict[str, dict[str, int]] = {place: {} for place in found if place not in (self._home, data)}
-        self._empty: dict[str, tuple[int, int]] = {}  # of each temporary folder, what is free when nothing is in it
+        self._empty: dict[str, tuple[int, int]] = {}  # free space and inodes of each empty temporary folder
         self._able: list[str] = []
 
     def furnish(self, tries: bool) -> list[str]:
-        """Take away what is not the bot's; what was possible, all of it only if it is to be tried."""
+        """Set up mounts and limits. Return the protections that work.
+
+        Some are only tested, and returned, if `tries` is set.
+        """
         private = _mount("none", "/", None, _REC | _PRIVATE)
         if private and _mount("proc", "/proc", "proc", _SAFE):
             self._able.append("processes")
@@ -120,7 +118,7 @@ class World:
             self._able.append("few")
         if private:
             _mount("/proc/sys", "/proc/sys", None, _BIND | _REC)
-            _mount("none", "/proc/sys", None, _BIND | _REMOUNT | _READ_ONLY | _SAFE)  # or root could take it away
+            _mount("none", "/proc/sys", None, _BIND | _REMOUNT | _READ_ONLY | _SAFE)  # or root could remount it
             self._hide()
             _own_devices()
             _set_read_only("/", _AT_RECURSIVE, True)
@@ -136,7 +134,10 @@ class World:
         return [*self._able, *(self._tried() if tries else ())]
 
     def _cover(self) -> None:
-        """Put temporary folders of its own over everybody's, but for what the bot needs of those."""
+        """Mount private temporary folders over the shared ones.
+
+        What the bot needs stays visible.
+        """
         for place in self._places:
             self._places[place] = {
                 name: os.open(os.path.join(place, name), os.O_PATH) for name in self._visible_paths(place)
@@ -158,7 +159,7 @@ class World:
         os.close(mine)
 
     def _tried(self) -> list[str]:
-        """What holds for a process that starts as a bot does."""
+        """Return the protections that hold for a process started like the bot."""
         reads, writes = os.pipe()
         if (child := os.fork()) == 0:
             with suppress(OSError):
@@ -187,9 +188,10 @@ class World:
         return self._memory // SHARE
 
     def _visible_paths(self, place: str) -> set[str]:
-        """What lies there and is still needed: the bot's folders, what its command names, where programs are found.
+        """Return the entries of a folder that stay visible: those the bot needs.
 
-        The Python that runs the tournament is one of these, wherever it was installed.
+        They are the bot's folders, paths in its command, folders of programs and the Python that runs the
+        tournament.
         """
         words = [os.path.join(self._home, word) for word in self._command]
         paths = [path for key, value in os.environ.items() if key.endswith("PATH") for path in value.split(os.pathsep)]
@@ -206,7 +208,7 @@ class World:
         return {name for name in inside if os.path.exists(os.path.join(place, name))}
 
     def refresh(self) -> None:
-        """Empty the temporary folders; raises OSError."""
+        """Empty the temporary folders. Raises OSError."""
         for place, kept in self._places.items():
             if place in self._empty:
                 if self._empty[place] == _free(place):
@@ -219,7 +221,10 @@ class World:
         os.chdir(self._home)
 
     def start(self, pipes: Sequence[int], seed: str, core: int) -> int:
-        """Start the bot and give its number here; raises OSError. It has our limits, and our core of the moment."""
+        """Start the bot and return its pid here. Raises OSError.
+
+        It inherits the keeper's limits and its current core.
+        """
         cores = os.sched_getaffinity(0)
         if core >= 0:
             with suppress(OSError):
@@ -237,14 +242,14 @@ class World:
                     *((os.POSIX_SPAWN_CLOSE, pipe) for pipe in pipes),
                 ],
                 setsid=True,
-                setsigdef=[signal.SIGPIPE, signal.SIGXFSZ],  # which Python ignores, and with it its children
+                setsigdef=[signal.SIGPIPE, signal.SIGXFSZ],  # Python ignores these signals, and children inherit that
             )
         finally:
             with suppress(OSError):
                 os.sched_setaffinity(os.getpid(), cores)
 
     def too_much(self) -> str:
-        """What the bot uses more of than it may, in words; empty if nothing."""
+        """Describe the limit that the bot exceeds; empty if none."""
         pids = [pid for pid in os.listdir("/proc") if pid.isdigit() and pid != "1"]
         if sum(map(_resident, pids)) > self._memory and sum(map(_share, pids)) > self._memory:
             return f"its processes hold more than {self._memory:,} bytes of memory"
@@ -287,7 +292,7 @@ def _holds(promise: Callable[[], bool]) -> bool:
 
 
 def _own_devices() -> None:
-    """The few devices that programs need, in place of the machine's."""
+    """Replace /dev by one with only the few devices that programs need."""
     kept = [(name, os.open(f"/dev/{name}", os.O_PATH)) for name in _DEVICES if os.path.exists(f"/dev/{name}")]
     if _mount("none", "/dev", "tmpfs", 2 | 8, "size=64k,nr_inodes=64,mode=755"):
         for name, file in kept:
@@ -316,7 +321,10 @@ def _has_loopback() -> bool:
 
 
 def _has_few_processes() -> bool:
-    """Whether there cannot be more than PROCESSES; a limit of resources binds everybody but root."""
+    """Limit the number of processes and return whether that works.
+
+    A resource limit works for everybody except root.
+    """
     version = tuple(int(word) for word in os.uname().release.split(".")[:2])
     if version < _OWN_PID_MAX:
         return os.getuid() != 0
@@ -339,9 +347,10 @@ def _share(pid: str) -> int:
 
 
 def usage(folder: str) -> tuple[int, int]:
-    """Bytes in all files of a folder and their number, or of so many that a bot cannot make us count for long.
+    """Return the total size and number of a folder's files, counting at most FILES.
 
-    Those that vanish meanwhile are none; a folder whose path is too long to be looked into counts as full.
+    The cap keeps a bot from making this slow. Files that vanish during the count are skipped. A folder with a path
+    too long to open counts as full.
     """
     total, seen, folders = 0, 0, [folder]
     while folders and seen < FILES:
@@ -361,7 +370,7 @@ def usage(folder: str) -> tuple[int, int]:
 
 
 def _nameless(pids: Sequence[str], device: int) -> int:
-    """Bytes of the files of a disk that these processes hold open and that stand in no folder any more."""
+    """Return the size of deleted files on a device that these processes keep open."""
     sizes: dict[int, int] = {}
     for pid in pids:
         with suppress(OSError), os.scandir(f"/proc/{pid}/fd") as files:
@@ -380,7 +389,7 @@ def limit(what: int, most: int) -> None:
 
 
 def bound(memory: int, file: int) -> None:
-    """Keep this process and its children to so many bytes of address space and of a file, and to their cores."""
+    """Limit memory, file size and system calls of this process and its children."""
     limit(resource.RLIMIT_CORE, 0)
     limit(resource.RLIMIT_AS, memory)
     limit(resource.RLIMIT_FSIZE, file)
@@ -391,24 +400,25 @@ def bound(memory: int, file: int) -> None:
         _LIBC.prctl(_PR_SET_SECCOMP, 2, program, 0, 0)
 
 
-# What a bot may not ask of the system, by machine: what lets it leave its core or its memory, or harm its keeper.
-_SYSTEMS = {  # the number of the machine, and of the calls below in their order
+# System calls that are refused, by machine: those that let a bot leave its core or memory limit, or harm its keeper.
+_SYSTEMS = {  # number of the machine, then of the calls below in order
     "x86_64": (0xC000003E, 203, (425, 319, 447, 29, 435), (272, 56), (302, 144, 142, 314), 141, 41),
     "aarch64": (0xC00000B7, 122, (425, 279, 447, 194, 435), (97, 220), (261, 119, 118, 274), 140, 198),
     "riscv64": (0xC00000F3, 122, (425, 279, 447, 194, 435), (97, 220), (261, 119, 118, 274), 140, 198),
 }
 _REFUSED = (*[errno.ENOSYS] * 3, errno.EPERM, errno.ENOSYS)
-_FAMILIES = (socket.AF_UNIX, socket.AF_INET, socket.AF_INET6, 16)  # 16: netlink, by which interfaces are found
+_FAMILIES = (socket.AF_UNIX, socket.AF_INET, socket.AF_INET6, 16)  # 16: netlink, needed to list interfaces
 _LOAD, _EQUAL, _AT_LEAST, _ANY_OF, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
 _ALLOW, _KILL, _FAIL = 0x7FFF0000, 0x80000000, 0x50000
 
 
 def _filter() -> bytes | None:
-    """The system calls that a bot is refused, as the program that Linux runs before each; None on other machines.
+    """Return the seccomp program, or None on an unknown machine.
 
-    sched_setaffinity, but of process 1, which is how a keeper lends its core; io_uring_setup, memfd_create,
-    memfd_secret and shmget, whose work or memory no process is charged for; clone3, whose flags cannot be seen; a world
-    of users of its own; the limits and priorities of process 1; sockets of other families, such as one to the host.
+    It refuses: sched_setaffinity, except on process 1, which keepers use to lend their core; io_uring_setup,
+    memfd_create, memfd_secret and shmget, whose work or memory is not charged to a process; clone3, whose flags
+    cannot be inspected; new user namespaces; changes to the limits and priority of process 1; and sockets of other
+    families, such as one to the host.
     """
     if os.uname().machine not in _SYSTEMS or sys.maxsize < 1 << 32:
         return None
@@ -432,7 +442,7 @@ def _filter() -> bytes | None:
 
 
 def keep(referee: socket.socket, world: World) -> None:
-    """Do what the referee says until it is gone."""
+    """Serve the referee's messages until it is gone."""
     bot, errors, pause = 0, -1, _LOOK
     looks = select.poll()
     looks.register(referee, select.POLLIN)
@@ -475,7 +485,7 @@ def _closed(file: int) -> int:
 
 
 def _stop(why: str, errors: int) -> None:
-    """Kill a bot that uses too much, and say so where it would."""
+    """Kill a bot that exceeds a limit, and say so on its standard error."""
     with suppress(OSError):
         os.kill(-1, signal.SIGKILL)
     with suppress(OSError):
@@ -484,7 +494,7 @@ def _stop(why: str, errors: int) -> None:
 
 
 def _end(bot: int) -> int:
-    """Kill and reap everything but ourselves; the bot's exit code, a signal's number below zero."""
+    """Kill and reap everything else. Return the bot's exit code, negative for a signal."""
     status = 0
     with suppress(OSError):
         os.kill(-1, signal.SIGKILL)
@@ -506,7 +516,7 @@ def main(words: Sequence[str]) -> None:
     if not leave(told["network"]):
         referee.send(b"alone")
         return
-    if inner := os.fork():  # the first process of the new world is its init
+    if inner := os.fork():  # the first process of the new namespace is its init
         referee.close()
         os.waitpid(inner, 0)
         return

@@ -1,7 +1,7 @@
-"""The process of a bot: started alone or by its keeper, lines to it and from it, its end with its children.
+"""A bot's process, started directly or by its keeper.
 
-Nothing here waits, so that no bot can hold the referee: all pipes are non-blocking, and who looks at them (`table`)
-has a deadline.
+No call here blocks, so no bot can stall the referee: all pipes are non-blocking, and the caller that polls them
+(`table`) has a deadline.
 """
 
 import errno
@@ -23,35 +23,36 @@ from typing import Any, Final, Protocol, TypeVar
 from dubito.errors import RunStopped
 from dubito.sandbox import keeper
 
-Pipes = tuple[int, int, int]  # its standard input, output and error
+Pipes = tuple[int, int, int]  # the bot's standard input, output and error
 Start = Callable[[Pipes], "Process"]
 
-_PATIENCE: Final = 60.0  # seconds that a keeper has for an answer
-_OURS: Final = (errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE)  # the machine is full: no fault of a bot's
+_PATIENCE: Final = 60.0  # seconds that a keeper may take to answer
+# the machine is out of resources: not the bot's fault
+_OURS: Final = (errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE)
 _TRIES: Final = 50
-_PAUSE: Final = 0.1  # seconds between two tries
+_PAUSE: Final = 0.1  # seconds between two attempts
 _GO_ON: Final = "run the same command again to continue"
 _Started = TypeVar("_Started")
 
 
 class Process(Protocol):
-    """A bot that was started."""
+    """A started bot."""
 
-    end: int  # a file that is readable once it has ended; -1 where there is none
-    pid: int | None  # where it is known to us
+    end: int  # file descriptor that is readable once it has ended; -1: none
+    pid: int | None  # None if unknown
 
     def ended(self) -> bool:
-        """Whether it has ended; what it started may still be there."""
+        """Return whether it has ended. Its children may still run."""
 
     def signal(self, number: int) -> None:
-        """Signal its group."""
+        """Send a signal to its process group."""
 
     def shut(self) -> int | str:
-        """Kill it with its group; how it ended: an exit code, or a signal's name."""
+        """Kill it with its group and return how it ended: an exit code or a signal's name."""
 
 
 class Alone:
-    """A bot as a child of ours, leading a session of its own."""
+    """A bot as a direct child that leads its own session."""
 
     def __init__(
         self,
@@ -61,7 +62,7 @@ class Alone:
         pipes: Pipes,
         bound: Callable[[], None] | None,
     ) -> None:
-        """Start it; raises OSError where that is the bot's fault, RunStopped where it is the machine's."""
+        """Start it. Raises OSError if the bot is at fault, RunStopped if the machine is."""
         to, out, err = pipes
 
         def start() -> subprocess.Popen[bytes]:
@@ -104,7 +105,7 @@ def alone(
 
 
 class Keeper:
-    """A world for a bot, for as many matches as it plays there one after the other."""
+    """Isolated namespaces for a bot, reused for its matches one after the other."""
 
     def __init__(
         self,
@@ -118,7 +119,7 @@ class Keeper:
         self._open()
 
     def _open(self) -> None:
-        self.gone = self._used = False  # a bot can do its keeper harm, and with it only itself
+        self.gone = self._used = False  # a bot may break its keeper, which harms only itself
         self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._socket.settimeout(_PATIENCE)
         with theirs:
@@ -134,7 +135,7 @@ class Keeper:
                     pass_fds=[theirs.fileno()],
                 )
             )
-        self.able = self._answer().decode().split()  # what it can keep apart; empty if nothing
+        self.able = self._answer().decode().split()  # protections that work; empty: none
 
     def _answer(self) -> bytes:
         with suppress(OSError):
@@ -158,7 +159,8 @@ class Keeper:
             self.gone = True
             raise OSError(errno.EPIPE, "its keeper is gone", self._command[0])
         number = int(said.split()[1])
-        if number in _OURS and self._used:  # a bot before this one may have cut its keeper's limits, not a new one's
+        # An earlier bot may have lowered its keeper's limits; a new keeper has fresh ones.
+        if number in _OURS and self._used:
             self.close()
             self._open()
         raise OSError(number, os.strerror(number), self._command[0])
@@ -168,12 +170,12 @@ class Keeper:
             self._socket.send(b"signal %d" % number)
 
     def end_all(self) -> int | str:
-        """Kill all that the bot started, wherever it went; how the bot itself ended."""
+        """Kill everything that the bot started and return how the bot ended."""
         with suppress(OSError):
             self._socket.send(b"end")
         said = self._answer()
         self.gone = not said
-        return _status(int(said)) if said else "SIGKILL"  # a keeper that is gone took all with it
+        return _status(int(said)) if said else "SIGKILL"  # a keeper that is gone took all its processes with it
 
     def close(self) -> None:
         self._socket.close()
@@ -184,9 +186,9 @@ class Keeper:
 
 
 class KeeperBot:
-    """A bot in the world of its keeper."""
+    """A bot in its keeper's namespaces."""
 
-    pid: int | None = None  # in a world of its own
+    pid: int | None = None  # unknown outside its namespace
 
     def __init__(self, keeper: Keeper, end: int) -> None:
         self._keeper, self.end = keeper, end
@@ -205,7 +207,10 @@ class KeeperBot:
 
 
 def _patiently(start: Callable[[], _Started]) -> _Started:
-    """Start a process, several times where the machine is full; raises RunStopped if it stays so."""
+    """Start a process, with retries while the machine is out of resources.
+
+    Raises RunStopped if it stays so.
+    """
     for _ in range(_TRIES):
         try:
             return start()
@@ -218,34 +223,38 @@ def _patiently(start: Callable[[], _Started]) -> _Started:
 
 
 def _status(code: int) -> int | str:
-    with suppress(ValueError):  # of a signal without a name
+    with suppress(ValueError):  # a signal without a name
         return code if code >= 0 else signal.Signals(-code).name
     return f"signal {-code}"
 
 
-CAP: Final = 4096  # bytes of a line; the rest of a longer one is thrown away
-STDERR: Final = 64 * 1024  # bytes that are kept, the last
-_PIPE: Final = 1 << 20  # bytes that wait for a bot in its pipe, where the system lets us
+CAP: Final = 4096  # maximum length of a line in bytes; the rest is discarded
+STDERR: Final = 64 * 1024  # number of bytes kept, the last ones
+_PIPE: Final = 1 << 20  # requested capacity in bytes of the pipe to a bot
 _READ: Final = 1 << 16
 _F_SETPIPE_SZ: Final = 1031
-_LAST_READS: Final = 64  # of standard error after the end
-_UNHEARD: Final = 4096  # lines beyond which what is written while nobody listens is thrown away
+_LAST_READS: Final = 64  # number of reads after the end
+# Number of unread lines after which further output is discarded.
+_UNHEARD: Final = 4096
 
 
 class Channel:
-    """A running bot. `lines` are what it said and nobody has heard yet; `closed` says that nothing will follow."""
+    """A running bot.
+
+    `lines` are its unread output lines; `closed` means that no more will come.
+    """
 
     def __init__(self, start: Start) -> None:
-        """Start it. If that fails it is as if it had ended at once, with the reason as its standard error."""
-        self.started = self.flushed = monotonic()  # `flushed`: when all that was sent was in the pipe
+        """Start it. A failure looks like a bot that ended at once with the reason on stderr."""
+        self.started = self.flushed = monotonic()  # `flushed`: when the pipe last took everything that was sent
         self.lines: deque[bytes] = deque()
         self.closed = False
-        self.status: int | str | None = None  # how it ended: an exit code, or a signal's name
-        self.pending = b""  # of what was sent: not in the pipe yet
+        self.status: int | str | None = None  # how it ended: an exit code or a signal's name
+        self.pending = b""  # sent, but not in the pipe yet
         self._partial, self._skipping, self._deaf = b"", False, False
         self._errors = b""
         self._process: Process | None = None
-        self.to = self.out = self.err = self.end = -1  # its pipes, and what is readable once it has ended
+        self.to = self.out = self.err = self.end = -1  # its pipes, and the descriptor that shows its end
         try:
             self._start(start)
         except OSError as error:
@@ -260,7 +269,8 @@ class Channel:
         finally:
             for end in (its_in, its_out, its_err) if self._process else (end for pipe in pipes for end in pipe):
                 os.close(end)
-        self.to, self.out, self.err, self.end = to, out, err, self._process.end  # numbers of no one else's files
+        # they do not belong to the bot's end of the pipes
+        self.to, self.out, self.err, self.end = to, out, err, self._process.end
         for end in (self.to, self.out, self.err):
             os.set_blocking(end, False)
         with suppress(ImportError, OSError):
@@ -289,7 +299,7 @@ class Channel:
             self.pending += lines
 
     def write(self) -> None:
-        """As much as the pipe takes; a bot that closed its input is sent nothing more."""
+        """Write as much as the pipe takes. If the bot closed its input, discard everything."""
         try:
             written = os.write(self.to, self.pending)
         except BlockingIOError:
@@ -301,7 +311,7 @@ class Channel:
             self.flushed = monotonic()
 
     def read(self) -> bool:
-        """Take what it wrote; False at its end."""
+        """Read available output; return False at its end."""
         try:
             data = os.read(self.out, _READ)
         except BlockingIOError:
@@ -326,7 +336,10 @@ class Channel:
         return True
 
     def read_last(self) -> bool:
-        """The process has ended: take what it left in its pipe, which a child of its may hold open. Always False."""
+        """Read the output left in the pipe after the process ended. Always returns False.
+
+        A child of the bot may hold the pipe open.
+        """
         for _ in range(_LAST_READS):
             before = len(self.lines), self._partial
             if self.closed or not self.read() or before == (len(self.lines), self._partial):
@@ -335,7 +348,7 @@ class Channel:
         return False
 
     def read_errors(self) -> bool:
-        """Take what it wrote to standard error; False at its end."""
+        """Read available standard error; return False at its end."""
         try:
             data = os.read(self.err, _READ)
         except BlockingIOError:
@@ -351,7 +364,7 @@ class Channel:
             self._process.signal(number)
 
     def shut(self) -> None:
-        """Kill it with all that it started, take the rest of its standard error, and close the pipes."""
+        """Kill it with everything it started, read the rest of its stderr, close the pipes."""
         self.closed = True
         if self._process is None or self.status is not None:
             return

@@ -1,9 +1,9 @@
-"""Ends what is left of bots once the referee is gone, however it went: run as a script, a process of its own.
+"""Kill leftover bots when the referee is gone, however it ended. Runs as a script.
 
-    python warden.py MARK     kills every process with the mark in its environment, once its input is closed
+python warden.py MARK     once its input closes, kills every process with the mark in its environment
 
-Bots inherit the mark from the referee, and so do their children, whatever session or parent they chose. Nothing but
-the standard library is imported, so that it starts at once.
+Bots inherit the mark from the referee, and so do their children, whatever session or parent they have. Only the
+standard library is imported, so that it starts fast.
 """
 
 import os
@@ -13,12 +13,14 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-MARK = "DUBITO_TOURNAMENT"  # environment variable: the folder of the run
-_LOOKS, _CLEAN, _PAUSE = 100, 5, 0.05  # at most; in a row without a find; seconds between, for what is just being made
+MARK = "DUBITO_TOURNAMENT"  # environment variable: the run's folder
+# Maximum number of sweeps; sweeps without a find that end it; seconds between two sweeps, for processes that are just
+# starting.
+_LOOKS, _CLEAN, _PAUSE = 100, 5, 0.05
 
 
 def sweep(mark: str) -> int:
-    """Kill every process with this mark that we may kill, but ourselves; how many were there."""
+    """Kill every other process with this mark that we may kill. Return how many."""
     wanted, found = f"{MARK}={mark}".encode(), 0
     for entry in Path("/proc").glob("[0-9]*"):
         pid = int(entry.name)
@@ -32,13 +34,15 @@ def sweep(mark: str) -> int:
 def _is_marked(entry: Path, wanted: bytes) -> bool:
     try:
         return wanted in (entry / "environ").read_bytes().split(b"\0")
-    except OSError:  # it has ended, or is somebody else's
+    except OSError:  # it has ended, or belongs to another user
         return False
 
 
 def main(mark: str) -> None:
-    """Wait for the referee's end, then sweep until nothing was found for a while: a process that is just being made has
-    no mark yet."""
+    """Wait until the referee is gone, then sweep until nothing is found for a while.
+
+    A process that is just starting has no mark yet.
+    """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     with suppress(OSError):
         while os.read(0, 1):
