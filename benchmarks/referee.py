@@ -19,7 +19,7 @@ from dubito.plugins.tournament.plan import Pairing, Tournament, checked_config
 from dubito.plugins.tournament.programs import Confinement, Program
 from dubito.plugins.tournament.rules import V1, Limits, load
 from dubito.plugins.tournament.table import MatchTable, Referee
-from dubito.sandbox.process import Channel, alone
+from dubito.sandbox.process import Channel, start_directly
 
 GAMES: Final = ("kuhn_poker", "leduc_poker", "gin_rummy")
 STAYS: Final = """
@@ -103,7 +103,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         command = (PYTHON, "-S", "-E", "-c", STAYS)
-        one, other = (Channel(alone(command, folder, {})) for _ in range(2))
+        one, other = (Channel(start_directly(command, folder, {})) for _ in range(2))
         table = MatchTable((one, other))
         try:
             node("kuhn_poker", table, 100)

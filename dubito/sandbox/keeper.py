@@ -1,12 +1,20 @@
 """Isolate one bot in Linux namespaces. Run as a script, it is their first process.
 
-python keeper.py SOCKET ORDERS COMMAND... ORDERS: arguments of `World` as JSON
+    python keeper.py SOCKET ORDERS COMMAND...       ORDERS: arguments of `World` as JSON
 
 In these namespaces only the bot's processes exist, and only its data and its own temporary folders can be written. The
-cards, other bots' data and the machine's sockets are hidden. Unless it is allowed, there is no network except a
-loopback interface. The bot has no root powers, cannot change its core, and cannot outlive the keeper. The keeper first
-tests and reports which of these protections work, one word each. Then it serves these messages, in the folder and
-environment in which it was started:
+cards, other bots' data and the machine's sockets are hidden. Unless it is allowed, the only network is a loopback
+interface. The bot has no root powers, cannot change its core, and cannot outlive the keeper. The keeper first tests and
+reports which of these protections work, one word each. Then it serves these messages, in the folder and environment in
+which it was started:
+
+    start SEED CORE   with three pipes: start the bot, on a core unless that is -1; the answer is `started` with a
+                      pidfd, or `failed` with an error number
+    signal NUMBER     signal the bot's group
+    end               kill everything and answer how the bot ended
+
+The namespaces end with the keeper, and the keeper ends when its socket is closed. Only the standard library is
+imported, so that it starts fast.
 """
 
 import ctypes
@@ -25,8 +33,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from itertools import islice
 
-PROCESSES = 1000  # limit for one bot, threads included
-FILES = 100_000  # limit of files and folders in its data
+MAX_PROCESSES = 1000  # limit for one bot, threads included
+MAX_FILES = 100_000  # limit of files and folders in its data
 _NEWNS, _NEWIPC, _NEWUSER, _NEWPID, _NEWNET = 0x20000, 0x8000000, 0x10000000, 0x20000000, 0x40000000
 _BIND, _REC, _PRIVATE, _SAFE = 0x1000, 0x4000, 0x40000, 2 | 4 | 8  # _SAFE: nosuid, nodev, noexec
 _READ_ONLY, _REMOUNT, _DETACH = 1, 0x20, 2
@@ -37,12 +45,12 @@ _OWN_PID_MAX = (6, 14)  # the Linux version since which each PID namespace has i
 _DEVICES = ("null", "zero", "full", "random", "urandom", "tty", "shm")
 _SCRATCH = ("/tmp", "/var/tmp", "/dev/shm", "/run")  # noqa: S108, emptied for every match
 SHARE = 16  # each temporary folder may hold this fraction of the memory limit
-_LOOK = 0.05  # seconds between two checks of a bot's usage; at least ten times the duration of a check
+_CHECK_SECONDS = 0.05  # seconds between two checks of a bot's usage; at least ten times the duration of a check
 _SIOCSIFFLAGS, _IFF_UP = 0x8914, 1
 _LIBC = ctypes.CDLL(None)
 
 
-def leave(network: bool) -> bool:
+def enter_namespaces(network: bool) -> bool:
     """Enter new namespaces, as root or through a user namespace. Return success."""
     flags = _NEWNS | _NEWPID | _NEWIPC | (0 if network else _NEWNET)
     user, group = os.getuid(), os.getgid()
@@ -56,7 +64,7 @@ def leave(network: bool) -> bool:
     return True
 
 
-def named_sockets(home: str) -> list[str]:
+def find_sockets(home: str) -> list[str]:
     """Return sockets with a path: the machine's, and those near the bot's folder."""
     found = []
     with suppress(OSError), open("/proc/net/unix", encoding="utf-8", errors="surrogateescape") as table:
@@ -100,13 +108,13 @@ class World:
         """
         self.data, self._hidden, self._memory, self._room, self._network = data, hidden, memory, room, network
         self._home, self._command = os.getcwd(), command
-        self._sockets = named_sockets(self._home)
+        self._sockets = find_sockets(self._home)
         found = dict.fromkeys(os.path.realpath(place) for place in _SCRATCH if os.path.isdir(place))
         self._places: dict[str, dict[str, int]] = {place: {} for place in found if place not in (self._home, data)}
         self._empty: dict[str, tuple[int, int]] = {}  # free space and inodes of each empty temporary folder
         self._able: list[str] = []
 
-    def furnish(self, tries: bool) -> list[str]:
+    def set_up_mounts(self, tries: bool) -> list[str]:
         """Set up mounts and limits. Return the protections that work.
 
         Some are only tested, and returned, if `tries` is set.
@@ -119,8 +127,8 @@ class World:
         if private:
             _mount("/proc/sys", "/proc/sys", None, _BIND | _REC)
             _mount("none", "/proc/sys", None, _BIND | _REMOUNT | _READ_ONLY | _SAFE)  # or root could remount it
-            self._hide()
-            _own_devices()
+            self._hide_paths()
+            _mount_own_devices()
             _set_read_only("/", _AT_RECURSIVE, True)
             _set_read_only(self.data, 0, False)
         _raise_loopback()
@@ -128,12 +136,12 @@ class World:
         for capability in range(_CAPABILITIES):
             _LIBC.prctl(_PR_CAPBSET_DROP, capability, 0, 0, 0)
         if private:
-            self._cover()
-        limit(resource.RLIMIT_NPROC, PROCESSES)
+            self._mount_scratch()
+        limit(resource.RLIMIT_NPROC, MAX_PROCESSES)
         bound(self._memory, max(self._room, self._scratch))
-        return [*self._able, *(self._tried() if tries else ())]
+        return [*self._able, *(self._test_promises() if tries else ())]
 
-    def _cover(self) -> None:
+    def _mount_scratch(self) -> None:
         """Mount private temporary folders over the shared ones.
 
         What the bot needs stays visible.
@@ -147,7 +155,7 @@ class World:
         except OSError:
             self._places = {}
 
-    def _hide(self) -> None:
+    def _hide_paths(self) -> None:
         mine = os.open(self.data, os.O_PATH)
         for path in (*self._hidden, *self._sockets):
             if os.path.isdir(path):
@@ -158,7 +166,7 @@ class World:
         _mount(f"/proc/self/fd/{mine}", self.data, None, _BIND)
         os.close(mine)
 
-    def _tried(self) -> list[str]:
+    def _test_promises(self) -> list[str]:
         """Return the protections that hold for a process started like the bot."""
         reads, writes = os.pipe()
         if (child := os.fork()) == 0:
@@ -173,7 +181,7 @@ class World:
 
     def _promises(self) -> Iterator[tuple[str, Callable[[], bool]]]:
         yield "files", lambda: not any(map(self._shows, (*self._hidden, *self._sockets)))
-        yield "still", lambda: _refuses(lambda: os.close(os.open(self._home, os.O_TMPFILE | os.O_WRONLY)))
+        yield "still", lambda: _is_refused(lambda: os.close(os.open(self._home, os.O_TMPFILE | os.O_WRONLY)))
         yield "scratch", lambda: all(os.statvfs(path).f_blocks < 2 * self._scratch // 4096 for path in self._places)
         yield "core", stays_on_core
         yield "loopback", _has_loopback
@@ -211,13 +219,13 @@ class World:
         """Empty the temporary folders. Raises OSError."""
         for place, kept in self._places.items():
             if place in self._empty:
-                if self._empty[place] == _free(place):
+                if self._empty[place] == _free_space(place):
                     continue
                 _LIBC.umount2(os.fsencode(place), _DETACH)
-            if _mount("none", place, "tmpfs", 2 | 4, f"size={self._scratch},nr_inodes={FILES},mode=1777"):
+            if _mount("none", place, "tmpfs", 2 | 4, f"size={self._scratch},nr_inodes={MAX_FILES},mode=1777"):
                 for name, file in kept.items():
-                    _put_back(os.path.join(place, name), file)
-            self._empty[place] = _free(place)
+                    _bind_mount(os.path.join(place, name), file)
+            self._empty[place] = _free_space(place)
         os.chdir(self._home)
 
     def start(self, pipes: Sequence[int], seed: str, core: int) -> int:
@@ -248,23 +256,23 @@ class World:
             with suppress(OSError):
                 os.sched_setaffinity(os.getpid(), cores)
 
-    def too_much(self) -> str:
+    def exceeded_limit(self) -> str:
         """Describe the limit that the bot exceeds; empty if none."""
         pids = [pid for pid in os.listdir("/proc") if pid.isdigit() and pid != "1"]
         if sum(map(_resident, pids)) > self._memory and sum(map(_share, pids)) > self._memory:
             return f"its processes hold more than {self._memory:,} bytes of memory"
         used, files = usage(self.data)
-        if used + _nameless(pids, os.stat(self.data).st_dev) > self._room:
+        if used + _deleted_bytes(pids, os.stat(self.data).st_dev) > self._room:
             return f"its data is more than {self._room:,} bytes"
-        return f"its data is more than {FILES:,} files, or too deep to be counted" if files >= FILES else ""
+        return f"its data is more than {MAX_FILES:,} files, or too deep to be counted" if files >= MAX_FILES else ""
 
 
-def _free(place: str) -> tuple[int, int]:
+def _free_space(place: str) -> tuple[int, int]:
     found = os.statvfs(place)
     return found.f_bfree, found.f_ffree
 
 
-def _put_back(path: str, file: int) -> None:
+def _bind_mount(path: str, file: int) -> None:
     if stat.S_ISDIR(os.fstat(file).st_mode):
         os.mkdir(path)
     else:
@@ -273,7 +281,7 @@ def _put_back(path: str, file: int) -> None:
         raise OSError(errno.EPERM, "", path)
 
 
-def _refuses(attempt: Callable[[], object]) -> bool:
+def _is_refused(attempt: Callable[[], object]) -> bool:
     try:
         attempt()
     except OSError as error:
@@ -282,7 +290,7 @@ def _refuses(attempt: Callable[[], object]) -> bool:
 
 
 def stays_on_core() -> bool:
-    return _refuses(lambda: os.sched_setaffinity(0, os.sched_getaffinity(0)))
+    return _is_refused(lambda: os.sched_setaffinity(0, os.sched_getaffinity(0)))
 
 
 def _holds(promise: Callable[[], bool]) -> bool:
@@ -291,12 +299,12 @@ def _holds(promise: Callable[[], bool]) -> bool:
     return False
 
 
-def _own_devices() -> None:
+def _mount_own_devices() -> None:
     """Replace /dev by one with only the few devices that programs need."""
     kept = [(name, os.open(f"/dev/{name}", os.O_PATH)) for name in _DEVICES if os.path.exists(f"/dev/{name}")]
     if _mount("none", "/dev", "tmpfs", 2 | 8, "size=64k,nr_inodes=64,mode=755"):
         for name, file in kept:
-            _put_back(f"/dev/{name}", file)
+            _bind_mount(f"/dev/{name}", file)
             os.close(file)
         for name, to in (("fd", ""), ("stdin", "/0"), ("stdout", "/1"), ("stderr", "/2")):
             os.symlink(f"/proc/self/fd{to}", f"/dev/{name}")
@@ -329,7 +337,7 @@ def _has_few_processes() -> bool:
     if version < _OWN_PID_MAX:
         return os.getuid() != 0
     with suppress(OSError), open("/proc/sys/kernel/pid_max", "w") as limit:
-        limit.write(str(PROCESSES))
+        limit.write(str(MAX_PROCESSES))
         return True
     return os.getuid() != 0
 
@@ -347,16 +355,16 @@ def _share(pid: str) -> int:
 
 
 def usage(folder: str) -> tuple[int, int]:
-    """Return the total size and number of a folder's files, counting at most FILES.
+    """Return the total size and number of a folder's files, counting at most MAX_FILES.
 
     The cap keeps a bot from making this slow. Files that vanish during the count are skipped. A folder with a path
     too long to open counts as full.
     """
     total, seen, folders = 0, 0, [folder]
-    while folders and seen < FILES:
+    while folders and seen < MAX_FILES:
         try:
             with os.scandir(folders.pop()) as entries:
-                for entry in islice(entries, FILES - seen):
+                for entry in islice(entries, MAX_FILES - seen):
                     seen += 1
                     if entry.is_dir(follow_symlinks=False):
                         folders.append(entry.path)
@@ -365,11 +373,11 @@ def usage(folder: str) -> tuple[int, int]:
                             total += entry.stat(follow_symlinks=False).st_size
         except OSError as error:
             if error.errno == errno.ENAMETOOLONG:
-                seen = FILES
+                seen = MAX_FILES
     return total, seen
 
 
-def _nameless(pids: Sequence[str], device: int) -> int:
+def _deleted_bytes(pids: Sequence[str], device: int) -> int:
     """Return the size of deleted files on a device that these processes keep open."""
     sizes: dict[int, int] = {}
     for pid in pids:
@@ -441,18 +449,18 @@ def _filter() -> bytes | None:
     return b"".join(struct.pack("HBBI", *line) for line in code)
 
 
-def keep(referee: socket.socket, world: World) -> None:
+def serve_referee(referee: socket.socket, world: World) -> None:
     """Serve the referee's messages until it is gone."""
-    bot, errors, pause = 0, -1, _LOOK
+    bot, errors, pause = 0, -1, _CHECK_SECONDS
     looks = select.poll()
     looks.register(referee, select.POLLIN)
     while True:
         while errors >= 0 and not looks.poll(pause * 1000):
             began = time.monotonic()
-            if what := world.too_much():
-                _stop(what, errors)
-                errors = _closed(errors)
-            pause = max(_LOOK, 10 * (time.monotonic() - began))
+            if what := world.exceeded_limit():
+                _kill_for_limit(what, errors)
+                errors = _close(errors)
+            pause = max(_CHECK_SECONDS, 10 * (time.monotonic() - began))
         message, pipes, _, _ = socket.recv_fds(referee, 100, 3)
         verb, *rest = message.decode().split() or [""]
         if verb == "start":
@@ -471,20 +479,20 @@ def keep(referee: socket.socket, world: World) -> None:
             with suppress(OSError):
                 os.killpg(bot, int(rest[0]))
         elif verb == "end":
-            errors = _closed(errors)
-            referee.send(b"%d" % _end(bot))
+            errors = _close(errors)
+            referee.send(b"%d" % _reap_all(bot))
             world.refresh()
         else:
             return
 
 
-def _closed(file: int) -> int:
+def _close(file: int) -> int:
     if file >= 0:
         os.close(file)
     return -1
 
 
-def _stop(why: str, errors: int) -> None:
+def _kill_for_limit(why: str, errors: int) -> None:
     """Kill a bot that exceeds a limit, and say so on its standard error."""
     with suppress(OSError):
         os.kill(-1, signal.SIGKILL)
@@ -493,7 +501,7 @@ def _stop(why: str, errors: int) -> None:
         os.write(errors, f"\nended by the referee: {why}\n".encode())
 
 
-def _end(bot: int) -> int:
+def _reap_all(bot: int) -> int:
     """Kill and reap everything else. Return the bot's exit code, negative for a signal."""
     status = 0
     with suppress(OSError):
@@ -510,20 +518,20 @@ def main(words: Sequence[str]) -> None:
     number, orders, *command = words
     referee = socket.socket(fileno=int(number))
     referee.set_inheritable(False)
-    told = json.loads(orders)
-    tries = told.pop("tries")
-    world = World(**told, command=command)
-    if not leave(told["network"]):
+    settings = json.loads(orders)
+    tries = settings.pop("tries")
+    world = World(**settings, command=command)
+    if not enter_namespaces(settings["network"]):
         referee.send(b"alone")
         return
     if inner := os.fork():  # the first process of the new namespace is its init
         referee.close()
         os.waitpid(inner, 0)
         return
-    found = world.furnish(tries)
+    found = world.set_up_mounts(tries)
     referee.send(" ".join(["apart", *found]).encode())
     with suppress(ConnectionError):
-        keep(referee, world)
+        serve_referee(referee, world)
 
 
 if __name__ == "__main__":

@@ -26,12 +26,12 @@ from dubito.sandbox import keeper
 Pipes = tuple[int, int, int]  # the bot's standard input, output and error
 Start = Callable[[Pipes], "Process"]
 
-_PATIENCE: Final = 60.0  # seconds that a keeper may take to answer
+_ANSWER_SECONDS: Final = 60.0  # seconds that a keeper may take to answer
 # the machine is out of resources: not the bot's fault
-_OURS: Final = (errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE)
-_TRIES: Final = 50
-_PAUSE: Final = 0.1  # seconds between two attempts
-_GO_ON: Final = "run the same command again to continue"
+_OUT_OF_RESOURCES: Final = (errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE)
+_MAX_TRIES: Final = 50
+_PAUSE_SECONDS: Final = 0.1  # seconds between two attempts
+_CONTINUE_HINT: Final = "run the same command again to continue"
 _Started = TypeVar("_Started")
 
 
@@ -41,7 +41,7 @@ class Process(Protocol):
     end: int  # file descriptor that is readable once it has ended; -1: none
     pid: int | None  # None if unknown
 
-    def ended(self) -> bool:
+    def has_ended(self) -> bool:
         """Return whether it has ended. Its children may still run."""
 
     def signal(self, number: int) -> None:
@@ -51,7 +51,7 @@ class Process(Protocol):
         """Kill it with its group and return how it ended: an exit code or a signal's name."""
 
 
-class Alone:
+class DirectProcess:
     """A bot as a direct child that leads its own session."""
 
     def __init__(
@@ -77,11 +77,11 @@ class Alone:
                 preexec_fn=bound,
             )
 
-        self._process = _patiently(start)
+        self._process = _start_with_retries(start)
         self.pid: int | None = self._process.pid
         self.end = os.pidfd_open(self._process.pid) if hasattr(os, "pidfd_open") else -1
 
-    def ended(self) -> bool:
+    def has_ended(self) -> bool:
         if self._process.returncode is not None:
             return True
         return os.waitid(os.P_PID, self._process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
@@ -98,10 +98,10 @@ class Alone:
         return status
 
 
-def alone(
+def start_directly(
     command: Sequence[str], folder: Path, environment: Mapping[str, str], bound: Callable[[], None] | None = None
 ) -> Start:
-    return lambda pipes: Alone(command, folder, environment, pipes, bound)
+    return lambda pipes: DirectProcess(command, folder, environment, pipes, bound)
 
 
 class Keeper:
@@ -121,9 +121,9 @@ class Keeper:
     def _open(self) -> None:
         self.gone = self._used = False  # a bot may break its keeper, which harms only itself
         self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self._socket.settimeout(_PATIENCE)
+        self._socket.settimeout(_ANSWER_SECONDS)
         with theirs:
-            self._process = _patiently(
+            self._process = _start_with_retries(
                 lambda: subprocess.Popen(  # noqa: S603
                     (sys.executable, "-I", "-S", keeper.__file__, str(theirs.fileno()), *self._words),
                     cwd=self._folder,
@@ -143,24 +143,24 @@ class Keeper:
         return b""
 
     def start(self, pipes: Pipes, seed: int, core: int | None) -> "KeeperBot":
-        return _patiently(lambda: self._start(pipes, b"start %d %d" % (seed, -1 if core is None else core)))
+        return _start_with_retries(lambda: self._start(pipes, b"start %d %d" % (seed, -1 if core is None else core)))
 
     def _start(self, pipes: Pipes, message: bytes) -> "KeeperBot":
         try:
             socket.send_fds(self._socket, [message], pipes)
-            said, files, _, _ = socket.recv_fds(self._socket, 200, 1)
+            answer, files, _, _ = socket.recv_fds(self._socket, 200, 1)
         except OSError:
-            said, files = b"", []
+            answer, files = b"", []
         if files:
             os.set_inheritable(files[0], False)
             self._used = True
             return KeeperBot(self, files[0])
-        if not said:
+        if not answer:
             self.gone = True
             raise OSError(errno.EPIPE, "its keeper is gone", self._command[0])
-        number = int(said.split()[1])
+        number = int(answer.split()[1])
         # An earlier bot may have lowered its keeper's limits; a new keeper has fresh ones.
-        if number in _OURS and self._used:
+        if number in _OUT_OF_RESOURCES and self._used:
             self.close()
             self._open()
         raise OSError(number, os.strerror(number), self._command[0])
@@ -173,14 +173,14 @@ class Keeper:
         """Kill everything that the bot started and return how the bot ended."""
         with suppress(OSError):
             self._socket.send(b"end")
-        said = self._answer()
-        self.gone = not said
-        return _status(int(said)) if said else "SIGKILL"  # a keeper that is gone took all its processes with it
+        answer = self._answer()
+        self.gone = not answer
+        return _status(int(answer)) if answer else "SIGKILL"  # a keeper that is gone took all its processes with it
 
     def close(self) -> None:
         self._socket.close()
         with suppress(subprocess.TimeoutExpired):
-            self._process.wait(_PATIENCE)
+            self._process.wait(_ANSWER_SECONDS)
         self._process.kill()
         self._process.wait()
 
@@ -193,7 +193,7 @@ class KeeperBot:
     def __init__(self, keeper: Keeper, end: int) -> None:
         self._keeper, self.end = keeper, end
 
-    def ended(self) -> bool:
+    def has_ended(self) -> bool:
         looks = select.poll()
         looks.register(self.end, select.POLLIN)
         return bool(looks.poll(0))
@@ -206,20 +206,20 @@ class KeeperBot:
         return self._keeper.end_all()
 
 
-def _patiently(start: Callable[[], _Started]) -> _Started:
+def _start_with_retries(start: Callable[[], _Started]) -> _Started:
     """Start a process, with retries while the machine is out of resources.
 
     Raises RunStopped if it stays so.
     """
-    for _ in range(_TRIES):
+    for _ in range(_MAX_TRIES):
         try:
             return start()
         except OSError as error:
-            if error.errno not in _OURS:
+            if error.errno not in _OUT_OF_RESOURCES:
                 raise
             why = error.strerror
-            time.sleep(_PAUSE)
-    raise RunStopped(f"no process can be started here: {why}; {_GO_ON}")
+            time.sleep(_PAUSE_SECONDS)
+    raise RunStopped(f"no process can be started here: {why}; {_CONTINUE_HINT}")
 
 
 def _status(code: int) -> int | str:
@@ -228,14 +228,14 @@ def _status(code: int) -> int | str:
     return f"signal {-code}"
 
 
-CAP: Final = 4096  # maximum length of a line in bytes; the rest is discarded
-STDERR: Final = 64 * 1024  # number of bytes kept, the last ones
-_PIPE: Final = 1 << 20  # requested capacity in bytes of the pipe to a bot
-_READ: Final = 1 << 16
+MAX_LINE_BYTES: Final = 4096  # maximum length of a line in bytes; the rest is discarded
+MAX_STDERR_BYTES: Final = 64 * 1024  # number of bytes kept, the last ones
+_PIPE_BYTES: Final = 1 << 20  # requested capacity in bytes of the pipe to a bot
+_READ_BYTES: Final = 1 << 16
 _F_SETPIPE_SZ: Final = 1031
 _LAST_READS: Final = 64  # number of reads after the end
 # Number of unread lines after which further output is discarded.
-_UNHEARD: Final = 4096
+_MAX_UNREAD_LINES: Final = 4096
 
 
 class Channel:
@@ -251,7 +251,7 @@ class Channel:
         self.closed = False
         self.status: int | str | None = None  # how it ended: an exit code or a signal's name
         self.pending = b""  # sent, but not in the pipe yet
-        self._partial, self._skipping, self._deaf = b"", False, False
+        self._partial, self._skipping, self._input_closed = b"", False, False
         self._errors = b""
         self._process: Process | None = None
         self.to = self.out = self.err = self.end = -1  # its pipes, and the descriptor that shows its end
@@ -276,7 +276,7 @@ class Channel:
         with suppress(ImportError, OSError):
             from fcntl import fcntl
 
-            fcntl(self.to, _F_SETPIPE_SZ, _PIPE)
+            fcntl(self.to, _F_SETPIPE_SZ, _PIPE_BYTES)
 
     @property
     def pid(self) -> int | None:
@@ -295,7 +295,7 @@ class Channel:
             self.write()
 
     def hold(self, lines: bytes) -> None:
-        if self._process is not None and not self._deaf:
+        if self._process is not None and not self._input_closed:
             self.pending += lines
 
     def write(self) -> None:
@@ -305,7 +305,7 @@ class Channel:
         except BlockingIOError:
             return
         except OSError:
-            self._deaf, written = True, len(self.pending)
+            self._input_closed, written = True, len(self.pending)
         self.pending = self.pending[written:]
         if not self.pending:
             self.flushed = monotonic()
@@ -313,7 +313,7 @@ class Channel:
     def read(self) -> bool:
         """Read available output; return False at its end."""
         try:
-            data = os.read(self.out, _READ)
+            data = os.read(self.out, _READ_BYTES)
         except BlockingIOError:
             return True
         if not data:
@@ -324,13 +324,13 @@ class Channel:
             if not newline:
                 return True
             self._skipping = False
-        if len(self.lines) > _UNHEARD:
+        if len(self.lines) > _MAX_UNREAD_LINES:
             self._partial, self._skipping = b"", not data.endswith(b"\n")
             return True
         *lines, partial = (self._partial + data).split(b"\n")
-        self.lines += [line[:CAP] for line in lines]
-        if len(partial) >= CAP:
-            self.lines.append(partial[:CAP])
+        self.lines += [line[:MAX_LINE_BYTES] for line in lines]
+        if len(partial) >= MAX_LINE_BYTES:
+            self.lines.append(partial[:MAX_LINE_BYTES])
             partial, self._skipping = b"", True
         self._partial = partial
         return True
@@ -350,14 +350,14 @@ class Channel:
     def read_errors(self) -> bool:
         """Read available standard error; return False at its end."""
         try:
-            data = os.read(self.err, _READ)
+            data = os.read(self.err, _READ_BYTES)
         except BlockingIOError:
             return True
-        self._errors = (self._errors + data)[-STDERR:]
+        self._errors = (self._errors + data)[-MAX_STDERR_BYTES:]
         return bool(data)
 
-    def ended(self) -> bool:
-        return self._process is None or self.status is not None or self._process.ended()
+    def has_ended(self) -> bool:
+        return self._process is None or self.status is not None or self._process.has_ended()
 
     def signal(self, number: int) -> None:
         if self._process is not None and self.status is None:

@@ -16,7 +16,7 @@ from pathlib import Path
 MARK = "DUBITO_TOURNAMENT"  # environment variable: the run's folder
 # Maximum number of sweeps; sweeps without a find that end it; seconds between two sweeps, for processes that are just
 # starting.
-_LOOKS, _CLEAN, _PAUSE = 100, 5, 0.05
+_MAX_SWEEPS, _CLEAN_SWEEPS, _PAUSE_SECONDS = 100, 5, 0.05
 
 
 def sweep(mark: str) -> int:
@@ -48,11 +48,11 @@ def main(mark: str) -> None:
         while os.read(0, 1):
             pass
     clean = 0
-    for _ in range(_LOOKS):
+    for _ in range(_MAX_SWEEPS):
         clean = 0 if sweep(mark) else clean + 1
-        if clean == _CLEAN:
+        if clean == _CLEAN_SWEEPS:
             break
-        time.sleep(_PAUSE)
+        time.sleep(_PAUSE_SECONDS)
 
 
 if __name__ == "__main__":

@@ -24,7 +24,7 @@ from dubito.plugins.tournament.programs import Confinement, Program, digest
 from dubito.plugins.tournament.rules import DIALECTS, folder_name, load
 from dubito.plugins.tournament.table import MatchTable, Referee
 from dubito.sandbox.keeper import usage
-from dubito.sandbox.process import Channel, Keeper, alone
+from dubito.sandbox.process import Channel, Keeper, start_directly
 
 _GB: Final = 1 << 30
 _DISK: Final = 2  # the part of what is free on a disk that bots may share is one of so many
@@ -138,7 +138,7 @@ class Pair:
             return Channel(lambda pipes: keeper.start(pipes, seed, core))
         environment = bot.environment(self._mark, self._data[bot.name], seed)
         bound = self._confinement.bound(seat, self._room(self._data[bot.name]))
-        return Channel(alone(bot.command, bot.home, environment, bound))
+        return Channel(start_directly(bot.command, bot.home, environment, bound))
 
     def _line(self, number: int, bots: list[Program], drawn: Seeds, match: Match, referee: Referee) -> MatchLine:
         one, other = referee.table.channels

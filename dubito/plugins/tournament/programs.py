@@ -24,8 +24,8 @@ from typing import Any, Final
 
 from dubito.errors import UsageError, one_line
 from dubito.sandbox import warden
-from dubito.sandbox.keeper import PROCESSES, SHARE, bound, stays_on_core
-from dubito.sandbox.process import Keeper, alone
+from dubito.sandbox.keeper import MAX_PROCESSES, SHARE, bound, stays_on_core
+from dubito.sandbox.process import Keeper, start_directly
 
 NAME: Final = re.compile(r"[A-Za-z0-9][\w.-]{0,39}", re.ASCII)
 _KEPT: Final = re.compile(
@@ -194,7 +194,7 @@ def probe(bot: Program, run: Path) -> None:
                     if "apart" in keeper.able:
                         keeper.start(pipes, 0, None).shut()
                         return
-            alone(bot.command, bot.home, environment)(pipes).shut()
+            start_directly(bot.command, bot.home, environment)(pipes).shut()
         except OSError as error:
             raise UsageError(f"the bot {bot.name} does not start: {_why(bot, error)}") from None
 
@@ -297,7 +297,7 @@ class Confinement:
             "own core": self._cores is not None and (self._stays() if "apart" not in able else "core" in able),
             "memory": "processes" in able,
             "memory of each process": self._linux,
-            f"at most {PROCESSES:,} processes a bot": "few" in able,
+            f"at most {MAX_PROCESSES:,} processes a bot": "few" in able,
             "nothing but its data can be written": "still" in able,
             "temporary folders of its own": "scratch" in able,
             "size of its data": "processes" in able,

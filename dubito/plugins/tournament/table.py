@@ -73,10 +73,10 @@ class MatchTable:
         """Let the bots end by themselves, then by SIGTERM, then by SIGKILL; none of them is left."""
         for number in (signal.SIGTERM, signal.SIGKILL):
             until = monotonic() + grace
-            while (left := until - monotonic()) > 0 and not all(channel.ended() for channel in self.channels):
+            while (left := until - monotonic()) > 0 and not all(channel.has_ended() for channel in self.channels):
                 self.look(left if hasattr(os, "pidfd_open") else min(left, _STEP))
             for channel in self.channels:
-                if channel.ended() or number == signal.SIGKILL:
+                if channel.has_ended() or number == signal.SIGKILL:
                     self.shut(channel)
                 else:
                     channel.signal(number)

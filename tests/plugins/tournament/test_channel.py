@@ -7,14 +7,14 @@ from pathlib import Path
 from dubito.plugins.tournament.match import Match, MatchDraws
 from dubito.plugins.tournament.rules import V1, Limits, load
 from dubito.plugins.tournament.table import MatchTable, Referee
-from dubito.sandbox.process import CAP, Channel, alone
+from dubito.sandbox.process import MAX_LINE_BYTES, Channel, start_directly
 
 PATH = {"PATH": "/usr/bin:/bin"}
 
 
 @contextmanager
 def running(folder: Path, script: str) -> Iterator[tuple[Channel, MatchTable]]:
-    channel = Channel(alone(("sh", "-c", script), folder, PATH))
+    channel = Channel(start_directly(("sh", "-c", script), folder, PATH))
     try:
         yield channel, MatchTable((channel, channel))
     finally:
@@ -45,27 +45,27 @@ def test_a_bot_that_never_reads_is_left_alone(tmp_path: Path) -> None:
 
 
 def test_lines_come_whole_and_long_ones_are_cut(tmp_path: Path) -> None:
-    script = f"printf '1\\n2\\n3'; printf '4\\n'; head -c {3 * CAP} /dev/zero; echo; echo 5"
+    script = f"printf '1\\n2\\n3'; printf '4\\n'; head -c {3 * MAX_LINE_BYTES} /dev/zero; echo; echo 5"
     with running(tmp_path, script) as (channel, table):
         while not channel.closed:
             table.look(10)
-        assert list(channel.lines) == [b"1", b"2", b"34", b"\0" * CAP, b"5"]
+        assert list(channel.lines) == [b"1", b"2", b"34", b"\0" * MAX_LINE_BYTES, b"5"]
 
 
 def test_a_program_that_does_not_start_has_ended(tmp_path: Path) -> None:
-    channel = Channel(alone((str(tmp_path / "missing"),), tmp_path, PATH))
+    channel = Channel(start_directly((str(tmp_path / "missing"),), tmp_path, PATH))
     channel.send(b"kuhn_poker\n")
     channel.shut()
     assert channel.closed
-    assert channel.ended()
+    assert channel.has_ended()
     assert channel.status == "not started"
     assert channel.errors == f"cannot start {tmp_path / 'missing'}: No such file or directory"
 
 
 def test_who_does_not_start_takes_no_pipe_of_the_others(tmp_path: Path) -> None:
-    missing = Channel(alone((str(tmp_path / "missing"),), tmp_path, PATH))
+    missing = Channel(start_directly((str(tmp_path / "missing"),), tmp_path, PATH))
     channel = Channel(
-        alone(("sh", "-c", "echo 1; read go"), tmp_path, PATH)
+        start_directly(("sh", "-c", "echo 1; read go"), tmp_path, PATH)
     )  # gets the numbers of the missing one's pipes
     table = MatchTable((missing, channel))
     try:
@@ -102,7 +102,7 @@ def test_an_answer_heard_when_the_others_time_is_up_counts(tmp_path: Path) -> No
     game = load("goofspiel(imp_info=True,points_order=descending,num_cards=3)")
     match = Match(game.new_initial_state(), V1(game), MatchDraws(1, (2, 3)))
     silent, quick = (
-        Channel(alone(("sh", "-c", script), tmp_path, PATH)) for script in ("sleep 60", "read node; echo 2")
+        Channel(start_directly(("sh", "-c", script), tmp_path, PATH)) for script in ("sleep 60", "read node; echo 2")
     )
     table = SlowTable((silent, quick))
     try:

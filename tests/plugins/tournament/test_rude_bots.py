@@ -7,7 +7,7 @@ import pytest
 
 from dubito.plugins.tournament.log import MatchLine
 from dubito.plugins.tournament.rules import StrikeKind
-from dubito.sandbox.process import STDERR
+from dubito.sandbox.process import MAX_STDERR_BYTES
 from tests.conftest import in_gate
 from tests.plugins.tournament.kit import FIRST, GOOD, acting
 
@@ -148,7 +148,7 @@ def test_standard_error_never_stops_a_bot_and_its_end_is_kept(meet: Meet) -> Non
         assert line.strikes == []
         text = line.stderr[line.seats.index("one")]
         assert text.endswith("\0the end\n")
-        assert len(text) == STDERR
+        assert len(text) == MAX_STDERR_BYTES
 
 
 def test_endless_standard_error_ends_with_the_match(meet: Meet) -> None:
