@@ -95,7 +95,7 @@ def show(
             say(f"{'warning: ' if block.warning else ''}{block.text}")
         elif block is not None:
             block = block.with_kinds(kinds or {})
-            cells = [[cell for column, cell in row if not column.detail] for row in block.shown()]
+            cells = [[cell for column, cell in row if not column.detail] for row in block.format_rows()]
             table(block.title, [column.title for column in block.columns if not column.detail], cells)
             for sentence in block.notes if notes else ():
                 say(sentence)

@@ -35,7 +35,7 @@ from dubito.report.run_tables import (
     sizes_table,
     turns_a_game,
 )
-from dubito.report.tables import ResultTable, Value, cell_text, kind_of, named, texts
+from dubito.report.tables import ResultTable, Value, cell_text, kind_of, player_columns, texts
 from dubito.report.verdicts import verdict_in_words
 from dubito.stats.players import calibrations
 from dubito.stats.ranking import (
@@ -187,7 +187,7 @@ def _neighbours(rows: Sequence[RankingRow], rate: str) -> ResultTable:
         deviations = row.deviation_by_next, row.deviation_by_prev
         cells.append([row.name, *("-" if one is None else f"{one:.2f}" for one in deviations)])
     title = f"Who sits beside: deviation of the {rate} over the identities of the next and the previous player"
-    return ResultTable("beside", title, [*named("bot"), *texts("by next", "by prev")], cells)
+    return ResultTable("beside", title, [*player_columns("bot"), *texts("by next", "by prev")], cells)
 
 
 def say_report(folder: Path, new: bool) -> None:

@@ -37,7 +37,7 @@ from dubito.report.tables import (
     counts,
     ends_of,
     kind_of,
-    named,
+    player_columns,
     points,
     texts,
 )
@@ -54,7 +54,7 @@ from dubito.stats.ranking import (
 )
 from dubito.stats.rates import Rate, apart, deviation
 
-_LIES: Final[dict[Lie, str]] = {"chosen": "by choice", "forced": "forced"}
+_LIE_TITLES: Final[dict[Lie, str]] = {"chosen": "by choice", "forced": "forced"}
 
 
 def habits_of(results: Results) -> list[Column]:
@@ -98,7 +98,12 @@ def _habits(source: Run, scanned: Scan, order: Sequence[int]) -> list[Block]:
     return [
         *([chart] if drawn else []),
         ResultTable(
-            "habits", "Habits of each bot, in the order of the ranking", [*named("bot"), *habits], cells, notes, links
+            "habits",
+            "Habits of each bot, in the order of the ranking",
+            [*player_columns("bot"), *habits],
+            cells,
+            notes,
+            links,
         ),
     ]
 
@@ -110,7 +115,7 @@ def lies_blocks(source: Run, lies: LieCounts | str, players: Sequence[int], key:
     if isinstance(lies, str):
         return [Paragraph(f"{habit.name.capitalize()} by choice and forced ones are not counted apart: {lies}.")]
     shares = [("chosen", f"{habit.name} by choice, % of plays"), ("forced", f"forced {habit.name}, % of plays")]
-    columns = [*named("bot"), Column("plays", "plays"), Column("lies", habit.name)]
+    columns = [*player_columns("bot"), Column("plays", "plays"), Column("lies", habit.name)]
     columns += [Column("chosen", "by choice"), Column("forced", "forced")]
     columns += [Column(f"{lie}_share", title, "rate") for lie, title in shares]
     if asks := bool(results.lie_nodes and source.models):
@@ -130,7 +135,7 @@ def lies_blocks(source: Run, lies: LieCounts | str, players: Sequence[int], key:
         f"{habit.name.capitalize()} by choice, and forced ones",
         f"{habit.name}, % of plays",
         [source.label(source.names[player]) for player in players],
-        [points(lie_title, [lies.share(player, lie) for player in players]) for lie, lie_title in _LIES.items()],
+        [points(lie_title, [lies.share(player, lie) for player in players]) for lie, lie_title in _LIE_TITLES.items()],
     )
     title = f"{habit.name.capitalize()} by choice, and forced ones, with 95 % intervals"
     return [chart, ResultTable(key, title, columns, cells, notes)]
@@ -152,7 +157,7 @@ def _outcomes(source: Run, order: Sequence[int]) -> list[Block]:
             for bucket, title in endings
         ],
     )
-    columns = [*named("bot"), *counts("games"), *(Column(bucket, title) for bucket, title in endings)]
+    columns = [*player_columns("bot"), *counts("games"), *(Column(bucket, title) for bucket, title in endings)]
     columns += [*(Column(f"{column.key}_rate", column.title, "rate") for column in rates)]
     if results.standing:
         columns += [Column("relative_position", "mean position, 1 first to 0 last", "decimal")]
@@ -166,7 +171,7 @@ def _outcomes(source: Run, order: Sequence[int]) -> list[Block]:
 
 def _counts(source: Run, order: Sequence[int]) -> ResultTable:
     results = source.game.results
-    columns = [*named("bot"), *(Column(count, count.replace("_", " ")) for count in results.published_counts)]
+    columns = [*player_columns("bot"), *(Column(count, count.replace("_", " ")) for count in results.published_counts)]
     cells: list[list[Value]] = []
     for player in order:
         sums = seat_sums(source.tally, results, player)
@@ -250,7 +255,7 @@ def _deviations(source: Run, scanned: Scan) -> list[Block]:
         [*map(source.label, names)],
         [points(f"with the {name} player", [one.beyond for one in varied[side]]) for side, name in SIDES],
     )
-    columns = [*named("bot"), Column("more", "varies more with", "text")]
+    columns = [*player_columns("bot"), Column("more", "varies more with", "text")]
     columns += [column for column in habits_of(results) if column.key in results.charted]
     columns += [Column(f"by_{key}{end}", title, "rate") for key in ("next", "prev") for end, title in _DEVIATION[key]]
     columns += [Column("difference", "next - previous", "points")]
@@ -310,7 +315,7 @@ def neighbour_table(
     """
     name = dict(SIDES)[side]
     rate = Column(measure.key, f"{measure.title} %", "rate")
-    columns = [*named("bot"), Column(name, f"{name} player", "player"), *counts("games"), rate]
+    columns = [*player_columns("bot"), Column(name, f"{name} player", "player"), *counts("games"), rate]
     lines: list[list[Value]] = []
     for player in players:
         with_whom = [
@@ -326,7 +331,7 @@ def neighbour_table(
     return ResultTable(key, f"{measure.name} by {name} player", columns, lines, scanned.widths)
 
 
-def bots(
+def bot_pages(
     source: Run,
     scanned: Scan,
     lies: LieCounts | str | None,
@@ -341,7 +346,9 @@ def bots(
     sizes = by_table_size(source.tally, source.names, source.game.results)
     pages = []
     for row in rows:
-        page = _bot(source, scanned, lies, row, [one for one in sizes if one.name == row.name], examples.get(row.name))
+        page = _bot_page(
+            source, scanned, lies, row, [one for one in sizes if one.name == row.name], examples.get(row.name)
+        )
         if stories and row.name in source.models:
             told = stories.section(source.names.index(row.name), players_ranked(source))
             page = replace(page, sections=[*told, *page.sections])
@@ -349,7 +356,7 @@ def bots(
     return pages
 
 
-def _bot(
+def _bot_page(
     source: Run,
     scanned: Scan,
     lies: LieCounts | str | None,
@@ -360,7 +367,7 @@ def _bot(
     player = source.names.index(row.name)
     key = f"bot-{player}"
     sections = [
-        Section("Results and habits", _style(source, scanned, row, player)),
+        Section("Results and habits", _results_and_habits(source, scanned, row, player)),
         Section("By seat", _seats(source, scanned, player, key)),
     ]
     if lies is not None:
@@ -372,11 +379,11 @@ def _bot(
     if source.game.has_neighbours:
         sections.append(Section("Best and worst neighbours", _neighbours(source, scanned, player, key)))
     if row.name in source.models:
-        sections[1:1] = _model(source, row.name, key, examples)
+        sections[1:1] = _model_sections(source, row.name, key, examples)
     return Page(f"bots/{player}.html", source.label(row.name), sections)
 
 
-def _style(source: Run, scanned: Scan, row: RankingRow, player: int) -> list[Block]:
+def _results_and_habits(source: Run, scanned: Scan, row: RankingRow, player: int) -> list[Block]:
     lines: list[list[Value]] = []
     results_of_game = source.game.results
     for column in rates_of(results_of_game):
@@ -454,7 +461,7 @@ def _neighbours(source: Run, scanned: Scan, player: int, key: str) -> list[Block
     return blocks
 
 
-def _model(source: Run, name: str, key: str, examples: ResultTable | None) -> Sequence[Section]:
+def _model_sections(source: Run, name: str, key: str, examples: ResultTable | None) -> Sequence[Section]:
     whole = models_table(source.models, source.names)
     own = ResultTable(f"{key}-model", "In all", whole.columns, [row for row in whole.rows if row[0] == name])
     tables: list[Block] = [

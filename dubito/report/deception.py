@@ -23,23 +23,23 @@ from dubito.report.tables import (
     Value,
     cell_text,
     counts,
-    named,
+    player_columns,
     series_by_kind,
     texts,
 )
 from dubito.stats.players import Calibration, calibrations, cluster, is_mistake
 from dubito.stats.rates import Rate, clustered_rate
 
-_BEST: Final = 5  # number of lies shown, and of mistakes
-_MANY: Final = 4  # plays of this many cards or more are grouped
-_RULE: Final = (
+_MAX_MOMENTS: Final = 5  # number of lies shown, and of mistakes
+_GROUPED_CARDS: Final = 4  # plays of this many cards or more are grouped
+_MOMENTS_NOTE: Final = (
     "Only games with a page. The best: {lies} by choice that somebody was asked about and nobody called one, the most "
     "cards at stake first, which the liar would have taken back. The worst: a false {call} of an honest play, or one "
     "of the {lies} let pass that it had itself stated to be more likely than not, the most cards at stake first."
 )
 
 
-Told = TypeVar("Told", ToldPlay, ToldWord)
+TrackedMove = TypeVar("TrackedMove", ToldPlay, ToldWord)
 
 
 @dataclass(frozen=True)
@@ -71,9 +71,9 @@ class Stories:
                 figures.append(
                     (f"catches {lies}", self.lies.share(player, "hits"), f"of the {lies} it was asked about")
                 )
-            links = [(f"Its boldest {lie}", *self._at(one)) for one in self.boldest(player)[:1]]
-            links += [("Its worst mistake", *self._at(one)) for one in self.mistakes(player)[:1]]
-            text = " ".join(self._in_words(player)) if self.source.game.deed else ""
+            links = [(f"Its boldest {lie}", *self._link_to(one)) for one in self.boldest(player)[:1]]
+            links += [("Its worst mistake", *self._link_to(one)) for one in self.mistakes(player)[:1]]
+            text = " ".join(self._describe(player)) if self.source.game.deed else ""
             found.append(Tiles(name, self.source.kinds[name], f"bots/{player}.html", figures, text, links))
         return found
 
@@ -87,13 +87,13 @@ class Stories:
         _, lies, call = self._words
         key = f"bot-{player}"
         blocks: list[Block] = [
-            Paragraph(" ".join(self._in_words(player))),
+            Paragraph(" ".join(self._describe(player))),
             *([self._chart(order)] if self.source.game.results.found_out else []),
-            self._everybody(player, order, key),
-            self._parts(player, key),
-            self._against(player, order, key),
+            self._players_table(player, order, key),
+            self._parts_table(player, key),
+            self._opponents_table(player, order, key),
         ]
-        if links := self._best_and_worst(player, key):
+        if links := self._moments_table(player, key):
             blocks.append(links)
         return [Section(f"{lies.capitalize()} and {call}s", blocks)]
 
@@ -110,7 +110,7 @@ class Stories:
         outcome, stated = self._answer(one)
         return not outcome.startswith(FALLBACK_OUTCOME) and is_mistake(one.is_lie, one.called, stated)
 
-    def _with_pages(self, found: Iterable[Told]) -> list[Told]:
+    def _with_pages(self, found: Iterable[TrackedMove]) -> list[TrackedMove]:
         return sorted((one for one in found if one.game in self.turns), key=lambda one: (-one.pile, one.game, one.move))
 
     def _answer(self, one: ToldWord) -> tuple[str, float | None]:
@@ -126,7 +126,7 @@ class Stories:
             for seat, turn, outcome, stated in self.source.db.read(query, (game,))
         }
 
-    def _at(self, one: ToldPlay | ToldWord) -> tuple[str, str]:
+    def _link_to(self, one: ToldPlay | ToldWord) -> tuple[str, str]:
         turn = self.turns[one.game][one.seat, one.move]
         what = f"{one.cards} card{'s' * (one.cards != 1)}" if isinstance(one, ToldPlay) else self._mistake(one)
         return f"games/{one.game}.html#turn-{turn}", f"game {one.game}, turn {turn}: {what}, {one.pile} at stake"
@@ -145,16 +145,16 @@ class Stories:
         sums = [sum(column) for column in zip(*(cluster(m, so[deal]) for deal, m in seen.items()), strict=True)]
         return clustered_rate(*sums) if sums else Rate(None)
 
-    def _in_words(self, player: int) -> Iterator[str]:
+    def _describe(self, player: int) -> Iterator[str]:
         """Describe how the player plays. Differences within chance are not claimed."""
         lies, call = self._words[1:]
         rates: tuple[LieRate, ...] = ("chosen", "forced", "caught", "hits", "alarms")
         shares = {rate: self.lies.share(player, rate) for rate in rates}
         said = {rate: cell_text(share, "rate").replace(" [", " % [") for rate, share in shares.items()}
         if shares["chosen"].value is not None:
-            than = self._than_others(player)
+            than = self._compare_with_others(player)
             yield f"Of its plays {said['chosen']} are {lies} by choice{than}; {said['forced']} are forced."
-            yield from self._when(player)
+            yield from self._compare_halves(player)
         if shares["caught"].value is not None and self.source.game.results.found_out:
             yield f"Of its {lies} {said['caught']} are caught."
         if shares["hits"].value is not None and shares["alarms"].value is not None:
@@ -165,25 +165,25 @@ class Stories:
             )
             yield f"Of the {lies} that it is asked about it catches {said['hits']}."
             yield f"Of the honest plays {said['alarms']} draw a false {call}."
-            yield _compared(shares["hits"], shares["alarms"], *verdicts)
-        yield from (_calibrated(one) for one in self._calibrations if one.name == self.source.names[player])
+            yield _compare(shares["hits"], shares["alarms"], *verdicts)
+        yield from (_describe_calibration(one) for one in self._calibrations if one.name == self.source.names[player])
 
     @cached_property
     def _calibrations(self) -> list[Calibration]:
         return [one for one in calibrations(self.source.tally, self.source.names) if one.statements]
 
-    def _than_others(self, player: int) -> str:
+    def _compare_with_others(self, player: int) -> str:
         """Return a clause if it lies voluntarily more, or less, than every other player."""
         own, names = self.lies.share(player, "chosen"), range(len(self.source.names))
         others = [self.lies.share(other, "chosen") for other in names if other != player]
-        said = {_compared(own, other, "more", "less") for other in others if other.value is not None}
+        said = {_compare(own, other, "more", "less") for other in others if other.value is not None}
         return f", {said.pop()} than of any other player" if len(said) == 1 and "" not in said else ""
 
-    def _when(self, player: int) -> Iterator[str]:
+    def _compare_halves(self, player: int) -> Iterator[str]:
         """Say in which half of a game it lies more, if that is significant."""
         plays = [one for one in self.lies.plays_told if one.player == player]
         early, late = (self._chosen(one for one in plays if one.late is half) for half in (False, True))
-        if when := _compared(early, late, "first", "second"):
+        if when := _compare(early, late, "first", "second"):
             yield f"It chooses to more often in the {when} half of a game."
 
     def _chosen(self, plays: Iterable[ToldPlay]) -> Rate:
@@ -203,13 +203,13 @@ class Stories:
         title = f"{lies.capitalize()} by choice, and how many of all {lies} are caught"
         return Chart("scatter", title, f"{lies} by choice, % of plays", labels, series, vertical=f"caught, % of {lies}")
 
-    def _everybody(self, player: int, order: Sequence[int], key: str) -> ResultTable:
+    def _players_table(self, player: int, order: Sequence[int], key: str) -> ResultTable:
         lies, call = self._words[1:]
         titles: dict[LieRate, str] = {"chosen": f"{lies} by choice, % of plays", "forced": f"forced {lies}, % of plays"}
         titles |= {"caught": f"caught, % of {lies}"} if self.source.game.results.found_out else {}
         titles |= {"hits": f"{lies} that it called, % of those it was asked about"}
         titles |= {"alarms": f"false {call}s, % of honest plays it was asked about"}
-        columns = [*named("bot"), *(Column(rate, title, "rate") for rate, title in titles.items())]
+        columns = [*player_columns("bot"), *(Column(rate, title, "rate") for rate, title in titles.items())]
         rows: list[list[Value]] = [
             [self.source.names[one], *(self.lies.share(one, rate) for rate in titles)]
             for one in [player, *(other for other in order if other != player)]
@@ -221,13 +221,17 @@ class Stories:
             f"{key}-lies-beside", title, columns, rows, [f"Counted over {over} games, as all of this section."]
         )
 
-    def _parts(self, player: int, key: str) -> ResultTable:
+    def _parts_table(self, player: int, key: str) -> ResultTable:
         """Return its lies by number of cards and half of the game."""
         lies = self._words[1]
         plays = [one for one in self.lies.plays_told if one.player == player]
         parts: dict[str, list[ToldPlay]] = {}
         for one in sorted(plays, key=lambda one: one.cards):
-            many = f"{_MANY} cards or more" if one.cards >= _MANY else f"{one.cards} card{'s' * (one.cards != 1)}"
+            many = (
+                f"{_GROUPED_CARDS} cards or more"
+                if one.cards >= _GROUPED_CARDS
+                else f"{one.cards} card{'s' * (one.cards != 1)}"
+            )
             parts.setdefault(many, []).append(one)
         halves = {"first half of the game": False, "second half": True}
         parts |= {title: [one for one in plays if one.late is half] for title, half in halves.items()}
@@ -243,7 +247,7 @@ class Stories:
             rows.append([title, len(own), self._chosen(own), forced, called])
         return ResultTable(f"{key}-lies-parts", f"Its {lies} by how many cards, and when", columns, rows)
 
-    def _against(self, player: int, order: Sequence[int], key: str) -> ResultTable:
+    def _opponents_table(self, player: int, order: Sequence[int], key: str) -> ResultTable:
         """Return whom it deceives, and who deceives it."""
         lies, call = self._words[1:]
         asked = [
@@ -270,15 +274,15 @@ class Stories:
                 rows.append([self.source.names[other], *rated])
         return ResultTable(f"{key}-lies-against", f"Against whom: its {lies}, and theirs", columns, rows)
 
-    def _best_and_worst(self, player: int, key: str) -> ResultTable | None:
+    def _moments_table(self, player: int, key: str) -> ResultTable | None:
         """Return links to its best lies and its worst mistakes."""
         lie, lies, call = self._words
-        best, worst = self.boldest(player)[:_BEST], self.mistakes(player)[:_BEST]
+        best, worst = self.boldest(player)[:_MAX_MOMENTS], self.mistakes(player)[:_MAX_MOMENTS]
         whom = [[who for who, _ in one.called] for one in best] + [[one.of] for one in worst]
         stated = [None for _ in best] + [self._answer(one)[1] for one in worst]
         which = [f"{lie} that passed" for _ in best] + ["mistake" for _ in worst]
         shown: list[ToldPlay | ToldWord] = [*best, *worst]
-        found = [(one, *self._at(one)) for one in shown]
+        found = [(one, *self._link_to(one)) for one in shown]
         rows: list[list[Value]] = []
         for (one, _, said), seats, probability, kind in zip(found, whom, stated, which, strict=True):
             (where, what), names = said.rpartition(", ")[0].split(": "), [self.source.names[who] for who in seats]
@@ -291,18 +295,18 @@ class Stories:
             Column("whom", "against", "text"),
         ]
         columns.append(Column("stated", "stated probability", "decimal"))
-        notes, links = [_RULE.format(lies=lies, call=call)], [path for _, path, _ in found]
+        notes, links = [_MOMENTS_NOTE.format(lies=lies, call=call)], [path for _, path, _ in found]
         title = f"Its best {lies} and its worst mistakes"
         return ResultTable(f"{key}-lies-moments", title, columns, rows, notes, links)
 
 
-def _compared(one: Rate, other: Rate, more: str, less: str, neither: str = "") -> str:
+def _compare(one: Rate, other: Rate, more: str, less: str, neither: str = "") -> str:
     if one.value is None or other.value is None:
         return neither
     return more if one.low > other.high else less if one.high < other.low else neither
 
 
-def _calibrated(one: Calibration) -> str:
+def _describe_calibration(one: Calibration) -> str:
     """Say whether its statements are better than always stating the base rate."""
     base = one.base_brier or 0.0
     than = "better than" if one.brier.high < base else "worse than" if one.brier.low > base else "not told apart from"

@@ -17,12 +17,12 @@ from dubito.stats.ranking import ranking
 from dubito.stats.tally import Outcome
 from dubito.store.model_log import answer_in_words
 
-FIRST: Final = 500  # default number of games shown
-PLAYED: Final = 60  # the default without models: each game must be played again, 400 of them in a second
-FEW: Final = 100  # up to this number, all games are shown
-_LONGEST: Final = 10  # also shown: the longest of the first `_AMONG` games
-_AMONG: Final = 2_000
-MOST: Final = 10_000  # limit of games in one report
+DEFAULT_GAMES: Final = 500  # default number of games shown
+DEFAULT_REPLAYS: Final = 60  # the default without models: each game must be played again, 400 of them in a second
+SHOW_ALL_UP_TO: Final = 100  # up to this number, all games are shown
+_LONGEST_GAMES: Final = 10  # also shown: the longest of the first `_SEARCHED_GAMES` games
+_SEARCHED_GAMES: Final = 2_000
+MAX_GAMES: Final = 10_000  # limit of games in one report
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class GameChoice:
     bounded: bool = False
 
 
-def chosen_games(source: Run, asked: str | None) -> GameChoice:
+def choose_games(source: Run, asked: str | None) -> GameChoice:
     """Select games by `--games`: `0,5,17` or `all`. Raises UsageError.
 
     By default, the first and the longest ones.
@@ -43,21 +43,21 @@ def chosen_games(source: Run, asked: str | None) -> GameChoice:
     kept = source.tally.games
     every = range(source.planned.first_game, source.planned.first_game + kept)
     if asked == "all":
-        if kept > MOST:
+        if kept > MAX_GAMES:
             raise UsageError(
-                f"--games all: the run keeps {kept:,} games and a report shows at most {MOST:,}: name them"
+                f"--games all: the run keeps {kept:,} games and a report shows at most {MAX_GAMES:,}: name them"
             )
         return GameChoice([*every], f"All {kept:,} games.")
     if asked is not None:
         games = _numbers(asked, source, every)
         return GameChoice(games, f"{len(games):,} of {kept:,} games, those that were asked for.")
-    first = FIRST if source.models else PLAYED
-    if kept <= max(first, FEW):
+    first = DEFAULT_GAMES if source.models else DEFAULT_REPLAYS
+    if kept <= max(first, SHOW_ALL_UP_TO):
         return GameChoice([*every], f"All {kept:,} games.", bounded=True)
-    among, others = min(kept, _AMONG), every[first:_AMONG]
+    among, others = min(kept, _SEARCHED_GAMES), every[first:_SEARCHED_GAMES]
     rows = source.db.read("SELECT game, outcome FROM games WHERE game >= ? AND game < ?", (others.start, others.stop))
     by_length = sorted((-sum(source.outcome(row).game_counts), game) for game, row in rows)
-    longest = sorted(game for _, game in by_length[:_LONGEST])
+    longest = sorted(game for _, game in by_length[:_LONGEST_GAMES])
     why = (
         f"{first + len(longest):,} of {kept:,} games: the first {first:,}, and the {len(longest)} longest others of "
         f"the first {among:,}. Others can be shown with --games, as in: dubito report RUN --games 0,5,17"
@@ -72,13 +72,13 @@ def _numbers(asked: str, source: Run, every: range) -> list[int]:
     games = sorted(set(map(int, parts)))
     if missing := [game for game in games if game not in every]:
         raise UsageError(f"--games: {source.kept_in_words(every)}, and there is no game {missing[-1]}")
-    if len(games) > MOST:
-        raise UsageError(f"--games names {len(games):,} games and a report shows at most {MOST:,}")
+    if len(games) > MAX_GAMES:
+        raise UsageError(f"--games names {len(games):,} games and a report shows at most {MAX_GAMES:,}")
     return games
 
 
 # Total size of the pages of games. A report with models then stays below 30 MB.
-_BYTES: Final = 24_000_000
+_MAX_PAGES_BYTES: Final = 24_000_000
 
 _COLUMNS: Final = [
     *texts("game"),
@@ -111,7 +111,7 @@ class ShownGames:
     def pages(self) -> Iterator[GamePage]:
         """Yield a page for each game that can be shown."""
         for game in self.choice.games:
-            if self.choice.bounded and self.written > _BYTES:
+            if self.choice.bounded and self.written > _MAX_PAGES_BYTES:
                 self.why_not[game] = "the report would become too large; --games shows the games that it names"
                 continue
             try:
@@ -187,7 +187,7 @@ class ShownGames:
             for name, kept in self.examples.items()
         }
 
-    def listed(self) -> Page:
+    def list_page(self) -> Page:
         """Return the searchable list of games."""
         results = self.source.game.results
         columns = [*_COLUMNS, *(Column(count, count.replace("_", " ")) for count in results.game_counts)]

@@ -10,8 +10,8 @@ from dubito.game import STATED
 from dubito.report.tables import ResultTable, texts
 
 _LONGEST_LIE: Final = "the longest lie"
-_TAKEN_UP: Final = "the most cards taken up"
-_TOLD: Final = (_LONGEST_LIE, _TAKEN_UP)
+_MOST_PICKED_UP: Final = "the most cards taken up"
+_OPENING_KINDS: Final = (_LONGEST_LIE, _MOST_PICKED_UP)
 
 
 @dataclass
@@ -30,8 +30,8 @@ class Highlights:
         `told` is the viewer's data, `names` the players seat by seat.
         """
         if "hands" in told:
-            self._taken_up(game, told, names)
-            self._lies_in_a_row(game, told, names)
+            self._note_pickups(game, told, names)
+            self._note_lies_in_a_row(game, told, names)
         for one in decisions:
             if one[STATED] is not None and one["answer"] is True and one["truth"] is False:
                 asked = f"{names[one['seat']]} answers yes to “{one['question']}”"
@@ -48,13 +48,13 @@ class Highlights:
         if great > self._found.get(kind, (0.0,))[0]:
             self._found[kind] = great, said, link
 
-    def _taken_up(self, game: int, told: Mapping[str, Any], names: Sequence[str]) -> None:
-        for number, (before, after) in enumerate(pairwise(cards_held(told)), 1):
+    def _note_pickups(self, game: int, told: Mapping[str, Any], names: Sequence[str]) -> None:
+        for number, (before, after) in enumerate(pairwise(count_cards(told)), 1):
             for name, had, has in zip(names, before, after, strict=True):
                 said = f"{name} takes up {has - had} cards"
-                self._note(_TAKEN_UP, has - had, said, f"games/{game}.html#turn-{number}")
+                self._note(_MOST_PICKED_UP, has - had, said, f"games/{game}.html#turn-{number}")
 
-    def _lies_in_a_row(self, game: int, told: Mapping[str, Any], names: Sequence[str]) -> None:
+    def _note_lies_in_a_row(self, game: int, told: Mapping[str, Any], names: Sequence[str]) -> None:
         row = [0] * len(names)
         turns = told["turns"]
         for number, turn in enumerate(turns, 1):
@@ -91,11 +91,11 @@ def opening(told: Mapping[str, Any]) -> tuple[int, str]:
     seen = Highlights(lie, {})
     seen.look(0, told, told["names"], [])
     links = {kind: link for kind, (_, _, link) in seen._found.items() if "#turn-" in link}
-    at = next((kind for kind in _TOLD if kind in links), "")
+    at = next((kind for kind in _OPENING_KINDS if kind in links), "")
     return int(links[at].rpartition("-")[2]) if at else 0, at
 
 
-def cards_held(told: Mapping[str, Any]) -> list[list[int]]:
+def count_cards(told: Mapping[str, Any]) -> list[list[int]]:
     """Return each seat's number of cards at the deal and after each turn.
 
     Empty for a game that is shown as text.

@@ -1,4 +1,4 @@
-"""The overview page: who played, who is best, how certain that is, and the cost.
+"""The overview page: the players, the best of them, how certain that is, the cost.
 
 It starts with the result in words, computed from the figures and their intervals (`ranking.py`).
 """
@@ -20,7 +20,7 @@ from dubito.report.run_tables import (
     bounds_table,
     contender_tables,
     contenders_among_opponents,
-    duels,
+    duel_blocks,
     models_table,
     opponents_table,
     ranking_table,
@@ -40,7 +40,7 @@ from dubito.report.tables import (
     Section,
     Value,
     beside_equal_share,
-    named,
+    player_columns,
     points,
     texts,
     unit_of,
@@ -60,7 +60,7 @@ from dubito.store.folder import last_written, to_yaml
 from dubito.store.model_log import PlayerLog
 
 _FALLBACK: Final = "a bot's answer in the place of one that cannot be used"
-_WIDE: Final = ((10**9, "G"), (10**6, "M"), (10**3, "k"))
+_UNITS: Final = ((10**9, "G"), (10**6, "M"), (10**3, "k"))
 
 
 def _order(source: Run) -> Order:
@@ -100,7 +100,7 @@ def _share_in_words(share: float) -> str:
 
 def _rounded(count: int) -> str:
     """Format a large number, such as 5.9 M."""
-    for size, unit in _WIDE:
+    for size, unit in _UNITS:
         if count >= size:
             return f"{count / size:.1f} {unit}"
     return f"{count}"
@@ -110,8 +110,8 @@ def _dollars(pico: int) -> str:
     return dollars(pico) if 0 < pico < PICO // 100 else f"${pico / PICO:,.2f}"
 
 
-_PLAYER: Final = [
-    *named("player"),
+_PLAYER_COLUMNS: Final = [
+    *player_columns("player"),
     *texts("role", "bot", "settings"),
     Column("source", "sha256 of its file", "text"),
     Column("prompt", "digest of its prompt", "text"),
@@ -124,16 +124,16 @@ def overview(source: Run, scanned: Scan, stories: Stories | None) -> Page:
     results = source.game.results
     rows = ranking(source.tally, source.names, results)
     order, opponents = _order(source), [player.name for player in source.planned.bots]
-    sections = [Section("In short", _face(source, stories))]
+    sections = [Section("In short", _summary_blocks(source, stories))]
     if order.paired:
-        sections.append(Section("Contenders", [*_played(source), *_contenders(source)]))
+        sections.append(Section("Contenders", [*_run_summary(source), *_contenders(source)]))
         sections.append(Section("Opponents", _opponents(source, rows, order)))
     else:
-        sections.append(Section("Ranking", [*_played(source), *_ranking(source, rows, order)]))
+        sections.append(Section("Ranking", [*_run_summary(source), *_ranking(source, rows, order)]))
     both = contenders_among_opponents(order, opponents)
     over_all_seats = [Paragraph(both)] if both else []
     if source.game.is_duel:
-        blocks = duels(source.tally, source.names, results, source.label)
+        blocks = duel_blocks(source.tally, source.names, results, source.label)
         sections.append(Section("First against second", [*over_all_seats, *blocks]))
     if source.contenders and not order.paired:
         sections.append(Section("Contender", _contenders(source)))
@@ -143,10 +143,10 @@ def overview(source: Run, scanned: Scan, stories: Stories | None) -> Page:
         sections.append(Section("What the models took", costs))
     if len(source.planned.table_sizes) > 1:
         sections.append(Section("By table size", [*over_all_seats, *_sizes(source, scanned)]))
-    sections.append(Section("How it was played", [NamedValues(_method(source))]))
+    sections.append(Section("How it was played", [NamedValues(_settings_pairs(source))]))
     sections.append(Section("Digests, versions and files", _digests(source), folded=True))
     preview = Preview(" ".join(headline(source)), players_chart(source))
-    return Page("index.html", _title(source), sections, about=_when(source), preview=preview)
+    return Page("index.html", _title(source), sections, about=_date_line(source), preview=preview)
 
 
 _NUMBERS: Final = (
@@ -190,13 +190,13 @@ def _in_title(source: Run, names: Sequence[str], most: int) -> str:
     return listed([f"{name} (stand-in)" if kind == "stand-in" else name for name, kind in zip(few, kinds, strict=True)])
 
 
-def _when(source: Run) -> str:
+def _date_line(source: Run) -> str:
     written = last_written(source.folder)  # None for an exported run
     when = f"{datetime.fromtimestamp(written, UTC):%Y-%m-%d %H:%M} UTC, " if written else ""
     return f"{when}{source.tally.games:,} games"
 
 
-def _face(source: Run, stories: Stories | None) -> list[Block]:
+def _summary_blocks(source: Run, stories: Stories | None) -> list[Block]:
     """Return the result in words and as a chart, and a card for each model."""
     said = headline(source)
     blocks: list[Block] = [Paragraph(sentence, answer=not place) for place, sentence in enumerate(said)]
@@ -205,7 +205,7 @@ def _face(source: Run, stories: Stories | None) -> list[Block]:
     return [*blocks, players_chart(source), *(stories.tiles() if stories else [])]
 
 
-def _played(source: Run) -> list[Block]:
+def _run_summary(source: Run) -> list[Block]:
     """Say how many games there are and what the first measure means."""
     games, planned = source.tally.games, source.planned.games
     fixed = ", for a fixed number of deals" if source.planned.stop else ""
@@ -286,7 +286,7 @@ def _sizes(source: Run, scanned: Scan) -> list[Block]:
     return [sized]
 
 
-def _method(source: Run) -> list[tuple[str, str]]:
+def _settings_pairs(source: Run) -> list[tuple[str, str]]:
     planned = source.planned
     return [
         ("games", f"{source.tally.games:,} of {planned.games:,}"),
@@ -326,5 +326,5 @@ def _digests(source: Run) -> list[Block]:
     ]
     return [
         NamedValues(facts),
-        ResultTable("players", "The players, and digests of what they were made of", _PLAYER, cells),
+        ResultTable("players", "The players, and digests of what they were made of", _PLAYER_COLUMNS, cells),
     ]

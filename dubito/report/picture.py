@@ -7,7 +7,7 @@ from textwrap import wrap
 from typing import Any, Final
 
 from dubito.errors import UsageError, one_line
-from dubito.report.highlights import cards_held
+from dubito.report.highlights import count_cards
 from dubito.report.tables import Chart, GamePage, Preview
 
 try:
@@ -17,21 +17,21 @@ except ModuleNotFoundError:
 
 WIDTH: Final = 1200
 HEIGHT: Final = 630
-_FINE: Final = 2  # drawn larger by this factor and scaled down, for smooth lines
+_OVERSAMPLING: Final = 2  # drawn larger by this factor and scaled down, for smooth lines
 _FELT: Final = "#14532d"
 _INK: Final = "#ffffff"
 _SOFT: Final = "#d1fae5"
 _DIM: Final = "#6fa488"
 _SEATS: Final = ("#facc15", "#60a5fa", "#f87171", "#4ade80", "#e879f9", "#fb923c", "#22d3ee", "#f5f5f4")
-_ROWS: Final = 8
-_PLAIN: Final = str.maketrans({"–": "-", "—": "-", "−": "-", "‘": "'", "’": "'"})  # noqa: RUF001, characters to replace
+_MAX_ROWS: Final = 8
+_ASCII_PUNCTUATION: Final = str.maketrans({"–": "-", "—": "-", "−": "-", "‘": "'", "’": "'"})  # noqa: RUF001, characters to replace
 
 
 class _Picture:
     """A picture with a title and a sentence below. Units are pixels of the final size."""
 
     def __init__(self, title: str, about: str) -> None:
-        self._image = Image.new("RGB", (_FINE * WIDTH, _FINE * HEIGHT), _FELT)
+        self._image = Image.new("RGB", (_OVERSAMPLING * WIDTH, _OVERSAMPLING * HEIGHT), _FELT)
         self._draw = ImageDraw.Draw(self._image)
         self.text(60, 50, 46, one_line(title, 44))
         for number, line in enumerate(wrap(about, 76, max_lines=2, placeholder=" ...")):
@@ -39,25 +39,25 @@ class _Picture:
         self.text(1140, 575, 24, "Dubito", _SOFT, right=True)
 
     def text(self, x: float, y: float, size: int, text: str, colour: str = _INK, right: bool = False) -> None:
-        font = ImageFont.load_default(_FINE * size)
-        place = (_FINE * x, _FINE * y)
-        self._draw.text(place, _drawable(text), fill=colour, font=font, anchor="ra" if right else "la")
+        font = ImageFont.load_default(_OVERSAMPLING * size)
+        place = (_OVERSAMPLING * x, _OVERSAMPLING * y)
+        self._draw.text(place, _to_ascii(text), fill=colour, font=font, anchor="ra" if right else "la")
 
     def line(self, points: Sequence[tuple[float, float]], colour: str, width: int) -> None:
-        scaled = [(_FINE * x, _FINE * y) for x, y in points]
-        self._draw.line(scaled, fill=colour, width=_FINE * width, joint="curve")
+        scaled = [(_OVERSAMPLING * x, _OVERSAMPLING * y) for x, y in points]
+        self._draw.line(scaled, fill=colour, width=_OVERSAMPLING * width, joint="curve")
 
     def dot(self, x: float, y: float, radius: int, colour: str) -> None:
-        self._draw.circle((_FINE * x, _FINE * y), _FINE * radius, fill=colour)
+        self._draw.circle((_OVERSAMPLING * x, _OVERSAMPLING * y), _OVERSAMPLING * radius, fill=colour)
 
     def png(self, colours: int | None = None) -> bytes:
-        drawn, file = self._image.reduce(_FINE), BytesIO()
+        drawn, file = self._image.reduce(_OVERSAMPLING), BytesIO()
         (drawn.quantize(colours) if colours else drawn).save(file, "PNG")
         return file.getvalue()
 
 
-def _drawable(text: str) -> str:
-    apart = unicodedata.normalize("NFKD", text.translate(_PLAIN))
+def _to_ascii(text: str) -> str:
+    apart = unicodedata.normalize("NFKD", text.translate(_ASCII_PUNCTUATION))
     return "".join(one for one in apart if not unicodedata.combining(one)).encode("ascii", "replace").decode()
 
 
@@ -68,7 +68,7 @@ def picture_of_page(title: str, preview: Preview) -> bytes:
     """
     picture, chart, lit = _Picture(title, preview.words), preview.chart, preview.lit
     rows = list(_rows(chart)) if chart else []
-    shown = [row for row in rows if row[0] in lit or not lit or len(rows) <= _ROWS][:_ROWS]
+    shown = [row for row in rows if row[0] in lit or not lit or len(rows) <= _MAX_ROWS][:_MAX_ROWS]
     low = min((row[1][1] for row in shown), default=0.0)
     high = max((row[1][2] for row in shown), default=1.0)
 
@@ -105,7 +105,7 @@ def picture_of_game(page: GamePage) -> bytes:
     Games without hands show only the winners.
     """
     told: Mapping[str, Any] = page.told
-    picture, turns, held = _Picture(page.title, page.about), len(told["turns"]), cards_held(told)
+    picture, turns, held = _Picture(page.title, page.about), len(told["turns"]), count_cards(told)
     most = max((cards for row in held for cards in row), default=0)
     step, high = 640 / max(1, turns), 330 / max(1, most)
     for seat, name in enumerate(told["names"]):

@@ -38,7 +38,10 @@ _KINDS: Final[dict[type, str]] = {
     HeatMap: "map",
     ResultTable: "table",
 }
-_MARKS: Final = (Markup("\0title"), Markup("\0data"))  # placeholders for a game's title and data in the viewer's page
+_PLACEHOLDERS: Final = (
+    Markup("\0title"),
+    Markup("\0data"),
+)  # placeholders for a game's title and data in the viewer's page
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +63,7 @@ class Site:
         return replace(self, pages=[one for one in self.pages if one != page])
 
 
-class _Compiled(BytecodeCache):
+class _TemplateCache(BytecodeCache):
     """Cache of compiled templates, shared by all reports of a process."""
 
     def __init__(self) -> None:
@@ -74,7 +77,7 @@ class _Compiled(BytecodeCache):
         self._code[bucket.key, bucket.checksum] = bucket.code
 
 
-_COMPILED: Final = _Compiled()
+_TEMPLATES: Final = _TemplateCache()
 
 
 class Renderer:
@@ -89,7 +92,7 @@ class Renderer:
             undefined=StrictUndefined,
             trim_blocks=True,
             lstrip_blocks=True,
-            bytecode_cache=_COMPILED,
+            bytecode_cache=_TEMPLATES,
         )
         self._environment.filters |= {"json": embedded, "shown": cell_text}
         self._environment.tests["long"] = lambda text: len(str(text)) > 40
@@ -108,7 +111,7 @@ class Viewer:
 
     def __init__(self, render: Renderer, folder: str) -> None:
         """Render the template for games in this folder, such as `games`."""
-        title, data = _MARKS
+        title, data = _PLACEHOLDERS
         shell = render(Page(f"{folder}/", title, [], {"data": data}, "game.html"))
         self._head, self._to_heading, rest = shell.split(title)
         self._to_data, self._end = rest.split(data)

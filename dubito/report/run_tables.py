@@ -28,7 +28,7 @@ from dubito.report.tables import (
     difference_of,
     ends_of,
     kind_of,
-    named,
+    player_columns,
     texts,
 )
 from dubito.stats.players import Calibration, FallbackBounds, fallback_share
@@ -50,27 +50,27 @@ from dubito.stats.tally import ANYBODY, BOTH, Tally
 from dubito.stats.verdict import FALLBACK_LIMIT
 from dubito.store.model_log import OF_PLAYER, TOKENS, PlayerLog
 
-_TESTED: Final = (
+_RANK_NOTE: Final = (
     "A contender's rank is 1 plus the number of contenders that win against it by their paired difference in the first "
     "measure."
 )
-_HOLM: Final = (
+_HOLM_NOTE: Final = (
     "With {} pairs, Holm's method controls for multiple comparisons: at most 5 of 100 such tables show a difference "
     "where there is none. So a pair may not be significantly different though its own interval excludes 0."
 )
-_OPEN: Final = (
+_FALLBACK_NOTE: Final = (
     f'"no: fallbacks" means that the fallback took more than {100 * FALLBACK_LIMIT:g} % of the decisions of one of the '
     "two, and that the order changes if all games with a fallback are counted against the leader. So nobody wins."
 )
 _FIXED: Final = "95 % intervals for a fixed number of deals"
 _ANYTIME: Final = "anytime 95 % intervals"
-_STOPPED: Final = (
+_STOP_NOTE: Final = (
     "The differences themselves decided how many deals there are, so their intervals are anytime ones, which hold "
     "whenever you look. By the first measure, the test that stops the run decides what is significant. It decides "
     "before such an interval excludes 0."
 )
-_OPPONENTS: Final = "Opponents have no ranks: all contenders met them, and they took no contender's seat."
-_FIELD: Final = (
+_OPPONENTS_NOTE: Final = "Opponents have no ranks: all contenders met them, and they took no contender's seat."
+_TIES_NOTE: Final = (
     "A rank is 1 plus the number of players whose whole interval is above this one's, unless fallbacks leave open who "
     "is better. Equal ranks are ties. Two bots whose intervals overlap may well be in the other order."
 )
@@ -98,7 +98,7 @@ def _bounds_of(results: Results) -> list[Column]:
     return columns
 
 
-def _otherwise(results: Results) -> str:
+def _extreme_case(results: Results) -> str:
     if results.measures[0].span:
         return f"if every game with a fallback had come to the least, or to the most, {results.measures[0].name}"
     return f"if every game with a fallback had been lost, or been a {results.endings[0]}"
@@ -110,7 +110,7 @@ def ranking_table(rows: Sequence[RankingRow], order: Order, results: Results, *,
     They are ranked by the first measure. `twice`: a bot may hold two seats of a game.
     """
     title = f"Ranking by {results.measures[0].name}"
-    return _players_table("ranking", title, rows, results, [_FIELD, *_notes_on_seats(twice)], order)
+    return _players_table("ranking", title, rows, results, [_TIES_NOTE, *_notes_on_seats(twice)], order)
 
 
 def opponents_table(
@@ -120,7 +120,7 @@ def opponents_table(
     others = [row for row in rows if row.name not in order.names]
     if not others:
         return None
-    return _players_table("opponents", title, others, results, [_OPPONENTS, *_notes_on_seats(twice)], None)
+    return _players_table("opponents", title, others, results, [_OPPONENTS_NOTE, *_notes_on_seats(twice)], None)
 
 
 def _players_table(
@@ -131,7 +131,7 @@ def _players_table(
     keys = {bucket: f"{bucket}_games" if bucket in shares else bucket for bucket in results.scoreboard}
     board = [Column(key, bucket.replace("_", " ")) for bucket, key in keys.items()]
     rank = counts("rank") if order else []
-    columns = [*named("bot"), *rank, *board, *counts("games"), *rates, *shares_of(results)]
+    columns = [*player_columns("bot"), *rank, *board, *counts("games"), *rates, *shares_of(results)]
     cells: list[list[Value]] = []
     for row in rows:
         ended = [row.buckets[bucket] for bucket in keys]
@@ -182,8 +182,8 @@ def contender_tables(tally: Tally, contenders: Sequence[Contender], results: Res
     if not rows:
         return []
     order = order_of_contenders(tally, contenders, results)
-    columns = [*named("contender"), *counts("deals")]
-    ranked = [*named("contender"), *counts(*(["rank"] if order else []), "deals")]  # a single one has no rank here
+    columns, rank_column = [*player_columns("contender"), *counts("deals")], counts("rank") if order else []
+    ranked = [columns[0], *rank_column, columns[1]]  # a single contender has no rank
     shares = [replace(share, detail=True) for share in shares_of(results)] if rows[0].equal_share else []
     cells: list[list[Value]] = []
     for row in rows:
@@ -195,7 +195,7 @@ def contender_tables(tally: Tally, contenders: Sequence[Contender], results: Res
     title += f"; {_FIXED}" if any(one.within is not None for one in contenders) else ""
     shown_rates = [column if column.key in results.headline else replace(column, detail=True) for column in rates]
     found: list[ResultTable | Paragraph] = [
-        ResultTable("contenders", title, [*ranked, *shown_rates, *shares], cells, [_TESTED] if order else [])
+        ResultTable("contenders", title, [*ranked, *shown_rates, *shares], cells, [_RANK_NOTE] if order else [])
     ]
     if pairs := _contender_pairs(tally, contenders, rows[0].deals, results):
         found.append(pairs)
@@ -204,7 +204,7 @@ def contender_tables(tally: Tally, contenders: Sequence[Contender], results: Res
         columns = [*columns, Column("fallback_share", "fallback, decisions %", "rate"), *_bounds_of(results)]
         cells = [[row.contender.name, row.deals, row.contender.fallback_share, *_bounds(row.bounds)] for row in rows]
         found.append(
-            ResultTable("contenders-bounds", f"Fallbacks of contenders: {_otherwise(results)}", columns, cells)
+            ResultTable("contenders-bounds", f"Fallbacks of contenders: {_extreme_case(results)}", columns, cells)
         )
     if two := as_systems(contenders):
         most, least = ((cell_text(one.fallback_share, "rate"), one_line(one.name)) for one in two)
@@ -220,7 +220,7 @@ def arm_tables(arms: Sequence[Arm], results: Results) -> list[ResultTable | Para
     """Return each contender's prompt, what it adds, and its share of voluntary lies."""
     if not arms:
         return []
-    columns = [*named("contender"), Column("prompt", "prompt", "text"), Column("title", "which is", "text")]
+    columns = [*player_columns("contender"), Column("prompt", "prompt", "text"), Column("title", "which is", "text")]
     cells: list[list[Value]] = [[arm.name, arm.prompt, arm.title] for arm in arms]
     title = "Arms: the prompt by which each contender is asked"
     if any(arm.chosen for arm in arms):
@@ -250,7 +250,7 @@ def _contender_pairs(tally: Tally, contenders: Sequence[Contender], deals: int, 
     pairs = contender_pairs(tally, contenders, results)
     if not pairs:
         return None
-    columns = named("contender", "against")
+    columns = player_columns("contender", "against")
     verdicts = [one.verdict for pair in pairs for one in pair.differences.values()]
     has_fallbacks = any(verdict.has_fallbacks for verdict in verdicts)
     for key in results.headline:
@@ -273,9 +273,9 @@ def _contender_pairs(tally: Tally, contenders: Sequence[Contender], deals: int, 
         cells.append(found)
     unit = " in points" if any(column.kind == "points" for column in columns) else ""
     title = f"Every pair: differences{unit} on {deals:,} common deals; {_ANYTIME if stopped else _FIXED}"
-    notes = [_HOLM.format(len(pairs))] if len(pairs) > 1 else []
-    notes += [_OPEN] if any(verdict.limits_overlap for verdict in verdicts) else []
-    return ResultTable("pairs", title, columns, cells, [_STOPPED, *notes] if stopped else notes)
+    notes = [_HOLM_NOTE.format(len(pairs))] if len(pairs) > 1 else []
+    notes += [_FALLBACK_NOTE] if any(verdict.limits_overlap for verdict in verdicts) else []
+    return ResultTable("pairs", title, columns, cells, [_STOP_NOTE, *notes] if stopped else notes)
 
 
 def significance_in_words(difference: PairedDifference, within: float = 0.0) -> str:
@@ -312,7 +312,7 @@ def bounds_table(
         if row.bounds.touched and not (row.name in contenders and row.games == games)
     ]
     columns = [Column("bot", "model player", "player"), *counts("games"), *_bounds_of(results)]
-    return ResultTable("bounds", f"Fallbacks in all seats: {_otherwise(results)}", columns, cells) if cells else None
+    return ResultTable("bounds", f"Fallbacks in all seats: {_extreme_case(results)}", columns, cells) if cells else None
 
 
 def sizes_table(
@@ -320,7 +320,7 @@ def sizes_table(
 ) -> ResultTable:
     """Return each player at each table size. `rate` returns the value of a measure."""
     rates, shares = rates_of(results), shares_of(results)
-    columns = [*named("bot"), *counts("size", "games"), *rates, *shares]
+    columns = [*player_columns("bot"), *counts("size", "games"), *rates, *shares]
     cells: list[list[Value]] = [
         [row.name, row.size, row.games, *(rate(row, column.key) for column in rates), *_equal_shares(row, results)]
         for row in rows
@@ -413,7 +413,9 @@ def duel_tables(
     return [_matrix(whole, names, order, label), _duel_pairs(whole, names, order), Paragraph(_advantage(whole))]
 
 
-def duels(tally: Tally, names: Sequence[str], results: Results, label: Callable[[str], str] = one_line) -> list[Block]:
+def duel_blocks(
+    tally: Tally, names: Sequence[str], results: Results, label: Callable[[str], str] = one_line
+) -> list[Block]:
     """Return the tables of two-player games for a page, with the matrix also as a map."""
     whole = Duels(tally, results, results.measures[0])
     order = _best_first(whole, names)
@@ -436,13 +438,13 @@ def _matrix(whole: Duels, names: Sequence[str], order: Sequence[int], label: Cal
         against = [whole.rate(player, other, 0) if whole.games(player, other, 0) else None for other in order]
         totals = [whole.rate(player, ANYBODY, seat) for seat in (0, 1, BOTH)]
         rows.append([names[player], *against, *totals, whole.games(player)])
-    title = f"{_of_first(whole.measure)}, by who is second"
+    title = f"{_first_player_title(whole.measure)}, by who is second"
     return ResultTable("first-second", title, columns, rows, ["Intervals are 95 %, clustered by deal."])
 
 
 def _duel_pairs(whole: Duels, names: Sequence[str], order: Sequence[int]) -> ResultTable:
     title, kind = whole.measure.column_title, kind_of(whole.measure)
-    columns = [*named("bot"), Column("rate", title, kind), Column("other", "against", "player")]
+    columns = [*player_columns("bot"), Column("rate", title, kind), Column("other", "against", "player")]
     columns += [Column("other_rate", f"the other: {title}", kind), *counts("games")]
     rows: list[list[Value]] = [
         [names[one], whole.rate(one, two), names[two], whole.rate(two, one), whole.games(one, two)]
@@ -472,8 +474,8 @@ def _heat_map(whole: Duels, names: Sequence[str], order: Sequence[int], label: C
         if whole.games(player, other, 0)
     ]
     rate = Column(whole.measure.key, whole.measure.column_title, kind_of(whole.measure))
-    columns = [*named("first", "second"), *counts("games"), rate]
-    title = _of_first(whole.measure)
+    columns = [*player_columns("first", "second"), *counts("games"), rate]
+    title = _first_player_title(whole.measure)
     return HeatMap(
         title,
         "first ↓ second →",
@@ -488,13 +490,13 @@ def _heat_map(whole: Duels, names: Sequence[str], order: Sequence[int], label: C
     )
 
 
-def _of_first(measure: Measure) -> str:
+def _first_player_title(measure: Measure) -> str:
     return f"{measure.name} of the first player{'' if measure.span else ', %'}"
 
 
 # titles, in the order of TOKENS
 _TOKENS: Final = ("tokens in", "cached in", "written to cache", "tokens out", "reasoning out")
-_DETAILS: Final = ("written to cache", "reasoning out")
+_DETAIL_TITLES: Final = ("written to cache", "reasoning out")
 _OF: Final = (  # the attempts of a player in games, without the preflight
     "FROM attempts a WHERE a.player = ? AND a.game >= 0 AND (a.reply IS NOT NULL OR a.cause IS NOT NULL)"
 )
@@ -515,7 +517,7 @@ def models_table(models: Mapping[str, PlayerLog], names: Sequence[str]) -> Resul
         Column("calls", "calls"),
         Column("cached", "cache %", "rate"),
         *(
-            Column(f"tokens_{kind}", title, detail=title in _DETAILS)
+            Column(f"tokens_{kind}", title, detail=title in _DETAIL_TITLES)
             for kind, title in zip(TOKENS, _TOKENS, strict=True)
         ),
         Column("cost", "cost", "dollars"),
@@ -562,7 +564,7 @@ def _model_notes(models: Mapping[str, PlayerLog]) -> list[str]:
         if log.picodollars is None:
             notes.append(f"No price is known for {name}: no cost is shown.")
         if log.assumed:
-            notes.append(f"Assumed: {log.assumed:,} calls of {name} reported no cost: {_lost_in_words(log)}.")
+            notes.append(f"Assumed: {log.assumed:,} calls of {name} reported no cost: {_describe_assumed(log)}.")
         if log.beyond:
             notes.append(
                 f"More than was reserved: {log.beyond:,} calls of {name} used it, which no budget can prevent. "
@@ -576,7 +578,7 @@ def _model_notes(models: Mapping[str, PlayerLog]) -> list[str]:
     return notes
 
 
-def _lost_in_words(log: PlayerLog) -> str:
+def _describe_assumed(log: PlayerLog) -> str:
     if log.picodollars is None or log.likely == log.at_worst:
         return "they are counted at their highest possible cost"
     return f"{dollars(log.likely)} is assumed by its other replies, and {dollars(log.at_worst)}, the most, in a budget"

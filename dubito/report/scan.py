@@ -18,9 +18,9 @@ from dubito.stats.rates import Rate, Sums, Variation, design_effect, sampled_rat
 from dubito.stats.tally import Measured, Outcome, Tally
 
 # Number of games to read. They take a third of a second, and are enough to estimate a width.
-SCANNED: Final = 10_000
+SCANNED_GAMES: Final = 10_000
 
-_NOTHING: Final = Sums(0, 0, 0, 0, 0, 0)
+_NO_SUMS: Final = Sums(0, 0, 0, 0, 0, 0)
 
 RateKey = tuple[str | int, ...]
 # the seats of a deal with the same key, as numbers of their distinct measurements, which are few
@@ -56,9 +56,9 @@ class Scan:
             measured = chain.from_iterable(outcome.measured(results) for outcome in outcomes)
             own = [ways.setdefault(seat, (len(ways),)) for seat in measured]
             seated.append(([outcome.seats for outcome in outcomes], own))
-            for player, counts in _counted(outcomes).items():
+            for player, counts in _sum_counts(outcomes).items():
                 counted[player].append(counts)
-        seen = {kind: Counter(_together(seated, keys)) for kind, keys in _KINDS.items()}
+        seen = {kind: Counter(_group_by_key(seated, keys)) for kind, keys in _KINDS.items()}
         self._sums = _sums_of_seats(seen, [*ways], results) | _sums_of_habits(counted, results)
 
     @property
@@ -125,10 +125,10 @@ class Scan:
         return [rows.get((player, place, side, other), (0,))[0] for place in range(len(self.results.buckets))]
 
     def _sample(self, *key: str | int) -> Sums:
-        return self._sums.get(key, _NOTHING)
+        return self._sums.get(key, _NO_SUMS)
 
 
-def scan(source: Run, most: int = SCANNED) -> Scan:
+def scan(source: Run, most: int = SCANNED_GAMES) -> Scan:
     return Scan(source.tally, islice(_deals(source), most // source.planned.games_per_deal), source.game.results)
 
 
@@ -138,7 +138,7 @@ def _deals(source: Run) -> Iterator[list[Outcome]]:
         yield deal
 
 
-def _together(seated: Iterable[Seated], keys_of: KeysOf) -> Iterator[tuple[RateKey, Together]]:
+def _group_by_key(seated: Iterable[Seated], keys_of: KeysOf) -> Iterator[tuple[RateKey, Together]]:
     """Yield, for each deal and key, the measurements of all seats with that key."""
     for games, ways in seated:
         keys = [*chain.from_iterable(map(keys_of, games))]
@@ -150,7 +150,7 @@ def _together(seated: Iterable[Seated], keys_of: KeysOf) -> Iterator[tuple[RateK
         yield from found.items()
 
 
-def _counted(outcomes: Iterable[Outcome]) -> dict[int, Sequence[int]]:
+def _sum_counts(outcomes: Iterable[Outcome]) -> dict[int, Sequence[int]]:
     counted: dict[int, Sequence[int]] = {}
     for outcome in outcomes:
         for player, counts in zip(outcome.seats, outcome.counts, strict=True):

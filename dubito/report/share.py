@@ -30,8 +30,8 @@ from dubito.store.folder import DATABASE
 from dubito.store.run_db import RunDb
 
 _LEAST_BYTES_A_MOVE: Final = 200  # most games need 350 to 1,000
-LARGEST: Final = 300_000  # size limit of a page in bytes, accepted by mail and chat programs
-_MOST: Final = 10_000_000  # size limit of a file in bytes; the longest game needs less than one million
+MAX_PAGE_BYTES: Final = 300_000  # size limit of a page in bytes, accepted by mail and chat programs
+_MAX_FILE_BYTES: Final = 10_000_000  # size limit of a file in bytes; the longest game needs less than one million
 _CHANGED: Final = "This file was changed since the game was recorded: its story is another than its turns tell."
 _STYLES: Final = ("look.css", "report.css")
 _SCRIPTS: Final = ("cards.js", "viewer.js")
@@ -54,7 +54,7 @@ class SharedGame:
 def saved_record(path: Path) -> tuple[Game, Any]:
     """Load a record from a file, with its game. Raises UsageError."""
     try:
-        if path.stat().st_size > _MOST:
+        if path.stat().st_size > _MAX_FILE_BYTES:
             raise UsageError("this file is too large for a game")
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):
@@ -85,7 +85,7 @@ def _story_and_warnings(
     asked: dict[str, Any] = {"decisions": [], "pieces": [], "shared": []}
     if record.number is not None:
         try:
-            asked = _asked(game, path.parent / DATABASE, record.number, told)
+            asked = _load_model_calls(game, path.parent / DATABASE, record.number, told)
         except DubitoError as error:
             why = one_line(str(error).replace(str(path.parent / DATABASE), DATABASE))
             warnings.append(as_sentence(f"what models were asked in this game is not shown: {why}"))
@@ -98,7 +98,7 @@ def _deal_in_short(game: Game, record: Any) -> str:
     return game_in_short(game, rules, record.deal, record.seed)
 
 
-def _asked(game: Game, database: Path, number: int, told: Mapping[str, Any]) -> dict[str, Any]:
+def _load_model_calls(game: Game, database: Path, number: int, told: Mapping[str, Any]) -> dict[str, Any]:
     """Return the model calls of a game.
 
     Raises DubitoError if they cannot be read or belong to another game.
@@ -116,7 +116,7 @@ def _asked(game: Game, database: Path, number: int, told: Mapping[str, Any]) -> 
 def shared_file(path: Path) -> SharedGame:
     """Load a saved game for sharing. Raises UsageError."""
     game, record = saved_record(path)
-    if path.stat().st_size > LARGEST:  # checked before the game is replayed
+    if path.stat().st_size > MAX_PAGE_BYTES:  # checked before the game is replayed
         raise UsageError(f"{_too_large()}: {_SEND_FILE}")
     told, warnings = _story_and_warnings(game, record, path, for_others=True)
     kinds = _kinds(game, told, record.players)
@@ -157,7 +157,7 @@ def shared_game(source: Run, number: int) -> SharedGame:
     asked = ModelDecisions(source.db, source.game)
     shown = ShownGames(source, GameChoice([number], ""), ReplayedGames(source), asked)
     try:
-        record = shown.games.record(number, max_moves := LARGEST // _LEAST_BYTES_A_MOVE)
+        record = shown.games.record(number, max_moves := MAX_PAGE_BYTES // _LEAST_BYTES_A_MOVE)
     except CannotShowGame as error:
         raise UsageError(f"game {number} of {source} cannot be shared: {error}") from None
     if record is None:
@@ -173,23 +173,23 @@ def shared_game(source: Run, number: int) -> SharedGame:
 
 
 def shared_page(shared: SharedGame, picture: str = "") -> str:
-    """Return the page as the text of one file of at most `LARGEST` bytes.
+    """Return the page as the text of one file of at most `MAX_PAGE_BYTES` bytes.
 
     Parts are left out until it fits. Raises UsageError if the game alone is too large. `picture` is the URL of the
     preview picture; empty: none.
     """
-    if _least_bytes(shared) <= LARGEST:
+    if _least_bytes(shared) <= MAX_PAGE_BYTES:
         for leaner in (lambda told: told, _without_bodies, _without_requests, _without_odds):
             page = replace(shared.page, told=leaner(shared.page.told))
-            text = _rendered(replace(shared, page=page), picture)
-            if len(text.encode()) <= LARGEST:
+            text = _render(replace(shared, page=page), picture)
+            if len(text.encode()) <= MAX_PAGE_BYTES:
                 return text
     instead = _SHARE_RUN if "game" in shared.page.told else _SEND_FILE
     raise UsageError(f"{_too_large()} ({len(shared.page.told['turns']):,} turns): {instead}")
 
 
 def _too_large() -> str:
-    return f"the game takes more than {LARGEST // 1000} kB as one page"
+    return f"the game takes more than {MAX_PAGE_BYTES // 1000} kB as one page"
 
 
 def _least_bytes(shared: SharedGame) -> int:
@@ -216,21 +216,21 @@ def _with_attempts(told: Mapping[str, Any], **changed: Any) -> Mapping[str, Any]
     pieces.pieces, shared.pieces = told["pieces"], told["shared"]
     rest = Texts()
 
-    def moved(runs: list[int] | None, old: Texts, new: Texts) -> list[int] | None:
+    def copy_text(runs: list[int] | None, old: Texts, new: Texts) -> list[int] | None:
         return None if runs is None else new.add(old.read(runs))
 
     def lean(attempt: Mapping[str, Any]) -> dict[str, Any]:
         one = {**attempt, **changed}
-        said = [[role, moved(runs, pieces, kept)] for role, runs in one["said"]]
-        texts = {key: moved(one[key], pieces, kept) for key in ("reply", "raw")}
-        system = [moved(runs, shared, rest) for runs in one["system"]]
-        return one | texts | {"said": said, "system": system, "rest": moved(one["rest"], shared, rest)}
+        said = [[role, copy_text(runs, pieces, kept)] for role, runs in one["said"]]
+        texts = {key: copy_text(one[key], pieces, kept) for key in ("reply", "raw")}
+        system = [copy_text(runs, shared, rest) for runs in one["system"]]
+        return one | texts | {"said": said, "system": system, "rest": copy_text(one["rest"], shared, rest)}
 
     decisions = [{**one, "attempts": [lean(each) for each in one["attempts"]]} for one in told["decisions"]]
     return {**told, "decisions": decisions, "pieces": kept.pieces, "shared": rest.pieces}
 
 
-def _rendered(shared: SharedGame, picture: str) -> str:
+def _render(shared: SharedGame, picture: str) -> str:
     page = shared.page
     static = files("dubito.report") / "static"
     style = "\n".join((static / name).read_text(encoding="utf-8") for name in _STYLES)
@@ -244,12 +244,12 @@ def _rendered(shared: SharedGame, picture: str) -> str:
         "style": Markup(style),  # noqa: S704, our own files
         "scripts": [*map(Markup, scripts)],
         "policy": f"default-src 'none'; script-src {hashes}; style-src 'unsafe-inline'; img-src data:",
-        "record": _as_address("application/json", shared.record.encode()),
+        "record": _data_url("application/json", shared.record.encode()),
         "picture": picture,
     }
     render = Renderer(Site("", pages=()))
     return render(Page("game.html", page.title, [], more, "shared.html"))
 
 
-def _as_address(kind: str, data: bytes) -> str:
+def _data_url(kind: str, data: bytes) -> str:
     return f"data:{kind};base64,{b64encode(data).decode()}"

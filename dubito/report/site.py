@@ -13,12 +13,12 @@ from dubito.experiment.replay import LieCounts
 from dubito.experiment.stored import Run, opened_run
 from dubito.files import reason_of
 from dubito.game.words import display_name
-from dubito.report.bots import bots, neighbours, players_ranked, strategy
+from dubito.report.bots import bot_pages, neighbours, players_ranked, strategy
 from dubito.report.deception import Stories
-from dubito.report.games import ShownGames, chosen_games
+from dubito.report.games import ShownGames, choose_games
 from dubito.report.overview import headline, overview, players_chart
 from dubito.report.render import NEIGHBOURS, Renderer, Site, Viewer, script_of
-from dubito.report.scan import SCANNED, Scan, scan
+from dubito.report.scan import SCANNED_GAMES, Scan, scan
 from dubito.report.tables import (
     Chart,
     Page,
@@ -34,7 +34,7 @@ from dubito.show.run import CannotShowGame, ReplayedGames
 from dubito.show.story import ModelDecisions
 
 FOLDER: Final = "report"  # inside a run folder
-_MARK: Final = ".dubito-report"  # marks folders that may be overwritten
+_MARK_FILE: Final = ".dubito-report"  # marks folders that may be overwritten
 
 
 def write_pages(folder: Path, site: Site, pages: Iterable[Page], *, ours: bool = False) -> Path:
@@ -57,7 +57,7 @@ def write_report(
     output: Path | None = None,
     games: str | None = None,
     odds: bool = False,
-    scanned: int = SCANNED,
+    scanned: int = SCANNED_GAMES,
     name: str = "",
     address: str | None = None,
 ) -> Path:
@@ -80,7 +80,7 @@ def write_report(
     with opened_run(run_folder, home) as source:
         if not source.kept:
             raise UsageError(f"{source} keeps no finished game: there is nothing to show yet")
-        choice = chosen_games(source, games)
+        choice = choose_games(source, games)
         with draft_folder(folder) as draft:
             asked = ModelDecisions(source.db, source.game)
             shown = ShownGames(source, choice, ReplayedGames(source), asked, odds=odds)
@@ -124,7 +124,7 @@ def draft_folder(said: Path, ours: bool = False) -> Iterator[Path]:
         _refuse_others(draft, draft)
     try:
         shutil.rmtree(draft, ignore_errors=True)
-        _begin(draft)
+        _create_folder(draft)
         yield draft
         shutil.rmtree(folder, ignore_errors=True)
         draft.replace(folder)
@@ -141,7 +141,7 @@ def _refuse_others(folder: Path, said: Path) -> None:
     """
     try:
         there = folder.exists() and (not folder.is_dir() or any(folder.iterdir()))
-        ours = (folder / _MARK).exists()
+        ours = (folder / _MARK_FILE).exists()
     except OSError as error:
         raise UsageError(f"cannot read {one_line(str(said))}: {error.strerror}; choose another --output") from None
     if there and not ours:
@@ -174,16 +174,16 @@ def write_run_pages(
     except CannotShowGame as error:
         lies = str(error)
     stories = None if lies is None or isinstance(lies, str) else Stories(source, lies, shown.turns)
-    pages = [overview(source, scanned, stories), strategy(source, scanned, lies), shown.listed()]
+    pages = [overview(source, scanned, stories), strategy(source, scanned, lies), shown.list_page()]
     if source.game.has_neighbours:
         pages.append(neighbours(source, scanned))
-    for page in (*pages, *bots(source, scanned, lies, shown.example_tables(), stories)):
+    for page in (*pages, *bot_pages(source, scanned, lies, shown.example_tables(), stories)):
         put_page(folder, page.with_kinds(source.kinds), render)
 
 
-def _begin(folder: Path) -> None:
+def _create_folder(folder: Path) -> None:
     folder.mkdir(parents=True)
-    (folder / _MARK).write_text("Written by dubito, and written over by it.\n", encoding="utf-8")
+    (folder / _MARK_FILE).write_text("Written by dubito, and written over by it.\n", encoding="utf-8")
     (folder / "data").mkdir()
     with as_file(files("dubito.report") / "static") as static:
         shutil.copytree(static, folder / "static")

@@ -41,8 +41,8 @@ _FORMATS: Final[Mapping[ColumnKind, tuple[int, str, int]]] = {  # factor, sign, 
     "price": (1, "", 6),
     "cards": (1, "", 2),
 }
-_MOST_MORE: Final = 3  # extra digits
-_FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")  # characters that start a formula
+_MAX_EXTRA_DIGITS: Final = 3  # extra digits
+_FORMULA_STARTS: Final = ("=", "+", "-", "@", "\t", "\r")  # characters that start a formula
 _TEXTS: Final = ("text", "player", "kind")
 
 
@@ -70,7 +70,7 @@ def texts(*keys: str) -> list[Column]:
     return [Column(key, key, "text") for key in keys]
 
 
-def named(*keys: str) -> list[Column]:
+def player_columns(*keys: str) -> list[Column]:
     return [Column(key, key, "player") for key in keys]
 
 
@@ -103,7 +103,7 @@ class ResultTable:
             columns.insert(place + 1, Column(key, "kind", "kind"))
         return replace(self, columns=columns, rows=rows)
 
-    def shown(self) -> Iterator[list[tuple[Column, str]]]:
+    def format_rows(self) -> Iterator[list[tuple[Column, str]]]:
         for row in self.rows:
             yield [(column, cell_text(value, column.kind)) for column, value in zip(self.columns, row, strict=True)]
 
@@ -148,7 +148,9 @@ class ResultTable:
 
 
 def _csv_cell(value: Any) -> Any:
-    return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else "" if value is None else value
+    return (
+        f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA_STARTS) else "" if value is None else value
+    )
 
 
 def _value_and_ends(value: Value) -> tuple[Any, float | None, float | None]:
@@ -170,7 +172,7 @@ def cell_text(value: Value, kind: ColumnKind) -> str:
 
 def _interval(value: float, low: float, high: float, kind: ColumnKind) -> str:
     """Format an interval, with enough digits that its ends differ."""
-    for more in range(_MOST_MORE + 1):
+    for more in range(_MAX_EXTRA_DIGITS + 1):
         ends = _number(low, kind, more), _number(high, kind, more)
         if ends[0] != ends[1]:
             break
@@ -218,7 +220,7 @@ class Tiles:
     text: str = ""
     links: Sequence[tuple[str, str, str]] = ()  # name, path, description
 
-    def shown(self) -> Iterator[tuple[str, str, str, str]]:
+    def format_figures(self) -> Iterator[tuple[str, str, str, str]]:
         for what, rate, of in self.figures:
             value, _, interval = cell_text(rate, "rate").partition(" ")
             yield what, value if rate.value is None else f"{value} %", interval, of
@@ -255,7 +257,7 @@ class Chart:
         }
 
 
-_LONGEST_PREVIEW: Final = 300  # in characters; longer texts are cut everywhere
+_MAX_PREVIEW: Final = 300  # in characters; longer texts are cut everywhere
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,7 +273,7 @@ class Preview:
 
     @property
     def description(self) -> str:
-        return shorten(self.words, _LONGEST_PREVIEW, placeholder=" …")
+        return shorten(self.words, _MAX_PREVIEW, placeholder=" …")
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,7 +291,7 @@ class HeatMap:
     last_in_words: str = "The deviation is that of the row as it is, chance included, in points."
     percent: bool = True  # whether shares are shown in percent, or as the values they stand for
 
-    def shown(self, value: float, digits: int = 0) -> str:
+    def format_share(self, value: float, digits: int = 0) -> str:
         return f"{100 * value:.{digits}f}" if self.percent else f"{value:.{digits + 2}f}"
 
     def shade(self, value: float, games: int) -> str:

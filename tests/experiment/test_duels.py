@@ -5,7 +5,7 @@ import json
 import pytest
 
 from dubito.game import Measure, Results
-from dubito.report.run_tables import Duels, duel_tables, duels
+from dubito.report.run_tables import Duels, duel_blocks, duel_tables
 from dubito.report.tables import FEW_GAMES, HeatMap, Paragraph, ResultTable, ends_of
 from dubito.stats.rates import clustered_rate
 from dubito.stats.tally import BOTH, Outcome, Tally, tally_of
@@ -85,7 +85,7 @@ def test_tables_and_map_say_the_same(tally: Tally) -> None:
     assert [row[-1] for row in matrix.rows] == [6, 2, 4]
     assert [(row[0], row[2], row[-1]) for row in pairs.rows] == [("A", "C", 2), ("A", "B", 4)]
     assert said.text.startswith("Going first is worth +50.0 [")
-    shown = next(block for block in duels(tally, names, RESULTS) if isinstance(block, HeatMap))
+    shown = next(block for block in duel_blocks(tally, names, RESULTS) if isinstance(block, HeatMap))
     assert shown.cells[0] == [(None, 0), (1.0, 1), (pytest.approx(5 / 6), 3)]
     whole = Duels(tally, RESULTS, RESULTS.measures[0])
     assert shown.deviations[0] == whole.rate(0, seat=0).value

@@ -153,7 +153,7 @@ def reported_unscanned(run: Path) -> Path:
 
 def test_a_long_run_shows_the_first_games_and_the_longest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     hand_written(tmp_path / "run", games=20)
-    for name in ("PLAYED", "FEW", "_LONGEST"):
+    for name in ("DEFAULT_REPLAYS", "SHOW_ALL_UP_TO", "_LONGEST_GAMES"):
         monkeypatch.setattr(f"dubito.report.games.{name}", 4)
     report = reported(tmp_path / "run")
     listed = data(report, "games")
@@ -182,7 +182,7 @@ def test_games_that_are_not_there_are_refused(bots_run: Path, tmp_path: Path, ga
 def test_pages_that_grow_too_large_are_left_out_and_said(
     models_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dubito.report.games._BYTES", 60_000)
+    monkeypatch.setattr("dubito.report.games._MAX_PAGES_BYTES", 60_000)
     report = reported(models_run, output=tmp_path / "report")
     assert 0 < len(list((report / "games").glob("*.html"))) < 12
     assert "would become too large" in Seen(report / "games.html").words

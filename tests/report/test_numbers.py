@@ -172,7 +172,7 @@ def test_an_interval_has_its_ends_in_columns_of_their_own() -> None:
         "t", "T", [Column("bot", "bot", "text"), Column("x", "x", "rate")], [["a", Rate(0.5, 0.25, 0.75)], ["b", None]]
     )
     assert table.to_csv() == "bot,x,x_low,x_high\na,0.5,0.25,0.75\nb,,,\n"
-    assert [cell for row in table.shown() for _, cell in row] == ["a", "50.0 [25.0, 75.0]", "b", "-"]
+    assert [cell for row in table.format_rows() for _, cell in row] == ["a", "50.0 [25.0, 75.0]", "b", "-"]
 
 
 def place(run: Path, name: str) -> int:

@@ -122,7 +122,7 @@ def test_a_game_that_is_too_large_to_send_is_refused_before_it_is_played_on(
     shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert shell("run", "--bots", "StefaBot,RandomBoi,UsualBot", *FEW, "--output", "r").code == 0
-    monkeypatch.setattr(share, "LARGEST", 1000)
+    monkeypatch.setattr(share, "MAX_PAGE_BYTES", 1000)
     said = shell("share", "r", "--game", "0")
     assert (said.code, said.out) == (2, "")
     assert re.fullmatch(

@@ -33,7 +33,7 @@ def test_a_game_of_a_run_opens_alone_and_plays_again(
     said = shell("share", str(request.getfixturevalue(which)), "--game", f"{game}", "--output", "sent.html")
     assert said.code == 0, said.err
     page = Path("sent.html")
-    assert page.stat().st_size < share.LARGEST
+    assert page.stat().st_size < share.MAX_PAGE_BYTES
     assert not [attrs for _, attrs in Seen(page).elements if not (attrs.get("src") or "data:").startswith("data:")]
     assert 'href="http' not in page.read_text()
     chrome.open(page.resolve())
@@ -122,12 +122,12 @@ def test_too_large_a_game_leaves_out_bodies_then_requests(
 
     whole, *there = shared()
     assert there == [True, True]
-    monkeypatch.setattr(share, "LARGEST", whole - 1)
+    monkeypatch.setattr(share, "MAX_PAGE_BYTES", whole - 1)
     smaller, *there = shared()
     assert there == [False, True]
-    monkeypatch.setattr(share, "LARGEST", smaller - 1)
+    monkeypatch.setattr(share, "MAX_PAGE_BYTES", smaller - 1)
     assert shared()[1:] == (False, False)
-    monkeypatch.setattr(share, "LARGEST", 1000)
+    monkeypatch.setattr(share, "MAX_PAGE_BYTES", 1000)
     said = shell("share", str(models_run), "--game", "1")
     assert (said.code, said.err.count("\n")) == (2, 1)
     assert "the game takes more than 1 kB as one page" in said.err
@@ -199,7 +199,7 @@ def test_game_with_too_many_moves_is_refused_before_it_is_told(
         raise AssertionError("the story of the game was told")
 
     monkeypatch.setattr("dubito.show.run.ReplayedGames.play", tell)
-    monkeypatch.setattr("dubito.report.share.LARGEST", 1000)
+    monkeypatch.setattr("dubito.report.share.MAX_PAGE_BYTES", 1000)
     said = shell("share", str(bots_run), "--game", "0")
     assert (said.code, said.out) == (2, "")
     assert said.err.startswith("dubito: the game takes more than 1 kB as one page (more than 5 moves): share its run")
@@ -210,7 +210,7 @@ def test_large_saved_game_is_refused_before_it_is_played(shell: Shell, monkeypat
         raise AssertionError("the game was played again")
 
     assert shell("watch", "StefaBot", "ClaudeBot", "MrDoubt", "--save", "g.json").code == 0
-    monkeypatch.setattr("dubito.report.share.LARGEST", 1000)
+    monkeypatch.setattr("dubito.report.share.MAX_PAGE_BYTES", 1000)
     monkeypatch.setattr("dubito.report.share.story_of_record", play)
     said = shell("share", "g.json")
     assert (said.code, "the game takes more than 1 kB as one page: send the file itself" in said.err) == (2, True)

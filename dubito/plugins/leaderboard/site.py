@@ -7,7 +7,7 @@ from dubito.plugins.leaderboard.pages import games_of, pages_of_leaderboard, rep
 from dubito.plugins.leaderboard.submissions import Submissions
 from dubito.report.games import ShownGames
 from dubito.report.render import Renderer, Site
-from dubito.report.scan import SCANNED, scan
+from dubito.report.scan import SCANNED_GAMES, scan
 from dubito.report.site import draft_folder, put_page, write_run_pages
 from dubito.show.run import ReplayedGames
 from dubito.show.story import ModelDecisions
@@ -28,5 +28,7 @@ def write_leaderboard(folder: Path, found: Submissions, title: str, address: str
             (place / "data").mkdir(parents=True)
             shown = ShownGames(run.run, games_of(run), ReplayedGames(run.run), ModelDecisions(run.run.db, run.run.game))
             report = address and f"{address}{report_of(run)}/"
-            write_run_pages(place, run.run, shown, scan(run.run, SCANNED), one_line(run.file), "../../static/", report)
+            write_run_pages(
+                place, run.run, shown, scan(run.run, SCANNED_GAMES), one_line(run.file), "../../static/", report
+            )
     return folder / "index.html"

@@ -27,7 +27,7 @@ from dubito.plugins.openspiel.policy.luck import LuckyGame, OwnDecision, correct
 from dubito.plugins.openspiel.policy.small import small_game
 from dubito.plugins.openspiel.policy.stated import of_bot
 from dubito.plugins.openspiel.policy.tree import PolicyTable, Tree, uniform
-from dubito.report.tables import Column, Paragraph, ResultTable, Value, counts, named
+from dubito.report.tables import Column, Paragraph, ResultTable, Value, counts, player_columns
 from dubito.stats.rates import Rate, student
 
 _MAX_GAMES: Final = 10_000  # of a run, since each is played again
@@ -102,7 +102,7 @@ def _blocks(found: Sequence[LessLuck], results: Results) -> list[ResultTable | P
     title = (
         f"Less luck: {results.measures[0].name} a game, and {what}; games saved: that the raw mean would need besides"
     )
-    columns = [*named("contender", "against"), *counts("games"), Column("raw", "raw", "decimal")]
+    columns = [*player_columns("contender", "against"), *counts("games"), Column("raw", "raw", "decimal")]
     columns += [Column("corrected", "corrected", "decimal"), Column("times", "times fewer games", "text")]
     columns += [Column("saved", "games saved")]
     cells: list[list[Value]] = []

@@ -32,7 +32,7 @@ from dubito.report.tables import (
     Value,
     Verbatim,
     counts,
-    named,
+    player_columns,
     texts,
 )
 
@@ -78,7 +78,7 @@ class Findings:
 
 def worth_table(found: Findings) -> ResultTable:
     """How exploitable each strategy is, and what each is worth against the solved and the uniform one."""
-    columns = [*named("player"), *counts("states"), *texts("asked")]
+    columns = [*player_columns("player"), *counts("states"), *texts("asked")]
     columns += [Column("fallback", "fallback %", "rate"), Column("nash_conv", "nash_conv", "decimal")]
     columns += [
         Column(f"{name.strip('()')}_{seat}", f"against {name}, seat {seat}", "decimal")
@@ -115,7 +115,7 @@ def _how_asked(statement: StatedPolicy | None) -> str:
 
 def fallbacks(found: Findings) -> list[ResultTable | Paragraph]:
     """What the fallback's rows could have changed; nothing where there are none."""
-    columns = [*named("player"), Column("states", "states by the fallback"), *counts(*_causes(found))]
+    columns = [*player_columns("player"), Column("states", "states by the fallback"), *counts(*_causes(found))]
     columns += [Column(f"nash_conv_{end}", f"nash_conv, {end}", "decimal") for end in ("least", "most")]
     for seat in range(found.tree.players):
         ends = ("worst", "best")
