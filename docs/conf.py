@@ -1,6 +1,8 @@
-"""The site of these pages, as `sh scripts/site` builds it: Sphinx reads the Markdown where it lies."""
+"""The site of these pages, as `sh scripts/site` builds it: Sphinx reads the Markdown in place."""
 
+import re
 from pathlib import Path
+from posixpath import normpath
 
 from sphinx.application import Sphinx
 
@@ -16,30 +18,27 @@ html_title = project
 html_show_sphinx = False
 html_copy_source = False
 html_use_index = False
-suppress_warnings = ["misc.highlighting_failure"]  # a block of a language that has no colours here, as csv
+suppress_warnings = ["misc.highlighting_failure"]  # code blocks of languages without highlighting, such as csv
 
-SECTIONS = {
-    "Play": ["rules", "playing", "bs", "defuse", "bots"],
-    "Rank a model": ["first-run", "servers", "money", "comparing", "report", "when-it-fails"],
-    "Write": [
-        *("writing-a-bot", "writing-a-bs-bot", "writing-a-model-bot", "prompts"),
-        *("writing-a-game", "writing-a-plugin", "python", "verifiers"),
-    ],
-    "Look up": ["architecture", "commands", "settings", "runs", "clusters", "house", "json", "performance"],
-    "Why": ["decisions/README"],
-}
+
+def read_sections(index: str) -> dict[str, list[str]]:
+    """Return the pages of each part of docs/index.md, as paths from the project's root without suffix."""
+    _, *parts = re.split(r"^## (.+)$", index, flags=re.MULTILINE)
+    return {
+        title: [normpath(f"docs/{page}") for page in re.findall(r"\]\((\S+)\.md\)", body)]
+        for title, body in zip(parts[::2], parts[1::2], strict=True)
+    }
 
 
 def with_contents(app: Sphinx, page: str, source: list[str]) -> None:
-    """The two pages that lead to others list them for Sphinx, which a reader of the Markdown need not see."""
-    trees = {name: [f"docs/{one}" for one in pages] for name, pages in SECTIONS.items()}
-    folders = Path(app.srcdir).glob("dubito/plugins/*/docs/*.md")
-    trees["Plugins"] = sorted(str(path.relative_to(app.srcdir).with_suffix("")) for path in folders)
+    """Add hidden tables of contents, which only Sphinx needs, to the two pages that list others."""
     if page == root_doc:
-        trees["Examples"] = ["examples/leaderboard/README"]
+        sections = read_sections((Path(app.srcdir) / "docs" / "index.md").read_text())
+        sections["Start"].insert(0, "docs/index")
+        sections["Examples"] = ["examples/leaderboard/README"]
         source[0] += "".join(
             f"\n```{{toctree}}\n:hidden:\n:caption: {name}\n\n" + "\n".join(f"/{one}" for one in pages) + "\n```\n"
-            for name, pages in trees.items()
+            for name, pages in sections.items()
         )
     elif page == "docs/decisions/README":
         listed = sorted(path.stem for path in (Path(app.srcdir) / "docs" / "decisions").glob("0*.md"))
@@ -47,5 +46,5 @@ def with_contents(app: Sphinx, page: str, source: list[str]) -> None:
 
 
 def setup(app: Sphinx) -> None:
-    """Sphinx calls this."""
+    """Register the hook; Sphinx calls this."""
     app.connect("source-read", with_contents)
