@@ -9,7 +9,6 @@ import pytest
 import yaml
 
 from dubito.llm.request import CAUSES
-from dubito.llm.settings import ModelSettings
 from dubito.store.model_log import ModelLog
 from dubito.store.run_db import RunDb
 from tests.cli.kit import REPO, Shell
@@ -131,18 +130,6 @@ def test_the_configs_of_decision_models_play(shell: Shell, config: str) -> None:
     said = shell("run", "c.yaml", "--output", "r", "--quiet", "--no-report")
     assert said.code == 0, said.err
     assert not rows(Path("r"), "SELECT 1 FROM decisions WHERE outcome <> 'model'")
-
-
-def test_the_table_has_all_settings_and_their_defaults() -> None:
-    table = dict(re.findall(r"^\| `(\w+)` \| (.*?) \| ", PAGE.split("## A class")[0], re.MULTILINE))
-    fields = ModelSettings.model_fields
-    assert set(table) == set(fields)
-    for name, said in table.items():
-        default = fields[name].default
-        if said.startswith("`") or said.isdigit():
-            assert yaml.safe_load(said.strip("`")) == default
-        else:
-            assert not default or fields[name].is_required()
 
 
 def test_the_table_of_the_summary_has_its_columns_and_causes(shell: Shell) -> None:
