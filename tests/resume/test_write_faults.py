@@ -139,7 +139,7 @@ def test_report_on_full_disk_names_the_reason(shell: Shell, monkeypatch: pytest.
 
     assert shell("run", "--bots", "StefaBot,UsualBot,MrDoubt", "--games", "2", "--quiet", "--output", "r").code == 0
     monkeypatch.setattr("dubito.report.site.shutil.copytree", fail)
-    for command in ("report", "publish"):
-        said = shell(command, "r", "--output", "p")
+    for option in ("--output", "--site"):
+        said = shell("report", "r", option, "p")
         assert said.code in (2, 3)
         assert said.err == "dubito: cannot write p: No space left on device\n"
