@@ -17,13 +17,12 @@ from pydantic import BaseModel
 from dubito import hooks
 from dubito.cli import documents
 from dubito.cli.calls import call_options
-from dubito.cli.run import default_run_folder, open_crew
+from dubito.cli.run import default_run_folder, open_crew, plan_experiment
 from dubito.errors import DubitoError, one_line
 from dubito.experiment.compare import compared_runs
 from dubito.experiment.config import check, read_config
 from dubito.experiment.replay import check_to_replay
 from dubito.experiment.replay import replay as replay_run
-from dubito.experiment.resolve import checked_models, resolve
 from dubito.experiment.run import RunOptions, finished_run, play
 from dubito.experiment.stored import Run as StoredRun
 from dubito.experiment.stored import compared, opened_run
@@ -110,7 +109,7 @@ class PlayedGame:
     @cached_property
     def events(self) -> list[str]:
         """The game told, a sentence for each event."""
-        return [*ReplayedGames(self._run.stored).play(self.number)["story"]]
+        return [*self._run.replayed_games.play(self.number)["story"]]
 
     @cached_property
     def decisions(self) -> Rows[ModelDecision]:
@@ -217,6 +216,11 @@ class Run:
             )
 
     @cached_property
+    def replayed_games(self) -> ReplayedGames:
+        """The games played again; that this is possible is checked once for all of them."""
+        return ReplayedGames(self.stored)
+
+    @cached_property
     def _decision_rows(self) -> DecisionRows:
         return DecisionRows(self.stored)
 
@@ -254,7 +258,7 @@ def run(config: str | Path | Mapping[str, Any] | None = None, /, **settings: Any
     content = read_config(file) if file else dict(config) if isinstance(config, Mapping) else {}
     checked = check({**content, **settings}, str(file or "the config"))
     registry, calls = find_bots(here, checked.game), call_options(checked, here)
-    experiment = checked_models(resolve(checked, registry), registry, calls)
+    experiment, calls = plan_experiment(checked, None, registry, calls)
     folder = Path(checked.output) if checked.output else default_run_folder(file, experiment)
     if finished_run(experiment, registry, folder) is None:
         workers = checked.workers or cores()

@@ -76,7 +76,7 @@ def run(
     here, content = Path.cwd(), read_config(config) if config else {}
     checked = check(content, str(config or "the config"), {**flags, **rules})
     registry = find_bots(here, checked.game)
-    experiment, calls = _checked_experiment(checked, shard, registry, call_options(checked, here))
+    experiment, calls = plan_experiment(checked, shard, registry, call_options(checked, here))
     folder = Path(checked.output) if checked.output else default_run_folder(config, experiment)
     warn_of(experiment, registry, calls)
     result = finished_run(experiment, registry, folder)
@@ -100,10 +100,10 @@ def run(
     return code
 
 
-def _checked_experiment(
+def plan_experiment(
     config: Config, shard: str | None, registry: Registry, calls: CallOptions
 ) -> tuple[Experiment, CallOptions]:
-    """What is to be played, the whole of it or a shard, with its share of the budget; raises UsageError."""
+    """Return the experiment, or a shard with its share of the budget. Raises UsageError if it cannot be played."""
     experiment = checked_models(resolve(config, registry), registry, calls)
     if shard is not None:
         experiment = cut_shard(experiment, *shard_named(shard), registry)
