@@ -58,7 +58,7 @@ class Hooks:
 
     @_spec
     def commands(self) -> Mapping[str, Command]:  # type: ignore[empty-body]
-        """Return commands by name. A name that Dubito or an earlier plugin has is refused."""
+        """Return commands by name. If Dubito or an earlier plugin has the name too, theirs is used."""
 
     @_spec
     def executors(self) -> Mapping[str, str]:  # type: ignore[empty-body]

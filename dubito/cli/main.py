@@ -123,7 +123,8 @@ class Program(LateListing):
         super().__init__(*rest, places={}, **more)
 
     def commands_by_name(self) -> Mapping[str, Command]:
-        return {**_COMMANDS, **hooks.commands(), **_COMMANDS}
+        added = {name: command for name, command in hooks.commands().items() if name not in _COMMANDS}
+        return {**_COMMANDS, **added}
 
     def places(self) -> Mapping[str, str]:
         return {name: command.place for name, command in self.commands_by_name().items()}

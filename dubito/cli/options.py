@@ -260,7 +260,7 @@ def folder_of(run: Path | None) -> Iterator[Path]:
     Raises UsageError that names the nearest runs, or says that the file is not an exported run.
     """
     # late: most commands read no run
-    from dubito.store.folder import MANIFEST, RUNS, is_export, latest, no_such_run, run_folders, unpacked
+    from dubito.store.folder import RUNS, is_export, latest, no_such_run, runs_inside, unpacked
 
     if run is None:
         run = latest(Path(RUNS))
@@ -268,7 +268,7 @@ def folder_of(run: Path | None) -> Iterator[Path]:
     if not run.exists():
         raise no_such_run(run, Path(RUNS))
     if run.is_dir():
-        if not (run / MANIFEST).exists() and (runs := run_folders(run)):
+        if runs := runs_inside(run):
             raise UsageError(f"{one_line(str(run))} is a folder of runs: name one of them, such as {runs[0]}")
         yield run
         return

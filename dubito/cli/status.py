@@ -22,7 +22,7 @@ from dubito.experiment.stored import Run, kinds_in, only_read, opened_run
 from dubito.game import PlayerKind
 from dubito.llm.prices import PICO, dollars
 from dubito.store import folder as run_folder
-from dubito.store.folder import is_policy, is_trial, last_written, manifest_of, run_folders
+from dubito.store.folder import is_policy, is_trial, last_written, manifest_of, runs_inside
 from dubito.store.lock import is_claimed
 from dubito.store.model_log import ModelLog, PlayerLog
 from dubito.store.run_db import RunDb
@@ -39,8 +39,8 @@ def status(run: Path | None, as_json: bool) -> None:
     prompts, or of policies, what was asked and what it cost. If RUN is a folder of runs, such as `runs`, they are
     listed, the last written first.
     """
-    if run is not None and is_folder_of_runs(run):
-        _list_runs(run, as_json)
+    if run is not None and run.is_dir() and (runs := runs_inside(run)):
+        _list_runs(run, runs, as_json)
         return
     with folder_of(run) as folder:
         _status_of(folder, str(run or folder), as_json)
@@ -214,13 +214,8 @@ def _say_models(log: ModelLog, kinds: Mapping[str, PlayerKind], places: str) -> 
         say(f"failed calls, {kind}: {count:,}")
 
 
-def is_folder_of_runs(folder: Path) -> bool:
-    """Return whether runs are in the folder, which is not a run itself."""
-    return folder.is_dir() and not (folder / run_folder.MANIFEST).exists() and bool(run_folders(folder))
-
-
-def _list_runs(folder: Path, as_json: bool) -> None:
-    found = [_row_of_run(run) for run in run_folders(folder)]
+def _list_runs(folder: Path, runs: Sequence[Path], as_json: bool) -> None:
+    found = [_row_of_run(run) for run in runs]
     if as_json:
         print_document(RunsObject(runs=found))
         return

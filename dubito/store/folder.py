@@ -310,6 +310,11 @@ def _write_part(archive: zipfile.ZipFile, part: zipfile.ZipInfo, target: Path, l
 RUNS: Final = "runs"  # in the working directory: where runs are written if nothing else is said
 
 
+def runs_inside(folder: Path) -> list[Path]:
+    """Return the runs in a folder that is not a run itself, the last written first."""
+    return [] if (folder / MANIFEST).exists() else run_folders(folder)
+
+
 def run_folders(root: Path) -> list[Path]:
     found = {file.parent for depth in ("*", "*/*") for file in root.glob(f"{depth}/{MANIFEST}")}
     found -= {folder for folder in found if folder.parent in found}  # the models of a policy

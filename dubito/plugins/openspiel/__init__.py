@@ -14,7 +14,7 @@ _MODULES: Final = {
     "load_game": "spiel",
     "register": "spiel",
 }
-__all__ = ["Course", "OpenSpielBot", "SeatedBot", "View", "load_game", "register"]
+__all__ = [*_MODULES]
 
 
 def __getattr__(name: str) -> Any:
