@@ -113,7 +113,7 @@ class Provider:
         self._address, _, query = address.partition("?")  # as Azure's `?api-version=...`
         self._query = dict(parse_qsl(query))
         self._connections, self._is_here = connections, is_on_this_machine(address)
-        self._preparing, self._streams = threading.Lock(), True
+        self._preparing, self._streams, self._is_closed = threading.Lock(), True, False
         self._redacts = Redaction(key)
 
     def send(self, ask: Ask, number: int, deadline: float) -> RawReply:
@@ -162,6 +162,8 @@ class Provider:
     def _receive(self, ask: Ask, deadline: float, call: Callable[[Any], Any]) -> RawReply:
         """Return what a call received; raises TryFailed or AccountFault."""
         client, bound = self._client
+        if self._is_closed:  # perhaps before there was a client
+            bound.refuse_connections()
         with bound.within(deadline):
             try:
                 response = self._call_anew(client, bound, call)
@@ -204,8 +206,12 @@ class Provider:
                     raise
 
     def close(self) -> None:
+        """Close all connections, also one that a call given up on is still opening."""
+        self._is_closed = True
         if "_client" in self.__dict__:
-            self._client[0].close()
+            client, deadline = self._client
+            deadline.refuse_connections()
+            client.close()
 
     @cached_property
     def _errors(self) -> Any:
@@ -241,8 +247,7 @@ class Provider:
                 client = default(limits=limits, follow_redirects=False)
         except Exception as error:
             raise AccountFault(_network_settings_error(error)) from None
-        watch(client)
-        client.event_hooks["response"].append(_read_within)  # before the SDK reads it, all at once
+        client.event_hooks["response"] += [_watch, _read_within]  # before the SDK reads it, all at once
         common = {"api_key": self._key, "base_url": self._address, "max_retries": 0, "http_client": client}
         common["default_query"] = self._query
         with _without_custom_headers():
@@ -500,10 +505,6 @@ def _kept_headers(headers: Mapping[str, str]) -> dict[str, str]:
 _SIZE: Final = 4  # bytes at the end of a gzip body: how long the text is that it holds
 
 
-def watch(client: httpx2.Client) -> None:
-    client.event_hooks["response"].append(_watch)
-
-
 def whole(response: httpx2.Response) -> bool:
     """Whether a received body is all there, as far as its packing tells."""
     stream = response.stream
@@ -551,10 +552,31 @@ class Deadline:
         self._thread = threading.local()
         self.idle = _IDLE
         self._worked = 0.0
+        self._streams, self._lock, self._refuses = set["_Stream"](), threading.Lock(), False
         for transport in (client._transport, *client._mounts.values()):  # httpx2 has no public way to say it
             if isinstance(transport, httpx2.HTTPTransport):
                 pool: Any = transport._pool
                 pool._network_backend = _Backend(pool._network_backend, self)
+
+    def keep_open(self, stream: "_Stream") -> None:
+        """Keep an opened connection; raises ConnectError and closes it if the client was closed meanwhile."""
+        with self._lock:
+            if not self._refuses:
+                self._streams.add(stream)
+                return
+        stream.close()
+        raise httpcore2.ConnectError("the client was closed")
+
+    def forget(self, stream: "_Stream") -> None:
+        with self._lock:
+            self._streams.discard(stream)
+
+    def refuse_connections(self) -> None:
+        """Close what is open and whatever a thread opens from now on: closing httpcore2's pool misses those."""
+        with self._lock:
+            self._refuses, streams = True, list(self._streams)
+        for stream in streams:
+            stream.close()
 
     @contextmanager
     def within(self, seconds: float) -> Iterator[None]:
@@ -604,6 +626,7 @@ class _Stream(httpcore2.NetworkStream):
         self._read = 0.0  # when bytes came last; 0: never
         self._idled: float | None = None  # seconds before a request that has no byte of an answer yet
         self._unsent = False  # the end of a request
+        deadline.keep_open(self)
 
     def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
         try:
@@ -645,12 +668,14 @@ class _Stream(httpcore2.NetworkStream):
             raise
 
     def close(self) -> None:
+        self._deadline.forget(self)
         self._stream.close()
 
     def start_tls(
         self, ssl_context: SSLContext, server_hostname: str | None = None, timeout: float | None = None
     ) -> httpcore2.NetworkStream:
         stream = self._stream.start_tls(ssl_context, server_hostname, self._deadline.left(timeout))
+        self._deadline.forget(self)  # its socket belongs to the encrypted stream now
         return _Stream(stream, self._deadline)
 
     def get_extra_info(self, info: str) -> Any:

@@ -173,3 +173,32 @@ def test_a_body_is_read_up_to_a_limit_and_is_no_reply_then(packed: bool) -> None
 def test_a_body_of_just_the_limit_is_kept() -> None:
     with asked_at(lambda connection, number: answer(BODY.ljust(MOST))) as (call, _):
         assert len(call().raw) == MOST
+
+
+def test_a_connection_opened_while_the_client_closes_is_closed_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ctrl-C gives up on calls that are just connecting: the pool of connections does not know theirs yet."""
+    opened = list[socket.socket]()
+    connect = socket.create_connection
+    with RawServer(lambda connection, number: answer()) as server:
+        address = server.base_url("responses")
+        provider = Provider(Account("responses", address, None), address, "no-key-needed", 4)
+
+        def close_meanwhile(*args: Any, **options: Any) -> socket.socket:
+            opened.append(connect(*args, **options))
+            provider.close()
+            return opened[-1]
+
+        monkeypatch.setattr(socket, "create_connection", close_meanwhile)
+        with pytest.raises(TryFailed):
+            provider.send(ask(), 1, 20)
+    assert [connection.fileno() for connection in opened] == [-1]
+
+
+def test_a_call_that_comes_after_the_close_opens_no_connection() -> None:
+    with RawServer(lambda connection, number: answer()) as server:
+        address = server.base_url("responses")
+        provider = Provider(Account("responses", address, None), address, "no-key-needed", 4)
+        provider.close()
+        with pytest.raises(TryFailed):
+            provider.send(ask(), 1, 20)
+    assert server.requests == []
