@@ -138,15 +138,15 @@ def _merge(hook: pluggy.HookCaller) -> dict[str, Any]:
 
 
 def import_place(place: str) -> Any:
-    """Return the object at "package.module:name". Raises UsageError if it needs a plugin that is not here."""
+    """Return the object at "package.module:name"."""
     module, _, name = place.partition(":")
-    try:
-        return getattr(import_module(module), name)
-    except ModuleNotFoundError as error:
-        missing = (error.name or "").split(".")
-        if missing[:2] != ["dubito", "plugins"] or len(missing) < 3:
-            raise
-        raise UsageError(f"{module} needs the plugin {missing[2]}, which is not in dubito/plugins") from None
+    return getattr(import_module(module), name)
+
+
+def missing_plugin(error: ModuleNotFoundError) -> str | None:
+    """Return the plugin that a failed import looked for; None if it looked for something else."""
+    names = (error.name or "").split(".")
+    return names[2] if names[:2] == ["dubito", "plugins"] and len(names) > 2 else None
 
 
 def comparison_parts(runs: "Sequence[Run]", comparison: "Comparison") -> Iterator[ComparisonPart]:

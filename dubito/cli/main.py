@@ -37,7 +37,7 @@ from dubito.errors import (
 )
 from dubito.game.native import engine_in_words
 from dubito.game.packages import HOME, set_games_path
-from dubito.hooks import GROUPS, Command, import_place, load_installed
+from dubito.hooks import GROUPS, Command, import_place, load_installed, missing_plugin
 
 _SENTENCE: Final = re.compile(r".*?[.!?](?=\s|$)", re.DOTALL)
 
@@ -244,6 +244,10 @@ def _code(arguments: Sequence[str] | None) -> int:
         return _ended(f"{said}{_A_LIST * said.startswith('Got unexpected extra argument')}", 2)
     except UsageError as error:
         return _ended(str(error), 2)
+    except ModuleNotFoundError as error:  # a plugin may use another one that was deleted
+        if (plugin := missing_plugin(error)) is None:
+            raise
+        return _ended(f"this command needs the plugin {plugin}, which is not in dubito/plugins", 2)
     except (BotError, GameError, RunStopped) as error:
         return _ended(str(error), 3)
     except (KeyboardInterrupt, click.Abort) as error:
