@@ -449,10 +449,8 @@ def test_a_compiled_wheel_plays_the_same_and_names_a_bot(tmp_path: Path, monkeyp
     (here / "bots" / "manual").mkdir(parents=True)
     assert "(compiled)" in command(here, sys.executable, "-m", "dubito", "--version", site=site)
     assert command(here, sys.executable, "-c", COUNT_TWINS, site=site) == "11\n"
-    for path in ("pyproject.toml", "tests/__init__.py", "tests/conftest.py", "tests/chromium.py"):
-        (site / path).parent.mkdir(exist_ok=True)
-        shutil.copy2(REPO / path, site / path)
-    shutil.copytree(REPO / "tests" / "engine", site / "tests" / "engine")
+    shutil.copy2(REPO / "pyproject.toml", site)
+    shutil.copytree(REPO / "tests", site / "tests", ignore=shutil.ignore_patterns("__pycache__"))
     quick = [str(Path("tests", "engine", f"test_{name}.py")) for name in ("hostile", "rounds")]
     said = command(site, sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *quick, site=site)
     assert re.search(r"^\d\d+ passed", said, re.MULTILINE)
