@@ -29,7 +29,7 @@ from dubito.experiment.stored import compared, opened_run
 from dubito.experiment.workers import cores, new_stop
 from dubito.game import Game
 from dubito.game.find import find_bots, find_game
-from dubito.llm.protocols import kept_request
+from dubito.llm.protocols import parse_stored_request
 from dubito.show.run import ReplayedGames
 from dubito.show.story import conversation
 from dubito.stats.players import Calibration, calibrations
@@ -205,7 +205,7 @@ class Run:
                 player=row["player"],
                 model=row["model"],
                 node=row["node"],
-                messages=[*conversation(kept_request(log.text(row["request"])).body)],
+                messages=[*conversation(parse_stored_request(log.text(row["request"])).body)],
                 reply=row["reply"],
                 answer=json.loads(row["answer"]),
                 outcome=row["outcome"],

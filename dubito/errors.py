@@ -24,7 +24,53 @@ _INVISIBLE: Final = re.compile(f"[{_BLANKS}\ufe00-\ufe0f]")
 
 
 class DubitoError(Exception):
-    """The root of the tree; its text is one sentence for the user."""
+    """The root of the tree. `format_error` makes the message of its fields.
+
+    Args:
+        problem: What is wrong.
+        quote: What a server answered; it may repeat the question with all its cards.
+        hint: What to do. `{setting}` in it stands for the setting to change.
+        setting: The setting to change, by its key in a config.
+        value: The value that it should have, if one is known.
+        player: The player whose setting it is.
+        where: Where a config has the setting.
+    """
+
+    def __init__(
+        self,
+        *problem: object,
+        quote: str = "",
+        hint: str = "",
+        setting: str = "",
+        value: str = "",
+        player: str = "",
+        where: str = "",
+    ) -> None:
+        super().__init__(*problem)
+        self.quote, self.hint = quote, hint
+        self.setting, self.value, self.player, self.where = setting, value, player, where
+
+    @property
+    def problem(self) -> str:
+        return " ".join(map(str, self.args))
+
+    def __str__(self) -> str:
+        return format_error(self)
+
+
+def format_error(error: DubitoError, *, as_flags: bool = False, with_quote: bool = True) -> str:
+    """Return an error as one message: `where: problem: quote; hint`, leaving out what is not known.
+
+    With `as_flags` the setting is shown as the flag that sets it.
+    """
+    flag = f"--{error.setting.replace('_', '-')} {error.value}".rstrip() if as_flags and error.setting else ""
+    if "{setting}" in error.hint:
+        hint, where = error.hint.replace("{setting}", f"`{flag}`" if flag else error.where), ""
+    else:
+        hint, where = error.hint, flag or error.where
+    quote = error.quote if with_quote else ""
+    message = ": ".join(filter(None, (where, error.problem, quote)))
+    return f"{message}; {hint}" if hint else message
 
 
 class UsageError(DubitoError):
@@ -43,7 +89,8 @@ class BotError(DubitoError):
         self.bot, self.seat, self.game = bot, seat, game
         self.deal, self.turn, self.reason = deal, turn, reason
 
-    def __str__(self) -> str:
+    @property
+    def problem(self) -> str:
         return (
             f"{one_line(self.bot)} (seat {self.seat}) failed in game {self.game}, deal {self.deal}, "
             f"turn {self.turn}: {self.reason}"
@@ -57,7 +104,8 @@ class GameError(DubitoError):
         super().__init__(name, game, deal, turn, reason)
         self.name, self.game, self.deal, self.turn, self.reason = name, game, deal, turn, reason
 
-    def __str__(self) -> str:
+    @property
+    def problem(self) -> str:
         return (
             f"the code of the game {one_line(self.name)} failed in game {self.game}, deal {self.deal}, "
             f"turn {self.turn}: {self.reason}"

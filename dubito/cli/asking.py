@@ -13,13 +13,13 @@ from dubito.cli.calls import call_options
 from dubito.cli.descriptors import bound_in_flight
 from dubito.cli.options import SPENDING, config_options, flags, setting_options
 from dubito.cli.output import GamesProgress, note
-from dubito.errors import RunStopped, UsageError, one_line, signal_in_words, signal_of, suggestion
+from dubito.errors import RunStopped, UsageError, format_error, one_line, signal_in_words, signal_of, suggestion
 from dubito.experiment.config import SETTINGS, Config, check
 from dubito.experiment.progress import ModelProgress
 from dubito.experiment.resolve import PROVIDERS, CallOptions
 from dubito.game import Game
 from dubito.game.find import find_bots
-from dubito.llm.settings import SHORT_FORM_SETTINGS, ModelSettings, check_settings, said_as_flags
+from dubito.llm.settings import SHORT_FORM_SETTINGS, ModelSettings, check_settings
 from dubito.settings import Setting
 
 _OF_MODEL: Final = [Setting(key, ModelSettings.model_fields[key]) for key in ("parameters", "reasks")]
@@ -53,7 +53,10 @@ def settings_of_model(model: str, given: Mapping[str, Any], game: Game) -> Model
     settings: dict[str, Any] = {"model": named, **provider_bot.defaults, **entry}
     settings |= _config_of(given).server
     settings |= {one.key: one.parse(given[one.key]) for one in _OF_MODEL if given[one.key] is not None}
-    return check_settings("--model", settings)
+    try:
+        return check_settings("--model", settings)
+    except UsageError as error:
+        raise UsageError(format_error(error, as_flags=True)) from None
 
 
 @contextmanager
@@ -66,18 +69,19 @@ def resumable(folder: Path, flags: bool = False) -> Iterator[None]:
     try:
         yield
     except RunStopped as error:
-        raise RunStopped(f"{said_as_flags(str(error)) if flags else error}; {kept}") from None
+        raise RunStopped(f"{format_error(error, as_flags=flags)}; {kept}") from None
     except KeyboardInterrupt as error:
         number = signal_of(error)
         note(f"dubito: stopped by {signal_in_words(number)}; {kept}")
         raise click.exceptions.Exit(128 + number) from None
 
 
-def watch_of(quiet: bool) -> ModelProgress:
-    watch = ModelProgress()
-    if not quiet:
-        watch.log = lambda event, **facts: note(f"{event} {one_line(str(facts.get('why', '')))}")
-    return watch
+def model_progress(quiet: bool) -> ModelProgress:
+    return ModelProgress() if quiet else ModelProgress(log=_note_event)
+
+
+def _note_event(event: str, **facts: object) -> None:
+    note(f"{event} {one_line(str(facts.get('why', '')))}")
 
 
 @contextmanager

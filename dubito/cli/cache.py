@@ -164,7 +164,7 @@ def _note_damaged(damaged: Sequence[str]) -> None:
 def _causes(entry: CacheEntry) -> set[str]:
     """Why an entry is no answer, as far as its body shows; nothing where it may be one."""
     reply = read_reply(json.loads(entry.request)["protocol"], entry.received)
-    if reply.failure is not None:
+    if reply.non_reply is not None:
         return {"malformed"}
     if reply.finish in ("refusal", "length"):
         return {"refused" if reply.finish == "refusal" else "truncated"}

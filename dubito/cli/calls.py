@@ -14,7 +14,7 @@ from dubito.llm.budget import Caps
 from dubito.llm.pacer import parse_duration
 from dubito.llm.price_list import read_prices
 from dubito.llm.prices import PICO
-from dubito.llm.settings import unused_address
+from dubito.llm.settings import ignored_address_variable
 
 _WEEK: Final = 7 * 24 * 3600.0  # seconds
 
@@ -44,5 +44,5 @@ def patience_of(given: str | float) -> float:
 
 def note_unused_addresses(experiment: Experiment, registry: Registry) -> None:
     settings = [settings_of(spec, registry) for spec in model_specs(experiment, registry)]
-    for variable in sorted({name for each in settings if (name := unused_address(each))}):
+    for variable in sorted({name for each in settings if (name := ignored_address_variable(each))}):
         note(f"note: {variable} is set and not used: `base_url: env` or --base-url env asks that server")

@@ -11,7 +11,7 @@ from typing import Any, Final
 import click
 from click.core import ParameterSource
 
-from dubito.cli.asking import asking_options, calls_of, progress_of, resumable, settings_of_model, watch_of
+from dubito.cli.asking import asking_options, calls_of, model_progress, progress_of, resumable, settings_of_model
 from dubito.cli.main import LateListing
 from dubito.cli.options import game_option, games_path_option
 from dubito.cli.output import note, say, show, table
@@ -355,7 +355,7 @@ def test(
         note(sentence)
     folder = output or trial_folder(entries, found)
     with resumable(folder, flags=True), progress_of(len(found) * len(entries), quiet) as progress:
-        done = ask(entries, found, folder, TrialMeans(calls, watch_of(quiet), progress))
+        done = ask(entries, found, folder, TrialMeans(calls, model_progress(quiet), progress))
     print_trial(entries, list(found), done, price_of_model(settings, calls))
 
 

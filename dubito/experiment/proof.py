@@ -17,7 +17,7 @@ from dubito.experiment.stored import Run
 from dubito.game.streams import DealStreams
 from dubito.llm.prices import Tariff
 from dubito.llm.prompts import Prompt
-from dubito.llm.protocols import kept_reply, kept_request, read_reply
+from dubito.llm.protocols import parse_stored_request, read_recorded_reply, read_reply
 from dubito.llm.request import Place, RawReply, Reply, Request, draw_of
 from dubito.llm.settings import ModelSettings, account_of
 from dubito.llm.tape import Differs, ReplayTape, TapeEnded
@@ -215,7 +215,7 @@ class _Calls:
         for player, request, digest, raw, model, *usage in self._run.db.read(
             f"SELECT {columns} FROM attempts WHERE game < 0 AND reply IS NOT NULL"  # noqa: S608
         ):
-            reply = kept_reply(self._request(request).protocol, self._log.text(raw) if raw else None)
+            reply = read_recorded_reply(self._request(request).protocol, self._log.text(raw) if raw else None)
             counts = reply.usage.counts if reply.usage else (None,) * len(TOKENS)
             if (reply.digest, tuple(usage)) != (digest, counts) or model not in (reply.model, None):
                 raise Differs(f"the preflight of {one_line(player)}", "its reply is not what is recorded of it", [])
@@ -268,7 +268,7 @@ class _Calls:
         return self._settings[player]
 
     def _read_request(self, digest: str) -> Request:
-        return kept_request(self._log.text(digest))
+        return parse_stored_request(self._log.text(digest))
 
     def _players_of(self, game: int) -> Mapping[int, str]:
         """Return who sits in a game, by seat."""
@@ -281,7 +281,7 @@ class _Calls:
 def _states(reply: Reply | None) -> set[str]:
     if reply is None:
         return {"open", "failed"}
-    return {"received"} if reply.failure is None else {"failed"}
+    return {"received"} if reply.non_reply is None else {"failed"}
 
 
 def _key_text(key: tuple[Any, ...]) -> str:

@@ -20,7 +20,7 @@ from pydantic import AfterValidator, BaseModel, ValidationError, create_model
 
 from dubito.files import Checked
 from dubito.game import STATED, Answer, Bool, Cards, Choice, Node, Position, Shares, Text
-from dubito.llm.request import AttemptFailed, Cause, Reply, TwinKey, read_json, without_twins
+from dubito.llm.request import AttemptFailed, Cause, DuplicateKey, Reply, read_json, refuse_duplicate_keys
 
 Field = Literal["reasoning", "p_bluff", "answer"]
 ANSWER: Final = "answer"  # the field of an answer that stands alone
@@ -83,8 +83,8 @@ class Form:
     def read(self, reply: Reply) -> "ReadAnswers":
         return read_answers(reply, self)
 
-    def re_ask(self, failure: AttemptFailed) -> str | None:
-        return re_ask(failure, self)
+    def reask_text(self, failure: AttemptFailed) -> str | None:
+        return reask_text(failure, self)
 
     @property
     def wanted(self) -> str:
@@ -157,7 +157,7 @@ REASKS: Final[dict[Cause, str]] = {
 }
 
 
-def re_ask(failure: AttemptFailed, form: Form) -> str | None:
+def reask_text(failure: AttemptFailed, form: Form) -> str | None:
     text = REASKS.get(failure.cause)
     return text and text.format(detail=failure.detail, wanted=form.wanted)
 
@@ -194,7 +194,7 @@ def read_answers(reply: Reply, form: Form) -> ReadAnswers:
     try:
         _DECODER.decode(text)  # refuses twin keys, NaN and Infinity before pydantic reads it
         return ReadAnswers(_answers_in(form.model.model_validate_json(text).__dict__, form))
-    except TwinKey as error:
+    except DuplicateKey as error:
         detail = str(error)
     except ValidationError as error:
         detail = _detail(dict(error.errors()[0]), form)
@@ -383,7 +383,7 @@ def _no_constant(name: str) -> NoReturn:
 
 
 _PLAIN: Final = json.JSONDecoder()
-_DECODER: Final = json.JSONDecoder(object_pairs_hook=without_twins, parse_constant=_no_constant)
+_DECODER: Final = json.JSONDecoder(object_pairs_hook=refuse_duplicate_keys, parse_constant=_no_constant)
 
 
 def _unreadable(text: str) -> str:

@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import Any, ClassVar, Final, Protocol
 
 from dubito.errors import one_line
-from dubito.llm.protocols import mapping, objects
+from dubito.llm.protocols import as_mapping, as_objects
 from dubito.llm.request import Api, Ask, RawReply, TryFailed, read_json
 from dubito.store.wave_log import SentBatch
 
@@ -123,7 +123,7 @@ class OpenAIBatches:
     @staticmethod
     def find(errand: Errand, batch: SentBatch, known: Sequence[str], rest: Callable[[], None]) -> SeenBatch | None:
         for body in _all_batches(errand, OpenAIBatches.batches, "after"):
-            if mapping(body.get("metadata")).get(_NAMED) == batch.name:
+            if as_mapping(body.get("metadata")).get(_NAMED) == batch.name:
                 return _openai_seen(body)
             if isinstance(body.get("created_at"), int) and body["created_at"] < batch.since - _BEFORE:
                 break
@@ -137,11 +137,11 @@ class OpenAIBatches:
     def entries(errand: Errand, seen: SeenBatch) -> Iterator[BatchEntry]:
         for file in seen.files:
             for line in errand(f"/files/{file}/content").raw.split("\n"):
-                said = mapping(read_json(line))
-                answer, error = mapping(said.get("response")), said.get("error")
+                said = as_mapping(read_json(line))
+                answer, error = as_mapping(said.get("response")), said.get("error")
                 entry = BatchEntry(str(said.get("custom_id")), whole="custom_id" in said)
                 status = answer.get("status_code")
-                if mapping(error).get("code") in _UNPROCESSED or not entry.whole:
+                if as_mapping(error).get("code") in _UNPROCESSED or not entry.whole:
                     yield entry
                 elif error or status != 200:
                     known = status if isinstance(status, int) and status != 200 else None
@@ -191,13 +191,13 @@ class AnthropicBatches:
     @staticmethod
     def entries(errand: Errand, seen: SeenBatch) -> Iterator[BatchEntry]:
         for line in errand(f"{AnthropicBatches.batches}/{seen.id}/results").raw.split("\n"):
-            said = mapping(read_json(line))
-            result = mapping(said.get("result"))
+            said = as_mapping(read_json(line))
+            result = as_mapping(said.get("result"))
             entry = BatchEntry(str(said.get("custom_id")), whole="custom_id" in said)
             if result.get("type") == "succeeded":
                 entry = replace(entry, body=_within(line, "message", result.get("message")))
             elif result.get("type") == "errored":
-                entry = replace(entry, error=mapping(result.get("error")).get("error") or result.get("error"))
+                entry = replace(entry, error=as_mapping(result.get("error")).get("error") or result.get("error"))
             yield entry
 
 
@@ -236,7 +236,7 @@ def _all_batches(errand: Errand, path: str, after: str) -> Iterator[dict[str, An
     last = ""
     while True:
         page = _object_in(errand(f"{path}?limit={_A_PAGE}{f'&{after}={last}' if last else ''}"))
-        listed = objects(page.get("data"))
+        listed = as_objects(page.get("data"))
         yield from listed
         before, last = last, str(listed[-1].get("id")) if listed else ""
         if not page.get("has_more") or last in ("", before):
@@ -266,10 +266,10 @@ def _openai_batch(received: RawReply) -> SeenBatch:
 def _openai_seen(body: Mapping[str, Any]) -> SeenBatch:
     status, failed = body.get("status"), None
     if status == "failed":
-        said = [str(error.get("message")) for error in objects(mapping(body.get("errors")).get("data"))]
+        said = [str(error.get("message")) for error in as_objects(as_mapping(body.get("errors")).get("data"))]
         failed = one_line("; ".join(said) or "no reason is said", 240)
     expires, files = body.get("expires_at"), (body.get("output_file_id"), body.get("error_file_id"))
-    counts = mapping(body.get("request_counts"))
+    counts = as_mapping(body.get("request_counts"))
     return SeenBatch(
         str(body.get("id")),
         status in _ENDED,
@@ -292,7 +292,7 @@ def _anthropic_seen(body: Mapping[str, Any]) -> SeenBatch:
 
 
 def _counts(body: Mapping[str, Any]) -> dict[str, int]:
-    return {name: each for name, each in mapping(body.get("request_counts")).items() if isinstance(each, int)}
+    return {name: each for name, each in as_mapping(body.get("request_counts")).items() if isinstance(each, int)}
 
 
 def _seconds(moment: Any) -> float | None:

@@ -270,7 +270,7 @@ class AccountTraffic:
     def _pause(self, error: TryFailed, cap: float) -> float:
         """Return for how long nothing is sent: as the server says, and longer each time that was not enough."""
         refusals = self._pacer.refusals + 1
-        own = min(_MAX_PAUSE, backoff(TryFailed(error.kind, error.brief), refusals, cap, spread=0.5))
+        own = min(_MAX_PAUSE, backoff(TryFailed(error.kind, error.problem), refusals, cap, spread=0.5))
         if not error.retry_after:
             return own
         asked = backoff(error, refusals, cap)
@@ -279,17 +279,18 @@ class AccountTraffic:
     def _end_run(self, what: str, error: TryFailed) -> None:
         if self._outage is None:
             slow = "whether it needs a longer `deadline`, " if error.kind == "deadline" else ""
-            todo = (
+            hint = (
                 f"`patience` is {span_in_words(self._timing.patience)}: check {slow}that the server is up, that "
                 "`base_url` is right and which limits the account has, or resume later"
             )
-            full, brief = (f"{self.account} {what} (the last: {last}); {todo}" for last in (error.reason, error.brief))
-            self._outage = AccountFault(full, brief)
+            problem = f"{self.account} {what}; the last error was: {error.problem}"
+            self._outage = AccountFault(problem, quote=error.quote, hint=hint)
 
     def _raise_if_ended(self) -> None:
         check_stop(self._timing)
         if self._outage is not None:
-            raise AccountFault(str(self._outage), self._outage.brief)
+            outage = self._outage
+            raise AccountFault(outage.problem, quote=outage.quote, hint=outage.hint)
 
 
 class RateLimiter:

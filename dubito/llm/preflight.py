@@ -14,7 +14,7 @@ from dubito.llm.context import CONTEXT_HINT, cut_at, is_count_unusual, is_cut_be
 from dubito.llm.decide import put_question, settings_to_check
 from dubito.llm.protocols import Exchange, build_request
 from dubito.llm.request import AccountFault, Ask, Asks, AttemptFailed, Place, Reply, Suspended, TryFailed
-from dubito.llm.settings import ModelSettings, where_said
+from dubito.llm.settings import ModelSettings, setting_fields
 
 if TYPE_CHECKING:
     from dubito.llm.prompts import Sample
@@ -66,11 +66,14 @@ class Preflight:
         try:
             self._ask_until_answered(decision, sample)
         except (AttemptFailed, Suspended) as error:
-            if isinstance(error.__cause__, TryFailed) and error.__cause__.todo is not None:
-                raise AccountFault(error.__cause__.todo) from None
+            if isinstance(failed := error.__cause__, TryFailed) and failed.hint:
+                raise AccountFault(
+                    str(failed), hint=failed.hint, setting=failed.setting, player=failed.player, where=failed.where
+                ) from None
             if isinstance(error, Suspended) or error.cause == "unreachable":
-                got = f"the preflight of {one_line(self.name)} got no reply ({error})"
-                raise AccountFault(f"{got}; check {where_said('base_url', self.name)}") from None
+                problem = f"the preflight of {one_line(self.name)} got no reply ({error})"
+                fields = setting_fields("base_url", self.name)
+                raise AccountFault(problem, hint="check {setting}", **fields) from None
             self._stop_or_warn(error)
 
     def _stop_or_warn(self, error: AttemptFailed) -> None:
@@ -113,8 +116,9 @@ class Preflight:
         """Return the fault of a player whose replies are no answers: what came, and what to check."""
         if error.cause == "cut":
             return AccountFault(f"the preflight of {one_line(self.name)}: {error.detail}; {CONTEXT_HINT}")
-        got = f"the preflight of {one_line(self.name)} got no answer that can be read ("
         check = settings_to_check(error.cause, self.settings.api)
-        todo = f"); check {check}, or go on all the same with `on_unusable: fallback` (--on-unusable fallback)"
-        said = f": {one_line(error.text, _MAX_QUOTED)}" if error.text else ""
-        return AccountFault(f"{got}{error}{said}{todo}", f"{got}{error.cause}{todo}")
+        return AccountFault(
+            f"the preflight of {one_line(self.name)} got no readable answer ({error.cause})",
+            quote=": ".join(filter(None, (error.detail, one_line(error.text or "", _MAX_QUOTED)))),
+            hint=f"check {check}, or play on anyway with `on_unusable: fallback` (--on-unusable fallback)",
+        )

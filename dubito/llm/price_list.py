@@ -20,7 +20,7 @@ from pydantic import ConfigDict, Field, ValidationError
 from dubito.errors import UsageError, one_line, suggestion
 from dubito.files import Checked, read_yaml
 from dubito.llm.prices import Price, Terms, keeps_for_long
-from dubito.llm.protocols import USUAL, modes_of
+from dubito.llm.protocols import STANDARD_MODES, service_modes
 from dubito.llm.settings import HOUSE, is_house
 
 _FILE: Final = Path(__file__).with_name("prices.yaml")
@@ -63,7 +63,7 @@ class _Listed(Checked):
 def unpriced(parameters: Mapping[str, Any], price: Price) -> str | None:
     """The first of a player's parameters whose cost is not in that price; None if all of them are."""
     terms = price.terms
-    dear = {mode for mode, value in modes_of(parameters) if not terms.knows(mode, value)}
+    dear = {mode for mode, value in service_modes(parameters) if not terms.knows(mode, value)}
     if terms.long_write is None:
         dear |= {name for name, value in parameters.items() if keeps_for_long({name: value})}
     return min(dear, default=None)
@@ -106,7 +106,7 @@ def _why_none(first: Mapping[str, Any], where: str) -> str:
     said = f"{where}: {key}" if key else where
     if key == "above":
         return f"{said}: say it as {{tokens: 200000, times: 2, output_times: 1.5}}, times from 1 to 100"
-    if key in USUAL:
+    if key in STANDARD_MODES:
         return f"{said}: say it as {{VALUE: TIMES}}, how many times the price it costs, from 0 to 100"
     if key in ("ends", "as_of", "source"):
         return f"{said}: {'a text' if key == 'source' else 'a day, as 2026-11-30'}"
@@ -115,7 +115,7 @@ def _why_none(first: Mapping[str, Any], where: str) -> str:
 
 def _price(listed: _Listed, where: str, terms: Terms | None = None) -> Price:
     """The price of an entry; `terms` are what all models of its server have."""
-    modes = {**(terms.modes if terms else {}), **_modes_of({mode: getattr(listed, mode) for mode in USUAL})}
+    modes = {**(terms.modes if terms else {}), **_modes_of({mode: getattr(listed, mode) for mode in STANDARD_MODES})}
     above = listed.above
     return Price(
         *(_pico(getattr(listed, name), f"{where}: {name}") for name in _NEEDED),

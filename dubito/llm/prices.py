@@ -17,7 +17,7 @@ from operator import attrgetter
 from threading import Lock
 from typing import Any, Final
 
-from dubito.llm.protocols import USUAL, modes_of
+from dubito.llm.protocols import STANDARD_MODES, service_modes
 from dubito.llm.request import PLAIN, Charges, Request, Usage, entries
 from dubito.store.model_log import Spend
 
@@ -45,7 +45,7 @@ class Asked:
         long = '"ttl"' in request.text and keeps_for_long(request.body)
         # A batch keeps all that is marked for an hour.
         marked = batch and '"cache_control"' in request.text
-        return Asked(modes_of(request.body), long or marked, batch)
+        return Asked(service_modes(request.body), long or marked, batch)
 
 
 def keeps_for_long(value: Any) -> bool:
@@ -69,16 +69,16 @@ class Terms:
 
     def knows(self, mode: str, value: str) -> bool:
         left_to_it = value == "auto" and self.dearest.get(mode, _ONE) > 1
-        return value in self.modes.get(mode, {}) or value in USUAL[mode] or left_to_it
+        return value in self.modes.get(mode, {}) or value in STANDARD_MODES[mode] or left_to_it
 
     def _times_list_price(self, mode: str, value: str) -> Fraction:
         known = self.modes.get(mode, {}).get(value)
-        return known or (_ONE if value in USUAL[mode] else max(_ONE, self.dearest.get(mode, _ONE)))
+        return known or (_ONE if value in STANDARD_MODES[mode] else max(_ONE, self.dearest.get(mode, _ONE)))
 
     def times(self, charges: Charges, asked: Asked) -> Fraction:
         """Return the factor on the list price by the reply's modes; for others, by what was asked for, if dearer."""
         said, times = dict(charges.modes), _ONE
-        if asked.batch and said.get(_TIER, _BATCH) in USUAL[_TIER]:
+        if asked.batch and said.get(_TIER, _BATCH) in STANDARD_MODES[_TIER]:
             said[_TIER] = _BATCH
         for mode, value in said.items():
             times *= self._times_list_price(mode, value)

@@ -1,7 +1,6 @@
-"""The protocols: a request out of a rendered prompt, a reply out of a received body. No I/O.
+"""The providers' wire formats: build a request from a rendered prompt, parse a reply from a received body. No I/O.
 
-A body may be anything at all, so every part of it is read with care; what cannot be read becomes a reply without text,
-never an exception.
+A server may send anything. A body that cannot be parsed becomes a reply without text, never an exception.
 """
 
 import json
@@ -15,208 +14,222 @@ from dubito.llm.answers import Schema
 from dubito.llm.request import (
     Api,
     Charges,
-    Failure,
+    DuplicateKey,
     Finish,
-    Instead,
+    NonReply,
+    NonReplyKind,
     RawReply,
     Reply,
     ReplyOrigin,
     Request,
-    TwinKey,
     Usage,
     read_json,
+    refuse_duplicate_keys,
     sendable,
-    without_twins,
 )
-from dubito.llm.settings import MOST_TOKENS, ModelSettings, asks_provider, is_house
+from dubito.llm.settings import MAX_TOKENS, ModelSettings, asks_provider, is_house
 
-_DECODER: Final = json.JSONDecoder(object_pairs_hook=without_twins)
-_FINISHES: Final[Mapping[str, Finish]] = {  # in the words of all protocols: gateways do not translate them all
+_DECODER: Final = json.JSONDecoder(object_pairs_hook=refuse_duplicate_keys)
+# The text and the finish of a reply that says two things at once.
+_CONTRADICTION: Final[tuple[None, Finish]] = (None, "other")
+# The reasons of all protocols, since gateways do not translate them all.
+_FINISHES: Final[Mapping[str, Finish]] = {
     **dict.fromkeys(("stop", "end_turn", "stop_sequence"), "stop"),
     **dict.fromkeys(("length", "max_tokens", "max_output_tokens", "model_length"), "length"),
     "model_context_window_exceeded": "length",
     **dict.fromkeys(("content_filter", "refusal"), "refusal"),
 }
-_NO_ANSWER: Final = ("tool_calls", "function_call", "tool_use", "pause_turn")  # ends at which something is waited for
-_NAME: Final = 200  # characters of a model's
-_STREAM: Final = re.compile(r"\s*(?:data|event|id|retry)?:")  # how the lines of one begin
-USUAL: Final[Mapping[str, Sequence[str]]] = {  # modes of service, with the values that cost the list price, or less
+# Reasons of a reply that waits for the result of a tool.
+_WAITING_FINISHES: Final = ("tool_calls", "function_call", "tool_use", "pause_turn")
+_MAX_MODEL_NAME: Final = 200  # characters
+_EVENT_LINE: Final = re.compile(r"\s*(?:data|event|id|retry)?:")
+# Modes of service, with the values that cost the list price or less.
+STANDARD_MODES: Final[Mapping[str, Sequence[str]]] = {
     "service_tier": ("default", "standard", "standard_only", "flex", "batch", "on_demand"),
     "speed": ("standard",),
     "inference_geo": ("global", "not_available"),
 }
-_MARK: Final = {"cache_control": {"type": "ephemeral"}}  # all up to here may be cached
+# Anthropic caches a request up to the blocks that carry this.
+_CACHE_MARK: Final = {"cache_control": {"type": "ephemeral"}}
 _UNFINISHED: Final = ("failed", "cancelled", "queued", "in_progress")
-_PARTLY: Final = ("incomplete", "in_progress")
-_SAYING: Final = ("output_text", "refusal")
-_WAITING: Final = ("_call", "_call_output", "_approval_request")
-_CHARGED: Final = ("web_search_call", "file_search_call", "code_interpreter_call", "image_generation_call")
+_INCOMPLETE: Final = ("incomplete", "in_progress")
+_TEXT_PARTS: Final = ("output_text", "refusal")
+_WAITING_ITEMS: Final = ("_call", "_call_output", "_approval_request")  # how their types end
+_CHARGED_TOOLS: Final = ("web_search_call", "file_search_call", "code_interpreter_call", "image_generation_call")
 
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """A conversation of one decision: the prompt and the form of the answer, then what was said and asked again."""
+    """The messages of one attempt: the prompt, then each unusable reply with the re-ask that followed."""
 
     system: str
     user: str
     schema: Schema
-    again: Sequence[tuple[str, str]] = ()  # the model's reply, our re-ask
-    history: Sequence[str] = ()  # what the user text begins with: later requests of the player do so too
+    reasks: Sequence[tuple[str, str]] = ()  # the model's reply, our re-ask
+    # What the user text begins with, in pieces that later requests of the player repeat.
+    history: Sequence[str] = ()
 
-    def as_user_text(self) -> "Exchange":
+    def with_rules_as_user(self) -> "Exchange":
         return replace(self, system="", history=(f"{self.system}\n\n", *self.history))
 
-    def begin(self, role: str) -> list[dict[str, Any]]:
+    def system_message(self, role: str) -> list[dict[str, Any]]:
         return [{"role": role, "content": self.system}] if self.system else []
 
-    def turns(self) -> list[dict[str, Any]]:
-        """The messages of user and assistant, in turn."""
+    def other_messages(self) -> list[dict[str, Any]]:
+        """Return the messages of user and assistant, in turn."""
         messages = [{"role": "user", "content": "".join(self.history) + self.user}]
-        for said, asked in self.again:
-            messages += [{"role": "assistant", "content": sendable(said)}, {"role": "user", "content": asked}]
+        for reply, reask in self.reasks:
+            messages += [{"role": "assistant", "content": sendable(reply)}, {"role": "user", "content": reask}]
         return messages
 
 
-def mapping(value: Any) -> dict[str, Any]:
+def as_mapping(value: Any) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def objects(value: Any) -> list[dict[str, Any]]:
+def as_objects(value: Any) -> list[dict[str, Any]]:
     return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 
-def joined_texts(parts: Sequence[dict[str, Any]], kind: str) -> str | None:
+def join_texts(parts: Sequence[dict[str, Any]], kind: str) -> str | None:
     texts = [part["text"] for part in parts if part.get("type") == kind and isinstance(part.get("text"), str)]
     return "".join(texts) if texts else None
 
 
-def came_instead(received: RawReply, body: Any) -> Failure:
-    """What a body is that is no reply; `body` is its JSON, None if it is none.
+def classify_non_reply(received: RawReply, body: Any) -> NonReply:
+    """Classify a body that does not follow the protocol; `body` is its JSON, or None if it has none.
 
-    Whether a model wrote is known of none of them: a page or another's JSON is a proxy's, what is cut short, empty or
-    streamed may be a reply that was lost, and billed. By status 204 a server says itself that there is none.
+    No body tells whether a model wrote it. A page or other JSON comes from a proxy. An empty, truncated or streamed
+    body may be a lost reply, which is billed, unless status 204 states that there is none.
     """
     text = received.raw.strip()
     if not text:
-        what: Instead = "empty"
+        kind: NonReplyKind = "empty"
     elif body is not None or text == "null":
-        what = "json"
+        kind = "json"
     elif text.startswith("<"):
-        what = "page"
-    elif _STREAM.match(text):
-        what = "stream"
+        kind = "page"
+    elif _EVENT_LINE.match(text):
+        kind = "stream"
     else:
-        what = "unreadable" if text.startswith(("{", "[")) else "text"
-    return Failure(None, what in ("empty", "stream", "unreadable") and received.status != 204, what)
+        kind = "unreadable" if text.startswith(("{", "[")) else "text"
+    return NonReply(None, kind in ("empty", "stream", "unreadable") and received.status != 204, kind)
 
 
-def finish_of(reason: Any) -> Finish | None:
+def parse_finish(reason: Any) -> Finish | None:
+    """Return how a reply ended; None if it waits for the result of a tool."""
     if not isinstance(reason, str):
         return "other"
-    return None if reason in _NO_ANSWER else _FINISHES.get(reason, "other")
+    return None if reason in _WAITING_FINISHES else _FINISHES.get(reason, "other")
 
 
-def by_assistant(item: Mapping[str, Any]) -> bool:
+def is_by_assistant(item: Mapping[str, Any]) -> bool:
     return item.get("role") in (None, "assistant")
 
 
-def error_of(body: Mapping[str, Any]) -> Any:
+def find_error(body: Mapping[str, Any]) -> Any:
     if body.get("type") == "error" or body.get("object") == "error":
         return body.get("error") or body
     return body.get("error") or None
 
 
-def modes_of(holder: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
-    return tuple((mode, value) for mode in USUAL if isinstance(value := holder.get(mode), str))
+def service_modes(fields: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+    return tuple((mode, value) for mode in STANDARD_MODES if isinstance(value := fields.get(mode), str))
 
 
-def count_of(value: Any) -> int:
-    return value if type(value) is int and 0 <= value <= MOST_TOKENS else 0
+def parse_count(value: Any) -> int:
+    return value if type(value) is int and 0 <= value <= MAX_TOKENS else 0
 
 
-def openai_usage(counts: Mapping[str, Any], into: str, out: str) -> Usage | None:
-    """OpenAI counts cached tokens within the input; what is left out or null is none, as other servers do it.
+def parse_openai_usage(counts: Mapping[str, Any], input_name: str, output_name: str) -> Usage | None:
+    """Parse token counts. OpenAI includes cached tokens in the input.
 
-    Cached tokens that are more than the input are no part of it: that server counts them beside it.
+    A missing or null count is 0, as on many servers. If there are more cached tokens than input, the server counts them
+    separately.
     """
-    read, written = (mapping(counts.get(f"{name}_tokens_details")) for name in (into, out))
-    kept = read.get("cache_write_tokens") or 0
-    if type(kept) is int:
-        kept = max(kept, sum(map(count_of, mapping(read.get("cache_write_tokens_details")).values())))
-    usage = usage_of(
-        counts.get(f"{into}_tokens"),
-        read.get("cached_tokens") or 0,
-        kept,
-        counts.get(f"{out}_tokens"),
-        written.get("reasoning_tokens") or 0,
+    inputs, outputs = (as_mapping(counts.get(f"{name}_tokens_details")) for name in (input_name, output_name))
+    cache_write = inputs.get("cache_write_tokens") or 0
+    if type(cache_write) is int:
+        details = as_mapping(inputs.get("cache_write_tokens_details"))
+        cache_write = max(cache_write, sum(map(parse_count, details.values())))
+    usage = parse_usage(
+        counts.get(f"{input_name}_tokens"),
+        inputs.get("cached_tokens") or 0,
+        cache_write,
+        counts.get(f"{output_name}_tokens"),
+        outputs.get("reasoning_tokens") or 0,
         counts.get("total_tokens"),
     )
-    beside = usage.cached + usage.cache_write if usage else 0
-    return replace(usage, input=usage.input + beside) if usage and beside > usage.input else usage
+    cached = usage.cached + usage.cache_write if usage else 0
+    return replace(usage, input=usage.input + cached) if usage and cached > usage.input else usage
 
 
 def _long_writes(details: Any) -> int:
-    return count_of(mapping(mapping(details).get("cache_write_tokens_details")).get("ttl_12h_tokens"))
+    return parse_count(as_mapping(as_mapping(details).get("cache_write_tokens_details")).get("ttl_12h_tokens"))
 
 
-def usage_of(into: Any, cached: Any, written: Any, out: Any, reasoning: Any, total: Any = None) -> Usage | None:
-    """The counts; None, as for missing usage, if one of them is not a count.
+def parse_usage(
+    input_tokens: Any, cached: Any, cache_write: Any, output: Any, reasoning: Any, total: Any = None
+) -> Usage | None:
+    """Return the counts; None, as for missing usage, if one of them is not a count.
 
-    Some servers count reasoning within the output, others beside it: the largest reading is the bill.
+    Some servers include reasoning in the output, others do not: the largest reading is the bill.
     """
-    counts = [into, cached, written, out, reasoning, 0 if total is None else total]
-    if any(type(count) is not int or not 0 <= count <= MOST_TOKENS for count in counts):
+    counts = [input_tokens, cached, cache_write, output, reasoning, 0 if total is None else total]
+    if any(type(count) is not int or not 0 <= count <= MAX_TOKENS for count in counts):
         return None
-    beside = out + reasoning if reasoning > out else out  # more than the whole is no part of it
-    return Usage(into, cached, written, max(beside, counts[-1] - into), reasoning)
+    # More reasoning than output means that the output does not include it.
+    all_output = output + reasoning if reasoning > output else output
+    return Usage(input_tokens, cached, cache_write, max(all_output, counts[-1] - input_tokens), reasoning)
 
 
-class Speaks(Protocol):
-    """One protocol: how a request is built, and how a body is read."""
+class WireFormat(Protocol):
+    """How one protocol writes a request and a reply."""
 
     @staticmethod
-    def build(settings: ModelSettings, exchange: "Exchange", cache_key: str) -> Request:
-        """The request of an attempt."""
+    def build_request(settings: ModelSettings, exchange: "Exchange", cache_key: str) -> Request:
+        """Build the request of an attempt."""
 
     @staticmethod
     def is_reply(body: Mapping[str, Any]) -> bool:
-        """Whether it has the shape of a reply."""
+        """Return whether a body has the shape of a reply."""
 
     @staticmethod
-    def failure(body: Mapping[str, Any]) -> Failure | None:
-        """The error that stands in a reply's place; None beside an answer, which `read` takes as a contradiction."""
+    def parse_error(body: Mapping[str, Any]) -> NonReply | None:
+        """Return the error in a body without an answer; with both, `parse_text` finds a contradiction."""
 
     @staticmethod
-    def read(body: Mapping[str, Any]) -> tuple[str | None, Finish]:
-        """What was said, and how it ended."""
+    def parse_text(body: Mapping[str, Any]) -> tuple[str | None, Finish]:
+        """Return the model's text, and how it ended."""
 
     @staticmethod
-    def charges(body: Mapping[str, Any]) -> Charges:
-        """What may cost more than tokens do: tier, input that is kept for long, the provider's own tools."""
+    def parse_charges(body: Mapping[str, Any]) -> Charges:
+        """Return what may cost more than the tokens: tier, long-lived cache writes, the provider's own tools."""
 
     @staticmethod
-    def usage(counts: Mapping[str, Any]) -> Usage | None:
-        """The tokens; None if they are not all counts."""
+    def parse_usage(counts: Mapping[str, Any]) -> Usage | None:
+        """Return the tokens; None if one of them is not a count."""
 
 
 class Chat:
-    """Chat Completions: OpenAI's older API, and what most other servers speak (Ollama, vLLM, llama.cpp, OpenRouter).
+    """Chat Completions: OpenAI's older API, which most other servers offer (Ollama, vLLM, llama.cpp, OpenRouter).
 
-    Others than OpenAI know fewer parameters, and some refuse what they do not know: they are sent what all know.
+    Other servers know fewer parameters, and some refuse unknown ones: they are sent only what all know.
     """
 
     @staticmethod
-    def build(settings: ModelSettings, exchange: Exchange, cache_key: str) -> Request:
+    def build_request(settings: ModelSettings, exchange: Exchange, cache_key: str) -> Request:
         body: dict[str, Any] = {
             "model": settings.model,
-            "messages": [*exchange.begin("system"), *exchange.turns()],
+            "messages": [*exchange.system_message("system"), *exchange.other_messages()],
         }
-        newer = asks_provider(settings) or is_house(settings.base_url or "")
-        body[settings.output_limit or ("max_completion_tokens" if newer else "max_tokens")] = settings.max_output
-        if newer:
+        is_openai = asks_provider(settings) or is_house(settings.base_url or "")
+        body[settings.output_limit or ("max_completion_tokens" if is_openai else "max_tokens")] = settings.max_output
+        if is_openai:
             body |= {"prompt_cache_key": cache_key, "store": False}
         if asks_provider(settings):
-            body["service_tier"] = "default"  # left out, the project's own settings decide, at another price
+            # Otherwise the project's settings decide, at another price.
+            body["service_tier"] = "default"
         if settings.response_format == "json_schema":
             schema = {"name": "answer", "strict": True, "schema": exchange.schema}
             body["response_format"] = {"type": "json_schema", "json_schema": schema}
@@ -227,52 +240,51 @@ class Chat:
     @staticmethod
     def is_reply(body: Mapping[str, Any]) -> bool:
         choices = body.get("choices")
-        return isinstance(choices, list) and all(isinstance(mapping(each).get("message"), dict) for each in choices)
+        return isinstance(choices, list) and all(isinstance(as_mapping(each).get("message"), dict) for each in choices)
 
     @staticmethod
-    def failure(body: Mapping[str, Any]) -> Failure | None:
-        """At the top or in the choice."""
-        choice = next(iter(objects(body.get("choices"))), {})
-        text, refusal = _text_and_refusal(mapping(choice.get("message")))
-        error, finish = error_of(body) or choice.get("error"), choice.get("finish_reason")
+    def parse_error(body: Mapping[str, Any]) -> NonReply | None:
+        choice = next(iter(as_objects(body.get("choices"))), {})
+        text, refusal = _text_and_refusal(as_mapping(choice.get("message")))
+        error, finish = find_error(body) or choice.get("error"), choice.get("finish_reason")
         if finish == "error" or (error and not text and not refusal):
-            return Failure(error or "finish_reason: error", True if text else None if choice else False)
+            return NonReply(error or "finish_reason: error", True if text else None if choice else False)
         return None
 
     @staticmethod
-    def read(body: Mapping[str, Any]) -> tuple[str | None, Finish]:
-        """What was said in the only choice, and how it ended. Thoughts beside it are ignored."""
-        choices = objects(body.get("choices"))
+    def parse_text(body: Mapping[str, Any]) -> tuple[str | None, Finish]:
+        """Return the text of the only choice, without its reasoning."""
+        choices = as_objects(body.get("choices"))
         choice = next(iter(choices), {})
-        message = mapping(choice.get("message"))
+        message = as_mapping(choice.get("message"))
         text, refusal = _text_and_refusal(message)
-        beside = (error_of(body), choice.get("error"), message.get("tool_calls"), message.get("function_call"))
-        if len(choices) > 1 or any(beside) or (text and refusal) or not by_assistant(message):
-            return None, "other"  # it contradicts itself
+        extras = (find_error(body), choice.get("error"), message.get("tool_calls"), message.get("function_call"))
+        if len(choices) > 1 or any(extras) or (text and refusal) or not is_by_assistant(message):
+            return _CONTRADICTION
         if refusal:
             return refusal, "refusal"
-        finish = finish_of(choice.get("finish_reason"))
+        finish = parse_finish(choice.get("finish_reason"))
         return (None, "other") if finish is None else (text or None, finish)
 
     @staticmethod
-    def charges(body: Mapping[str, Any]) -> Charges:
-        """The tier that served, and the server's own tools."""
-        counts = mapping(body.get("usage"))
-        tools = mapping(counts.get("server_tool_use"))
+    def parse_charges(body: Mapping[str, Any]) -> Charges:
+        counts = as_mapping(body.get("usage"))
+        tools = as_mapping(counts.get("server_tool_use"))
         return Charges(
-            modes_of(body), _long_writes(counts.get("prompt_tokens_details")), sum(map(count_of, tools.values()))
+            service_modes(body),
+            _long_writes(counts.get("prompt_tokens_details")),
+            sum(map(parse_count, tools.values())),
         )
 
     @staticmethod
-    def usage(counts: Mapping[str, Any]) -> Usage | None:
-        return openai_usage(counts, "prompt", "completion")
+    def parse_usage(counts: Mapping[str, Any]) -> Usage | None:
+        return parse_openai_usage(counts, "prompt", "completion")
 
 
 def _text_and_refusal(message: Mapping[str, Any]) -> tuple[str | None, str | None]:
-    """Text and refusal of a message."""
     content = message.get("content")
-    parts = objects(content)
-    text = content if isinstance(content, str) else joined_texts(parts, "text")
+    parts = as_objects(content)
+    text = content if isinstance(content, str) else join_texts(parts, "text")
     refusals = [message.get("refusal"), *(part.get("refusal") for part in parts if part.get("type") == "refusal")]
     return text, next((str(each) for each in refusals if each), None)
 
@@ -281,18 +293,19 @@ class Messages:
     """Anthropic's Messages API."""
 
     @staticmethod
-    def build(settings: ModelSettings, exchange: Exchange, cache_key: str) -> Request:
+    def build_request(settings: ModelSettings, exchange: Exchange, cache_key: str) -> Request:
         parameters = dict(settings.parameters)
         form = {"format": {"type": "json_schema", "schema": exchange.schema}}
         body: dict[str, Any] = {
             "model": settings.model,
             "max_tokens": settings.max_output,
-            **({"system": [{"type": "text", "text": exchange.system, **_MARK}]} if exchange.system else {}),
+            **({"system": [{"type": "text", "text": exchange.system, **_CACHE_MARK}]} if exchange.system else {}),
             "messages": _marked_messages(exchange),
-            "output_config": mapping(parameters.pop("output_config", None)) | form,
+            "output_config": as_mapping(parameters.pop("output_config", None)) | form,
         }
         if asks_provider(settings):
-            body["service_tier"] = "standard_only"  # left out, it may be served at the price of priority
+            # Otherwise it may be served at the price of priority.
+            body["service_tier"] = "standard_only"
         return Request("messages", "/v1/messages", body | parameters)
 
     @staticmethod
@@ -301,53 +314,52 @@ class Messages:
         return isinstance(content, list) and all(isinstance(block, dict) for block in content)
 
     @staticmethod
-    def failure(body: Mapping[str, Any]) -> Failure | None:
-        error, content = error_of(body), body.get("content")
-        return Failure(error, None if "content" in body else False) if error and not content else None
+    def parse_error(body: Mapping[str, Any]) -> NonReply | None:
+        error, content = find_error(body), body.get("content")
+        return NonReply(error, None if "content" in body else False) if error and not content else None
 
     @staticmethod
-    def read(body: Mapping[str, Any]) -> tuple[str | None, Finish]:
-        """What was said, and how it ended. Blocks of thinking are ignored.
+    def parse_text(body: Mapping[str, Any]) -> tuple[str | None, Finish]:
+        """Return the text, without blocks of thinking.
 
-        A refusal beside a text means that a filter stopped it: here it is no contradiction.
+        A text with a refusal was stopped by a filter: here that is not a contradiction.
         """
-        blocks = objects(body.get("content"))
-        if error_of(body) or not by_assistant(body) or any(block.get("type") == "tool_use" for block in blocks):
-            return None, "other"  # it contradicts itself
-        finish = finish_of(body.get("stop_reason"))
-        return (None, "other") if finish is None else (joined_texts(blocks, "text"), finish)
+        blocks = as_objects(body.get("content"))
+        if find_error(body) or not is_by_assistant(body) or any(block.get("type") == "tool_use" for block in blocks):
+            return _CONTRADICTION
+        finish = parse_finish(body.get("stop_reason"))
+        return (None, "other") if finish is None else (join_texts(blocks, "text"), finish)
 
     @staticmethod
-    def charges(body: Mapping[str, Any]) -> Charges:
-        """Tier, speed and region that served; input that is kept for an hour; the provider's own tools."""
-        counts = mapping(body.get("usage"))
-        hour = mapping(counts.get("cache_creation")).get("ephemeral_1h_input_tokens")
-        tools = mapping(counts.get("server_tool_use"))
-        return Charges(modes_of(counts), count_of(hour), sum(map(count_of, tools.values())))
+    def parse_charges(body: Mapping[str, Any]) -> Charges:
+        counts = as_mapping(body.get("usage"))
+        hour = as_mapping(counts.get("cache_creation")).get("ephemeral_1h_input_tokens")
+        tools = as_mapping(counts.get("server_tool_use"))
+        return Charges(service_modes(counts), parse_count(hour), sum(map(parse_count, tools.values())))
 
     @staticmethod
-    def usage(counts: Mapping[str, Any]) -> Usage | None:
-        """Anthropic counts cached tokens beside the input."""
-        cached, written = counts.get("cache_read_input_tokens"), counts.get("cache_creation_input_tokens") or 0
-        kinds = mapping(counts.get("cache_creation")).values()
-        if type(written) is int:
-            written = max(written, sum(map(count_of, kinds)))
-        thinking = mapping(counts.get("output_tokens_details")).get("thinking_tokens") or 0
-        apart = usage_of(counts.get("input_tokens"), cached or 0, written, counts.get("output_tokens"), thinking)
-        return apart and replace(apart, input=apart.input + apart.cached + apart.cache_write)
+    def parse_usage(counts: Mapping[str, Any]) -> Usage | None:
+        cached, cache_write = counts.get("cache_read_input_tokens"), counts.get("cache_creation_input_tokens") or 0
+        kinds = as_mapping(counts.get("cache_creation")).values()
+        if type(cache_write) is int:
+            cache_write = max(cache_write, sum(map(parse_count, kinds)))
+        thinking = as_mapping(counts.get("output_tokens_details")).get("thinking_tokens") or 0
+        usage = parse_usage(counts.get("input_tokens"), cached or 0, cache_write, counts.get("output_tokens"), thinking)
+        # Anthropic does not include cached tokens in the input.
+        return usage and replace(usage, input=usage.input + usage.cached + usage.cache_write)
 
 
 def _marked_messages(exchange: Exchange) -> list[dict[str, Any]]:
-    """The messages, with a mark on the last chapter of the history.
+    """Return the messages, with a cache mark on the last block of the history.
 
-    The cache knows whole blocks, and looks back from a mark over 20 of them for one that was marked before: a
-    chapter is a block, so the mark of the player's previous request is at most one back.
+    The cache looks back from a mark over 20 blocks for an earlier mark. Each request of a player adds at most one block
+    of history, so the mark of its previous request is at most one block back.
     """
-    first, *rest = exchange.turns()
+    first, *rest = exchange.other_messages()
     if not exchange.history:
         return [first, *rest]
-    *told, last = ({"type": "text", "text": text} for text in exchange.history)
-    content = [*told, last | _MARK, {"type": "text", "text": exchange.user}]
+    *older, last = ({"type": "text", "text": text} for text in exchange.history)
+    content = [*older, last | _CACHE_MARK, {"type": "text", "text": exchange.user}]
     return [first | {"content": content}, *rest]
 
 
@@ -359,19 +371,20 @@ class Responses:
     """OpenAI's Responses API."""
 
     @staticmethod
-    def build(settings: ModelSettings, exchange: Exchange, cache_key: str) -> Request:
+    def build_request(settings: ModelSettings, exchange: Exchange, cache_key: str) -> Request:
         parameters = dict(settings.parameters)
         schema = {"type": "json_schema", "name": "answer", "strict": True, "schema": exchange.schema}
         body: dict[str, Any] = {
             "model": settings.model,
-            "input": [*exchange.begin("developer"), *map(_with_type, exchange.turns())],
+            "input": [*exchange.system_message("developer"), *map(_with_type, exchange.other_messages())],
             "max_output_tokens": settings.max_output,
             "prompt_cache_key": cache_key,
             "store": False,
-            "text": mapping(parameters.pop("text", None)) | {"format": schema},
+            "text": as_mapping(parameters.pop("text", None)) | {"format": schema},
         }
         if asks_provider(settings):
-            body["service_tier"] = "default"  # left out, the project's own settings decide, at another price
+            # Otherwise the project's settings decide, at another price.
+            body["service_tier"] = "default"
         return Request("responses", "/responses", body | parameters)
 
     @staticmethod
@@ -380,61 +393,63 @@ class Responses:
         return isinstance(output, list) and all(isinstance(item, dict) for item in output)
 
     @staticmethod
-    def failure(body: Mapping[str, Any]) -> Failure | None:
-        error, status, output = error_of(body), body.get("status"), body.get("output")
-        begun = True if output else None if "output" in body else False
+    def parse_error(body: Mapping[str, Any]) -> NonReply | None:
+        error, status, output = find_error(body), body.get("status"), body.get("output")
+        generated = True if output else None if "output" in body else False
         if isinstance(status, str) and status in _UNFINISHED:
-            return Failure(error or f"the response is {status}", True if output else None)
-        return Failure(error, begun) if error and not objects(output) else None
+            return NonReply(error or f"the response is {status}", True if output else None)
+        return NonReply(error, generated) if error and not as_objects(output) else None
 
     @staticmethod
-    def read(body: Mapping[str, Any]) -> tuple[str | None, Finish]:
-        """What was said, and how it ended. Of several phases only the final answer counts."""
-        items = objects(body.get("output"))
+    def parse_text(body: Mapping[str, Any]) -> tuple[str | None, Finish]:
+        """Return the text of the final answer; other phases do not count."""
+        items = as_objects(body.get("output"))
         answers = _answers(items)
-        parts = [part for item in answers for part in objects(item.get("content"))]
-        text, refused = joined_texts(parts, "output_text"), any(part.get("type") == "refusal" for part in parts)
-        if error_of(body) or len(answers) > 1 or (text and refused) or any(map(_foreign, items)):
-            return None, "other"  # it contradicts itself
-        reason = mapping(body.get("incomplete_details")).get("reason")
+        parts = [part for item in answers for part in as_objects(item.get("content"))]
+        text, refused = join_texts(parts, "output_text"), any(part.get("type") == "refusal" for part in parts)
+        if find_error(body) or len(answers) > 1 or (text and refused) or any(map(_waits_or_is_foreign, items)):
+            return _CONTRADICTION
+        reason = as_mapping(body.get("incomplete_details")).get("reason")
         if reason == "content_filter" or refused:
             return text, "refusal"
         if body.get("status") == "incomplete":
-            return (text, "length") if finish_of(reason) == "length" else (None, "other")
-        if any(item.get("status") in _PARTLY for item in answers):
+            return (text, "length") if parse_finish(reason) == "length" else (None, "other")
+        if any(item.get("status") in _INCOMPLETE for item in answers):
             return None, "other"
         return text, "stop" if body.get("status") == "completed" else "other"
 
     @staticmethod
-    def charges(body: Mapping[str, Any]) -> Charges:
-        calls = sum(item.get("type") in _CHARGED for item in objects(body.get("output")))
-        long = _long_writes(mapping(body.get("usage")).get("input_tokens_details"))
-        return Charges(modes_of(body), long, calls)
+    def parse_charges(body: Mapping[str, Any]) -> Charges:
+        calls = sum(item.get("type") in _CHARGED_TOOLS for item in as_objects(body.get("output")))
+        long = _long_writes(as_mapping(body.get("usage")).get("input_tokens_details"))
+        return Charges(service_modes(body), long, calls)
 
     @staticmethod
-    def usage(counts: Mapping[str, Any]) -> Usage | None:
-        return openai_usage(counts, "input", "output")
+    def parse_usage(counts: Mapping[str, Any]) -> Usage | None:
+        return parse_openai_usage(counts, "input", "output")
 
 
 def _answers(items: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     messages = [item for item in items if item.get("type") == "message" and item.get("phase") != "commentary"]
-    return [item for item in messages if any(part.get("type") in _SAYING for part in objects(item.get("content")))]
+    return [
+        item for item in messages if any(part.get("type") in _TEXT_PARTS for part in as_objects(item.get("content")))
+    ]
 
 
-def _foreign(item: Mapping[str, Any]) -> bool:
+def _waits_or_is_foreign(item: Mapping[str, Any]) -> bool:
     kind = item.get("type")
-    waits = isinstance(kind, str) and kind.endswith(_WAITING) and kind not in (*_CHARGED, "mcp_call")
-    return waits or not by_assistant(item)
+    waits = isinstance(kind, str) and kind.endswith(_WAITING_ITEMS) and kind not in (*_CHARGED_TOOLS, "mcp_call")
+    return waits or not is_by_assistant(item)
 
 
 class Decisions:
-    """OpenAI's Decisions API: no text comes back, but an answer to each question; their JSON stands for it."""
+    """OpenAI's Decisions API. A reply has an answer to each question instead of a text; its text is their JSON."""
 
     @staticmethod
-    def build(settings: ModelSettings, exchange: Exchange, cache_key: str) -> Request:
+    def build_request(settings: ModelSettings, exchange: Exchange, cache_key: str) -> Request:
         body: dict[str, Any] = {
             "model": settings.model,
-            "input": [*exchange.begin("developer"), *exchange.turns()],
+            "input": [*exchange.system_message("developer"), *exchange.other_messages()],
             "questions": exchange.schema["questions"],
             "prompt_cache_key": cache_key,
         }
@@ -446,87 +461,87 @@ class Decisions:
         return isinstance(answers, list) and all(isinstance(answer, dict) for answer in answers)
 
     @staticmethod
-    def failure(body: Mapping[str, Any]) -> Failure | None:
-        error = error_of(body)
-        return (
-            Failure(error, None if "answers" in body else False) if error and not objects(body.get("answers")) else None
-        )
+    def parse_error(body: Mapping[str, Any]) -> NonReply | None:
+        error, answers = find_error(body), body.get("answers")
+        return NonReply(error, None if "answers" in body else False) if error and not as_objects(answers) else None
 
     @staticmethod
-    def read(body: Mapping[str, Any]) -> tuple[str | None, Finish]:
-        if error_of(body):
-            return None, "other"  # it contradicts itself
+    def parse_text(body: Mapping[str, Any]) -> tuple[str | None, Finish]:
+        if find_error(body):
+            return _CONTRADICTION
         return json.dumps(body["answers"], sort_keys=True), "stop"
 
     @staticmethod
-    def charges(body: Mapping[str, Any]) -> Charges:
-        return Charges(modes_of(body))
+    def parse_charges(body: Mapping[str, Any]) -> Charges:
+        return Charges(service_modes(body))
 
     @staticmethod
-    def usage(counts: Mapping[str, Any]) -> Usage | None:
-        return openai_usage(counts, "input", "output")
+    def parse_usage(counts: Mapping[str, Any]) -> Usage | None:
+        return parse_openai_usage(counts, "input", "output")
 
 
-_PROTOCOLS: Final[dict[Api, type[Speaks]]] = {
+_FORMATS: Final[dict[Api, type[WireFormat]]] = {
     "responses": Responses,
     "chat": Chat,
     "messages": Messages,
     "decisions": Decisions,
 }
-_SILENT: Final = ("decisions",)  # where an answer is no token of output
+_WITHOUT_OUTPUT_TOKENS: Final = ("decisions",)
 
 
 def build_request(settings: ModelSettings, exchange: Exchange, cache_key: str) -> Request:
-    stated = exchange.as_user_text() if settings.system == "user" else exchange
-    return _PROTOCOLS[settings.api].build(settings, stated, cache_key)
+    if settings.system == "user":
+        exchange = exchange.with_rules_as_user()
+    return _FORMATS[settings.api].build_request(settings, exchange, cache_key)
 
 
 def read_reply(protocol: Api, received: RawReply, origin: ReplyOrigin = "live") -> Reply:
-    """What the model said in a received body, or what stands in its place: an error, or something else altogether."""
-    speaks, twins = _PROTOCOLS[protocol], False
+    """Parse a received body into a reply, or a reply whose `non_reply` states what the body is."""
+    wire, has_duplicate_keys = _FORMATS[protocol], False
     try:
         body: Any = _DECODER.decode(received.raw)
-    except TwinKey:
-        body, twins = read_json(received.raw), True
+    except DuplicateKey:
+        body, has_duplicate_keys = read_json(received.raw), True
     except (ValueError, RecursionError):
         body = None
-    whole = isinstance(body, dict) and speaks.is_reply(body)
-    if twins and whole:  # a reply in which nobody knows what is meant
+    is_reply = isinstance(body, dict) and wire.is_reply(body)
+    if has_duplicate_keys and is_reply:
+        # Nobody knows which of the values is meant.
         return Reply(None, "other", None, received, origin)
-    said = mapping(body)
-    usage, charges = speaks.usage(mapping(said.get("usage"))), speaks.charges(said)
-    failure = speaks.failure(said) or (None if whole else came_instead(received, body))
-    if failure is not None:
-        return Reply(None, "other", usage, received, origin, charges, failure)
-    text, finish = speaks.read(body)
-    told = usage is not None and usage.input and (usage.output or not text or protocol in _SILENT)
-    if not told:
-        usage = None  # a prompt is some tokens, and so is a text: nobody knows how many
-    named = said.get("model")
-    model = sendable(named)[:_NAME] if isinstance(named, str) and named else None
+    fields = as_mapping(body)
+    usage, charges = wire.parse_usage(as_mapping(fields.get("usage"))), wire.parse_charges(fields)
+    non_reply = wire.parse_error(fields) or (None if is_reply else classify_non_reply(received, body))
+    if non_reply is not None:
+        return Reply(None, "other", usage, received, origin, charges, non_reply)
+    text, finish = wire.parse_text(body)
+    if usage and not (usage.input and (usage.output or not text or protocol in _WITHOUT_OUTPUT_TOKENS)):
+        # Every prompt and every text has tokens, so a count of 0 is wrong.
+        usage = None
+    name = fields.get("model")
+    model = sendable(name)[:_MAX_MODEL_NAME] if isinstance(name, str) and name else None
     return Reply(text, finish, usage, received, origin, charges, model=model)
 
 
-def protocol_of(raw: str) -> Api | None:
-    """The protocol whose reply a body is; None if it is that of none, or of several."""
+def detect_protocol(raw: str) -> Api | None:
+    """Return the protocol whose reply a body is; None if it fits none, or several."""
     try:
         body = read_json(raw)
     except (ValueError, RecursionError):
         return None
-    found = [api for api, speaks in _PROTOCOLS.items() if isinstance(body, dict) and speaks.is_reply(body)]
-    return found[0] if len(found) == 1 else None
+    matches = [api for api, wire in _FORMATS.items() if isinstance(body, dict) and wire.is_reply(body)]
+    return matches[0] if len(matches) == 1 else None
 
 
-def kept_request(text: str) -> Request:
-    """Parse a request that a run has kept; raises UsageError if the text is not one."""
-    sent = read_json(text)
-    named, body = (sent.get("protocol"), sent.get("body")) if isinstance(sent, dict) else (None, None)
-    protocol = next((known for known in _PROTOCOLS if known == named), None)
+def parse_stored_request(text: str) -> Request:
+    """Parse a request of a run's log. Raises UsageError if the text is not one."""
+    fields = read_json(text)
+    name, body = (fields.get("protocol"), fields.get("body")) if isinstance(fields, dict) else (None, None)
+    protocol = next((known for known in _FORMATS if known == name), None)
     if protocol is None or not isinstance(body, dict):
-        raise UsageError(f"a request that the run has kept is none: {one_line(text, 60)}")
-    return Request(protocol, str(sent.get("path")), body)
+        raise UsageError(f"a request in the run's log is damaged: {one_line(text, 60)}")
+    return Request(protocol, str(fields.get("path")), body)
 
 
-def kept_reply(protocol: Api, body: str | None) -> Reply:
-    """Return the reply in a body that the tape has kept; without a body, a reply without text."""
+def read_recorded_reply(protocol: Api, body: str | None) -> Reply:
+    """Parse a body from the run's recording; without a body, return a reply without text."""
     return read_reply(protocol, RawReply(200, body or ""), "tape")

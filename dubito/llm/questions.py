@@ -108,7 +108,7 @@ class QuestionForm:
             raise next(iter(unread.values()))
         return ReadAnswers(told, unread)
 
-    def re_ask(self, failure: AttemptFailed) -> str | None:
+    def reask_text(self, failure: AttemptFailed) -> str | None:
         return f"{HARMLESS} Please answer." if failure.cause == "refused" else None
 
 

@@ -10,11 +10,10 @@ DubitoError
 ├── OutOfTurn      a call was not sent, since the budget has no room for it now
 ├── AttemptFailed  an attempt ended without an answer: one of the `CAUSES`, counted, never silent
 └── RunStopped     of dubito/errors.py
-    ├── Quoting           may repeat a server's words
-    │   ├── AccountFault  the user's to fix: key, money, model, parameter, budget, offline miss, outage
-    │   └── Suspended     the game is put back, other games go on
-    │       └── Waits     until the next wave is there
-    └── Interrupted       the user's wish: no further question is asked
+    ├── AccountFault  the user's to fix: key, money, model, parameter, budget, offline miss, outage
+    ├── Suspended     the game is put back, other games go on
+    │   └── Waits     until the next wave is there
+    └── Interrupted   the user's wish: no further question is asked
 """
 
 import json
@@ -55,16 +54,16 @@ def read_json(text: str) -> Any:
         return None
 
 
-class TwinKey(ValueError):
-    """A key stands twice in one object; JSON readers would take the last in silence."""
+class DuplicateKey(ValueError):
+    """A key appears twice in one object; a JSON reader would silently take the last."""
 
 
-def without_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object in which no key stands twice; raises TwinKey: nobody knows which of two is meant."""
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        raise TwinKey("a key stands twice")
-    return found
+def refuse_duplicate_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return the object. Raises DuplicateKey, since nobody knows which of two values is meant."""
+    fields = dict(pairs)
+    if len(fields) < len(pairs):
+        raise DuplicateKey("a key stands twice")
+    return fields
 
 
 def entries(value: Any) -> Iterator[tuple[Any, Any]]:
@@ -116,16 +115,16 @@ class Charges:
     tool_calls: int = 0  # of the provider's own tools, charged by the call
 
 
-Instead = Literal["empty", "page", "stream", "text", "unreadable", "json"]  # what may come instead of a reply
+NonReplyKind = Literal["empty", "page", "stream", "text", "unreadable", "json"]
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
-    """What came where a reply should be: an error of the server's, or something that is no body of its protocol."""
+class NonReply:
+    """A body with status 200 that is not a reply: a server's error, or a body that does not follow the protocol."""
 
     error: Any  # an object, or a text
-    generated: bool | None  # whether a model had begun to write; None: it is not said
-    instead: Instead | None = None  # None: an error
+    generated: bool | None  # whether a model had begun to write; None: unknown
+    kind: NonReplyKind | None = None  # None: an error
 
 
 PLAIN: Final = Charges()
@@ -141,7 +140,7 @@ class Reply:
     received: RawReply
     origin: ReplyOrigin = "live"
     charges: Charges = PLAIN
-    failure: Failure | None = None  # then it is no reply
+    non_reply: NonReply | None = None  # what the body is, if not a reply
     model: str | None = None  # who it says that it is of, usually the snapshot behind the name that was asked for
 
     @property
@@ -209,28 +208,33 @@ FINAL_FAILURES: Final = ("too_long", "refused", "rejected")  # of this request: 
 
 
 class TryFailed(DubitoError):
-    """One HTTP call without a reply; `said` are the server's own words, if it said any."""
+    """One HTTP call failed.
 
-    spent: Spend | None = None  # what it cost, where a body came that said so
-    at_once: bool = False  # of a rate limit: it is one of calls under way
-    todo: str | None = None  # the whole of it in a sentence that says what to do, where that is known
+    Args:
+        billed: Whether the provider may bill it: the request was sent, and nobody reported that it failed.
+    """
+
+    # The cost, if a body stated it.
+    spent: Spend | None = None
+    # Whether a rate limit bounds the calls in flight, not those of a minute.
+    at_once: bool = False
 
     def __init__(
         self,
         kind: FailureKind,
-        brief: str,
+        problem: str,
         retry_after: float | None = None,
         billed: bool = False,
-        said: str | None = None,
+        **fields: str,
     ) -> None:
-        super().__init__(kind, brief, retry_after, billed, said)
-        self.kind, self.brief, self.retry_after = kind, brief, retry_after
-        self.reason = brief if said is None else f"{brief}: {said}"
-        self.billed = billed  # it may be billed: the request went out, and nobody said that it failed
-        self.headers: Mapping[str, str] = {}  # of the answer, if one came: those that are kept
+        super().__init__(problem, **fields)
+        self.kind, self.retry_after, self.billed = kind, retry_after, billed
+        # Of the answer, if there was one: only those that are logged.
+        self.headers: Mapping[str, str] = {}
 
     def __str__(self) -> str:
-        return self.reason
+        """Return the message without the hint: another try may help by itself."""
+        return f"{self.problem}: {self.quote}" if self.quote else self.problem
 
 
 class OutOfTurn(DubitoError):
@@ -251,15 +255,7 @@ class AttemptFailed(DubitoError):
         return f"{self.cause}: {self.detail}"
 
 
-class Quoting(RunStopped):
-    """May quote a server, which may repeat the question with all its cards; `brief` says the same without."""
-
-    def __init__(self, text: str, brief: str | None = None) -> None:
-        super().__init__(text)
-        self.brief = text if brief is None else brief
-
-
-class Suspended(Quoting):
+class Suspended(RunStopped):
     """Under `provider_errors: suspend`: the model could not be reached, and the game is put back until it can be."""
 
 
@@ -271,7 +267,7 @@ class Interrupted(RunStopped):
     """The run was told to stop; what is under way is kept, nothing more is asked."""
 
 
-class AccountFault(Quoting):
+class AccountFault(RunStopped):
     """Never a cause of a fallback: the run stops cleanly, and the message says what to do."""
 
     spent: Spend | None = None  # as in TryFailed

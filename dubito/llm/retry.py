@@ -87,7 +87,7 @@ class FailureStreak:
         answered = counts.answered - self.first.answered
         others = answered + counts.failed - self.first.failed - self.failures + 1
         of = f"{answered}" if answered == others else f"{answered} of {others}"
-        return f"failed {self.failures} times while {of} other requests were answered, the last: {error.reason}"
+        return f"failed {self.failures} times while {of} other requests were answered, the last: {error}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,16 +191,16 @@ class AttemptRetries:
         """
         streak, tries, traffic = self.streak, self.stage.settings.tries, self.stage.traffic
         if error.kind in FINAL_FAILURES:
-            return AttemptFailed(cast(Cause, error.kind), error.reason)
+            return AttemptFailed(cast(Cause, error.kind), str(error))
         if not self.attempt.place.in_game:
             is_sick = error.spent is None and (error.kind != "connection" or error.billed)
             if streak.failures < (max(tries, _PREFLIGHT_FAILURES) if is_sick else tries):
                 return None
-            return AttemptFailed("unreachable", f"{streak.failures} tries, the last: {error.reason}")
+            return AttemptFailed("unreachable", f"{streak.failures} tries, the last: {error}")
         fails_alone = streak.failures >= tries and streak.chance < _MAX_CHANCE
         if self.stage.suspend and (fails_alone or streak.uncounted >= tries - 1):
             whose = f"for {traffic.account}, which cannot be reached"
-            return Suspended(f"{whose} ({error.reason})", f"{whose} ({error.brief})")
+            return Suspended(f"{whose}: {error.problem}", quote=error.quote)
         if not fails_alone:
             return None
         traffic.give_up(self.attempt)

@@ -9,10 +9,11 @@ from typing import Final, cast
 from dubito.errors import RunStopped
 from dubito.llm.budget import Budget
 from dubito.llm.cache import ReplyCache
-from dubito.llm.client import Provider, error_in_place, instead_in_words
+from dubito.llm.client import Provider
 from dubito.llm.limiter import Timing, check_stop
 from dubito.llm.prices import Asked, Likely, beyond
-from dubito.llm.protocols import kept_reply, read_reply
+from dubito.llm.protocols import read_recorded_reply, read_reply
+from dubito.llm.provider_errors import describe_non_reply, error_in_reply
 from dubito.llm.request import AccountFault, Ask, Asks, AttemptFailed, Cause, RawReply, Reply, TryFailed
 from dubito.llm.settings import Account, ModelSettings
 from dubito.store.model_log import ModelLog, Spend, TapedAttempt
@@ -37,7 +38,7 @@ class EarlierAttempts:
         """Return the reply that a call brought before the run was stopped."""
         paid = self.log.paid_reply(server, attempt.request.digest, attempt.draw) if self.may_exist else None
         reply = read_reply(attempt.request.protocol, paid) if paid else None
-        return reply if reply and reply.failure is None else None
+        return reply if reply and reply.non_reply is None else None
 
     def count_calls(self, attempt: Ask) -> int:
         return self.log.tries(attempt.place.key) if self.may_exist else 0
@@ -104,7 +105,7 @@ class Recording:
             failed = AttemptFailed(cast(Cause, recorded.cause), "recorded outcome")
             failed.origin = "tape"
             raise failed
-        return kept_reply(attempt.request.protocol, self.log.text(recorded.raw))
+        return read_recorded_reply(attempt.request.protocol, self.log.text(recorded.raw))
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +158,7 @@ class CacheLookup:
     def is_usable(self, received: RawReply) -> bool:
         self.reply = read_reply(self.attempt.request.protocol, received, "cache")
         is_old_refusal = self.reply.finish == "refusal" and self.key not in self.stage.asked
-        return self.reply.failure is None and (self.stage.is_offline or not is_old_refusal)
+        return self.reply.non_reply is None and (self.stage.is_offline or not is_old_refusal)
 
     def wait(self) -> AbstractContextManager[object]:
         return self.stage.timing.waiting(_WAITING_FOR_CACHE)
@@ -177,17 +178,19 @@ class Offline:
     def ask(self, attempt: Ask) -> Reply:
         place, run, cache = ".".join(map(str, attempt.place.key)), str(self.log.folder), str(self.cache.folder)
         if stored := self.cache.stored(self.account.server, attempt.request, attempt.draw):
-            failure = read_reply(attempt.request.protocol, stored).failure
-            instead = failure.instead if failure else None
-            came = instead_in_words(instead, attempt.request.protocol) if instead else "an error"
+            protocol = attempt.request.protocol
+            non_reply = read_reply(protocol, stored).non_reply
+            kind = non_reply.kind if non_reply else None
+            description = describe_non_reply(kind, protocol) if kind else "an error"
             raise AccountFault(
-                f"--offline: the cache has {came} where the reply for {attempt.place} should be; run once without "
-                f"--offline, which asks anew; `dubito cache drop --cause malformed --cache {quote(cache)}` drops it"
+                f"--offline: the cache has {description} instead of a reply for {attempt.place}",
+                hint="run once without --offline to ask again; `dubito cache drop --cause malformed --cache "
+                f"{quote(cache)}` removes it",
             )
         raise AccountFault(
-            f"--offline: the cache has no reply for {attempt.place}; run once without --offline, or with the --cache "
-            f"that has it; `dubito cache explain {place} --run {quote(run)} --cache {quote(cache)}` says what it has "
-            "instead"
+            f"--offline: the cache has no reply for {attempt.place}",
+            hint="run once without --offline, or use the --cache that has it; "
+            f"`dubito cache explain {place} --run {quote(run)} --cache {quote(cache)}` shows what this one has",
         )
 
 
@@ -223,7 +226,7 @@ class LoggedCalls:
         reply = read_reply(request.protocol, received)
         usage, price = reply.usage, tariff.price
         used = tariff.of(usage, reply.charges, Asked.by(request)) if usage else worst
-        failed = error_in_place(self.provider, reply, attempt, used)
+        failed = error_in_reply(self.provider.errors, reply, attempt, used)
         used = (failed.spent if failed else None) or used
         self.log.try_received(
             key,

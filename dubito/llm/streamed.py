@@ -1,12 +1,12 @@
-"""A reply told as it comes: it is streamed, whoever watches hears its words, and its body is that of any reply.
+"""Streamed replies: someone who watches a model receives its words as they arrive.
 
-Only who listens is streamed to. To cache and tape the request is the same, and so is what they keep: of the Responses
-API the response as the last event has it, byte for byte; of Chat Completions and the Messages API, whose events hold
-pieces, the object that these pieces make, as canonical JSON. An error among the events is the body; a stream that ends
-before its reply does is none.
+A call streams only if its thread has a callback. Its request has the same digest as any other, and the same body is
+cached and recorded: for the Responses API, the response in the last event, byte for byte; for Chat Completions and the
+Messages API, whose events carry pieces, the object they add up to, as canonical JSON. If an event is an error, it is
+the body. A stream that ends before its reply does has no body.
 
-Events are those of the HTML standard (server-sent events); what they say is as the providers' references have it:
-`responses/streaming`, `chat/streaming` (OpenAI) and `messages-streaming` (Anthropic).
+Events follow the HTML standard (server-sent events), and their content the providers' references:
+`responses/streaming` and `chat/streaming` (OpenAI), `messages-streaming` (Anthropic).
 """
 
 import json
@@ -14,56 +14,69 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass
 from typing import Any, Final
 
 from pydantic_core import from_json
 
+from dubito.llm.redaction import Redaction
 from dubito.llm.request import Api
 
-Tell = Callable[[str], None]  # told the words so far, the latest of them if there are many
-STREAMS: Final[Mapping[Api, Mapping[str, Any]]] = {  # what a request says besides, where the protocol streams
+TextCallback = Callable[[str], None]  # receives the text so far, or its end if it is long
+STREAM_FIELDS: Final[Mapping[Api, Mapping[str, Any]]] = {  # of a request, where the protocol can stream
     "responses": {"stream": True},
     "chat": {"stream": True, "stream_options": {"include_usage": True}},
     "messages": {"stream": True},
 }
-_TOLD: Final = 2_000  # characters of the words so far
-_READ: Final = 8_000  # characters of a reply in which its reasons are looked for
-_LISTENS: Final = ContextVar[Tell | None]("whoever hears a reply as it comes", default=None)
-_STRING: Final = re.compile(r'\s*"((?:[^"\\]|\\.)*)"\s*:\s*')
+_MAX_SHOWN: Final = 2_000  # characters of the text so far
+_MAX_PARSED: Final = 8_000  # characters of a reply that are searched for its reasoning
+_CALLBACK: Final = ContextVar[TextCallback | None]("receives replies as they arrive", default=None)
+_MEMBER: Final = re.compile(r'\s*"((?:[^"\\]|\\.)*)"\s*:\s*')
 
 
 @contextmanager
-def told_to(hear: Tell) -> Iterator[None]:
-    """Replies that this thread is sent within are told as they come. What `hear` raises ends the call."""
-    before = _LISTENS.set(hear)
+def streaming_to(callback: TextCallback) -> Iterator[None]:
+    """Stream the replies to this thread's calls to a callback. An exception of the callback ends the call."""
+    before = _CALLBACK.set(callback)
     try:
         yield
     finally:
-        _LISTENS.reset(before)
+        _CALLBACK.reset(before)
 
 
-def listener() -> Tell | None:
-    return _LISTENS.get()
+def text_callback() -> TextCallback | None:
+    return _CALLBACK.get()
 
 
-def body_of(protocol: Api, pieces: Iterable[bytes], hear: Tell) -> bytes | None:
-    """The body that a stream of events makes; None if its reply did not come to its end, or is no such stream."""
-    reading, told = _READERS[protocol](), ""
-    try:
-        for data in events(pieces):
-            reading.take(data)
-            if (words := reading.words) != told:
-                told = words
-                hear(told)
-        return reading.body()
-    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
-        return None
+@dataclass(frozen=True, slots=True)
+class StreamedReply:
+    """How to read one streamed reply."""
+
+    protocol: Api
+    callback: TextCallback
+    redaction: Redaction
+
+    def read(self, pieces: Iterable[bytes]) -> bytes | None:
+        """Return the body that a stream of events makes.
+
+        None if the reply did not come to its end, or these are not its protocol's events.
+        """
+        reader, shown = _READERS[self.protocol](), ""
+        try:
+            for data in parse_events(pieces):
+                reader.add(data)
+                if (text := reader.visible_text) != shown:
+                    shown = text
+                    self.callback(self.redaction.reply(text))
+            return reader.body()
+        except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
+            return None
 
 
-def events(pieces: Iterable[bytes]) -> Iterator[str]:
-    """The data of each event; one that no empty line ends is none."""
+def parse_events(pieces: Iterable[bytes]) -> Iterator[str]:
+    """Yield the data of each event. An event without an empty line at its end does not count."""
     data: list[str] = []
-    for line in _lines(pieces):
+    for line in _split_lines(pieces):
         if line:
             field, _, value = line.partition(":")
             if field == "data":
@@ -73,42 +86,44 @@ def events(pieces: Iterable[bytes]) -> Iterator[str]:
             data = []
 
 
-def _lines(pieces: Iterable[bytes]) -> Iterator[str]:
-    """The lines, which CR, LF or both end, wherever the pieces are cut."""
+def _split_lines(pieces: Iterable[bytes]) -> Iterator[str]:
+    """Yield the lines, which end with CR, LF or both, wherever the pieces are cut."""
     rest = b""
     for piece in pieces:
         rest += piece
-        held = rest.endswith(b"\r")  # an LF may follow
-        *lines, rest = re.split(rb"\r\n|\r|\n", rest[:-1] if held else rest)
-        rest += b"\r" * held
+        # An LF may follow in the next piece.
+        ends_with_cr = rest.endswith(b"\r")
+        *lines, rest = re.split(rb"\r\n|\r|\n", rest[:-1] if ends_with_cr else rest)
+        rest += b"\r" * ends_with_cr
         for line in lines:
             yield line.decode("utf-8", "replace")
     yield from (line.decode("utf-8", "replace") for line in re.split(rb"\r\n|\r|\n", rest)[:-1])
 
 
 class _Reader:
-    """Of a stream's events, what was said so far and the body that they make."""
+    """Collects a stream's events: the text so far, and the body that they make."""
 
     def __init__(self) -> None:
         self.thoughts, self.text = "", ""
-        self.error: str | None = None  # an event that is one, as it came
+        # The data of an event that is an error.
+        self.error: str | None = None
 
     @property
-    def words(self) -> str:
-        return "\n".join(filter(None, (self.thoughts, _reasons(self.text))))[-_TOLD:]
+    def visible_text(self) -> str:
+        return "\n".join(filter(None, (self.thoughts, _reasoning_in(self.text))))[-_MAX_SHOWN:]
 
-    def take(self, data: str) -> None:
+    def add(self, data: str) -> None:
         raise NotImplementedError
 
-    def made(self) -> Any:
+    def finished_reply(self) -> Any:
         raise NotImplementedError
 
     def body(self) -> bytes | None:
         if self.error is not None:
             return self.error.encode()
-        made = self.made()
-        text = made if isinstance(made, str) else json.dumps(made, sort_keys=True, separators=(",", ":"))
-        return None if made is None else text.encode()
+        reply = self.finished_reply()
+        text = reply if isinstance(reply, str) else json.dumps(reply, sort_keys=True, separators=(",", ":"))
+        return None if reply is None else text.encode()
 
 
 class _Responses(_Reader):
@@ -117,9 +132,9 @@ class _Responses(_Reader):
 
     def __init__(self) -> None:
         super().__init__()
-        self._whole: str | None = None
+        self._response: str | None = None
 
-    def take(self, data: str) -> None:
+    def add(self, data: str) -> None:
         event = json.loads(data)
         match event["type"]:
             case "response.output_text.delta":
@@ -127,21 +142,21 @@ class _Responses(_Reader):
             case kind if kind in self._THOUGHTS:
                 self.thoughts += event["delta"]
             case kind if kind in self._ENDS:
-                self._whole = _member(data, "response")
+                self._response = _find_member(data, "response")
             case "error":
                 self.error = data
 
-    def made(self) -> str | None:
-        return self._whole
+    def finished_reply(self) -> str | None:
+        return self._response
 
 
 class _Chat(_Reader):
     def __init__(self) -> None:
         super().__init__()
-        self._whole: dict[str, Any] = {}
+        self._completion: dict[str, Any] = {}
         self._choices: dict[int, dict[str, Any]] = {}
 
-    def take(self, data: str) -> None:
+    def add(self, data: str) -> None:
         if data == "[DONE]":
             return
         chunk = json.loads(data)
@@ -149,20 +164,19 @@ class _Chat(_Reader):
             self.error = data
             return
         for choice in chunk.pop("choices", None) or ():
-            kept = self._choices.setdefault(choice["index"], {"message": {}})
-            delta = choice.pop("delta", None) or {}
-            kept["message"] = _joined(kept["message"], delta)
-            kept |= {key: value for key, value in choice.items() if value is not None or key not in kept}
-        self._whole |= {key: value for key, value in chunk.items() if value is not None or key not in self._whole}
+            whole = self._choices.setdefault(choice["index"], {"message": {}})
+            _add_delta(whole["message"], choice.pop("delta", None) or {})
+            _update_known(whole, choice)
+        _update_known(self._completion, chunk)
         message = self._choices.get(0, {}).get("message", {})
         self.text = message.get("content") or ""
         self.thoughts = message.get("reasoning_content") or message.get("reasoning") or ""
 
-    def made(self) -> dict[str, Any] | None:
+    def finished_reply(self) -> dict[str, Any] | None:
         choices = [self._choices[number] for number in sorted(self._choices)]
         if not choices or any(choice.get("finish_reason") is None for choice in choices):
             return None
-        return {**self._whole, "object": "chat.completion", "choices": choices}
+        return {**self._completion, "object": "chat.completion", "choices": choices}
 
 
 class _Messages(_Reader):
@@ -172,9 +186,9 @@ class _Messages(_Reader):
         super().__init__()
         self._message: dict[str, Any] = {}
         self._blocks: dict[int, dict[str, Any]] = {}
-        self._ended = False
+        self._is_finished = False
 
-    def take(self, data: str) -> None:
+    def add(self, data: str) -> None:
         event = json.loads(data)
         match event["type"]:
             case "message_start":
@@ -182,55 +196,60 @@ class _Messages(_Reader):
             case "content_block_start":
                 self._blocks[event["index"]] = event["content_block"]
             case "content_block_delta" if event["delta"]["type"] in self._PARTS:
-                self._add(event["index"], self._PARTS[event["delta"]["type"]], event["delta"])
+                self._append(event["index"], self._PARTS[event["delta"]["type"]], event["delta"])
             case "message_delta":
                 usage = {**self._message["usage"], **{key: n for key, n in event["usage"].items() if n is not None}}
                 self._message |= {**event["delta"], "usage": usage}
             case "message_stop":
-                self._ended = True
+                self._is_finished = True
             case "error":
                 self.error = data
 
-    def _add(self, number: int, part: str, delta: Mapping[str, Any]) -> None:
+    def _append(self, number: int, part: str, delta: Mapping[str, Any]) -> None:
         block = self._blocks[number]
         block[part] = block.get(part, "") + delta[part]
         self.text += delta[part] if part == "text" else ""
         self.thoughts += delta[part] if part == "thinking" else ""
 
-    def made(self) -> dict[str, Any] | None:
-        return {**self._message, "content": [self._blocks[at] for at in sorted(self._blocks)]} if self._ended else None
+    def finished_reply(self) -> dict[str, Any] | None:
+        if not self._is_finished:
+            return None
+        return {**self._message, "content": [self._blocks[number] for number in sorted(self._blocks)]}
 
 
 _READERS: Final[Mapping[Api, type[_Reader]]] = {"responses": _Responses, "chat": _Chat, "messages": _Messages}
 
 
-def _joined(message: Mapping[str, Any], delta: Mapping[str, Any]) -> dict[str, Any]:
-    """A message and what comes next of it: texts are added to, whatever else it says replaces what was."""
-    new = dict(message)
+def _update_known(whole: dict[str, Any], piece: Mapping[str, Any]) -> None:
+    """Update an object with a piece of it. Null does not replace a value."""
+    whole |= {key: value for key, value in piece.items() if value is not None or key not in whole}
+
+
+def _add_delta(message: dict[str, Any], delta: Mapping[str, Any]) -> None:
+    """Add the next piece of a message: texts are appended, other values replaced."""
     for key, value in delta.items():
-        if isinstance(value, str) and isinstance(new.get(key), str) and key != "role":
-            new[key] += value
-        elif value is not None or key not in new:
-            new[key] = value
-    return new
+        if isinstance(value, str) and isinstance(message.get(key), str) and key != "role":
+            message[key] += value
+        elif value is not None or key not in message:
+            message[key] = value
 
 
-def _reasons(text: str) -> str:
-    """The reasons in a reply that has only begun."""
+def _reasoning_in(text: str) -> str:
+    """Return the reasoning in an unfinished JSON reply."""
     try:
-        said = from_json(text[:_READ], allow_partial="trailing-strings")
+        reply = from_json(text[:_MAX_PARSED], allow_partial="trailing-strings")
     except ValueError:
         return ""
-    reasons = said.get("reasoning") if isinstance(said, dict) else None
-    return reasons if isinstance(reasons, str) else ""
+    reasoning = reply.get("reasoning") if isinstance(reply, dict) else None
+    return reasoning if isinstance(reasoning, str) else ""
 
 
-def _member(text: str, name: str) -> str:
-    """The value under a name in the text of an object, as it is written there; raises LookupError without one."""
-    read, at = json.JSONDecoder().raw_decode, text.index("{") + 1
-    while key := _STRING.match(text, at):
-        _, end = read(text, key.end())
+def _find_member(text: str, name: str) -> str:
+    """Return the source of a member's value in the JSON text of an object. Raises LookupError without one."""
+    decode, start = json.JSONDecoder().raw_decode, text.index("{") + 1
+    while key := _MEMBER.match(text, start):
+        _, end = decode(text, key.end())
         if key[1] == name:
             return text[key.end() : end]
-        at = text.find(",", end) + 1 or len(text)
+        start = text.find(",", end) + 1 or len(text)
     raise LookupError(name)

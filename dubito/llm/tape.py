@@ -16,7 +16,7 @@ from typing import Any, AnyStr, Final, cast
 
 from dubito.errors import RunStopped, one_line
 from dubito.llm.cache import CacheEntry
-from dubito.llm.protocols import kept_reply
+from dubito.llm.protocols import read_recorded_reply
 from dubito.llm.request import CAUSES, Ask, AttemptFailed, Cause, Place, Reply
 from dubito.store.model_log import TOKENS, Decision, ModelLog, TapedAttempt, answer_in_words
 
@@ -176,7 +176,7 @@ class ReplayTape:
 
     def _reply(self, kept: TapedAttempt, ask: Ask) -> Reply:
         try:
-            reply = kept_reply(ask.request.protocol, kept.raw and self._log.text(kept.raw))
+            reply = read_recorded_reply(ask.request.protocol, kept.raw and self._log.text(kept.raw))
         except RunStopped as error:
             raise Differs(str(ask.place), "the reply on the tape was changed or is damaged", [str(error)]) from None
         if reply.digest != kept.reply:

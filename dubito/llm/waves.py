@@ -17,10 +17,11 @@ from typing import Any, Final, NoReturn, TypeVar, cast
 from dubito.errors import one_line
 from dubito.llm.batches import BATCH_API, LIFETIME, BatchEntry, SeenBatch, Sells, body_text, name_of_entry
 from dubito.llm.budget import Budget
-from dubito.llm.client import NotThere, Provider, error_in_place
+from dubito.llm.client import NotFound, Provider
 from dubito.llm.limiter import Timing, backoff, span_in_words
 from dubito.llm.prices import Likely, Tariff, beyond
-from dubito.llm.protocols import kept_request, read_reply
+from dubito.llm.protocols import parse_stored_request, read_reply
+from dubito.llm.provider_errors import error_in_reply
 from dubito.llm.request import (
     FINAL_FAILURES,
     AccountFault,
@@ -113,7 +114,7 @@ class Waves:
             ask = Ask(Request(lane.account.api, lane.sells.batches, {}), "", Place(player, -1, -1, 0, 0, 0, ""))
             try:
                 self._patiently(lane, partial(_errand(lane, ask), f"{lane.sells.batches}?limit=1"))
-            except NotThere as error:
+            except NotFound as error:
                 raise AccountFault(
                     f"{lane.account} sells no batches (status {error}): take `wait` out of the entry of "
                     f"{one_line(player)}, or change `base_url`"
@@ -199,7 +200,7 @@ class Waves:
 
     def _ask(self, entry: Awaited) -> Ask:
         # The keys of the kept text are sorted: no server may see its body.
-        request = replace(kept_request(self._log.text(entry.request)), body=read_json(entry.body))
+        request = replace(parse_stored_request(self._log.text(entry.request)), body=read_json(entry.body))
         where = (entry.game, entry.deal, entry.seat, entry.decision, entry.attempt, entry.node)
         return Ask(request, entry.draw, Place(entry.player, *where))
 
@@ -239,7 +240,7 @@ class Waves:
 
         try:
             return self._patiently(lane, handed_in)
-        except NotThere as error:
+        except NotFound as error:
             raise AccountFault(
                 f"{lane.account} takes nothing that waits (status {error}): take `wait` out of the entry of "
                 f"{one_line(rows[0][0].player)}, or change `base_url`"
@@ -253,7 +254,7 @@ class Waves:
             outcome.missed.pop(under.batch.name, None)
             outcome.known.add(under.lane.account)
             return seen.ended and self._comes_in(outcome, under, seen)
-        except NotThere:
+        except NotFound:
             return self._is_lost(outcome, under)
 
     def _is_lost(self, outcome: _Outcome, under: _Under) -> bool:
@@ -331,12 +332,12 @@ class Waves:
                 used = lane.tariff.worst(ask.request)
                 failed = TryFailed("server", "what came of it is lost", billed=True)
             elif came.error is not None:
-                failed = lane.provider.entry_failure(came.status, came.error, ask)
+                failed = lane.provider.errors.read_batch_entry(came.status, came.error, ask)
             kind = failed.kind if isinstance(failed, TryFailed) else "account"
             self._log.try_failed(entry.key, kind, str(failed), used, seconds)
         counts = came is None or came.body is not None or came.error is not None
         self._failed(entry, lane, failed, counts=counts and not isinstance(failed, AccountFault))
-        outcome.last = one_line(failed.reason if isinstance(failed, TryFailed) else str(failed), 240)
+        outcome.last = one_line(str(failed), 240)
         if isinstance(failed, AccountFault):
             outcome.fault = outcome.fault or failed
         return used, False
@@ -350,7 +351,7 @@ class Waves:
         reply, tariff = read_reply(ask.request.protocol, received), lane.tariff
         usage, price, worst = reply.usage, tariff.price, tariff.worst(ask.request)
         used = tariff.of(usage, reply.charges, tariff.asked(ask.request)) if usage else worst
-        failed = error_in_place(lane.provider, reply, ask, used)
+        failed = error_in_reply(lane.provider.errors, reply, ask, used)
         used = (failed.spent if failed else None) or used
         self._log.try_received(
             entry.key,
@@ -376,10 +377,9 @@ class Waves:
         """
         failures = entry.failures + (counts and not (isinstance(failed, TryFailed) and failed.kind == "rate_limit"))
         if isinstance(failed, TryFailed) and failed.kind in FINAL_FAILURES:
-            self._kept.gives_up(entry, failed.kind, failed.reason)
+            self._kept.gives_up(entry, failed.kind, str(failed))
         elif failures >= max(_TWICE, lane.settings.tries) and not self._suspend and not self._barren:
-            told = failed.reason if isinstance(failed, TryFailed) else str(failed)
-            self._kept.gives_up(entry, "unreachable", f"failed in {failures} waves, the last: {told}")
+            self._kept.gives_up(entry, "unreachable", f"failed in {failures} waves; the last error was: {failed}")
         else:
             self._kept.again(entry, failures)
 
@@ -402,7 +402,7 @@ class Waves:
                     raise  # nothing helps
                 number += 1
                 if self._timing.clock() - began >= self._timing.patience:
-                    told = f"{lane.account} cannot be reached for what is awaited (the last: {error.reason})"
+                    told = f"{lane.account} cannot be reached for what is awaited (the last: {error})"
                     raise AccountFault(
                         f"{told}; `patience` is {span_in_words(self._timing.patience)}: resume later, what was sent is "
                         "found again"
@@ -428,7 +428,9 @@ def _errand(lane: Lane, ask: Ask) -> Callable[..., RawReply]:
 
     def errand(path: str, **sent: Any) -> RawReply:
         lane.provider.prepare()
-        return lane.provider.errand(ask, _DEADLINE, path, **sent)
+        if sent:
+            return lane.provider.post(ask, _DEADLINE, path, **sent)
+        return lane.provider.get(ask, _DEADLINE, path)
 
     return errand
 

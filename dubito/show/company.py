@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from dubito.errors import DubitoError, UsageError, one_line, suggestion, with_stop
+from dubito.errors import DubitoError, UsageError, format_error, one_line, suggestion, with_stop
 from dubito.experiment.config import Config
 from dubito.experiment.experiment import Experiment, PlayerSpec, kind_of_player
 from dubito.experiment.resolve import cannot_play_by, player, resolve, rules_of, unsettled
@@ -17,8 +17,8 @@ from dubito.game.speech import quoted
 from dubito.game.table import Entrant
 from dubito.llm.answers import reasoning_of
 from dubito.llm.decide import Decider, DecisionLog, GameServices, Journal
-from dubito.llm.request import Ask, Asks, Quoting, Reply, Suspended
-from dubito.llm.streamed import told_to
+from dubito.llm.request import Ask, Asks, Reply, Suspended
+from dubito.llm.streamed import streaming_to
 from dubito.store.model_log import Decision, answer_in_words
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ class _Listener:
 
     def ask(self, ask: Ask) -> Reply:
         self._asked, self._text = self._asked + 1, ""
-        with told_to(lambda words: self._on_text(ask.place.seat, words)):
+        with streaming_to(lambda words: self._on_text(ask.place.seat, words)):
             reply = self._asks.ask(ask)
         self._text = reply.text or ""
         return reply
@@ -137,7 +137,7 @@ def _resolve_entry(name: str, known: Iterable[str], config: Config, registry: Re
 
 
 def describe_trouble(error: DubitoError) -> str:
-    text = error.brief if isinstance(error, Quoting) else str(error)
+    text = format_error(error, with_quote=False)
     return as_sentence(f"it waits {text}" if isinstance(error, Suspended) else text)
 
 

@@ -30,7 +30,7 @@ from dubito.game.words import (
 )
 from dubito.llm.answers import reasoning_of
 from dubito.llm.prices import PICO
-from dubito.llm.protocols import kept_reply, kept_request
+from dubito.llm.protocols import parse_stored_request, read_recorded_reply
 from dubito.llm.questions import odds_in
 from dubito.llm.request import Api, sendable
 from dubito.show.person import seat_of_guest
@@ -315,7 +315,7 @@ class ModelDecisions:
 
     def _exchange(self, request: str, raw: str | None, texts: Texts) -> dict[str, Any]:
         """Return a request (shared system text and parameters, conversation) and its reply."""
-        kept = kept_request(request)
+        kept = parse_stored_request(request)
         protocol, body = kept.protocol, kept.body
         said = conversation(body)
         rest = {key: value for key, value in body.items() if key not in ("system", "messages", "input")}
@@ -329,7 +329,7 @@ class ModelDecisions:
     def _reply(self, protocol: Api, raw: str | None, texts: Texts) -> dict[str, Any]:
         if raw is None:
             return {"reply": None, "finish": None, "raw": None, "reasoning": None}
-        reply = kept_reply(protocol, raw and self._log.text(raw))
+        reply = read_recorded_reply(protocol, raw and self._log.text(raw))
         text = None if reply.text is None else texts.add(sendable(reply.text))
         reasoning = sendable(reasoning_of(reply.text or "")[:_MAX_REASONING]) or None
         body = texts.add(sendable(reply.received.raw))

@@ -17,7 +17,7 @@ from dubito.experiment.replay import LIES, LIES_COUNTED, lies_told
 from dubito.experiment.resolve import model_specs, settings_of
 from dubito.experiment.stored import Run
 from dubito.llm.prices import PICO
-from dubito.llm.protocols import kept_reply, kept_request
+from dubito.llm.protocols import parse_stored_request, read_recorded_reply
 from dubito.llm.request import sendable
 from dubito.stats.rates import Rate
 from dubito.stats.tally import outcome_in
@@ -291,5 +291,5 @@ def _decisions(log: ModelLog, game: int) -> Iterator[_Row]:
 def _reply_text(log: ModelLog, request: str, raw: str | None) -> str | None:
     if not raw:
         return None
-    text = kept_reply(kept_request(log.text(request)).protocol, raw and log.text(raw)).text
+    text = read_recorded_reply(parse_stored_request(log.text(request)).protocol, raw and log.text(raw)).text
     return None if text is None else sendable(text)

@@ -13,7 +13,7 @@ from dubito.game import Node, Text
 from dubito.game.speech import quoted
 from dubito.game.words import Words, describe_answers
 from dubito.house.core import by_lot
-from dubito.llm.answers import answer_format, form_of, re_ask, read_answer
+from dubito.llm.answers import answer_format, form_of, read_answer, reask_text
 from dubito.llm.decide import put_question
 from dubito.llm.prompts import RenderedPrompt
 from dubito.llm.request import Ask, AttemptFailed, Place, Reply
@@ -113,7 +113,7 @@ def test_what_cannot_be_said_is_asked_for_again_with_the_reason(text: str) -> No
     answered = put_question(RenderedPrompt("s", "u"), FORM, settings(), place, str, AsksBy(server))
     assert (answered.answer, len(asked)) == ("I pass.", 2)
     failure = AttemptFailed("illegal", str(Text(40).why_not(text)), "")
-    assert json.dumps(re_ask(failure, FORM), ensure_ascii=False) in json.dumps(
+    assert json.dumps(reask_text(failure, FORM), ensure_ascii=False) in json.dumps(
         asked[1].request.body, ensure_ascii=False
     )
     with pytest.raises(AttemptFailed) as caught:

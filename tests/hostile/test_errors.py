@@ -23,11 +23,11 @@ def to_answer(wrong: Wrong) -> Said:
 
 
 STOPS = {
-    "money": "has no money left",
+    "money": "has no credit left",
     "key": "refused the key",
     "model": "has no model",
     "request": "rejected the request",
-    "size": r"takes no request of this size .* change `max_output` in the entry of 'asker'",
+    "size": r"does not accept a request of this size .* change `max_output` in the entry of 'asker'",
     "quota": "has used up a limit of a day or longer",
 }
 
@@ -60,12 +60,12 @@ def check(scene: Scene, protocol: Api, wrong: Wrong) -> Decided | None:
 def check_resume(told: str, wait: float | None) -> None:
     """It says when it can go on: by the server's words, as a span and by the clock."""
     if wait is None:
-        assert told.endswith(("go on when it is renewed", "go on in 48.0 h, at " + told[-16:]))
+        assert told.endswith(("resume when it is renewed", "resume in 48.0 h, at " + told[-16:]))
         return
     _, _, moment = told.rpartition(" at ")
     at = datetime.strptime(moment, "%Y-%m-%d %H:%M")
     assert abs((at - datetime.now()).total_seconds() - wait) < 61
-    assert f"go on in {round(wait / 60)} min, at " in told
+    assert f"resume in {round(wait / 60)} min, at " in told
 
 
 def check_stray(scene: Scene, protocol: Api, wrong: Wrong) -> None:
@@ -185,7 +185,7 @@ def test_a_gzip_body_without_its_end_is_no_reply(scene: Scene, protocol: Api) ->
         lost = Said(body=packed[:-cut], headers=headers)
         made = scene(protocol, first(lost))
         assert (made.outcome, made.tries) == ("model", ("server", "received")), cut
-        assert made.errors[0].startswith("a gzip body that was cut short with status 200")
+        assert made.errors[0].startswith("a truncated gzip body with status 200")
 
 
 CALL: Final = {"id": "c", "type": "function", "function": {"name": "answer", "arguments": "{}"}}

@@ -44,6 +44,6 @@ def test_a_name_that_is_not_known_is_called_that(monkeypatch: pytest.MonkeyPatch
     provider = Provider(Account(protocol, ADDRESS, "SOME_KEY"), ADDRESS, "a-key-of-the-test", 1)
     with closing(provider), pytest.raises(TryFailed) as failed:
         provider.send(ask(protocol=protocol), 1, 5.0)
-    assert str(failed.value).startswith("the name 'models.example.test' is not known (DNS: Name or service not known")
+    assert str(failed.value).startswith("cannot find the host 'models.example.test' (DNS: Name or service not known")
     assert str(failed.value).endswith("; check `base_url`")
     assert (failed.value.kind, failed.value.billed) == ("connection", False)

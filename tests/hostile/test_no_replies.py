@@ -58,23 +58,27 @@ def bodies(protocol: Api) -> Mapping[str, tuple[Said, str, bool]]:
             "event stream",
             True,
         ),
-        "half of it": (Said(body=text[: len(text) // 2]), "JSON that is cut short", True),
-        "without its last byte": (Said(body=text[:-1]), "JSON that is cut short", True),
-        "packed, without its end": (Said(body=gzip.compress(text.encode())[:-8], headers=PACKED), "cut short", True),
+        "half of it": (Said(body=text[: len(text) // 2]), "truncated or unreadable JSON", True),
+        "without its last byte": (Said(body=text[:-1]), "truncated or unreadable JSON", True),
+        "packed, without its end": (Said(body=gzip.compress(text.encode())[:-8], headers=PACKED), "truncated", True),
         "too large": (Said(body=text[:-1] + f', "x": "{"x" * 9_000_000}"}}'), "more than 8 MB", True),
-        "the answer alone": (Said(body=YES), "JSON that is no", False),
-        "a good word": (Said(body='{"message": "ok"}'), "JSON that is no", False),
-        "a list of it": (Said(body=f"[{text}]"), "JSON that is no", False),
-        "a string": (Said(body='"ok"'), "JSON that is no", False),
-        "null": (Said(body="null"), "JSON that is no", False),
-        "a text": (Said(body="OK"), "a text that is no JSON", False),
-        "a health check": (Said(201, '{"status": "healthy"}'), "JSON that is no", False),
+        "the answer alone": (Said(body=YES), "JSON that is not a", False),
+        "a good word": (Said(body='{"message": "ok"}'), "JSON that is not a", False),
+        "a list of it": (Said(body=f"[{text}]"), "JSON that is not a", False),
+        "a string": (Said(body='"ok"'), "JSON that is not a", False),
+        "null": (Said(body="null"), "JSON that is not a", False),
+        "a text": (Said(body="OK"), "a text that is not JSON", False),
+        "a health check": (Said(201, '{"status": "healthy"}'), "JSON that is not a", False),
         "another protocol": (
             Said(body=json.dumps(reply_body(PROTOCOLS[PROTOCOLS.index(protocol) - 1], usage=None))),
-            "JSON that is no",
+            "JSON that is not a",
             False,
         ),
-        "parts of the wrong kind": (Said(body='{"choices": ["x"], "content": ["x"], "output": ["x"]}'), "no", False),
+        "parts of the wrong kind": (
+            Said(body='{"choices": ["x"], "content": ["x"], "output": ["x"]}'),
+            "JSON that is not a",
+            False,
+        ),
     }
 
 
@@ -94,7 +98,7 @@ def test_a_body_that_is_no_reply_is_tried_again(scene: Scene, at_length: bool, s
 def test_what_it_is_is_told_with_its_first_words(scene: Scene) -> None:
     made = scene("chat", first(PAGE, Said(body=whole("messages"))))
     assert made.errors[0] == f"a web page with status 200: {PAGE.body!s}"
-    assert made.errors[1].startswith("JSON that is no chat completion with status 200: {")
+    assert made.errors[1].startswith("JSON that is not a chat completion with status 200: {")
 
 
 @pytest.mark.parametrize("kind", ["a page", "a list of it"])

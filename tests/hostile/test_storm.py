@@ -82,7 +82,9 @@ def storm(folder: Path, games: int, in_flight: int, latency: float) -> Storm:
             for protocol in PROTOCOLS
         ]
         run = ran(small(*players, games=games, turns=4), folder, watch, in_flight=in_flight, caps=CAPS)
-    return Storm(run, games, in_flight, house.calls, desks[0].most, watch.used(), threading.active_count() - before)
+    return Storm(
+        run, games, in_flight, house.calls, desks[0].most, watch.describe_use(), threading.active_count() - before
+    )
 
 
 @pytest.fixture(scope="module")

@@ -58,18 +58,19 @@ def test_an_address_that_speaks_no_tls_is_told_so(shell: Shell) -> None:
         address = server.base_url("responses").replace("http:", "https:")
         said = run(shell, "openai:my-model", "--base-url", address).err
     assert f"dubito: no TLS at {address} (" in said
-    assert ": a server without a certificate has an http:// address; 0 of 2 games are kept" in said
+    hint = "if the server has no certificate, its address begins with http://: correct `--base-url`"
+    assert f"; {hint} (`base_url` in a config); 0 of 2 games are kept" in said
 
 
 def test_a_server_of_another_protocol_names_the_flag(shell: Shell) -> None:
     with Server(lambda _: says("chat")) as server:
         address = server.base_url("responses")
         said = run(shell, "openai:my-model", "--base-url", address)
-    told = f"{address} answers in Chat Completions, but openai:my-model asks in the Responses API: add `--api chat`"
+    told = f"{address} answers in Chat Completions, but openai:my-model uses the Responses API; set `--api chat`"
     assert f"dubito: {told} (`api: chat` in a config); 0 of 2 games are kept" in said.err
     said = run(shell, "openai:my-model", "--base-url", address)  # nobody is there now
     told = (
-        f"nothing answers at {address} (connection refused): start the server, or correct `--base-url` (`base_url` in"
+        f"nothing answers at {address} (connection refused); start the server, or correct `--base-url` (`base_url` in"
     )
     assert f"dubito: {told} a config); 0 of 2" in said.err
 
@@ -103,10 +104,8 @@ def test_a_short_form_asks_the_server_that_is_named(
 
 def test_env_without_the_variable_is_refused(shell: Shell) -> None:
     said = run(shell, "openai:m", "--base-url", "env")
-    wanted = (
-        "dubito: --contenders: openai:m: base_url is `env`, and the environment variable OPENAI_BASE_URL is not set\n"
-    )
-    assert (said.code, said.err) == (2, wanted)
+    problem = "it is `env`, but the environment variable OPENAI_BASE_URL is not set"
+    assert (said.code, said.err) == (2, f"dubito: --contenders: openai:m: base_url: {problem}\n")
 
 
 def test_a_foreign_server_of_the_environment_gets_no_providers_key(
@@ -116,10 +115,10 @@ def test_a_foreign_server_of_the_environment_gets_no_providers_key(
     monkeypatch.setenv("OPENAI_BASE_URL", "https://models.example/v1")
     said = run(shell, "openai:m", "--base-url", "env")
     assert said.code == 2
-    assert "base_url is a server of its own: name the variable with its key in api_key_env" in said.err
+    assert "base_url: this server needs a key of its own; name the variable with the key in `api_key_env`" in said.err
     monkeypatch.setenv("OPENAI_BASE_URL", "https://user:secret@models.example/v1")
     said = run(shell, "openai:m", "--base-url", "env")
-    assert "base_url must hold no credentials" in said.err
+    assert "base_url: must not contain credentials" in said.err
     assert "secret" not in said.err
 
 
@@ -134,7 +133,7 @@ def test_a_foreign_server_gets_the_key_that_is_named_for_it(
         flags = ["c.yaml"]
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     said = run(shell, "openai:m", *flags, *base[:2])
-    assert "needs a key for https://models.example/v1: set the environment variable OPENAI_API_KEY" in said.err
+    assert "needs a key for https://models.example/v1; set the environment variable OPENAI_API_KEY" in said.err
     monkeypatch.setenv("OPENAI_API_KEY", "sk-0123456789")
     said = run(shell, "openai:m,house:house-random", *flags, *base)
     assert "--offline: the cache has no reply for openai:m" in said.err

@@ -3,7 +3,7 @@
 import pytest
 
 from dubito.games.dubito.game import GAME
-from dubito.llm.answers import REASKS, ModelAnswer, form_of, re_ask, read_answer
+from dubito.llm.answers import REASKS, ModelAnswer, form_of, read_answer, reask_text
 from dubito.llm.request import CAUSES, AttemptFailed, Cause, Finish, RawReply, Reply
 
 PLAIN = form_of(("answer",), GAME.node("C"))
@@ -90,7 +90,7 @@ def test_the_schema_of_the_answer_alone() -> None:
 
 
 def asked_again(cause: Cause) -> str | None:
-    return re_ask(AttemptFailed(cause, NO_JSON), PLAIN)
+    return reask_text(AttemptFailed(cause, NO_JSON), PLAIN)
 
 
 def test_a_cause_that_asking_again_may_mend_has_its_words() -> None:
@@ -106,4 +106,4 @@ def test_a_cause_that_asking_again_may_mend_has_its_words() -> None:
 
 def test_what_a_model_said_may_hold_braces() -> None:
     failure = AttemptFailed("malformed", "it has {0} {detail} {", "{}")
-    assert "it has {0} {detail} {" in (re_ask(failure, PLAIN) or "")
+    assert "it has {0} {detail} {" in (reask_text(failure, PLAIN) or "")

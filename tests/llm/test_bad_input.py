@@ -33,7 +33,7 @@ def refused(shell: Shell, *words: str, flags: tuple[str, ...] = (), **settings: 
 
 @pytest.mark.parametrize(("bot", "variable"), [("OpenAIBot", "OPENAI_API_KEY"), ("AnthropicBot", "ANTHROPIC_API_KEY")])
 def test_no_key(shell: Shell, bot: str, variable: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    advice = f"set the environment variable {variable}, or say `base_url: house` to try it without one"
+    advice = f"set the environment variable {variable}, or try it without a key by `base_url: house`"
     refused(shell, "Asker needs a key for https://api.", advice, bot=bot, base_url=None)
     monkeypatch.setenv(variable, "  ")
     refused(shell, advice, bot=bot, base_url=None)
@@ -48,7 +48,7 @@ def test_no_key(shell: Shell, bot: str, variable: str, monkeypatch: pytest.Monke
             *("OpenAIBot", "wrong-key"),
             ("house (MINE) refused the key (status 401)", "set MINE, or change `api_key_env` in the entry of 'Asker'"),
         ),
-        ("AnthropicBot", "broke-key", ("house (MINE) has no money left", "top it up")),
+        ("AnthropicBot", "broke-key", ("house (MINE) has no credit left", "top it up")),
     ],
 )
 def test_a_key_that_is_not_good(
@@ -76,9 +76,9 @@ def test_a_server_that_is_down(shell: Shell) -> None:
     down = contender("Asker", base_url=gone, tries=1)
     said = sentence_after_no_game(played(shell, down))
     mend = "start the server, or correct `base_url` in the entry of 'Asker'"
-    assert said.startswith(f"nothing answers at {gone} (connection refused): {mend}; 0 of 2 games are kept")
+    assert said.startswith(f"nothing answers at {gone} (connection refused); {mend}; 0 of 2 games are kept")
     said = sentence_after_no_game(played(shell, down, games=30, flags=("--no-preflight", "--output", "s")))
-    assert re.match(rf"{re.escape(gone)} \(no key\) cannot be reached: no answer for \d s \(the last: ", said)
+    assert re.match(rf"{re.escape(gone)} \(no key\) cannot be reached: no answer for \d s; the last error was: ", said)
     assert "check that the server is up, that `base_url` is right" in said
 
 
@@ -125,26 +125,29 @@ def test_parameters_that_only_sound_like_credentials(name: str) -> None:
         ({"tries": 0}, "Asker: tries: must be greater than or equal to 1"),
         ({"max_output": 1}, "Asker: max_output: must be greater than or equal to 16"),
         ({"deadline": 1e9}, "Asker: deadline: must be less than or equal to 86400"),
-        ({"base_url": "http://127.0.0.1:1/\0"}, "Asker: base_url 'http://127.0.0.1:1/"),
-        ({"base_url": "http://127.0.0.1:1/a b"}, "Asker: base_url 'http://127.0.0.1:1/a b' is not an address such as "),
+        ({"base_url": "http://127.0.0.1:1/\0"}, "Asker: base_url: 'http://127.0.0.1:1/"),
+        (
+            {"base_url": "http://127.0.0.1:1/a b"},
+            "Asker: base_url: 'http://127.0.0.1:1/a b' is not an address such as ",
+        ),
         ({"model": ""}, "Asker: model: must not be empty"),
         ({"api": "chatty"}, "Asker: api: must be 'responses', 'chat', 'messages' or 'decisions'"),
-        ({"output_limit": "max_tokens"}, "Asker: output_limit: only `api: chat` has two names for it"),
-        ({"response_format": "text"}, "Asker: response_format: only `api: chat` knows others than json_schema"),
+        ({"output_limit": "max_tokens"}, "Asker: output_limit: only `api: chat` has this setting"),
+        ({"response_format": "text"}, "Asker: response_format: only `api: chat` has this setting"),
         ({"parameters": [1]}, "Asker: parameters: must be a valid dictionary"),
         (
             {"parameters": {"background": True, "background_options": {"completion_window": "2h"}}},
-            "Asker: parameters.background: Dubito does not fetch background responses: remove it, or set `wait: batch`",
+            "Asker: parameters.background: Dubito does not fetch background responses; remove it, or set `wait: batch`",
         ),
         *(({"wait": wait}, "Asker: wait: must be 'batch'") for wait in ("2h", "8h", "soon", True)),
-        ({"parameters": {"text": "low"}}, "Asker: parameters.text: say it as {verbosity: low}"),
-        ({"parameters": {"text": {"format": {}}}}, "Asker: parameters.text.format: the harness sends this itself"),
+        ({"parameters": {"text": "low"}}, "Asker: parameters.text: must be a mapping, such as {verbosity: low}"),
+        ({"parameters": {"text": {"format": {}}}}, "Asker: parameters.text.format: Dubito sets this itself"),
         (
             {"parameters": {"text": {"verbosity": "low"}}, "api": "chat"},
-            "Asker: parameters.text: only `api: responses` knows it: say `verbosity` without it",
+            "Asker: parameters.text: only `api: responses` has it; set `verbosity` without it",
         ),
         *(
-            ({"base_url": address}, "Asker: base_url must hold no credentials: ")
+            ({"base_url": address}, "Asker: base_url: must not contain credentials; ")
             for address in (
                 *("http://me:sk-secret@127.0.0.1/v1", "http://sk-secret@127.0.0.1/v1"),
                 *("https://x.example/v1?key=sk-secret", "https://x.example/v1?api-version=1&sig_token=sk-secret"),
@@ -170,7 +173,7 @@ def test_parameters_that_only_sound_like_credentials(name: str) -> None:
             )
         ),
         *(
-            ({"parameters": {name: 1}}, f"Asker: parameters.{name}: the harness sends this itself")
+            ({"parameters": {name: 1}}, f"Asker: parameters.{name}: Dubito sets this itself")
             for name in (
                 *("model", "input", "messages", "store", "stream", "max_tokens", "max_output_tokens", "n", "best_of"),
                 *("max_completion_tokens", "response_format", "system"),
@@ -179,7 +182,7 @@ def test_parameters_that_only_sound_like_credentials(name: str) -> None:
         *(
             (
                 {"base_url": "https://models.example/v1", "api": api},
-                "Asker: base_url is a server of its own: ",
+                "Asker: base_url: this server needs a key of its own; ",
             )
             for api in ("responses", "chat", "messages")
         ),
@@ -189,7 +192,7 @@ def test_a_wrong_setting(settings: dict[str, Any], words: str) -> None:
     with pytest.raises(UsageError) as refused:
         check_settings("Asker", {"model": "m", "api": "responses", "base_url": "house", **settings})
     assert str(refused.value).startswith(words)
-    assert words != "Asker: base_url" or "is not an address such as http://127.0.0.1:8000/v1" in str(refused.value)
+    assert words != "Asker: base_url: " or "is not an address such as http://127.0.0.1:8000/v1" in str(refused.value)
     assert "sk-secret" not in str(refused.value)
     assert "\n" not in str(refused.value)
 

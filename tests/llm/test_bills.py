@@ -119,7 +119,7 @@ def test_counts_that_cannot_be_are_missing_usage(protocol: Api) -> None:
     assert read_reply(protocol, RawReply(200, json.dumps(refused))).usage == Usage(100, 0, 0, 0, 0)
     failed = reply_body(protocol, None, usage=counts(protocol, 0, 0), choices=None, content=None, output=None)
     said = read_reply(protocol, RawReply(200, json.dumps(failed | {"error": {"message": "no"}})))
-    assert said.failure
+    assert said.non_reply
     assert said.usage == Usage(0, 0, 0, 0, 0)
 
 
@@ -363,7 +363,7 @@ def tries_after(folder: Path, server_says: Said, protocol: Api) -> tuple[list[An
     query = (
         "SELECT state, kind, error, picodollars, assumed, raw IS NOT NULL FROM tries ORDER BY decision, attempt, try"
     )
-    return rows(folder, query), watch.used()
+    return rows(folder, query), watch.describe_use()
 
 
 @pytest.mark.parametrize("protocol", BEGUN)

@@ -421,7 +421,7 @@ def play(house: House, folder: Path, caps: Caps) -> tuple[Played, str]:
         for api in PROTOCOLS
     ]
     of, how = small(*players, games=6, turns=16), {"prices": PRICES, "cache": folder / "cache"}
-    return ran(of, folder / "run", watch, in_flight=32, caps=caps, **how), watch.used()
+    return ran(of, folder / "run", watch, in_flight=32, caps=caps, **how), watch.describe_use()
 
 
 @contextmanager

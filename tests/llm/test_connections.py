@@ -12,7 +12,8 @@ import httpcore2
 import httpx2
 import pytest
 
-from dubito.llm.client import Deadline, Provider
+from dubito.llm.client import Provider
+from dubito.llm.connections import Deadline
 from dubito.llm.request import RawReply, TryFailed
 from dubito.llm.settings import Account
 from tests.llm.kit import ask
@@ -45,9 +46,9 @@ def test_a_connection_closed_before_it_was_asked_is_as_none(many: bool) -> None:
         line.send(many)
         with pytest.raises(httpcore2.ConnectError):
             line.ours.read(9)
-        assert line.deadline.stale
-        assert not line.deadline.stale, "said once"
-        assert line.deadline.idle < 1, "so long it idles no more"
+        assert line.deadline.pop_stale()
+        assert not line.deadline.pop_stale(), "said once"
+        assert line.deadline.max_idle < 1, "so long it idles no more"
 
 
 @pytest.mark.parametrize("reset", [False, True])
@@ -63,7 +64,7 @@ def test_a_connection_closed_when_asked_is_an_answer_lost(reset: bool) -> None:
             assert line.ours.read(9) == b""
         except httpcore2.ReadError:
             assert reset
-        assert not line.deadline.stale
+        assert not line.deadline.pop_stale()
 
 
 class Line:

@@ -18,7 +18,7 @@ from dubito.errors import UsageError
 from dubito.game import STATED
 from dubito.game.find import find_game
 from dubito.llm.answers import ModelAnswer, form_of, read_answer, with_odds
-from dubito.llm.decide import drawn_from, settings_to_check
+from dubito.llm.decide import sample_answer, settings_to_check
 from dubito.llm.pipeline import probe_of
 from dubito.llm.prompts import load_prompt
 from dubito.llm.protocols import Exchange, build_request, read_reply
@@ -165,7 +165,7 @@ def test_what_is_chosen_is_played_though_another_is_likelier() -> None:
 def test_what_to_check_is_a_setting_that_the_api_knows() -> None:
     assert settings_to_check("malformed", "chat").startswith("`read` (`last_object`, or --read last_object, takes")
     assert "`api: chat`" in settings_to_check("malformed", "messages")
-    assert settings_to_check("malformed", "decisions") == "`model`, and whether `base_url` speaks the Decisions API"
+    assert settings_to_check("malformed", "decisions") == "`model`, and whether `base_url` offers the Decisions API"
 
 
 def test_the_sum_may_be_rounded_and_a_declined_statement_is_none() -> None:
@@ -339,7 +339,7 @@ def test_the_viewer_tells_the_odds_of_any_reply(reply: str, odds: dict[str, Any]
     [(0.0, "a"), (0.19, "a"), (0.2, "c"), (0.99, "c"), (1.0, "c")],
 )
 def test_each_answer_has_its_part_of_the_whole(point: float, drawn: str) -> None:
-    assert drawn_from((("a", 0.2), ("b", 0.0), ("c", 0.8), ("d", 0.0)), point) == drawn
+    assert sample_answer((("a", 0.2), ("b", 0.0), ("c", 0.8), ("d", 0.0)), point) == drawn
 
 
 ODDS: Final = form_of(("answer",), with_odds(PLAN.game.node("C")))
@@ -363,7 +363,7 @@ def test_odds_that_are_none_are_malformed(text: str) -> None:
         ("bs", {"api": "decisions"}, "node cards of bs is answered by a list of cards"),
         ("dubito", {"play": "drawn"}, "play: drawn: its answers say no probability to draw by"),
         ("dubito", {"play": "often"}, "play: must be 'best' or 'drawn'"),
-        ("dubito", {"api": "decisions", "parameters": {"questions": []}}, "the harness sends this itself"),
+        ("dubito", {"api": "decisions", "parameters": {"questions": []}}, "Dubito sets this itself"),
         ("dubito", {"api": "decision"}, "api: must be"),
     ],
 )

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dubito.games.dubito.game import GAME
-from dubito.llm.answers import Field, Form, ModelAnswer, answer_format, form_of, re_ask, read_answer
+from dubito.llm.answers import Field, Form, ModelAnswer, answer_format, form_of, read_answer, reask_text
 from dubito.llm.request import AttemptFailed, RawReply, Reply
 
 ALL: tuple[Field, ...] = ("reasoning", "p_bluff", "answer")
@@ -162,5 +162,5 @@ def test_p_bluff_elsewhere_than_at_c_is_another_field(node: str) -> None:
 def test_a_re_ask_shows_a_reply_that_would_be_read(fields: tuple[Field, ...], node: str, wanted: str) -> None:
     form = form_of(fields, GAME.node(node))
     assert form.wanted == wanted
-    assert wanted in (re_ask(AttemptFailed("malformed", "it is not JSON"), form) or "")
+    assert wanted in (reask_text(AttemptFailed("malformed", "it is not JSON"), form) or "")
     assert read(wanted.partition(" or ")[0], form).answer is True

@@ -10,9 +10,9 @@ from tests.conftest import in_gate
 from tests.llm.kit import PROTOCOLS, Said, Server, asker, played, rows, says
 
 WRONG_PATH = {  # what is said of a path that the server does not know
-    "responses": (" has no /responses (status 40", "asks in the Responses API: add `api: chat` in the entry of"),
-    "chat": (" has no /chat/completions (status 40", "asks in Chat Completions: add `api: responses` in the entry of"),
-    "messages": (" has no /v1/messages (status 40", "asks in the Messages API: add `api: chat` in the entry of"),
+    "responses": (" has no /responses (status 40", "uses the Responses API: set `api: chat` in the entry of"),
+    "chat": (" has no /chat/completions (status 40", "uses Chat Completions: set `api: responses` in the entry of"),
+    "messages": (" has no /v1/messages (status 40", "uses the Messages API: set `api: chat` in the entry of"),
 }
 PAIRS = [(asked, spoken) for asked in PROTOCOLS for spoken in PROTOCOLS if asked != spoken]
 
@@ -41,7 +41,8 @@ def test_an_address_without_a_path_wants_one_first(shell: Shell) -> None:
     with Server(lambda _: Said(404)) as server:
         ended = played(shell, asker(server, "chat") | {"base_url": server.base_url("messages")})
     assert (
-        ", and most servers want /v1 at the end of `base_url` in the entry of 'asker'; or else asker asks" in ended.err
+        "; most servers need /v1 at the end of `base_url`; otherwise, set `api: responses` in the entry of 'asker': "
+        "asker uses Chat Completions" in ended.err
     )
 
 
@@ -52,9 +53,7 @@ def test_a_reply_of_another_protocol_is_none(shell: Shell, asked: Api, spoken: A
         ended = played(shell, asker(server, asked, max_output=99, tries=2))
     assert ended.code == 3
     apis = {"responses": "the Responses API", "chat": "Chat Completions", "messages": "the Messages API"}
-    said = (
-        f"{server.base_url(asked)} answers in {apis[spoken]}, but asker asks in {apis[asked]}: add `api: {spoken}` in"
-    )
+    said = f"{server.base_url(asked)} answers in {apis[spoken]}, but asker uses {apis[asked]}; set `api: {spoken}` in"
     assert said in ended.err
     assert rows(Path("r"), "SELECT count(*) FROM decisions") == [(0,)]
     assert len(server.heard) == 1

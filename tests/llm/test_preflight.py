@@ -176,7 +176,7 @@ def test_an_answer_that_cannot_be_read_stops_the_run(shell: Shell, protocol: Api
     (answer, setting), mended = UNREAD[odd], list[bool]()
     with Server(lambda heard: says(protocol) if mended else answer(protocol)) as server:
         said = stopped(played(shell, asker(server, protocol)))
-        assert said.startswith("the preflight of asker got no answer that can be read (")
+        assert said.startswith("the preflight of asker got no readable answer (")
         assert f"check {setting}" in said
         assert "--on-unusable fallback" in said
         assert len(server.heard) == (1 if odd == "too long" else 2)
@@ -199,7 +199,7 @@ def test_told_to_go_on_it_warns(shell: Shell) -> None:
     with Server(lambda heard: says("chat", "Sure.")) as server:
         ended = played(shell, asker(server, "chat", reasks=0), rules={"max_turns": 40}, on_unusable="fallback")
     assert ended.code == 0
-    assert "the preflight of asker got no answer that can be read (malformed: it is not JSON: Sure.)" in ended.err
+    assert "the preflight of asker got no readable answer (malformed): it is not JSON: Sure.; check " in ended.err
     assert outcomes_of(Path("r")).keys() == {"fallback:malformed"}
     assert len(server.heard) > 21
 

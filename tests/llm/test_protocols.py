@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from dubito.llm.protocols import kept_reply, read_reply
+from dubito.llm.protocols import read_recorded_reply, read_reply
 from dubito.llm.request import Api, RawReply, Reply
 from tests.llm.kit import PROTOCOLS, YES, reply_body
 
@@ -85,10 +85,10 @@ def test_what_is_no_object_has_no_text(subtests: pytest.Subtests) -> None:
         for raw in ["", "<html>", "{", "null", "[]", '"text"', "7", "true", "[" * 100_000, "9" * 5000]:
             with subtests.test(protocol=protocol, raw=raw):
                 reply = read_reply(protocol, RawReply(200, raw))
-                assert reply.failure is not None
-                assert reply.failure.instead is not None
-                assert reply == replace(Reply(None, "other", None, RawReply(200, raw)), failure=reply.failure)
-                assert kept_reply(protocol, raw).digest == Reply(None, "other", None, RawReply(200, "")).digest
+                assert reply.non_reply is not None
+                assert reply.non_reply.kind is not None
+                assert reply == replace(Reply(None, "other", None, RawReply(200, raw)), non_reply=reply.non_reply)
+                assert read_recorded_reply(protocol, raw).digest == Reply(None, "other", None, RawReply(200, "")).digest
 
 
 def test_the_reply_digest_is_of_text_and_finish() -> None:

@@ -64,7 +64,7 @@ def test_what_another_try_may_mend_is_a_failed_try(line: Line, protocol: Api, st
     [
         (400, "rejected the request (status 400): ", "change `parameters` in "),
         (401, "refused the key (status 401)", "set SOME_KEY, or change `api_key_env` in "),
-        (402, "has no money left (status 402)", "top it up"),
+        (402, "has no credit left (status 402)", "top it up"),
         (404, "has no model 'some-model', or `api` or `base_url` is wrong: ", "change `model` in "),
     ],
 )
@@ -258,7 +258,7 @@ def test_a_redirect_is_not_followed(line: Line, protocol: Api, status: int) -> N
         error = failure(line, protocol, moved)
         assert other.heard == []
         assert isinstance(error, AccountFault)
-        assert f"sends us elsewhere (status {status}): {other.address}" in str(error)
+        assert f"redirects elsewhere (status {status}): {other.address}" in str(error)
         assert str(error).endswith("change `base_url` in the entry of 'Somebody'")
 
 

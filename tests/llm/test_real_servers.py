@@ -184,7 +184,7 @@ def test_a_model_without_a_system_message_is_told_how_to_be_asked(shell: Shell, 
     with Server(answer) as server:
         refused = played(shell, asker(server, "chat"))
         assert refused.code == 3
-        assert "say `system: user` in the entry of 'asker'" in refused.err
+        assert "set `system: user` in the entry of 'asker'" in refused.err
         ended = played(shell, asker(server, "chat", system="user"), flags=["--output", "asked"])
     assert ended.code == 0, ended.err
     assert set(outcomes_of(Path("asked"))) == {"model"}

@@ -72,7 +72,7 @@ def test_an_offline_miss_names_player_game_node_and_what_to_do(tmp_path: Path) -
     said = str(run.failure)
     assert said.startswith("--offline: the cache has no reply for Somebody, game ")
     assert "node " in said
-    assert "run once without --offline, or with the --cache that has it" in said
+    assert "run once without --offline, or use the --cache that has it" in said
     assert rows(run.folder, "SELECT count(*) FROM tries") == [(0,)]
 
 

@@ -14,9 +14,10 @@ import pytest
 from dubito.house.server import House
 from dubito.llm.client import Provider
 from dubito.llm.protocols import Exchange, build_request, read_reply
+from dubito.llm.redaction import Redaction
 from dubito.llm.request import Api, Ask, RawReply, TryFailed
 from dubito.llm.settings import Account, ModelSettings
-from dubito.llm.streamed import body_of, told_to
+from dubito.llm.streamed import StreamedReply, streaming_to
 from tests.llm.kit import PROTOCOLS, Heard, Line, Said, Server, ask, error_body, reply_body, says
 
 KEY = "sk-a-key-of-nobody-0123456789"
@@ -81,7 +82,8 @@ def test_a_stream_makes_a_reply_however_it_is_cut(subtests: pytest.Subtests) -> 
             for size in [1, 7, 10_000]:
                 with subtests.test(protocol=protocol, end=end, size=size):
                     told: list[str] = []
-                    body = body_of(protocol, in_pieces(written(protocol, EVENTS[protocol], end), size), told.append)
+                    pieces = in_pieces(written(protocol, EVENTS[protocol], end), size)
+                    body = StreamedReply(protocol, told.append, Redaction(KEY)).read(pieces)
                     assert body is not None
                     read = read_reply(protocol, replace(READ, raw=body.decode()))
                     assert (read.text, read.finish) == (REPLY, "stop")
@@ -100,7 +102,7 @@ def test_a_stream_makes_a_reply_however_it_is_cut(subtests: pytest.Subtests) -> 
 def test_a_response_is_kept_byte_for_byte() -> None:
     odd = '{ "output" :[ ],"a": 1.50, "note": "\\u00e9 \\"response\\": {}" }'
     stream = f'data: {{"sequence_number":9, "type": "response.completed" , "response":{odd} }}\n\n'.encode()
-    assert body_of("responses", [stream], lambda words: None) == odd.encode()
+    assert StreamedReply("responses", lambda words: None, Redaction(KEY)).read([stream]) == odd.encode()
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
@@ -109,7 +111,7 @@ def test_a_stream_that_ends_early_or_says_nonsense_is_no_reply(protocol: Api) ->
     whole = written(protocol, EVENTS[protocol])
     for stream in (b"", whole[: len(whole) // 2], written(protocol, EVENTS[protocol][:-last]), b"data: {\n\n",
                    b"data: []\n\n", b'data: {"type": 5}\n\n', b"data: " + b"[" * 100_000 + b"\n\n"):  # fmt: skip
-        assert body_of(protocol, [stream], lambda words: None) is None
+        assert StreamedReply(protocol, lambda words: None, Redaction(KEY)).read([stream]) is None
 
 
 READ = RawReply(200, "")
@@ -124,7 +126,7 @@ def line() -> Iterator[Line]:
 def streamed(line: Line, protocol: Api, said: Said) -> tuple[str, list[str]]:
     """The body that is kept, and what was told meanwhile."""
     told: list[str] = []
-    with told_to(told.append):
+    with streaming_to(told.append):
         received = line(said, ask(protocol=protocol))
     return received.raw, told
 
@@ -168,7 +170,7 @@ def test_an_error_among_the_events_is_the_body(line: Line, protocol: Api) -> Non
     overloaded = {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}
     said = written(protocol, [*EVENTS[protocol][:3], overloaded])
     raw, _ = streamed(line, protocol, Said(body=said, headers=STREAM))
-    assert read_reply(protocol, replace(READ, raw=raw)).failure is not None
+    assert read_reply(protocol, replace(READ, raw=raw)).non_reply is not None
     assert json.loads(raw)["error"]["message"] == "Overloaded"
 
 
@@ -192,7 +194,7 @@ def test_an_account_that_may_not_stream_is_asked_at_once(protocol: Api) -> None:
     with Server(strict) as server:
         address = server.base_url(protocol)
         provider, told = Provider(Account(protocol, address, None), address, KEY, 1), list[str]()
-        with told_to(told.append):
+        with streaming_to(told.append):
             for _ in range(2):
                 assert json.loads(provider.send(ask(protocol=protocol), 1, 20.0).raw) == reply_body(protocol)
         provider.close()
@@ -209,7 +211,7 @@ def test_of_the_house_the_same_bytes_are_kept(protocol: Api) -> None:
         address = house.base_url(protocol)
         provider, told = Provider(Account(protocol, address, None), address, KEY, 1), list[str]()
         plain = provider.send(Ask(request, "d", ask().place), 1, 20.0)
-        with told_to(told.append):
+        with streaming_to(told.append):
             assert provider.send(Ask(request, "d", ask().place), 1, 20.0) == plain
         provider.close()
     assert len(told) > 2

@@ -69,7 +69,7 @@ def test_what_stands_in_the_way_is_told_and_tried_again(play: Play, monkeypatch:
 def test_a_model_by_its_short_name_needs_no_config(play: Play) -> None:
     said = play("openai:gpt@plain", "MrDoubt")
     assert (said.code, said.out) == (2, "")
-    assert said.err.startswith("dubito: openai:gpt@plain needs a key for https://api.openai.com/v1: ")
+    assert said.err.startswith("dubito: openai:gpt@plain needs a key for https://api.openai.com/v1; ")
 
 
 def test_watch_plays_beside_running_web(shell: Shell) -> None:

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import click
 
-from dubito.cli.asking import calls_of, progress_of, resumable, watch_of
+from dubito.cli.asking import calls_of, model_progress, progress_of, resumable
 from dubito.cli.options import SPENDING, config_options, flags, folder_of, games_path_option
 from dubito.cli.output import say
 from dubito.errors import UsageError, one_line
@@ -113,4 +113,4 @@ def _asked_twice(
         for number in (1, 2)
     ]
     with resumable(folder), progress_of(2 * len(found), quiet) as progress:
-        return ask(entries, found, folder, TrialMeans(calls, watch_of(quiet), progress))
+        return ask(entries, found, folder, TrialMeans(calls, model_progress(quiet), progress))

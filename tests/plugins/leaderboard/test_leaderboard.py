@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 import yaml
 
-from dubito.llm.protocols import kept_reply
+from dubito.llm.protocols import read_recorded_reply
 from dubito.plugins.leaderboard.submissions import Review, submissions_in
 from dubito.store.model_log import ModelLog
 from dubito.store.run_db import RunDb
@@ -64,7 +64,7 @@ def another_reply(run: Path) -> None:
         assert turned != body
         digest = sha256(turned.encode()).hexdigest()
         db.execute("INSERT INTO texts VALUES (?, ?)", (digest, zlib.compress(turned.encode())))
-        reply = kept_reply("responses", turned).digest
+        reply = read_recorded_reply("responses", turned).digest
         db.execute(f"UPDATE attempts SET raw = ?, reply = ? WHERE ({key}) = (?, ?, ?, ?)", (digest, reply, *place))  # noqa: S608
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from dubito import __version__
-from dubito.cli.asking import asking_options, calls_of, progress_of, resumable, settings_of_model, watch_of
+from dubito.cli.asking import asking_options, calls_of, model_progress, progress_of, resumable, settings_of_model
 from dubito.cli.options import GAME, GameCommand, rules_from
 from dubito.cli.output import note, say, show
 from dubito.errors import UsageError, one_line
@@ -134,7 +134,7 @@ class _Player:
             return of_bot(self._entrant, self._game, states, draws or 100, seed)
         draws = self._game.asked(states, draws)[1]
         with progress_of(len(states) * (draws or 1), quiet) as progress:
-            means = TrialMeans(calls, watch_of(quiet), progress)
+            means = TrialMeans(calls, model_progress(quiet), progress)
             return of_model(self.name, self._game, self._prompt, self._settings, states, draws, folder, means)
 
     def prompted(self, state: InfoState) -> str | None:

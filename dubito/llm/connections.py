@@ -1,0 +1,191 @@
+"""A client's connections: a deadline for whole calls, and no call on a connection that the server has closed.
+
+A synchronous call cannot be cancelled, and an HTTP client's timeouts hold for one socket operation: a server that sends
+a byte a second never meets one. Here every connect, read and write gets no more time than the thread's deadline leaves.
+
+Servers close idle connections, and a call that is sent at that moment is lost. So a connection is used again only if it
+was idle for less time than servers are known to wait. If it turns out to be closed all the same, it differs from a lost
+answer: the server's machine answers with a reset to a request that nobody read, and without one to a request that was
+read.
+"""
+
+import errno
+import select
+import socket
+import threading
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from ssl import SSLContext
+from time import monotonic
+from typing import Any, Final
+
+import httpcore2
+import httpx2
+
+_MAX_IDLE_SECONDS: Final = 4.0  # common servers wait 5 and more
+_RESET_MILLISECONDS: Final = 200  # a reset arrives within this time
+
+
+class Deadline:
+    """The deadlines of the threads that use one client, and how long its connections may be idle."""
+
+    def __init__(self, client: httpx2.Client) -> None:
+        """Take over the opening of the client's connections."""
+        self._thread = threading.local()
+        self.max_idle = _MAX_IDLE_SECONDS
+        self._longest_survived = 0.0
+        self._connections, self._lock, self._refuses = set["_Connection"](), threading.Lock(), False
+        # httpx2 has no public way to replace the backend.
+        for transport in (client._transport, *client._mounts.values()):
+            if isinstance(transport, httpx2.HTTPTransport):
+                pool: Any = transport._pool
+                pool._network_backend = _Backend(pool._network_backend, self)
+
+    def keep_open(self, connection: "_Connection") -> None:
+        """Keep an opened connection; raises ConnectError and closes it if the client was closed meanwhile."""
+        with self._lock:
+            if not self._refuses:
+                self._connections.add(connection)
+                return
+        connection.close()
+        raise httpcore2.ConnectError("the client was closed")
+
+    def forget(self, connection: "_Connection") -> None:
+        with self._lock:
+            self._connections.discard(connection)
+
+    def refuse_connections(self) -> None:
+        """Close what is open and whatever a thread opens from now on: closing httpcore2's pool misses those."""
+        with self._lock:
+            self._refuses, connections = True, list(self._connections)
+        for connection in connections:
+            connection.close()
+
+    @contextmanager
+    def within(self, seconds: float) -> Iterator[None]:
+        """Give this thread a deadline for its network operations in the block."""
+        self._thread.until = monotonic() + seconds
+        self._thread.was_stale = False
+        try:
+            yield
+        finally:
+            self._thread.until = None
+
+    @property
+    def has_passed(self) -> bool:
+        until: float | None = getattr(self._thread, "until", None)
+        return until is not None and monotonic() >= until
+
+    def pop_stale(self) -> bool:
+        """Return whether this thread's last call met a closed connection, and forget it."""
+        was_stale, self._thread.was_stale = getattr(self._thread, "was_stale", False), False
+        return bool(was_stale)
+
+    def record_lost(self, idle: float, is_stale: bool) -> None:
+        """Record that a connection gave no answer after it was idle for this time."""
+        self._thread.was_stale = is_stale
+        if is_stale or idle > self._longest_survived:
+            self.limit_idle(idle)
+
+    def record_survived(self, idle: float) -> None:
+        self._longest_survived = max(self._longest_survived, idle)
+
+    def limit_idle(self, seconds: float) -> None:
+        """Use connections again only if they were idle for less than half of this time."""
+        self.max_idle = min(self.max_idle, seconds / 2)
+
+    def seconds_left(self, timeout: float | None) -> float | None:
+        """Return how long an operation may take. Raises ReadTimeout if no time is left."""
+        until = getattr(self._thread, "until", None)
+        if until is None:
+            return timeout
+        left: float = until - monotonic()
+        if left <= 0:
+            raise httpcore2.ReadTimeout("the deadline has passed")
+        return left if timeout is None else min(left, timeout)
+
+
+class _Connection(httpcore2.NetworkStream):
+    def __init__(self, stream: httpcore2.NetworkStream, deadline: Deadline) -> None:
+        self._stream, self._deadline = stream, deadline
+        # When the last bytes were received; 0 if none were.
+        self._last_read = 0.0
+        # Seconds that the connection was idle before the current request; None once its answer has begun.
+        self._idle_before: float | None = None
+        self._write_failed = False
+        deadline.keep_open(self)
+
+    def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
+        try:
+            data = self._stream.read(max_bytes, self._deadline.seconds_left(timeout))
+        except httpcore2.ReadError:
+            self._end(self._write_failed)
+            raise
+        if not data:
+            self._end(self._idle_before is not None and (self._write_failed or self._was_reset()))
+        elif self._idle_before is not None:
+            self._deadline.record_survived(self._idle_before)
+        self._last_read, self._idle_before = monotonic(), None
+        return data
+
+    def _end(self, is_stale: bool) -> None:
+        """Record a connection without an answer. Raises ConnectError if the server had closed it before the request."""
+        if self._idle_before is not None:
+            self._deadline.record_lost(self._idle_before, is_stale)
+            if is_stale:
+                raise httpcore2.ConnectError("the server had closed the connection before it was asked") from None
+
+    def _was_reset(self) -> bool:
+        """Return whether a reset followed after the server closed; False on systems that do not report it."""
+        connection = self._stream.get_extra_info("socket")
+        if not isinstance(connection, socket.socket) or not hasattr(select, "poll"):
+            return False
+        poll = select.poll()
+        # Without events, poll reports only errors.
+        poll.register(connection, 0)
+        poll.poll(_RESET_MILLISECONDS)
+        return connection.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR) == errno.EPIPE
+
+    def write(self, buffer: bytes, timeout: float | None = None) -> None:
+        if self._last_read and self._idle_before is None:
+            self._idle_before = monotonic() - self._last_read
+        try:
+            self._stream.write(buffer, self._deadline.seconds_left(timeout))
+        except httpcore2.WriteError:
+            self._write_failed = True
+            raise
+
+    def close(self) -> None:
+        self._deadline.forget(self)
+        self._stream.close()
+
+    def start_tls(
+        self, ssl_context: SSLContext, server_hostname: str | None = None, timeout: float | None = None
+    ) -> httpcore2.NetworkStream:
+        stream = self._stream.start_tls(ssl_context, server_hostname, self._deadline.seconds_left(timeout))
+        # The socket belongs to the encrypted stream now.
+        self._deadline.forget(self)
+        return _Connection(stream, self._deadline)
+
+    def get_extra_info(self, info: str) -> Any:
+        # httpcore2 asks this only of idle connections, and drops one that has something to read.
+        if info == "is_readable" and self._last_read and monotonic() - self._last_read > self._deadline.max_idle:
+            return True
+        return self._stream.get_extra_info(info)
+
+
+class _Backend(httpcore2.NetworkBackend):
+    def __init__(self, backend: httpcore2.NetworkBackend, deadline: Deadline) -> None:
+        self._backend, self._deadline = backend, deadline
+
+    def connect_tcp(
+        self,
+        host: str,
+        port: int,
+        timeout: float | None = None,
+        local_address: str | None = None,
+        socket_options: Iterable[Any] | None = None,
+    ) -> httpcore2.NetworkStream:
+        timeout = self._deadline.seconds_left(timeout)
+        stream = self._backend.connect_tcp(host, port, timeout, local_address, socket_options)
+        return _Connection(stream, self._deadline)

@@ -1,0 +1,256 @@
+"""Errors of a provider's calls: which cause each has, and what the user can do about it."""
+
+import errno
+import re
+import socket
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from ssl import SSLError
+from typing import Any, Final, TypeVar
+from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
+
+from dubito.errors import one_line
+from dubito.llm.limiter import span_in_words
+from dubito.llm.protocols import detect_protocol
+from dubito.llm.redaction import Redaction
+from dubito.llm.request import AccountFault, Api, Ask, NonReply, NonReplyKind, RawReply, Reply, TryFailed
+from dubito.llm.settings import Account, is_on_this_machine, setting_fields
+from dubito.llm.verdicts import SYSTEM_ROLE, Verdict, text_of, verdict, verdict_within
+from dubito.store.model_log import Spend
+
+E = TypeVar("E", bound=BaseException)
+_MAX_QUOTED: Final = 240  # characters of a server's answer
+_NON_REPLIES: Final[Mapping[NonReplyKind, str]] = {
+    "empty": "an empty body",
+    "page": "a web page",
+    "stream": "an event stream that was not requested",
+    "text": "a text that is not JSON",
+    "unreadable": "truncated or unreadable JSON",
+    "json": "JSON that is not a {}",
+}
+_API_NAMES: Final[Mapping[Api, str]] = {
+    "responses": "the Responses API",
+    "chat": "Chat Completions",
+    "messages": "the Messages API",
+    "decisions": "the Decisions API",
+}
+_REPLY_NAMES: Final[Mapping[Api, str]] = {
+    "responses": "response of the Responses API",
+    "chat": "chat completion",
+    "messages": "message of the Messages API",
+    "decisions": "answer of the Decisions API",
+}
+_PATHS: Final[Mapping[Api, str]] = {
+    "responses": "/responses",
+    "chat": "/chat/completions",
+    "messages": "/v1/messages",
+}
+_UNKNOWN_PATH: Final = re.compile(
+    r"not.found|not.allowed|cannot post|invalid url|path|route|unknown endpoint", re.IGNORECASE
+)
+_FIELDS_OF_SETTING: Final[Mapping[str, tuple[str, ...]]] = {
+    "max_output": ("max_output_tokens", "max_completion_tokens", "max_tokens"),
+    "response_format": ("response_format",),
+}
+_UNSUPPORTED: Final = ("unsupported", "not supported", "not permitted", "unknown", "unrecognized")
+_ANY_PARAMETER: Final = "parameters"  # the setting to change if the server names none
+# Fields of a body that no setting of the player adds.
+_FIXED_FIELDS: Final = {"model", "messages", "input", "system", "text", "store", "prompt_cache_key", "questions"}
+_MINUTE, _YEAR = 60.0, 365 * 86_400.0  # seconds
+
+
+class ErrorReader:
+    """Turns what a call of one account ended with into a TryFailed or an AccountFault."""
+
+    def __init__(self, account: Account, address: str, redaction: Redaction) -> None:
+        self._account, self._address, self._redaction = account, address, redaction
+
+    def read_connection_error(self, error: Exception, deadline: float, ask: Ask, *, is_late: bool) -> TryFailed:
+        """Read the error of a call without an answer.
+
+        Unless no connection was made, the server may have answered, and may bill it.
+        """
+        import httpx2
+
+        sent = not isinstance(error.__cause__, httpx2.ConnectError | httpx2.ConnectTimeout | httpx2.PoolTimeout)
+        if is_late:
+            return TryFailed("deadline", f"no complete answer within the deadline of {deadline:g} s", billed=sent)
+        dns, refused = _cause(error, socket.gaierror), _cause(error, ConnectionRefusedError)
+        proxy = None if is_on_this_machine(self._address) else _proxy_for(self._address)
+        if proxy and (dns or refused):
+            return TryFailed("connection", f"nothing answers at the proxy {proxy}: start it, or correct HTTPS_PROXY")
+        if dns is not None:
+            host = one_line(urlsplit(self._address).hostname or self._address, 80)
+            reason = one_line(str(dns.strerror), 80)
+            return TryFailed("connection", f"cannot find the host {host!r} (DNS: {reason}); check `base_url`")
+        os_error = _cause(error, OSError)
+        if os_error is not None and os_error.errno in (errno.EMFILE, errno.ENFILE):
+            return TryFailed("connection", f"{os_error.strerror}: lower `in_flight`, or raise `ulimit -n`")
+        base_url = setting_fields("base_url", ask.place.player)
+        if refused is not None:
+            problem = f"nothing answers at {self._address} (connection refused)"
+            return TryFailed("connection", problem, hint="start the server, or correct {setting}", **base_url)
+        if (handshake := _cause(error, SSLError)) is not None:
+            problem = f"no TLS at {self._address} ({one_line(str(handshake), 80)})"
+            hint = "if the server has no certificate, its address begins with http://: correct {setting}"
+            return TryFailed("connection", problem, hint=hint, **base_url)
+        cause = f": {type(error.__cause__).__name__}" if error.__cause__ else ""
+        return TryFailed("connection", self._quote(f"{type(error).__name__}: {error}{cause}"), billed=sent)
+
+    def read_batch_entry(self, status: int | None, error: Any, ask: Ask) -> TryFailed | AccountFault:
+        """Read the error that a batch has for one of its requests."""
+        found = verdict_within(error, {}) if status is None else verdict(status, text_of(error), {})
+        return self._read_verdict(found, f"status {found.status} in a batch", text_of(error), ask)
+
+    def read_status(self, status: int, text: str, headers: Mapping[str, str], ask: Ask) -> TryFailed | AccountFault:
+        """Read an answer whose status is not a success."""
+        if status < 400:
+            # Never followed: the question and the key are for this server alone.
+            target = self._quote(headers.get("location", "nowhere"))
+            return self.blame(ask, "base_url", f"redirects elsewhere (status {status})", target)
+        found = verdict(status, text, headers)
+        if found.meaning == "model" and _names_path(text, ask) and ask.request.protocol in _PATHS:
+            return self._read_unknown_path(status, self._quote(text), ask)
+        return self._read_verdict(found, f"status {status}", text, ask)
+
+    def read_non_reply(self, body: NonReply, received: RawReply, ask: Ask) -> TryFailed | AccountFault:
+        """Read a body with status 200 that is not a reply."""
+        if body.kind is None:
+            found = verdict_within(body.error, received.headers)
+            problem = f"status {received.status} with an error in it"
+            failed = self._read_verdict(found, problem, text_of(body.error), ask)
+            if isinstance(failed, TryFailed):
+                failed.billed = body.generated is True or (body.generated is None and found.meaning == "server")
+            return failed
+        spoken = detect_protocol(received.raw) if body.kind == "json" and not ask.place.in_game else None
+        if spoken is not None:
+            fields = setting_fields("api", ask.place.player, spoken)
+            problem = f"{self._address} answers in {_API_NAMES[spoken]}, but {_describe_api(ask)}"
+            return AccountFault(problem, hint="set {setting}", **fields)
+        problem = f"{describe_non_reply(body.kind, ask.request.protocol)} with status {received.status}"
+        return TryFailed("server", problem, billed=body.generated is True, quote=self._quote(received.raw))
+
+    def blame(self, ask: Ask, setting: str, problem: str, quote: str = "", value: str = "") -> AccountFault:
+        """Return a fault that the user corrects with a setting of the player."""
+        hint, key_env = "set {setting}" if value else "change {setting}", self._account.key_env
+        if setting == "api_key_env" and key_env:
+            hint = f"set {key_env}, or change {{setting}}"
+        if setting == _ANY_PARAMETER and key_env is None:
+            hint += ", or name the variable with your key in `api_key_env`: no key was sent"
+        fields = setting_fields(setting, ask.place.player, value)
+        return AccountFault(f"{self._account} {problem}", quote=quote, hint=hint, **fields)
+
+    def _read_unknown_path(self, status: int, quote: str, ask: Ask) -> AccountFault:
+        """Read the answer to a path that the server does not know: it may know another protocol's."""
+        protocol = ask.request.protocol
+        other: Api = "responses" if protocol == "chat" else "chat"
+        path = urlsplit(self._address).path.strip("/")
+        hint = f"{_describe_api(ask)}: set {{setting}}, or correct `base_url`"
+        fields = setting_fields("api", ask.place.player, other)
+        if protocol == "messages" and path.endswith("v1"):
+            hint, fields = "remove /v1 from the end of {setting}", setting_fields("base_url", ask.place.player)
+        elif protocol != "messages" and not path:
+            hint = f"most servers need /v1 at the end of `base_url`; otherwise, set {{setting}}: {_describe_api(ask)}"
+        problem = f"{self._account} has no {_PATHS[protocol]} (status {status})"
+        return AccountFault(problem, quote=quote, hint=hint, **fields)
+
+    def _read_verdict(self, found: Verdict, status: str, text: str, ask: Ask) -> TryFailed | AccountFault:
+        quote = self._quote(text)
+        match found.meaning:
+            case "too_long" | "refused" | "rate_limit" | "server" as kind:
+                failed = TryFailed(kind, status, found.retry_after, quote=quote)
+                failed.at_once = found.at_once
+                return failed
+            case "size":
+                problem = f"does not accept a request of this size ({status}), which includes the reserved output"
+                return self.blame(ask, "max_output", problem, quote)
+            case "quota":
+                problem = f"{self._account} has used up a limit of a day or longer ({status})"
+                return AccountFault(problem, quote=quote, hint=_describe_renewal(found))
+            case "money":
+                problem, hint = f"{self._account} has no credit left ({status})", "top it up"
+                if found.status != 402:
+                    hint += ", or resume when its quota is renewed"
+                return AccountFault(problem, quote="" if found.status == 402 else quote, hint=hint)
+            case "key":
+                return self.blame(ask, "api_key_env", f"refused the key ({status})")
+            case "model":
+                model = one_line(str(ask.request.body.get("model")), 80)
+                return self.blame(ask, "model", f"has no model {model!r}, or `api` or `base_url` is wrong", quote)
+            case "request":
+                return self._read_rejection(status, text, ask)
+
+    def _read_rejection(self, status: str, text: str, ask: Ask) -> TryFailed | AccountFault:
+        quote = self._quote(text)
+        if SYSTEM_ROLE.search(text.lower()):
+            return self.blame(ask, "system", f"does not accept a system message ({status})", quote, "user")
+        if ask.place.attempt:
+            # The question itself was answered, so the server objects to what a re-ask adds.
+            return TryFailed("rejected", f"a re-ask was rejected ({status})", quote=quote)
+        setting = _find_setting(text, ask)
+        fault = self.blame(ask, setting, f"rejected the request ({status})", quote)
+        fault.stray = setting == _ANY_PARAMETER
+        return fault
+
+    def _quote(self, text: str) -> str:
+        return one_line(self._redaction.error(text), _MAX_QUOTED)
+
+
+def describe_non_reply(kind: NonReplyKind, protocol: Api) -> str:
+    return _NON_REPLIES[kind].format(_REPLY_NAMES[protocol])
+
+
+def error_in_reply(errors: ErrorReader, reply: Reply, ask: Ask, cost: Spend) -> TryFailed | AccountFault | None:
+    """Return the error, with its cost, if the body is not a reply. Such a body is never used and never cached."""
+    if reply.non_reply is None:
+        return None
+    failed = errors.read_non_reply(reply.non_reply, reply.received, ask)
+    is_billed = reply.usage is not None or (isinstance(failed, TryFailed) and failed.billed)
+    failed.spent = cost if is_billed else Spend(calls=1)
+    return failed
+
+
+def _describe_api(ask: Ask) -> str:
+    return f"{one_line(ask.place.player)} uses {_API_NAMES[ask.request.protocol]}"
+
+
+def _proxy_for(address: str) -> str | None:
+    """Return the host and port of the environment's proxy for this address, without its credentials."""
+    parts, proxies = urlsplit(address), getproxies()
+    proxy = proxies.get(parts.scheme) or proxies.get("all")
+    if not proxy or proxy_bypass(parts.netloc):
+        return None
+    return one_line(proxy.partition("://")[2].rpartition("@")[2].strip("/") or proxy, 80)
+
+
+def _names_path(text: str, ask: Ask) -> bool:
+    names_model = "model" in text.lower() or str(ask.request.body.get("model")) in text
+    return not text.strip() or (not names_model and _UNKNOWN_PATH.search(text) is not None)
+
+
+def _cause(error: BaseException | None, kind: type[E]) -> E | None:
+    while error is not None and not isinstance(error, kind):
+        error = error.__cause__ or error.__context__
+    return error
+
+
+def _find_setting(text: str, ask: Ask) -> str:
+    """Return the setting that a server complains about: its own, or one of the player's `parameters`."""
+    names_limit = any(name in text and name in ask.request.body for name in ("max_tokens", "max_completion_tokens"))
+    if ask.request.protocol == "chat" and names_limit and any(words in text.lower() for words in _UNSUPPORTED):
+        # The server knows the limit by its other name.
+        return "output_limit"
+    for setting, names in _FIELDS_OF_SETTING.items():
+        if any(name in text for name in names):
+            return setting
+    added = sorted(set(ask.request.body) - _FIXED_FIELDS, key=len, reverse=True)
+    return next((f"parameters.{name}" for name in added if name in text), _ANY_PARAMETER)
+
+
+def _describe_renewal(found: Verdict) -> str:
+    """Return when a used-up limit is renewed, as the server states it; a wait under a minute is another limit's."""
+    if found.retry_after is None or not _MINUTE <= found.retry_after < _YEAR:
+        return "resume when it is renewed"
+    moment = datetime.now() + timedelta(seconds=found.retry_after)
+    return f"resume in {span_in_words(found.retry_after)}, at {moment:%Y-%m-%d %H:%M}"
