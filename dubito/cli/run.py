@@ -184,11 +184,11 @@ def play_and_keep(
     asks, workers = bool(model_specs(experiment, registry)), workers or cores()
     if asks and not calls.offline:
         calls = replace(calls, in_flight=bound_in_flight(calls.in_flight))
-    stop, watch = new_stop(1 if asks else workers), ModelProgress(told=note)
-    more = watch.figures if asks else lambda: [*filter(None, [watch.decision()])]
-    progress = GamesProgress(experiment.games, quiet, time.monotonic, more, parts=lambda: watch.parts())
+    stop, models = new_stop(1 if asks else workers), ModelProgress(notify=note)
+    more = models.figures if asks else lambda: [*filter(None, [models.decision_figure()])]
+    progress = GamesProgress(experiment.games, quiet, time.monotonic, more, parts=models.parts)
     with _signals_set(stop, asks) as told, progress:
-        means = RunOptions(registry, workers, calls, stop, progress, watch, lambda: (*told, signal.SIGINT)[0], crew)
+        means = RunOptions(registry, workers, calls, stop, progress, models, lambda: (*told, signal.SIGINT)[0], crew)
         return play(experiment, folder, means)
 
 

@@ -7,14 +7,14 @@ from functools import partial
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final
 
-from dubito.experiment.counts import count_games
+from dubito.experiment.counts import GameCounts, count_games
 from dubito.experiment.experiment import Experiment, PlayerSpec
 from dubito.experiment.progress import ModelProgress, RunCourse
 from dubito.experiment.resolve import CallOptions, fallback_of, model_specs, price_of_model, settings_of
 from dubito.game import Game
 from dubito.game.find import Registry
 from dubito.game.table import Table, step
-from dubito.llm.budget import Budget, Caps
+from dubito.llm.budget import Caps
 from dubito.llm.cache import ReplyCache
 from dubito.llm.decide import Conversation, Decider, DecisionLog, GameServices, Journal, UnusableAnswers
 from dubito.llm.limiter import Timing
@@ -41,7 +41,7 @@ def serving(
     registry: Registry,
     db: RunDb,
     options: CallOptions,
-    watch: ModelProgress,
+    progress: ModelProgress,
     stopped: Callable[[], bool],
     first: int = 0,
     table: Callable[[int, "Models"], tuple[Table, object]] | None = None,
@@ -56,11 +56,9 @@ def serving(
     """
     log, suspend = ModelLog(db), experiment.provider_errors == "suspend"
     cache = ReplyCache(options.cache, writes=not options.offline)
-    with asking(log, cache, options, watch, stopped, suspend, registry.game, waits=waits) as pipeline:
+    with asking(log, cache, options, progress, stopped, suspend, registry.game, waits=waits) as pipeline:
         course = RunCourse(log, pipeline.budget)
-        watch.parts = lambda: pipeline.budget.parts(experiment.games)
-        watch.used = lambda: ", ".join([_used_in_words(pipeline.budget, options.caps), *pipeline.paced])
-        watch.game_counts = lambda: count_games(db, experiment.first_game, experiment.games_per_deal)
+        progress.connect_run(PipelineFigures(experiment, db, cache, pipeline, options.caps))
         deciders = {}
         for spec in model_specs(experiment, registry):
             settings = settings_of(spec, registry)
@@ -68,13 +66,13 @@ def serving(
             prompt.check_rules(registry.game.rules_of_run(experiment.rules))
             log.keep_prompt(prompt.digest, prompt.sources)
             asks = pipeline.build_asks(spec.name, settings, price_of_model(settings, options))
-            player = decider_of(spec, experiment, registry, prompt, asks, log, watch.count)
+            player = decider_of(spec, experiment, registry, prompt, asks, log, progress.count)
             stops = options.on_unusable == "stop" and not log.answered(spec.name)
             deciders[spec.name] = replace(player, unusable=UnusableAnswers(spec.name, player.settings.api, stops))
         pipeline.waves.check()
         if options.preflight and not options.offline:
             late = _late_questions(deciders, experiment, table) if table else {}
-            run_until_stopped(partial(_ask_before, deciders, late, first, options, watch), stopped)
+            run_until_stopped(partial(_ask_before, deciders, late, first, options, progress), stopped)
         yield Models(deciders, lambda: pipeline.put_back, pipeline.try_again, course, pipeline.waves.next)
 
 
@@ -83,32 +81,32 @@ def _ask_before(
     late: Mapping[str, list[Sample]],
     first: int,
     options: CallOptions,
-    watch: ModelProgress,
+    progress: ModelProgress,
 ) -> None:
     """Run the preflight of each model player."""
-    warn = watch.warn if options.on_unusable == "fallback" else None
+    warn = progress.warn if options.on_unusable == "fallback" else None
     for number, player in enumerate(deciders.values(), first):
         samples = longest([*player.prompt.samples, *late.get(player.name, [])])
         Preflight(player.name, number, player.settings, player.asks, warn).run(samples)
 
 
 @dataclass(frozen=True, slots=True)
-class _Listener(Decider):
-    """Lets the fallback answer, and keeps what would have been asked."""
+class _SampleCollector(Decider):
+    """Lets the fallback answer, and collects the longest prompts that would have been sent."""
 
-    heard: list[Sample] = field(default_factory=list)
+    samples: list[Sample] = field(default_factory=list)
 
     def decide(
         self,
-        asked: Conversation,
+        conversation: Conversation,
         place: Place,
         turn: int,
         journal: Journal,
-        otherwise: Callable[[], Any],
+        fallback: Callable[[], Any],
         key: str | None = None,
     ) -> Any:
-        self.heard[:] = longest([*self.heard, (asked.rendered, asked.form)])
-        return otherwise()
+        self.samples[:] = longest([*self.samples, (conversation.rendered, conversation.form)])
+        return fallback()
 
 
 def _late_questions(
@@ -118,20 +116,22 @@ def _late_questions(
 
     The fallback answers in every model's place.
     """
-    listeners = {name: _Listener(*(getattr(one, each.name) for each in fields(one))) for name, one in deciders.items()}
+    collectors = {
+        name: _SampleCollector(*(getattr(one, each.name) for each in fields(one))) for name, one in deciders.items()
+    }
     tables = list[Table]()
     for game in experiment.game_numbers[: max(_FIRST_GAMES, experiment.games_per_deal)]:
         with suppress(Exception):  # of bots, or of the game: the run will name it
-            tables.append(table(game, Models(listeners))[0])
+            tables.append(table(game, Models(collectors))[0])
     for played in sorted(tables, key=lambda played: -len(played.entrants)):
-        if all(listener.heard for listener in listeners.values()):
+        if all(collector.samples for collector in collectors.values()):
             break
         turns = 0
         with suppress(Exception):
             while not played.state.over and turns < _LATE:
                 step(played)
                 turns += 1
-    return {name: listener.heard for name, listener in listeners.items()}
+    return {name: collector.samples for name, collector in collectors.items()}
 
 
 @contextmanager
@@ -139,7 +139,7 @@ def asking(
     log: ModelLog,
     cache: ReplyCache,
     options: CallOptions,
-    watch: ModelProgress,
+    progress: ModelProgress,
     stopped: Callable[[], bool],
     suspend: bool,
     game: Game,
@@ -147,23 +147,22 @@ def asking(
     waits: bool = False,
 ) -> Iterator[Pipeline]:
     """A pipeline and the embedded servers that it may need, closed at the end with the cache."""
-    watch.oldest = lambda: cache.oldest
     with ExitStack() as running:
         how = PipelineOptions(
             options.in_flight,
             options.offline,
             suspend=suspend,
-            house_address=_Houses(game, running).address,
-            timing=Timing(options.patience, watch.sleep, watch.waiting_for, watch.clock, stopped),
-            counted=watch.replied,
+            house_address=_HouseServers(game, running).address,
+            timing=Timing(options.patience, progress.sleep, progress.waiting_for, progress.clock, stopped),
+            counted=progress.replied,
             waits=waits,
         )
         with closing(Pipeline(log, cache, options.caps, how)) as pipeline:  # its clients go before their servers
             yield pipeline
 
 
-class _Houses:
-    """The embedded servers, each started when first needed: one, or one for each kind of faults."""
+class _HouseServers:
+    """The built-in servers, each started when it is first needed: one, and one for each set of faults."""
 
     def __init__(self, game: Game, running: ExitStack) -> None:
         self._game, self._running = game, running
@@ -184,16 +183,34 @@ class _Houses:
             return self._houses[server].base_url(api)
 
 
-def _used_in_words(budget: Budget, caps: Caps) -> str:
-    """The calls, and of what is capped what is spent, reserved and left."""
-    spent, reserved = budget.spent, budget.reserved
-    words = [f"{spent.calls:,} call{'s' * (spent.calls != 1)}"]
-    for name, say in (("calls", "{:,}".format), ("tokens", "{:,}".format), ("usd", dollars)):
-        cap = getattr(caps, name)
-        if cap is not None:
-            used, held = getattr(spent, name), getattr(reserved, name)
-            words.append(f"{name}: {say(used)} spent, {say(held)} reserved, {say(cap - used - held)} left")
-    return ", ".join(words)
+@dataclass(frozen=True, slots=True)
+class PipelineFigures:
+    """The progress of a run, as its store and its pipeline know it."""
+
+    experiment: Experiment
+    db: RunDb
+    cache: ReplyCache
+    pipeline: Pipeline
+    caps: Caps
+
+    def describe_use(self) -> str:
+        spent, reserved = self.pipeline.budget.spent, self.pipeline.budget.reserved
+        words = [f"{spent.calls:,} call{'s' * (spent.calls != 1)}"]
+        for name, write in (("calls", "{:,}".format), ("tokens", "{:,}".format), ("usd", dollars)):
+            cap = getattr(self.caps, name)
+            if cap is not None:
+                used, held = getattr(spent, name), getattr(reserved, name)
+                words.append(f"{name}: {write(used)} spent, {write(held)} reserved, {write(cap - used - held)} left")
+        return ", ".join([*words, *self.pipeline.paced])
+
+    def parts(self) -> tuple[float, float] | None:
+        return self.pipeline.budget.parts(self.experiment.games)
+
+    def game_counts(self) -> GameCounts:
+        return count_games(self.db, self.experiment.first_game, self.experiment.games_per_deal)
+
+    def oldest_reply(self) -> float | None:
+        return self.cache.oldest
 
 
 def decider_of(
@@ -203,7 +220,7 @@ def decider_of(
     prompt: Prompt,
     asks: Asks,
     log: DecisionLog,
-    counted: Callable[[str], None],
+    count_outcome: Callable[[str], None],
 ) -> Decider:
     """A model player with this prompt and these stages to ask."""
     settings = settings_of(spec, registry)
@@ -216,7 +233,7 @@ def decider_of(
         log=log,
         seed=experiment.seed,
         rules=registry.game.rules(**experiment.rules),
-        counted=counted,
+        count_outcome=count_outcome,
     )
 
 

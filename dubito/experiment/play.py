@@ -257,7 +257,7 @@ class ChunkPlayer:
             journal.digest(),
             record,
             table.errors[0] if table.errors else None,
-            frozenset(journal.touched),
+            frozenset(journal.fallback_seats),
             tuple(statements),
         )
 

@@ -1,4 +1,4 @@
-"""How far a run with models is, and what they do meanwhile: counted by its threads, shown in the progress line."""
+"""The progress of a run with models: counted by its threads, shown in the progress line."""
 
 import threading
 import time
@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from threading import Lock
-from typing import Final
+from typing import Final, Protocol
 
 from dubito.experiment.counts import GameCounts
 from dubito.game import FALLBACK_OUTCOME
@@ -32,27 +32,73 @@ class RunCourse:
             return len(self._ended)
 
 
-_LOGGED: Final = 60.0  # seconds for which a wait that goes on is not logged again
+class RunFigures(Protocol):
+    """What a run with models knows about its own progress."""
+
+    def describe_use(self) -> str:
+        """Return the calls made, and the use of each cap of the budget."""
+
+    def parts(self) -> tuple[float, float] | None:
+        """Return how many games are played and left, counting parts of games in progress."""
+
+    def game_counts(self) -> GameCounts:
+        """Return how many games are finished and counted."""
+
+    def oldest_reply(self) -> float | None:
+        """Return when the oldest reply used from the cache was stored."""
+
+
+class Decisive(Protocol):
+    """A run that stops when it is decided."""
+
+    def figure(self) -> str:
+        """Return how close the run is to its decision."""
+
+
+_LOG_INTERVAL: Final = 60.0  # seconds until a wait that continues is logged again
 
 
 @dataclass(slots=True)
 class ModelProgress:
-    """What the progress line shows of the models; threads count under a lock."""
+    """What the progress line shows about models; threads count under a lock.
+
+    The parts of a run connect to it when they start: its log, its calls, its decision.
+    """
 
     clock: Callable[[], float] = time.monotonic
+    # Shows a message to the user at once.
+    notify: Callable[[str], None] = lambda text: None
+    # Receives an event and its facts, as RunLog does.
+    log: Callable[..., None] = lambda event, **facts: None
     outcomes: Counter[str] = field(default_factory=Counter)
     replies: Counter[str] = field(default_factory=Counter)  # by origin
-    waiting: Counter[str] = field(default_factory=Counter)
-    logged: dict[str, float] = field(default_factory=dict)  # when it was last logged that somebody waits for this
-    used: Callable[[], str] = lambda: ""  # of the budget, in words
-    parts: Callable[[], tuple[float, float] | None] = lambda: None  # how much is played and left, with games under way
-    game_counts: Callable[[], GameCounts | None] = lambda: None
-    oldest: Callable[[], float | None] = lambda: None  # when the oldest used reply of the cache was stored
-    decision: Callable[[], str] = lambda: ""  # how near the run is to being decided, where it stops then
-    log: Callable[..., None] = lambda event, **facts: None  # the run's log
-    told: Callable[[str], None] = lambda text: None  # told what a user should know at once
+    waiting: Counter[str] = field(default_factory=Counter)  # threads, by what they wait for
+    _last_logged: dict[str, float] = field(default_factory=dict)  # by what is waited for
+    _run: RunFigures | None = None
+    _decision: Decisive | None = None
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _start: float | None = None
+
+    def connect_log(self, log: Callable[..., None]) -> None:
+        self.log = log
+
+    def connect_run(self, run: RunFigures) -> None:
+        self._run = run
+
+    def connect_decision(self, decision: Decisive) -> None:
+        self._decision = decision
+
+    def parts(self) -> tuple[float, float] | None:
+        return self._run.parts() if self._run else None
+
+    def oldest_reply(self) -> float | None:
+        return self._run.oldest_reply() if self._run else None
+
+    def describe_use(self) -> str:
+        return self._run.describe_use() if self._run else ""
+
+    def decision_figure(self) -> str:
+        return self._decision.figure() if self._decision else ""
 
     def count(self, outcome: str) -> None:
         with self._lock:
@@ -69,17 +115,17 @@ class ModelProgress:
 
     def warn(self, text: str) -> None:
         self.log("warns", why=text)
-        self.told(text)
+        self.notify(text)
 
     def begin_wait(self, why: str) -> None:
-        """Somebody begins to wait."""
+        """Count a thread that waits, and log it if the last such wait was long ago."""
         with self._lock:
             self.waiting[why] += 1
             now = self.clock()
-            news = now - self.logged.get(why, -_LOGGED) >= _LOGGED
-            if news:
-                self.logged[why] = now
-        if news:
+            is_due = now - self._last_logged.get(why, -_LOG_INTERVAL) >= _LOG_INTERVAL
+            if is_due:
+                self._last_logged[why] = now
+        if is_due:
             self.log("waits", why=why)
 
     def end_wait(self, why: str) -> None:
@@ -88,7 +134,7 @@ class ModelProgress:
 
     @contextmanager
     def waiting_for(self, why: str) -> Iterator[None]:
-        """A time of waiting, for the progress line."""
+        """Count this thread as waiting."""
         self.begin_wait(why)
         try:
             yield
@@ -96,23 +142,24 @@ class ModelProgress:
             self.end_wait(why)
 
     def sentence(self) -> str:
-        """All there is to say, for the run's log: the figures, then decisions, the cache, and what is on disk."""
+        """Return all there is to log: the figures, then decisions, the cache and the games on disk."""
         with self._lock:
             decisions, replies = self.outcomes.total(), self.replies.total()
             seconds = self.clock() - self._start if self._start is not None else 0.0
             cached = _percent(self.replies["cache"], replies)
-        course = f"{decisions:,} decisions, {decisions / max(seconds, 1e-3):,.0f}/s, cache {cached}"
-        return ", ".join([*self.figures(), course, *filter(None, [str(self.game_counts() or "")])])
+        speed = f"{decisions:,} decisions, {decisions / max(seconds, 1e-3):,.0f}/s, cache {cached}"
+        games = [str(self._run.game_counts())] if self._run else []
+        return ", ".join([*self.figures(), speed, *filter(None, games)])
 
     def figures(self) -> list[str]:
-        """What a user watches: how near to a decision, calls and dollars, what is waited for, fallbacks by cause."""
+        """Return the figures of the progress line: decision, use of the budget, waits, fallbacks by cause."""
         with self._lock:
             decisions = self.outcomes.total()
             failed = {name: count for name, count in self.outcomes.items() if name.startswith(FALLBACK_OUTCOME)}
             waiting = [f"{count} waiting {why}" for why, count in self.waiting.items() if count]
         causes = ", ".join(f"{name.partition(':')[2]} {_percent(count, decisions)}" for name, count in failed.items())
         fallback = f"fallback {_percent(sum(failed.values()), decisions)}" + (f" ({causes})" if causes else "")
-        return [*filter(None, [self.decision(), self.used(), *waiting, fallback])]
+        return [*filter(None, [self.decision_figure(), self.describe_use(), *waiting, fallback])]
 
 
 def _percent(part: int, whole: int) -> str:

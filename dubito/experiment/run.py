@@ -46,7 +46,7 @@ class RunOptions:
     calls: CallOptions
     stop: Stop
     progress: Progress = lambda games: None
-    watch: ModelProgress = field(default_factory=ModelProgress)
+    model_progress: ModelProgress = field(default_factory=ModelProgress)
     told_by: Callable[[], int] = lambda: signal.SIGINT  # which signal has set `stop`
     crew: Crew | None = None  # who plays chunks of hand-written bots instead of so many processes of ours
 
@@ -113,10 +113,13 @@ def play(experiment: Experiment, folder: Path, how: RunOptions) -> Played:
         kept = run_folder.games_kept(folder, ours) or 0
         with run_folder.begin(folder, ours) as db:
             how.progress(count_games(db, experiment.first_game, experiment.games_per_deal).finished)
-            log = how.watch.log = RunLog(folder)
+            log = RunLog(folder)
+            how.model_progress.connect_log(log)
             log("begins", games=experiment.games, kept=kept, offline=how.calls.offline)
             if not is_locked:
-                how.watch.warn(f"the file system of {folder} has no locks: let no other process play into it meanwhile")
+                how.model_progress.warn(
+                    f"the file system of {folder} has no locks: let no other process play into it meanwhile"
+                )
             said = _said_by_bots(
                 experiment, how.registry
             )  # now, since what it takes to say it is what playing takes, too
@@ -124,7 +127,7 @@ def play(experiment: Experiment, folder: Path, how: RunOptions) -> Played:
                 log("says", player=name, text=text)
             telling = replace(how, progress=_progress_with_log(how, experiment.games))
             run = _play_chunks_into(db, experiment, folder, telling)
-            run = replace(run, said=said, told_by=how.told_by(), oldest=how.watch.oldest())
+            run = replace(run, said=said, told_by=how.told_by(), oldest=how.model_progress.oldest_reply())
         try:
             _publish(run)
             why = signal_in_words(run.told_by) if run.interrupted else str(run.failure or "finished")
@@ -148,7 +151,7 @@ def _progress_with_log(how: RunOptions, games: int) -> Progress:
         how.progress(done)
         if done * 10 // games > said:
             said = done * 10 // games
-            how.watch.log("progress", games=done, models=how.watch.sentence())
+            how.model_progress.log("progress", games=done, models=how.model_progress.sentence())
 
     return progress
 
@@ -196,7 +199,7 @@ def _chunks_to_play(db: RunDb, experiment: Experiment, how: RunOptions, done: in
     if experiment.stop is not None:
         kept = islice(db.outcomes(), first_game_of(experiment, done))
         decision = RunDecision(experiment, how.registry.game.results, kept)
-        how.watch.decision = decision.figure
+        how.model_progress.connect_decision(decision)
     judged = decision.judged if decision else lambda piece: piece
     if not model_specs(experiment, how.registry):
         pieces = play_pieces(experiment, how.registry, how.workers, how.stop, numbers, how.crew)
@@ -207,9 +210,11 @@ def _chunks_to_play(db: RunDb, experiment: Experiment, how: RunOptions, done: in
 
     player, halted = ChunkPlayer(experiment, how.registry), threading.Event()
     stopped = partial(_is_any_set, how.stop, halted)
-    asked = serving(experiment, how.registry, db, how.calls, how.watch, stopped, table=player.table_of, waits=True)
+    asked = serving(
+        experiment, how.registry, db, how.calls, how.model_progress, stopped, table=player.table_of, waits=True
+    )
     with asked as models:
-        threads = ThreadedChunks(player, models, how.calls.in_flight, how.watch, how.progress, halted.set)
+        threads = ThreadedChunks(player, models, how.calls.in_flight, how.model_progress, how.progress, halted.set)
         by_chunk = (deals_of_chunk(experiment, number) for number in numbers)
         pieces_of_deals = (few for deals in by_chunk for few in (looks(deals) if decision else [deals]))
         played = ((deals, threads.play(deals, stopped)) for deals in pieces_of_deals)

@@ -151,7 +151,7 @@ class ThreadedChunks:
     player: ChunkPlayer
     models: "Models"
     in_flight: int
-    watch: ModelProgress
+    model_progress: ModelProgress
     progress: Callable[[int], None]  # told how many games of the run have ended
     halt: Callable[[], None] = lambda: None  # stops the calls of all games after an error that no call can mend
 
@@ -163,15 +163,17 @@ class ThreadedChunks:
         wanted = max(1, min(self.in_flight, sum(map(len, deals))))
         threads = start_threads(worker.run, wanted, "game")
         if len(threads) < wanted:
-            self.watch.warn(f"only {len(threads)} of {wanted} threads could be started: that many games play at once")
+            self.model_progress.warn(
+                f"only {len(threads)} of {wanted} threads could be started: that many games play at once"
+            )
         if hanging := wait_for_threads(threads, stop):
             queue.close()
-            self.watch.told(
+            self.model_progress.notify(
                 f"{hanging} game{'s' * (hanging > 1)} still waited for calls {STOP_GRACE_SECONDS:g} s after the stop: "
                 "these calls are given up, and counted at their highest possible price"
             )
         for why in queue.reasons():
-            self.watch.end_wait(why)
+            self.model_progress.end_wait(why)
         ended, errors = dict(worker.ended), dict(worker.errors)  # a thread that was given up may still write
         if queue.fault is not None:
             errors[_NO_GAME] = queue.fault
@@ -184,7 +186,7 @@ class ThreadedChunks:
         names = self.player.experiment.names
         asking = {place for place, name in enumerate(names) if name in self.models.deciders}
         queued = [[QueuedGame(game, not asking.isdisjoint(game[1].seats)) for game in games] for games in deals]
-        return GameQueue(queued, self.watch.clock, stop, admit, self.models.next_wave)
+        return GameQueue(queued, self.model_progress.clock, stop, admit, self.models.next_wave)
 
     def _games_of(self, deal: int) -> list[tuple[int, Lineup]]:
         experiment = self.player.experiment
@@ -254,14 +256,14 @@ class GameWorker:
         chunks, (deal, lineup) = self._chunks, waiting.game
         course = chunks.models.course
         if waiting.why:
-            chunks.watch.end_wait(waiting.why)
+            chunks.model_progress.end_wait(waiting.why)
         streams = DealStreams(chunks.player.experiment.seed, deal)
         try:
             with course.budget.playing(lineup.game, deal) if course and waiting.has_models else nullcontext():
                 played = chunks.player.game_with_models(deal, lineup, streams, chunks.models)
                 done = course.ends(lineup.game) if course else len(self.ended) + 1
         except Suspended as error:
-            chunks.watch.begin_wait(str(error))
+            chunks.model_progress.begin_wait(str(error))
             put_back = self._queue.wait_for_wave if isinstance(error, Waits) else self._queue.put_back
             put_back(waiting, str(error))
             return

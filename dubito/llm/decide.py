@@ -1,8 +1,8 @@
-"""A decision: ask, re-ask as the cause suggests, and say what came of it.
+"""A model player's decisions: ask, ask again if the cause suggests it, or let the fallback answer.
 
-Nothing is played without a recorded outcome: `model`, `model_after_reask`, or `fallback:<cause>`. An answer that
-`read: last_object` took out of a longer reply has `:last_object` at the end of its outcome. Where a prompt asks
-all the questions of a turn at once, one conversation answers several decisions: its attempts are kept under the first.
+Every decision has a recorded outcome: `model`, `model_after_reask`, or `fallback:CAUSE`. The outcome ends with
+`:last_object` if `read: last_object` took the answer out of a longer reply. If a prompt asks all questions of a turn at
+once, one conversation answers several decisions, and its attempts are recorded under the first.
 """
 
 from collections import Counter
@@ -39,15 +39,16 @@ if TYPE_CHECKING:
     from dubito.llm.prompts import Prompt, RenderedPrompt, SeatTexts
 
 AnyForm = Form | QuestionForm
-_SAID: Final = 500  # characters of an unreadable reply that a re-ask quotes
-_TO_CHECK: Final[Mapping[Cause, str]] = {  # settings, by the cause why a player's answers are unusable
+_MAX_QUOTED: Final = 500  # characters of an unreadable reply that a re-ask quotes
+# Which settings to check, by the cause of unusable answers.
+_SETTINGS_TO_CHECK: Final[Mapping[Cause, str]] = {
     "malformed": (
         "`read` (`last_object`, or --read last_object, takes the JSON out of a longer reply), `response_format` and "
         "`prompt`"
     ),
-    "rejected": "whether the server takes an assistant's message in a conversation",
+    "rejected": "whether the server accepts an assistant's message in a conversation",
     "truncated": "`max_output` (--max-output)",
-    "too_long": "`prompt`, `max_output` (--max-output) and the context window of a server of your own",
+    "too_long": "`prompt`, `max_output` (--max-output) and the context window, if it is your own server",
     "cut": f"the server: {CONTEXT_HINT}",
     "refused": "`prompt` and `model`",
     "illegal": "`prompt` and `model`",
@@ -58,77 +59,80 @@ _TO_CHECK: Final[Mapping[Cause, str]] = {  # settings, by the cause why a player
 def settings_to_check(cause: Cause, api: Api) -> str:
     """Return which settings to check when a player's answers are unusable."""
     if cause == "malformed" and api == "decisions":
-        return "`model`, and whether `base_url` speaks the Decisions API"
+        return "`model`, and whether `base_url` offers the Decisions API"
     if cause == "malformed" and api != "chat":
-        return f"{_TO_CHECK[cause]}, and `api: chat` (`openai:` with --api chat) where a server ignores the schema"
-    return _TO_CHECK[cause]
+        return (
+            f"{_SETTINGS_TO_CHECK[cause]}, and `api: chat` (`openai:` with --api chat) if the server ignores the schema"
+        )
+    return _SETTINGS_TO_CHECK[cause]
 
 
 @dataclass(frozen=True, slots=True)
 class StatedProbability:
-    """The probability that a model stated at a node that `states` one; it decides nothing."""
+    """A probability that a model stated at a node that `states` one; it decides nothing."""
 
     seat: int
     decision: int
-    stated: float | None  # within [0, 1]; None: it said null, or something impossible
+    stated: float | None  # within [0, 1]; None: null, or not a probability
     impossible: bool
 
 
 @dataclass(slots=True)
 class Journal:
-    """The decisions of one game, for its part of the results digest, and what its statistics need of them."""
+    """The decisions of one game, for the results digest and for statistics."""
 
     decisions: list[object] = field(default_factory=list)
-    touched: set[int] = field(default_factory=set)  # seats for which a fallback answered at least once
+    fallback_seats: set[int] = field(default_factory=set)  # where a fallback answered at least once
     stated: list[StatedProbability] = field(default_factory=list)
 
     def digest(self) -> bytes:
         return sha256(canonical(self.decisions).encode()).digest()
 
 
-_FIRST: Final = 20  # attempts: if a player's first ones all come to nothing, the run stops
+_MAX_UNUSABLE: Final = 20  # attempts of a player, all unusable, after which the run stops
 
 
 @dataclass(slots=True)
 class UnusableAnswers:
-    """Whether a player's attempts came to anything: a run whose first ones all came to nothing stops.
+    """Stops the run if a player's first attempts are all unusable.
 
-    Those on the tape tell nothing of the model of today: it may be mended since the run was stopped.
+    Recorded attempts do not count: the model may have been fixed since.
     """
 
     name: str = ""
     api: Api = "responses"
-    stops: bool = False  # `on_unusable: stop`, and no answer of the player's was usable in this run before
+    # Whether `on_unusable: stop` is set, and none of the player's answers was usable so far.
+    stops: bool = False
     causes: Counter[Cause] = field(default_factory=Counter)
     _lock: Lock = field(default_factory=Lock)
 
     def check(self) -> None:
-        """Raise AccountFault if nothing more is to be asked."""
-        if self.stops and self.causes.total() >= _FIRST:
-            came = ", ".join(f"{count} {cause}" for cause, count in self.causes.most_common())
-            looks = [settings_to_check(cause, self.api) for cause, _ in self.causes.most_common()]
+        """Raise AccountFault if the player must not be asked any more."""
+        if self.stops and self.causes.total() >= _MAX_UNUSABLE:
+            causes = ", ".join(f"{count} {cause}" for cause, count in self.causes.most_common())
+            checks = [settings_to_check(cause, self.api) for cause, _ in self.causes.most_common()]
             raise AccountFault(
-                f"the first {_FIRST} attempts of {one_line(self.name)} are all unusable ({came}), and a fallback would "
-                f"play in its place; check {', '.join(dict.fromkeys(looks))} in its entry, or go on all the same with "
-                "`on_unusable: fallback` (--on-unusable fallback)"
+                f"the first {_MAX_UNUSABLE} attempts of {one_line(self.name)} are all unusable ({causes})",
+                hint=f"check {', '.join(dict.fromkeys(checks))} in its entry, or let the fallback play with "
+                "`on_unusable: fallback` (--on-unusable fallback)",
             )
 
-    def failed(self, cause: Cause) -> None:
-        """An attempt came to nothing; raises AccountFault if all of the first did."""
+    def count_failure(self, cause: Cause) -> None:
+        """Count an unusable attempt. Raises AccountFault if there are too many."""
         with self._lock:
-            if self.stops and self.causes.total() < _FIRST:
+            if self.stops and self.causes.total() < _MAX_UNUSABLE:
                 self.causes[cause] += 1
         self.check()
 
-    def answered(self) -> None:
+    def count_answer(self) -> None:
         with self._lock:
-            if self.causes.total() < _FIRST:
+            if self.causes.total() < _MAX_UNUSABLE:
                 self.stops = False
 
 
 @dataclass(frozen=True, slots=True)
 class StopIfUnusable:
-    """A stage that asks nothing more once a player's first attempts were all unusable."""
+    """A stage that asks nothing once a player's first attempts were all unusable."""
 
     unusable: UnusableAnswers
     inner: Asks
@@ -139,13 +143,13 @@ class StopIfUnusable:
 
 
 class DecisionLog(Protocol):
-    """Receives every decision: a run's log, or a replay that compares."""
+    """Receives every decision: a run's log, or a replay that compares it."""
 
     def decision(self, decision: Decision) -> None:
-        """A decision was taken."""
+        """Record a decision."""
 
 
-def _no_texts() -> "SeatTexts":
+def _new_texts() -> "SeatTexts":
     from dubito.llm.prompts import SeatTexts
 
     return SeatTexts()
@@ -153,7 +157,7 @@ def _no_texts() -> "SeatTexts":
 
 @dataclass(frozen=True, slots=True)
 class Decider:
-    """Takes the decisions of one model player in all games of a run."""
+    """Makes the decisions of one model player in all games of a run."""
 
     name: str
     settings: ModelSettings
@@ -163,20 +167,24 @@ class Decider:
     log: DecisionLog
     seed: int
     rules: Any  # of the game, as its notebook takes them
-    counted: Callable[[str], None]  # told each outcome, for the progress line
+    count_outcome: Callable[[str], None]
     unusable: UnusableAnswers = field(default_factory=UnusableAnswers)
 
     def render(
         self, facts: Mapping[str, Any], before: "SeatTexts | None" = None, turn: Sequence[Mapping[str, Any]] = ()
     ) -> "RenderedPrompt":
-        """The prompt for these facts; raises RunStopped where a template fails on a position it meets first here."""
+        """Fill in the prompt. Raises RunStopped if a template fails, since it passed its checks before the run."""
         try:
             return self.prompt.fill(facts, before, turn)
         except UsageError as error:
-            raise RunStopped(f"the prompt of {one_line(self.name)} failed under way: {error}") from None
+            raise RunStopped(f"the prompt of {one_line(self.name)} failed during the run: {error}") from None
 
     def place(self, seating: Seating, decision: int, node: str) -> Place:
         return Place(self.name, seating.game, seating.deal, seating.id, decision, 0, node)
+
+    def draw(self, place: Place) -> str:
+        """Return which sample of its request the attempt at this place is."""
+        return draw_of(self.seed, place, self.settings.sample)
 
     def begin(
         self,
@@ -187,65 +195,63 @@ class Decider:
         chance: Callable[[], float] | None = None,
         counts: PromptCounts | None = None,
     ) -> "Conversation":
-        """A conversation with the model, in which nothing was asked yet; its attempts are kept under this place.
+        """Begin a conversation whose attempts are recorded under this place.
 
-        `accept` raises IllegalOutput for an answer of the model's, where there is one question alone. Under `play:
-        drawn`, answers with a probability are drawn by `chance`, which is the seat's own.
+        Args:
+            rendered: The prompt, filled in.
+            form: The form of the answer.
+            place: The place of the first decision.
+            accept: Raises IllegalOutput for an answer that the rules refuse; used if there is only one question.
+            chance: The seat's random numbers, from which `play: drawn` samples answers.
+            counts: The sizes of the player's earlier prompts in the game.
         """
-
-        def draw(here: Place) -> str:
-            return draw_of(self.seed, here, self.settings.sample)
-
-        drawn = chance if self.settings.play == "drawn" else None
-        failed = self.unusable.failed
         return Conversation(
             rendered,
             form,
             self.settings,
             place,
-            draw,
+            self.draw,
             StopIfUnusable(self.unusable, self.asks),
             accept,
-            failed,
-            drawn,
+            self.unusable.count_failure,
+            chance if self.settings.play == "drawn" else None,
             counts,
         )
 
     def decide(
         self,
-        asked: "Conversation",
+        conversation: "Conversation",
         place: Place,
         turn: int,
         journal: Journal,
-        otherwise: Callable[[], Any],
+        fallback: Callable[[], Any],
         key: str | None = None,
     ) -> Any:
-        """Take the decision at the place's node: the model's, else the fallback's; record it in journal and log, and
-        return the answer.
+        """Return the answer at the place's node, the model's or the fallback's, and record it in journal and log.
 
-        `otherwise` gives the fallback's answer; `key` is the question's in the form, if it is not its node's name.
+        `key` is the question's in the form, if it is not its node's name.
         """
-        known, key = len(asked.digests), key or place.node
+        earlier, key = len(conversation.digests), key or place.node
         try:
-            answered, outcome = asked.answer(key), "model_after_reask" if asked.again(key) else "model"
-            outcome += EXTRACTED_OUTCOME if asked.was_extracted(key) else ""
-            self.unusable.answered()
+            given = conversation.answer(key)
+            outcome = "model_after_reask" if conversation.was_reasked(key) else "model"
+            outcome += EXTRACTED_OUTCOME if conversation.was_extracted(key) else ""
+            self.unusable.count_answer()
         except AttemptFailed as failure:
-            answered, outcome = ModelAnswer(otherwise()), f"{FALLBACK_OUTCOME}{failure.cause}"
-            journal.touched.add(place.seat)
-        answer, stated, impossible = answered.answer, answered.stated, answered.impossible
-        digests = asked.digests[known:]
-        journal.decisions.append([place.seat, place.decision, place.node, answer, outcome, digests])
-        if asked.form.states(key) and not outcome.startswith(FALLBACK_OUTCOME):
-            journal.stated.append(StatedProbability(place.seat, place.decision, stated, impossible))
-        taken = (place.game, place.seat, place.decision, turn, place.node, answer, outcome, stated)
-        self.log.decision(Decision(*taken))
-        self.counted(outcome)
-        return answer
+            given, outcome = ModelAnswer(fallback()), f"{FALLBACK_OUTCOME}{failure.cause}"
+            journal.fallback_seats.add(place.seat)
+        digests = conversation.digests[earlier:]
+        journal.decisions.append([place.seat, place.decision, place.node, given.answer, outcome, digests])
+        if conversation.form.states(key) and not outcome.startswith(FALLBACK_OUTCOME):
+            journal.stated.append(StatedProbability(place.seat, place.decision, given.stated, given.impossible))
+        fields = (place.game, place.seat, place.decision, turn, place.node, given.answer, outcome, given.stated)
+        self.log.decision(Decision(*fields))
+        self.count_outcome(outcome)
+        return given.answer
 
 
 class Conversation:
-    """A model asked the questions of one request, and again as the cause suggests: only what it has not answered."""
+    """The questions of one turn and their re-asks, which repeat only what the model has not answered."""
 
     def __init__(
         self,
@@ -256,99 +262,102 @@ class Conversation:
         draw: Callable[[Place], str],
         asks: Asks,
         accept: Callable[[Any], None] = lambda answer: None,
-        failed: Callable[[Cause], None] = lambda cause: None,
+        count_failure: Callable[[Cause], None] = lambda cause: None,
         chance: Callable[[], float] | None = None,
         counts: PromptCounts | None = None,
     ) -> None:
-        """`failed` is told the cause of each attempt that came to nothing, and was not on the tape; by `chance` answers
-        with a probability are drawn; `counts` are those of the player's earlier prompts in the game."""
+        """`count_failure` receives the cause of each unusable attempt that was not recorded; for the other arguments,
+        see `Decider.begin`."""
         self.rendered, self.form = rendered, form
         self._settings, self._place, self._draw, self._asks = settings, place, draw, asks
-        self._accept, self._failed, self._chance = accept, failed, chance
+        self._accept, self._count_failure, self._chance = accept, count_failure, chance
         self._counts = counts or PromptCounts()
-        self._user, self._again = self.rendered.user, list[tuple[str, str]]()
-        self._given = dict[str, tuple[ModelAnswer, int]]()  # by key, with the attempt that gave it
-        self._extracted = set[int]()  # attempts whose answer was taken out of a longer reply
-        self._failed_for_good = dict[str, AttemptFailed]()  # what is not asked again, and why
-        self.digests: list[list[str | None]] = []  # of each attempt: the request's, and the reply's if there was one
+        self._user, self._reasks = self.rendered.user, list[tuple[str, str]]()
+        # By key: the answer, and the number of its attempt.
+        self._answers = dict[str, tuple[ModelAnswer, int]]()
+        # Attempts whose answer was taken out of a longer reply.
+        self._extracted = set[int]()
+        # Keys that are not asked again.
+        self._failed = dict[str, AttemptFailed]()
+        # Of each attempt: the request's, and the reply's if there was one.
+        self.digests: list[list[str | None]] = []
 
-    def again(self, key: str) -> bool:
-        return self._given[key][1] > 0
+    def was_reasked(self, key: str) -> bool:
+        return self._answers[key][1] > 0
 
     def was_extracted(self, key: str) -> bool:
-        return self._given[key][1] in self._extracted
+        return self._answers[key][1] in self._extracted
 
     def answer(self, key: str) -> ModelAnswer:
-        """The answer to this question of the form; raises AttemptFailed if none came of it."""
-        while key not in self._given:
-            if key in self._failed_for_good:
-                raise self._failed_for_good[key]
+        """Return the answer to a question of the form. Raises AttemptFailed if there is none."""
+        while key not in self._answers:
+            if key in self._failed:
+                raise self._failed[key]
             self._attempt()
-        return self._given[key][0]
+        return self._answers[key][0]
 
     @property
-    def _open(self) -> AnyForm:
-        left = [key for key in self.form.keys if key not in self._given and key not in self._failed_for_good]
-        return self.form if len(left) == len(self.form.keys) else self.form.of_keys(left)
+    def _open_form(self) -> AnyForm:
+        keys = [key for key in self.form.keys if key not in self._answers and key not in self._failed]
+        return self.form if len(keys) == len(self.form.keys) else self.form.of_keys(keys)
 
     def _attempt(self) -> None:
-        number, form, rendered = len(self.digests), self._open, self.rendered
-        here = replace(self._place, attempt=number) if number else self._place
-        exchange = Exchange(rendered.system, self._user, form.schema, tuple(self._again), rendered.history)
+        number, form, rendered = len(self.digests), self._open_form, self.rendered
+        place = replace(self._place, attempt=number) if number else self._place
+        exchange = Exchange(rendered.system, self._user, form.schema, tuple(self._reasks), rendered.history)
         request = build_request(self._settings, exchange, _cache_key(rendered.system))
         self.digests.append([request.digest, None])
         reply: Reply | None = None
         try:
-            reply = self._asks.ask(Ask(request, self._draw(here), here))
+            reply = self._asks.ask(Ask(request, self._draw(place), place))
             self.digests[-1][1] = reply.digest
             self._counts.check(request.body, reply)
             read = self._with_drawn_answers(form.read(self._extract_object(reply, number)))
             _refuse_illegal(read.given, form, self._accept, reply)
-            self._given |= {key: (answered, number) for key, answered in read.given.items()}
+            self._answers |= {key: (given, number) for key, given in read.given.items()}
             unread = read.unread
         except AttemptFailed as error:
             if (reply or error).origin != "tape":
-                self._failed(error.cause)
+                self._count_failure(error.cause)
             unread = dict.fromkeys(form.keys, error)
-        self._ask_again(unread)
+        self._prepare_reask(unread)
 
     def _extract_object(self, reply: Reply, attempt: int) -> Reply:
         """Return the reply with the last object in it as its text, if the player's `read` allows that."""
         text = (reply.text or "").strip()
-        found = find_last_object(text) if self._settings.read == "last_object" else None
-        if found in (None, text):
+        last_object = find_last_object(text) if self._settings.read == "last_object" else None
+        if last_object in (None, text):
             return reply
         self._extracted.add(attempt)
-        return replace(reply, text=found)
+        return replace(reply, text=last_object)
 
     def _with_drawn_answers(self, read: ReadAnswers) -> ReadAnswers:
-        """The same, each answer with a probability drawn by it, where that is wanted."""
+        """Return the answers; with `play: drawn`, sample each from its stated probabilities."""
         if self._chance is None:
             return read
         given = {
-            key: replace(one, answer=drawn_from(one.shares, self._chance())) if one.shares else one
+            key: replace(one, answer=sample_answer(one.shares, self._chance())) if one.shares else one
             for key, one in read.given.items()
         }
         return replace(read, given=given)
 
-    def _ask_again(self, unread: Mapping[str, AttemptFailed]) -> None:
-        """Find the words of the next attempt, for what it may help to ask again, and not too often."""
-        worth = len(self.digests) <= self._settings.reasks
-        self._failed_for_good |= {
-            key: error for key, error in unread.items() if not (worth and self.form.re_ask(error))
-        }
-        failure = next((error for key, error in unread.items() if key not in self._failed_for_good), None)
+    def _prepare_reask(self, unread: Mapping[str, AttemptFailed]) -> None:
+        """Set the text of the next attempt, for questions that may still be asked again."""
+        may_reask = len(self.digests) <= self._settings.reasks
+        self._failed |= {key: error for key, error in unread.items() if not (may_reask and self.form.reask_text(error))}
+        failure = next((error for key, error in unread.items() if key not in self._failed), None)
         if failure is None:
             return
-        asked = self._open.re_ask(failure)
-        if failure.cause == "refused":  # a model that declined once keeps declining: start anew
-            self._user, self._again = f"{self.rendered.user}\n\n{asked}", []
+        text = self._open_form.reask_text(failure)
+        if failure.cause == "refused":
+            # A model that declined once keeps declining, so its reply is left out.
+            self._user, self._reasks = f"{self.rendered.user}\n\n{text}", []
         else:
-            self._again.append(((failure.text or "").strip()[-_SAID:] or "(nothing)", asked or ""))
+            self._reasks.append(((failure.text or "").strip()[-_MAX_QUOTED:] or "(nothing)", text or ""))
 
 
-def drawn_from(shares: Sequence[tuple[Any, float]], point: float) -> Any:
-    """The answer in whose part of the whole a point from 0 to 1 lies; one of no probability has no part."""
+def sample_answer(shares: Sequence[tuple[Any, float]], point: float) -> Any:
+    """Sample an answer; `point` is uniform in [0, 1). Answers with probability zero are never sampled."""
     for answer, share in shares:
         point -= share
         if point < 0:
@@ -365,8 +374,9 @@ def put_question(
     asks: Asks,
     accept: Callable[[Any], None] = lambda answer: None,
 ) -> ModelAnswer:
-    asked = Conversation(rendered, form, settings, place, draw, asks, accept)
-    first, *_ = [asked.answer(key) for key in form.keys]
+    """Ask all questions of a form, and return the first answer."""
+    conversation = Conversation(rendered, form, settings, place, draw, asks, accept)
+    first, *_ = [conversation.answer(key) for key in form.keys]
     return first
 
 
@@ -378,22 +388,22 @@ def _cache_key(system: str) -> str:
 def _refuse_illegal(
     given: Mapping[str, ModelAnswer], form: AnyForm, accept: Callable[[Any], None], reply: Reply
 ) -> None:
-    """Raise AttemptFailed with the sentence where the rules refuse an answer, or it cannot be said."""
+    """Raise AttemptFailed with the reason if the rules refuse an answer, or a message is not allowed."""
     kinds = {node.name: node.answer for node in form.answers.values()} if isinstance(form, Form) else {}
     try:
-        for key, answered in given.items():
-            if isinstance(kind := kinds.get(key), Text) and (why := kind.why_not(answered.answer)):
-                raise IllegalOutput(why)
-            accept(answered.answer)
+        for key, answer in given.items():
+            if isinstance(kind := kinds.get(key), Text) and (reason := kind.why_not(answer.answer)):
+                raise IllegalOutput(reason)
+            accept(answer.answer)
     except IllegalOutput as error:
         raise AttemptFailed("illegal", str(error).rstrip("."), reply.text) from None
 
 
 @dataclass(frozen=True, slots=True)
 class GameServices:
-    """What a model player's seat in one game is given: who decides for it, and the game's journal."""
+    """What a model player's bot uses in one game."""
 
     decider: Decider
     journal: Journal
-    texts: "SeatTexts" = field(default_factory=_no_texts)
+    texts: "SeatTexts" = field(default_factory=_new_texts)
     counts: PromptCounts = field(default_factory=PromptCounts)

@@ -85,7 +85,7 @@ class AskedSeat:
             log=asked,
             seed=self.seed,
             rules=self.rules,
-            counted=lambda outcome: None,
+            count_outcome=lambda outcome: None,
         )
         services = [None] * len(self.entrants)
         streams = DealStreams(self.seed, deal)

@@ -54,7 +54,7 @@ class TrialMeans:
     """How a trial is done: nothing of it can change an answer."""
 
     calls: CallOptions
-    watch: ModelProgress
+    model_progress: ModelProgress
     progress: Callable[[int], None]  # told how many questions are done
 
 
@@ -116,7 +116,7 @@ class _Question:
             self,
             source.seed,
             None,
-            counted=lambda outcome: None,
+            count_outcome=lambda outcome: None,
         )
         place = Place(entry.name, self.number, source.deal, source.seat, source.decision, 0, position.node)
         journal = Journal()
@@ -177,7 +177,9 @@ def ask(entries: Sequence[TrialEntry], found: Mapping[str, RecordedPosition], fo
         log = ModelLog(stack.enter_context(run_folder.begin(folder, manifest)))
         before, stop = log.spent(), Event()
         pipeline = stack.enter_context(
-            asking(log, cache, means.calls, means.watch, stop.is_set, suspend=False, game=entries[0].prompt.game)
+            asking(
+                log, cache, means.calls, means.model_progress, stop.is_set, suspend=False, game=entries[0].prompt.game
+            )
         )
         questions = []
         for number, entry in enumerate(entries):

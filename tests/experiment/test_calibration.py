@@ -137,7 +137,7 @@ class Seats:
         self.touched = touched
 
     def services(self, names: list[str], journal: Journal) -> list[object]:
-        journal.touched |= self.touched
+        journal.fallback_seats |= self.touched
         return [journal] * len(names)
 
 

@@ -82,7 +82,7 @@ class Desk:
             log=self._log,
             seed=0,
             rules=Rules(),
-            counted=lambda outcome: None,
+            count_outcome=lambda outcome: None,
         )
         place = Place("asker", 0, 0, 0, decision, 0, node)
         fell_back: list[bool] = []

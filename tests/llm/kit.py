@@ -230,7 +230,7 @@ def small(*contenders: dict[str, Any], games: int = 4, turns: int = 9, **config:
 
 
 def ran(of: Experiment, folder: Path, watch: ModelProgress | None = None, **calls: Any) -> Played:
-    how = replace(means(folder, **calls), watch=watch or Unhurried())
+    how = replace(means(folder, **calls), model_progress=watch or Unhurried())
     return play(checked_models(of, registry(), how.calls), folder, how)
 
 

@@ -141,7 +141,7 @@ def test_what_the_rules_refuse_is_asked_again_then_falls_back(tmp_path: Path) ->
         "one of 1, 2, 3, 5.",
         f"Your last answer cannot be played: 0 is not legal now. {again} a whole number.",
     }
-    assert journal.touched == {0, 1}
+    assert journal.fallback_seats == {0, 1}
     assert outputs[1] == (table.state.hands[0][0],), "the fallback's move is played"
     assert taken[1].answer == [table.state.hands[0][0]], "and kept as the answer that makes it"
     assert [one.answer for one in taken[2:4]] == [1, True]

@@ -23,7 +23,7 @@ def go(
     """Play the run from where it stands; stop when so many questions were answered in this go."""
     how = means(folder, game=of.game, **calls)
     watch = watch or Unhurried()
-    how = replace(how, watch=watch)
+    how = replace(how, model_progress=watch)
     if stop_after is not None:
         count = watch.count
 

@@ -40,7 +40,7 @@ def test_hanging_calls_are_given_up_at_worst_price(
     hangs = Hangs(1 if preflight else 5, how.stop)
     with Server(hangs) as server:
         of = checked_models(small(asker(server), games=3, turns=6), how.registry, how.calls)
-        cut = play(of, folder, replace(how, watch=Unhurried(told=said.append)))
+        cut = play(of, folder, replace(how, model_progress=Unhurried(notify=said.append)))
         open_calls = rows(folder, "SELECT count(*), sum(assumed), min(tokens) > 8192 FROM tries WHERE state = 'open'")
         hangs.released.set()
         resumed = ran(of, folder, cache=tmp_path / "c2")

@@ -179,7 +179,7 @@ def test_who_waits_for_another_process_outlives_it_or_is_stopped(tmp_path: Path)
             how.stop.set()
 
     of = checked_models(small(contender("one")), registry(), how.calls)
-    stopped = play(of, tmp_path / "run", replace(how, watch=Impatient()))
+    stopped = play(of, tmp_path / "run", replace(how, model_progress=Impatient()))
     assert stopped.interrupted
     assert set(whys) == {"for another process that asks the same"}
     assert rows(tmp_path / "run", "SELECT count(*) FROM tries") == [(0,)]

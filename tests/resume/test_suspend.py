@@ -93,7 +93,7 @@ def test_other_games_go_on_while_one_waits(tmp_path: Path) -> None:
         def progress(games: int) -> None:
             ended[0] = games
 
-        how = replace(means(tmp_path / "run", in_flight=1, progress=progress), watch=Hurried())
+        how = replace(means(tmp_path / "run", in_flight=1, progress=progress), model_progress=Hurried())
         run = play(checked_models(of, registry(), how.calls), tmp_path / "run", how)
     assert run.failure is None
     assert run.tally.games == 4

@@ -203,7 +203,7 @@ def test_file_system_without_locks_is_no_other_process(
     with claimed(tmp_path / "run") as is_locked:
         assert not is_locked
     warnings = list[str]()
-    how = replace(means(tmp_path / "r"), watch=ModelProgress(told=warnings.append))
+    how = replace(means(tmp_path / "r"), model_progress=ModelProgress(notify=warnings.append))
     assert play(experiment(games=2, table_sizes=[3]), tmp_path / "r", how).failure is None
     assert len(warnings) == 1
     assert "has no locks" in warnings[0]

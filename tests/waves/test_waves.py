@@ -144,7 +144,7 @@ def test_stopped_while_it_waits_status_says_what_is_awaited(tmp_path: Path, shel
 
         server.befalls = stop
         of = checked_models(waiting(server, "messages"), registry(), how.calls)
-        run = play(of, Path("r"), replace(how, watch=Unhurried()))
+        run = play(of, Path("r"), replace(how, model_progress=Unhurried()))
         assert run.interrupted
         said = shell("status", "r").out
         entries = sum(server.bought.values())
@@ -173,7 +173,7 @@ def test_requests_in_flight_are_found_under_another_key_variable(
 
         server.befalls = stop
         of = checked_models(waiting(server, "responses"), registry(), how.calls)
-        assert play(of, Path("r"), replace(how, watch=Unhurried())).interrupted
+        assert play(of, Path("r"), replace(how, model_progress=Unhurried())).interrupted
         server.befalls = lambda event: None
         run = ended(waiting(server, "responses", api_key_env="ANOTHER_KEY"), Path("r"))
         assert set(server.bought.values()) == {1}
@@ -193,7 +193,7 @@ def test_who_cannot_wait_is_told_in_one_sentence(shell: Shell) -> None:
     said = shell("run", file)
     assert (said.code, said.err) == (
         2,
-        "dubito: c.yaml: contenders.0: one: wait: decisions are not sold in batches: take it out\n",
+        "dubito: c.yaml: contenders.0: one: wait: the Decisions API has no batches; remove it\n",
     )
     file = config_file(contender("one", wait="batch"))
     said = shell("play", "one", "StefaBot", "--config", file)

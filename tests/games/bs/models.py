@@ -41,5 +41,5 @@ def experiment(config: dict[str, Any]) -> Experiment:
 
 
 def ran(of: Experiment, folder: Path, **calls: Any) -> Played:
-    how = replace(means(folder, **calls), registry=registry(), watch=Unhurried())
+    how = replace(means(folder, **calls), registry=registry(), model_progress=Unhurried())
     return play(checked_models(of, registry(), how.calls), folder, how)
