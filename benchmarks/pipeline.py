@@ -35,8 +35,8 @@ from dubito.llm.limiter import PATIENCE, Timing
 from dubito.llm.pipeline import Pipeline, PipelineOptions
 from dubito.llm.prompts import OWN_PROMPTS, Prompt, RenderedPrompt, SeatTexts, load_prompt
 from dubito.llm.protocols import Exchange, build_request, read_reply
-from dubito.llm.request import Ask, Place, RawReply
-from dubito.llm.settings import Account, ModelSettings, account_of
+from dubito.llm.request import Attempt, Place, RawReply
+from dubito.llm.settings import Account, ModelSettings, account_for
 from dubito.store.model_log import ModelLog
 from dubito.store.run_db import RunDb
 from dubito.workshop.recordings import Origin, recorded_positions
@@ -80,19 +80,19 @@ class Seats:
         return self._prompt.fill(facts(position, memory), texts)
 
 
-def asks(prompt: Prompt, of: Sequence[Position], game: int) -> list[Ask]:
+def asks(prompt: Prompt, of: Sequence[Position], game: int) -> list[Attempt]:
     seats = Seats(prompt)
     return [ask_of(prompt, seats.rendered(position), position.node, game, number) for number, position in enumerate(of)]
 
 
-def ask_of(prompt: Prompt, rendered: RenderedPrompt, node: str, game: int, number: int) -> Ask:
+def ask_of(prompt: Prompt, rendered: RenderedPrompt, node: str, game: int, number: int) -> Attempt:
     """Request and digest: what is left before a reply is looked for."""
     form = prompt.form(node)
     request = build_request(
         SETTINGS, Exchange(rendered.system, rendered.user, form.schema, history=rendered.history), "benchmark"
     )
     assert request.digest
-    return Ask(request, f"{game}.{number}", Place("bench", game, game, 0, number, 0, node))
+    return Attempt(request, f"{game}.{number}", Place("bench", game, game, 0, number, 0, node))
 
 
 @contextmanager
@@ -128,7 +128,7 @@ def pipeline(folder: Path, address: str, in_flight: int = IN_FLIGHT) -> Iterator
         opened.close()
 
 
-def per_second(call: Callable[[Ask], object], of: Sequence[Ask], threads: int) -> float:
+def per_second(call: Callable[[Attempt], object], of: Sequence[Attempt], threads: int) -> float:
     """How many of these asks a second, so many at once."""
     with ThreadPoolExecutor(threads) as pool:
         start = time.perf_counter()
@@ -140,7 +140,7 @@ def our_part(name: str, of: Sequence[Position], folder: Path, address: str) -> N
     """CPU of a decision from the facts to the bool, when the reply is in the cache: medians of five rounds."""
     prompt = load_prompt(name, OWN_PROMPTS.parent)
     with pipeline(folder / f"own-{name}", address) as opened:
-        account = account_of(SETTINGS)
+        account = account_for(SETTINGS)
         ask = opened.build_asks("bench", SETTINGS, None).ask
         whole = asks(prompt, of, 0)
         per_second(ask, whole, IN_FLIGHT)
@@ -199,12 +199,12 @@ def main() -> None:
                   f"{whole / bare:.0%} (target 85 %); at most {most:,.0f} MB (target 600)")  # fmt: skip
 
 
-def speeds(of: Sequence[Ask], folder: Path, address: str, threads: int) -> tuple[float, float]:
+def speeds(of: Sequence[Attempt], folder: Path, address: str, threads: int) -> tuple[float, float]:
     """Calls a second of the bare SDK, and through the pipeline."""
-    provider = Provider(account_of(SETTINGS), address, "no-key-needed", threads)
+    provider = Provider(account_for(SETTINGS), address, "no-key-needed", threads)
     create = provider._client[0].responses.with_raw_response.create
 
-    def bare(ask: Ask) -> object:
+    def bare(ask: Attempt) -> object:
         body = dict(ask.request.body)
         return create(model=body.pop("model"), input=body.pop("input"), extra_body=body, timeout=60).http_response
 

@@ -18,7 +18,7 @@ from dubito.errors import RunStopped, UsageError, one_line
 from dubito.experiment.stored import only_read
 from dubito.llm.cache import CacheEntry, ReplyCache, key_of_reply
 from dubito.llm.protocols import read_reply
-from dubito.llm.request import read_json
+from dubito.llm.request import parse_json
 from dubito.llm.tape import differing_parts, nearest
 from dubito.store.folder import DATABASE
 from dubito.store.model_log import ModelLog, StoredRequest
@@ -168,7 +168,7 @@ def _causes(entry: CacheEntry) -> set[str]:
         return {"malformed"}
     if reply.finish in ("refusal", "length"):
         return {"refused" if reply.finish == "refusal" else "truncated"}
-    return set() if isinstance(read_json(reply.text or ""), dict) else {"malformed"}
+    return set() if isinstance(parse_json(reply.text or ""), dict) else {"malformed"}
 
 
 @cache.command()

@@ -18,7 +18,7 @@ from dubito.experiment.estimate import estimate as ranges_of
 from dubito.experiment.experiment import stand_ins_in_words
 from dubito.experiment.resolve import checked_models, ending_models, model_specs, outdated_prices, resolve
 from dubito.game.find import find_bots
-from dubito.llm.limiter import span_in_words
+from dubito.llm.limiter import format_duration
 from dubito.llm.prices import PICO, dollars
 from dubito.llm.settings import SHORT_FORM_SETTINGS
 
@@ -74,7 +74,7 @@ def _print(games: str, found: Sequence[PlayerRanges], in_flight: int) -> None:
     low, high = duration(found, in_flight)
     seconds = sorted({one.seconds for one in found})
     said = ", ".join(f"{a:g} to {b:g}" if a != b else f"{a:.2g}" for a, b in seconds)
-    say(f"time: {span_in_words(low)} to {span_in_words(high)}, at {said} s a call and {in_flight} in flight")
+    say(f"time: {format_duration(low)} to {format_duration(high)}, at {said} s a call and {in_flight} in flight")
 
 
 def _in_all(found: Sequence[PlayerRanges]) -> Range | None:

@@ -26,7 +26,7 @@ from dubito.game.find import Registry, find_bots
 from dubito.llm.price_list import ends_soon
 from dubito.llm.prices import Price, dollars
 from dubito.llm.prompts import game_of_folder, load_prompt, prompt_names, prompt_roots
-from dubito.llm.settings import ModelSettings, account_of
+from dubito.llm.settings import ModelSettings, account_for
 from dubito.report.run_tables import calibration_bins, calibration_table
 from dubito.report.tables import cell_text
 from dubito.stats.players import calibrations
@@ -351,7 +351,7 @@ def test(
     entries = _entries([name] if against is None else [name, against], settings, game)
     found = read_folder(_folder(game) if positions is None else positions, game)
     check_asking(model, settings, game, calls)
-    if sentence := ends_soon(account_of(settings).server, settings.model, datetime.now(UTC).date()):
+    if sentence := ends_soon(account_for(settings).server, settings.model, datetime.now(UTC).date()):
         note(sentence)
     folder = output or trial_folder(entries, found)
     with resumable(folder, flags=True), progress_of(len(found) * len(entries), quiet) as progress:

@@ -23,7 +23,7 @@ from dubito.llm.preflight import Preflight
 from dubito.llm.prices import dollars
 from dubito.llm.prompts import Prompt, Sample, load_prompt, longest
 from dubito.llm.request import Api, Asks, Place
-from dubito.llm.settings import faults_of
+from dubito.llm.settings import faults_in
 from dubito.llm.threads import run_until_stopped
 from dubito.store.model_log import ModelLog
 from dubito.store.run_db import RunDb
@@ -175,7 +175,7 @@ class _HouseServers:
         from dubito.house.faults import Faults  # late: most runs need no server
         from dubito.house.server import House
 
-        faults = faults_of(server)
+        faults = faults_in(server)
         with self._lock:
             if server not in self._houses:
                 policy, failing = house_policy([self._game]), Faults.parse(faults) if faults else None

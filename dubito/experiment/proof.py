@@ -18,9 +18,9 @@ from dubito.game.streams import DealStreams
 from dubito.llm.prices import Tariff
 from dubito.llm.prompts import Prompt
 from dubito.llm.protocols import parse_stored_request, read_recorded_reply, read_reply
-from dubito.llm.request import Place, RawReply, Reply, Request, draw_of
-from dubito.llm.settings import ModelSettings, account_of
-from dubito.llm.tape import Differs, ReplayTape, TapeEnded
+from dubito.llm.request import Place, RawReply, Reply, Request, compute_draw
+from dubito.llm.settings import ModelSettings, account_for
+from dubito.llm.tape import Differs, RecordingEnded, ReplayRecording
 from dubito.stats.tally import Tally, read_tally
 from dubito.store.model_log import TOKENS, ModelLog
 from dubito.store.run_db import RunDb
@@ -72,7 +72,7 @@ def check_no_calls(run: Run) -> None:
             raise Differs(_DATABASE, f"it has {table}, and no model plays in this run", [])
 
 
-def replay_unfinished(run: Run, models: "Models", tape: ReplayTape) -> None:
+def replay_unfinished(run: Run, models: "Models", tape: ReplayRecording) -> None:
     """Replay the games that are not counted yet, each as far as the recording goes."""
     experiment, ended = run.experiment, ModelLog(run.db).ended()
     rows = run.db.read(
@@ -87,12 +87,12 @@ def replay_unfinished(run: Run, models: "Models", tape: ReplayTape) -> None:
         streams = DealStreams(experiment.seed, deal)
         try:
             run.player.game_with_models(deal, lineups(experiment, deal, streams)[place], streams, models)
-        except (TapeEnded, BotError, GameError):
+        except (RecordingEnded, BotError, GameError):
             if game in ended:
                 raise
 
 
-def check_calls(run: Run, tape: ReplayTape) -> None:
+def check_calls(run: Run, tape: ReplayRecording) -> None:
     """Check all that a run keeps of its models, once its games were compared."""
     _check_counts(run, tape)
     broken = run.db.find_broken_seal()
@@ -106,7 +106,7 @@ def check_calls(run: Run, tape: ReplayTape) -> None:
     calls.check_tries()
 
 
-def _check_counts(run: Run, tape: ReplayTape) -> None:
+def _check_counts(run: Run, tape: ReplayRecording) -> None:
     """Compare how many rows there are with how many were replayed."""
     games = run.experiment.game_numbers
     counted = {
@@ -190,7 +190,7 @@ class _Calls:
     def check_attempts(self) -> None:
         """Check what no game asked, and where each reply is from."""
         for player, server in self._run.db.read("SELECT DISTINCT player, server FROM attempts"):
-            if account_of(self._settings_of(player, "an attempt")).server != server:
+            if account_for(self._settings_of(player, "an attempt")).server != server:
                 raise Differs(_DATABASE, f"{one_line(player)} was not asked at {one_line(server)}", [])
         empty = " AND ".join(f"{name} IS NULL" for name in ("raw", "model", *TOKENS))
         received = "SELECT 1 FROM tries t WHERE t.state = 'received' AND t.raw = a.raw AND"
@@ -241,7 +241,7 @@ class _Calls:
             worst = tariff.worst(self._request(one.request)).tokens
         used = usage.input + usage.output if usage else worst
         expected: dict[str, tuple[object, set[Any]]] = {
-            "account": (one.account.rpartition(" (")[0], {account_of(settings).server}),
+            "account": (one.account.rpartition(" (")[0], {account_for(settings).server}),
             "usage": (one.usage, {json.dumps(usage.counts) if usage else None}),
             "state": (one.state, _states(reply)),
             "tokens": (one.tokens, {used} if one.state in ("received", "open") else {0, used}),
@@ -255,7 +255,7 @@ class _Calls:
         if one.game >= 0:
             deal = one.game // self._run.planned.games_per_deal
             place = Place(one.player, one.game, deal, one.seat, one.decision, one.attempt, "")
-            expected["draw"] = (one.draw, {draw_of(self._run.planned.seed, place, settings.sample)})
+            expected["draw"] = (one.draw, {compute_draw(self._run.planned.seed, place, settings.sample)})
             expected["player"] = (one.player, {self._names(one.game).get(one.seat)})
         for column, (stored, allowed) in expected.items():
             if stored not in allowed:

@@ -31,7 +31,7 @@ from dubito.game.packages import games_path, set_games_path
 from dubito.game.record import Forfeit, make_move, output_of
 from dubito.game.streams import DealStreams
 from dubito.game.table import Table, step
-from dubito.llm.tape import Differs, HearReply, ReplayTape
+from dubito.llm.tape import Differs, ReplayRecording, ReplyCallback
 from dubito.stats.players import cluster
 from dubito.stats.ranking import all_games
 from dubito.stats.rates import Rate, Sums, clustered_rate
@@ -242,8 +242,8 @@ def lies_of(folder: Path) -> LieCounts | None:
         return count_lies(kept) if kept.has_bots else None
 
 
-def table_of(kept: Run, game: int, heard: HearReply) -> tuple[Table, list[str]]:
-    models = kept.asking(ReplayTape(ModelLog(kept.db), heard))
+def table_of(kept: Run, game: int, heard: ReplyCallback) -> tuple[Table, list[str]]:
+    models = kept.asking(ReplayRecording(ModelLog(kept.db), heard))
     table, lineup = kept.player.table_of(game, models)
     return table, [kept.experiment.players[player].name for player in lineup.seats]
 
@@ -256,7 +256,9 @@ def useful_workers(games: int, workers: int) -> int:
     return max(1, min(workers, games // _WORTH))
 
 
-def shared_chunks(kept: Run, workers: int, tape: ReplayTape, progress: Callable[[int], None]) -> Iterator[ChunkResult]:
+def shared_chunks(
+    kept: Run, workers: int, tape: ReplayRecording, progress: Callable[[int], None]
+) -> Iterator[ChunkResult]:
     """The chunks in order, played by so many processes.
 
     `progress` is told how many games were played, and the tape how many decisions were taken.
@@ -292,9 +294,9 @@ def _play_again(folder: Path, home: Path, beside: Sequence[Path], deals: range) 
 
 
 @lru_cache(maxsize=1)
-def _threads_and_tape(folder: Path, home: Path) -> tuple[ThreadedChunks, ReplayTape]:
+def _threads_and_tape(folder: Path, home: Path) -> tuple[ThreadedChunks, ReplayRecording]:
     kept = run_to_replay(folder, home)
-    tape = ReplayTape(ModelLog(kept.db))
+    tape = ReplayRecording(ModelLog(kept.db))
     models = kept.asking(tape)
     assert models is not None
     return ThreadedChunks(kept.player, models, 1, ModelProgress(), lambda games: None), tape
@@ -314,7 +316,7 @@ class ReplayResult:
 
 def replay(kept: Run, workers: int, progress: Callable[[int], None]) -> ReplayResult:
     """Play all games again and compare; `progress` is told how many games are played."""
-    tape, db, experiment = ReplayTape(ModelLog(kept.db)), kept.db, kept.experiment
+    tape, db, experiment = ReplayRecording(ModelLog(kept.db)), kept.db, kept.experiment
     tally, complete, difference, games = Tally(), Tally(), None, 0
     models = kept.asking(tape)
     try:
@@ -343,7 +345,7 @@ def replay(kept: Run, workers: int, progress: Callable[[int], None]) -> ReplayRe
 
 
 def _chunks_again(
-    kept: Run, models: "Models | None", tape: ReplayTape, workers: int, progress: Callable[[int], None]
+    kept: Run, models: "Models | None", tape: ReplayRecording, workers: int, progress: Callable[[int], None]
 ) -> Iterator[ChunkResult]:
     experiment = kept.experiment
     numbers = chunk_numbers(experiment)

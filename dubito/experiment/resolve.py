@@ -25,7 +25,7 @@ from dubito.llm.budget import Caps
 from dubito.llm.limiter import PATIENCE
 from dubito.llm.price_list import charged_by_call, ends_soon, find_price, outdated, price_to_fill_in, unpriced
 from dubito.llm.prices import Price
-from dubito.llm.settings import ModelSettings, account_of, faults_of, is_house, key_of, settings_for
+from dubito.llm.settings import ModelSettings, account_for, faults_in, is_house, load_key, settings_for
 from dubito.settings import Setting
 
 PROVIDERS: Final[Mapping[str, Mapping[str, str]]] = {  # of short forms, with the settings that they stand for
@@ -357,7 +357,7 @@ def checked_models(experiment: Experiment, registry: Registry, options: CallOpti
 def check_asking(name: str, settings: ModelSettings, game: Game, options: CallOptions) -> None:
     """Raise UsageError for what would stop a run at its first call: key, house, and what a budget has to know."""
     if not options.offline:
-        key_of(account_of(settings), name)
+        load_key(account_for(settings), name)
     check_house(name, settings, game)
     if settings.api == "decisions":
         from dubito.llm.questions import check_askable  # late: few players are asked so
@@ -368,7 +368,7 @@ def check_asking(name: str, settings: ModelSettings, game: Game, options: CallOp
     if price_of_model(settings, options) is None:
         raise UsageError(
             f"{one_line(name)}: budget.usd needs a price of {one_line(settings.model)!r} at "
-            f"{account_of(settings).server}, and there is none: remove budget.usd, or add this line, with the numbers "
+            f"{account_for(settings).server}, and there is none: remove budget.usd, or add this line, with the numbers "
             "of its page in USD per million tokens (those here are the dearest that are known): "
             f"{price_to_fill_in(settings.model)}"
         )
@@ -412,7 +412,7 @@ def check_house(name: str, settings: ModelSettings, game: Game) -> None:
     if settings.model not in models_of(game):
         known = ", ".join(nearest_first(settings.model, models_of(game)))
         raise UsageError(f"{one_line(name)}: the house has no model {one_line(settings.model, 80)!r}; it has {known}")
-    faults = faults_of(settings.base_url)
+    faults = faults_in(settings.base_url)
     if faults:
         from dubito.house.faults import Faults  # late: most runs need no server
 
@@ -436,16 +436,16 @@ def fallback_of(name: str, settings: ModelSettings, registry: Registry) -> type[
 
 
 def price_of_model(settings: ModelSettings, options: CallOptions) -> Price | None:
-    return find_price(account_of(settings).server, settings.model, options.prices, settings.api)
+    return find_price(account_for(settings).server, settings.model, options.prices, settings.api)
 
 
 def ending_models(experiment: Experiment, registry: Registry, today: date) -> list[str]:
     every = [settings_of(spec, registry) for spec in model_specs(experiment, registry)]
-    said = [ends_soon(account_of(one).server, one.model, today) for one in every]
+    said = [ends_soon(account_for(one).server, one.model, today) for one in every]
     return sorted({sentence for sentence in said if sentence})
 
 
 def outdated_prices(experiment: Experiment, registry: Registry, options: CallOptions, today: date) -> list[str]:
     every = [settings_of(spec, registry) for spec in model_specs(experiment, registry)]
-    said = [outdated(account_of(one).server, one.model, options.prices, today) for one in every]
+    said = [outdated(account_for(one).server, one.model, options.prices, today) for one in every]
     return sorted({sentence for sentence in said if sentence})

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from dubito.experiment.models import Models
     from dubito.experiment.play import ChunkPlayer
     from dubito.llm.prompts import Prompt
-    from dubito.llm.tape import ReplayTape
+    from dubito.llm.tape import ReplayRecording
 
 
 class _Manifest(BaseModel):
@@ -221,7 +221,7 @@ class Run:
 
         return ChunkPlayer(self.experiment, self.registry)
 
-    def asking(self, tape: "ReplayTape", as_kept: bool = False) -> "Models | None":
+    def asking(self, tape: "ReplayRecording", as_kept: bool = False) -> "Models | None":
         """The model players, who ask the tape; None in a run of hand-written bots.
 
         `as_kept`: with the prompts that the run kept, since those on disk may be newer.

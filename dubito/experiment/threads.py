@@ -16,7 +16,7 @@ from dubito.errors import DubitoError, RunStopped
 from dubito.experiment.play import ChunkPlayer, ChunkResult, GamePlayed, Lineup, chunk_of, lineups
 from dubito.experiment.progress import ModelProgress
 from dubito.game.streams import DealStreams
-from dubito.llm.request import AccountFault, Interrupted, Suspended, Waits
+from dubito.llm.request import AccountFault, BatchPending, Interrupted, Suspended
 from dubito.llm.threads import STOP_GRACE_SECONDS, start_threads, wait_for_threads
 from dubito.stats.players import add_stated, add_touched
 from dubito.stats.tally import tally_of
@@ -264,7 +264,7 @@ class GameWorker:
                 done = course.ends(lineup.game) if course else len(self.ended) + 1
         except Suspended as error:
             chunks.model_progress.begin_wait(str(error))
-            put_back = self._queue.wait_for_wave if isinstance(error, Waits) else self._queue.put_back
+            put_back = self._queue.wait_for_wave if isinstance(error, BatchPending) else self._queue.put_back
             put_back(waiting, str(error))
             return
         self.ended[lineup.game] = played

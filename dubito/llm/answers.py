@@ -20,7 +20,7 @@ from pydantic import AfterValidator, BaseModel, ValidationError, create_model
 
 from dubito.files import Checked
 from dubito.game import STATED, Answer, Bool, Cards, Choice, Node, Position, Shares, Text
-from dubito.llm.request import AttemptFailed, Cause, DuplicateKey, Reply, read_json, refuse_duplicate_keys
+from dubito.llm.request import AttemptFailed, Cause, DuplicateKey, Reply, parse_json, refuse_duplicate_keys
 
 Field = Literal["reasoning", "p_bluff", "answer"]
 ANSWER: Final = "answer"  # the field of an answer that stands alone
@@ -103,7 +103,7 @@ class Form:
 
     def of_keys(self, keys: Collection[str]) -> "Form":
         fields = tuple(field for field in self.fields if field not in self.answers)
-        return form_of_turn(fields, tuple(node for node in self.answers.values() if node.name in keys))
+        return build_turn_form(fields, tuple(node for node in self.answers.values() if node.name in keys))
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,12 +119,12 @@ class ModelAnswer:
 
 
 @lru_cache(maxsize=64)
-def form_of(fields: tuple[Field, ...], node: Node) -> Form:
+def build_form(fields: tuple[Field, ...], node: Node) -> Form:
     return _form(tuple(field for field in fields if field != STATED or node.states == STATED), {ANSWER: node})
 
 
 @lru_cache(maxsize=256)
-def form_of_turn(fields: tuple[str, ...], nodes: tuple[Node, ...]) -> Form:
+def build_turn_form(fields: tuple[str, ...], nodes: tuple[Node, ...]) -> Form:
     stated = any(node.states == STATED for node in nodes)
     beside = tuple(field for field in fields if field != ANSWER and (field != STATED or stated))
     return _form((*beside, *(node.name for node in nodes)), {node.name: node for node in nodes})
@@ -248,7 +248,7 @@ def find_last_object(text: str) -> str | None:
 
 
 def reasoning_of(reply: str) -> str:
-    said = read_json(find_last_object(reply) or reply)
+    said = parse_json(find_last_object(reply) or reply)
     reasons = said.get("reasoning") if isinstance(said, dict) else None
     return reasons if isinstance(reasons, str) else ""
 

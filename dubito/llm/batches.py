@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Final, Protocol
 
 from dubito.errors import one_line
 from dubito.llm.protocols import as_mapping, as_objects
-from dubito.llm.request import Api, Ask, RawReply, TryFailed, read_json
+from dubito.llm.request import Api, Attempt, RawReply, TryFailed, parse_json
 from dubito.store.wave_log import SentBatch
 
 Errand = Callable[..., RawReply]  # (path, **what is sent): a call on a server that is no try of a request
@@ -53,7 +53,7 @@ class BatchEntry:
     whole: bool = True  # whether its line can be read
 
 
-def name_of_entry(batch: str, ask: Ask, number: int) -> str:
+def name_of_entry(batch: str, ask: Attempt, number: int) -> str:
     return f"{batch}-{ask.draw}-{ask.request.digest[:_DIGITS]}-{number}"
 
 
@@ -65,7 +65,7 @@ class Sells(Protocol):
     batches: ClassVar[str]  # the path under which the server lists them
 
     @staticmethod
-    def line(name: str, ask: Ask) -> bytes:
+    def line(name: str, ask: Attempt) -> bytes:
         """A request as an entry."""
 
     @staticmethod
@@ -96,7 +96,7 @@ class OpenAIBatches:
     batches: ClassVar[str] = "/batches"
 
     @staticmethod
-    def line(name: str, ask: Ask) -> bytes:
+    def line(name: str, ask: Attempt) -> bytes:
         body = {key: value for key, value in ask.request.body.items() if key != "service_tier"}
         return _entry_line({"custom_id": name, "method": "POST", "url": f"/v1{ask.request.path}", "body": body})
 
@@ -137,7 +137,7 @@ class OpenAIBatches:
     def entries(errand: Errand, seen: SeenBatch) -> Iterator[BatchEntry]:
         for file in seen.files:
             for line in errand(f"/files/{file}/content").raw.split("\n"):
-                said = as_mapping(read_json(line))
+                said = as_mapping(parse_json(line))
                 answer, error = as_mapping(said.get("response")), said.get("error")
                 entry = BatchEntry(str(said.get("custom_id")), whole="custom_id" in said)
                 status = answer.get("status_code")
@@ -158,7 +158,7 @@ class AnthropicBatches:
     batches: ClassVar[str] = "/v1/messages/batches"
 
     @staticmethod
-    def line(name: str, ask: Ask) -> bytes:
+    def line(name: str, ask: Attempt) -> bytes:
         return _entry_line({"custom_id": name, "params": _for_an_hour(ask.request.body)})
 
     @staticmethod
@@ -191,7 +191,7 @@ class AnthropicBatches:
     @staticmethod
     def entries(errand: Errand, seen: SeenBatch) -> Iterator[BatchEntry]:
         for line in errand(f"{AnthropicBatches.batches}/{seen.id}/results").raw.split("\n"):
-            said = as_mapping(read_json(line))
+            said = as_mapping(parse_json(line))
             result = as_mapping(said.get("result"))
             entry = BatchEntry(str(said.get("custom_id")), whole="custom_id" in said)
             if result.get("type") == "succeeded":
@@ -245,7 +245,7 @@ def _all_batches(errand: Errand, path: str, after: str) -> Iterator[dict[str, An
 
 def _object_in(received: RawReply) -> dict[str, Any]:
     """Return the body. Raises TryFailed if it is not an object."""
-    body = read_json(received.raw)
+    body = parse_json(received.raw)
     if not isinstance(body, dict):
         raise TryFailed("server", f"something that is no batch, with status {received.status}", billed=True)
     return body

@@ -14,8 +14,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from dubito.llm.limiter import Waiting
-from dubito.llm.prices import Asked, Forecast, Past, Tariff, dollars
-from dubito.llm.request import AccountFault, Ask, OutOfTurn, Reply, Sends, TryFailed
+from dubito.llm.prices import Asked, Forecast, PastGames, Tariff, dollars
+from dubito.llm.request import AccountFault, Attempt, OutOfTurn, Reply, Sends, TryFailed
 from dubito.store.model_log import Spend
 
 
@@ -55,7 +55,7 @@ class Budget:
         caps: Caps,
         waiting: Waiting,
         spent: Spend | None = None,
-        past: Past | None = None,
+        past: PastGames | None = None,
         assumed: Spend | None = None,
         reserved: Spend | None = None,
     ) -> None:
@@ -70,7 +70,7 @@ class Budget:
             reserved: The worst case of requests that are in a batch, not included in `spent`.
         """
         self._caps, self._waiting = caps, waiting
-        self._forecast = Forecast(past or Past())
+        self._forecast = Forecast(past or PastGames())
         self._settled = threading.Condition()
         self.spent = spent or Spend()
         self._assumed = assumed or Spend()
@@ -225,7 +225,7 @@ class BudgetGuard:
     def __init__(self, budget: Budget, tariff: Tariff, inner: Sends) -> None:
         self._budget, self._tariff, self._inner = budget, tariff, inner
 
-    def send(self, attempt: Ask, number: int) -> Reply:
+    def send(self, attempt: Attempt, number: int) -> Reply:
         worst = self._tariff.worst(attempt.request)
         self._budget.reserve(worst, attempt.place.deal)
         used, replied = worst, False
@@ -254,7 +254,7 @@ class BudgetQueue:
     def __init__(self, budget: Budget, tariff: Tariff, inner: Sends) -> None:
         self._budget, self._tariff, self._inner = budget, tariff, inner
 
-    def send(self, attempt: Ask, number: int) -> Reply:
+    def send(self, attempt: Attempt, number: int) -> Reply:
         worst, deal = self._tariff.worst(attempt.request), attempt.place.deal
         while True:
             self._budget.wait_for_room(worst, deal)

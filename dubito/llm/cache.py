@@ -21,7 +21,7 @@ import diskcache
 
 from dubito.errors import RunStopped, UsageError, one_line
 from dubito.files import check_format
-from dubito.llm.request import RawReply, Request, canonical, digest_of
+from dubito.llm.request import RawReply, Request, canonical, compute_digest
 from dubito.store.lock import ByteLocks
 from dubito.store.model_log import inflated
 from dubito.store.run_db import readable
@@ -128,11 +128,11 @@ class CacheEntry:
 
     @property
     def key(self) -> str:
-        return key_of_reply(self.server, digest_of(self.request), self.draw)
+        return key_of_reply(self.server, compute_digest(self.request), self.draw)
 
 
 def key_of_reply(server: str, request: str, draw: str) -> str:
-    return digest_of(canonical([_FORMAT, server, request, draw]))
+    return compute_digest(canonical([_FORMAT, server, request, draw]))
 
 
 class ReplyCache:
@@ -347,7 +347,7 @@ class ReplyCache:
 
     def _checked_entry(self, key: str, text: str) -> tuple[dict[str, Any], RawReply]:
         seal, _, packed = text.partition("\n")
-        if seal != digest_of(packed):
+        if seal != compute_digest(packed):
             raise self._tampered(key)
         try:
             content: dict[str, Any] = json.loads(packed)
@@ -417,4 +417,4 @@ def _packed(server: str, request: Request, draw: str, received: RawReply) -> str
             "headers": dict(received.headers),
         }
     )
-    return f"{digest_of(packed)}\n{packed}"
+    return f"{compute_digest(packed)}\n{packed}"

@@ -21,7 +21,7 @@ from dubito.errors import DubitoError
 from dubito.llm.connections import Deadline
 from dubito.llm.provider_errors import ErrorReader
 from dubito.llm.redaction import Redaction
-from dubito.llm.request import AccountFault, Ask, RawReply, TryFailed
+from dubito.llm.request import AccountFault, Attempt, RawReply, TryFailed
 from dubito.llm.settings import Account, is_on_this_machine
 from dubito.llm.streamed import STREAM_FIELDS, StreamedReply, text_callback
 
@@ -65,7 +65,7 @@ class Provider:
         self._redaction = Redaction(key)
         self.errors = ErrorReader(account, self._address, self._redaction)
 
-    def send(self, ask: Ask, number: int, deadline: float) -> RawReply:
+    def send(self, ask: Attempt, number: int, deadline: float) -> RawReply:
         """Make one HTTP call; raises TryFailed or AccountFault."""
         headers = {}
         if self._is_local:
@@ -91,7 +91,7 @@ class Provider:
         finally:
             _STREAM.reset(before)
 
-    def get(self, ask: Ask, deadline: float, path: str) -> RawReply:
+    def get(self, ask: Attempt, deadline: float, path: str) -> RawReply:
         """Download from a path for this attempt; a batch's file may be long.
 
         Raises NotFound, and TryFailed or AccountFault as `send` does.
@@ -101,21 +101,21 @@ class Provider:
             ask, deadline, lambda client: client.get(path, cast_to=httpx2.Response, options=options)
         )
 
-    def post(self, ask: Ask, deadline: float, path: str, **content: Any) -> RawReply:
+    def post(self, ask: Attempt, deadline: float, path: str, **content: Any) -> RawReply:
         """Send `content`, as the SDK's `post` takes it, to a path for this attempt. Raises as `get` does."""
         options = {"timeout": deadline, **content.pop("options", {})}
         return self._receive_batch(
             ask, deadline, lambda client: client.post(path, cast_to=httpx2.Response, options=options, **content)
         )
 
-    def _receive_batch(self, ask: Ask, deadline: float, call: Callable[[Any], Any]) -> RawReply:
+    def _receive_batch(self, ask: Attempt, deadline: float, call: Callable[[Any], Any]) -> RawReply:
         before = _MAX_BYTES.set(_MAX_BATCH_BYTES)
         try:
             return self._receive(ask, deadline, call)
         finally:
             _MAX_BYTES.reset(before)
 
-    def _receive(self, ask: Ask, deadline: float, call: Callable[[Any], Any]) -> RawReply:
+    def _receive(self, ask: Attempt, deadline: float, call: Callable[[Any], Any]) -> RawReply:
         """Return what a call received; raises TryFailed or AccountFault."""
         client, bound = self._client
         # It may have been closed before it had a client.
@@ -141,7 +141,7 @@ class Provider:
         raw = self._redaction.reply(response.content.decode("utf-8", "replace"))
         return RawReply(response.status_code, raw, self._logged_headers(response.headers))
 
-    def _status_error(self, response: httpx2.Response, ask: Ask) -> Exception:
+    def _status_error(self, response: httpx2.Response, ask: Attempt) -> Exception:
         if _STREAM.get() and response.status_code == 400 and b"stream" in response.content:
             return _NoStreamsError()
         if response.status_code in _NOT_FOUND and _MAX_BYTES.get() == _MAX_BATCH_BYTES:

@@ -22,15 +22,15 @@ from dubito.llm.questions import QuestionForm
 from dubito.llm.request import (
     AccountFault,
     Api,
-    Ask,
     Asks,
+    Attempt,
     AttemptFailed,
     Cause,
     Place,
     Reply,
     canonical,
-    digest_of,
-    draw_of,
+    compute_digest,
+    compute_draw,
 )
 from dubito.llm.settings import ModelSettings
 from dubito.store.model_log import Decision
@@ -137,7 +137,7 @@ class StopIfUnusable:
     unusable: UnusableAnswers
     inner: Asks
 
-    def ask(self, attempt: Ask) -> Reply:
+    def ask(self, attempt: Attempt) -> Reply:
         self.unusable.check()
         return self.inner.ask(attempt)
 
@@ -184,7 +184,7 @@ class Decider:
 
     def draw(self, place: Place) -> str:
         """Return which sample of its request the attempt at this place is."""
-        return draw_of(self.seed, place, self.settings.sample)
+        return compute_draw(self.seed, place, self.settings.sample)
 
     def begin(
         self,
@@ -309,7 +309,7 @@ class Conversation:
         self.digests.append([request.digest, None])
         reply: Reply | None = None
         try:
-            reply = self._asks.ask(Ask(request, self._draw(place), place))
+            reply = self._asks.ask(Attempt(request, self._draw(place), place))
             self.digests[-1][1] = reply.digest
             self._counts.check(request.body, reply)
             read = self._with_drawn_answers(form.read(self._extract_object(reply, number)))
@@ -382,7 +382,7 @@ def put_question(
 
 @lru_cache(maxsize=64)
 def _cache_key(system: str) -> str:
-    return f"dubito-{digest_of(system)[:16]}"
+    return f"dubito-{compute_digest(system)[:16]}"
 
 
 def _refuse_illegal(

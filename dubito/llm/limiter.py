@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 
 from dubito.errors import one_line
 from dubito.llm.pacer import ConcurrencyLimit, OpenCall, Pacer, read_limits
-from dubito.llm.request import FINAL_FAILURES, AccountFault, Ask, Interrupted, OutOfTurn, Reply, Sends, TryFailed
+from dubito.llm.request import FINAL_FAILURES, AccountFault, Attempt, Interrupted, OutOfTurn, Reply, Sends, TryFailed
 from dubito.llm.settings import Account
 
 Sleep = Callable[[float, str], None]  # receives how many seconds, and for whom and why
@@ -48,7 +48,7 @@ def backoff(error: TryFailed, failures: int, cap: float, spread: float = 1.0) ->
     return longest * _JITTER.uniform(1 - spread, 1)
 
 
-def span_in_words(seconds: float) -> str:
+def format_duration(seconds: float) -> str:
     if seconds < 120:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
@@ -107,7 +107,7 @@ class AccountTraffic:
         self._outage: AccountFault | None = None
         self._held_at = -inf  # when a call last had to wait
 
-    def start(self, attempt: Ask) -> OpenCall:
+    def start(self, attempt: Attempt) -> OpenCall:
         """Wait until a call may be sent; raises AccountFault or Interrupted if none may be anymore."""
         why = f"for {self.account} (rate limit)"
         if not self._next.acquire(blocking=False):
@@ -130,7 +130,7 @@ class AccountTraffic:
         finally:
             self._next.release()
 
-    def finish(self, attempt: Ask, call: OpenCall, headers: Mapping[str, str]) -> None:
+    def finish(self, attempt: Attempt, call: OpenCall, headers: Mapping[str, str]) -> None:
         """Learn from a call that was answered, with a reply or with an error of the request's own."""
         limits = read_limits(headers, self._timing.time())
         with self._ending(attempt) as health:
@@ -141,7 +141,7 @@ class AccountTraffic:
                 health.silent_since = None
                 health.lost_games.clear()
 
-    def fail(self, attempt: Ask, call: OpenCall, error: TryFailed, max_pause: float) -> None:
+    def fail(self, attempt: Attempt, call: OpenCall, error: TryFailed, max_pause: float) -> None:
         """Learn from a call that was not answered. Raises AccountFault once patience has run out."""
         limits = read_limits(error.headers, self._timing.time())
         with self._ending(attempt) as health:
@@ -151,39 +151,39 @@ class AccountTraffic:
             if error.kind != "rate_limit":
                 self._pacer.end()
                 health.failed += 1
-            elif error.at_once:
+            elif error.is_concurrent:
                 self._pacer.refuse_concurrent(now, self._pause(error, max_pause), bool(error.retry_after))
             else:
                 self._pacer.refuse(call, now, self._pause(error, max_pause), limits)
             if error.kind == "rate_limit" and (error.retry_after or 0) > self._timing.patience:
-                self._end_run(f"asks to wait {span_in_words(error.retry_after or 0)}", error)
+                self._end_run(f"asks to wait {format_duration(error.retry_after or 0)}", error)
             if (silence := now - health.silent_since) >= self._timing.patience:
                 whose = f" by the model {one_line(health.model, 80)!r}" if len(self._health) > 1 else ""
-                self._end_run(f"cannot be reached: no answer for {span_in_words(silence)}{whose}", error)
+                self._end_run(f"cannot be reached: no answer for {format_duration(silence)}{whose}", error)
             self._raise_if_ended()
 
-    def cancel(self, attempt: Ask) -> None:
+    def cancel(self, attempt: Attempt) -> None:
         """Undo the start of a call that is not sent after all."""
         with self._ending(attempt):
             self._pacer.cancel()
 
-    def abandon(self, attempt: Ask) -> None:
+    def abandon(self, attempt: Attempt) -> None:
         """End a call from which nothing was learned."""
         with self._ending(attempt):
             self._pacer.end()
 
-    def counts(self, attempt: Ask) -> CallCounts:
+    def counts(self, attempt: Attempt) -> CallCounts:
         with self._changed:
             health = self._health_of(attempt)
             return CallCounts(self._pacer.started, health.answered, health.failed)
 
-    def is_idle(self, attempt: Ask) -> bool:
+    def is_idle(self, attempt: Attempt) -> bool:
         """Return whether no call to the model is in flight or waits for an answer to others."""
         with self._changed:
             health = self._health_of(attempt)
             return not health.in_flight and not health.waiting
 
-    def wait_for_answer(self, attempt: Ask, send_probe: Callable[[], object], since: int) -> None:
+    def wait_for_answer(self, attempt: Attempt, send_probe: Callable[[], object], since: int) -> None:
         """Return once the model has answered any of its calls after the first `since`.
 
         Where no other call is in flight, `send_probe` sends one, again and again. Raises AccountFault once patience has
@@ -222,7 +222,7 @@ class AccountTraffic:
             with suppress(TryFailed):
                 send_probe()
 
-    def give_up(self, attempt: Ask) -> None:
+    def give_up(self, attempt: Attempt) -> None:
         """Remember the game of a decision that ended unreachable: an outage takes it back."""
         with self._changed:
             health = self._health_of(attempt)
@@ -255,12 +255,12 @@ class AccountTraffic:
             by = "by the server" if self._pacer.is_rate_reported else "as the server takes them"
             return f"paced at {rate:,.0f} requests/min {by}"
 
-    def _health_of(self, attempt: Ask) -> ModelHealth:
+    def _health_of(self, attempt: Attempt) -> ModelHealth:
         model = str(attempt.request.body.get("model"))
         return self._health.setdefault(model, ModelHealth(model))
 
     @contextmanager
-    def _ending(self, attempt: Ask) -> Iterator[ModelHealth]:
+    def _ending(self, attempt: Attempt) -> Iterator[ModelHealth]:
         with self._changed:
             health = self._health_of(attempt)
             health.in_flight -= 1
@@ -280,7 +280,7 @@ class AccountTraffic:
         if self._outage is None:
             slow = "whether it needs a longer `deadline`, " if error.kind == "deadline" else ""
             hint = (
-                f"`patience` is {span_in_words(self._timing.patience)}: check {slow}that the server is up, that "
+                f"`patience` is {format_duration(self._timing.patience)}: check {slow}that the server is up, that "
                 "`base_url` is right and which limits the account has, or resume later"
             )
             problem = f"{self.account} {what}; the last error was: {error.problem}"
@@ -300,7 +300,7 @@ class RateLimiter:
         """`max_pause` caps the seconds that a server may ask to wait (`retry_after_cap`)."""
         self._traffic, self._max_pause, self._inner = traffic, max_pause, inner
 
-    def send(self, attempt: Ask, number: int) -> Reply:
+    def send(self, attempt: Attempt, number: int) -> Reply:
         call = self._traffic.start(attempt)
         try:
             reply = self._inner.send(attempt, number)
@@ -320,7 +320,7 @@ class RateLimiter:
         return reply
 
 
-def _estimate_costs(attempt: Ask) -> dict[str, float]:
+def _estimate_costs(attempt: Attempt) -> dict[str, float]:
     size, body = len(attempt.request.text) / _BYTES_PER_TOKEN, attempt.request.body
     output = next((float(body[name]) for name in _OUTPUT_LIMITS if isinstance(body.get(name), int)), 0.0)
     return {"tokens": size + output, "input-tokens": size, "output-tokens": output}

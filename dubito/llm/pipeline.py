@@ -18,18 +18,18 @@ from typing import Final
 
 from dubito.errors import UsageError, one_line
 from dubito.game import Bool, Node
-from dubito.llm.answers import form_of
+from dubito.llm.answers import build_form
 from dubito.llm.budget import Budget, BudgetGuard, BudgetQueue, Caps
 from dubito.llm.cache import ReplyCache
 from dubito.llm.client import Provider
 from dubito.llm.limiter import AccountTraffic, RateLimiter, Timing
-from dubito.llm.prices import Likely, Past, Price, Tariff
+from dubito.llm.prices import CostEstimator, PastGames, Price, Tariff
 from dubito.llm.protocols import Exchange, build_request
-from dubito.llm.request import Api, Ask, Asks, Place, Reply, Request, Sends
+from dubito.llm.request import Api, Asks, Attempt, Place, Reply, Request, Sends
 from dubito.llm.retry import Retry
-from dubito.llm.settings import Account, ModelSettings, account_of, has_limits_by_model, is_house, key_of
+from dubito.llm.settings import Account, ModelSettings, account_for, has_limits_by_model, is_house, load_key
 from dubito.llm.stages import CachedReplies, EarlierAttempts, LoggedCalls, Offline, Recording
-from dubito.llm.warm import Beginnings, WarmUp
+from dubito.llm.warm import PromptPrefixes, WarmUp
 from dubito.llm.waves import Lane, Waves
 from dubito.store.model_log import ModelLog
 from dubito.store.wave_log import WaveLog
@@ -38,12 +38,12 @@ _PROBE: Final = -2  # game, deal and seat of the probes
 _PROBE_KEY: Final = (_PROBE, 0, 0, 0)  # all probes are calls of one attempt
 _SYSTEM: Final = "This is a check of the connection, before a card game begins."
 _USER: Final = "Reply with the JSON object that you are asked for, with `answer` true."
-_PROBE_FORM: Final = form_of(("answer",), Node("probe", "", Bool()))
+_PROBE_FORM: Final = build_form(("answer",), Node("probe", "", Bool()))
 _PROBE_QUESTIONS: Final = {"questions": [{"type": "predicate", "name": "probe", "instructions": "This can be read."}]}
 
 
-def probe_of(name: str, settings: ModelSettings) -> Ask:
-    return Ask(_probe_request(settings), "probe", Place(name, _PROBE, _PROBE, 0, 0, 0, "probe"))
+def build_probe(name: str, settings: ModelSettings) -> Attempt:
+    return Attempt(_probe_request(settings), "probe", Place(name, _PROBE, _PROBE, 0, 0, 0, "probe"))
 
 
 def _probe_request(settings: ModelSettings) -> Request:
@@ -71,24 +71,24 @@ class Pipeline:
     def __init__(self, log: ModelLog, cache: ReplyCache, caps: Caps, options: PipelineOptions) -> None:
         self._log, self._cache, self._options = log, cache, options
         caps = Caps() if options.offline else caps  # no call is made
-        past, kept = Past(log.ended(), *log.in_games()), WaveLog(log)
+        past, kept = PastGames(log.ended(), *log.in_games()), WaveLog(log)
         held = kept.reserved()  # for requests in a batch
         spent, assumed = log.spent() - held, log.spent(assumed=True) - held
         self.budget = Budget(caps, options.timing.waiting, spent, past, assumed, held)
-        timing, at_once = options.timing, options.in_flight
-        self.waves = Waves(log, kept, self.budget, timing, suspend=options.suspend, in_flight=at_once)
+        timing, is_concurrent = options.timing, options.in_flight
+        self.waves = Waves(log, kept, self.budget, timing, suspend=options.suspend, in_flight=is_concurrent)
         self._earlier = EarlierAttempts(log, options.suspend or log.begun())
         self._traffic_of_account: dict[tuple[Account, str | None], AccountTraffic] = {}
         self._probes = count(log.tries(_PROBE_KEY) + 1)
         self._providers: dict[Account, Provider] = {}
-        self._beginnings: dict[Account, Beginnings] = {}
-        self._likely: dict[str, Likely] = {}  # by player
+        self._beginnings: dict[Account, PromptPrefixes] = {}
+        self._likely: dict[str, CostEstimator] = {}  # by player
         self._asked = set[tuple[str, str, str]]()  # what this run has asked itself: server, request, draw
         self._lock = Lock()
 
     def build_asks(self, name: str, settings: ModelSettings, price: Price | None) -> Asks:
         """Compose the stages of a player's calls; raises UsageError if its key is not set and calls are allowed."""
-        account, options, log = account_of(settings), self._options, self._log
+        account, options, log = account_for(settings), self._options, self._log
         if options.offline:
             asks: Asks = Offline(self._cache, log, account)
         elif settings.wait is not None:
@@ -99,18 +99,20 @@ class Pipeline:
         return Recording(log, account, self.budget, options.timing, self._earlier, options.counted, cached)
 
     def _build_retry(self, name: str, settings: ModelSettings, price: Price | None) -> Retry:
-        account, budget, timing = account_of(settings), self.budget, self._options.timing
+        account, budget, timing = account_for(settings), self.budget, self._options.timing
         tariff = Tariff(price, settings.max_output if settings.api != "decisions" else 0)
-        likely = self._likely[name] = Likely(tariff, self._log.replies_of(name) if self._earlier.may_exist else ())
+        likely = self._likely[name] = CostEstimator(
+            tariff, self._log.replies_of(name) if self._earlier.may_exist else ()
+        )
         provider, traffic = self._provider(account, name), self._traffic(account, settings.model)
-        beginnings, cap = self._beginnings_of(account), settings.retry_after_cap
+        beginnings, cap = self._prefixes_for(account), settings.retry_after_cap
 
         logged = LoggedCalls(self._log, budget, account, settings, likely, timing.clock, provider)
         paced = BudgetQueue(budget, tariff, RateLimiter(traffic, cap, BudgetGuard(budget, tariff, logged)))
         sends = Preparation(provider, WarmUp(beginnings, paced))
 
         suspend = self._options.suspend
-        probe = None if suspend else probe_of(name, settings)
+        probe = None if suspend else build_probe(name, settings)
         return Retry(sends, settings, traffic, timing.sleep, probe, self._probes, self._earlier, suspend)
 
     def _wait_for_batches(self, name: str, settings: ModelSettings, price: Price | None, live: Asks) -> Asks:
@@ -118,9 +120,9 @@ class Pipeline:
             raise UsageError(
                 f"{one_line(name)}: wait: only the games of `dubito run` can wait for a batch: take it out of its entry"
             )
-        tariff, account = Tariff(price, settings.max_output, batch=True), account_of(settings)
+        tariff, account = Tariff(price, settings.max_output, batch=True), account_for(settings)
         replies = self._log.replies_of(name) if self._earlier.may_exist else ()
-        lane = Lane(account, self._provider(account, name), settings, Likely(tariff, replies))
+        lane = Lane(account, self._provider(account, name), settings, CostEstimator(tariff, replies))
         self._likely[name] = lane.likely
         self._earlier.may_exist = True  # a game that waits is played again from the recording
         self.waves.joins(name, lane)
@@ -160,16 +162,16 @@ class Pipeline:
                 provider.close()
             self._cache.close()
 
-    def _beginnings_of(self, account: Account) -> Beginnings:
+    def _prefixes_for(self, account: Account) -> PromptPrefixes:
         with self._lock:
-            return self._beginnings.setdefault(account, Beginnings(self._options.timing))
+            return self._beginnings.setdefault(account, PromptPrefixes(self._options.timing))
 
     def _provider(self, account: Account, name: str) -> Provider:
         with self._lock:
             if account not in self._providers:
                 house = is_house(account.server)
                 address = self._options.house_address(account.api, account.server) if house else account.server
-                key = key_of(account, name)
+                key = load_key(account, name)
                 self._providers[account] = Provider(account, address, key, self._options.in_flight)
             return self._providers[account]
 
@@ -181,7 +183,7 @@ class Preparation:
     provider: Provider
     inner: Sends
 
-    def send(self, attempt: Ask, number: int) -> Reply:
+    def send(self, attempt: Attempt, number: int) -> Reply:
         self.provider.prepare()
         return self.inner.send(attempt, number)
 
@@ -193,5 +195,5 @@ class BatchOrLive:
     waves: Waves
     live: Asks
 
-    def ask(self, attempt: Ask) -> Reply:
+    def ask(self, attempt: Attempt) -> Reply:
         return self.waves.wait(attempt) if attempt.place.in_game else self.live.ask(attempt)

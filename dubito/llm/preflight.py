@@ -13,7 +13,7 @@ from dubito.errors import one_line
 from dubito.llm.context import CONTEXT_HINT, cut_at, is_count_unusual, is_cut_beside, prompt_size
 from dubito.llm.decide import put_question, settings_to_check
 from dubito.llm.protocols import Exchange, build_request
-from dubito.llm.request import AccountFault, Ask, Asks, AttemptFailed, Place, Reply, Suspended, TryFailed
+from dubito.llm.request import AccountFault, Asks, Attempt, AttemptFailed, Place, Reply, Suspended, TryFailed
 from dubito.llm.settings import ModelSettings, setting_fields
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ class Preflight:
         rendered, form = sample
         request = build_request(self.settings, Exchange(rendered.system[:_PIECE], _USER, form.schema), _CACHE_KEY)
         try:
-            short = self.asks.ask(Ask(request, "preflight", self._place(decision)))
+            short = self.asks.ask(Attempt(request, "preflight", self._place(decision)))
         except (AttemptFailed, Suspended):  # it was to tell something about the server, and is no question of a game
             return
         if is_cut_beside(body, reply, request.body, short):
@@ -107,7 +107,7 @@ class Preflight:
     def _place(self, decision: int) -> Place:
         return Place(self.name, _PREFLIGHT, _PREFLIGHT, self.number, decision, 0, "preflight")
 
-    def ask(self, attempt: Ask) -> Reply:
+    def ask(self, attempt: Attempt) -> Reply:
         reply = self.asks.ask(attempt)
         self._seen.append((attempt.request.body, reply))
         return reply

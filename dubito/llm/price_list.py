@@ -19,7 +19,7 @@ from pydantic import ConfigDict, Field, ValidationError
 
 from dubito.errors import UsageError, one_line, suggestion
 from dubito.files import Checked, read_yaml
-from dubito.llm.prices import Price, Terms, keeps_for_long
+from dubito.llm.prices import Price, Terms, has_long_ttl
 from dubito.llm.protocols import STANDARD_MODES, service_modes
 from dubito.llm.settings import HOUSE, is_house
 
@@ -65,7 +65,7 @@ def unpriced(parameters: Mapping[str, Any], price: Price) -> str | None:
     terms = price.terms
     dear = {mode for mode, value in service_modes(parameters) if not terms.knows(mode, value)}
     if terms.long_write is None:
-        dear |= {name for name, value in parameters.items() if keeps_for_long({name: value})}
+        dear |= {name for name, value in parameters.items() if has_long_ttl({name: value})}
     return min(dear, default=None)
 
 

@@ -42,13 +42,13 @@ class Asked:
     @staticmethod
     def by(request: Request, batch: bool = False) -> "Asked":
         # Searching the text is faster than walking the body.
-        long = '"ttl"' in request.text and keeps_for_long(request.body)
+        long = '"ttl"' in request.text and has_long_ttl(request.body)
         # A batch keeps all that is marked for an hour.
         marked = batch and '"cache_control"' in request.text
         return Asked(service_modes(request.body), long or marked, batch)
 
 
-def keeps_for_long(value: Any) -> bool:
+def has_long_ttl(value: Any) -> bool:
     return any(key == "ttl" and ttl not in _SHORT for key, ttl in entries(value))
 
 
@@ -152,7 +152,7 @@ class Tariff:
         return Spend(1, usage.input + usage.output, self.price.of(usage, charges, asked) if self.price else 0)
 
 
-class Likely:
+class CostEstimator:
     """What a try of a player probably cost whose cost nobody knows: by the run's replies to it so far.
 
     The input at so much a byte of the request as theirs took, and the largest output of them. Shared by threads.
@@ -207,7 +207,7 @@ _NOTHING: Final = Spend()
 
 
 @dataclass(frozen=True, slots=True)
-class Past:
+class PastGames:
     """What a run knows of its games from before it was stopped."""
 
     ended: dict[int, int] = field(default_factory=dict)  # the games that ended, with their questions
@@ -227,7 +227,7 @@ class Forecast:
     Only games with model players begin here; the others cost nothing, and say nothing about what a game takes.
     """
 
-    def __init__(self, past: Past) -> None:
+    def __init__(self, past: PastGames) -> None:
         self._ended = set(past.ended)
         self._questions = sum(past.ended.values())  # of the games that ended
         self._asking = sum(questions > 0 for questions in past.ended.values())  # of them, those in which any was asked

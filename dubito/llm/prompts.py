@@ -152,7 +152,7 @@ class Prompt:
         self.digest = _digest(self.sources)
         odds = self.description.say == "odds"
         self._nodes = {node.name: answers.with_odds(node) if odds else node for node in self.game.nodes}
-        self._forms = {name: answers.form_of(self.fields, node) for name, node in self._nodes.items()}
+        self._forms = {name: answers.build_form(self.fields, node) for name, node in self._nodes.items()}
         examples = [self._example(node.name) for node in self.game.nodes]
         beside = (_ANSWER_FORMAT, _TURN) if self.asks_turn else (_ANSWER_FORMAT,)
         self.variables = (*self._facts.facts(examples[0]), *beside)
@@ -246,7 +246,7 @@ class Prompt:
         if not self.asks_turn:
             return self._forms[position.node]
         nodes = dict.fromkeys(each.node for each in positions)
-        return answers.form_of_turn(self.fields, tuple(map(self._nodes.__getitem__, nodes)))
+        return answers.build_turn_form(self.fields, tuple(map(self._nodes.__getitem__, nodes)))
 
     def questions(self, position: Position) -> Sequence[Position]:
         facts: Any = self._facts
@@ -280,8 +280,8 @@ class Prompt:
 
         `before` is what the same seat was sent in the same game; these texts are added to it.
         """
-        at_once = getattr(self._facts, "AT_ONCE", {}) if self._for_decisions else {}
-        values = {**values, **at_once, _ANSWER_FORMAT: self._answer_format}
+        is_concurrent = getattr(self._facts, "AT_ONCE", {}) if self._for_decisions else {}
+        values = {**values, **is_concurrent, _ANSWER_FORMAT: self._answer_format}
         if self.asks_turn:
             values[_TURN] = [*turn]
         steady = {name: value for name, value in values.items() if name in self._steady}

@@ -23,9 +23,9 @@ from dubito.llm.request import (
     ReplyOrigin,
     Request,
     Usage,
-    read_json,
+    parse_json,
     refuse_duplicate_keys,
-    sendable,
+    replace_surrogates,
 )
 from dubito.llm.settings import MAX_TOKENS, ModelSettings, asks_provider, is_house
 
@@ -79,7 +79,10 @@ class Exchange:
         """Return the messages of user and assistant, in turn."""
         messages = [{"role": "user", "content": "".join(self.history) + self.user}]
         for reply, reask in self.reasks:
-            messages += [{"role": "assistant", "content": sendable(reply)}, {"role": "user", "content": reask}]
+            messages += [
+                {"role": "assistant", "content": replace_surrogates(reply)},
+                {"role": "user", "content": reask},
+            ]
         return messages
 
 
@@ -501,7 +504,7 @@ def read_reply(protocol: Api, received: RawReply, origin: ReplyOrigin = "live") 
     try:
         body: Any = _DECODER.decode(received.raw)
     except DuplicateKey:
-        body, has_duplicate_keys = read_json(received.raw), True
+        body, has_duplicate_keys = parse_json(received.raw), True
     except (ValueError, RecursionError):
         body = None
     is_reply = isinstance(body, dict) and wire.is_reply(body)
@@ -518,14 +521,14 @@ def read_reply(protocol: Api, received: RawReply, origin: ReplyOrigin = "live") 
         # Every prompt and every text has tokens, so a count of 0 is wrong.
         usage = None
     name = fields.get("model")
-    model = sendable(name)[:_MAX_MODEL_NAME] if isinstance(name, str) and name else None
+    model = replace_surrogates(name)[:_MAX_MODEL_NAME] if isinstance(name, str) and name else None
     return Reply(text, finish, usage, received, origin, charges, model=model)
 
 
 def detect_protocol(raw: str) -> Api | None:
     """Return the protocol whose reply a body is; None if it fits none, or several."""
     try:
-        body = read_json(raw)
+        body = parse_json(raw)
     except (ValueError, RecursionError):
         return None
     matches = [api for api, wire in _FORMATS.items() if isinstance(body, dict) and wire.is_reply(body)]
@@ -534,7 +537,7 @@ def detect_protocol(raw: str) -> Api | None:
 
 def parse_stored_request(text: str) -> Request:
     """Parse a request of a run's log. Raises UsageError if the text is not one."""
-    fields = read_json(text)
+    fields = parse_json(text)
     name, body = (fields.get("protocol"), fields.get("body")) if isinstance(fields, dict) else (None, None)
     protocol = next((known for known in _FORMATS if known == name), None)
     if protocol is None or not isinstance(body, dict):

@@ -11,10 +11,10 @@ from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 from dubito.errors import one_line
-from dubito.llm.limiter import span_in_words
+from dubito.llm.limiter import format_duration
 from dubito.llm.protocols import detect_protocol
 from dubito.llm.redaction import Redaction
-from dubito.llm.request import AccountFault, Api, Ask, NonReply, NonReplyKind, RawReply, Reply, TryFailed
+from dubito.llm.request import AccountFault, Api, Attempt, NonReply, NonReplyKind, RawReply, Reply, TryFailed
 from dubito.llm.settings import Account, is_on_this_machine, setting_fields
 from dubito.llm.verdicts import SYSTEM_ROLE, Verdict, text_of, verdict, verdict_within
 from dubito.store.model_log import Spend
@@ -66,7 +66,7 @@ class ErrorReader:
     def __init__(self, account: Account, address: str, redaction: Redaction) -> None:
         self._account, self._address, self._redaction = account, address, redaction
 
-    def read_connection_error(self, error: Exception, deadline: float, ask: Ask, *, is_late: bool) -> TryFailed:
+    def read_connection_error(self, error: Exception, deadline: float, ask: Attempt, *, is_late: bool) -> TryFailed:
         """Read the error of a call without an answer.
 
         Unless no connection was made, the server may have answered, and may bill it.
@@ -98,12 +98,12 @@ class ErrorReader:
         cause = f": {type(error.__cause__).__name__}" if error.__cause__ else ""
         return TryFailed("connection", self._quote(f"{type(error).__name__}: {error}{cause}"), billed=sent)
 
-    def read_batch_entry(self, status: int | None, error: Any, ask: Ask) -> TryFailed | AccountFault:
+    def read_batch_entry(self, status: int | None, error: Any, ask: Attempt) -> TryFailed | AccountFault:
         """Read the error that a batch has for one of its requests."""
         found = verdict_within(error, {}) if status is None else verdict(status, text_of(error), {})
         return self._read_verdict(found, f"status {found.status} in a batch", text_of(error), ask)
 
-    def read_status(self, status: int, text: str, headers: Mapping[str, str], ask: Ask) -> TryFailed | AccountFault:
+    def read_status(self, status: int, text: str, headers: Mapping[str, str], ask: Attempt) -> TryFailed | AccountFault:
         """Read an answer whose status is not a success."""
         if status < 400:
             # Never followed: the question and the key are for this server alone.
@@ -114,7 +114,7 @@ class ErrorReader:
             return self._read_unknown_path(status, self._quote(text), ask)
         return self._read_verdict(found, f"status {status}", text, ask)
 
-    def read_non_reply(self, body: NonReply, received: RawReply, ask: Ask) -> TryFailed | AccountFault:
+    def read_non_reply(self, body: NonReply, received: RawReply, ask: Attempt) -> TryFailed | AccountFault:
         """Read a body with status 200 that is not a reply."""
         if body.kind is None:
             found = verdict_within(body.error, received.headers)
@@ -131,7 +131,7 @@ class ErrorReader:
         problem = f"{describe_non_reply(body.kind, ask.request.protocol)} with status {received.status}"
         return TryFailed("server", problem, billed=body.generated is True, quote=self._quote(received.raw))
 
-    def blame(self, ask: Ask, setting: str, problem: str, quote: str = "", value: str = "") -> AccountFault:
+    def blame(self, ask: Attempt, setting: str, problem: str, quote: str = "", value: str = "") -> AccountFault:
         """Return a fault that the user corrects with a setting of the player."""
         hint, key_env = "set {setting}" if value else "change {setting}", self._account.key_env
         if setting == "api_key_env" and key_env:
@@ -141,7 +141,7 @@ class ErrorReader:
         fields = setting_fields(setting, ask.place.player, value)
         return AccountFault(f"{self._account} {problem}", quote=quote, hint=hint, **fields)
 
-    def _read_unknown_path(self, status: int, quote: str, ask: Ask) -> AccountFault:
+    def _read_unknown_path(self, status: int, quote: str, ask: Attempt) -> AccountFault:
         """Read the answer to a path that the server does not know: it may know another protocol's."""
         protocol = ask.request.protocol
         other: Api = "responses" if protocol == "chat" else "chat"
@@ -155,12 +155,12 @@ class ErrorReader:
         problem = f"{self._account} has no {_PATHS[protocol]} (status {status})"
         return AccountFault(problem, quote=quote, hint=hint, **fields)
 
-    def _read_verdict(self, found: Verdict, status: str, text: str, ask: Ask) -> TryFailed | AccountFault:
+    def _read_verdict(self, found: Verdict, status: str, text: str, ask: Attempt) -> TryFailed | AccountFault:
         quote = self._quote(text)
         match found.meaning:
             case "too_long" | "refused" | "rate_limit" | "server" as kind:
                 failed = TryFailed(kind, status, found.retry_after, quote=quote)
-                failed.at_once = found.at_once
+                failed.is_concurrent = found.is_concurrent
                 return failed
             case "size":
                 problem = f"does not accept a request of this size ({status}), which includes the reserved output"
@@ -181,7 +181,7 @@ class ErrorReader:
             case "request":
                 return self._read_rejection(status, text, ask)
 
-    def _read_rejection(self, status: str, text: str, ask: Ask) -> TryFailed | AccountFault:
+    def _read_rejection(self, status: str, text: str, ask: Attempt) -> TryFailed | AccountFault:
         quote = self._quote(text)
         if SYSTEM_ROLE.search(text.lower()):
             return self.blame(ask, "system", f"does not accept a system message ({status})", quote, "user")
@@ -201,7 +201,7 @@ def describe_non_reply(kind: NonReplyKind, protocol: Api) -> str:
     return _NON_REPLIES[kind].format(_REPLY_NAMES[protocol])
 
 
-def error_in_reply(errors: ErrorReader, reply: Reply, ask: Ask, cost: Spend) -> TryFailed | AccountFault | None:
+def error_in_reply(errors: ErrorReader, reply: Reply, ask: Attempt, cost: Spend) -> TryFailed | AccountFault | None:
     """Return the error, with its cost, if the body is not a reply. Such a body is never used and never cached."""
     if reply.non_reply is None:
         return None
@@ -211,7 +211,7 @@ def error_in_reply(errors: ErrorReader, reply: Reply, ask: Ask, cost: Spend) -> 
     return failed
 
 
-def _describe_api(ask: Ask) -> str:
+def _describe_api(ask: Attempt) -> str:
     return f"{one_line(ask.place.player)} uses {_API_NAMES[ask.request.protocol]}"
 
 
@@ -224,7 +224,7 @@ def _proxy_for(address: str) -> str | None:
     return one_line(proxy.partition("://")[2].rpartition("@")[2].strip("/") or proxy, 80)
 
 
-def _names_path(text: str, ask: Ask) -> bool:
+def _names_path(text: str, ask: Attempt) -> bool:
     names_model = "model" in text.lower() or str(ask.request.body.get("model")) in text
     return not text.strip() or (not names_model and _UNKNOWN_PATH.search(text) is not None)
 
@@ -235,7 +235,7 @@ def _cause(error: BaseException | None, kind: type[E]) -> E | None:
     return error
 
 
-def _find_setting(text: str, ask: Ask) -> str:
+def _find_setting(text: str, ask: Attempt) -> str:
     """Return the setting that a server complains about: its own, or one of the player's `parameters`."""
     names_limit = any(name in text and name in ask.request.body for name in ("max_tokens", "max_completion_tokens"))
     if ask.request.protocol == "chat" and names_limit and any(words in text.lower() for words in _UNSUPPORTED):
@@ -253,4 +253,4 @@ def _describe_renewal(found: Verdict) -> str:
     if found.retry_after is None or not _MINUTE <= found.retry_after < _YEAR:
         return "resume when it is renewed"
     moment = datetime.now() + timedelta(seconds=found.retry_after)
-    return f"resume in {span_in_words(found.retry_after)}, at {moment:%Y-%m-%d %H:%M}"
+    return f"resume in {format_duration(found.retry_after)}, at {moment:%Y-%m-%d %H:%M}"

@@ -19,7 +19,7 @@ from dubito.errors import RunStopped, UsageError, one_line
 from dubito.game import STATED, Bool, Choice, Game, Node, Position, Whole
 from dubito.game.words import question_in_words
 from dubito.llm.answers import HARMLESS, ModelAnswer, ReadAnswers, kind_in_words
-from dubito.llm.request import AttemptFailed, Reply, read_json
+from dubito.llm.request import AttemptFailed, Reply, parse_json
 
 ANSWER_FORMAT: Final = "The questions are put beside this text, each with its possible answers."
 _LEAST, _MOST = 2, 255  # values of a choice
@@ -87,7 +87,7 @@ class QuestionForm:
 
     def read(self, reply: Reply) -> ReadAnswers:
         """The answers in a reply; raises AttemptFailed where they are not those to its questions."""
-        answers = read_json(reply.text or "")
+        answers = parse_json(reply.text or "")
         if not isinstance(answers, list) or len(answers) != len(self.questions):
             raise AttemptFailed("malformed", f"it has not {len(self.questions)} answers", reply.text)
         given, unread = dict[str, ModelAnswer](), dict[str, AttemptFailed]()
@@ -164,7 +164,7 @@ def odds_in(reply: str) -> dict[str, list[list[Any]]]:
 
     Empty where it says no probabilities; the reply may be anything.
     """
-    said = read_json(reply)
+    said = parse_json(reply)
     if isinstance(said, dict):
         numbers = {name: value for name, value in said.items() if isinstance(value, float) and name != STATED}
         return {name: [[True, value], [False, 1 - value]] for name, value in numbers.items() if 0 <= value <= 1}

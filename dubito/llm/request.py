@@ -38,15 +38,15 @@ def canonical(value: Any) -> str:
     return _CANONICAL.encode(value)
 
 
-def digest_of(text: str) -> str:
+def compute_digest(text: str) -> str:
     return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def sendable(text: str) -> str:
+def replace_surrogates(text: str) -> str:
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
-def read_json(text: str) -> Any:
+def parse_json(text: str) -> Any:
     """What a text says, if it is JSON; None if not, or if it nests too deep to be read."""
     try:
         return json.loads(text)
@@ -88,7 +88,7 @@ class Request:
 
     @cached_property
     def digest(self) -> str:
-        return digest_of(self.text)
+        return compute_digest(self.text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +145,7 @@ class Reply:
 
     @property
     def digest(self) -> str:
-        return digest_of(canonical([self.text, self.finish]))
+        return compute_digest(canonical([self.text, self.finish]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +173,7 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Ask:
+class Attempt:
     """One attempt: a request, which sample of it, and where."""
 
     request: Request
@@ -184,20 +184,20 @@ class Ask:
 class Sends(Protocol):
     """One HTTP call: logged, paid and paced."""
 
-    def send(self, attempt: Ask, number: int) -> Reply:
+    def send(self, attempt: Attempt, number: int) -> Reply:
         """Make the attempt's call with this number. Raises TryFailed, OutOfTurn or AccountFault."""
 
 
 class Asks(Protocol):
     """An attempt, which takes as many calls as it needs: recorded and cached."""
 
-    def ask(self, attempt: Ask) -> Reply:
+    def ask(self, attempt: Attempt) -> Reply:
         """Return the model's reply. Raises AttemptFailed or RunStopped."""
 
 
-def draw_of(seed: int, place: Place, sample: int) -> str:
+def compute_draw(seed: int, place: Place, sample: int) -> str:
     parts = [seed, place.deal, place.seat, place.decision, place.attempt, sample]
-    return digest_of(canonical(["draw", 1, *parts]))[:16]
+    return compute_digest(canonical(["draw", 1, *parts]))[:16]
 
 
 Cause = Literal["unreachable", "refused", "rejected", "truncated", "too_long", "cut", "malformed", "illegal"]
@@ -217,7 +217,7 @@ class TryFailed(DubitoError):
     # The cost, if a body stated it.
     spent: Spend | None = None
     # Whether a rate limit bounds the calls in flight, not those of a minute.
-    at_once: bool = False
+    is_concurrent: bool = False
 
     def __init__(
         self,
@@ -259,7 +259,7 @@ class Suspended(RunStopped):
     """Under `provider_errors: suspend`: the model could not be reached, and the game is put back until it can be."""
 
 
-class Waits(Suspended):
+class BatchPending(Suspended):
     """The request goes out with the next wave, or is under way with one."""
 
 

@@ -16,7 +16,7 @@ from dubito.llm.limiter import AccountTraffic, CallCounts, Sleep, backoff
 from dubito.llm.request import (
     FINAL_FAILURES,
     AccountFault,
-    Ask,
+    Attempt,
     AttemptFailed,
     Cause,
     FailureKind,
@@ -102,12 +102,12 @@ class Retry:
     settings: ModelSettings
     traffic: AccountTraffic
     sleep: Sleep
-    probe: Ask | None = None
+    probe: Attempt | None = None
     probe_numbers: Iterator[int] = field(default_factory=lambda: count(1))
     earlier: EarlierAttempts | None = None
     suspend: bool = False
 
-    def ask(self, attempt: Ask) -> Reply:
+    def ask(self, attempt: Attempt) -> Reply:
         from tenacity import Retrying  # late: it loads asyncio
 
         earlier_calls = self.earlier.count_calls(attempt) if self.earlier else 0
@@ -131,7 +131,7 @@ class AttemptRetries:
     """What tenacity asks about one attempt: whether to send it again, when, and how it ends otherwise."""
 
     stage: Retry
-    attempt: Ask
+    attempt: Attempt
     numbers: Iterator[int]
     streak: FailureStreak = field(default_factory=FailureStreak)
     rejections: int = 0  # in a row, each sent again

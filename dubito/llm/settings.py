@@ -248,7 +248,7 @@ def setting_fields(setting: str, player: str, value: str = "") -> SettingFields:
     return {"setting": setting, "player": player, "value": value, "where": where}
 
 
-def account_of(settings: ModelSettings) -> Account:
+def account_for(settings: ModelSettings) -> Account:
     usual_key, address, _ = _PROVIDERS[settings.api]
     server = settings.base_url or address
     key_env = settings.api_key_env
@@ -261,7 +261,7 @@ def is_house(server: str) -> bool:
     return server == HOUSE or server.startswith(_HOUSE_WITH_FAULTS)
 
 
-def faults_of(server: str) -> str:
+def faults_in(server: str) -> str:
     return server.removeprefix(_HOUSE_WITH_FAULTS) if server != HOUSE else ""
 
 
@@ -287,7 +287,7 @@ def is_on_this_machine(server: str) -> bool:
         return False
 
 
-def key_of(account: Account, name: str) -> str:
+def load_key(account: Account, name: str) -> str:
     """Return the account's key from the environment, or a dummy if none is needed. Raises UsageError."""
     if account.key_env is None:
         return "no-key-needed"

@@ -11,12 +11,12 @@ from dubito.llm.budget import Budget
 from dubito.llm.cache import ReplyCache
 from dubito.llm.client import Provider
 from dubito.llm.limiter import Timing, check_stop
-from dubito.llm.prices import Asked, Likely, beyond
+from dubito.llm.prices import Asked, CostEstimator, beyond
 from dubito.llm.protocols import read_recorded_reply, read_reply
 from dubito.llm.provider_errors import describe_non_reply, error_in_reply
-from dubito.llm.request import AccountFault, Ask, Asks, AttemptFailed, Cause, RawReply, Reply, TryFailed
+from dubito.llm.request import AccountFault, Asks, Attempt, AttemptFailed, Cause, RawReply, Reply, TryFailed
 from dubito.llm.settings import Account, ModelSettings
-from dubito.store.model_log import ModelLog, Spend, TapedAttempt
+from dubito.store.model_log import ModelLog, RecordedAttempt, Spend
 
 _WAITING_FOR_CACHE: Final = "for another process that asks the same"
 
@@ -31,16 +31,16 @@ class EarlierAttempts:
     log: ModelLog
     may_exist: bool
 
-    def finished(self, attempt: Ask) -> TapedAttempt | None:
+    def finished(self, attempt: Attempt) -> RecordedAttempt | None:
         return self.log.finished_attempt(attempt.place.key) if self.may_exist and attempt.place.in_game else None
 
-    def paid_reply(self, server: str, attempt: Ask) -> Reply | None:
+    def paid_reply(self, server: str, attempt: Attempt) -> Reply | None:
         """Return the reply that a call brought before the run was stopped."""
         paid = self.log.paid_reply(server, attempt.request.digest, attempt.draw) if self.may_exist else None
         reply = read_reply(attempt.request.protocol, paid) if paid else None
         return reply if reply and reply.non_reply is None else None
 
-    def count_calls(self, attempt: Ask) -> int:
+    def count_calls(self, attempt: Attempt) -> int:
         return self.log.tries(attempt.place.key) if self.may_exist else 0
 
 
@@ -59,7 +59,7 @@ class Recording:
     counted: Callable[[str], None]  # receives the origin of each reply, for the progress line
     inner: Asks
 
-    def ask(self, attempt: Ask) -> Reply:
+    def ask(self, attempt: Attempt) -> Reply:
         check_stop(self.timing)
         place = attempt.place
         self.budget.asked(place.game)
@@ -69,7 +69,7 @@ class Recording:
             self.counted(reply.origin)
         return reply
 
-    def _ask_and_record(self, attempt: Ask) -> Reply:
+    def _ask_and_record(self, attempt: Attempt) -> Reply:
         place, reply, cause = attempt.place, None, None
         try:
             return (reply := self.inner.ask(attempt))
@@ -91,7 +91,7 @@ class Recording:
                 model=reply.model if reply else None,
             )
 
-    def _recorded_reply(self, recorded: TapedAttempt, attempt: Ask) -> Reply:
+    def _recorded_reply(self, recorded: RecordedAttempt, attempt: Attempt) -> Reply:
         """Return the recorded reply, or raise the recorded AttemptFailed.
 
         Raises RunStopped if another question is recorded there: code or files have changed since.
@@ -122,7 +122,7 @@ class CachedReplies:
     asked: set[tuple[str, str, str]]
     inner: Asks
 
-    def ask(self, attempt: Ask) -> Reply:
+    def ask(self, attempt: Attempt) -> Reply:
         lookup = CacheLookup(self, attempt)
         self.cache.once(
             self.account.server,
@@ -142,7 +142,7 @@ class CacheLookup:
     """What the cache asks about one attempt. Parsing a reply takes long, so the parsed one is kept."""
 
     stage: CachedReplies
-    attempt: Ask
+    attempt: Attempt
     reply: Reply | None = field(default=None)
 
     @property
@@ -175,7 +175,7 @@ class Offline:
     log: ModelLog
     account: Account
 
-    def ask(self, attempt: Ask) -> Reply:
+    def ask(self, attempt: Attempt) -> Reply:
         place, run, cache = ".".join(map(str, attempt.place.key)), str(self.log.folder), str(self.cache.folder)
         if stored := self.cache.stored(self.account.server, attempt.request, attempt.draw):
             protocol = attempt.request.protocol
@@ -203,11 +203,11 @@ class LoggedCalls:
     budget: Budget
     account: Account
     settings: ModelSettings
-    likely: Likely
+    likely: CostEstimator
     clock: Callable[[], float]
     provider: Provider
 
-    def send(self, attempt: Ask, number: int) -> Reply:
+    def send(self, attempt: Attempt, number: int) -> Reply:
         request, tariff = attempt.request, self.likely.tariff
         key, worst = (*attempt.place.key, number), tariff.worst(request)
         start, usual = self.clock(), self.likely.of(request)

@@ -17,8 +17,8 @@ from typing import Any, AnyStr, Final, cast
 from dubito.errors import RunStopped, one_line
 from dubito.llm.cache import CacheEntry
 from dubito.llm.protocols import read_recorded_reply
-from dubito.llm.request import CAUSES, Ask, AttemptFailed, Cause, Place, Reply
-from dubito.store.model_log import TOKENS, Decision, ModelLog, TapedAttempt, answer_in_words
+from dubito.llm.request import CAUSES, Attempt, AttemptFailed, Cause, Place, Reply
+from dubito.store.model_log import TOKENS, Decision, ModelLog, RecordedAttempt, answer_in_words
 
 _SHOWN: Final = 100  # characters of a part, on either side
 _BEFORE: Final = 30  # of them before the place where two texts part
@@ -106,7 +106,7 @@ def common(one: AnyStr, other: AnyStr) -> int:
     return low
 
 
-HearReply = Callable[[Place, str, Reply | AttemptFailed], None]  # told what was asked, and what came of it
+ReplyCallback = Callable[[Place, str, Reply | AttemptFailed], None]  # told what was asked, and what came of it
 
 
 class Differs(RunStopped):
@@ -120,24 +120,24 @@ class Differs(RunStopped):
         return f"{self.where}: {self.what}"
 
 
-class TapeEnded(Differs):
+class RecordingEnded(Differs):
     """The recording has nothing here: as it should be where an unfinished game stopped, else a difference."""
 
 
-class ReplayTape:
+class ReplayRecording:
     """The tape of a run as a way to ask, and as a log that compares; one for all its players."""
 
-    def __init__(self, log: ModelLog, hear: HearReply = lambda place, question, end: None) -> None:
+    def __init__(self, log: ModelLog, hear: ReplyCallback = lambda place, question, end: None) -> None:
         self._log, self._hear = log, hear
         self._attempts = lru_cache(maxsize=1)(log.finished_attempts)  # of the game that is played
         self._decided = lru_cache(maxsize=1)(log.decisions)
         self.decisions = self.attempts = 0  # compared so far
 
-    def ask(self, ask: Ask) -> Reply:
+    def ask(self, ask: Attempt) -> Reply:
         """What was replied to this very question; raises AttemptFailed as it was then, or Differs."""
         kept = self._attempts(ask.place.game).get(ask.place.key)
         if kept is None:
-            raise TapeEnded(str(ask.place), "the run asked nothing at this point", [])
+            raise RecordingEnded(str(ask.place), "the run asked nothing at this point", [])
         self.attempts += 1
         if kept.player != ask.place.player:
             said = [f"recorded: {one_line(kept.player)}", f"replayed: {one_line(ask.place.player)}"]
@@ -166,15 +166,15 @@ class ReplayTape:
         if before != now:
             said = [f"recorded: {before}", f"replayed: {now}"]
             where = f"game {decision.game}, seat {decision.seat}, decision {decision.number}"
-            raise (TapeEnded if taken is None else Differs)(where, "the decision differs", said)
+            raise (RecordingEnded if taken is None else Differs)(where, "the decision differs", said)
         self.decisions += 1
 
-    def _check_without_reply(self, kept: TapedAttempt, ask: Ask) -> None:
+    def _check_without_reply(self, kept: RecordedAttempt, ask: Attempt) -> None:
         beside = [kept.reply, kept.raw, kept.model, *kept.usage]
         if kept.cause not in CAUSES or any(value is not None for value in beside):
             raise Differs(str(ask.place), "the recorded cause of failure was changed or is damaged", [])
 
-    def _reply(self, kept: TapedAttempt, ask: Ask) -> Reply:
+    def _reply(self, kept: RecordedAttempt, ask: Attempt) -> Reply:
         try:
             reply = read_recorded_reply(ask.request.protocol, kept.raw and self._log.text(kept.raw))
         except RunStopped as error:
@@ -184,14 +184,14 @@ class ReplayTape:
             raise Differs(str(ask.place), "the reply on the tape is now read differently (reply digest)", said)
         return reply
 
-    def _differences(self, kept: TapedAttempt, ask: Ask) -> list[str]:
+    def _differences(self, kept: RecordedAttempt, ask: Attempt) -> list[str]:
         found = []
         for part in parts(ask.request.text, self._log.text(kept.request)):
             found += [f"{_kind(part.part)} ({part.part})", f"  recorded: {part.stored}", f"  replayed: {part.wanted}"]
         return found
 
 
-def _question(ask: Ask) -> str:
+def _question(ask: Attempt) -> str:
     messages = ask.request.body.get("messages") or ask.request.body.get("input") or [{}]
     content = messages[-1].get("content", "")
     text = content[-1].get("text", "") if isinstance(content, list) else content  # the last block is the question

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from typing import Any, Final, Literal
 
-from dubito.llm.request import read_json
+from dubito.llm.request import parse_json
 
 # of this try, as in TryFailed; then the user's to fix
 Meaning = Literal["too_long", "refused", "rate_limit", "server", "size", "quota", "money", "key", "model", "request"]
@@ -120,7 +120,7 @@ class Verdict:
     meaning: Meaning
     status: int  # the answer's, or the one that an error with status 200 stands for
     retry_after: float | None = None
-    at_once: bool = False  # of a rate limit: it is one of calls under way
+    is_concurrent: bool = False  # of a rate limit: it is one of calls under way
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +141,7 @@ def verdict(status: int, text: str, headers: Mapping[str, str]) -> Verdict:
         return Verdict(meaning, status)
     asked = wait_asked(headers) or _delay(said) or None
     if meaning != "quota" and _is_of_calls_at_once(status, said):
-        return Verdict("rate_limit", status, asked, at_once=True)
+        return Verdict("rate_limit", status, asked, is_concurrent=True)
     return Verdict(meaning, status, asked)
 
 
@@ -227,7 +227,7 @@ def _has(text: str, words: tuple[str, ...]) -> bool:
 def _parts_said(text: str) -> _Said:
     """The parts of an error; where it has no known form, all of its text is its message."""
     codes, words, flagged = set[str](), list[str](), False
-    for part in _objects_in(read_json(text), _NESTED):
+    for part in _objects_in(parse_json(text), _NESTED):
         codes |= {str(part[name]).lower() for name in ("code", "type", "error_code") if part.get(name)}
         words += [part[name] for name in ("message", "error", "detail") if isinstance(part.get(name), str)]
         flagged |= isinstance(part.get("reasons"), list)
@@ -238,7 +238,7 @@ def _parts_said(text: str) -> _Said:
 def _objects_in(value: Any, depth: int) -> Iterator[dict[str, Any]]:
     """The objects of an error that say something of it: itself, and those it quotes."""
     if isinstance(value, str) and value.startswith(("{", "[")):
-        value = read_json(value)
+        value = parse_json(value)
     if isinstance(value, list) and len(value) == 1:  # so Gemini packs it
         value = value[0]
     if isinstance(value, dict) and depth:
@@ -272,7 +272,7 @@ def _delay(said: _Said) -> float | None:
 
 
 def _details(folded: str) -> Iterator[dict[str, Any]]:
-    for part in _objects_in(read_json(folded), _NESTED):
+    for part in _objects_in(parse_json(folded), _NESTED):
         details = part.get("details")
         yield from (each for each in details if isinstance(each, dict)) if isinstance(details, list) else ()
 

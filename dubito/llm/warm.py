@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from dubito.llm.limiter import Timing, check_stop
-from dubito.llm.request import Ask, Reply, Request, Sends, digest_of
+from dubito.llm.request import Attempt, Reply, Request, Sends, compute_digest
 
 _KEPT_SECONDS: Final = 300.0  # every provider keeps an unused beginning that long
 _MAX_BEGINNINGS: Final = 1_000
@@ -25,7 +25,7 @@ class _Beginning:
     sent: float = 0.0  # when a call with it was last started
 
 
-class Beginnings:
+class PromptPrefixes:
     """The beginnings that one account was sent."""
 
     def __init__(self, timing: Timing) -> None:
@@ -36,7 +36,7 @@ class Beginnings:
     @contextmanager
     def turn(self, request: Request) -> Iterator[None]:
         """Wait until a call may be sent: it is the first with its beginning, or the first has ended."""
-        key, now = beginning_of(request), self._timing.clock()
+        key, now = prefix_digest(request), self._timing.clock()
         with self._lock:
             known = self._known.get(key)
             first = known is None or (known.ready.is_set() and now - known.sent > _KEPT_SECONDS)
@@ -64,14 +64,14 @@ class Beginnings:
 class WarmUp:
     """A stage that sends the first call of each beginning alone."""
 
-    def __init__(self, beginnings: Beginnings, inner: Sends) -> None:
+    def __init__(self, beginnings: PromptPrefixes, inner: Sends) -> None:
         self._beginnings, self._inner = beginnings, inner
 
-    def send(self, attempt: Ask, number: int) -> Reply:
+    def send(self, attempt: Attempt, number: int) -> Reply:
         with self._beginnings.turn(attempt.request):
             return self._inner.send(attempt, number)
 
 
-def beginning_of(request: Request) -> str:
+def prefix_digest(request: Request) -> str:
     messages = request.body.get("input") or request.body.get("messages") or [None]
-    return digest_of(repr([request.body.get("model"), request.body.get("system") or messages[0]]))
+    return compute_digest(repr([request.body.get("model"), request.body.get("system") or messages[0]]))

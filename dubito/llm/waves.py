@@ -1,7 +1,7 @@
 """Waves: what games wait for goes out together, as batches, once none of them can go on without a reply.
 
-A request that finds no reply is put down (`WaveLog`) and its game put back (`Waits`). When all games wait, `next`
-sends a wave and returns once all of it is in; then the games go on, from their tapes. What was sent is known by the
+A request that finds no reply is put down (`WaveLog`) and its game put back (`BatchPending`). When all games wait,
+`next` sends a wave and returns once all of it is in; then the games go on, from their tapes. What was sent is known by the
 name of its batch from before it is sent: a run that is stopped anywhere finds it again, and asks nothing twice. All of
 a wave is sent, and looked at, side by side.
 """
@@ -18,23 +18,23 @@ from dubito.errors import one_line
 from dubito.llm.batches import BATCH_API, LIFETIME, BatchEntry, SeenBatch, Sells, body_text, name_of_entry
 from dubito.llm.budget import Budget
 from dubito.llm.client import NotFound, Provider
-from dubito.llm.limiter import Timing, backoff, span_in_words
-from dubito.llm.prices import Likely, Tariff, beyond
+from dubito.llm.limiter import Timing, backoff, format_duration
+from dubito.llm.prices import CostEstimator, Tariff, beyond
 from dubito.llm.protocols import parse_stored_request, read_reply
 from dubito.llm.provider_errors import error_in_reply
 from dubito.llm.request import (
     FINAL_FAILURES,
     AccountFault,
-    Ask,
+    Attempt,
     AttemptFailed,
+    BatchPending,
     Cause,
     Interrupted,
     Place,
     RawReply,
     Request,
     TryFailed,
-    Waits,
-    read_json,
+    parse_json,
 )
 from dubito.llm.settings import Account, ModelSettings, is_house
 from dubito.llm.threads import map_in_threads
@@ -49,7 +49,7 @@ _TWICE: Final = 2  # failures, before which nobody knows how others fare
 _NAME: Final = 8  # bytes
 _DEADLINE: Final = 600.0  # seconds for a file of requests or replies
 
-_Row = tuple[Awaited, Ask]
+_Row = tuple[Awaited, Attempt]
 _Found = TypeVar("_Found")
 
 
@@ -60,7 +60,7 @@ class Lane:
     account: Account
     provider: Provider
     settings: ModelSettings
-    likely: Likely
+    likely: CostEstimator
 
     @property
     def tariff(self) -> Tariff:
@@ -111,7 +111,7 @@ class Waves:
     def check(self) -> None:
         """Raise AccountFault for a server that sells no batches."""
         for player, lane in self._lanes.items():
-            ask = Ask(Request(lane.account.api, lane.sells.batches, {}), "", Place(player, -1, -1, 0, 0, 0, ""))
+            ask = Attempt(Request(lane.account.api, lane.sells.batches, {}), "", Place(player, -1, -1, 0, 0, 0, ""))
             try:
                 self._patiently(lane, partial(_errand(lane, ask), f"{lane.sells.batches}?limit=1"))
             except NotFound as error:
@@ -120,7 +120,7 @@ class Waves:
                     f"{one_line(player)}, or change `base_url`"
                 ) from None
 
-    def wait(self, ask: Ask) -> NoReturn:
+    def wait(self, ask: Attempt) -> NoReturn:
         """Put the request down for the next wave. Raises Waits, or AttemptFailed where no reply will come."""
         lane, request = self._lanes[ask.place.player], ask.request
         with self._lock:
@@ -133,7 +133,7 @@ class Waves:
                 self._budget.foresees(lane.tariff.worst(request))
             elif found.cause is not None:
                 raise AttemptFailed(cast(Cause, found.cause), found.detail or "")
-        raise Waits(f"for the next wave to {lane.account}")
+        raise BatchPending(f"for the next wave to {lane.account}")
 
     def next(self) -> None:
         """Send what is waited for, and return when all of it is there, and all that was under way already.
@@ -198,11 +198,11 @@ class Waves:
                 self._log.try_opens(entry.key, *said, priced=usual is not None, likely=usual)
             self._kept.begins(batch, [entry for entry, _ in rows])
 
-    def _ask(self, entry: Awaited) -> Ask:
+    def _ask(self, entry: Awaited) -> Attempt:
         # The keys of the kept text are sorted: no server may see its body.
-        request = replace(parse_stored_request(self._log.text(entry.request)), body=read_json(entry.body))
+        request = replace(parse_stored_request(self._log.text(entry.request)), body=parse_json(entry.body))
         where = (entry.game, entry.deal, entry.seat, entry.decision, entry.attempt, entry.node)
-        return Ask(request, entry.draw, Place(entry.player, *where))
+        return Attempt(request, entry.draw, Place(entry.player, *where))
 
     def _rows(self, batch: SentBatch) -> list[_Row]:
         return [(entry, self._ask(entry)) for entry in self._kept.within(batch.name)]
@@ -316,7 +316,7 @@ class Waves:
         self._budget.wake_waiting()
 
     def _entry_in(
-        self, entry: Awaited, ask: Ask, came: BatchEntry | None, seconds: float, outcome: _Outcome
+        self, entry: Awaited, ask: Attempt, came: BatchEntry | None, seconds: float, outcome: _Outcome
     ) -> tuple[Spend, bool]:
         """Keep what came of a request; what it used, and whether it was a reply."""
         lane = self._lanes[entry.player]
@@ -343,7 +343,7 @@ class Waves:
         return used, False
 
     def _body_in(
-        self, entry: Awaited, ask: Ask, body: str, seconds: float
+        self, entry: Awaited, ask: Attempt, body: str, seconds: float
     ) -> tuple[Spend, TryFailed | AccountFault | None]:
         """Keep a body; what it cost, and what stands in a reply's place, if something does."""
         lane = self._lanes[entry.player]
@@ -387,7 +387,7 @@ class Waves:
         """What a wave waits for, in words."""
         batches = [under.batch for under in left]
         accounts = ", ".join(sorted({batch.account for batch in batches}))
-        since = span_in_words(max(0.0, self._timing.time() - min(batch.since for batch in batches)))
+        since = format_duration(max(0.0, self._timing.time() - min(batch.since for batch in batches)))
         return f"for {sum(batch.entries for batch in batches):,} replies of {accounts} ({since})"
 
     def _patiently(self, lane: Lane, call: Callable[[], _Found]) -> _Found:
@@ -402,10 +402,10 @@ class Waves:
                     raise  # nothing helps
                 number += 1
                 if self._timing.clock() - began >= self._timing.patience:
-                    told = f"{lane.account} cannot be reached for what is awaited (the last: {error})"
                     raise AccountFault(
-                        f"{told}; `patience` is {span_in_words(self._timing.patience)}: resume later, what was sent is "
-                        "found again"
+                        f"{lane.account} cannot be reached, and its batches are not finished; the last error was: {error}",
+                        hint=f"`patience` is {format_duration(self._timing.patience)}: resume later, and the batches that "
+                        "were sent are found again",
                     ) from None
                 seconds = max(_FIRST, backoff(error, number, lane.settings.retry_after_cap))
                 self._rest(seconds, f"for {lane.account} (no answer)")
@@ -423,7 +423,7 @@ class Waves:
             raise Interrupted("stopped by Ctrl-C")
 
 
-def _errand(lane: Lane, ask: Ask) -> Callable[..., RawReply]:
+def _errand(lane: Lane, ask: Attempt) -> Callable[..., RawReply]:
     """Calls on the lane's server, made for this request."""
 
     def errand(path: str, **sent: Any) -> RawReply:

@@ -23,7 +23,7 @@ from dubito.game.streams import DealStreams
 from dubito.game.table import Entrant, GameCode, Table, play_game
 from dubito.llm.decide import Decider, GameServices, Journal
 from dubito.llm.prompts import Prompt, load_prompt
-from dubito.llm.request import Ask, Interrupted, RawReply, Reply
+from dubito.llm.request import Attempt, Interrupted, RawReply, Reply
 from dubito.llm.settings import ModelSettings, settings_for
 from dubito.stats.tally import outcome_of
 from dubito.store.model_log import Decision
@@ -164,7 +164,7 @@ class AskedGame:
         """End the game early."""
         self._answers.put(None)
 
-    def ask(self, ask: Ask) -> Reply:
+    def ask(self, ask: Attempt) -> Reply:
         """Send a question out and wait for its answer. Called by the player."""
         self._questions.put(ChatQuestion(ask.request.body["messages"], ask.request.body.get("response_format")))
         said = self._answers.get()

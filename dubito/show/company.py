@@ -17,7 +17,7 @@ from dubito.game.speech import quoted
 from dubito.game.table import Entrant
 from dubito.llm.answers import reasoning_of
 from dubito.llm.decide import Decider, DecisionLog, GameServices, Journal
-from dubito.llm.request import Ask, Asks, Reply, Suspended
+from dubito.llm.request import Asks, Attempt, Reply, Suspended
 from dubito.llm.streamed import streaming_to
 from dubito.store.model_log import Decision, answer_in_words
 
@@ -91,7 +91,7 @@ class _Listener:
         self._asks, self._log, self._on_decision, self._on_text = asks, log, on_decision, on_text
         self._asked, self._text = 0, ""
 
-    def ask(self, ask: Ask) -> Reply:
+    def ask(self, ask: Attempt) -> Reply:
         self._asked, self._text = self._asked + 1, ""
         with streaming_to(lambda words: self._on_text(ask.place.seat, words)):
             reply = self._asks.ask(ask)

@@ -32,12 +32,12 @@ from dubito.llm.answers import reasoning_of
 from dubito.llm.prices import PICO
 from dubito.llm.protocols import parse_stored_request, read_recorded_reply
 from dubito.llm.questions import odds_in
-from dubito.llm.request import Api, sendable
+from dubito.llm.request import Api, replace_surrogates
 from dubito.show.person import seat_of_guest
 from dubito.show.session import Moment, Session, session_of_record
 from dubito.stats.players import is_mistake
 from dubito.stats.tally import Outcome
-from dubito.store.model_log import Decision, ModelLog, StoredAttempt, asked_under
+from dubito.store.model_log import Decision, ModelLog, StoredAttempt, attempt_keys
 from dubito.store.run_db import RunDb
 
 
@@ -265,7 +265,7 @@ class ModelDecisions:
         not part of `told` yet.
         """
         attempts, taken, moves = self._log.attempts(game), self._log.decisions(game), own_moves(told["turns"])
-        under, decisions, judged = asked_under(taken, attempts), [], set[tuple[int, int]]()
+        under, decisions, judged = attempt_keys(taken, attempts), [], set[tuple[int, int]]()
         for one in taken.values():
             if one.seat not in range(len(told["names"])):
                 raise UsageError(f"{self.db.path} is damaged: game {game} has no seat {one.seat}")
@@ -330,9 +330,9 @@ class ModelDecisions:
         if raw is None:
             return {"reply": None, "finish": None, "raw": None, "reasoning": None}
         reply = read_recorded_reply(protocol, raw and self._log.text(raw))
-        text = None if reply.text is None else texts.add(sendable(reply.text))
-        reasoning = sendable(reasoning_of(reply.text or "")[:_MAX_REASONING]) or None
-        body = texts.add(sendable(reply.received.raw))
+        text = None if reply.text is None else texts.add(replace_surrogates(reply.text))
+        reasoning = replace_surrogates(reasoning_of(reply.text or "")[:_MAX_REASONING]) or None
+        body = texts.add(replace_surrogates(reply.received.raw))
         odds = odds_in(reply.text or "")
         said = {"reply": text, "finish": reply.finish, "raw": body, "reasoning": reasoning}
         return said | ({"odds": odds} if odds else {})

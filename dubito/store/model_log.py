@@ -40,7 +40,7 @@ class Decision:
     stated: float | None = None  # the probability that was stated with it, if any
 
 
-def asked_under(
+def attempt_keys(
     decisions: Iterable[tuple[int, int]], attempts: Mapping[tuple[int, int], Sequence["StoredAttempt"]]
 ) -> dict[tuple[int, int], int]:
     """By seat and number of a game's decisions, in their order: the number of the one under which the attempts stand
@@ -118,7 +118,7 @@ class DealTotals:
 
 
 @dataclass(frozen=True, slots=True)
-class TapedAttempt:
+class RecordedAttempt:
     """A finished attempt: a reply, or a cause why there is none; the fields are columns."""
 
     usage: tuple[int | None, ...]  # by TOKENS
@@ -303,17 +303,17 @@ class ModelLog:
                 (output, a_byte, besides, player),
             )
 
-    def finished_attempt(self, key: PlaceKey) -> TapedAttempt | None:
+    def finished_attempt(self, key: PlaceKey) -> RecordedAttempt | None:
         return self._finished("(game, seat, decision, attempt) = (?, ?, ?, ?)", key).get(key)
 
-    def finished_attempts(self, game: int) -> dict[PlaceKey, TapedAttempt]:
+    def finished_attempts(self, game: int) -> dict[PlaceKey, RecordedAttempt]:
         return self._finished("game = ?", (game,))
 
-    def _finished(self, where: str, values: tuple[int, ...]) -> dict[PlaceKey, TapedAttempt]:
+    def _finished(self, where: str, values: tuple[int, ...]) -> dict[PlaceKey, RecordedAttempt]:
         columns = f"game, seat, decision, attempt, {', '.join(TOKENS)}, request, draw, reply, raw, cause, player, model"
         query = f"SELECT {columns} FROM attempts WHERE {where}"  # noqa: S608, a text of ours
         rows = self._db.read(f"{query} AND (reply IS NOT NULL OR cause IS NOT NULL)", values)
-        return {row[:4]: TapedAttempt(row[4:9], *row[9:]) for row in rows}
+        return {row[:4]: RecordedAttempt(row[4:9], *row[9:]) for row in rows}
 
     def paid_reply(self, server: str, request: str, draw: str) -> RawReply | None:
         """The first complete reply of a server to this request and draw, which may never have reached the cache."""

@@ -18,11 +18,11 @@ from dubito.experiment.resolve import model_specs, settings_of
 from dubito.experiment.stored import Run
 from dubito.llm.prices import PICO
 from dubito.llm.protocols import parse_stored_request, read_recorded_reply
-from dubito.llm.request import sendable
+from dubito.llm.request import replace_surrogates
 from dubito.stats.rates import Rate
 from dubito.stats.tally import outcome_in
 from dubito.store.lock import drafting
-from dubito.store.model_log import ModelLog, asked_under
+from dubito.store.model_log import ModelLog, attempt_keys
 from dubito.workshop.recordings import RecordedPosition, watched_games
 
 # Columns of one kind: what a column holds, as pyarrow names it, and what it tells.
@@ -262,7 +262,7 @@ def _decisions(log: ModelLog, game: int) -> Iterator[_Row]:
     Where one request asked several questions, what it took stands with the first of them.
     """
     asked, taken = log.attempts(game), log.decisions(game)
-    under = asked_under(taken, asked)
+    under = attempt_keys(taken, asked)
     for place, one in taken.items():
         attempts, made = asked[place], asked[one.seat, under[place]]
         if not made:
@@ -292,4 +292,4 @@ def _reply_text(log: ModelLog, request: str, raw: str | None) -> str | None:
     if not raw:
         return None
     text = read_recorded_reply(parse_stored_request(log.text(request)).protocol, raw and log.text(raw)).text
-    return None if text is None else sendable(text)
+    return None if text is None else replace_surrogates(text)

@@ -46,7 +46,7 @@ from dubito.game.record import Strict
 from dubito.game.streams import DealStreams
 from dubito.game.table import Entrant, Table, step
 from dubito.llm.prompts import own_prompts
-from dubito.llm.tape import ReplayTape
+from dubito.llm.tape import ReplayRecording
 from dubito.stats.tally import outcome_of
 from dubito.store.model_log import ModelLog
 
@@ -263,7 +263,7 @@ def watched_games(kept: Run) -> Callable[[int], list[RecordedPosition]]:
 
     Raises UsageError if a bot now plays differently; Differs if a model would be asked something else now.
     """
-    models = kept.asking(ReplayTape(ModelLog(kept.db)), as_kept=True)
+    models = kept.asking(ReplayRecording(ModelLog(kept.db)), as_kept=True)
 
     def refuse_another(game: int, lineup: Lineup, table: Table) -> None:
         ended = outcome_of(table.state, lineup.seats, lineup.contender_seat, table.fallback_turns).pack()

@@ -28,7 +28,7 @@ from dubito.llm.decide import Decider, Journal, StatedProbability
 from dubito.llm.preflight import Preflight
 from dubito.llm.prices import Price
 from dubito.llm.prompts import Prompt, RenderedPrompt
-from dubito.llm.request import CAUSES, Ask, Asks, Place, Reply, Usage, canonical
+from dubito.llm.request import CAUSES, Asks, Attempt, Place, Reply, Usage, canonical
 from dubito.llm.settings import ModelSettings
 from dubito.llm.threads import map_in_threads
 from dubito.stats.players import Statement, add_stated, cluster
@@ -85,7 +85,7 @@ class _Usages:
     inner: Asks
     found: list[Usage | None] = field(default_factory=list)
 
-    def ask(self, attempt: Ask) -> Reply:
+    def ask(self, attempt: Attempt) -> Reply:
         reply = self.inner.ask(attempt)
         self.found.append(reply.usage)
         return reply

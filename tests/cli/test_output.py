@@ -14,7 +14,7 @@ from dubito.__main__ import main as begin
 from dubito.cli.main import main
 from dubito.cli.output import GamesProgress, table
 from dubito.experiment.progress import ModelProgress
-from dubito.llm.prices import Forecast, Past
+from dubito.llm.prices import Forecast, PastGames
 
 HEADERS = ["bot", "size", "Score %", "hard %", "soft %", "loss %"]
 ROWS = [[name, size, *(f"{n}{size}.1 ±0.2" for n in range(4))] for name in ("ClaudeBot", "StefaBot") for size in "34"]
@@ -119,7 +119,7 @@ def test_how_long_it_takes_follows_from_how_it_goes_now_once_there_is_enough_to_
 
 def test_games_that_ask_nothing_say_nothing_of_how_long_the_others_take() -> None:
     """Ten of 40 are over at once; of two others a short one is over, and one has had 12 of its questions."""
-    forecast = Forecast(Past())
+    forecast = Forecast(PastGames())
     for game in range(10):
         forecast.begins(game)
         forecast.ends(game)

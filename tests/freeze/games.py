@@ -47,7 +47,7 @@ def playable() -> list[str]:
     return [game for game in GAMES if find_spec("pyspiel") or ":" not in game]
 
 
-def digest_of(value: Any) -> str:
+def compute_digest(value: Any) -> str:
     return sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:16]
 
 
@@ -64,7 +64,7 @@ def requests(name: str) -> dict[str, str]:
                 schema = prompt.form(node.name).schema
                 exchange = Exchange(told.system, told.user, schema, history=told.history)
                 bodies.append(build_request(settings(protocol), exchange, "frozen").digest)
-            found[f"{name} {title} {protocol}"] = digest_of(bodies)
+            found[f"{name} {title} {protocol}"] = compute_digest(bodies)
     return found
 
 
@@ -85,7 +85,7 @@ def course(name: str, seed: int) -> str:
             seen.append([state.current_player(), state.legal_actions(), sights(state), str(state)])
         seen.append(state.action_to_string(action))
         state.apply_action(action)
-    return digest_of([seen, state.returns(), sights(state)])
+    return compute_digest([seen, state.returns(), sights(state)])
 
 
 def sights(state: Any) -> list[Any]:
@@ -135,10 +135,10 @@ def come_to(server: Served, browser: Browser, view: Any) -> dict[str, Any]:
     for name in (view["record"], str(server.folder), server.folder.name):
         page = page.replace(name, "")
     return {
-        "seen": digest_of({key: told for key, told in browser.view().items() if key != "lies"}),  # told later
+        "seen": compute_digest({key: told for key, told in browser.view().items() if key != "lies"}),  # told later
         "result": view["result"],
         "ended": view["ended"],
-        "page": digest_of(page),
+        "page": compute_digest(page),
         "record": (server.folder / f"{view['record']}.json").read_text(encoding="utf-8"),
     }
 

@@ -13,15 +13,15 @@ from dubito.game import Node, Text
 from dubito.game.speech import quoted
 from dubito.game.words import Words, describe_answers
 from dubito.house.core import by_lot
-from dubito.llm.answers import answer_format, form_of, read_answer, reask_text
+from dubito.llm.answers import answer_format, build_form, read_answer, reask_text
 from dubito.llm.decide import put_question
 from dubito.llm.prompts import RenderedPrompt
-from dubito.llm.request import Ask, AttemptFailed, Place, Reply
+from dubito.llm.request import Attempt, AttemptFailed, Place, Reply
 from tests.games.kit import GAMES
 from tests.llm.kit import AsksBy, reply, settings
 
 SAY = Node("say", "say", Text(40))
-FORM = form_of(("answer",), SAY)
+FORM = build_form(("answer",), SAY)
 UNSAYABLE = {
     "": "there is nothing said",
     "  ": "there is nothing said",
@@ -103,9 +103,9 @@ def test_it_is_asked_for_and_read_as_a_string() -> None:
 @pytest.mark.parametrize("text", ["x" * 10_000, "one\ntwo", "live \u202eevil", ""])
 def test_what_cannot_be_said_is_asked_for_again_with_the_reason(text: str) -> None:
     """Though the game's own code took it: nothing is cut, and nothing of it is repeated in our words."""
-    asked = list[Ask]()
+    asked = list[Attempt]()
 
-    def server(ask: Ask) -> Reply:
+    def server(ask: Attempt) -> Reply:
         asked.append(ask)
         return reply(json.dumps({"answer": text if len(asked) == 1 else "I pass."}))
 

@@ -12,14 +12,14 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from dubito.games.dubito.game import GAME
-from dubito.llm.answers import Form, form_of, read_answer
+from dubito.llm.answers import Form, build_form, read_answer
 from dubito.llm.protocols import read_reply
 from dubito.llm.request import Api, AttemptFailed, RawReply, Reply
 from tests.hostile.corpus import bodies, mutations, near_answers, near_bodies, texts
 from tests.llm.kit import KEY, PROTOCOLS, Line, Said, ask, reply_body
 
-PLAIN: Final = form_of(("answer",), GAME.node("C"))
-REASONED: Final = form_of(("reasoning", "p_bluff", "answer"), GAME.node("C"))
+PLAIN: Final = build_form(("answer",), GAME.node("C"))
+REASONED: Final = build_form(("reasoning", "p_bluff", "answer"), GAME.node("C"))
 GENERATED: Final = 600 if settings().max_examples > 100 else 40
 REPEATS: Final = settings(max_examples=GENERATED, suppress_health_check=list(HealthCheck))
 UNFINISHED: Final = ("incomplete", "failed", "cancelled", "queued", "in_progress")

@@ -21,7 +21,18 @@ from dubito.experiment.resolve import checked_models
 from dubito.experiment.run import Played, play
 from dubito.llm.cache import key_of_reply
 from dubito.llm.client import Provider
-from dubito.llm.request import AccountFault, Api, Ask, FailureKind, Place, RawReply, Reply, Request, TryFailed, Usage
+from dubito.llm.request import (
+    AccountFault,
+    Api,
+    Attempt,
+    FailureKind,
+    Place,
+    RawReply,
+    Reply,
+    Request,
+    TryFailed,
+    Usage,
+)
 from dubito.llm.settings import Account, ModelSettings
 from tests.cli.kit import Said as Ended
 from tests.cli.kit import Shell
@@ -187,9 +198,9 @@ def settings(protocol: Api = "responses", **changes: Any) -> ModelSettings:
     return ModelSettings.model_validate({"api": protocol, "model": "some-model", "base_url": "house", **changes})
 
 
-def ask(number: int = 0, protocol: Api = "responses", draw: str = "d", game: int = 7, **body: Any) -> Ask:
+def ask(number: int = 0, protocol: Api = "responses", draw: str = "d", game: int = 7, **body: Any) -> Attempt:
     request = Request(protocol, PATH_OF[protocol], {"model": "m", "n": number} | body)
-    return Ask(request, draw, replace(PLACE, game=game, decision=number))
+    return Attempt(request, draw, replace(PLACE, game=game, decision=number))
 
 
 def reply(text: str = YES, protocol: Api = "responses", usage: Usage | None = None) -> Reply:
@@ -282,7 +293,7 @@ class Line:
             provider.close()
         self.server.__exit__()
 
-    def __call__(self, said: Said, ask: Ask) -> RawReply:
+    def __call__(self, said: Said, ask: Attempt) -> RawReply:
         self.next = said
         return self._providers[ask.request.protocol].send(ask, 1, 20.0)
 
@@ -314,9 +325,9 @@ Outcome = FailureKind | TryFailed | AccountFault | Reply | None  # None: a plain
 class SendsBy:
     """The innermost stage of a call, as a function."""
 
-    function: Callable[[Ask, int], Reply]
+    function: Callable[[Attempt, int], Reply]
 
-    def send(self, attempt: Ask, number: int) -> Reply:
+    def send(self, attempt: Attempt, number: int) -> Reply:
         return self.function(attempt, number)
 
 
@@ -324,9 +335,9 @@ class SendsBy:
 class AsksBy:
     """The innermost stage of an attempt, as a function."""
 
-    function: Callable[[Ask], Reply]
+    function: Callable[[Attempt], Reply]
 
-    def ask(self, attempt: Ask) -> Reply:
+    def ask(self, attempt: Attempt) -> Reply:
         return self.function(attempt)
 
 
@@ -337,7 +348,7 @@ class Script:
         self._outcomes = list(outcomes)
         self.numbers: list[int] = []  # of the tries it got
 
-    def send(self, attempt: Ask, number: int) -> Reply:
+    def send(self, attempt: Attempt, number: int) -> Reply:
         self.numbers.append(number)
         outcome = self._outcomes.pop(0) if self._outcomes else None
         if isinstance(outcome, str):

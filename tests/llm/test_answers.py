@@ -3,10 +3,10 @@
 import pytest
 
 from dubito.games.dubito.game import GAME
-from dubito.llm.answers import REASKS, ModelAnswer, form_of, read_answer, reask_text
+from dubito.llm.answers import REASKS, ModelAnswer, build_form, read_answer, reask_text
 from dubito.llm.request import CAUSES, AttemptFailed, Cause, Finish, RawReply, Reply
 
-PLAIN = form_of(("answer",), GAME.node("C"))
+PLAIN = build_form(("answer",), GAME.node("C"))
 
 
 def make_reply(text: str | None, finish: Finish = "stop") -> Reply:

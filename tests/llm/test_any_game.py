@@ -19,7 +19,7 @@ from dubito.game.streams import DealStreams
 from dubito.game.table import Entrant, Table, step
 from dubito.house.core import by_lot
 from dubito.house.faults import CONTENT_FAULTS
-from dubito.llm.answers import answer_format, form_of, read_answer
+from dubito.llm.answers import answer_format, build_form, read_answer
 from dubito.llm.cache import ReplyCache
 from dubito.llm.decide import Decider, GameServices, Journal
 from dubito.llm.preflight import Preflight
@@ -27,7 +27,7 @@ from dubito.llm.price_list import find_price
 from dubito.llm.prompts import Prompt, load_prompt, prompt_names
 from dubito.llm.request import AttemptFailed
 from dubito.llm.settings import ModelSettings, settings_for
-from dubito.llm.tape import ReplayTape
+from dubito.llm.tape import ReplayRecording
 from dubito.store.model_log import Decision, ModelLog
 from dubito.store.run_db import RunDb
 from tests.llm.kit import Heard, Server, Unhurried, reply, says
@@ -101,7 +101,7 @@ def test_a_game_comes_again_from_the_cache_and_the_tape(tmp_path: Path) -> None:
     with at_the_table(tmp_path / "one") as (table, journal, log):
         first = finished(table)
         taped = Journal()
-        tape = ReplayTape(log)
+        tape = ReplayRecording(log)
         decider = table.players[0]._decider  # type: ignore[union-attr]
         again = Decider("x", decider.settings, PROMPT, decider.fallback, tape, tape, 0, decider.rules, print)
         assert finished(table_of(again, taped)) == first
@@ -176,7 +176,7 @@ def test_what_is_not_of_its_kind_is_malformed(subtests: pytest.Subtests) -> None
         with subtests.test(node=node, text=text):
             said = reply(f'{{"answer": {text}}}')
             with pytest.raises(AttemptFailed) as failed:
-                read_answer(said, form_of(("answer",), NODES[node]))
+                read_answer(said, build_form(("answer",), NODES[node]))
             assert failed.value.cause == "malformed"
             assert len(failed.value.detail) < 200
 
@@ -190,7 +190,7 @@ def test_the_houses_faults_spoil_answers_of_every_kind(subtests: pytest.Subtests
             with subtests.test(fault=fault, node=node, answer=answer):
                 written = CONTENT_FAULTS[fault].write(json.dumps({"answer": answer}, separators=(",", ":")))
                 with pytest.raises(AttemptFailed) as failed:
-                    read_answer(reply(written.text or ""), form_of(("answer",), NODES[node]))
+                    read_answer(reply(written.text or ""), build_form(("answer",), NODES[node]))
                 assert failed.value.cause == "malformed"
 
 
@@ -201,7 +201,7 @@ def test_the_detail_names_what_was_wanted() -> None:
         "number": "`answer` is not a whole number (without quotes)",
     }.items():
         with pytest.raises(AttemptFailed) as failed:
-            read_answer(reply('{"answer": "7"}'), form_of(("answer",), NODES[node]))
+            read_answer(reply('{"answer": "7"}'), build_form(("answer",), NODES[node]))
         assert failed.value.detail == detail
 
 
@@ -225,7 +225,7 @@ def test_any_answer_is_kept_and_given_back(tmp_path: Path, answer: object) -> No
     assert row == (answer if isinstance(answer, bool) else json.dumps(answer, separators=(",", ":")).encode())
 
 
-SCHEMAS: Final = {name: form_of(("answer",), node).schema for name, node in NODES.items()}
+SCHEMAS: Final = {name: build_form(("answer",), node).schema for name, node in NODES.items()}
 
 
 def draw_answers(node: str, text: str) -> list[Any]:

@@ -20,7 +20,7 @@ from dubito.house.server import House
 from dubito.llm.budget import Budget, BudgetGuard, BudgetQueue, Caps
 from dubito.llm.price_list import read_prices
 from dubito.llm.prices import Price, Tariff, dollars
-from dubito.llm.request import AccountFault, Ask, Reply, TryFailed, Usage
+from dubito.llm.request import AccountFault, Attempt, Reply, TryFailed, Usage
 from dubito.store.model_log import Spend
 from tests.cli.kit import REPO, Shell
 from tests.conftest import in_gate
@@ -275,7 +275,7 @@ class Table:
         finally:
             self.become(self.local.worker, "running")
 
-    def send(self, attempt: Ask, number: int) -> Reply:
+    def send(self, attempt: Attempt, number: int) -> Reply:
         """A try: under way until it is told how to end."""
         worker: Worker = self.local.worker
         self.become(worker, "inside")

@@ -18,7 +18,7 @@ import pytest
 
 from dubito.errors import RunStopped, UsageError
 from dubito.llm.cache import ReplyCache, key_of_reply
-from dubito.llm.request import AccountFault, AttemptFailed, RawReply, Request, digest_of
+from dubito.llm.request import AccountFault, AttemptFailed, RawReply, Request, compute_digest
 from tests.llm.kit import ask
 
 ASKED = ask(1).request
@@ -244,7 +244,7 @@ def rewrite(folder: Path, seal_anew: bool = False, **changes: Any) -> None:
     """Change parts of the entry by hand."""
     seal, content = stored(folder)
     packed = json.dumps(content | changes)
-    text = f"{digest_of(packed) if seal_anew else seal}\n{packed}"
+    text = f"{compute_digest(packed) if seal_anew else seal}\n{packed}"
     change(folder, "UPDATE Cache SET value = ? WHERE key = ?", zlib.compress(text.encode("utf-8", "replace")), KEY)
 
 

@@ -15,7 +15,7 @@ import pytest
 
 from dubito.llm.cache import ReplyCache, _TextDisk
 from dubito.llm.prompts import OWN_PROMPTS
-from dubito.llm.request import RawReply, digest_of
+from dubito.llm.request import RawReply, compute_digest
 from dubito.llm.tape import nearest
 from tests.cli.kit import Said as Ended
 from tests.cli.kit import Shell
@@ -282,7 +282,7 @@ def test_entries_of_another_format_are_passed_over_and_counted(shell: Shell, oth
         content = json.loads(cache[key].partition("\n")[2])
         del content["format"]
         packed = json.dumps({**content, **other})
-        cache[key] = f"{digest_of(packed)}\n{packed}"
+        cache[key] = f"{compute_digest(packed)}\n{packed}"
     ended = shell("cache", "stats")
     assert (ended.code, ended.err) == (0, "")
     assert ended.out.splitlines()[-1] == "1 of them by another version of Dubito: this one does not use them"

@@ -17,9 +17,9 @@ from pydantic import TypeAdapter
 from dubito.errors import UsageError
 from dubito.game import STATED
 from dubito.game.find import find_game
-from dubito.llm.answers import ModelAnswer, form_of, read_answer, with_odds
+from dubito.llm.answers import ModelAnswer, build_form, read_answer, with_odds
 from dubito.llm.decide import sample_answer, settings_to_check
-from dubito.llm.pipeline import probe_of
+from dubito.llm.pipeline import build_probe
 from dubito.llm.prompts import load_prompt
 from dubito.llm.protocols import Exchange, build_request, read_reply
 from dubito.llm.questions import QuestionForm, check_askable, form_of_questions, odds_in
@@ -210,7 +210,9 @@ def test_what_alone_is_legal_is_meant_whatever_is_chosen(
 
 def test_whether_an_account_answers_is_asked_as_its_api_asks(tmp_path: Path) -> None:
     """While it fails, and one game alone waits, it is probed."""
-    sent = PARAMS.validate_python(dict(probe_of("x", settings("decisions")).request.body), strict=True, extra="forbid")
+    sent = PARAMS.validate_python(
+        dict(build_probe("x", settings("decisions")).request.body), strict=True, extra="forbid"
+    )
     assert sent["questions"]
     player = contender("one", "house-sharp", prompt="plan", api="decisions", base_url="house?faults=server_error:0.7")
     run = ran(small(player, games=1, turns=12, seed=5), tmp_path / "r", in_flight=1)
@@ -342,7 +344,7 @@ def test_each_answer_has_its_part_of_the_whole(point: float, drawn: str) -> None
     assert sample_answer((("a", 0.2), ("b", 0.0), ("c", 0.8), ("d", 0.0)), point) == drawn
 
 
-ODDS: Final = form_of(("answer",), with_odds(PLAN.game.node("C")))
+ODDS: Final = build_form(("answer",), with_odds(PLAN.game.node("C")))
 
 
 @pytest.mark.parametrize(("text", "answer"), [("0.5", False), ("0.51", True), ("1", True), ("0", False)])

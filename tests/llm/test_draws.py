@@ -4,15 +4,15 @@ from dataclasses import replace
 
 import pytest
 
-from dubito.llm.request import Place, draw_of
-from dubito.llm.settings import Account, account_of, is_on_this_machine
+from dubito.llm.request import Place, compute_draw
+from dubito.llm.settings import Account, account_for, is_on_this_machine
 from tests.llm.kit import PLACE, settings
 
-DRAW = draw_of(0, PLACE, 0)
+DRAW = compute_draw(0, PLACE, 0)
 
 
 def test_the_same_place_in_the_same_game_is_the_same_draw() -> None:
-    assert draw_of(0, replace(PLACE), 0) == DRAW
+    assert compute_draw(0, replace(PLACE), 0) == DRAW
     assert len(DRAW) == 16
 
 
@@ -30,16 +30,16 @@ def test_the_draw_stays_what_it_is() -> None:
     ],
 )
 def test_another_deal_seat_decision_or_attempt_is_another_draw(other: Place) -> None:
-    assert draw_of(0, other, 0) != DRAW
+    assert compute_draw(0, other, 0) != DRAW
 
 
 def test_another_seed_or_sample_is_another_draw() -> None:
-    assert len({DRAW, draw_of(1, PLACE, 0), draw_of(0, PLACE, 1)}) == 3
+    assert len({DRAW, compute_draw(1, PLACE, 0), compute_draw(0, PLACE, 1)}) == 3
 
 
 @pytest.mark.parametrize("other", [replace(PLACE, player="Renamed"), replace(PLACE, game=99)])
 def test_the_players_name_and_the_games_number_are_no_part_of_it(other: Place) -> None:
-    assert draw_of(0, other, 0) == DRAW
+    assert compute_draw(0, other, 0) == DRAW
 
 
 @pytest.mark.parametrize(
@@ -62,17 +62,17 @@ def test_loopback_is_this_very_machine(server: str, loopback: bool) -> None:
 
 
 def test_the_account_of_a_player() -> None:
-    assert account_of(settings(base_url=None)) == Account("responses", "https://api.openai.com/v1", "OPENAI_API_KEY")
-    claude = account_of(settings("messages", base_url=None))
+    assert account_for(settings(base_url=None)) == Account("responses", "https://api.openai.com/v1", "OPENAI_API_KEY")
+    claude = account_for(settings("messages", base_url=None))
     assert claude == Account("messages", "https://api.anthropic.com", "ANTHROPIC_API_KEY")
-    assert account_of(settings()) == Account("responses", "house", None)
-    assert account_of(settings(base_url="http://127.0.0.1:1/v1/")) == Account(
+    assert account_for(settings()) == Account("responses", "house", None)
+    assert account_for(settings(base_url="http://127.0.0.1:1/v1/")) == Account(
         "responses", "http://127.0.0.1:1/v1", None
     )
-    chat = account_of(settings("chat", base_url=None))
+    chat = account_for(settings("chat", base_url=None))
     assert chat == Account("chat", "https://api.openai.com/v1", "OPENAI_API_KEY")
-    assert account_of(settings("chat", base_url="https://api.openai.com/v1/")) == chat, "spelled out or not"
-    elsewhere = account_of(settings(base_url="https://models.example/v1", api_key_env="MINE"))
+    assert account_for(settings("chat", base_url="https://api.openai.com/v1/")) == chat, "spelled out or not"
+    elsewhere = account_for(settings(base_url="https://models.example/v1", api_key_env="MINE"))
     assert elsewhere == Account("responses", "https://models.example/v1", "MINE")
-    assert account_of(settings(base_url="https://models.example/v1")).key_env is None, "nobody's key by oversight"
-    assert account_of(settings(api_key_env="MINE")).key_env == "MINE"
+    assert account_for(settings(base_url="https://models.example/v1")).key_env is None, "nobody's key by oversight"
+    assert account_for(settings(api_key_env="MINE")).key_env == "MINE"

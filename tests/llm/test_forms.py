@@ -7,11 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dubito.games.dubito.game import GAME
-from dubito.llm.answers import Field, Form, ModelAnswer, answer_format, form_of, read_answer, reask_text
+from dubito.llm.answers import Field, Form, ModelAnswer, answer_format, build_form, read_answer, reask_text
 from dubito.llm.request import AttemptFailed, RawReply, Reply
 
 ALL: tuple[Field, ...] = ("reasoning", "p_bluff", "answer")
-AT_C = form_of(ALL, GAME.node("C"))
+AT_C = build_form(ALL, GAME.node("C"))
 AROUND = "something stands before or behind the JSON object, where no word and no code fence may stand"
 
 
@@ -35,7 +35,7 @@ def test_the_form_has_the_prompts_fields_and_p_bluff_at_c_only(subtests: pytest.
     for node in "ABCDE":
         for fields in [("answer",), ("reasoning", "answer"), ("p_bluff", "answer"), ALL]:
             with subtests.test(node=node, fields=fields):
-                form = form_of(fields, GAME.node(node))
+                form = build_form(fields, GAME.node(node))
                 expected = [field for field in fields if field != "p_bluff" or node == "C"]
                 assert list(form.fields) == expected
                 assert list(form.schema["properties"]) == expected, "models write their fields in this order"
@@ -54,7 +54,7 @@ def test_the_types_of_the_fields() -> None:
 
 def test_the_order_of_the_fields_is_the_prompts() -> None:
     other: tuple[Field, ...] = ("p_bluff", "reasoning", "answer")
-    assert list(form_of(other, GAME.node("C")).schema["properties"]) == list(other)
+    assert list(build_form(other, GAME.node("C")).schema["properties"]) == list(other)
     assert answer_format(ALL, GAME.nodes).index('"reasoning"') < answer_format(ALL, GAME.nodes).index('"p_bluff"')
     assert answer_format(other, GAME.nodes).index('"p_bluff"') < answer_format(other, GAME.nodes).index('"reasoning"')
 
@@ -145,7 +145,7 @@ def test_the_order_in_a_reply_is_free(fields: list[tuple[str, str]]) -> None:
 
 @pytest.mark.parametrize("node", "ABDE")
 def test_p_bluff_elsewhere_than_at_c_is_another_field(node: str) -> None:
-    form = form_of(ALL, GAME.node(node))
+    form = build_form(ALL, GAME.node(node))
     assert malformed(stating("0.4"), form) == "it has other fields than `reasoning` and `answer`"
     assert read('{"reasoning": "So.", "answer": false}', form) == ModelAnswer(False)
 
@@ -160,7 +160,7 @@ def test_p_bluff_elsewhere_than_at_c_is_another_field(node: str) -> None:
     ],
 )
 def test_a_re_ask_shows_a_reply_that_would_be_read(fields: tuple[Field, ...], node: str, wanted: str) -> None:
-    form = form_of(fields, GAME.node(node))
+    form = build_form(fields, GAME.node(node))
     assert form.wanted == wanted
     assert wanted in (reask_text(AttemptFailed("malformed", "it is not JSON"), form) or "")
     assert read(wanted.partition(" or ")[0], form).answer is True

@@ -11,7 +11,7 @@ import pytest
 from dubito.llm.budget import Budget, BudgetGuard, BudgetQueue, Caps
 from dubito.llm.limiter import PATIENCE, AccountTraffic, RateLimiter, Sleep, Timing
 from dubito.llm.prices import Tariff
-from dubito.llm.request import AccountFault, Ask, Asks, FailureKind, Reply, Sends, TryFailed
+from dubito.llm.request import AccountFault, Asks, Attempt, FailureKind, Reply, Sends, TryFailed
 from dubito.llm.retry import Retry
 from dubito.llm.settings import Account
 from dubito.store.model_log import Spend
@@ -59,7 +59,7 @@ def test_no_more_tries_than_slots_at_once() -> None:
     inside, most = 0, 0
     full = threading.Barrier(3)
 
-    def busy(ask: Ask, number: int) -> Reply:
+    def busy(ask: Attempt, number: int) -> Reply:
         nonlocal inside, most
         with lock:
             inside += 1
@@ -109,7 +109,7 @@ class Timed(Script):
         self._clock = clock
         self.sent: list[float] = []
 
-    def send(self, attempt: Ask, number: int) -> Reply:
+    def send(self, attempt: Attempt, number: int) -> Reply:
         self.sent.append(self._clock.now)
         return super().send(attempt, number)
 
@@ -144,7 +144,7 @@ def test_the_longest_wait_counts() -> None:
     traffic = new_traffic(4, clock)
     together = threading.Barrier(3)
 
-    def slowed(asked: Ask, number: int) -> Reply:
+    def slowed(asked: Attempt, number: int) -> Reply:
         together.wait(20)  # all three were sent before the first one's answer
         raise limited((3, 7, 5)[asked.place.decision])
 
@@ -187,7 +187,7 @@ def test_a_call_in_line_for_a_slot_goes_back_when_the_gate_closes() -> None:
     traffic, second = new_traffic(1, clock), Timed(clock)
     with ThreadPoolExecutor(1) as pool:
 
-        def first(asked: Ask, number: int) -> Reply:
+        def first(asked: Attempt, number: int) -> Reply:
             late.append(pool.submit(attempts(clock, traffic, second).ask, ask(2)))
             raise limited(5)
 
@@ -220,7 +220,7 @@ def in_turn(narrow: Narrow, error: TryFailed, second: Sends) -> Future[Reply]:
     """The second of two calls; it waited for the budget while the first one ended in an error."""
     with ThreadPoolExecutor(1) as pool:
 
-        def first(asked: Ask, number: int) -> Reply:
+        def first(asked: Attempt, number: int) -> Reply:
             late.append(pool.submit(narrow.through(second).send, ask(2), 1))
             assert narrow.waits.wait(20)
             raise error

@@ -13,15 +13,15 @@ from random import Random
 import pytest
 
 from dubito.llm.budget import Budget, BudgetGuard, BudgetQueue, Caps
-from dubito.llm.prices import Past, Price, Tariff
-from dubito.llm.request import AccountFault, Ask, Reply, Sends, Usage
+from dubito.llm.prices import PastGames, Price, Tariff
+from dubito.llm.request import AccountFault, Attempt, Reply, Sends, Usage
 from dubito.store.model_log import Spend
 from tests.conftest import in_gate
 from tests.llm.kit import Heard, Said, Script, SendsBy, Server, ask, asker, reply, reply_body, small
 from tests.resume.kit import go
 
 TARIFF = Tariff(Price(1, 1, 1, 1), max_output=1000)
-PAST = Past(dict.fromkeys(range(10), 10), replies=100, spent=Spend(100, 5000, 500))  # 10 calls a game
+PAST = PastGames(dict.fromkeys(range(10), 10), replies=100, spent=Spend(100, 5000, 500))  # 10 calls a game
 
 
 class Waits:
@@ -38,12 +38,12 @@ class Waits:
         yield
 
 
-def of(game: int, number: int = 0) -> Ask:
+def of(game: int, number: int = 0) -> Attempt:
     asked = ask(number, game=game)
     return replace(asked, place=replace(asked.place, deal=game))
 
 
-def through(budget: Budget, inner: Sends) -> Callable[[Ask, int], Reply]:
+def through(budget: Budget, inner: Sends) -> Callable[[Attempt, int], Reply]:
     return BudgetQueue(budget, TARIFF, BudgetGuard(budget, TARIFF, inner)).send
 
 
@@ -96,9 +96,11 @@ def test_nobody_waits_for_ever_and_no_cap_is_passed(seed: int) -> None:
     leaves = [chance.random() < 0.1 for _ in lengths]
     worst = TARIFF.worst(of(0).request).usd
     cap = int(chance.uniform(2, 40) * worst)
-    budget = Budget(Caps(usd=cap), waits, past=Past({-1: 8}, replies=8, spent=Spend(8, 8 * worst // 2, 8 * worst // 2)))
+    budget = Budget(
+        Caps(usd=cap), waits, past=PastGames({-1: 8}, replies=8, spent=Spend(8, 8 * worst // 2, 8 * worst // 2))
+    )
 
-    def answer(asked: Ask, number: int) -> Reply:
+    def answer(asked: Attempt, number: int) -> Reply:
         size = 1 + sha256(f"{seed} {asked.place.key}".encode()).digest()[0] * (worst - 2) // 255
         assert budget.spent.usd + budget.reserved.usd <= cap
         return reply(usage=Usage(size, 0, 0, 1, 0))

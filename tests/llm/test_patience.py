@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from dubito.llm.limiter import AccountTraffic, Timing
-from dubito.llm.request import AccountFault, Ask, FailureKind, Interrupted, Reply
+from dubito.llm.request import AccountFault, Attempt, FailureKind, Interrupted, Reply
 from tests.llm.kit import Clock, Script, SendsBy, ask, reply
 from tests.llm.test_limiter import ACCOUNT, fail, limited, limited_calls, new_traffic, through, times
 
@@ -117,7 +117,7 @@ def test_games_stay_put_back_when_a_late_answer_comes_in() -> None:
     traffic = new_traffic(2, clock, patience=100)
     under_way, go_on = threading.Event(), threading.Event()
 
-    def slow(ask: Ask, number: int) -> Reply:
+    def slow(ask: Attempt, number: int) -> Reply:
         under_way.set()
         assert go_on.wait(20)
         return reply()
@@ -152,7 +152,7 @@ def test_a_sign_of_life_is_anybody_s_answer() -> None:
     traffic = new_traffic(4)
     under_way, go_on = threading.Event(), threading.Event()
 
-    def slow(ask: Ask, number: int) -> Reply:
+    def slow(ask: Attempt, number: int) -> Reply:
         under_way.set()
         assert go_on.wait(20)
         return reply()

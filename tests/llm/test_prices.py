@@ -28,7 +28,7 @@ from dubito.llm.price_list import (
 )
 from dubito.llm.prices import PICO, Asked, Price, Tariff, Terms, dollars
 from dubito.llm.request import Charges, Usage
-from dubito.llm.settings import HOUSE, account_of
+from dubito.llm.settings import HOUSE, account_for
 from dubito.store.model_log import Spend
 from tests.llm.kit import PROTOCOLS, ask, settings
 
@@ -216,7 +216,7 @@ def test_each_shipped_price_has_its_day_and_its_source() -> None:
 
 
 def test_the_shipped_prices_are_found_by_protocol_and_by_the_name_of_a_snapshot() -> None:
-    servers = {account_of(settings(protocol, base_url=None)).server for protocol in PROTOCOLS} | {HOUSE}
+    servers = {account_for(settings(protocol, base_url=None)).server for protocol in PROTOCOLS} | {HOUSE}
     assert servers < set(SHIPPED["servers"])
     assert find_price(ANTHROPIC, "claude-haiku-4-5-20251001", {}) == find_price(ANTHROPIC, "claude-haiku-4-5", {})
     assert find_price(ANTHROPIC, "claude-haiku-4-5-mini", {}) is None

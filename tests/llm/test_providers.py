@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from dubito.games.dubito.game import GAME
-from dubito.llm.answers import form_of
+from dubito.llm.answers import build_form
 from dubito.llm.client import Provider
 from dubito.llm.protocols import Exchange, build_request
-from dubito.llm.request import AccountFault, Api, Ask, RawReply, TryFailed, canonical
+from dubito.llm.request import AccountFault, Api, Attempt, RawReply, TryFailed, canonical
 from dubito.llm.settings import Account
 from tests.llm.kit import KEY, PATH_OF, PLACE, PROTOCOLS, Heard, Line, Said, Server, reply_body, says, settings
 
@@ -26,7 +26,7 @@ PARAMETERS = {
     "timeout": 3,
     "extra_body": {"x": 1},
 }
-SCHEMA = form_of(("reasoning", "p_bluff", "answer"), GAME.node("C")).schema
+SCHEMA = build_form(("reasoning", "p_bluff", "answer"), GAME.node("C")).schema
 
 
 def provider(server: Server, protocol: Api, key: str = KEY) -> Provider:
@@ -34,9 +34,9 @@ def provider(server: Server, protocol: Api, key: str = KEY) -> Provider:
     return Provider(Account(protocol, address, "SOME_KEY"), address, key, 4)
 
 
-def asked(protocol: Api, **changes: Any) -> Ask:
+def asked(protocol: Api, **changes: Any) -> Attempt:
     exchange = Exchange("Du spielst „Dubito“.", "C?\n\ttrue: ♠\x7f", SCHEMA, (("I\x00 doubt", "Only JSON."),))
-    return Ask(build_request(settings(protocol, **changes), exchange, "dubito-1"), "a-draw", PLACE)
+    return Attempt(build_request(settings(protocol, **changes), exchange, "dubito-1"), "a-draw", PLACE)
 
 
 @contextmanager

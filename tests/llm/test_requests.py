@@ -5,12 +5,12 @@ from typing import Any
 import pytest
 
 from dubito.games.dubito.game import GAME
-from dubito.llm.answers import form_of
+from dubito.llm.answers import build_form
 from dubito.llm.protocols import Exchange, build_request
 from dubito.llm.request import Api, Request
 from tests.llm.kit import PATH_OF, PROTOCOLS, settings
 
-FORM = form_of(("reasoning", "p_bluff", "answer"), GAME.node("C"))
+FORM = build_form(("reasoning", "p_bluff", "answer"), GAME.node("C"))
 AGAIN = (("I doubt", "Only JSON."), ("true", "Only the object."))
 TALK = [
     {"role": "user", "content": "U"},
@@ -168,7 +168,7 @@ def test_half_a_character_of_a_reply_can_be_quoted_to_the_model(protocol: Api) -
 def test_the_order_of_the_fields_is_told_apart(protocol: Api) -> None:
     """Models write their fields in the schema's order, so that it may change an answer."""
     exchanges = [
-        Exchange("S", "U", form_of(fields, GAME.node("C")).schema)
+        Exchange("S", "U", build_form(fields, GAME.node("C")).schema)
         for fields in (("reasoning", "p_bluff", "answer"), ("p_bluff", "reasoning", "answer"))
     ]
     one, other = (build_request(settings(protocol), exchange, "k").digest for exchange in exchanges)

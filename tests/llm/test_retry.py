@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from dubito.llm.limiter import AccountTraffic, RateLimiter
-from dubito.llm.request import AccountFault, Ask, AttemptFailed, FailureKind, Reply, Sends, TryFailed
+from dubito.llm.request import AccountFault, Attempt, AttemptFailed, FailureKind, Reply, Sends, TryFailed
 from dubito.llm.retry import Retry
 from dubito.llm.settings import Account
 from tests.llm.kit import Clock, Script, SendsBy, ask, reply, settings
@@ -46,7 +46,7 @@ class Crowd:
     def decides(self, one: Sends | None = None) -> Reply:
         """One attempt of the one, whose tries go like this, or at random too."""
 
-        def send(attempt: Ask, number: int) -> Reply:
+        def send(attempt: Attempt, number: int) -> Reply:
             if attempt is PROBE:
                 self.probes += 1
                 return self._limited(self).send(attempt, number)
@@ -61,16 +61,16 @@ class Crowd:
     def _limited(self, one: Sends) -> RateLimiter:
         return RateLimiter(self._traffic, 60, one)
 
-    def send(self, attempt: Ask, number: int) -> Reply:
+    def send(self, attempt: Attempt, number: int) -> Reply:
         return self.at_random(attempt, number)
 
-    def at_random(self, asked: Ask, number: int) -> Reply:
+    def at_random(self, asked: Attempt, number: int) -> Reply:
         if self._chance.random() < self._sick:
             raise TryFailed("server", "status 502")
         return reply()
 
 
-def poison(asked: Ask, number: int) -> Reply:
+def poison(asked: Attempt, number: int) -> Reply:
     raise TryFailed("server", "status 500")
 
 
@@ -134,7 +134,7 @@ def test_after_as_many_failures_as_tries_others_are_answered_first() -> None:
     probed, script = list[int](), Script(*times("server", 6))
     traffic = AccountTraffic(ACCOUNT, 1, timing(Clock()))
 
-    def send(attempt: Ask, number: int) -> Reply:
+    def send(attempt: Attempt, number: int) -> Reply:
         if attempt is PROBE:
             probed.append(len(script.numbers))
         return (Script() if attempt is PROBE else script).send(attempt, number)
@@ -160,7 +160,7 @@ def test_a_fault_of_the_account_is_not_tried_again() -> None:
 
 
 def test_an_exception_of_another_kind_passes() -> None:
-    def broken(ask: Ask, number: int) -> Reply:
+    def broken(ask: Attempt, number: int) -> Reply:
         raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):

@@ -15,7 +15,7 @@ from dubito.house.server import House
 from dubito.llm.client import Provider
 from dubito.llm.protocols import Exchange, build_request, read_reply
 from dubito.llm.redaction import Redaction
-from dubito.llm.request import Api, Ask, RawReply, TryFailed
+from dubito.llm.request import Api, Attempt, RawReply, TryFailed
 from dubito.llm.settings import Account, ModelSettings
 from dubito.llm.streamed import StreamedReply, streaming_to
 from tests.llm.kit import PROTOCOLS, Heard, Line, Said, Server, ask, error_body, reply_body, says
@@ -210,8 +210,8 @@ def test_of_the_house_the_same_bytes_are_kept(protocol: Api) -> None:
     with House() as house:
         address = house.base_url(protocol)
         provider, told = Provider(Account(protocol, address, None), address, KEY, 1), list[str]()
-        plain = provider.send(Ask(request, "d", ask().place), 1, 20.0)
+        plain = provider.send(Attempt(request, "d", ask().place), 1, 20.0)
         with streaming_to(told.append):
-            assert provider.send(Ask(request, "d", ask().place), 1, 20.0) == plain
+            assert provider.send(Attempt(request, "d", ask().place), 1, 20.0) == plain
         provider.close()
     assert len(told) > 2

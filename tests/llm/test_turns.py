@@ -13,17 +13,17 @@ import yaml
 from dubito.experiment.run import Played
 from dubito.games.dubito.facts import example_position
 from dubito.games.dubito.game import GAME
-from dubito.llm.answers import ModelAnswer, form_of_turn, read_answer, read_answers
+from dubito.llm.answers import ModelAnswer, build_turn_form, read_answer, read_answers
 from dubito.llm.prompts import Prompt, load_prompt
 from dubito.llm.request import AttemptFailed, RawReply, Reply
-from dubito.store.model_log import ModelLog, asked_under
+from dubito.store.model_log import ModelLog, attempt_keys
 from dubito.store.run_db import RunDb
 from tests.cli.kit import REPO, Shell
 from tests.llm.kit import Heard, Said, Server, asker, config_file, contender, outcomes_of, ran, rows, says, small
 from tests.llm.kit import reply as a_reply
 
 NODES: Final = {node.name: node for node in GAME.nodes}
-TURN: Final = form_of_turn(("p_bluff", "answer"), tuple(NODES[name] for name in "CDE"))
+TURN: Final = build_turn_form(("p_bluff", "answer"), tuple(NODES[name] for name in "CDE"))
 PLAN: Final = load_prompt("plan", REPO)
 LAST: Final = {"A": False, "B": True, "C": False, "D": False, "E": True}  # never doubts, is honest, plays many
 
@@ -171,7 +171,7 @@ def test_a_decision_is_led_to_the_request_that_asked_it(shell: Shell) -> None:
     assert shell("run", config, "--output", "r", "--quiet").code == 0
     with RunDb.open(Path("r/run.db")) as db:
         decisions = ModelLog(db).decisions(0)
-        under = asked_under(decisions, ModelLog(db).attempts(0))
+        under = attempt_keys(decisions, ModelLog(db).attempts(0))
         asked = {place for place, attempts in ModelLog(db).attempts(0).items() if attempts}
     led = {place for place, first in under.items() if place[1] != first}
     assert led == under.keys() - asked

@@ -10,7 +10,7 @@ import pytest
 
 from dubito.llm.limiter import Timing
 from dubito.llm.request import Interrupted
-from dubito.llm.warm import Beginnings, beginning_of
+from dubito.llm.warm import PromptPrefixes, prefix_digest
 from tests.llm.kit import Clock, Heard, Said, Server, ask, asker, ran, says, small
 
 AT_ONCE: Final = 6
@@ -65,14 +65,14 @@ def test_a_first_request_that_fails_holds_nobody_back(tmp_path: Path) -> None:
     assert run.models["asker"].outcomes == {"model": run.models["asker"].decisions}
 
 
-def beginnings(clock: Clock, stops: bool = False) -> Beginnings:
+def beginnings(clock: Clock, stops: bool = False) -> PromptPrefixes:
     timing = Timing(1e9, clock.sleep, lambda why: nullcontext(), clock, lambda: stops)
-    return Beginnings(timing)
+    return PromptPrefixes(timing)
 
 
-def is_alone(of: Beginnings, number: int) -> bool:
+def is_alone(of: PromptPrefixes, number: int) -> bool:
     with of.turn(ask(number).request):
-        return not of._known[beginning_of(ask(number).request)].ready.is_set()
+        return not of._known[prefix_digest(ask(number).request)].ready.is_set()
 
 
 def test_what_is_kept_for_minutes_is_written_again_after_a_pause() -> None:

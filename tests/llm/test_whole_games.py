@@ -10,7 +10,7 @@ from dubito.experiment.experiment import Experiment
 from dubito.experiment.run import Played
 from dubito.house.server import House
 from dubito.llm.budget import Budget, BudgetGuard, Caps
-from dubito.llm.prices import LONG, Past, Price, Tariff
+from dubito.llm.prices import LONG, PastGames, Price, Tariff
 from dubito.llm.request import Usage
 from dubito.store.model_log import Spend
 from tests.cli.kit import Shell
@@ -18,12 +18,12 @@ from tests.conftest import in_gate
 from tests.llm.kit import Script, ask, contender, played, ran, reply, rows, small
 
 TARIFF = Tariff(Price(1, 1, 1, 1), max_output=1000)
-PAST = Past({0: 10, 1: 20}, replies=20, spent=Spend(25, 4000, 200))  # 15 questions a game, 1.25 calls a reply
+PAST = PastGames({0: 10, 1: 20}, replies=20, spent=Spend(25, 4000, 200))  # 15 questions a game, 1.25 calls a reply
 
-MANY = Past(dict.fromkeys(range(12), 15), replies=180, spent=Spend(180, 9000, 900))
+MANY = PastGames(dict.fromkeys(range(12), 15), replies=180, spent=Spend(180, 9000, 900))
 
 
-def budget(past: Past | None = None, **caps: int) -> Budget:
+def budget(past: PastGames | None = None, **caps: int) -> Budget:
     return Budget(Caps(**caps), lambda why: nullcontext(), past=past)
 
 

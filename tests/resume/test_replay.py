@@ -21,7 +21,7 @@ from dubito.experiment.progress import ModelProgress
 from dubito.experiment.replay import run_to_replay, shared_chunks, useful_workers
 from dubito.experiment.threads import ThreadedChunks
 from dubito.games.dubito.engine import is_honest
-from dubito.llm.tape import ReplayTape
+from dubito.llm.tape import ReplayRecording
 from dubito.store.model_log import ModelLog
 from dubito.store.run_db import RunDb
 from tests.cli.kit import REPO, Shell, made
@@ -76,7 +76,7 @@ def test_an_unchanged_run_is_identical(run: Shell) -> None:
 def test_two_processes_play_the_same_as_one(run: Shell) -> None:
     """All of a chunk: outcomes, decisions, records, sums; the first difference too."""
     kept = run_to_replay(Path("r"), run.folder)
-    alone, shared, told = ReplayTape(ModelLog(kept.db)), ReplayTape(ModelLog(kept.db)), list[int]()
+    alone, shared, told = ReplayRecording(ModelLog(kept.db)), ReplayRecording(ModelLog(kept.db)), list[int]()
     models = kept.asking(alone)
     assert models is not None
     player = ChunkPlayer(kept.experiment, kept.registry)

@@ -13,7 +13,7 @@ import pytest
 from dubito.cli.summary import document_of, exit_code, print_summary
 from dubito.experiment.run import Played
 from dubito.llm.budget import Caps
-from dubito.llm.request import Place, draw_of
+from dubito.llm.request import Place, compute_draw
 from tests.cli.kit import Shell
 from tests.conftest import in_gate
 from tests.llm.kit import Heard, Said, Server, Unhurried, asker, forget_last_reply, rows, says, small
@@ -43,7 +43,7 @@ def test_finished_games_behind_an_unfinished_deal_are_not_counted(
 ) -> None:
     """The first game hangs while others end: none of them is published, and nothing has a digest."""
     watch, goes = Unhurried(), threading.Event()
-    first_asks = [draw_of(0, Place("", 0, 0, seat, 0, 0, ""), 0) for seat in range(3)]
+    first_asks = [compute_draw(0, Place("", 0, 0, seat, 0, 0, ""), 0) for seat in range(3)]
 
     def answer(asked: Heard) -> Said:
         if asked.headers["x-dubito-draw"] in first_asks:

@@ -15,7 +15,7 @@ from dubito.errors import UsageError
 from dubito.games.dubito.engine import Rules
 from dubito.games.dubito.record import load, replay
 from dubito.games.dubito.words import rule_sentences
-from dubito.llm.request import Place, draw_of
+from dubito.llm.request import Place, compute_draw
 from tests.llm.kit import KEY, Heard, Said, Server, contender, error_body, rows, says
 from tests.web.kit import FIRST, Browser, a_move, asking, table_with
 
@@ -87,7 +87,7 @@ def test_a_model_is_asked_about_this_tables_rules_and_cards(home: Path) -> None:
     drawn = rows(home / "games", "SELECT seat, decision, attempt, draw FROM attempts WHERE game >= 0")
     assert drawn
     for seat, decision, attempt, draw in drawn:
-        assert draw == draw_of(9, Place("asker", 1, 0, seat, decision, attempt, "A"), 0)
+        assert draw == compute_draw(9, Place("asker", 1, 0, seat, decision, attempt, "A"), 0)
 
 
 def test_while_a_model_thinks_the_table_is_seen_and_nothing_can_be_played(home: Path) -> None:

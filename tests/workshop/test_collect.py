@@ -21,7 +21,7 @@ from dubito.games.dubito.workshop import Hidden
 from dubito.llm.budget import Caps
 from dubito.llm.decide import Decider, Journal
 from dubito.llm.prompts import Prompt
-from dubito.llm.request import Ask, AttemptFailed, Place, Reply
+from dubito.llm.request import Attempt, AttemptFailed, Place, Reply
 from dubito.llm.settings import ModelSettings, check_settings
 from dubito.workshop.recordings import (
     Origin,
@@ -57,7 +57,7 @@ class _Deaf:
     def __init__(self) -> None:
         self.asked: list[str] = []
 
-    def ask(self, ask: Ask) -> Reply:
+    def ask(self, ask: Attempt) -> Reply:
         self.asked.append(ask.request.digest)
         raise AttemptFailed("unreachable", "deaf")
 

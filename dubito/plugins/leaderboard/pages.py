@@ -15,7 +15,7 @@ from dubito.experiment.experiment import PlayerSpec, kind_of_player, labelled_by
 from dubito.experiment.resolve import settings_of
 from dubito.game import FALLBACK_OUTCOME, Results
 from dubito.llm.prices import PICO, dollars
-from dubito.llm.settings import account_of
+from dubito.llm.settings import account_for
 from dubito.plugins.leaderboard.submissions import LEAST_SAMPLE, Answerers, Proven, Submissions
 from dubito.report.games import GameChoice
 from dubito.report.run_tables import cautions, significance_in_words
@@ -118,7 +118,7 @@ class _Row:
         """Return the host that a model player asks."""
         if self.log is None:
             return None
-        server = account_of(settings_of(self.spec, self.of.run.registry)).server
+        server = account_for(settings_of(self.spec, self.of.run.registry)).server
         return one_line(urlsplit(server).netloc or server, 80)
 
     @property

@@ -19,7 +19,7 @@ from dubito.games.bs.game import GAME
 from dubito.games.bs.stand_in import MODELS
 from dubito.games.bs.witness import BSRules
 from dubito.house.core import by_lot
-from dubito.llm.answers import form_of
+from dubito.llm.answers import build_form
 from dubito.llm.cache import ReplyCache
 from dubito.llm.decide import Decider, GameServices, Journal
 from dubito.llm.prompts import load_prompt
@@ -143,7 +143,7 @@ def test_house_careful_plays_what_it_has_and_accuses_who_lies() -> None:
 
 
 def test_house_random_is_legal_at_every_node() -> None:
-    schemas = {node.name: form_of(("answer",), node).schema for node in GAME.nodes}
+    schemas = {node.name: build_form(("answer",), node).schema for node in GAME.nodes}
     chance = Random(1)
     for _, asked in sample_game(3):
         position = asked.position
