@@ -109,6 +109,19 @@ def house(latency: float) -> Iterator[str]:
             process.terminate()
 
 
+class OneServer:
+    """The house in its own process, as if the run had started it."""
+
+    def __init__(self, address: str, in_flight: int) -> None:
+        self._address, self._in_flight = address, in_flight
+
+    def address(self, api: str, server: str, model: str) -> str:
+        return self._address
+
+    def slots(self, server: str) -> int:
+        return self._in_flight
+
+
 @contextmanager
 def pipeline(folder: Path, address: str, in_flight: int = IN_FLIGHT) -> Iterator[Pipeline]:
     """The whole pipeline, with log, tape, cache and budget on disk."""
@@ -117,7 +130,7 @@ def pipeline(folder: Path, address: str, in_flight: int = IN_FLIGHT) -> Iterator
         in_flight,
         offline=False,
         suspend=False,
-        house_address=lambda api, server: address,
+        servers=OneServer(address, in_flight),
         timing=Timing(
             PATIENCE, lambda seconds, why: time.sleep(seconds), lambda why: nullcontext(), time.monotonic, lambda: False
         ),

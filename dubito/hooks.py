@@ -45,6 +45,13 @@ class Command(NamedTuple):
     place: str  # "package.module:function", a click command; imported only when the command runs
 
 
+class ModelServer(NamedTuple):
+    """A kind of model server that a run starts and ends itself: `base_url: NAME`, in the short form NAME:MODEL."""
+
+    place: str  # "package.module:object" with `fingerprint` and `start`, as in `dubito.experiment.servers.Starts`
+    settings: Mapping[str, Any]  # of a player in the short form, unless the user sets them
+
+
 class ComparisonPart(NamedTuple):
     """What a plugin adds to `dubito compare`."""
 
@@ -67,6 +74,10 @@ class Hooks:
         The function takes an address (`scheduler` of the config, or None) and a number of workers, and returns a
         context manager that yields a `dubito.experiment.workers.Crew`.
         """
+
+    @_spec
+    def model_servers(self) -> Mapping[str, ModelServer]:  # type: ignore[empty-body]
+        """Return model servers by the name that `base_url` has for them."""
 
     @_spec
     def comparison_parts(  # type: ignore[empty-body]
@@ -115,6 +126,11 @@ def _describe(point: "EntryPoint") -> str:
 def commands() -> Mapping[str, Command]:
     """Return the commands of all plugins registered so far, by name."""
     return _merge(plugins().hook.commands)
+
+
+def model_servers() -> Mapping[str, ModelServer]:
+    """Return the model servers of all plugins registered so far, by name."""
+    return _merge(plugins().hook.model_servers)
 
 
 def find_executor(name: str, where: str) -> Callable[..., Any]:

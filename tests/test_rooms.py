@@ -26,6 +26,7 @@ BUDGETS: Final = {
     "dubito/plugins": 0,
     "dubito/plugins/dask": 55,
     "dubito/plugins/leaderboard": 1442,
+    "dubito/plugins/local": 290,
     "dubito/plugins/openspiel": 4663,
     "dubito/plugins/tournament": 2602,
     "dubito/report": 2962,

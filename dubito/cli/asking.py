@@ -17,6 +17,7 @@ from dubito.errors import RunStopped, UsageError, format_error, one_line, signal
 from dubito.experiment.config import SETTINGS, Config, check
 from dubito.experiment.progress import ModelProgress
 from dubito.experiment.resolve import PROVIDERS, CallOptions
+from dubito.experiment.servers import identify_weights
 from dubito.game import Game
 from dubito.game.find import find_bots
 from dubito.llm.settings import SHORT_FORM_SETTINGS, ModelSettings, check_settings
@@ -51,10 +52,10 @@ def settings_of_model(model: str, given: Mapping[str, Any], game: Game) -> Model
     entry = dict(PROVIDERS[provider])
     provider_bot: Any = find_bots(Path.cwd(), game.name).find(entry.pop("bot")).cls
     settings: dict[str, Any] = {"model": named, **provider_bot.defaults, **entry}
-    settings |= _config_of(given).server
+    settings |= {key: value for key, value in _config_of(given).server.items() if key != "base_url" or key not in entry}
     settings |= {one.key: one.parse(given[one.key]) for one in _OF_MODEL if given[one.key] is not None}
     try:
-        return check_settings("--model", settings)
+        return identify_weights(model, check_settings("--model", settings))
     except UsageError as error:
         raise UsageError(format_error(error, as_flags=True)) from None
 

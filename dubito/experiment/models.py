@@ -4,13 +4,13 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
-from threading import Lock
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from dubito.experiment.counts import GameCounts, count_games
 from dubito.experiment.experiment import Experiment, PlayerSpec
 from dubito.experiment.progress import ModelProgress, RunCourse
 from dubito.experiment.resolve import CallOptions, fallback_of, model_specs, price_of_model, settings_of
+from dubito.experiment.servers import EmbeddedServers
 from dubito.game import Game
 from dubito.game.find import Registry
 from dubito.game.table import Table, step
@@ -22,14 +22,10 @@ from dubito.llm.pipeline import Pipeline, PipelineOptions
 from dubito.llm.preflight import Preflight
 from dubito.llm.prices import dollars
 from dubito.llm.prompts import Prompt, Sample, load_prompt, longest
-from dubito.llm.request import Api, Asks, Place
-from dubito.llm.settings import faults_in
+from dubito.llm.request import Asks, Place
 from dubito.llm.threads import run_until_stopped
 from dubito.store.model_log import ModelLog
 from dubito.store.run_db import RunDb
-
-if TYPE_CHECKING:
-    from dubito.house.server import House
 
 _LATE: Final = 100  # turns, of which few games have more
 _FIRST_GAMES: Final = 10  # in which a model player of the field should have sat
@@ -152,35 +148,13 @@ def asking(
             options.in_flight,
             options.offline,
             suspend=suspend,
-            house_address=_HouseServers(game, running).address,
+            servers=EmbeddedServers(game, options.in_flight, running, progress.warn),
             timing=Timing(options.patience, progress.sleep, progress.waiting_for, progress.clock, stopped),
             counted=progress.replied,
             waits=waits,
         )
         with closing(Pipeline(log, cache, options.caps, how)) as pipeline:  # its clients go before their servers
             yield pipeline
-
-
-class _HouseServers:
-    """The built-in servers, each started when it is first needed: one, and one for each set of faults."""
-
-    def __init__(self, game: Game, running: ExitStack) -> None:
-        self._game, self._running = game, running
-        self._houses: dict[str, House] = {}
-        self._lock = Lock()
-
-    def address(self, api: Api, server: str) -> str:
-        """The base URL for an SDK of this protocol; raises UsageError for faults that there are not."""
-        from dubito.house.core import house_policy
-        from dubito.house.faults import Faults  # late: most runs need no server
-        from dubito.house.server import House
-
-        faults = faults_in(server)
-        with self._lock:
-            if server not in self._houses:
-                policy, failing = house_policy([self._game]), Faults.parse(faults) if faults else None
-                self._houses[server] = self._running.enter_context(House(policy=policy, faults=failing))
-            return self._houses[server].base_url(api)
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,7 +175,7 @@ class PipelineFigures:
             if cap is not None:
                 used, held = getattr(spent, name), getattr(reserved, name)
                 words.append(f"{name}: {write(used)} spent, {write(held)} reserved, {write(cap - used - held)} left")
-        return ", ".join([*words, *self.pipeline.paced])
+        return ", ".join([*words, *self.pipeline.paced, *self.pipeline.reading_progress()])
 
     def parts(self) -> tuple[float, float] | None:
         return self.pipeline.budget.parts(self.experiment.games)

@@ -18,9 +18,11 @@ from pydantic import BaseModel, ValidationError
 from dubito.errors import UsageError, is_visible, near, nearest_first, one_line, suggestion
 from dubito.experiment.config import Config, PlayerEntry, StopConfig, sentence_of
 from dubito.experiment.experiment import Experiment, OnUnusable, PlayerSpec, StopRule
+from dubito.experiment.servers import identify_weights
 from dubito.game import Game, Player
 from dubito.game.find import Bot, Registry, source_of
 from dubito.game.speech import name_character
+from dubito.hooks import model_servers
 from dubito.llm.budget import Caps
 from dubito.llm.limiter import PATIENCE
 from dubito.llm.price_list import charged_by_call, ends_soon, find_price, outdated, price_to_fill_in, unpriced
@@ -28,10 +30,11 @@ from dubito.llm.prices import Price
 from dubito.llm.settings import ModelSettings, account_for, faults_in, is_house, load_key, settings_for
 from dubito.settings import Setting
 
-PROVIDERS: Final[Mapping[str, Mapping[str, str]]] = {  # of short forms, with the settings that they stand for
+PROVIDERS: Final[Mapping[str, Mapping[str, Any]]] = {  # of short forms, with the settings that they stand for
     "openai": {"bot": "OpenAIBot"},
     "anthropic": {"bot": "AnthropicBot"},
     "house": {"bot": "OpenAIBot", "base_url": "house"},
+    **{name: {"bot": "OpenAIBot", "base_url": name, **one.settings} for name, one in model_servers().items()},
 }
 _VERSION: Final = re.compile(r"[\w.-]*\d[\w.-]*|default|latest")  # after the @ of a model's name: 20250514, 001, q4_k_m
 
@@ -219,7 +222,7 @@ def _spelled_out(entry: str, registry: Registry, server: Mapping[str, Any]) -> d
         raise UsageError(
             f"{one_line(entry)}: {provider} does not speak `api: {api}`: add --base-url with the server that does"
         )
-    settings = {**asks, **known, "name": entry, "model": model}
+    settings = {**known, **asks, "name": entry, "model": model}
     before, at, prompt = model.rpartition("@")
     home = registry.working_directory
     if not at or not before or before.endswith("/"):  # as @cf/meta/llama and workers-ai/@cf/meta/llama
@@ -344,6 +347,7 @@ def checked_models(experiment: Experiment, registry: Registry, options: CallOpti
                 f"{one_line(spec.name)}: play: drawn: its answers say no probability to draw by: choose a prompt with "
                 "`say: odds`, such as mixed, or `api: decisions`"
             )
+        settings = identify_weights(spec.name, settings)
         source = registry.find(settings.fallback).digest
         return replace(spec, settings=settings.model_dump(), prompt=prompt.digest, fallback=source)
 

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import count
 from threading import Lock
-from typing import Final
+from typing import Final, Protocol
 
 from dubito.errors import UsageError, one_line
 from dubito.game import Bool, Node
@@ -27,8 +27,16 @@ from dubito.llm.prices import CostEstimator, PastGames, Price, Tariff
 from dubito.llm.protocols import Exchange, build_request
 from dubito.llm.request import Api, Asks, Attempt, Place, Reply, Request, Sends
 from dubito.llm.retry import Retry
-from dubito.llm.settings import Account, ModelSettings, account_for, has_limits_by_model, is_house, load_key
-from dubito.llm.stages import CachedReplies, EarlierAttempts, LoggedCalls, Offline, Recording
+from dubito.llm.settings import Account, ModelSettings, account_for, embedded_kind, has_limits_by_model, load_key
+from dubito.llm.stages import (
+    CachedReplies,
+    EarlierAttempts,
+    LoggedCalls,
+    Offline,
+    PromptsInReading,
+    ReadingProgress,
+    Recording,
+)
 from dubito.llm.warm import PromptPrefixes, WarmUp
 from dubito.llm.waves import Lane, Waves
 from dubito.store.model_log import ModelLog
@@ -52,6 +60,16 @@ def _probe_request(settings: ModelSettings) -> Request:
     return build_request(settings, exchange, "dubito-preflight")
 
 
+class RunServers(Protocol):
+    """The model servers that a run starts itself."""
+
+    def address(self, api: Api, server: str, model: str) -> str:
+        """Start the server if need be, and return its base URL."""
+
+    def slots(self, server: str) -> int:
+        """Return how many calls may be in flight at this server."""
+
+
 @dataclass(frozen=True, slots=True)
 class PipelineOptions:
     """A run's options for its calls; they cannot change a completed run's results."""
@@ -59,7 +77,7 @@ class PipelineOptions:
     in_flight: int
     offline: bool
     suspend: bool  # `provider_errors: suspend`
-    house_address: Callable[[Api, str], str]  # (api, `house...`) -> base URL of the embedded server
+    servers: RunServers
     timing: Timing
     counted: Callable[[str], None] = lambda origin: None  # receives the origin of each reply, for the progress line
     waits: bool = False  # whether its games can wait for waves
@@ -84,6 +102,7 @@ class Pipeline:
         self._beginnings: dict[Account, PromptPrefixes] = {}
         self._likely: dict[str, CostEstimator] = {}  # by player
         self._asked = set[tuple[str, str, str]]()  # what this run has asked itself: server, request, draw
+        self._reading = PromptsInReading()
         self._lock = Lock()
 
     def build_asks(self, name: str, settings: ModelSettings, price: Price | None) -> Asks:
@@ -104,11 +123,12 @@ class Pipeline:
         likely = self._likely[name] = CostEstimator(
             tariff, self._log.replies_of(name) if self._earlier.may_exist else ()
         )
-        provider, traffic = self._provider(account, name), self._traffic(account, settings.model)
+        provider, traffic = self._provider(account, name, settings.model), self._traffic(account, settings.model)
         beginnings, cap = self._prefixes_for(account), settings.retry_after_cap
 
         logged = LoggedCalls(self._log, budget, account, settings, likely, timing.clock, provider)
-        paced = BudgetQueue(budget, tariff, RateLimiter(traffic, cap, BudgetGuard(budget, tariff, logged)))
+        calls = ReadingProgress(self._reading, logged) if settings.parameters.get("return_progress") else logged
+        paced = BudgetQueue(budget, tariff, RateLimiter(traffic, cap, BudgetGuard(budget, tariff, calls)))
         sends = Preparation(provider, WarmUp(beginnings, paced))
 
         suspend = self._options.suspend
@@ -122,7 +142,7 @@ class Pipeline:
             )
         tariff, account = Tariff(price, settings.max_output, batch=True), account_for(settings)
         replies = self._log.replies_of(name) if self._earlier.may_exist else ()
-        lane = Lane(account, self._provider(account, name), settings, CostEstimator(tariff, replies))
+        lane = Lane(account, self._provider(account, name, settings.model), settings, CostEstimator(tariff, replies))
         self._likely[name] = lane.likely
         self._earlier.may_exist = True  # a game that waits is played again from the recording
         self.waves.joins(name, lane)
@@ -132,7 +152,8 @@ class Pipeline:
         with self._lock:
             key = (account, model if has_limits_by_model(account) else None)
             if key not in self._traffic_of_account:
-                self._traffic_of_account[key] = AccountTraffic(account, self._options.in_flight, self._options.timing)
+                in_flight = self._options.servers.slots(account.server)
+                self._traffic_of_account[key] = AccountTraffic(account, in_flight, self._options.timing)
             return self._traffic_of_account[key]
 
     @property
@@ -140,6 +161,9 @@ class Pipeline:
         with self._lock:
             paces = [traffic.pace_in_words for traffic in self._traffic_of_account.values()]
             return [pace for pace in paces if pace is not None]
+
+    def reading_progress(self) -> list[str]:
+        return self._reading.describe()
 
     @property
     def put_back(self) -> set[int]:
@@ -166,11 +190,12 @@ class Pipeline:
         with self._lock:
             return self._beginnings.setdefault(account, PromptPrefixes(self._options.timing))
 
-    def _provider(self, account: Account, name: str) -> Provider:
+    def _provider(self, account: Account, name: str, model: str) -> Provider:
         with self._lock:
             if account not in self._providers:
-                house = is_house(account.server)
-                address = self._options.house_address(account.api, account.server) if house else account.server
+                address = account.server
+                if embedded_kind(address):
+                    address = self._options.servers.address(account.api, address, model)
                 key = load_key(account, name)
                 self._providers[account] = Provider(account, address, key, self._options.in_flight)
             return self._providers[account]

@@ -13,6 +13,7 @@ from pydantic import ConfigDict, ValidationError
 from dubito.errors import UsageError, one_line, suggestion
 from dubito.files import Checked
 from dubito.game import Game
+from dubito.hooks import model_servers
 from dubito.llm.request import Api, entries
 from dubito.settings import setting
 
@@ -132,7 +133,7 @@ def check_settings(name: str, settings: Mapping[str, Any]) -> ModelSettings:
             raise _refusal(name, key, "only `api: chat` has this setting", "remove it")
     if checked.base_url == ENVIRONMENT:
         checked = checked.model_copy(update={"base_url": _address_from_environment(name, checked.api)})
-    if checked.base_url is not None and not is_house(checked.base_url):
+    if checked.base_url is not None and embedded_kind(checked.base_url) is None:
         server = checked.base_url.strip()
         checked = checked.model_copy(update={"base_url": server})
         _check_url(name, server)
@@ -257,6 +258,12 @@ def account_for(settings: ModelSettings) -> Account:
     return Account(settings.api, server.rstrip("/"), key_env)
 
 
+def embedded_kind(server: str) -> str | None:
+    """Return the kind of a server that the run starts itself: `house`, or what a plugin adds; None for another."""
+    kind = server.partition("?")[0]
+    return kind if kind == HOUSE or kind in model_servers() else None
+
+
 def is_house(server: str) -> bool:
     return server == HOUSE or server.startswith(_HOUSE_WITH_FAULTS)
 
@@ -274,7 +281,7 @@ def has_limits_by_model(account: Account) -> bool:
 
 
 def is_on_this_machine(server: str) -> bool:
-    if is_house(server):
+    if embedded_kind(server):
         return True
     host = urlsplit(server).hostname or ""
     if host == "localhost":

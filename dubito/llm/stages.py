@@ -4,6 +4,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from shlex import quote
+from threading import get_ident
 from typing import Final, cast
 
 from dubito.errors import RunStopped
@@ -14,8 +15,9 @@ from dubito.llm.limiter import Timing, check_stop
 from dubito.llm.prices import Asked, CostEstimator, beyond
 from dubito.llm.protocols import read_recorded_reply, read_reply
 from dubito.llm.provider_errors import describe_non_reply, error_in_reply
-from dubito.llm.request import AccountFault, Asks, Attempt, AttemptFailed, Cause, RawReply, Reply, TryFailed
+from dubito.llm.request import AccountFault, Asks, Attempt, AttemptFailed, Cause, RawReply, Reply, Sends, TryFailed
 from dubito.llm.settings import Account, ModelSettings
+from dubito.llm.streamed import READING, streaming_to, text_callback
 from dubito.store.model_log import ModelLog, RecordedAttempt, Spend
 
 _WAITING_FOR_CACHE: Final = "for another process that asks the same"
@@ -244,3 +246,37 @@ class LoggedCalls:
             raise failed
         self.likely.learns(len(request.text), usage, used.usd)
         return reply
+
+
+class PromptsInReading:
+    """How much of the prompts in flight their servers have read."""
+
+    def __init__(self) -> None:
+        self._texts: dict[int, str] = {}  # by thread
+
+    def update(self, text: str) -> None:
+        """Take what this thread's reply has so far; empty when its call has ended."""
+        if text.startswith(READING):
+            self._texts[get_ident()] = text
+        else:
+            self._texts.pop(get_ident(), None)
+
+    def describe(self) -> list[str]:
+        return sorted(self._texts.copy().values())[:1]
+
+
+@dataclass(frozen=True, slots=True)
+class ReadingProgress:
+    """A stage for a server that takes long to read a prompt: it streams, so that the progress line can say how far."""
+
+    reading: PromptsInReading
+    inner: Sends
+
+    def send(self, attempt: Attempt, number: int) -> Reply:
+        if text_callback():
+            return self.inner.send(attempt, number)
+        try:
+            with streaming_to(self.reading.update):
+                return self.inner.send(attempt, number)
+        finally:
+            self.reading.update("")

@@ -22,6 +22,7 @@ from pydantic_core import from_json
 from dubito.llm.redaction import Redaction
 from dubito.llm.request import Api
 
+READING: Final = "reading the prompt"
 TextCallback = Callable[[str], None]  # receives the text so far, or its end if it is long
 STREAM_FIELDS: Final[Mapping[Api, Mapping[str, Any]]] = {  # of a request, where the protocol can stream
     "responses": {"stream": True},
@@ -162,6 +163,9 @@ class _Chat(_Reader):
         chunk = json.loads(data)
         if chunk.get("error"):
             self.error = data
+            return
+        if progress := chunk.pop("prompt_progress", None):  # of llama.cpp's server, for `return_progress`
+            self.thoughts = f"{READING}: {100 * progress['processed'] // progress['total']} %"
             return
         for choice in chunk.pop("choices", None) or ():
             whole = self._choices.setdefault(choice["index"], {"message": {}})

@@ -36,7 +36,7 @@ from dubito.llm.request import (
     TryFailed,
     parse_json,
 )
-from dubito.llm.settings import Account, ModelSettings, is_house
+from dubito.llm.settings import Account, ModelSettings, embedded_kind
 from dubito.llm.threads import map_in_threads
 from dubito.store.model_log import ModelLog, Spend
 from dubito.store.wave_log import Awaited, SentBatch, WaveLog
@@ -263,7 +263,7 @@ class Waves:
         outcome.missed[name] = outcome.missed.get(name, 0) + 1
         if outcome.missed[name] < _READS:
             return False
-        mine = is_house(account.server) or account in outcome.known
+        mine = embedded_kind(account.server) is not None or account in outcome.known
         if not mine and self._timing.time() < (under.batch.expires or 0.0):
             raise AccountFault(
                 f"{account} does not know {under.batch.id}: it is seen only with a key of the project that made it; "

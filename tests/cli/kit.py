@@ -65,7 +65,8 @@ def made(folder: Path, *words: str) -> None:
 def started(folder: Path, *words: str, **how: Any) -> Iterator[subprocess.Popen[str]]:
     """`python -m dubito` in a process of its own, working in that folder; never outlives the test."""
     command = [sys.executable, "-m", "dubito", *words]
-    environment = os.environ | {"PYTHONPATH": str(REPO)}
+    path = os.pathsep.join(filter(None, (str(REPO), os.environ.get("PYTHONPATH"))))
+    environment = os.environ | {"PYTHONPATH": path}
     with subprocess.Popen(
         command, cwd=folder, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **how
     ) as process:

@@ -40,6 +40,19 @@ class Decided:
     asked_again: str | None  # the words of the last re-ask
 
 
+class ServersAt:
+    """Servers that run already."""
+
+    def __init__(self, address: Callable[[Api, str], str]) -> None:
+        self._address = address
+
+    def address(self, api: Api, server: str, model: str) -> str:
+        return self._address(api, server)
+
+    def slots(self, server: str) -> int:
+        return IN_FLIGHT
+
+
 class Desk:
     """A run's pipeline over the real SDKs, without games; its time passes by sleeping only."""
 
@@ -53,7 +66,7 @@ class Desk:
             in_flight=IN_FLIGHT,
             offline=False,
             suspend=False,
-            house_address=address,
+            servers=ServersAt(address),
             timing=Timing(patience, self.clock.sleep, lambda why: nullcontext(), self.clock, lambda: False),
         )
         self._pipeline = Pipeline(self._log, ReplyCache(folder / "cache"), Caps(), options)

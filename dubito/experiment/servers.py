@@ -1,0 +1,96 @@
+"""The model servers that a run starts and ends itself: the built-in one, and those of plugins."""
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager, ExitStack
+from threading import Lock
+from typing import TYPE_CHECKING, Protocol
+
+from dubito.errors import UsageError, one_line
+from dubito.game import Game
+from dubito.hooks import import_place, model_servers
+from dubito.llm.request import Api
+from dubito.llm.settings import HOUSE, ModelSettings, embedded_kind, faults_in
+
+if TYPE_CHECKING:
+    from dubito.house.server import House
+
+_WEIGHTS = "?weights="
+
+
+class StartedServer(Protocol):
+    """A server of a plugin while it runs."""
+
+    base_url: str  # for an SDK that speaks the protocol of the players' settings
+    slots: int  # calls that it works on at once
+
+
+class Starts(Protocol):
+    """What a plugin's `ModelServer.place` names."""
+
+    def fingerprint(self, model: str) -> str:
+        """Return what identifies the model's weights. Raises UsageError if there is no such model."""
+
+    def start(self, model: str, in_flight: int, tell: Callable[[str], None]) -> AbstractContextManager[StartedServer]:
+        """Serve a model. Raises UsageError or RunStopped if that is impossible. `tell` receives notices."""
+
+
+def identify_weights(name: str, settings: ModelSettings) -> ModelSettings:
+    """Return the settings with the fingerprint of the model's weights in `base_url`, where a plugin serves it.
+
+    So neither a run nor the cache takes another file of that name for the same model.
+    """
+    kind = embedded_kind(settings.base_url or "")
+    if kind is None or kind == HOUSE:
+        return settings
+    given = (settings.base_url or "").removeprefix(kind)
+    identified = f"{_WEIGHTS}{_starts(kind).fingerprint(settings.model)}"
+    if given not in ("", identified):
+        raise UsageError(
+            f"{one_line(name)}: base_url: the weights of {one_line(settings.model, 200)} are not those of "
+            f"{kind}{one_line(given, 80)}, but of {kind}{identified}"
+        )
+    return settings.model_copy(update={"base_url": f"{kind}{identified}"})
+
+
+def _starts(kind: str) -> Starts:
+    found: Starts = import_place(model_servers()[kind].place)
+    return found
+
+
+class EmbeddedServers:
+    """The servers of a run, each started when first needed."""
+
+    def __init__(self, game: Game, in_flight: int, running: ExitStack, tell: Callable[[str], None]) -> None:
+        self._game, self._in_flight, self._running, self._tell = game, in_flight, running, tell
+        self._houses: dict[str, House] = {}
+        self._started: dict[str, StartedServer] = {}
+        self._lock = Lock()
+
+    def address(self, api: Api, server: str, model: str) -> str:
+        """Return the base URL for an SDK of this protocol. Raises UsageError or RunStopped if it cannot start."""
+        kind = embedded_kind(server)
+        assert kind is not None
+        with self._lock:
+            if kind == HOUSE:
+                return self._house(server).base_url(api)
+            if server not in self._started:
+                start = _starts(kind).start(model, self._in_flight, self._tell)
+                self._started[server] = self._running.enter_context(start)
+            return self._started[server].base_url
+
+    def slots(self, server: str) -> int:
+        """Return how many calls may be in flight at this server."""
+        started = self._started.get(server)
+        return self._in_flight if started is None else min(started.slots, self._in_flight)
+
+    def _house(self, server: str) -> "House":
+        """Return the built-in server, one for each kind of faults. Raises UsageError for unknown faults."""
+        from dubito.house.core import house_policy
+        from dubito.house.faults import Faults  # late: most runs need no server
+        from dubito.house.server import House
+
+        faults = faults_in(server)
+        if server not in self._houses:
+            policy, failing = house_policy([self._game]), Faults.parse(faults) if faults else None
+            self._houses[server] = self._running.enter_context(House(policy=policy, faults=failing))
+        return self._houses[server]

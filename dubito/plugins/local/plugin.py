@@ -1,0 +1,18 @@
+"""What the plugin adds: `dubito models`, and the model server `local`."""
+
+from collections.abc import Mapping
+
+from dubito.hooks import Command, ModelServer, hookimpl
+
+
+@hookimpl
+def commands() -> Mapping[str, Command]:
+    return {"models": Command("Models", "dubito.plugins.local.command:models")}
+
+
+@hookimpl
+def model_servers() -> Mapping[str, ModelServer]:
+    # A small model that begins to ramble goes on until the limit, and a processor reads a long prompt for minutes.
+    # llama.cpp's server then streams how much of the prompt it has read.
+    settings = {"api": "chat", "max_output": 256, "deadline": 1800, "parameters": {"return_progress": True}}
+    return {"local": ModelServer("dubito.plugins.local.server:SERVERS", settings)}

@@ -1,0 +1,78 @@
+"""Local models in a run: their server is started and ended, and their weights are part of the run's identity."""
+
+import os
+import re
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from tests.cli.kit import REPO, Shell, started
+
+FAKE: Final = Path(__file__).parent / "fake"
+RUN: Final = (
+    "run",
+    "--bots",
+    "Sherlock,ClaudeBot,local:m.gguf",
+    "--games",
+    "3",
+    "--table-sizes",
+    "3",
+    "--max-turns",
+    "6",
+)
+
+
+@pytest.fixture
+def model(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A model's file, and the fake server in place of the extra."""
+    monkeypatch.syspath_prepend(str(FAKE))
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join((str(FAKE), str(REPO))))
+    path = shell.folder / "m.gguf"
+    path.write_bytes(b"GGUF weights")
+    return path
+
+
+def test_local_model_plays_costs_nothing_and_replays(shell: Shell, model: Path) -> None:
+    ran = shell(*RUN, "--output", "r")
+    assert ran.code == 0, ran.err
+    assert "local:m.gguf  model" in ran.out
+    assert re.search(r"^local:m.gguf  model +9 +0\.0 +0 +\d+ .* \$0\.0000 ", ran.out, re.MULTILINE)
+    again = shell("replay", "r")
+    assert (again.code, "identical" in again.out) == (0, True), again.out + again.err
+    assert "local?weights=" in (shell.folder / "r" / "manifest.yaml").read_text()
+
+
+def test_other_weights_in_the_file_end_the_resume(shell: Shell, model: Path) -> None:
+    assert shell(*RUN, "--output", "r").code == 0
+    model.write_bytes(b"GGUF other weights")
+    refused = shell(*RUN, "--output", "r")
+    assert (refused.code, "base_url" in refused.err) == (2, True), refused.err
+    pinned = "{bot: OpenAIBot, api: chat, base_url: 'local?weights=0', model: m.gguf}"
+    (shell.folder / "c.yaml").write_text(f"bots: [Sherlock, ClaudeBot, {pinned}]\n")
+    refused = shell("run", "c.yaml", "--games", "1")
+    assert (refused.code, "the weights of m.gguf are not those of local?weights=0" in refused.err) == (2, True)
+
+
+def test_model_that_cannot_be_loaded_is_one_message(shell: Shell, model: Path) -> None:
+    model.write_bytes(b"GGUF broken")
+    refused = shell(*RUN, "--output", "r")
+    assert refused.code == 3
+    assert refused.err.splitlines()[-1].startswith("dubito: the local model server ended: RuntimeError: Failed to load")
+
+
+def test_without_the_extra_the_message_names_it(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dubito.plugins.local.server.find_spec", lambda name: None)
+    (shell.folder / "m.gguf").write_bytes(b"GGUF weights")
+    refused = shell(*RUN, "--output", "r")
+    assert refused.code == 2
+    assert "pip install 'dubito[local]'" in refused.err
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs a named pipe")
+def test_server_ends_with_a_run_that_is_killed(shell: Shell, model: Path) -> None:
+    os.mkfifo(shell.folder / "m.gguf.alive")
+    # The server holds the other end of the pipe.
+    with started(shell.folder, *RUN, "--output", "r") as process, open(shell.folder / "m.gguf.alive") as alive:
+        process.kill()
+        assert alive.read() == ""
