@@ -2,7 +2,7 @@
 
 It answers True to each node that the schema names, counts a token for every four characters, and streams how much of
 the prompt it has read if it is asked to. A file that ends with "broken" cannot be loaded. A named pipe beside the
-file, with the suffix `.alive`, is open for as long as the server's process lives.
+file, with the suffix `.alive`, is open from the first request on, for as long as the server's process lives.
 """
 
 import json
@@ -24,10 +24,8 @@ class Server:
         if Path(params.model.path).read_bytes().endswith(b"broken"):
             os.write(2, b"llama_model_load: error loading model\n")
             raise RuntimeError("Failed to load model")
-        if (alive := Path(f"{params.model.path}.alive")).exists():
-            self._alive = alive.open("w")  # as long as this process lives
         (alias,) = params.model_alias
-        handler = type("Handler", (_Handler,), {"model": alias})
+        handler = type("Handler", (_Handler,), {"model": alias, "alive": Path(f"{params.model.path}.alive")})
         self._server = ThreadingHTTPServer((params.hostnames[0], params.port), handler)
         self.listening_address = f"http://127.0.0.1:{self._server.server_address[1]}"
         threading.Thread(target=self._server.serve_forever, daemon=True).start()
@@ -36,9 +34,12 @@ class Server:
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     model = ""
+    alive = Path()
 
     def do_POST(self) -> None:
         asked = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        if self.alive.exists():
+            os.open(self.alive, os.O_WRONLY)  # for as long as this process lives
         if self.path != "/v1/chat/completions":
             self.send_error(404)
             return
