@@ -1,8 +1,9 @@
 """`dubito demo`: models against bots, the whole way through, with no key and no network."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from shlex import quote
-from typing import Any
+from typing import Any, Final
 
 import click
 
@@ -11,13 +12,19 @@ from dubito.cli.options import game_option
 from dubito.cli.output import note, say
 from dubito.cli.run import play_and_keep
 from dubito.cli.summary import command_called, exit_code, print_end, print_tables, say_report
+from dubito.errors import UsageError
 from dubito.experiment import run as runner
 from dubito.experiment.config import check
-from dubito.experiment.resolve import checked_models, resolve
+from dubito.experiment.resolve import PROVIDERS, checked_models, resolve
 from dubito.experiment.run import Played
 from dubito.game import Game
 from dubito.game.find import DUBITO, Registry, find_bots
 from dubito.stats.ranking import ranking
+
+_LOCAL: Final = "local:smollm2"
+_LOCAL_TABLE: Final[Mapping[str, Mapping[str, Any]]] = {  # games that a slow model ends within minutes
+    DUBITO: {"bots": ["Sherlock", "ClaudeBot", "StefaBot", f"{_LOCAL}@plan"], "table_sizes": [4], "rules": {"max_turns": 24}},
+}
 
 
 @click.command()
@@ -27,26 +34,30 @@ from dubito.stats.ranking import ranking
     help="Folder for both runs; resumes a demo that was stopped. [default: runs/demo-N]",
 )
 @game_option
+@click.option("--local", is_flag=True, help="Play a real model on this machine instead, for about two minutes.")
 @click.option("--tables", is_flag=True, help="Print all tables of both runs, and write the second's report too.")
-def demo(output: Path | None, game: Game, tables: bool) -> int:
+def demo(output: Path | None, game: Game, local: bool, tables: bool) -> int:
     """Play fake models against bots over HTTP, then from the cache.
 
     Two model players ask the built-in server, which answers in place of a provider. The second run is offline and has
-    the same results.
+    the same results. With --local, a small language model plays four games against three bots; it is downloaded once.
     """
     here = Path.cwd()
     folder = output or _free(here / "runs")
     registry = find_bots(here, game.name)
     of_game = "" if game.name == DUBITO else f" --game {quote(game.name)}"
-    again = f"{command_called()} demo{of_game} --output {quote(str(folder))}"
+    again = f"{command_called()} demo{of_game}{' --local' * local} --output {quote(str(folder))}"
+    if local:
+        return _play_local(registry, here, folder, again, tables)
+    said = _config(registry)
     say("Stand-ins, no language models: the embedded house answers over HTTP, nothing\nleaves this machine.")
-    first, new = _run(registry, here, folder / "live", folder / "cache", offline=False)
+    first, new = _run(registry, here, folder / "live", folder / "cache", said, offline=False)
     if code := exit_code(first, f"`{again}`"):
         return code
     print_tables(first, sizes=False) if tables else print_end(first)
     say_report(first.folder, new)
     say("\nThen offline: every reply comes from the cache, no call is made.")
-    second, new = _run(registry, here, folder / "offline", folder / "cache", offline=True)
+    second, new = _run(registry, here, folder / "offline", folder / "cache", said, offline=True)
     if code := exit_code(second, f"`{again}`"):
         return code
     if tables:
@@ -62,6 +73,19 @@ def demo(output: Path | None, game: Game, tables: bool) -> int:
         say(f"all tables:  {again} --tables")
     say(f"the replies: {command_called()} cache stats --cache {quote(str(folder / 'cache'))}")
     say(_next(first))
+    return 0
+
+
+def _play_local(registry: Registry, here: Path, folder: Path, again: str, tables: bool) -> int:
+    if _LOCAL.partition(":")[0] not in PROVIDERS:
+        raise UsageError("--local needs the plugin local, which is not in dubito/plugins")
+    bots = [bot.name for bot in registry.hand_written()][:3]
+    said = {"game": registry.game.name, "games": 4, "bots": [*bots, _LOCAL], **_LOCAL_TABLE.get(registry.game.name, {})}
+    run, new = _run(registry, here, folder / "local", folder / "cache", said, offline=False)
+    if code := exit_code(run, f"`{again}`"):
+        return code
+    print_tables(run, sizes=False) if tables else print_end(run)
+    say_report(run.folder, new)
     return 0
 
 
@@ -97,8 +121,10 @@ def _config(registry: Registry) -> dict[str, Any]:
     return {"game": registry.game.name, "games": 40, "contenders": contenders}
 
 
-def _run(registry: Registry, here: Path, folder: Path, cache: Path, offline: bool) -> tuple[Played, bool]:
-    config = check({**_config(registry), "cache": str(cache), "offline": offline, "output": str(folder)}, "the demo")
+def _run(
+    registry: Registry, here: Path, folder: Path, cache: Path, said: Mapping[str, Any], offline: bool
+) -> tuple[Played, bool]:
+    config = check({**said, "cache": str(cache), "offline": offline, "output": str(folder)}, "the demo")
     calls = call_options(config, here)
     experiment = checked_models(resolve(config, registry), registry, calls)
     kept = runner.finished_run(experiment, registry, folder)
