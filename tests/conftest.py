@@ -85,6 +85,7 @@ def in_gate(values: Iterable[Any], keep: Iterable[Any] | int) -> list[Any]:
 
 
 _WITH_PAGES: Final = ("report", "web")  # folders
+READ_ALL_MODULES: Final = ("test_project.py", "test_rooms.py")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -100,7 +101,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     browser, makes what pages show and takes the modules apart once; workers that have nothing left take over the last
     tests of others.
     """
-    items.sort(key=lambda item: (item.path.parent.name not in _WITH_PAGES, item.path.name != "test_project.py"))
+    items.sort(key=lambda item: (item.path.parent.name not in _WITH_PAGES, item.path.name not in READ_ALL_MODULES))
     if not config.getoption("--at-length"):
         long = [item for item in items if item.get_closest_marker("at_length")]
         config.hook.pytest_deselected(items=long)
@@ -155,8 +156,8 @@ def shell(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytes
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
-    """Two more than there are cores: many tests wait for a server, a browser or another process."""
-    return (os.cpu_count() or 1) + 2
+    """One more than there are cores: many tests wait for a server, a browser or another process."""
+    return (os.cpu_count() or 1) + 1
 
 
 @pytest.fixture(scope="session")

@@ -7,7 +7,9 @@ import ast
 import importlib.util
 from collections import Counter
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
+
+from tests.test_project import parsed
 
 REPO = Path(__file__).resolve().parent.parent
 DOCUMENTED: Final = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
@@ -41,15 +43,21 @@ BUDGETS: Final = {
 }
 
 
-def count_code_lines(source: str) -> int:
+def count_code_lines(source: str, module: ast.Module) -> int:
     code = {
         number
         for number, line in enumerate(source.splitlines(), start=1)
         if (text := line.strip()) and not text.startswith("#")
     }
-    for node in ast.walk(ast.parse(source)):
+    to_visit: list[Any] = [module]
+    while to_visit:
+        node = to_visit.pop()
         if isinstance(node, DOCUMENTED) and ast.get_docstring(node) is not None:
             code.difference_update(range(node.body[0].lineno, (node.body[0].end_lineno or 0) + 1))
+        # A docstring is within statements alone, which is quicker than to look at all expressions.
+        for name in ("body", "orelse", "finalbody", "handlers", "cases"):
+            nodes = getattr(node, name, None)
+            to_visit += nodes if isinstance(nodes, list) else []
     return len(code)
 
 
@@ -64,7 +72,7 @@ def test_no_room_exceeds_its_budget() -> None:
     sizes = Counter[str]()
     for top in ("dubito", "bots", "tests"):
         for path in (REPO / top).rglob("*.py"):
-            sizes[room_of(path)] += count_code_lines(path.read_text("utf-8"))
+            sizes[room_of(path)] += count_code_lines(path.read_text("utf-8"), parsed(path))
     assert sizes.keys() == BUDGETS.keys()
     over = {room: f"{size} of {BUDGETS[room]}" for room, size in sizes.items() if size > BUDGETS[room]}
     assert over == {}, "make it smaller, or raise the budget and say why"
@@ -72,7 +80,7 @@ def test_no_room_exceeds_its_budget() -> None:
 
 def test_docstrings_comments_and_blank_lines_are_not_counted() -> None:
     source = '"""Doc."""\n\n# why\nx = 1  # what\n\n\ndef f():\n    """Doc\n    more."""\n    return x\n'
-    assert count_code_lines(source) == 3
+    assert count_code_lines(source, ast.parse(source)) == 3
 
 
 def test_the_picture_of_the_rooms_is_drawn_from_the_imports() -> None:

@@ -225,7 +225,7 @@ def test_an_unfinished_run_is_said_to_be_one(pair: Shell) -> None:
 
 def test_compare_names_the_arms_and_their_lies(shell: Shell) -> None:
     contenders = "house:house-sharp@plain,house:house-sharp@hud,house:house-honest@must-not-lie"
-    words = ("--bots", "StefaBot,UsualBot", "--table-sizes", "3", "--games", "6", "--max-turns", "36", "--quiet")
+    words = ("--bots", "StefaBot,UsualBot", "--table-sizes", "3", "--games", "6", "--max-turns", "18", "--quiet")
     assert shell("run", "--contenders", contenders, *words, "--output", "r").code == 0
     said = shell("compare", "r").out
     arms = said.partition("Arms: the prompt by which each contender is asked; bluffs by choice")[2].splitlines()

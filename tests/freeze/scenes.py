@@ -32,9 +32,13 @@ AT_LENGTH: Final = frozenset(
     {
         "bs",
         "bs-models",
+        "bs-opens",
+        "defuse",
         "gin_rummy",
         "gin_rummy-models",
         "gin_rummy-opens",
+        "kuhn_poker",
+        "leduc_poker",
         "liars_dice",
         "shards",
         "tournament",

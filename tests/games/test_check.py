@@ -32,6 +32,7 @@ def stacks(shell: Shell) -> None:
     write_stacks(Path.cwd())
 
 
+@pytest.mark.at_length
 @pytest.mark.usefixtures("stacks")
 def test_a_stand_in_need_not_read_every_prompt(shell: Shell) -> None:
     other = shutil.copytree(Path("prompts/stacks/plain"), Path("prompts/stacks/in-other-words")) / "user.jinja"
@@ -119,6 +120,7 @@ def test_a_choice_without_names_needs_a_list() -> None:
     assert said == "view().legal() lists nothing at node turn, and neither does its Choice: a person has no button"
 
 
+@pytest.mark.at_length
 @pytest.mark.usefixtures("stacks")
 def test_a_list_can_show_what_is_hidden() -> None:
     stacks = find_game("stacks", Path.cwd())
@@ -141,29 +143,29 @@ def test_nothing_is_found_in_a_game_of_the_house(shell: Shell, name: str) -> Non
     checked(shell, name, "--quick")
 
 
-@pytest.mark.parametrize("name", in_gate(LARGE, 1))
+@pytest.mark.at_length
+@pytest.mark.parametrize("name", LARGE)
 def test_nothing_is_found_in_the_course_of_a_large_game(name: str) -> None:
     assert [*flaws_of(GAMES[name])] == []
     stages = [[probe for probe in stage if probe is not conformance._prompts] for stage in STAGES]
     assert [*conformance.found_by(Subject(GAMES[name], REPO), *stages)] == []
 
 
+@pytest.mark.at_length
 @pytest.mark.usefixtures("stacks")
-def test_nothing_is_found_in_a_sound_game_by_its_folder(
-    shell: Shell, tmp_path_factory: pytest.TempPathFactory, at_length: bool
-) -> None:
-    """From another folder; its runs, and those of models, where there is time: the commands of the guide make some."""
+def test_nothing_is_found_in_a_sound_game_by_its_folder(shell: Shell, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """From another folder, with its runs and those of models."""
     elsewhere = tmp_path_factory.mktemp("elsewhere")
     shutil.move(Path("games"), elsewhere)
     shutil.move(Path("bots"), elsewhere)
     shutil.move(Path("prompts"), elsewhere)
-    checked(shell, str(elsewhere / "games" / "stacks"), *(() if at_length else ("--quick",)))
+    checked(shell, str(elsewhere / "games" / "stacks"))
 
 
 def test_nothing_is_found_in_the_game_of_the_guide(shell: Shell) -> None:
-    """With its module `training`, and without."""
+    """By its folder without its module `training`, and by its name with it."""
     write_kuhn(Path.cwd())
-    checked(shell, "kuhn", "--quick")
+    checked(shell, "games/kuhn", "--quick")
     write_kuhn_course(Path.cwd())
     checked(shell, "kuhn", "--quick")
 

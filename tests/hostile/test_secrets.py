@@ -6,6 +6,7 @@ import re
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping
+from itertools import cycle, product
 from pathlib import Path
 from typing import Final
 from urllib.parse import quote
@@ -18,6 +19,7 @@ from dubito.llm.request import Api
 from dubito.store.model_log import ModelLog
 from dubito.store.run_db import RunDb
 from tests.cli.kit import Shell
+from tests.conftest import in_gate
 from tests.llm.kit import PROTOCOLS, Heard, Said, Server, asker, error_body, played, rows, says
 
 KEY: Final = r"""sk-proj-0a1b/2c"3d\\4e'5f\Zz"""
@@ -96,25 +98,11 @@ def refusing(heard: Heard) -> Said:
 SERVERS: Final[Mapping[str, Callable[[Heard], Said]]] = {
     answer.__name__: answer for answer in (plain, hidden, slashed, limited, broken, elsewhere, refusing)
 }
-SLOW: Final = ("limited", "broken")  # they are waited for; the protocols have that in common
 CHECKED: Final = (("refusing", "messages"), ("limited", "chat"))  # it is the preflight that is answered so
 
 
 @pytest.mark.parametrize(
-    ("server", "protocol"),
-    [
-        *(
-            (server, protocol)
-            for server in SERVERS
-            for protocol in PROTOCOLS
-            if protocol == "chat" or server not in SLOW
-        ),
-        *(
-            pytest.param(server, each, marks=pytest.mark.at_length)
-            for server in SLOW
-            for each in ("responses", "messages")
-        ),
-    ],
+    ("server", "protocol"), in_gate(product(SERVERS, PROTOCOLS), [*zip(SERVERS, cycle(PROTOCOLS)), *CHECKED])
 )
 def test_what_a_hostile_server_says_of_us_is_nowhere(shell: Shell, protocol: Api, server: str) -> None:
     with Server(SERVERS[server]) as hostile:

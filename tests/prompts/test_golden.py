@@ -65,9 +65,7 @@ def blocks(body: Mapping[str, Any]) -> list[tuple[str, bool]]:
     return [(part["text"], "cache_control" in part) for each in parts for part in each]
 
 
-@pytest.mark.parametrize(
-    ("protocol", "name"), in_gate(product(PROTOCOLS, PROMPTS), [("messages", "plan"), ("responses", "reasoned")])
-)
+@pytest.mark.parametrize(("protocol", "name"), in_gate(product(PROTOCOLS, PROMPTS), [("responses", "reasoned")]))
 def test_most_of_a_request_can_be_read_from_a_providers_cache(name: str, protocol: Api) -> None:
     """From a player's fifth decision on, in whole games of three to eight: 85 % stand where a cache may keep them.
 

@@ -120,7 +120,7 @@ def test_full_disk_ends_run_that_resumes(
             monkeypatch.setattr(ReplyCache, "_store", store_on_full_disk)
 
     with Server(lambda heard: says(heard.protocol)) as server:
-        of = small(asker(server), games=GAMES, turns=30)
+        of = small(asker(server), games=GAMES, turns=9)
         with monkeypatch.context() as patched:
             patched.setattr(RunDb, "create", create_and_keep)
             cut = ran(of, folder, progress=fill_at, in_flight=4, preflight=False)

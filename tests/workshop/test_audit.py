@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from tests.cli.kit import Shell
-from tests.conftest import in_gate
 from tests.games.kit import GAMES, write_kuhn
 
 FACTS, USER = Path("games/kuhn/facts.py"), Path("prompts/kuhn/plain/user.jinja")
@@ -95,7 +94,8 @@ def test_what_is_clean_says_what_was_compared(kuhn: Shell) -> None:
     assert kuhn("games", "audit", "kuhm").code == 2
 
 
-@pytest.mark.parametrize("name", in_gate(sorted(GAMES), ["defuse"]))
+@pytest.mark.at_length
+@pytest.mark.parametrize("name", sorted(GAMES))
 def test_a_game_of_the_house_and_its_prompts_are_clean(shell: Shell, name: str) -> None:
     said = shell("games", "audit", name)
     assert said.code == 0

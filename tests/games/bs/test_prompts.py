@@ -5,6 +5,7 @@ import shutil
 from collections import Counter
 from collections.abc import Callable
 from functools import cache
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +35,10 @@ def checks_of(name: str) -> dict[str, Callable[[], None]]:
     return dict(checks(PROMPTS / name, GAME))
 
 
-@pytest.mark.parametrize(("name", "check"), in_gate([(name, check) for name in NAMES for check in CHECKS], len(CHECKS)))
+@pytest.mark.parametrize(
+    ("name", "check"),
+    in_gate(product(NAMES, CHECKS), [("plain", "loads"), ("plain", "golden[bs]"), ("plain", "tells_nothing_hidden")]),
+)
 def test_a_shipped_prompt_passes_each_check(name: str, check: str) -> None:
     found = checks_of(name)
     assert [*found] == CHECKS

@@ -48,6 +48,7 @@ def test_what_a_best_response_takes_by_hand(shell: Shell) -> None:
     assert nash_conv_of(said.out, "house:house-honest") == 0
 
 
+@pytest.mark.at_length
 def test_a_duel_that_is_far_too_large_is_refused_before_it_is_written_out(monkeypatch: pytest.MonkeyPatch) -> None:
     engine = small(ranks=3, max_turns=4).engine
     monkeypatch.delattr(type(engine.new_initial_state()), "child")  # without which nothing is
