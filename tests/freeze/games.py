@@ -1,29 +1,24 @@
 """What is frozen of every game beside its scenes: `python -m tests.freeze.games` made it, before rooms moved.
 
-`games.json` holds digests of what models are asked, and of what OpenSpiel's learners see of our games. `tables.json`
-are tables of the browser: each as the file of a game that is not over, the answers to come, and what it comes to.
+`games.json` holds digests of what models are asked, and of what OpenSpiel's learners see of our games.
 """
 
 import json
-from contextlib import ExitStack
 from hashlib import sha256
 from importlib.util import find_spec
 from pathlib import Path
 from random import Random
-from tempfile import TemporaryDirectory
 from typing import Any, Final
 
-from dubito.game.find import find_bots, find_game
+from dubito.game.find import find_game
 from dubito.llm.prompts import load_prompt, prompt_names
 from dubito.llm.protocols import Exchange, build_request
 from tests.cli.kit import REPO
 from tests.llm.kit import PROTOCOLS, settings
 from tests.prompts.kit import ARMS
-from tests.web.kit import Browser, Served, a_move, guests_of, served
 
 HERE: Final = Path(__file__).parent
 DIGESTS: Final = HERE / "games.json"
-TABLES: Final = HERE / "tables.json"
 GAMES: Final = (
     *("dubito", "bs", "defuse"),
     *(f"openspiel:{name}" for name in ("kuhn_poker", "leduc_poker", "liars_dice", "gin_rummy")),
@@ -35,12 +30,6 @@ COURSES: Final = (
     "dubito_bs(max_rounds=3)",
     "dubito_defuse",
 )
-OPPONENTS: Final = {
-    "dubito": ["ClaudeBot", "StefaBot", "MrDoubt"],
-    "bs": ["Player1", "Player4", "CalculatingLiar"],
-    "defuse": ["Sapper"],
-}
-LONG: Final = ("dubito", "bs", "defuse", "openspiel:gin_rummy")  # the person has made moves; elsewhere it is the first
 
 
 def playable() -> list[str]:
@@ -110,63 +99,5 @@ def digests() -> dict[str, str]:
     return found
 
 
-def hall(stack: ExitStack, folder: Path) -> Served:
-    first, *others = [guests_of(find_bots(REPO, game)) for game in playable()]
-    return stack.enter_context(served(folder, opponents=first, others=others))
-
-
-def an_answer(view: Any) -> Any:
-    """Whatever the person may answer; another thing each time."""
-    frame = view["frames"][-1]
-    if "question" not in frame:
-        return a_move(frame)
-    question, move = frame["question"], frame["move"]
-    if question["kind"] == "bool":
-        return move % 5 == 0
-    if question["kind"] == "whole":
-        return 0
-    options = question["options"]
-    return options[:1] if question["kind"] == "cards" else options[move % len(options)]
-
-
-def come_to(server: Served, browser: Browser, view: Any) -> dict[str, Any]:
-    """What a table has come to: all that its person has seen, the record that was saved, and its page."""
-    page = browser("GET", f"/games/{view['record']}").text
-    for name in (view["record"], str(server.folder), server.folder.name):
-        page = page.replace(name, "")
-    return {
-        "seen": compute_digest({key: told for key, told in browser.view().items() if key != "lies"}),  # told later
-        "result": view["result"],
-        "ended": view["ended"],
-        "page": compute_digest(page),
-        "record": (server.folder / f"{view['record']}.json").read_text(encoding="utf-8"),
-    }
-
-
-def _table(server: Served, game: str) -> dict[str, Any]:
-    browser, running = server.browser(), server.folder / "running"
-    answers: list[Any] = []
-    others = {*running.glob("*.json")}
-    bots = OPPONENTS.get(game, ["UniformRandom"])
-    view = browser.sit(bots, seed=11, seat=1, **({"game": game} if game != "dubito" else {}))
-    for _ in range(3 if game in LONG else 0):
-        view = browser.play(an_answer(view))
-    assert not view["over"], game
-    (file,) = {*running.glob("*.json")} - others
-    kept = {"file": file.name, "table": file.read_text(), "cookie": str(browser.cookie), "turn": browser.turn}
-    while not view["over"]:
-        answers.append(an_answer(view))
-        view = browser.play(answers[-1])
-    return kept | {"answers": answers} | come_to(server, browser, view)
-
-
-def _write() -> None:
-    DIGESTS.write_text(json.dumps(digests(), indent=1) + "\n", encoding="utf-8")
-    with TemporaryDirectory() as folder, ExitStack() as stack:
-        server = hall(stack, Path(folder))
-        tables = {game: _table(server, game) for game in GAMES}
-    TABLES.write_text(json.dumps(tables, indent=1) + "\n", encoding="utf-8")
-
-
 if __name__ == "__main__":
-    _write()
+    DIGESTS.write_text(json.dumps(digests(), indent=1) + "\n", encoding="utf-8")
