@@ -13,8 +13,8 @@ from random import Random
 import pytest
 
 from dubito.llm.budget import Budget, BudgetGuard, BudgetQueue, Caps
-from dubito.llm.prices import PastGames, Price, Tariff
-from dubito.llm.request import AccountFault, Attempt, Reply, Sends, Usage
+from dubito.llm.prices import Past, Price, Tariff
+from dubito.llm.request import AccountFault, Ask, Reply, Sends, TryFailed, Usage
 from dubito.store.model_log import Spend
 from tests.conftest import in_gate
 from tests.llm.kit import Heard, Said, Script, SendsBy, Server, ask, asker, reply, reply_body, small
@@ -89,30 +89,44 @@ def test_games_of_one_deal_and_what_belongs_to_none_never_wait() -> None:
 
 
 @pytest.mark.parametrize("seed", in_gate(range(60), 12))
-def test_nobody_waits_for_ever_and_no_cap_is_passed(seed: int) -> None:
-    """Games of any length and cost, in threads, some of which are left off: all come to an end, within the cap."""
-    chance, waits = Random(seed), Waits()
+def test_nobody_waits_forever_and_books_stay_within_the_cap(seed: int) -> None:
+    """Games of any length in threads, some of which give up; calls end in every way in which calls end."""
+    chance, waits, settled = Random(seed), Waits(), list[Spend]()
     lengths = [chance.choice([3, 5, 8, 40]) for _ in range(12)]
     leaves = [chance.random() < 0.1 for _ in lengths]
-    worst = TARIFF.worst(of(0).request).usd
-    cap = int(chance.uniform(2, 40) * worst)
-    budget = Budget(
-        Caps(usd=cap), waits, past=PastGames({-1: 8}, replies=8, spent=Spend(8, 8 * worst // 2, 8 * worst // 2))
-    )
+    dearest = TARIFF.worst(of(0).request).usd
+    cap = int(chance.uniform(2, 40) * dearest)
+    half = Spend(8, 8 * dearest // 2, 8 * dearest // 2)
+    budget = Budget(Caps(usd=cap), waits, past=Past({-1: 8}, replies=8, spent=half))
 
-    def answer(asked: Attempt, number: int) -> Reply:
-        size = 1 + sha256(f"{seed} {asked.place.key}".encode()).digest()[0] * (worst - 2) // 255
+    def answer(asked: Ask, number: int) -> Reply:
+        worst, digest = TARIFF.worst(asked.request), sha256(f"{seed} {asked.place.key}".encode()).digest()
+        usage = Usage(1 + digest[0] * (worst.usd - 2) // 255, 0, 0, 1, 0)
         assert budget.spent.usd + budget.reserved.usd <= cap
-        return reply(usage=Usage(size, 0, 0, 1, 0))
+        ends: list[tuple[Reply | Exception, Spend]] = [
+            *[(reply(usage=usage), TARIFF.of(usage))] * 4,
+            (reply(), worst),
+            (TryFailed("connection", "lost", billed=True), worst),
+            (TryFailed("rate_limit", "slowly"), Spend(1)),
+            (AccountFault("no such model"), Spend(1)),
+            (ZeroDivisionError(), worst),
+        ]
+        end, spent = ends[digest[1] % len(ends)]
+        settled.append(spent)
+        if isinstance(end, Exception):
+            raise end
+        return end
 
-    one = through(budget, SendsBy(answer))
+    send = through(budget, SendsBy(answer))
 
     def play(game: int) -> None:
         with budget.playing(game, game):
             for number in range(lengths[game]):
                 budget.asked(game)
                 try:
-                    one(of(game, number), 1)
+                    send(of(game, number), 1)
+                except (TryFailed, ZeroDivisionError):
+                    continue
                 except AccountFault:
                     return
                 if leaves[game] and number == 2:
@@ -122,6 +136,7 @@ def test_nobody_waits_for_ever_and_no_cap_is_passed(seed: int) -> None:
     with ThreadPoolExecutor(6) as pool:
         for done in [pool.submit(play, game) for game in range(12)]:
             done.result(60)
+    assert budget.spent == sum(settled, Spend())
     assert budget.spent.usd <= cap
     assert budget.reserved == Spend()
 
