@@ -4,7 +4,6 @@ import os
 import random
 import signal
 from collections import Counter
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
 
@@ -23,13 +22,11 @@ GAMES: Final[dict[str, dict[str, Any]]] = {
     "bs": {"bots": ["CalculatingLiar", "ConMan", "Player1", "Player3"], "rules": {"max_rounds": 2}},
     "defuse": {"bots": ["Medium", "Scared"]},
 }
-if find_spec("pyspiel"):
-    GAMES["openspiel:leduc_poker"] = {"bots": ["UniformRandom", "FirstLegal"]}
 
 
 def config(house: House, game: str, games: int) -> dict[str, Any]:
     """Games of two models in turn, one of which gives reasons."""
-    knows = {"dubito": "house-sharp", "openspiel:leduc_poker": "house-random"}.get(game, "house-careful")
+    knows = "house-sharp" if game == "dubito" else "house-careful"
     one = contender("one", knows, prompt="reasoned", base_url=house.openai_base_url)
     two = contender("two", api="chat", base_url=house.openai_base_url)  # one SDK: each start has to import it
     more = {"games": games, "provider_errors": "suspend", "in_flight": IN_FLIGHT}

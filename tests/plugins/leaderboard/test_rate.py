@@ -178,3 +178,14 @@ def test_every_shipped_bot_is_rated_alike_by_any_number_of_workers(
         pytest.skip("it does not play this one")
     one, two = (rated(bot, "--book", name, "--workers", str(many), "--output", str(many)) for many in (1, 2))
     assert one.model_copy(update={"folders": []}) == two.model_copy(update={"folders": []})
+
+
+@pytest.mark.parametrize(("book", "bot"), in_gate([("defuse-1", "Medium"), ("bs-1", "ConMan")], 1))
+def test_twins_are_rated_alike(shell: Shell, rated: Callable[..., RatingObject], book: str, bot: str) -> None:
+    game = book.removesuffix("-1")
+    program = find_bots(REPO, game).find(bot).cls
+    shell.bot(
+        "twin.py", f"from {program.__module__} import {bot}\n\n\nclass Twin({bot}):\n    'A twin.'\n", f"manual/{game}"
+    )
+    one, two = (rated(player, "--book", cut(book, shell.folder), "--output", player) for player in (bot, "Twin"))
+    assert (one.mean, one.beside_worst, one.taken) == (two.mean, two.beside_worst, two.taken)
