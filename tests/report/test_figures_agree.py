@@ -62,9 +62,9 @@ RUNS: dict[str, dict[str, Any]] = {
             contender("gpt-9", "house-random", base_url="house?faults=no_answer:0.3", reasks=0),
             "ClaudeBot",
         ],
-        "games": 40,
+        "games": 24,
         "table_sizes": [3],
-        "rules": {"max_turns": 36},
+        "rules": {"max_turns": 18},
     },
     "a model that falls back in the field": {
         "bots": [contender("gpt-9", "house-random", base_url="house?faults=no_answer:0.3", reasks=0), "ClaudeBot"],
