@@ -29,7 +29,7 @@ from dubito.llm.templates import DESCRIPTION
 from dubito.workshop.recordings import RecordedPosition, part
 
 FIRST: Final = 5  # decision of a player from which on it is asked for
-_LEAST: Final = {"node": 0.85, "turn": 0.80}  # by what a request asks: since the turn before more has happened
+_LEAST: Final = {"node": 0.80, "turn": 0.75}  # by what a request asks: since the turn before more has happened
 _MOST_BELOW: Final = 0.05  # of the requests: with many quick players the news can outweigh what was sent before
 
 

@@ -50,11 +50,11 @@ def test_a_bot_of_duels_is_not_offered_at_usual_tables(shell: Shell) -> None:
 
 
 def test_a_prompt_with_rules_of_its_own_is_refused(shell: Shell) -> None:
-    said = shell(*RUN, "--contenders", "house:house-sharp@plan,UsualBot")
+    said = shell(*RUN, "--contenders", "house:house-sharp@disguised,UsualBot")
     assert said.code == 2
     assert said.err.strip() == (
-        "dubito: prompt plan tells the usual rules of dubito in words of its own, and others are in force: choose one "
-        "that renders the fact rule_text, such as plain"
+        "dubito: prompt disguised tells the usual rules of dubito in words of its own, and others are in force: choose "
+        "one that renders the fact rule_text, such as plain"
     )
 
 

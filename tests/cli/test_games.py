@@ -31,7 +31,7 @@ def test_a_game_is_told_turn_by_turn(shell: Shell) -> None:
     lines = said.out.splitlines()
     assert said.code == 0
     assert lines[0] == "The cards are dealt: StefaBot holds 18, ClaudeBot holds 18, MrDoubt holds 18."
-    assert lines[1].startswith("   1. StefaBot puts down ")
+    assert lines[1].startswith("   1. StefaBot plays ")
     assert any("doubts" in line and "who shows" in line for line in lines)
     assert lines[-1].endswith("free ones")
     assert shell(*GAME, "--seed", "3", "--deal", "4").out == said.out

@@ -203,7 +203,7 @@ def test_explain_what_differs(shell: Shell) -> None:
     ("before", "after", "wanted", "stored"),
     [
         pytest.param("{{ walk }}", "{{ walk }} OR NOT", " OR NOT", "", id="late in a long line"),
-        pytest.param("{{ walk }}\n", "{{ walk }}\nAND\n", "AND", "- A: Asked when", id="a line more"),
+        pytest.param("{{ walk }}\n", "{{ walk }}\nAND\n", "AND", "- A: bluff, with", id="a line more"),
     ],
 )
 def test_explain_a_changed_line_of_the_prompt(shell: Shell, before: str, after: str, wanted: str, stored: str) -> None:

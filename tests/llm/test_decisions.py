@@ -72,8 +72,8 @@ def test_all_questions_of_a_turn_are_put_each_case_once() -> None:
     assert [question.name for question in form_at("D").questions] == ["D", "E-1", "E-2"]
     first, second = (question.asked for question in form_at("D").questions[1:])
     assert (first["instructions"], second["instructions"]) == (
-        "You bluff, with cards as 4s. As many as possible?",
-        "You are honest, with 4s. As many as possible?",
+        "You bluff, as 4s. Do you play many cards?",
+        "You are honest, with 4s. Do you play many cards?",
     )
     assert [choice["value"] for choice in first["choices"]] == [True, False]
     assert form_at("C").questions[0].asked["instructions"] == "The last play is a bluff."
@@ -215,7 +215,7 @@ def test_whether_an_account_answers_is_asked_as_its_api_asks(tmp_path: Path) -> 
     )
     assert sent["questions"]
     player = contender("one", "house-sharp", prompt="plan", api="decisions", base_url="house?faults=server_error:0.7")
-    run = ran(small(player, games=1, turns=12, seed=5), tmp_path / "r", in_flight=1)
+    run = ran(small(player, games=1, turns=12, seed=1), tmp_path / "r", in_flight=1)
     assert run.failure is None
     ((probes,),) = rows(tmp_path / "r", "SELECT count(*) FROM tries WHERE game = -2")
     assert probes > 0

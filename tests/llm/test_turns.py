@@ -235,8 +235,8 @@ def test_a_prompt_that_asks_a_turn_is_told_the_facts_of_each_question(tmp_path: 
     told = Prompt(tmp_path / "mine", sources).render(example_position("A"))
     assert told.user.splitlines() == [
         "A none: The board is empty and you open a round. Do you bluff?",
-        "B Truex A: You open with a bluff. As many cards as possible?",
-        "B Falsex A: You open with honest cards. As many as possible?",
+        "B Truex A: You open with a bluff. Do you play many cards?",
+        "B Falsex A: You open with honest cards. Do you play many?",
     ]
     assert told.system.startswith("Reply with a JSON object and nothing else. It has a field for each question")
     alone = Prompt(tmp_path / "mine", sources | {"prompt.yaml": "title: t\nask: turn\nanswer: [reasoning, answer]\n"})
@@ -246,10 +246,10 @@ def test_a_prompt_that_asks_a_turn_is_told_the_facts_of_each_question(tmp_path: 
 @pytest.mark.parametrize(
     ("node", "held", "question"),
     [
-        ("C", True, "D: If you play: you hold 1 of them. Do you bluff all the same?"),
-        ("D", True, "D: You play as 4s, and hold 1 of them. Do you bluff all the same?"),
-        ("C", False, "E: As many as possible?"),
-        ("E", False, "E: You hold no 4s and must bluff. As many as possible?"),
+        ("C", True, "D, if you do not doubt: You play as 4s and hold 1 of them. Do you bluff anyway?"),
+        ("D", True, "D: You play as 4s and hold 1 of them. Do you bluff anyway?"),
+        ("C", False, "E: Do you play many cards?"),
+        ("E", False, "E: You hold no 4s and must bluff. Do you play many cards?"),
     ],
 )
 def test_a_turn_without_doubt_says_of_itself_what_is_played(node: str, held: bool, question: str) -> None:
@@ -259,5 +259,5 @@ def test_a_turn_without_doubt_says_of_itself_what_is_played(node: str, held: boo
 
 def test_a_deck_without_jokers_is_said_to_have_none() -> None:
     position = example_position("C")
-    for jokers, said in enumerate(("king), and no joker.", "king), and one joker.", "king), and two jokers.")):
+    for jokers, said in enumerate(("king) and no joker.", "king) and one joker.", "king) and two jokers.")):
         assert said in PLAN.render(replace(position, rules=replace(position.rules, jokers=jokers))).system

@@ -59,7 +59,7 @@ def test_what_stands_in_the_way_is_told_and_tried_again(play: Play, monkeypatch:
         said = play("asker", "MrDoubt", "--config", file, "--seed", "1", "--seat", "0", typed=WHATEVER * 3)
     assert said.code == 0
     assert said.out.count("which cannot be reached") == SILENCE + 1
-    assert said.out.count("   1. You put down") == said.out.count("   2. asker ") == 1
+    assert said.out.count("   1. You play") == said.out.count("   2. asker ") == 1
     assert KEY not in said.out + said.err
     assert rows(Path("games"), "SELECT DISTINCT outcome FROM decisions") == [("model",)]
     ((asked, last),) = rows(Path("games"), "SELECT count(*), max(decision) FROM decisions")

@@ -33,7 +33,7 @@ def test_a_game_of_bs_is_told_and_its_record_proves_it(shell: Shell) -> None:
     assert (told.code, told.err) == (0, "")
     lines = told.out.splitlines()
     assert lines[0] == "The cards are dealt: Player1 holds 13, Player2 holds 13, Player3 holds 13, Player4 holds 13."
-    assert lines[1].startswith("   1. Player1 puts down ")
+    assert lines[1].startswith("   1. Player1 plays ")
     assert lines[2].startswith("   1. On the pile: ")
     assert lines[-3].endswith(" wins.")
     record = saved()
@@ -137,17 +137,17 @@ def test_a_person_sees_their_own_hand_and_sizes(play: Play) -> None:
     assert (said.code, said.err) == (0, "")
     assert lines[0] == "At the table, in playing order: Player1, you, Player4, CalculatingLiar."
     assert lines[5:] == [
-        "   1. Player1 puts down 1 card as 0.",
+        "   1. Player1 plays 1 card as 0s.",
         "",
         "Cards held: Player1 12, you 13, Player4 13, CalculatingLiar 13. On the pile: 1.",
         "Your hand: 0 1 3 3 3 4 5 6 6 8 9 10 12",
-        "Player1 has played 1 card as 0. Do you say BS?",
+        "Player1 played 1 card as 0s. Do you say BS?",
         ">    1. You answer no.",
         "   1. On the pile: 1. In hand: Player1 12, you 13, Player4 13, CalculatingLiar 13.",
         "",
         "Cards held: Player1 12, you 13, Player4 13, CalculatingLiar 13. On the pile: 1.",
         "Your hand: 0 1 3 3 3 4 5 6 6 8 9 10 12",
-        "Your turn: play cards as 1.",
+        "Your turn: play cards as 1s.",
         "> ",
         "You leave the table; the game ends here, unfinished.",
     ]
@@ -174,7 +174,7 @@ def test_what_may_not_be_is_asked_again(play: Play, typed: str, sentence: str) -
 def test_help_is_given_at_any_question(play: Play) -> None:
     out = play(*SEATED, typed="hand\nlog\nrules\n?\n").out
     assert out.count("Do you say BS?") == 2
-    assert out.count("   1. Player1 puts down 1 card as 0.") == 2
+    assert out.count("   1. Player1 plays 1 card as 0s.") == 2
     assert out.count("- If nobody has won after 1,000 rounds") == 2
 
 

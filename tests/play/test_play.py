@@ -34,13 +34,13 @@ def test_he_sees_his_hand_the_board_and_how_many_cards_the_others_hold(play: Pla
     lines = said.out.splitlines()
     assert lines[0] == "At the table, in playing order: ClaudeBot, you, AdaptyBoi, StefaBot."
     assert lines[4] == "The cards are dealt: ClaudeBot holds 14, you hold 14, AdaptyBoi holds 13, StefaBot holds 13."
-    assert lines[5] == "   1. ClaudeBot puts down 3 cards as aces."
+    assert lines[5] == "   1. ClaudeBot plays 3 cards as aces."
     assert lines[7:10] == [
         "Cards held: ClaudeBot 11, you 14, AdaptyBoi 13, StefaBot 13.",
         HAND,
         "Your turn. On the board: 3 of 3 by ClaudeBot, as aces.",
     ]
-    assert lines[10] == ">    2. You put down 2 cards as aces."
+    assert lines[10] == ">    2. You play 2 cards as aces."
     assert lines[-1] == "You leave the table; the game ends here, unfinished."
     assert said.err == ""
 
@@ -50,7 +50,7 @@ def test_no_hand_but_his_own_is_shown(play: Play) -> None:
     assert next(line for line in said.out.splitlines() if line.startswith("Your hand: ")) == HAND
     told = [line for line in said.out.splitlines() if line[:4].strip().isdecimal() and " who shows " not in line]
     assert told
-    assert all("puts down" in line or "doubts" in line or "discards" in line for line in told)
+    assert all("plays" in line or "doubts" in line or "discards" in line for line in told)
 
 
 @pytest.mark.parametrize(
@@ -77,13 +77,13 @@ def test_what_may_not_be_is_one_sentence_and_asked_again(play: Play, typed: str,
 def test_bytes_that_are_no_text_are_asked_again(play: Play) -> None:
     said = play(*SEATED, typed=b"\xff\xfe\n2\n")
     assert "is no card" in said.out.splitlines()[10]
-    assert said.out.splitlines()[11] == ">    2. You put down 1 card as aces."
+    assert said.out.splitlines()[11] == ">    2. You play 1 card as aces."
 
 
 def test_the_rules_are_told_on_request(play: Play) -> None:
     said = play(*SEATED, "--win-rule", "contested", "--jokers", "0", typed="?\n")
-    assert "- A player who puts down its last card stays until the end of the next player's turn: " in said.out
-    assert " and no joker. All of it is dealt to 4 players" in said.out
+    assert "- A player who plays their last card waits until the next player's turn ends. " in said.out
+    assert " and no joker. All cards are dealt to the 4 players" in said.out
     assert said.out.count("Ctrl-D leaves the table") == 2
 
 
@@ -99,8 +99,8 @@ def test_a_whole_game_is_played_saved_and_proved(play: Play) -> None:
     assert list(replay(record)) == record.story
     assert record.players == ["ClaudeBot", "Guest", "AdaptyBoi", "StefaBot"]
     assert (record.seed, record.deal, record.number) == (4, 0, None)
-    assert sum(line.count("You put down") for line in said.out.splitlines()) == sum(
-        line.count("seat 1 puts down") for line in record.story
+    assert sum(line.count("You play") for line in said.out.splitlines()) == sum(
+        line.count("seat 1 plays") for line in record.story
     )
 
 
@@ -157,7 +157,7 @@ def test_a_pipe_is_as_good_as_a_terminal(tmp_path: Path, leaves: str) -> None:
             assert line
         game.stdin.write("2 2\n")
         game.stdin.flush()
-        assert game.stdout.readline() == ">    2. You put down 2 cards as aces.\n"
+        assert game.stdout.readline() == ">    2. You play 2 cards as aces.\n"
         assert next(line for line in game.stdout if line.startswith("Your turn"))
         if leaves == "Ctrl-C":
             game.send_signal(signal.SIGINT)

@@ -98,11 +98,11 @@ def test_he_is_spoken_to() -> None:
     label = labels(["You", GUEST, "You", "A puts\0"], 1)
     assert [label(seat) for seat in (0, 2, 3)] == ["You 0", "You 2", "A puts\\x00"]
     assert [labels(["you", GUEST, "Me"], me)(0) for me in (1, None)] == ["you 0", "you"]
-    assert person_sentences(words_of(GAME), [CardsPlayedEvent(1, 7, 2)], label, 1) == ["You put down 2 cards as 7s."]
-    assert person_sentences(words_of(GAME), [CardsPlayedEvent(0, 7, 2)], label, 1) == ["You 0 puts down 2 cards as 7s."]
+    assert person_sentences(words_of(GAME), [CardsPlayedEvent(1, 7, 2)], label, 1) == ["You play 2 cards as 7s."]
+    assert person_sentences(words_of(GAME), [CardsPlayedEvent(0, 7, 2)], label, 1) == ["You 0 plays 2 cards as 7s."]
     mine = DoubtResolvedEvent(1, 3, False, (7, 0), (7, 8), 7, 1)
     assert person_sentences(words_of(GAME), [mine], label, 1) == [
-        "You doubt A puts\\x00, who shows 7 joker: honest. 1 joker out of the game. You pick up 2 cards."
+        "You doubt A puts\\x00, who shows 7 joker: honest. 1 joker leaves the game. You pick up 2 cards."
     ]
     caught = DoubtResolvedEvent(3, 1, True, (8,), (8,), 7, 0)
     assert person_sentences(words_of(GAME), [caught], label, 1) == [
@@ -124,7 +124,7 @@ def test_what_another_seat_alone_observes_is_not_told() -> None:
 
     event, label = Peeked(2, 7, 1), labels(["A", GUEST, "B"], 1)
     assert person_sentences(words_of(GAME), [event], label, 1) == []
-    assert person_sentences(words_of(GAME), [event], label, 2) == ["B puts down 1 card as 7s."]
+    assert person_sentences(words_of(GAME), [event], label, 2) == ["B plays 1 card as 7s."]
 
 
 @pytest.mark.parametrize(

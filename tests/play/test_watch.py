@@ -111,7 +111,7 @@ def test_no_color_is_respected(shell: Shell, on_a_terminal: OnATerminal, monkeyp
 def test_play_is_in_colour_on_a_terminal(play: Play, on_a_terminal: OnATerminal) -> None:
     told = on_a_terminal(lambda: play("--seed", "4", "--seat", "1", "--pace", "0", typed="2 2\n"))
     assert f"{ESCAPE}1mYour hand: 2 2 2 3 5 5 7 7 8 9 10 queen king joker{ESCAPE}0m" in told
-    assert f"{ESCAPE}1;36mClaudeBot{ESCAPE}0m puts down 3 cards as aces." in told
+    assert f"{ESCAPE}1;36mClaudeBot{ESCAPE}0m plays 3 cards as aces." in told
 
 
 def test_a_pace_is_a_name_or_seconds_and_none_in_a_pipe(shell: Shell) -> None:

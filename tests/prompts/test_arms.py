@@ -26,7 +26,7 @@ HONESTY = {
 NAMES = ["ace", *map(str, range(2, 11)), "jack", "queen", "king", "joker"]
 LABELS = ["14", "19", "23", "28", "35", "41", "47", "52", "60", "66", "73", "85", "92", "blank"]
 TILES = dict(zip(NAMES, LABELS, strict=True))
-CARDS = re.compile(r"(?:They are|who shows|Yours:) ([^.:,]+)")
+CARDS = re.compile(r"(?:cards?:|tiles?:|who shows|Yours:) ([^.:,]+)")
 
 
 def positions() -> Iterator[Position]:
@@ -59,8 +59,9 @@ def test_hud_has_the_facts_and_no_history() -> None:
         assert head == f"events: {len(facts(position)['history'])}\nown plays: {sum(own)}/{len(own)}\n"
     changed = [line for line in arm.system.split("\n") if line not in plain.system.split("\n")]
     assert [line[:34] for line in changed] == [
-        "A request does not tell what happe",
+        "A request does not give the game s",
         "- events: how many events there we",
+        "- own plays: how many of your own ",
     ]
 
 
@@ -83,7 +84,7 @@ def test_the_disguise_tells_the_same_game_in_other_words() -> None:
             assert re.findall(r"seat \d|\d card|place \d", line) == re.findall(
                 r"seat \d|\d card|place \d", coded.replace("tile", "card")
             )
-            claimed = re.findall(r"(?:as|four) (\w+)s\b", line.replace("sixes", "6s"))
+            claimed = re.findall(r"(?:as|four) (\w+)s\b", line)
             assert [TILES[card] for card in claimed] == re.findall(r"(?:as|four) (\w+)s\b", coded)
         assert seen.setdefault(text, str(PLAIN.render(position))) == str(PLAIN.render(position))
 
@@ -109,7 +110,7 @@ def test_a_prompt_extends_one_beside_it_or_of_the_project(tmp_path: Path) -> Non
     rendered = prompt.render(position)
     assert rendered.system == f"{PLAIN.render(position).system}\nSeat 3, be bold."
     assert rendered.history == PLAIN.render(position).history
-    assert rendered.user == "seat 2 put down 3 cards as 4s. Do you doubt?\n"
+    assert rendered.user == "seat 2 played 3 cards as 4s. Do you doubt?\n"
     assert Prompt(Path("elsewhere"), prompt.sources).render(position) == rendered
     assert prompt.is_current
     base = tmp_path / "plain"

@@ -38,7 +38,7 @@ def test_every_line_of_the_facts_has_its_meaning() -> None:
     names = {line.partition(":")[0] for line in block.splitlines()}
     seats = {f"seat {player['seat']}" for player in values["players"]}
     assert seats < names
-    assert names - seats | {"seat N"} == set(values["meanings"])
+    assert names - seats | {"seat N"} == {name for names in values["meanings"] for name in names.split(", ")}
 
 
 def cached(protocol: Api, body: Mapping[str, Any], before: Mapping[str, Any]) -> float:
@@ -67,13 +67,13 @@ def blocks(body: Mapping[str, Any]) -> list[tuple[str, bool]]:
 
 @pytest.mark.parametrize(("protocol", "name"), in_gate(product(PROTOCOLS, PROMPTS), [("responses", "reasoned")]))
 def test_most_of_a_request_can_be_read_from_a_providers_cache(name: str, protocol: Api) -> None:
-    """From a player's fifth decision on, in whole games of three to eight: 85 % stand where a cache may keep them.
+    """From a player's fifth decision on, in whole games of three to eight: 80 % stand where a cache may keep them.
 
     And in 19 of 20 they were sent before. The others have eight at the table: what seven of them did since may be as
     long as the facts. A whole turn in a request is a longer question behind shorter rules, and more has happened since
     the one before.
     """
-    many, least, usual, last = (190, 0.80, 0.84, 0.78) if load_prompt(name, REPO).asks_turn else (650, 0.85, 0.89, 0.80)
+    many, least, usual, last = (190, 0.75, 0.80, 0.70) if load_prompt(name, REPO).asks_turn else (650, 0.80, 0.86, 0.75)
     shares: list[tuple[float, float]] = []
     for game in rendered(name):
         shares += shares_of(protocol, game)

@@ -82,7 +82,7 @@ def test_the_story_of_bs_holds_only_what_was_public() -> None:
     for word in ("really", "a lie", "honest", "BS"):
         assert word in truth
         assert word not in public
-    assert "puts down" in public
+    assert "plays" in public
 
 
 def test_a_forfeit_among_models_is_told_from_the_record(shell: Shell) -> None:

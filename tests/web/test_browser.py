@@ -127,7 +127,7 @@ def test_a_move_by_keyboard_alone(chrome: Chrome, table: Served) -> None:
     chrome.key("Enter")
     chrome.until(f"document.querySelectorAll('#log .mine').length && ({ASKED} || {OVER})")
     lines: list[str] = chrome.run("[...document.querySelectorAll('#log li')].map(line => line.textContent)")
-    mine = next(place for place, line in enumerate(lines) if line.startswith("You put down 2 cards"))
+    mine = next(place for place, line in enumerate(lines) if line.startswith("You play 2 cards"))
     assert mine
     assert chrome.text("#heard") == " ".join(reversed(lines[: mine + 1]))  # all of it, though nothing was waited for
 

@@ -52,7 +52,7 @@ def test_its_frames_are_the_game(server: Served, browser: Browser) -> None:
             game.apply(TurnOutput(output.doubt, output.number, output.cards))
     sentences = [sentence for frame in frames for sentence in frame["said"]]
     assert not any("\0" in sentence for sentence in sentences)
-    assert any(sentence.startswith("You put down ") for sentence in sentences)
+    assert any(sentence.startswith("You play ") for sentence in sentences)
 
 
 def test_soft_and_hard_wins_are_told(server: Served) -> None:

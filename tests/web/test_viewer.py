@@ -93,7 +93,7 @@ def fits(chrome: Chrome) -> None:
 def test_foreign_words_fit_the_window_and_are_never_run(saved: Served, chrome: Chrome) -> None:
     chrome.open(address(saved, "foreign"), "#turn=1")
     assert f"{HOSTILE} 2" in chrome.text("#seats")
-    assert f"{HOSTILE} 0 puts down " in chrome.text("#said")
+    assert f"{HOSTILE} 0 plays " in chrome.text("#said")
     chrome.go_to("turn=20")
     fits(chrome)
     decisions = data(saved.browser(), "models")["decisions"]

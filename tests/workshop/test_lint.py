@@ -8,7 +8,7 @@ from dubito.games.dubito.bot import NODES
 from dubito.games.dubito.events import GameStartEvent
 from dubito.games.dubito.facts import Position, facts
 from dubito.games.dubito.game import GAME
-from dubito.games.dubito.record import kept_plural
+from dubito.games.dubito.record import card_name
 from dubito.llm.prompts import OWN_PROMPTS, Prompt
 from dubito.workshop.lint import another, beginning_fault, facts_left_out, lint, requests, system_fault, unused
 from dubito.workshop.recordings import sample_games
@@ -94,10 +94,10 @@ def test_where_one_fact_is_said_to_tell_another_it_does() -> None:
         for one in game:
             values, turn = facts(one.position), one.position.turn
             if one.position.node in "CDE":
-                assert kept_plural(turn.current_number) in values["question"]
+                assert card_name(turn.current_number, plural=True) in values["question"]
             if one.position.node == "C":
-                assert f"seat {turn.last_player_id} put down {turn.n_cards_played} card" in values["question"]
-                assert f"takes the {turn.board_cards} card" in values["if_true"]
+                assert f"seat {turn.last_player_id} played {turn.n_cards_played} card" in values["question"]
+                assert f"picks up the {turn.board_cards} card" in values["if_true"]
             if one.position.node == "D":
                 assert f"hold {values['held_of_number']} of them" in values["question"]
 
@@ -133,7 +133,7 @@ def test_a_beginning_that_moves_is_found_with_its_line(tmp_path: Path) -> None:
     user = "{{ 'Same line. ' * 50 }}\n\n{{ own_cards }} {{ 'x' * 900 }}"
     said = beginning_fault(requests(prompt(tmp_path, user=user), SOME))
     assert said is not None
-    assert "requests from a player's decision 5 on share less than 85% with its request before" in said
+    assert "requests from a player's decision 5 on share less than 80% with its request before" in said
     assert "from line 3 of the user text on: " in said
     steady = prompt(tmp_path, "steady", system="{{ 'Same line. ' * 600 }}", user="{{ own_cards }} {{ 'x' * 900 }}")
     assert beginning_fault(requests(steady, SOME)) is None

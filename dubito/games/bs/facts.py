@@ -36,7 +36,7 @@ def lines(witness: Witness, dealt: Iterable[int]) -> tuple[list[str], list[int]]
         told.append(_play(seen))
         if seen.turn.answer is not None:
             own.append(len(told))
-            told.append("You accuse it." if seen.turn.answer else "You do not accuse it.")
+            told.append("You accuse." if seen.turn.answer else "You do not accuse.")
         if seen.turn.is_over:
             told.append(_ending(seen, witness.seat))
     return told, own
@@ -49,26 +49,26 @@ def numbers(cards: Iterable[int]) -> str:
 def _play(seen: Seen) -> str:
     put = f"{counted(seen.turn.n_cards)} as {seen.number}s"
     if not seen.turn.cards:
-        return f"seat {seen.mover} puts down {put}."
+        return f"seat {seen.mover} plays {put}."
     kind = "honest" if set(seen.turn.cards) == {seen.number} else "a lie"
-    return f"You put down {put}: {numbers(seen.turn.cards)}, {kind}."
+    return f"You play {put}: {numbers(seen.turn.cards)}, {kind}."
 
 
 def _ending(seen: Seen, own: int) -> str:
     turn, accuser = seen.turn, seen.accuser
     if accuser is None:
-        return f"Nobody accuses it: {counted(turn.pile or 0)} on the pile."
-    who = f"seat {accuser} accuses it" if accuser != own else "Your accusation counts"
+        return f"Nobody accuses: {counted(turn.pile or 0)} on the pile."
+    who = f"seat {accuser} accuses" if accuser != own else "Your accusation counts"
     taker = seen.mover if seen.lie else accuser
     take = (
-        f"you take the pile: {', '.join(map(_laid_in_words, seen.shown))}"
+        f"you pick up the pile: {', '.join(map(_laid_in_words, seen.shown))}"
         if taker == own
-        else f"seat {taker} takes the pile"
+        else f"seat {taker} picks up the pile"
     )
     if not seen.lie:
-        return f"{who}, and it was honest: {take}."
+        return f"{who}: it was honest; {take}."
     card = f"a card of seat {accuser} is the new pile" if accuser != own else f"your {turn.lost} is the new pile"
-    return f"{who}, and it was a lie: {take}; {card}."
+    return f"{who}: it was a lie; {take}; {card}."
 
 
 def _laid_in_words(laid: Laid) -> str:
@@ -161,37 +161,31 @@ def example_position(node: str) -> Position:
 
 
 _NODES: Final = {
-    "cards": "Asked on your turn: which cards do you put down? The answer is their numbers, an entry a card and at "
-    "least one: [4] is one 4, and [4, 4, 9] two 4s and a 9. Each of them has to be in your hand, as often as you name "
-    "it.",
-    "bs": "Asked after each play of another seat: do you accuse it of a lie? true: you do. false: you do not.",
+    "cards": "Which cards do you play? Asked on your turn. Answer with their numbers, one entry per card and at least "
+    "one: [4] is one 4, [4, 4, 9] is two 4s and a 9. You must hold each of them, as often as you name it.",
+    "bs": "Do you accuse the player of lying? Asked after another seat's play. true: you do. false: you do not.",
 }
 
-# What each line of the shared partial means; `seat N` stands for the lines that tell of one seat each.
+# What the lines of prompts/bs/shared/facts.jinja mean. `seat N` explains the lines with one seat each.
 _MEANINGS: Final = {
     "seat": "your seat",
-    "hand": "your cards, how many of each number",
-    "own_cards": "how many cards you hold",
-    "own_numbers": "the numbers that your turns ask for, the next turn first; each number comes once in "
-    f"{NUMBERS} turns",
-    "own_in_pile": "cards of the pile that you know, because they were yours",
-    "pile": "how many cards lie on the pile, the play in question among them: the price of a lie that is found out, "
-    "and of an accusation that fails",
-    "round": "this round, and after which one nobody wins",
-    "mover": "the seat whose turn it is",
-    "number": "the number that this turn asks for",
+    "hand, own_cards": "your cards, how many of each number and how many in all",
+    "own_numbers": f"the numbers your turns ask for, the next turn first; each comes once in {NUMBERS} turns",
+    "own_in_pile": "cards on the pile that you know because they were yours",
+    "pile": "how many cards are on the pile, including the play in question: the price of a caught lie or a wrong "
+    "accusation",
+    "round": "this round, and the round after which nobody wins",
+    "mover, number": "the seat whose turn it is, and the number the turn asks for",
     "held_of_number": "how many cards of it you hold",
-    "placed": f"of the {COPIES} cards of that number, those that cannot be in the play: yours, your own on the pile, "
-    "and those that are certain to be in other hands. On your own turn: those that nobody can put down unseen",
+    "placed": f"how many of its {COPIES} cards you can locate: yours, your own on the pile, and those certainly in "
+    "other hands. None of these can be in another seat's play",
     "played": "how many cards the play has",
-    "sure_lie": f"whether it is a lie for certain: played and placed make more than {COPIES}",
-    "mover_wins": "whether the mover holds no card any more, and wins unless it is accused of a lie",
-    "seat N": "a seat, in turn order from yours on: cards held; plays, and of those that were looked at how many were "
-    "honest; accusations of its own that counted, and how many of them were right; known: cards that it took up and "
-    "that you know of; less: how many cards, perhaps some of these, it has put down since. So `seat 3: 9 6 1/2 2/3 "
-    "known 4 4 12 less 2` holds nine cards, made six plays, of which two were looked at and one was honest, accused "
-    "three times, twice rightly, and took up two 4s and a 12 before it put down two cards, which may be among them",
-    "node": "the question that is asked",
+    "sure_lie": f"whether it must be a lie: played and placed add up to more than {COPIES}",
+    "mover_wins": "whether the mover has no cards left and wins unless caught lying",
+    "seat N": "a seat, in turn order from you: cards held; plays; honest plays out of accused ones; right "
+    "accusations out of those that counted; known: cards you know it picked up; less: how many cards it has "
+    "played since, perhaps some of these",
+    "node": "the question",
 }
 
 
@@ -236,23 +230,22 @@ def _question(position: Position, witness: Witness) -> dict[str, Any]:
     if position.node == "cards":
         held = sorted(witness.hand.elements())
         return {
-            "question": f"It is your turn, and it asks for {position.number}s. Which cards do you put down, said to be "
-            f"{position.number}s?",
+            "question": f"Your turn asks for {position.number}s. Which cards do you play, as {position.number}s?",
             "if_true": None,
             "if_false": None,
             "legal": held,
         }
     mover, pile = f"seat {position.mover}", counted(witness.pile_size)
-    then = f"; {mover} has no card left then, and wins." if not witness.hands[position.mover] else "."
-    loses = "a card of yours, drawn by chance, is the new pile"
+    then = f"; {mover} then has no cards left and wins." if not witness.hands[position.mover] else "."
+    loses = "a random card of yours is the new pile"
     if witness.hand.total() == 1:
-        loses = "your last card is the new pile: you win"
+        loses = "your last card is the new pile, and you win"
     return {
-        "question": f"{mover} has put down {counted(position.turns[-1].n_cards)} as {position.number}s. Do you accuse "
-        "it of a lie?",
-        "if_true": f"if your accusation counts: a lie, and {mover} takes the pile of {pile}, and {loses}; honest, and "
-        f"you take the pile of {pile}{then}",
-        "if_false": f"unless another seat accuses it, the pile stays{then}",
+        "question": f"{mover} played {counted(position.turns[-1].n_cards)} as {position.number}s. Do you accuse it of "
+        "lying?",
+        "if_true": f"if your accusation counts: if it is a lie, {mover} picks up the pile of {pile}, and {loses}; if "
+        f"it is honest, you pick up the pile{then}",
+        "if_false": f"unless another seat accuses, the pile stays{then}",
         "legal": [],
     }
 

@@ -10,36 +10,34 @@ from dubito.games.bs.engine import State
 from dubito.games.bs.table import SEATS
 
 OBJECTIVE: Final = (
-    "Be the first to hold no card. The winner scores 1, everybody else 0, and a game that nobody wins is 0 for all."
+    "Be the first to have no cards. The winner scores 1 and everyone else 0. If nobody wins, all score 0."
 )
 _N: Final = len(SEATS)
 
 
 def rule_sentences(rules: Any) -> list[str]:
-    """The rules of a game, a paragraph each."""
+    """Return the rules in force, one paragraph each."""
     return [
         f"{_N} players sit in seats 0 to {_N - 1}. The deck has {len(DECK)} cards: the numbers 0 to {NUMBERS - 1}, "
-        f"{COPIES} of each. All of it is shuffled and dealt, {NUMBERS} cards to each seat. Everybody sees only its own "
-        "hand, and at any time how many cards each seat holds and how many lie on the pile.",
-        f"Turns go in seat order, and seat 0 begins; {_N} turns are a round. The first turn asks for the number 0, the "
-        f"next one for 1, and so on; after {NUMBERS - 1} comes 0 again, whatever happens.",
-        "On its turn a seat puts at least one card of its hand face down on the pile, as many as it likes, and says "
-        "that all of them are of the number asked for. If any of them is of another number, the play is a lie. Nobody "
-        "may pass.",
-        "After each play the three others are asked, in seat order from seat 0, whether they accuse the player of a "
-        "lie. None of them hears what another one answers. All three are always asked, also when the player holds no "
-        "card any more.",
-        "If nobody accuses, the cards stay on the pile and nobody looks at them. If several accuse, one of them is "
-        "drawn by chance, all being equally likely, and only that accusation counts.",
-        "If the accused play was a lie, its player takes the whole pile into its hand, this play with it, and the "
-        "accuser puts one card of its own hand, drawn by chance, on the pile, which then consists of that card alone. "
-        "If the play was honest, the accuser takes the whole pile into its hand, and the pile is empty.",
-        "Nobody is told who accused, nor which cards were played: only how many cards each seat holds and how many "
-        "lie on the pile afterwards.",
-        "After every turn, once an accusation is settled, a seat without cards has won, and the game is over. So who "
-        "plays its last cards wins unless it is accused of a lie that was one, and a right accuser wins at once if the "
-        "card drawn from its hand was its last.",
-        f"If nobody has won after {rounds(rules.max_rounds)}, the game is over, and nobody wins.",
+        f"{COPIES} of each. All are dealt, {NUMBERS} to each seat. Everyone sees only their own hand, and always knows "
+        "how many cards each seat holds and how many are on the pile.",
+        f"Turns go in seat order from seat 0; {_N} turns are a round. The first turn asks for the number 0, the next "
+        f"for 1, and so on; after {NUMBERS - 1} comes 0 again, whatever happens.",
+        "On your turn you play one or more cards face down on the pile, as many as you like, and claim that all of "
+        "them have the number asked for. If any card has another number, the play is a lie. Nobody may pass.",
+        "After each play the other three seats are asked, in seat order from seat 0, whether they accuse the player of "
+        "lying. They do not hear each other's answers. All three are asked, even if the player has no cards left.",
+        "If nobody accuses, the cards stay on the pile, unseen. If several accuse, one of them is drawn at random, all "
+        "equally likely, and only that accusation counts.",
+        "If the accused play was a lie, its player picks up the whole pile, this play included, and a random card from "
+        "the accuser's hand becomes the new pile. If the play was honest, the accuser picks up the whole pile, and the "
+        "pile is empty.",
+        "Nobody is told who accused or which cards were played, only how many cards each seat holds and how many are "
+        "on the pile afterwards.",
+        "After each turn, once an accusation is settled, a seat without cards has won and the game is over. So a "
+        "player who plays their last cards wins unless the play was a lie and is accused, and an accuser who is right "
+        "wins at once if the card drawn from their hand was their last.",
+        f"If nobody has won after {rounds(rules.max_rounds)}, the game is over and nobody wins.",
     ]
 
 
@@ -48,8 +46,8 @@ def rounds(n: int) -> str:
 
 
 TO_ME: Final = {
-    f"{ME} puts": "You put",
-    f"{ME} holds no card any more and wins": "You hold no card any more and win",
+    f"{ME} plays": "You play",
+    f"{ME} has no cards left and wins": "You have no cards left and win",
     f"{ME} wins": "you win",
     f"{ME} holds": "you hold",
     ME: "you",
@@ -77,14 +75,14 @@ def sentence(event: GameEvent, label: Label) -> str:
             held = (f"{label(seat)} holds {n}" for seat, n in enumerate(event.hands))
             return f"The cards are dealt: {', '.join(held)}."
         case PlayEvent():
-            return f"{label(event.seat)} puts down {counted(event.n_cards)} as {event.number}."
+            return f"{label(event.seat)} plays {counted(event.n_cards)} as {event.number}s."
         case TurnEvent():
             held = (f"{label(seat)} {n}" for seat, n in enumerate(event.hands))
             return f"On the pile: {event.pile}. In hand: {', '.join(held)}."
         case RoundEvent():
             return f"Round {event.round} is over."
         case WinEvent():
-            return f"{label(event.seat)} holds no card any more and wins."
+            return f"{label(event.seat)} has no cards left and wins."
     return ""
 
 
@@ -158,9 +156,9 @@ class Teller:
         accuser = next(seat for seat in SEATS if drawn[seat] > self._drawn[seat])
         counts = f"of {len(self._accusers)} who said BS {label(accuser)} is drawn: " if self._accusers[1:] else ""
         if not self._lie:
-            return f"{counts}it was honest, and {label(accuser)} takes the pile"
+            return f"{counts}it was honest, and {label(accuser)} picks up the pile"
         lost = numbers(state.pile.cards)
-        return f"{counts}it was a lie, {label(self._mover)} takes the pile, and {label(accuser)} loses {lost} to it"
+        return f"{counts}it was a lie, {label(self._mover)} picks up the pile, and {label(accuser)} loses {lost} to it"
 
     def panels(self) -> list[Panel]:
         state = self._state
@@ -203,9 +201,9 @@ def sees(state: State, seat: int, label: Label) -> list[str]:
     held = ", ".join(f"{to_person(label(other), TO_ME)} {n}" for other, n in enumerate(public.hands))
     lines = [f"Cards held: {held}. On the pile: {public.pile}.", f"{HAND}{numbers(state.hands[seat].cards)}"]
     if public.node == "cards":
-        return [*lines, f"Your turn: play cards as {public.number}."]
-    played = f"{counted(public.n_cards)} as {public.number}"
-    return [*lines, f"{label(public.mover)} has played {played}. Do you say BS?"]
+        return [*lines, f"Your turn: play cards as {public.number}s."]
+    played = f"{counted(public.n_cards)} as {public.number}s"
+    return [*lines, f"{label(public.mover)} played {played}. Do you say BS?"]
 
 
 def holding(state: State, seat: int) -> list[int]:

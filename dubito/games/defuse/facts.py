@@ -18,30 +18,30 @@ from dubito.games.defuse.knowledge import Position as Position
 from dubito.games.defuse.words import OBJECTIVE, rule_sentences
 
 _NODES: Final = {
-    "turn": "Asked on your turn, and again after a see or shuffle card that you have played in it: what do you do? "
-    "draw takes the top card and ends your turn; skip plays a skip card and ends it; bottom plays a bottom card, takes "
-    "the bottom card and ends it; shuffle and see play such a card, and you are asked again. You must hold the card.",
-    "place": "Asked when you have drawn the bomb and a defuse card was played for you: where in the pile does the bomb "
-    "go? 0 is the top, the number of cards in the pile the bottom.",
+    "turn": "What do you do? Asked on your turn, and again after you play see or shuffle. draw takes the top card and "
+    "ends your turn; skip plays a skip card and ends it; bottom plays a bottom card, takes the bottom card and ends "
+    "it; shuffle and see play that card. You must hold the card.",
+    "place": "Where in the pile do you put the bomb? Asked when you drew it and played a defuse card. 0 is the top, "
+    "the number of cards in the pile is the bottom.",
 }
 
-# What each line of the shared partial means.
+# What the lines of prompts/defuse/shared/facts.jinja mean.
 _MEANINGS: Final = {
     "seat": "your seat",
-    "hand": "your cards, how many of each name",
-    "own_cards, other_cards": "how many cards you hold, and the other player",
-    "pile": "how many cards the pile has, without a bomb that is to be placed",
-    "played": "the cards that both have played, how many of each name",
-    "unseen": "the cards of the pile and of the other's hand together: all that you neither hold nor saw played",
-    "known_from_top": "what you know to lie in the pile, place by place from the top, ? for what you do not know; "
-    "where the other player has put the bomb back since, these are the other cards in their order, and the bomb lies "
-    "somewhere among or below them",
+    "hand": "how many cards you hold of each kind",
+    "own_cards, other_cards": "how many cards you and the other player hold",
+    "pile": "how many cards are in the pile, without a bomb that you are placing",
+    "played": "cards that both players have played",
+    "unseen": "cards in the pile and the other player's hand together: all that you do not hold and did not see played",
+    "known_from_top": "what you know of the pile, place by place from the top, ? for an unknown card. If the other "
+    "player has put the bomb back since, these are the other cards in their order, and the bomb is somewhere among or "
+    "below them",
     "last_look": "how many cards were drawn since your last see card, unless the pile was shuffled since",
     "bomb_put_back_since": "whether the other player has put the bomb back since that look",
-    "bomb_between": "the first and the last place at which the bomb may lie, 0 being the top",
-    "bomb_on_top, bomb_at_bottom": "the chance that the bomb is drawn there; unknown where the other player has chosen "
-    "its place and nobody has shuffled since",
-    "node": "the question that is asked",
+    "bomb_between": "the first and the last place where the bomb may be; 0 is the top",
+    "bomb_on_top, bomb_at_bottom": "the chance that you draw the bomb there; unknown if the other player chose its "
+    "place and nobody has shuffled since",
+    "node": "the question",
 }
 
 
@@ -109,7 +109,7 @@ def _line(act: Act, own: int) -> str:
     who, s = ("You", "") if mine else (f"seat {act.seat}", "s")
     match act.act:
         case "see":
-            return f"{who} play{s} see" + (f": from the top {', '.join(act.cards)}." if mine else ".")
+            return f"{who} play{s} see." + (f" The top cards are {', '.join(act.cards)}." if mine else "")
         case "shuffle":
             return f"{who} play{s} shuffle; the pile is shuffled."
         case "skip":

@@ -63,37 +63,29 @@ def _asked_next(position: Position, answer: bool) -> str | None:
 
 _IN_ORDER: Final = (*NUMBERS, JOKER)
 
-# What each line of the shared partial means; `seat N` stands for the lines that tell of one player each.
+# What the lines of prompts/shared/facts.jinja mean. `seat N` explains the lines with one player each.
 _MEANINGS: Final = {
-    "win_rule": "when an empty hand wins, as told above",
+    "win_rule": "when an empty hand wins",
     "seat": "your seat",
-    "hand": "your cards, how many of each number",
-    "own_cards": "how many cards you hold",
-    "sets_gone": "numbers that have left the game as a set; all others are still in play",
-    "jokers_gone": "jokers that have left the game",
-    "number": "the number of this round",
-    "held_of_number": "how many cards of it you hold, jokers not counted",
-    "number_elsewhere": "how many cards of it cannot be in the last play: yours, those that surely lie in other hands, "
-    "those that have left the game",
-    "sure_bluff": "whether the last play cannot be honest, by what you know for certain",
-    "board_cards": "cards on the board: a high price of a failed doubt, or of a caught bluff",
-    "streak": "plays on the board since the last doubt",
-    "last_player": "the seat that put down the last cards",
-    "last_play": "how many cards these were",
-    "prev_chose_number": "whether the seat before you opened this round, and the board is that play",
-    "prev_about_to_win": "whether it holds no card, and wins unless you doubt and it bluffed",
-    "prev": "the seat before you; how many cards it holds; its doubts, as a share of its turns on a board that was "
-    "not empty, unknown without such a turn; its bluffs, as a share of its plays that were doubted, unknown if none "
-    "was, which proves nothing",
-    "next": "the seat after you, which may doubt what you put down; how many cards it holds; its doubts and its "
-    "bluffs, reckoned as those of prev",
-    "table": "the doubts and the bluffs of all players together, reckoned in the same way",
-    "seat N": "a player still in the game, in playing order from yours on: cards held; doubts out of turns on a board "
-    "that was not empty; honest plays out of those doubted; known: cards that all saw it take up and that it held when "
-    "the round began; less: how many cards, perhaps some of these, it has put down since. So `seat 5: 9 2/7 1/3 "
-    "known 4 4 king less 2` holds nine cards, doubted on two of seven such turns, was doubted three times and honest "
-    "once, and had two 4s and a king before it put down two cards in this round, which may be among them",
-    "node": "the question that is asked",
+    "hand, own_cards": "your cards, how many of each number and how many in all",
+    "sets_gone, jokers_gone": "sets and jokers out of the game; all other numbers are still in play",
+    "number, held_of_number": "the number of this round, and how many cards of it you hold, without jokers",
+    "number_elsewhere": "how many cards of it cannot be in the last play: yours, those surely in other hands, those "
+    "out of the game",
+    "sure_bluff": "whether the last play must be a bluff, by what you know for certain",
+    "board_cards": "cards on the board, the price of a wrong doubt or a caught bluff",
+    "streak": "plays since the last doubt",
+    "last_player, last_play": "who made the last play, and with how many cards",
+    "prev_chose_number": "whether the seat before you opened this round and nobody has played since",
+    "prev_about_to_win": "whether the seat before you has no cards and wins unless you doubt a bluff",
+    "prev, next": "the seat before you, and the one after, which may doubt your play: seat; cards held; doubts, as a "
+    "share of its turns on a board that was not empty; bluffs, as a share of its doubted plays. unknown: no such case "
+    "yet, which proves nothing",
+    "table": "these two shares for all players together",
+    "seat N": "a player still in the game, in playing order from you: cards held; doubts out of turns on a board that "
+    "was not empty; honest plays out of doubted ones; known: cards that everyone saw them pick up and that they held "
+    "when the round began; less: how many cards they have played since, perhaps some of these",
+    "node": "the question",
 }
 
 

@@ -11,7 +11,7 @@ from dubito.game.words import Label, to_person
 from dubito.games.dubito.cards import NUMBERS, TurnOutput
 from dubito.games.dubito.engine import RESULTS, State, is_honest
 from dubito.games.dubito.events import DoubtResolvedEvent, Event, PlayerWonEvent
-from dubito.games.dubito.record import card_name, in_order, narrated
+from dubito.games.dubito.record import card_name, in_order, sentence
 from dubito.games.dubito.words import TO_ME
 
 WORDS: Final = {
@@ -59,7 +59,7 @@ class Frame:
 
 
 def dealt(state: State, label: Label, me: int) -> Frame:
-    return after(state, None, None, (), [to_person(narrated(state.start, label), TO_ME)], me)
+    return after(state, None, None, (), [to_person(sentence(state.start, label), TO_ME)], me)
 
 
 def after(

@@ -5,9 +5,9 @@ against it and names the first turn that differs.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache, partial
+from functools import cache
 from typing import Annotated, Any, Final, Literal, assert_never
 
 from pydantic import Field, TypeAdapter, ValidationError
@@ -64,10 +64,6 @@ def card_name(card: int, plural: bool = False) -> str:
     return f"{_NAMES[card]}s" if plural else _NAMES[card]
 
 
-def kept_plural(card: int) -> str:
-    return "sixes" if card == 6 else card_name(card, plural=True)
-
-
 def in_order(cards: Iterable[int]) -> list[int]:
     return sorted(cards, key=lambda card: card or NUMBERS[-1] + 1)
 
@@ -76,23 +72,20 @@ def cards_in_words(cards: Iterable[int]) -> str:
     return " ".join(map(card_name, in_order(cards)))
 
 
-def narrated(event: Event, label: Label) -> str:
-    return sentence(event, label, partial(card_name, plural=True))
-
-
-def sentence(event: Event, label: Label = seat_label, several: Callable[[int], str] = kept_plural) -> str:
-    """One event in words; as it stands here, those of stories, golden files and requests."""
+def sentence(event: Event, label: Label = seat_label) -> str:
+    """Describe one event, in the words of stories, requests and pages."""
     match event:
         case GameStartEvent():
             dealt = zip(event.player_ids, event.initial_card_counts, strict=True)
             return "The cards are dealt: " + ", ".join(f"{label(seat)} holds {n}" for seat, n in dealt) + "."
         case CardsPlayedEvent():
             count = counted(event.n_cards)
-            return f"{label(event.player_id)} puts down {count} as {several(event.declared_number)}."
+            return f"{label(event.player_id)} plays {count} as {card_name(event.declared_number, plural=True)}."
         case DoubtResolvedEvent():
             return _doubt_in_words(event, label)
         case DiscardEvent():
-            return f"{label(event.player_id)} discards the {number_word(event.n_cards)} {several(event.card_number)}."
+            cards = f"{number_word(event.n_cards)} {card_name(event.card_number, plural=True)}"
+            return f"{label(event.player_id)} discards the {cards}."
         case PlayerWonEvent():
             kind = "a hard win" if event.position == 1 else "a soft win"
             return f"{label(event.player_id)} is out of cards: place {event.position}, {kind}."
@@ -105,7 +98,8 @@ def _doubt_in_words(event: DoubtResolvedEvent, label: Label) -> str:
     verdict = "a bluff" if event.correct else "honest"
     text = f"{label(event.doubter_id)} doubts {label(event.target_id)}, who shows {shown}: {verdict}."
     if event.jokers_discarded:
-        text += f" {counted(event.jokers_discarded, 'joker')} out of the game."
+        leave = "leaves" if event.jokers_discarded == 1 else "leave"
+        text += f" {counted(event.jokers_discarded, 'joker')} {leave} the game."
     return f"{text} {label(event.loser_id)} picks up {counted(len(event.board_cards))}."
 
 

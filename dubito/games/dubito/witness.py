@@ -201,7 +201,7 @@ def _moved(event: Event) -> int | None:
 def _line(event: Event) -> str:
     line = sentence(event)
     if isinstance(event, DoubtResolvedEvent) and event.board_cards:
-        line += f" They are {cards_in_words(event.board_cards)}."
+        line = f"{line.removesuffix('.')}: {cards_in_words(event.board_cards)}."
     return line
 
 

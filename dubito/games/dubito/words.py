@@ -19,99 +19,84 @@ from dubito.games.dubito.cards import JOKER, MOST, NUMBERS, TurnData, TurnOutput
 from dubito.games.dubito.engine import DUEL, Result, Rules, State, WinRule, is_honest
 from dubito.games.dubito.engine import why_illegal as refused
 from dubito.games.dubito.events import Event, PlayerWonEvent
-from dubito.games.dubito.record import card_name, cards_in_words, ending, in_order, kept_plural, narrated, number_word
+from dubito.games.dubito.record import card_name, cards_in_words, ending, in_order, number_word
+from dubito.games.dubito.record import sentence as sentence
 
 WALK: Final = (
-    "On your turn you are asked up to five yes-or-no questions, one a request, and the table picks the cards by your "
-    "answers: on an empty board A, then B; else C, and if you do not doubt D, then E."
+    "You decide, and the table picks the cards. On your turn you answer up to five questions, one per request, with "
+    "true for the first choice or false for the second: on an empty board A, then B; otherwise C, then, if you do not "
+    "doubt, D and E."
 )
 
-WALK_AT_ONCE: Final = WALK.replace(", one a request, and", ", all in one request, and")
+WALK_AT_ONCE: Final = WALK.replace("one per request", "all in one request")
 
-_DRAWN: Final = "a number drawn from those still in play"
+_RANDOM_NUMBER: Final = "a random number still in play"
 _LAST_TABLE: Final = 3  # players, or the two of a duel: the next win ends the game (R10)
 
-# What each node asks, whenever it is asked (R24, R25); what an answer does on a given turn is told by `effects`.
+# What each node asks in general (R24, R25). `effects` describes what an answer does on a given turn.
 NODE_TEXTS: Final = {
-    "A": "Asked when you open a round. true: bluff, with random cards of your hand under a number drawn from those "
-    "still in play. false: open with honest cards.",
-    "B": "Asked after A. true: as many as possible: when bluffing three random cards, else all (at most three) of the "
-    "number you hold most of, the lowest of several. false: when bluffing one to three random cards, else one random "
-    "card under its own number.",
-    "C": "Asked when cards lie on the board that you may doubt. true: doubt the last play. false: put down cards.",
-    "D": "Asked after C when you play and hold the number of the round; without it you have to bluff. true: bluff all "
-    "the same, with random cards. false: put down cards of that number.",
-    "E": "Asked last when cards lie on the board and you play. true: as many as possible: when bluffing three random "
-    "cards, else all of the number (at most three). false: when bluffing one to three random cards, else a random "
-    "number of the matching ones.",
+    "A": "bluff, with random cards under a random number still in play, or play honest cards?",
+    "B": "many cards, or few? Many is three random cards for a bluff, otherwise up to three of the number you hold "
+    "most of (the lowest if several tie). Few is one to three random cards for a bluff, otherwise one random card "
+    "under its own number.",
+    "C": "doubt the last play, or play cards? Asked if you may doubt.",
+    "D": "bluff anyway, with random cards, or play cards of the number? Asked if you hold the number; without it you "
+    "must bluff.",
+    "E": "many cards, or few? Many is three random cards for a bluff, otherwise up to three of the number. Few is one "
+    "to three random cards for a bluff, otherwise a random number of the matching ones.",
 }
 
 _WINNING: Final = {
-    "immediate": "A player without cards at the end of a turn, after discards, has won and leaves. His last cards stay "
-    "on the board, nobody may doubt them, and the next player plays on the same number.",
-    "contested": "A player who puts down his last card stays until the end of the next player's turn: if that player "
-    "doubts and the play was a bluff, he takes the board and plays on; in any other case he has won and leaves. A hand "
-    "that a discard empties has won at once.",
+    "immediate": "A player with no cards at the end of a turn, after discards, has won and leaves. Their last cards "
+    "stay on the board and cannot be doubted, and the next player plays on the same number.",
+    "contested": "A player who plays their last card waits until the next player's turn ends. If that player doubts "
+    "and the play was a bluff, the bluffer picks up the board and plays on; otherwise the waiting player has won "
+    "and leaves. A hand emptied by a discard wins at once.",
 }
 
 
 _WINNING_A_DUEL: Final = {
-    "immediate": "A player without cards at the end of a turn, after discards, has won: nobody may doubt his last "
-    "cards.",
-    "contested": "A player who puts down his last card has not won before the end of the other's next turn: if the "
-    "other doubts and the play was a bluff, he takes the board and plays on; in any other case he has won. A hand that "
-    "a discard empties has won at once.",
+    "immediate": "A player with no cards at the end of a turn, after discards, has won: their last cards cannot be "
+    "doubted.",
+    "contested": "A player who plays their last card waits until the other player's next turn ends. If the other "
+    "player doubts and the play was a bluff, the bluffer picks up the board and plays on; otherwise the waiting player "
+    "has won. A hand emptied by a discard wins at once.",
 }
 _END: Final = "The game ends when two players are left: both lose, whatever they hold."
 _END_OF_A_DUEL: Final = "The game ends when one player has won: the other loses."
 
-_EXAMPLE_OF_A_PLAY: Final = ": as 7s, two 7s and a joker are honest, a 7, an 8 and a joker are a bluff"
-_EXAMPLE_OF_A_DOUBT: Final = (
-    "Say the board has nine cards and the last play was a 7 and a joker, as 7s: a doubt of it is wrong, the joker is "
-    "gone, and the doubter takes eight cards. "
-)
-_EXAMPLE: Final = (
-    "An example of a round: seat 0 opens with two cards as 7s, and they are two 7s. Seat 1 holds no 7 and has to "
-    "bluff: it puts down a king as 7s. Seat 2 holds two 7s. With the three cards on the board that makes five, and "
-    "there are four: somebody bluffed, but a doubt would turn over the last card only. Seat 2 doubts, and the king "
-    "is seen: seat 1 takes all three cards of the board, and seat 2 plays at once on the empty board, under any "
-    "number in play. Had the last card been honest, seat 2 would have taken the three cards, and the player after "
-    "it would have opened."
-)
+_EXAMPLE: Final = " As 7s, 7 7 joker is honest and 7 8 joker is a bluff."
 
 
 def rule_sentences(rules: Rules, n_players: int) -> list[str]:
-    """The rules of this game, a paragraph each, for a table of that many players."""
-    figures = ", ".join(f"{n} is the {card_name(n)}" for n in NUMBERS[: rules.ranks] if card_name(n) != str(n))
+    """Return the rules in force at a table of this size, one paragraph each."""
+    figures = ", ".join(f"{n} the {card_name(n)}" for n in NUMBERS[1 : rules.ranks] if card_name(n) != str(n))
+    figures = ", ".join(filter(None, ("1 is the ace", figures)))
     jokers = ["no joker", "one joker", "two jokers"][rules.jokers]
-    copies = rules.copies if rules.is_whole else number_word(rules.copies)
-    four, numbers = number_word(rules.copies), f"{NUMBERS[0]} to {rules.ranks}"
-    example, pick_up = (_EXAMPLE_OF_A_PLAY, _EXAMPLE_OF_A_DOUBT) if rules.is_whole else ("", "")
+    four = number_word(rules.copies)
+    play_example = _EXAMPLE if rules.is_whole else ""
     return [
-        f"The deck has {copies} cards of each number from {numbers} ({figures}) and {jokers}. All "
-        f"of it is dealt to {n_players} players, and nobody is dealt {four} of one number.",
-        f"On your turn you put down 1 to {MOST} cards of your hand face down, or you doubt the last play. Who finds "
-        "the board empty opens a round: he has to play, and declares a number. Whoever plays after him in that round "
-        "claims the same number, until somebody doubts.",
-        "A play is honest when each of its cards is the declared number or a joker. Any other play is a bluff, also "
-        f"one with a joker among its cards{example}. A "
-        f"number whose {four} cards have left the game may be declared; then only jokers are honest.",
-        "A doubt turns over the last play, and only that play is judged: older bluffs on the board are safe. If it was "
-        "a bluff, whoever put it down takes the whole board into his hand, and the doubter plays at once on the empty "
-        "board: a free turn. If it was honest, its jokers leave the game, the doubter takes all other cards of the "
-        f"board, and the next player opens a round. {pick_up}Everybody sees which "
-        "cards are taken up.",
-        f"At the end of a turn a hand with {four} cards of one number discards them: they leave the game. This is the "
-        "way in which taking cards up can help. Jokers never make a set.",
+        f"The deck has {four} cards of each number from {NUMBERS[0]} to {rules.ranks} ({figures}) and {jokers}. All "
+        f"cards are dealt to the {n_players} players; nobody is dealt {four} of one number.",
+        f"On your turn you play 1 to {MOST} cards face down, or you doubt the last play. If the board is empty, you "
+        "open a round: you must play, and you name a number. Everyone who plays after you in that round claims the "
+        "same number, until somebody doubts.",
+        "A play is honest if each of its cards is the named number or a joker. Any other play is a bluff."
+        f"{play_example} A number whose {four} cards have left the game may still be named; then only jokers are "
+        "honest.",
+        "A doubt turns over the last play only; earlier bluffs are safe. If it was a bluff, the bluffer picks up the "
+        "whole board and the doubter takes a free turn on the empty board. If it was honest, its jokers leave the "
+        "game, the doubter picks up the rest of the board, and the player after the doubter opens a round. Everyone "
+        "sees which cards are picked up.",
+        f"At the end of a turn, a hand with all {four} cards of a number discards them as a set: they leave the game. "
+        "So picking up cards can help. Jokers make no set.",
         (_WINNING_A_DUEL if rules.duel else _WINNING)[rules.win_rule],
-        f"{_END_OF_A_DUEL if rules.duel else _END} After "
-        f"{rules.max_turns} turns (free ones not counted) it stops unfinished for all who are still in it.",
-        *([_EXAMPLE] if rules.is_usual else []),
+        f"{_END_OF_A_DUEL if rules.duel else _END} After {rules.max_turns} turns (free turns not counted) it stops, "
+        "unfinished for everyone still in it.",
     ]
 
 
 def objective(n_players: int) -> str:
-    """What to play for, in a sentence."""
     if n_players == DUEL:
         return "Be the first to have no cards: that is a hard win. The other player loses."
     soft = {3: "", 4: " Place 2 is a soft win."}.get(n_players, f" Places 2 to {n_players - 2} are soft wins.")
@@ -119,97 +104,98 @@ def objective(n_players: int) -> str:
 
 
 def scoring() -> str:
-    return "A hard win scores 1, a soft win 1/2, a loss 0, an unfinished game 0."  # R10, R12
+    return "A hard win scores 1, a soft win 1/2, a loss or an unfinished game 0."  # R10, R12
 
 
 Effects = tuple[str, str, str]  # the question, what true does, what false does
 
 
 def effects(node: str, hand: Sequence[int], turn: TurnData, answers: Mapping[str, bool], win_rule: WinRule) -> Effects:
-    """The node's question on this very turn, and what `true` and `false` will do (R24, R25).
+    """Return the node's question on this turn, and what `true` and `false` will do (R24, R25).
 
-    `answers` are those given before on this turn: at B the one of A; at E the one of D, none if the bluff is forced.
+    `answers` holds the earlier answers of this turn: at B the one to A; at E the one to D, unless the bluff is forced.
     """
     match node:
         case "A":
             return _open(hand)
         case "B":
-            return _open_how_many(hand, answers["A"], _after_the_last(turn, win_rule))
+            return _open_how_many(hand, answers["A"], _after_last_card(turn, win_rule))
         case "C":
             return _doubt(hand, turn)
         case "D":
             return _play(hand, turn)
         case _:
-            return _play_how_many(hand, turn, answers.get("D", True), _after_the_last(turn, win_rule))
+            return _play_how_many(hand, turn, answers.get("D", True), _after_last_card(turn, win_rule))
 
 
 def _open(hand: Sequence[int]) -> Effects:
     return (
         "The board is empty and you open a round. Do you bluff?",
-        f"you bluff: random cards of your hand under {_DRAWN}. How many is asked next.",
-        f"you are honest: {_most_common(hand)[1]}, or one random card. Which of the two is asked next.",
+        f"you bluff: random cards under {_RANDOM_NUMBER}.",
+        f"you are honest: {_most_common(hand)[1]}, or one random card.",
     )
 
 
-def _open_how_many(hand: Sequence[int], bluff: bool, after_the_last: str) -> Effects:
+def _open_how_many(hand: Sequence[int], bluff: bool, after_last_card: str) -> Effects:
     if bluff:
         (n, most), some = _random_cards(len(hand))
-        won = after_the_last if n == len(hand) else ""
+        won = after_last_card if n == len(hand) else ""
         return (
-            "You open with a bluff. As many cards as possible?",
-            f"you put down {most} under {_DRAWN}.{won}",
-            f"you put down {some} under {_DRAWN}.",
+            "You open with a bluff. Do you play many cards?",
+            f"you play {most} under {_RANDOM_NUMBER}.{won}",
+            f"you play {some} under {_RANDOM_NUMBER}.",
         )
     n, most = _most_common(hand)
-    won = after_the_last if n == len(hand) else ""
+    won = after_last_card if n == len(hand) else ""
     return (
-        "You open with honest cards. As many as possible?",
-        f"you put down {most}.{won}",
-        f"you put down one random card under its own number (a joker: under {_DRAWN}).",
+        "You open with honest cards. Do you play many?",
+        f"you play {most}.{won}",
+        f"you play one random card under its own number (a joker: under {_RANDOM_NUMBER}).",
     )
 
 
 def _doubt(hand: Sequence[int], turn: TurnData) -> Effects:
-    number, matching = kept_plural(turn.current_number), hand.count(turn.current_number)
+    number, matching = card_name(turn.current_number, plural=True), hand.count(turn.current_number)
     last, board = f"seat {turn.last_player_id}", counted(turn.board_cards)
-    question = f"{last} put down {counted(turn.n_cards_played)} as {number}. Do you doubt?"
+    question = f"{last} played {counted(turn.n_cards_played)} as {number}. Do you doubt?"
     won = f" {_prev_has_won(turn)}" if _is_pending(turn) else ""
-    doubt = f"a bluff: {last} takes the {board} of the board, and you play at once. "
-    doubt += f"Honest: you take them, less its jokers, and the next player opens.{won}"
-    how = f"you hold {matching}; whether to bluff" if matching else "you hold none and have to bluff; how many"
-    return question, doubt, f"you put down cards as {number}: {how} is asked next.{won}"
+    doubt = f"if it is a bluff, {last} picks up the {board} on the board and you take a free turn; "
+    doubt += f"if it is honest, you pick them up without its jokers and the next player opens.{won}"
+    return question, doubt, f"you play as {number}{'' if matching else '; you hold none and must bluff'}.{won}"
 
 
 def _play(hand: Sequence[int], turn: TurnData) -> Effects:
-    number, matching = kept_plural(turn.current_number), hand.count(turn.current_number)
+    number, matching = card_name(turn.current_number, plural=True), hand.count(turn.current_number)
     return (
-        f"You play as {number}, and hold {matching} of them. Do you bluff all the same?",
-        f"you put down random cards of your hand as {number}. How many is asked next.",
-        f"you put down {number} only. How many is asked next.",
+        f"You play as {number} and hold {matching} of them. Do you bluff anyway?",
+        f"you play random cards as {number}.",
+        f"you play {number} only.",
     )
 
 
-def _play_how_many(hand: Sequence[int], turn: TurnData, bluff: bool, after_the_last: str) -> Effects:
-    number = kept_plural(turn.current_number)
+def _play_how_many(hand: Sequence[int], turn: TurnData, bluff: bool, after_last_card: str) -> Effects:
+    number = card_name(turn.current_number, plural=True)
     if bluff:
         (n, most), some = _random_cards(len(hand))
-        won = after_the_last if n == len(hand) else ""
-        question = f"You bluff, with cards as {number}. As many as possible?"
-        return question, f"you put down {most}.{won}", f"you put down {some}."
+        won = after_last_card if n == len(hand) else ""
+        question = f"You bluff, as {number}. Do you play many cards?"
+        return question, f"you play {most}.{won}", f"you play {some}."
     n = min(MOST, hand.count(turn.current_number))
-    won = after_the_last if n == len(hand) else ""
-    some = "1 card" if n == 1 else f"a random number of them, 1 to {n}"
-    question = f"You are honest, with {number}. As many as possible?"
-    return question, f"you put down {counted(n)}, all of them {number}.{won}", f"you put down {some}."
+    won = after_last_card if n == len(hand) else ""
+    most, some = counted(n), "1 card"
+    if n > 1:
+        most, some = f"{most}, all of them {number}", f"a random number of them, 1 to {n}"
+    question = f"You are honest, with {number}. Do you play many cards?"
+    return question, f"you play {most}.{won}", f"you play {some}."
 
 
-def _after_the_last(turn: TurnData, win_rule: WinRule) -> str:
-    """What follows when the hand is empty after the play (R9)."""
+def _after_last_card(turn: TurnData, win_rule: WinRule) -> str:
+    """Describe what follows if the hand is empty after the play (R9)."""
     if win_rule == "immediate":
-        return " No card is left to you: you have won."
+        return " You then have no cards and win."
     if _is_pending(turn) and turn.n_players <= _LAST_TABLE:
-        return f" No card is left to you, but {_prev_has_won(turn)}"
-    return f" No card is left to you: you have won unless seat {turn.next.id} doubts and it was a bluff."
+        return f" You then have no cards, but {_prev_has_won(turn)}"
+    return f" You then have no cards, and win unless seat {turn.next.id} doubts and it was a bluff."
 
 
 def _is_pending(turn: TurnData) -> bool:
@@ -222,13 +208,13 @@ def _prev_has_won(turn: TurnData) -> str:
 
 
 def _most_common(hand: Sequence[int]) -> tuple[int, str]:
-    """What an honest opening with as many cards as possible puts down (R25): how many cards, and which."""
+    """Return how many cards an honest opening with as many as possible plays, and describe them (R25)."""
     numbers = sorted(card for card in hand if card != JOKER)
     if not numbers:
-        return len(hand), f"{counted(len(hand))}, all you hold: jokers, under {_DRAWN}"
-    number = max(numbers, key=numbers.count)  # the first of the best: ties go to the lowest
+        return len(hand), f"{counted(len(hand))}, all you hold: jokers, under {_RANDOM_NUMBER}"
+    number = max(numbers, key=numbers.count)  # max returns the first, so ties go to the lowest number
     n = min(MOST, numbers.count(number))
-    return n, f"{counted(n)} of the number you hold most of, as {kept_plural(number)}"
+    return n, f"{counted(n)} of the number you hold most of, as {card_name(number, plural=True)}"
 
 
 def _random_cards(held: int) -> tuple[tuple[int, str], str]:
@@ -242,7 +228,7 @@ _OPENING: Final = "AB"  # the nodes that are asked on an empty board
 _JOKERS: Final = ("No joker", "One joker", "Two jokers")
 _LAST_CARD: Final = {"immediate": "winning at once", "contested": "open to doubt"}
 TO_ME: Final = {
-    f"{ME} puts": "You put",
+    f"{ME} plays": "You play",
     f"{ME} doubts": "You doubt",
     f"{ME}, who shows": "you, and you show",
     f"{ME} picks": "You pick",
@@ -261,17 +247,11 @@ QUESTIONS: Final = {
     "E": "Play many cards?",
 }
 
-_PRONOUNS: Final = {"he": "it", "him": "it", "his": "its", "His": "Its"}  # requests keep theirs: they are runs' bytes
-
 Turns = Iterator[tuple[TurnOutput, Sequence[Event]]]
-
-sentence = narrated
 
 
 def rules(rules: Any, seats: int) -> list[str]:
-    told = rule_sentences(rules.in_force, seats)
-    of_a_player = [re.sub(r"\b([Hh]is|him|he)\b", lambda found: _PRONOUNS[found[0]], text) for text in told]
-    return [objective(seats), *of_a_player, scoring()]
+    return [objective(seats), *rule_sentences(rules.in_force, seats), scoring()]
 
 
 def in_short(rules: Any) -> str:
@@ -288,7 +268,7 @@ class Teller:
         return cards_in_words(self._state.hands[seat].cards)
 
     def moved(self, seat: int, output: TurnOutput, events: Sequence[Event]) -> list[Line]:
-        lines = [Line(narrated(event, self._label)) for event in events]
+        lines = [Line(sentence(event, self._label)) for event in events]
         if output.cards:
             verdict = "honest" if is_honest(output.cards, output.number or self._number) else "a bluff"
             lines[0] = Line(lines[0].said, f"really {cards_in_words(output.cards)}: {verdict}")
@@ -326,7 +306,7 @@ def drawn(
         was_free, free = state.free_turns > free, state.free_turns
         if output.doubt:
             opened = len(shown) + 1
-        story.append(" ".join(spoken(narrated(event, label)) for event in events))
+        story.append(" ".join(spoken(sentence(event, label)) for event in events))
         now = [list(hand.cards) for hand in state.hands]
         shown.append(
             {

@@ -81,11 +81,11 @@ def example_position(engine: Any, name: str, node: NodeName) -> Position:
 
 _QUESTIONS: Final[Mapping[NodeName, str]] = {
     "act": "It is your move. What do you do?",
-    "policy": "It is your move. How probable is it that you do each of these?",
+    "policy": "It is your move. How often would you take each action?",
 }
-# What each line of the shared partial means.
-_HAND: Final = {"seat": "your seat", "hand": "what you hold, and what else you see"}
-_STATE: Final = {"seat": "your seat", "state": "what you know of the game, as the engine writes it"}
+# What the lines of prompts/openspiel/shared/facts.jinja mean.
+_HAND: Final = {"seat": "your seat", "hand": "what you hold and what else you see"}
+_STATE: Final = {"seat": "your seat", "state": "what you know of the game, in OpenSpiel's notation"}
 
 
 class OpenSpielFacts:

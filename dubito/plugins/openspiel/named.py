@@ -108,36 +108,33 @@ class GinRummy:
     def rules(self) -> tuple[str, ...]:
         stock = len(_CARDS) - 2 * self.size - 1
         return (
-            "Two players sit in seats 0 and 1 and play one hand. A card is written as its rank and its suit, Ts or 4h; "
-            f"the ranks are, from the lowest, {' '.join(_GIN_RANKS)}, the suits {' '.join(_GIN_SUITS)} (spades, clubs, "
-            f"diamonds, hearts), 52 cards. Each player is dealt {self.size}, unseen by the other; the next one is "
-            f"turned up, the upcard; the other {stock} are the stock, face down.",
-            "A meld is three or four cards of one rank, or three to five cards of one suit that follow each other in "
-            "rank; the ace is low only, and a card is in one meld at most. Cards in no meld are deadwood: an A counts "
-            "1 point, a T, J, Q or K 10, every other card its number.",
-            "Seat 0 may take the first upcard or pass; if it passes, seat 1 may take it or pass; if both pass, seat 0 "
-            "draws from the stock. From then on they take turns.",
-            "In a turn a player draws the upcard, or the top card of the stock, which the other does not see, and then "
-            "discards a card of its hand, which is the new upcard, or knocks. When a card is drawn from the stock, the "
-            "upcard that was left goes to the discard pile, out of play.",
-            f"A player may knock if its deadwood is at most {self.knock}, counted so: its melds take as many "
-            f"points of its {self.size + 1} cards as they can, and of the other cards the highest is not counted.",
-            f"Whoever knocks discards a card onto the discard pile, so that at most {self.knock} points can be left, "
-            f"then lays its melds, one at a time, and passes when it lays no more; at most {self.knock} points may be "
-            "left in its hand.",
+            "Two players in seats 0 and 1 play one hand. A card is its rank and suit, such as Ts or 4h. The ranks from "
+            f"the lowest are {' '.join(_GIN_RANKS)}; the suits are {' '.join(_GIN_SUITS)} (spades, clubs, diamonds, "
+            f"hearts). Each player is dealt {self.size} cards, unseen by the other. The next card is turned up (the "
+            f"upcard); the other {stock} are the face-down stock.",
+            "A meld is three or four cards of one rank, or three to five cards of one suit in sequence. The ace is low "
+            "only, and a card is in one meld at most. Cards in no meld are deadwood: A counts 1 point, T, J, Q and K "
+            "10, other cards their number.",
+            "Seat 0 may take the first upcard or pass, then seat 1 the same; if both pass, seat 0 draws from the "
+            "stock. Then they take turns.",
+            "On your turn you draw the upcard, or the top card of the stock, unseen by the other player. Then you "
+            "discard a card, which becomes the new upcard, or knock. After a draw from the stock, the old upcard "
+            "goes to the discard pile, out of play.",
+            f"You may knock if your deadwood is at most {self.knock}, counted with the best melds among your "
+            f"{self.size + 1} cards and without the highest other card.",
+            f"The knocker discards a card to the discard pile, such that at most {self.knock} points can be left, then "
+            "lays melds one at a time, and passes when at most that many are left in hand.",
             "Then the other player may lay off cards, one at a time, on the knocker's melds (the fourth card of a "
-            "rank, the next card at either end of a sequence, but at most two at each end) and passes; then it lays "
-            "melds of its own, one at a time, and passes, which ends the hand. If the knocker has no deadwood, which "
-            "is gin, nothing can be laid off. What either has not laid counts as deadwood, even if it could be a meld.",
-            "The result of the knocker is the other's deadwood less its own. For gin it gets "
-            f"{self.gin} more. If its deadwood is higher than the other's, it loses {self.undercut} more. The other's "
-            "result is the same number with the opposite sign.",
-            f"When a discard leaves {_LEFT} cards in the stock, the other player may only knock, taking the upcard "
-            "into its hand if with it its deadwood allows a knock, or pass; after a pass nobody wins, and both results "
-            "are 0.",
-            "Both results are 0 too when a player draws the upcard and discards the same card at once and the "
-            "other does so in turn; and when the upcard is drawn for the "
-            f"{_MOST_UPCARDS}th time, not counting the first upcard.",
+            "rank, or the next card at either end of a sequence, at most two at each end) and passes; then lays their "
+            "own melds likewise and passes, which ends the hand. If the knocker has no deadwood (gin), nothing "
+            "can be laid off. Cards not laid are deadwood, even if they could form a meld.",
+            "The knocker's result is the other player's deadwood minus their own. Gin adds "
+            f"{self.gin}. If the knocker's deadwood is higher, the knocker loses {self.undercut} more. The other "
+            "player's result is the opposite.",
+            f"When a discard leaves {_LEFT} cards in the stock, the other player may only pass, or knock by taking the "
+            "upcard if that makes their deadwood low enough. After a pass both results are 0.",
+            "Both results are also 0 if a player draws the upcard and at once discards it and the other player then "
+            f"does the same, and if the upcard is drawn for the {_MOST_UPCARDS}th time, not counting the first one.",
         )
 
     @property
@@ -288,13 +285,12 @@ class Kuhn:
             f"{seats_in_words(self.players)}. The deck has {len(cards)} cards, from the lowest to the highest: "
             f"{', '.join(cards)}. Each player puts 1 chip into the pot and is dealt one card, unseen by the others; "
             "the last card stays unseen.",
-            "Seat 0 begins, and the players act in the order of their seats. To bet is to put 1 more chip into the "
-            "pot, to pass is to put in nothing.",
-            "Once a player has bet, each of the others acts once more, in the order of the seats after that "
-            "player: a bet then calls, with 1 more chip, and a pass folds. Nobody can raise. Then the game is over.",
-            "If somebody has bet, the highest card among those who bet or called wins the pot; if everybody has "
-            "passed, the game is over and the highest card of all wins it. The result of a player is the chips that it "
-            "takes out of the pot less those that it has put in.",
+            "Seat 0 begins, and the players act in seat order. A bet puts 1 more chip into the pot, a pass nothing.",
+            "Once a player has bet, each of the others acts once more, in seat order after that player: a bet then "
+            "calls, with 1 more chip, and a pass folds. Nobody can raise. Then the game is over.",
+            "If somebody has bet, the highest card among the players who bet or called wins the pot. If everybody has "
+            "passed, the game is over and the highest card of all wins it. A player's result is the chips they take "
+            "out of the pot minus the chips they put in.",
         )
 
     @property
@@ -326,7 +322,7 @@ class Kuhn:
         for entry in entries[self.players :]:
             bets = entry.action == _BET
             so = f"{'call' if bets else 'fold'}{'' if entry.player == seat else 's'}"
-            then = f", and so {so}" if has_bet else ""
+            then = f" ({so})" if has_bet else ""
             lines.append(did(entry.player, seat, self.names[entry.action], then))
             has_bet = has_bet or bets
         return lines
@@ -369,23 +365,20 @@ class Leduc:
     def rules(self) -> tuple[str, ...]:
         order = ranks(self.players + 1)
         return (
-            f"{seats_in_words(self.players)}. The deck has {2 * len(order)} cards, of the ranks {', '.join(order)}, "
-            f"from the lowest to the highest, each once in {_LEDUC_SUITS[0]} and once in {_LEDUC_SUITS[1]}. "
-            "Each player puts 1 chip into the pot and is dealt one card, unseen by the others.",
+            f"{seats_in_words(self.players)}. The deck has {2 * len(order)} cards: {', '.join(order)}, from the "
+            f"lowest to the highest, each once in {_LEDUC_SUITS[0]} and once in {_LEDUC_SUITS[1]}. Each player puts 1 "
+            "chip into the pot and is dealt one card, unseen by the others.",
             "There are two rounds of betting; between them one more card is turned up, the community card. In each "
-            f"round seat {self.first} begins, or the next one after it that has not folded, and the players act in the "
-            "order of their seats.",
-            "To call is to put in as many chips as it takes to have put in as many as whoever has put in most, which "
-            "may be none. To raise is to put in these, and in the first round "
-            f"{_RAISES[0]} chips more, in the second {_RAISES[1]}; there are at most {_MOST_RAISES} raises in a round, "
-            "of all players together. To fold is to be out of the game; only a player who would have to put in chips "
-            "to call may fold.",
-            "A round is over when all who have not folded have called, or have called the last raise. When only one "
-            "player has not folded, the game is over and that player takes the pot.",
-            "After the second round the cards are compared: a card of the rank of the community card is a pair, which "
-            "beats everything else; without a pair the highest rank wins. Suits count for nothing. Two with the same "
-            "rank share the pot. The result of a player is the chips that it takes out of the pot less those that it "
-            "has put in.",
+            f"round seat {self.first} begins, or the next seat that has not folded, and the players act in seat order.",
+            "A call matches the most chips that any player has put in, which may cost nothing. A raise does the same "
+            f"and adds {_RAISES[0]} chips in the first round, {_RAISES[1]} in the second; a round has at most "
+            f"{_MOST_RAISES} raises by all players together. A fold leaves the game, and is allowed only if a call "
+            "would cost chips.",
+            "A round is over when all players who have not folded have called, or have called the last raise. When "
+            "only one player has not folded, the game is over and that player takes the pot.",
+            "After the second round the cards are compared: a card of the community card's rank is a pair, which beats "
+            "everything else; without a pair the highest rank wins. Suits do not count. Two players with the same rank "
+            "share the pot. A player's result is the chips they take out of the pot minus the chips they put in.",
         )
 
     @property
@@ -477,22 +470,21 @@ class LiarsDice:
     @property
     def rules(self) -> tuple[str, ...]:
         if self.number_first:
-            higher = "more dice of any face, or as many dice of a higher face"
+            higher = "more dice of any face, or the same number of dice of a higher face"
         else:
             higher = "any number of dice of a higher face, or more dice of the same face"
         each = "one die" if self.dice == 1 else f"{_NUMBERS[self.dice - 1]} dice"
         return (
             f"Two players sit in seats 0 and 1. Each rolls {each} with the faces 1 to {self.sides}, unseen by the "
             "other. Seat 0 begins, and they take turns.",
-            f"In a turn a player makes a bid, or calls the other's last bid a lie. A bid says that of the "
-            f"{_NUMBERS[2 * self.dice - 1]} dice of both players together at least so many show a face: {_bid(1, 1)}, "
+            "On your turn you make a bid, or call the other player's last bid a lie. A bid claims that at least this "
+            f"many of both players' {_NUMBERS[2 * self.dice - 1]} dice show a face, for example {_bid(1, 1)} or "
             f"{_bid(2, self.sides)}. Every {self.sides} is wild: it counts as any face that is bid.",
-            f"Each bid must be higher than the one before it: {higher}. No bid is of more than "
-            f"{_NUMBERS[2 * self.dice - 1]} dice. The game begins with a bid, not with a call; whoever faces "
-            f"the highest of all bids, {_bid(2 * self.dice, self.sides)}, must call.",
-            f"When a player calls ({_LIAR}), all dice are looked at and the game is over. If at least as many dice as "
-            "were bid show the face or are wild, whoever made the bid wins, otherwise whoever called. The winner's "
-            "result is 1, the loser's -1.",
+            f"Each bid must be higher than the one before it: {higher}. A bid is for at most "
+            f"{_NUMBERS[2 * self.dice - 1]} dice. The game begins with a bid, not with a call. After the highest of "
+            f"all bids, {_bid(2 * self.dice, self.sides)}, the other player must call.",
+            f"A call ({_LIAR}) ends the game, and all dice are shown. If at least as many dice as were bid show the "
+            "face or are wild, the bidder wins, otherwise the caller. The winner's result is 1, the loser's -1.",
         )
 
     @property

@@ -19,23 +19,22 @@ def rule_sentences(engine: Any) -> list[str]:
         return list(words.rules)
     kind, seats = engine.get_type(), engine.num_players()
     said = [
-        f"This is {kind.long_name}, as OpenSpiel plays it under the name of {kind.short_name}, for {seats} players."
+        f"This is {kind.long_name} for {seats} players, as OpenSpiel implements it under the name {kind.short_name}."
     ]
     if given := engine.get_parameters():
         said.append(f"Its parameters: {', '.join(f'{key} is {value}' for key, value in sorted(given.items()))}.")
     if kind.dynamics == type(kind.dynamics).SIMULTANEOUS:
-        said.append("All players choose at once: nobody sees a choice before all are made.")
+        said.append("All players choose at the same time: nobody sees a choice before all have chosen.")
     return said
 
 
 def objective(engine: Any) -> str:
-    """What a player is after."""
     least, most = range_of(engine)
-    said = f"the highest return at the end of the game; returns lie between {least:g} and {most:g}."
+    said = f"The highest return at the end of the game. Returns are between {least:g} and {most:g}."
     total = engine.utility_sum()
     if total == 0:
         return f"{said} What one player wins, the others lose."
-    return said if total is None else f"{said} All returns together are {total:g}."
+    return said if total is None else f"{said} All returns add up to {total:g}."
 
 
 _COLOUR: Final = re.compile(r"\x1b\[[0-9;]*m")

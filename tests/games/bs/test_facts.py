@@ -146,19 +146,19 @@ HANDS = [[n] * 4 + [n + 4] * 4 + [n + 8] * 4 + [12] for n in range(4)]
 def test_the_history_tells_each_side_of_a_lie() -> None:
     plays = [with_hands(*HANDS).hands[0].cards[i] for i in (0, 4)]
     lie = (plays, False, True, False)
-    caught = "seat 2 accuses it, and it was a lie"
+    caught = "seat 2 accuses: it was a lie"
     assert told_of(with_hands(*HANDS), 1, *lie) == [
         "Every seat is dealt 13 cards. Yours: 1 1 1 1 5 5 5 5 9 9 9 9 12.",
-        "seat 0 puts down 2 cards as 0s.",
-        "You do not accuse it.",
-        f"{caught}: seat 0 takes the pile; a card of seat 2 is the new pile.",
+        "seat 0 plays 2 cards as 0s.",
+        "You do not accuse.",
+        f"{caught}; seat 0 picks up the pile; a card of seat 2 is the new pile.",
     ]
     assert told_of(with_hands(*HANDS), 0, *lie)[1:] == [
-        "You put down 2 cards as 0s: 0 4, a lie.",
-        f"{caught}: you take the pile: 0 4 of seat 0 (as 0s); a card of seat 2 is the new pile.",
+        "You play 2 cards as 0s: 0 4, a lie.",
+        f"{caught}; you pick up the pile: 0 4 of seat 0 (as 0s); a card of seat 2 is the new pile.",
     ]
     last = told_of(with_hands(*HANDS), 2, *lie)[-1]
-    assert last == "Your accusation counts, and it was a lie: seat 0 takes the pile; your 10 is the new pile."
+    assert last == "Your accusation counts: it was a lie; seat 0 picks up the pile; your 10 is the new pile."
 
 
 NOBODY = (False, False, False)
@@ -194,9 +194,9 @@ def test_who_takes_the_pile_reads_who_lied_there() -> None:
     moves: tuple[Any, ...] = (hands[0].cards[:2], False, False, False, [hands[1].cards[4]], False, False, False)
     moves += (hands[2].cards[:1], False, True, False)
     assert told_of(with_hands(*HANDS), 1, *moves)[-3:] == [
-        "seat 2 puts down 1 card as 2s.",
-        "You accuse it.",
-        "Your accusation counts, and it was honest: you take the pile: 0 0 of seat 0 (as 0s), 5 of seat 1 (as "
+        "seat 2 plays 1 card as 2s.",
+        "You accuse.",
+        "Your accusation counts: it was honest; you pick up the pile: 0 0 of seat 0 (as 0s), 5 of seat 1 (as "
         "1s), 2 of seat 2 (as 2s).",
     ]
 

@@ -20,13 +20,13 @@ def test_a_turn_is_told_with_what_nobody_at_the_table_knows() -> None:
     for seat, output in ((1, True), (2, False), (3, False)):
         lines.append(teller.moved(seat, output, game.apply(output)))
     assert lines == [
-        [Line("seat 0 puts down 2 cards as 0.", "really 1 2: a lie", ["1 of spades", "2 of spades"])],
+        [Line("seat 0 plays 2 cards as 0s.", "really 1 2: a lie", ["1 of spades", "2 of spades"])],
         [Line("", "seat 1 says BS")],
         [],
         [
             Line(
                 "On the pile: 1. In hand: seat 0 3, seat 1 1, seat 2 1, seat 3 2.",
-                "it was a lie, seat 0 takes the pile, and seat 1 loses 3 to it",
+                "it was a lie, seat 0 picks up the pile, and seat 1 loses 3 to it",
             )
         ],
     ]
@@ -43,7 +43,7 @@ def test_of_several_accusers_the_one_who_was_drawn_is_named() -> None:
             told = teller.moved(seat, True, game.apply(True))
         (loser,) = [seat for seat in (1, 2, 3) if len(held(game, seat)) == 3]
         assert told[-1].truth == (
-            f"of 3 who said BS seat {loser} is drawn: it was honest, and seat {loser} takes the pile"
+            f"of 3 who said BS seat {loser} is drawn: it was honest, and seat {loser} picks up the pile"
         )
         drawn.add(loser)
     assert drawn == {1, 2, 3}
@@ -81,18 +81,18 @@ def test_whoever_sits_there_is_spoken_to() -> None:
     assert sees(game, 0, label) == [
         "Cards held: you 1, Bot1 2, Bot2 1, Bot3 1. On the pile: 0.",
         "Your hand: 0",
-        "Your turn: play cards as 0.",
+        "Your turn: play cards as 0s.",
     ]
     events = [*game.apply(game.hands[0].cards[:1])]
-    assert sees(game, 1, label)[1:] == ["Your hand: 1 4", f"{ME} has played 1 card as 0. Do you say BS?"]
+    assert sees(game, 1, label)[1:] == ["Your hand: 1 4", f"{ME} played 1 card as 0s. Do you say BS?"]
     assert holding(game, 1) == [1, 4]
     for _ in range(3):
         events += game.apply(False)
     assert [to_me(sentence(event, label)) for event in events] == [
-        "You put down 1 card as 0.",
+        "You play 1 card as 0s.",
         "On the pile: 1. In hand: you 0, Bot1 2, Bot2 1, Bot3 1.",
         "Round 1 is over.",
-        "You hold no card any more and win.",
+        "You have no cards left and win.",
     ]
     assert to_me(Teller(game, label).ending()[0]) == "The game is over: you win."
 
@@ -109,7 +109,7 @@ def test_a_game_that_nobody_wins_says_why() -> None:
 
 def test_the_cap_in_the_rules_is_that_of_the_game() -> None:
     assert rule_sentences(BSRules(max_rounds=7))[-1] == (
-        "If nobody has won after 7 rounds, the game is over, and nobody wins."
+        "If nobody has won after 7 rounds, the game is over and nobody wins."
     )
     assert rules(BSRules(), 4) == [OBJECTIVE, *rule_sentences(BSRules())]
     assert in_short(BSRules()) == "At most 1,000 rounds"

@@ -63,11 +63,11 @@ def test_each_prompt_says_the_rules_and_what_is_legal() -> None:
     game = find_game("openspiel:leduc_poker", REPO)
     assert prompt_names(REPO, game) == ["plain", "policy", "reasoned"]
     said = load_prompt("plain", REPO, game).render(game.facts.example_position("act"))
-    assert "You play Leduc poker, a game for 2 players." in said.system
+    assert "You are playing Leduc poker, a game for 2 players." in said.system
     assert said.user.splitlines()[-1].startswith("legal: ")
     other = load_prompt("plain", REPO, find_game("openspiel:phantom_ttt", REPO))
     words = other.render(other.game.facts.example_position("act"))
-    assert "as OpenSpiel plays it under the name of phantom_ttt" in words.system
+    assert "as OpenSpiel implements it under the name phantom_ttt" in words.system
     assert "state:" in words.user
 
 

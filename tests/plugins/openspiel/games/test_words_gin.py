@@ -51,11 +51,11 @@ LAID = ("As2s3s", "4c5c6c", "7s7d7h", "pass")
 
 
 @says(
-    "Two players sit in seats 0 and 1 and play one hand.",
-    "A card is written as its rank and its suit, Ts or 4h; the ranks are, from the lowest, A 2 3 4 5 6 7 8 9 T J Q K, "
-    "the suits s c d h (spades, clubs, diamonds, hearts), 52 cards.",
-    "Each player is dealt 10, unseen by the other; the next one is turned up, the upcard; the other 31 are the stock, "
-    "face down.",
+    "Two players in seats 0 and 1 play one hand.",
+    "A card is its rank and suit, such as Ts or 4h.",
+    "The ranks from the lowest are A 2 3 4 5 6 7 8 9 T J Q K; the suits are s c d h (spades, clubs, diamonds, hearts).",
+    "Each player is dealt 10 cards, unseen by the other.",
+    "The next card is turned up (the upcard); the other 31 are the face-down stock.",
 )
 def test_ten_cards_each_are_dealt() -> None:
     state = dealt(READY, POOR, "Th")
@@ -70,8 +70,8 @@ def test_ten_cards_each_are_dealt() -> None:
 
 
 @says(
-    "A meld is three or four cards of one rank, or three to five cards of one suit that follow each other in rank; the "
-    "ace is low only, and a card is in one meld at most.",
+    "A meld is three or four cards of one rank, or three to five cards of one suit in sequence.",
+    "The ace is low only, and a card is in one meld at most.",
 )
 def test_the_names_of_melds_are_the_engines() -> None:
     game = load("gin_rummy")
@@ -88,9 +88,9 @@ def test_the_names_of_melds_are_the_engines() -> None:
 
 
 @says(
-    "Cards in no meld are deadwood: an A counts 1 point, a T, J, Q or K 10, every other card its number.",
-    "A player may knock if its deadwood is at most 10, counted so: its melds take as many points of its 11 cards as "
-    "they can, and of the other cards the highest is not counted.",
+    "Cards in no meld are deadwood: A counts 1 point, T, J, Q and K 10, other cards their number.",
+    "You may knock if your deadwood is at most 10, counted with the best melds among your 11 cards and without the "
+    "highest other card.",
 )
 def test_who_may_knock() -> None:
     chance, melds, able = Random(17), sorted(map(sorted, SETS | RUNS)), 0
@@ -108,9 +108,8 @@ def test_who_may_knock() -> None:
 
 
 @says(
-    "Seat 0 may take the first upcard or pass; if it passes, seat 1 may take it or pass; if both pass, seat 0 draws "
-    "from the stock.",
-    "From then on they take turns.",
+    "Seat 0 may take the first upcard or pass, then seat 1 the same; if both pass, seat 0 draws from the stock.",
+    "Then they take turns.",
 )
 def test_the_first_upcard() -> None:
     state = dealt(READY, POOR, "Th")
@@ -128,9 +127,9 @@ def test_the_first_upcard() -> None:
 
 
 @says(
-    "In a turn a player draws the upcard, or the top card of the stock, which the other does not see, and then "
-    "discards a card of its hand, which is the new upcard, or knocks.",
-    "When a card is drawn from the stock, the upcard that was left goes to the discard pile, out of play.",
+    "On your turn you draw the upcard, or the top card of the stock, unseen by the other player.",
+    "Then you discard a card, which becomes the new upcard, or knock.",
+    "After a draw from the stock, the old upcard goes to the discard pile, out of play.",
 )
 def test_a_turn() -> None:
     state = dealt(READY, POOR, "Th", "pass", "pass", "draw stock", stock="Kd 3h")
@@ -161,8 +160,8 @@ def test_a_turn() -> None:
 
 
 @says(
-    "Whoever knocks discards a card onto the discard pile, so that at most 10 points can be left, then lays its melds, "
-    "one at a time, and passes when it lays no more; at most 10 points may be left in its hand.",
+    "The knocker discards a card to the discard pile, such that at most 10 points can be left, then lays melds one at"
+    " a time, and passes when at most that many are left in hand.",
 )
 def test_a_knock() -> None:
     state = played()
@@ -193,10 +192,10 @@ def test_a_knock() -> None:
 
 
 @says(
-    "Then the other player may lay off cards, one at a time, on the knocker's melds (the fourth card of a rank, the "
-    "next card at either end of a sequence, but at most two at each end) and passes; then it lays melds of its own, "
-    "one at a time, and passes, which ends the hand.",
-    "What either has not laid counts as deadwood, even if it could be a meld.",
+    "Then the other player may lay off cards, one at a time, on the knocker's melds (the fourth card of a rank, or "
+    "the next card at either end of a sequence, at most two at each end) and passes; then lays their own melds "
+    "likewise and passes, which ends the hand.",
+    "Cards not laid are deadwood, even if they could form a meld.",
 )
 def test_laying_off() -> None:
     other = "7c 8c 9c Tc 3c 2c Ac Ks Kd Kh"
@@ -227,7 +226,10 @@ def test_laying_off() -> None:
 GIN = "As 2s 3s 4c 5c 6c 7s 7d 7h 7c"
 
 
-@says("If the knocker has no deadwood, which is gin, nothing can be laid off.", "For gin it gets 25 more.")
+@says(
+    "If the knocker has no deadwood (gin), nothing can be laid off.",
+    "Gin adds 25.",
+)
 @pytest.mark.parametrize(("game", "bonus"), [("gin_rummy", 25), ("gin_rummy(gin_bonus=40)", 40)])
 def test_gin(game: str, bonus: int) -> None:
     other = "4s 8c 9h Jh Jc Qd Kc Ks 9d Qh"  # the 4s could be laid off on a knock without gin
@@ -236,13 +238,13 @@ def test_gin(game: str, bonus: int) -> None:
     assert legal(state) == ["pass"]
     do(state, "pass")
     assert state.returns() == [4 + 8 + 9 + 60 + 9 + bonus, -(4 + 8 + 9 + 60 + 9 + bonus)]
-    assert f"For gin it gets {bonus} more" in " ".join(words_of(state.get_game()).rules)
+    assert f"Gin adds {bonus}." in " ".join(words_of(state.get_game()).rules)
 
 
 @says(
-    "The result of the knocker is the other's deadwood less its own.",
-    "If its deadwood is higher than the other's, it loses 25 more.",
-    "The other's result is the same number with the opposite sign.",
+    "The knocker's result is the other player's deadwood minus their own.",
+    "If the knocker's deadwood is higher, the knocker loses 25 more.",
+    "The other player's result is the opposite.",
 )
 def test_results() -> None:
     def results(other: str, *acts: str, game: str = "gin_rummy") -> list[float]:
@@ -276,8 +278,9 @@ def drained(first: str, second: str) -> Any:
 
 
 @says(
-    "When a discard leaves 2 cards in the stock, the other player may only knock, taking the upcard into its hand if "
-    "with it its deadwood allows a knock, or pass; after a pass nobody wins, and both results are 0.",
+    "When a discard leaves 2 cards in the stock, the other player may only pass, or knock by taking the upcard if "
+    "that makes their deadwood low enough.",
+    "After a pass both results are 0.",
 )
 def test_the_wall() -> None:
     state = drained(READY, POOR)
@@ -298,8 +301,8 @@ def test_the_wall() -> None:
 
 
 @says(
-    "Both results are 0 too when a player draws the upcard and discards the same card at once and the other does "
-    "so in turn"
+    "Both results are also 0 if a player draws the upcard and at once discards it and the other player then does the "
+    "same",
 )
 def test_the_same_card_twice() -> None:
     state = dealt(READY, POOR, "Th", "draw upcard", "Th", "draw upcard")
@@ -313,7 +316,9 @@ def test_the_same_card_twice() -> None:
     assert state.returns() == [0, 0]
 
 
-@says("and when the upcard is drawn for the 50th time, not counting the first upcard.")
+@says(
+    "and if the upcard is drawn for the 50th time, not counting the first one.",
+)
 def test_the_fiftieth_upcard() -> None:
     state = dealt(READY, POOR, "Th", "draw upcard", "Th")
     for turn in range(49):
@@ -334,10 +339,10 @@ def test_other_sizes_are_told() -> None:
     told = " ".join(words_of(state.get_game()).rules)
     assert state.stock_size() == 37
     for part in (
-        "is dealt 7,",
-        "the other 37 are the stock",
-        "at most 5, counted so",
-        "of its 8 cards",
+        "is dealt 7 cards,",
+        "the other 37 are the face-down stock",
+        "at most 5, counted with",
+        "your 8 cards",
         "at most 5 points",
     ):
         assert part in told

@@ -29,15 +29,15 @@ def chips_by_the_rules(cards: tuple[int, ...], acts: list[str]) -> tuple[int | N
 
 
 @says(
-    "Seat 0 begins, and the players act in the order of their seats.",
-    "To bet is to put 1 more chip into the pot, to pass is to put in nothing.",
-    "Once a player has bet, each of the others acts once more, in the order of the seats after that player: a bet then "
-    "calls, with 1 more chip, and a pass folds.",
+    "Seat 0 begins, and the players act in seat order.",
+    "A bet puts 1 more chip into the pot, a pass nothing.",
+    "Once a player has bet, each of the others acts once more, in seat order after that player: a bet then calls, "
+    "with 1 more chip, and a pass folds.",
     "Nobody can raise.",
     "Then the game is over.",
-    "If somebody has bet, the highest card among those who bet or called wins the pot; if everybody has passed, the "
-    "game is over and the highest card of all wins it.",
-    "The result of a player is the chips that it takes out of the pot less those that it has put in.",
+    "If somebody has bet, the highest card among the players who bet or called wins the pot.",
+    "If everybody has passed, the game is over and the highest card of all wins it.",
+    "A player's result is the chips they take out of the pot minus the chips they put in.",
 )
 @pytest.mark.parametrize("players", [2, 3, 4])
 def test_every_game_goes_as_the_rules_say(players: int) -> None:
@@ -83,8 +83,8 @@ def test_the_history_names_calls_and_folds() -> None:
         (None, "The cards are dealt. Yours: the queen."),
         (0, "You pass."),
         (1, "seat 1 bets."),
-        (2, "seat 2 passes, and so folds."),
-        (0, "You bet, and so call."),
+        (2, "seat 2 passes (folds)."),
+        (0, "You bet (call)."),
     ]
     assert words.holds(state, 1) == "the king; pot 5 chips: 2 of seat 0, 2 of yours, 1 of seat 2"
     assert words.rules[0].startswith("3 players sit in seats 0 to 2. The deck has 4 cards, from the lowest to the")

@@ -88,20 +88,18 @@ def check(state: Any, first: int) -> None:
 
 
 RULES = (
-    "In each round seat 0 begins, or the next one after it that has not folded, and the players act in the order of "
-    "their seats.",
-    "To call is to put in as many chips as it takes to have put in as many as whoever has put in most, which may be "
-    "none.",
-    "To raise is to put in these, and in the first round 2 chips more, in the second 4; there are at most 2 raises in "
-    "a round, of all players together.",
-    "To fold is to be out of the game; only a player who would have to put in chips to call may fold.",
-    "A round is over when all who have not folded have called, or have called the last raise.",
+    "In each round seat 0 begins, or the next seat that has not folded, and the players act in seat order.",
+    "A call matches the most chips that any player has put in, which may cost nothing.",
+    "A raise does the same and adds 2 chips in the first round, 4 in the second; a round has at most 2 raises by all "
+    "players together.",
+    "A fold leaves the game, and is allowed only if a call would cost chips.",
+    "A round is over when all players who have not folded have called, or have called the last raise.",
     "When only one player has not folded, the game is over and that player takes the pot.",
-    "After the second round the cards are compared: a card of the rank of the community card is a pair, which beats "
+    "After the second round the cards are compared: a card of the community card's rank is a pair, which beats "
     "everything else; without a pair the highest rank wins.",
-    "Suits count for nothing.",
-    "Two with the same rank share the pot.",
-    "The result of a player is the chips that it takes out of the pot less those that it has put in.",
+    "Suits do not count.",
+    "Two players with the same rank share the pot.",
+    "A player's result is the chips they take out of the pot minus the chips they put in.",
 )
 
 
@@ -129,8 +127,7 @@ def test_other_tables_go_as_the_rules_say(players: int, first: int) -> None:
 
 @says(
     "Two players sit in seats 0 and 1.",
-    "The deck has 6 cards, of the ranks jack, queen, king, from the lowest to the highest, each once in hearts and "
-    "once in spades.",
+    "The deck has 6 cards: jack, queen, king, from the lowest to the highest, each once in hearts and once in spades.",
     "Each player puts 1 chip into the pot and is dealt one card, unseen by the others.",
     "There are two rounds of betting; between them one more card is turned up, the community card.",
 )

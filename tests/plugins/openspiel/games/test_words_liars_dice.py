@@ -49,15 +49,16 @@ def check(state: Any, dice: int, sides: int, rule: str) -> None:
 
 CLAIMS = (
     "Seat 0 begins, and they take turns.",
-    "In a turn a player makes a bid, or calls the other's last bid a lie.",
-    "A bid says that of the two dice of both players together at least so many show a face: one 1, two 6s.",
+    "On your turn you make a bid, or call the other player's last bid a lie.",
+    "A bid claims that at least this many of both players' two dice show a face, for example one 1 or two 6s.",
     "Every 6 is wild: it counts as any face that is bid.",
-    "Each bid must be higher than the one before it: more dice of any face, or as many dice of a higher face.",
-    "No bid is of more than two dice.",
-    "The game begins with a bid, not with a call; whoever faces the highest of all bids, two 6s, must call.",
-    "When a player calls (liar), all dice are looked at and the game is over.",
-    "If at least as many dice as were bid show the face or are wild, whoever made the bid wins, otherwise whoever "
-    "called.",
+    "Each bid must be higher than the one before it: more dice of any face, or the same number of dice of a higher "
+    "face.",
+    "A bid is for at most two dice.",
+    "The game begins with a bid, not with a call.",
+    "After the highest of all bids, two 6s, the other player must call.",
+    "A call (liar) ends the game, and all dice are shown.",
+    "If at least as many dice as were bid show the face or are wild, the bidder wins, otherwise the caller.",
     "The winner's result is 1, the loser's -1.",
 )
 
