@@ -176,7 +176,7 @@ def _round(prompt: Prompt, of: Sequence[Position], opened: Pipeline, account: Ac
     seats = Seats(prompt)
     for number, position in enumerate(of):
         one = ask_of(prompt, seats.rendered(position), position.node, 0, number)
-        received, stored = opened._cache.once(account.server, one.request, one.draw, _never)
+        received, stored = opened._cache.get_or_ask(account.server, one.request, one.draw, _never)
         assert stored
         read_answer(read_reply("responses", received), prompt.form(position.node))
 

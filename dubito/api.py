@@ -34,7 +34,7 @@ from dubito.show.run import ReplayedGames
 from dubito.show.story import conversation
 from dubito.stats.players import Calibration, calibrations
 from dubito.stats.ranking import order_of
-from dubito.store.folder import unpacked
+from dubito.store.folder import unpack
 from dubito.store.model_log import ModelLog
 from dubito.workshop.conformance import flaws_in
 from dubito.workshop.dataset import DecisionRows, game_rows
@@ -132,7 +132,7 @@ class Run:
         self._stack = ExitStack()
         self.path = Path(path)
         with ExitStack() as stack:
-            folder = stack.enter_context(unpacked(self.path)) if self.path.is_file() else self.path
+            folder = stack.enter_context(unpack(self.path)) if self.path.is_file() else self.path
             self.stored: StoredRun = stack.enter_context(opened_run(folder, Path.cwd()))
             self._stack = stack.pop_all()
 

@@ -12,7 +12,7 @@ import yaml
 
 from dubito.game.find import find_bots
 from dubito.plugins.leaderboard.book import BOOKS
-from dubito.store.folder import manifest_of, unpacked
+from dubito.store.folder import load_manifest, unpack
 
 REPO = Path(__file__).resolve().parent.parent
 
@@ -29,8 +29,8 @@ def update_book(file: Path) -> None:
 
 def play_again(submission: Path) -> None:
     """Play the run of a submission with today's bots, and export it in place of the submission."""
-    with unpacked(submission) as folder:
-        manifest = manifest_of(folder)
+    with unpack(submission) as folder:
+        manifest = load_manifest(folder)
     identity = manifest["identity"]
     config = {key: identity[key] for key in ("game", "seed", "table_sizes", "rules")}
     config |= {key: [player["name"] for player in identity[key]] for key in ("bots", "contenders")}

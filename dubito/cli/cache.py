@@ -16,10 +16,10 @@ from dubito.cli.options import folder_of, json_option
 from dubito.cli.output import note, print_document, say, table
 from dubito.errors import RunStopped, UsageError, one_line
 from dubito.experiment.stored import only_read
-from dubito.llm.cache import CacheEntry, ReplyCache, key_of_reply
+from dubito.llm.cache import CacheEntry, ReplyCache, compute_key
 from dubito.llm.protocols import read_reply
+from dubito.llm.recording import differing_parts, nearest
 from dubito.llm.request import parse_json
-from dubito.llm.tape import differing_parts, nearest
 from dubito.store.folder import DATABASE
 from dubito.store.model_log import ModelLog, StoredRequest
 from dubito.store.run_db import RunDb
@@ -197,7 +197,7 @@ def explain(what: str, run: Path | None, folder: Path) -> None:
 
 
 def _explain(opened: ReplyCache, asked: StoredRequest) -> None:
-    key = key_of_reply(asked.server, asked.digest, asked.draw)
+    key = compute_key(asked.server, asked.digest, asked.draw)
     if key in opened:
         say(f"the cache has it: {key}")
         return

@@ -9,7 +9,7 @@ from dubito.cli.options import folder_of, games_path_option
 from dubito.cli.output import GamesProgress, note, say
 from dubito.errors import UsageError, one_line
 from dubito.store import folder as run_folder
-from dubito.store.folder import RUNS, no_such_run, pack
+from dubito.store.folder import RUNS, missing_run_error, pack
 
 
 @click.command()
@@ -32,7 +32,7 @@ def export(run: Path, file: Path | None, parquet: Path | None, quiet: bool) -> N
             "pages, and tables as CSV and JSON, are written by `dubito report`"
         )
     if not run.exists():
-        raise no_such_run(run, Path(RUNS))
+        raise missing_run_error(run, Path(RUNS))
     if file is None:
         assert parquet is not None
         _export_dataset(run, parquet, quiet)

@@ -260,13 +260,13 @@ def folder_of(run: Path | None) -> Iterator[Path]:
     Raises UsageError that names the nearest runs, or says that the file is not an exported run.
     """
     # late: most commands read no run
-    from dubito.store.folder import RUNS, is_export, latest, no_such_run, runs_inside, unpacked
+    from dubito.store.folder import RUNS, is_export, latest_run, missing_run_error, runs_inside, unpack
 
     if run is None:
-        run = latest(Path(RUNS))
+        run = latest_run(Path(RUNS))
         note(f"the latest run: {run}")
     if not run.exists():
-        raise no_such_run(run, Path(RUNS))
+        raise missing_run_error(run, Path(RUNS))
     if run.is_dir():
         if runs := runs_inside(run):
             raise UsageError(f"{one_line(str(run))} is a folder of runs: name one of them, such as {runs[0]}")
@@ -274,5 +274,5 @@ def folder_of(run: Path | None) -> Iterator[Path]:
         return
     if not is_export(run):
         raise UsageError(f"{one_line(str(run))} is not a run: give a run folder, or a file that `dubito export` made")
-    with unpacked(run) as folder:
+    with unpack(run) as folder:
         yield folder

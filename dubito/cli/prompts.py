@@ -23,14 +23,14 @@ from dubito.experiment.stored import opened_run
 from dubito.files import read_text
 from dubito.game import Game, Position
 from dubito.game.find import Registry, find_bots
-from dubito.llm.price_list import ends_soon
+from dubito.llm.price_list import end_of_model_warning
 from dubito.llm.prices import Price, dollars
 from dubito.llm.prompts import game_of_folder, load_prompt, prompt_names, prompt_roots
 from dubito.llm.settings import ModelSettings, account_for
 from dubito.report.run_tables import calibration_bins, calibration_table
 from dubito.report.tables import cell_text
 from dubito.stats.players import calibrations
-from dubito.store.folder import is_export, unpacked
+from dubito.store.folder import is_export, unpack
 from dubito.store.model_log import answer_in_words
 from dubito.workshop.checks import golden_files
 from dubito.workshop.lint import FIRST, prompt_differences
@@ -238,7 +238,7 @@ def _positions_found(what: Path, node: str | None, count: int) -> list[RecordedP
     if what.is_dir():
         return _of_run(what, node, count)
     if what.is_file() and is_export(what):
-        with unpacked(what) as folder:
+        with unpack(what) as folder:
             return _of_run(folder, node, count)
     config = check(read_config(what), str(what))
     registry = find_bots(Path.cwd(), config.game)
@@ -351,7 +351,7 @@ def test(
     entries = _entries([name] if against is None else [name, against], settings, game)
     found = read_folder(_folder(game) if positions is None else positions, game)
     check_asking(model, settings, game, calls)
-    if sentence := ends_soon(account_for(settings).server, settings.model, datetime.now(UTC).date()):
+    if sentence := end_of_model_warning(account_for(settings).server, settings.model, datetime.now(UTC).date()):
         note(sentence)
     folder = output or trial_folder(entries, found)
     with resumable(folder, flags=True), progress_of(len(found) * len(entries), quiet) as progress:
@@ -380,5 +380,5 @@ def _entries(names: Sequence[str], settings: ModelSettings, game: Game) -> list[
         if any(prompt.digest == entry.prompt.digest for entry in entries):
             own = settings.model_copy(update={"sample": 1})
         shown = name if all(name != entry.name for entry in entries) else f"{name} again"
-        entries.append(TrialEntry(shown, prompt.asked_as(own.api), own))
+        entries.append(TrialEntry(shown, prompt.for_api(own.api), own))
     return entries

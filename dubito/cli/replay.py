@@ -19,8 +19,8 @@ from dubito.files import read_text
 from dubito.game.find import DUBITO, find_game
 from dubito.game.record import read_game_name, records_of
 from dubito.game.words import labels, seat_label
+from dubito.llm.recording import Differs
 from dubito.llm.request import AttemptFailed, Place, Reply
-from dubito.llm.tape import Differs
 from dubito.show.session import Session, session_of_record, table_moves
 from dubito.store.folder import RESULTS, is_export
 

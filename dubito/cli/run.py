@@ -145,7 +145,7 @@ def warn_of(experiment: Experiment, registry: Registry, calls: CallOptions) -> N
     for sentence in outdated_prices(experiment, registry, calls, today) if calls.caps.usd is not None else ():
         note(sentence)
     note_unused_addresses(experiment, registry)
-    if experiment.shard and model_specs(experiment, registry) and (caps := calls.caps.in_words()):
+    if experiment.shard and model_specs(experiment, registry) and (caps := calls.caps.describe()):
         note(f"note: of the run's budget this shard's share, by its games, is {caps}")
 
 

@@ -14,7 +14,7 @@ from dubito.errors import UsageError, one_line
 from dubito.experiment.stored import opened_run
 from dubito.files import write_whole
 from dubito.report.share import SharedGame, shared_file, shared_game, shared_page
-from dubito.store.folder import RUNS, is_export, no_such_run, run_folders
+from dubito.store.folder import RUNS, is_export, missing_run_error, run_folders
 
 
 @click.command()
@@ -30,7 +30,7 @@ def share(what: Path | None, game: int | None, output: Path | None, url: str) ->
     to it is written beside it.
     """
     if what is not None and not what.exists():
-        raise no_such_run(what, Path(RUNS), "`dubito share` alone says which games and runs are here")
+        raise missing_run_error(what, Path(RUNS), "`dubito share` alone says which games and runs are here")
     if is_saved_game(what):
         if game is not None:
             raise UsageError("--game belongs to a run, and this is one saved game: leave it out")

@@ -22,8 +22,8 @@ from dubito.experiment.stored import Run, kinds_in, only_read, opened_run
 from dubito.game import PlayerKind
 from dubito.llm.prices import PICO, dollars
 from dubito.store import folder as run_folder
-from dubito.store.folder import is_policy, is_trial, last_written, manifest_of, runs_inside
-from dubito.store.lock import is_claimed
+from dubito.store.folder import is_policy, is_trial, last_written, load_manifest, runs_inside
+from dubito.store.lock import is_locked
 from dubito.store.model_log import ModelLog, PlayerLog
 from dubito.store.run_db import RunDb
 from dubito.store.wave_log import WaveLog
@@ -47,7 +47,7 @@ def status(run: Path | None, as_json: bool) -> None:
 
 
 def _status_of(folder: Path, name: str, as_json: bool) -> None:
-    manifest = run_folder.manifest_of(folder)
+    manifest = run_folder.load_manifest(folder)
     if run_folder.is_policy(manifest):
         _status_of_policies(folder, name, manifest["identity"], as_json)
         return
@@ -117,10 +117,10 @@ def _status_of_policies(folder: Path, name: str, identity: Mapping[str, Any], as
     with ExitStack() as stack:
         files = sorted(folder.glob(f"*/{run_folder.DATABASE}"), key=lambda file: int(file.parent.name))
         logs = [ModelLog(stack.enter_context(RunDb.open(file))) for file in files]
-        kinds = {name: kind for file in files for name, kind in kinds_in(run_folder.manifest_of(file.parent)).items()}
+        kinds = {name: kind for file in files for name, kind in kinds_in(run_folder.load_manifest(file.parent)).items()}
         if as_json:
             models = {player: log.player(player) for log in logs for player in log.players()}
-            failed = sum((Counter(log.failures()) for log in logs), Counter[str]())
+            failed = sum((Counter(log.count_failures()) for log in logs), Counter[str]())
             print_document(
                 StatusObject(folder=name, models=documents.model_uses(models, kinds), failed_calls=dict(failed))
             )
@@ -134,7 +134,7 @@ def _status_of_policies(folder: Path, name: str, identity: Mapping[str, Any], as
 
 def _status_object(name: str, log: ModelLog, kinds: Mapping[str, PlayerKind], **of_run: Any) -> StatusObject:
     models = documents.model_uses({player: log.player(player) for player in log.players()}, kinds)
-    return StatusObject(folder=name, models=models, failed_calls=log.failures(), **of_run)
+    return StatusObject(folder=name, models=models, failed_calls=log.count_failures(), **of_run)
 
 
 def _awaited(kept: WaveLog) -> dict[str, Any]:
@@ -149,7 +149,7 @@ def _awaited(kept: WaveLog) -> dict[str, Any]:
         )
         for batch in kept.batches()
     ]
-    return {"awaited": batches, "to_be_sent": len(kept.open())}
+    return {"awaited": batches, "to_be_sent": len(kept.unsent())}
 
 
 def _moment(seconds: float) -> str:
@@ -206,11 +206,11 @@ def _say_models(log: ModelLog, kinds: Mapping[str, PlayerKind], places: str) -> 
         tokens = ", ".join(f"{kind} {count:,}" for kind, count in own.tokens.items())
         say(f"  tokens: {tokens}")
         say(f"  cost: {_cost(own)}; calls whose cost is not known: {own.assumed:,}")
-        if own.under_other_names:
+        if own.has_other_names:
             say(f"  answered by: {', '.join(f'{one_line(model)} ({count:,})' for model, count in own.ids.items())}")
         if own.beyond:
             say(f"  calls that used more than was reserved: {own.beyond:,}. The first: {own.first_beyond}")
-    for kind, count in sorted(log.failures().items()):
+    for kind, count in sorted(log.count_failures().items()):
         say(f"failed calls, {kind}: {count:,}")
 
 
@@ -227,14 +227,14 @@ def _list_runs(folder: Path, runs: Sequence[Path], as_json: bool) -> None:
 
 
 def state_of(run: Run) -> RunState:
-    return "finished" if run.is_finished else "playing" if is_claimed(run.folder) else "stopped"
+    return "finished" if run.is_finished else "playing" if is_locked(run.folder) else "stopped"
 
 
 def _row_of_run(folder: Path) -> ListedRun:
     date = datetime.fromtimestamp(last_written(folder), UTC).strftime("%Y-%m-%d %H:%M")
     listed = partial(ListedRun, folder=str(folder), date=date)
     try:
-        manifest = manifest_of(folder)
+        manifest = load_manifest(folder)
         if is_trial(manifest):
             return listed()
         if is_policy(manifest):

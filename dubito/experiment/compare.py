@@ -190,9 +190,9 @@ def _lies(run: Run) -> LieCounts | None:
 
 
 def _arm(run: Run, name: str, spec: PlayerSpec, lies: LieCounts | None) -> Arm:
-    from dubito.llm.prompts import said_of_prompt  # late: most runs that are compared have no models
+    from dubito.llm.prompts import title_and_paragraph  # late: most runs that are compared have no models
 
-    said, player = said_of_prompt(ModelLog(run.db).prompt(spec.prompt)), run.planned.players.index(spec)
+    said, player = title_and_paragraph(ModelLog(run.db).prompt(spec.prompt)), run.planned.players.index(spec)
     told = (lies.games, lies.plays(player), lies.share(player, "chosen")) if lies else (None, None, None)
     return Arm(name, str(spec.settings.get("prompt")), *said, *told)
 

@@ -39,7 +39,7 @@ def count_games(db: RunDb, first_game: int, games_per_deal: int) -> GameCounts:
     end = counted.stop
     while later.issuperset(range(end, end + games_per_deal)):
         end += games_per_deal
-    return GameCounts(len(counted) + len(later), len(counted), end - first_game, ModelLog(db).replies())
+    return GameCounts(len(counted) + len(later), len(counted), end - first_game, ModelLog(db).count_replies())
 
 
 def finished_games(db: RunDb, first_game: int) -> tuple[range, set[int]]:

@@ -20,7 +20,7 @@ from dubito.experiment.stored import Run, opened_run
 from dubito.experiment.workers import new_stop
 from dubito.game import PlayerKind
 from dubito.game.find import Registry
-from dubito.llm.prices import Asked, Price
+from dubito.llm.prices import Price, PricingOptions
 from dubito.stats.rates import Z95
 from dubito.store.model_log import DealTotals, ModelLog
 
@@ -135,7 +135,7 @@ def _recorded_in(folder: Path) -> list[_Recorded]:
         log = ModelLog(run.db)
         for player in [*run.planned.bots, *run.planned.contenders]:
             model = player.settings.get("model")
-            seconds = log.seconds(player.name) if model else None
+            seconds = log.mean_seconds(player.name) if model else None
             if seconds is not None and run.deals:
                 took = _by_deal(log, player.name, run)
                 measured = _Measured(f"run {run}", took, (seconds, seconds), (0, 0))
@@ -148,7 +148,7 @@ def _recorded_in(folder: Path) -> list[_Recorded]:
 def _by_deal(log: ModelLog, player: str, run: Run) -> list[DealTotals]:
     """What every deal of a run took, those in which the player was not asked too."""
     totals, first = (
-        log.by_deal(player, run.planned.games_per_deal),
+        log.totals_by_deal(player, run.planned.games_per_deal),
         run.planned.first_game // run.planned.games_per_deal,
     )
     return [totals.get(deal, DealTotals()) for deal in range(first, first + run.deals)]
@@ -171,7 +171,7 @@ def _estimate(
     if price is not None:
         cheap = of(lambda t: (t.input - t.cached) * price.input + t.cached * price.cached_input)[0]
         dear = of(lambda t: t.input * max(price.input, price.cache_write))[1]
-        times = float(price.terms.most(Asked(batch=wait is not None)))
+        times = float(price.terms.highest_factor(PricingOptions(batch=wait is not None)))
         money = (times * (cheap + out[0] * price.output), times * (dear + out[1] * price.output))
     return Estimate(spec.name, kind_of_player(spec), measured.source, calls, into, out, money, measured.seconds)
 

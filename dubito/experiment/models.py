@@ -21,7 +21,7 @@ from dubito.llm.limiter import Timing
 from dubito.llm.pipeline import Pipeline, PipelineOptions
 from dubito.llm.preflight import Preflight
 from dubito.llm.prices import dollars
-from dubito.llm.prompts import Prompt, Sample, load_prompt, longest
+from dubito.llm.prompts import Prompt, Sample, load_prompt, longest_samples
 from dubito.llm.request import Asks, Place
 from dubito.llm.threads import run_until_stopped
 from dubito.store.model_log import ModelLog
@@ -42,17 +42,17 @@ def serving(
     first: int = 0,
     table: Callable[[int, "Models"], tuple[Table, object]] | None = None,
     *,
-    waits: bool = False,
+    can_wait: bool = False,
 ) -> Iterator["Models"]:
     """The model players, ready to be asked, while the run lasts.
 
     `first` is the number of the first one's preflight, for a store that serves more than one run. `table` gives the
     table of a game of the run, from which the preflight takes late turns; without, it asks of example positions.
-    `waits`: its games can wait for waves.
+    `can_wait`: its games can wait for batches.
     """
     log, suspend = ModelLog(db), experiment.provider_errors == "suspend"
     cache = ReplyCache(options.cache, writes=not options.offline)
-    with asking(log, cache, options, progress, stopped, suspend, registry.game, waits=waits) as pipeline:
+    with asking(log, cache, options, progress, stopped, suspend, registry.game, can_wait=can_wait) as pipeline:
         course = RunCourse(log, pipeline.budget)
         progress.connect_run(PipelineFigures(experiment, db, cache, pipeline, options.caps))
         deciders = {}
@@ -60,16 +60,16 @@ def serving(
             settings = settings_of(spec, registry)
             prompt = load_prompt(settings.prompt, registry.working_directory, registry.game)
             prompt.check_rules(registry.game.rules_of_run(experiment.rules))
-            log.keep_prompt(prompt.digest, prompt.sources)
+            log.save_prompt(prompt.digest, prompt.sources)
             asks = pipeline.build_asks(spec.name, settings, price_of_model(settings, options))
-            player = decider_of(spec, experiment, registry, prompt, asks, log, progress.count)
-            stops = options.on_unusable == "stop" and not log.answered(spec.name)
+            player = decider_of(spec, experiment, registry, prompt, asks, log, progress.count_outcome)
+            stops = options.on_unusable == "stop" and not log.has_answer(spec.name)
             deciders[spec.name] = replace(player, unusable=UnusableAnswers(spec.name, player.settings.api, stops))
         pipeline.waves.check()
         if options.preflight and not options.offline:
             late = _late_questions(deciders, experiment, table) if table else {}
             run_until_stopped(partial(_ask_before, deciders, late, first, options, progress), stopped)
-        yield Models(deciders, lambda: pipeline.put_back, pipeline.try_again, course, pipeline.waves.next)
+        yield Models(deciders, lambda: pipeline.lost_games, pipeline.try_again, course, pipeline.waves.run_next)
 
 
 def _ask_before(
@@ -82,7 +82,7 @@ def _ask_before(
     """Run the preflight of each model player."""
     warn = progress.warn if options.on_unusable == "fallback" else None
     for number, player in enumerate(deciders.values(), first):
-        samples = longest([*player.prompt.samples, *late.get(player.name, [])])
+        samples = longest_samples([*player.prompt.samples, *late.get(player.name, [])])
         Preflight(player.name, number, player.settings, player.asks, warn).run(samples)
 
 
@@ -101,7 +101,7 @@ class _SampleCollector(Decider):
         fallback: Callable[[], Any],
         key: str | None = None,
     ) -> Any:
-        self.samples[:] = longest([*self.samples, (conversation.rendered, conversation.form)])
+        self.samples[:] = longest_samples([*self.samples, (conversation.rendered, conversation.form)])
         return fallback()
 
 
@@ -140,7 +140,7 @@ def asking(
     suspend: bool,
     game: Game,
     *,
-    waits: bool = False,
+    can_wait: bool = False,
 ) -> Iterator[Pipeline]:
     """A pipeline and the embedded servers that it may need, closed at the end with the cache."""
     with ExitStack() as running:
@@ -150,8 +150,8 @@ def asking(
             suspend=suspend,
             servers=EmbeddedServers(game, options.in_flight, running, progress.warn),
             timing=Timing(options.patience, progress.sleep, progress.waiting_for, progress.clock, stopped),
-            counted=progress.replied,
-            waits=waits,
+            count_reply=progress.count_reply,
+            can_wait=can_wait,
         )
         with closing(Pipeline(log, cache, options.caps, how)) as pipeline:  # its clients go before their servers
             yield pipeline
@@ -175,7 +175,7 @@ class PipelineFigures:
             if cap is not None:
                 used, held = getattr(spent, name), getattr(reserved, name)
                 words.append(f"{name}: {write(used)} spent, {write(held)} reserved, {write(cap - used - held)} left")
-        return ", ".join([*words, *self.pipeline.paced, *self.pipeline.reading_progress()])
+        return ", ".join([*words, *self.pipeline.pace_descriptions])
 
     def parts(self) -> tuple[float, float] | None:
         return self.pipeline.budget.parts(self.experiment.games)
@@ -201,7 +201,7 @@ def decider_of(
     return Decider(
         name=spec.name,
         settings=settings,
-        prompt=prompt.asked_as(settings.api),
+        prompt=prompt.for_api(settings.api),
         fallback=fallback_of(spec.name, settings, registry),
         asks=asks,
         log=log,

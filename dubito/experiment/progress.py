@@ -20,13 +20,13 @@ class RunCourse:
 
     def __init__(self, log: ModelLog, budget: Budget) -> None:
         self._log, self.budget = log, budget
-        self._ended = set(log.ended())
+        self._ended = set(log.ended_games())
         self._lock = Lock()
 
     def ends(self, game: int) -> int:
         """Record that a game has ended, and return how many have."""
-        self._log.game_ended(game)
-        self.budget.ends(game)
+        self._log.end_game(game)
+        self.budget.end_game(game)
         with self._lock:
             self._ended.add(game)
             return len(self._ended)
@@ -100,12 +100,12 @@ class ModelProgress:
     def decision_figure(self) -> str:
         return self._decision.figure() if self._decision else ""
 
-    def count(self, outcome: str) -> None:
+    def count_outcome(self, outcome: str) -> None:
         with self._lock:
             self._start = self.clock() if self._start is None else self._start
             self.outcomes[outcome] += 1
 
-    def replied(self, origin: str) -> None:
+    def count_reply(self, origin: str) -> None:
         with self._lock:
             self.replies[origin] += 1
 

@@ -18,9 +18,9 @@ from dubito.game.streams import DealStreams
 from dubito.llm.prices import Tariff
 from dubito.llm.prompts import Prompt
 from dubito.llm.protocols import parse_stored_request, read_recorded_reply, read_reply
+from dubito.llm.recording import Differs, RecordingEnded, ReplayRecording
 from dubito.llm.request import Place, RawReply, Reply, Request, compute_draw
 from dubito.llm.settings import ModelSettings, account_for
-from dubito.llm.tape import Differs, RecordingEnded, ReplayRecording
 from dubito.stats.tally import Tally, read_tally
 from dubito.store.model_log import TOKENS, ModelLog
 from dubito.store.run_db import RunDb
@@ -74,7 +74,7 @@ def check_no_calls(run: Run) -> None:
 
 def replay_unfinished(run: Run, models: "Models", tape: ReplayRecording) -> None:
     """Replay the games that are not counted yet, each as far as the recording goes."""
-    experiment, ended = run.experiment, ModelLog(run.db).ended()
+    experiment, ended = run.experiment, ModelLog(run.db).ended_games()
     rows = run.db.read(
         "SELECT game FROM decisions UNION SELECT game FROM attempts WHERE game >= 0 UNION SELECT game FROM ended"
     )

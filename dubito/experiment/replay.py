@@ -31,7 +31,7 @@ from dubito.game.packages import games_path, set_games_path
 from dubito.game.record import Forfeit, make_move, output_of
 from dubito.game.streams import DealStreams
 from dubito.game.table import Table, step
-from dubito.llm.tape import Differs, ReplayRecording, ReplyCallback
+from dubito.llm.recording import Differs, ReplayRecording, ReplyCallback
 from dubito.stats.players import cluster
 from dubito.stats.ranking import all_games
 from dubito.stats.rates import Rate, Sums, clustered_rate
@@ -228,7 +228,7 @@ def count_lies(kept: Run, most: int = LIES_COUNTED) -> LieCounts:
     for first in range(games.start, games.stop, experiment.games_per_deal):
         counting.add_deal(range(first, first + experiment.games_per_deal))
     sums = {key: Sums(*values) for key, values in counting.sums.items()}
-    meant = ModelLog(kept.db).yeses(kept.game.results.lie_nodes, games.stop)
+    meant = ModelLog(kept.db).count_yes(kept.game.results.lie_nodes, games.stop)
     return LieCounts(len(games), sums, meant, counting.plays, counting.words)
 
 

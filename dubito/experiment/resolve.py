@@ -25,7 +25,14 @@ from dubito.game.speech import name_character
 from dubito.hooks import model_servers
 from dubito.llm.budget import Caps
 from dubito.llm.limiter import PATIENCE
-from dubito.llm.price_list import charged_by_call, ends_soon, find_price, outdated, price_to_fill_in, unpriced
+from dubito.llm.price_list import (
+    end_of_model_warning,
+    find_charged_by_call,
+    find_price,
+    find_unpriced,
+    old_price_warning,
+    price_to_fill_in,
+)
 from dubito.llm.prices import Price
 from dubito.llm.settings import ModelSettings, account_for, faults_in, is_house, load_key, settings_for
 from dubito.settings import Setting
@@ -212,7 +219,7 @@ def _spelled_out(entry: str, registry: Registry, server: Mapping[str, Any]) -> d
     provider, colon, model = entry.partition(":")
     if not colon or provider not in PROVIDERS:
         return {"bot": entry}
-    from dubito.llm.prompts import prompt_names, unknown_prompt  # only those who ask models need it
+    from dubito.llm.prompts import describe_unknown_prompt, prompt_names  # only those who ask models need it
 
     known = PROVIDERS[provider]
     asks = server
@@ -233,7 +240,7 @@ def _spelled_out(entry: str, registry: Registry, server: Mapping[str, Any]) -> d
         return settings | {"model": before, "prompt": prompt}
     if not _VERSION.fullmatch(prompt) or near(prompt, prompts):
         instead = f"{{bot: {known['bot']}, model: '{one_line(model)}'}}"
-        unknown = unknown_prompt(prompt, home, registry.game)
+        unknown = describe_unknown_prompt(prompt, home, registry.game)
         raise UsageError(f"{unknown} (a model with @ in its name is written in a config as `{instead}`)")
     return settings
 
@@ -384,12 +391,12 @@ def _check_surcharges(name: str, settings: ModelSettings, options: CallOptions) 
     price = price_of_model(settings, options)
     if price is None or not price.worst(1, 1):  # what costs nothing costs nothing in any mode
         return
-    if (called := charged_by_call(settings.parameters)) is not None:
+    if (called := find_charged_by_call(settings.parameters)) is not None:
         raise UsageError(
             f"{one_line(name)}: parameters.{called}: the server charges for its tools by the call, which no price here "
             "says: remove the parameter, or budget.usd"
         )
-    dear, model = unpriced(settings.parameters, price), one_line(settings.model)
+    dear, model = find_unpriced(settings.parameters, price), one_line(settings.model)
     if dear is not None and settings.model not in options.prices:
         raise UsageError(
             f"{one_line(name)}: parameters.{one_line(dear)}: the list price of {model!r} does not say what that costs: "
@@ -445,11 +452,11 @@ def price_of_model(settings: ModelSettings, options: CallOptions) -> Price | Non
 
 def ending_models(experiment: Experiment, registry: Registry, today: date) -> list[str]:
     every = [settings_of(spec, registry) for spec in model_specs(experiment, registry)]
-    said = [ends_soon(account_for(one).server, one.model, today) for one in every]
+    said = [end_of_model_warning(account_for(one).server, one.model, today) for one in every]
     return sorted({sentence for sentence in said if sentence})
 
 
 def outdated_prices(experiment: Experiment, registry: Registry, options: CallOptions, today: date) -> list[str]:
     every = [settings_of(spec, registry) for spec in model_specs(experiment, registry)]
-    said = [outdated(account_for(one).server, one.model, options.prices, today) for one in every]
+    said = [old_price_warning(account_for(one).server, one.model, options.prices, today) for one in every]
     return sorted({sentence for sentence in said if sentence})

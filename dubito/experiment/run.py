@@ -30,7 +30,7 @@ from dubito.stats.ranking import Contender, all_games
 from dubito.stats.stopping import looks
 from dubito.stats.tally import Tally, kept_tally
 from dubito.store import folder as run_folder
-from dubito.store.lock import RunLog, claimed
+from dubito.store.lock import RunLog, lock_folder
 from dubito.store.model_log import ModelLog, PlayerLog
 from dubito.store.run_db import Chunk, RunDb
 
@@ -108,10 +108,10 @@ def play(experiment: Experiment, folder: Path, how: RunOptions) -> Played:
 
     Raises UsageError if another process is playing into the folder, or it holds anything else.
     """
-    with claimed(folder) as is_locked:
+    with lock_folder(folder) as is_locked:
         ours = manifest(experiment, how.registry)
         kept = run_folder.games_kept(folder, ours) or 0
-        with run_folder.begin(folder, ours) as db:
+        with run_folder.open_run(folder, ours) as db:
             how.progress(count_games(db, experiment.first_game, experiment.games_per_deal).finished)
             log = RunLog(folder)
             how.model_progress.connect_log(log)
@@ -184,7 +184,7 @@ def _play_chunks_into(db: RunDb, experiment: Experiment, folder: Path, how: RunO
     except RunStopped as error:
         failure = error
     if failure is not None:
-        db.settle_later()
+        db.flush_later()
     run = _played_so_far(db, experiment, folder, how.registry)
     return replace(run, first_fallback=first_fallback, interrupted=interrupted, failure=failure)
 
@@ -211,7 +211,7 @@ def _chunks_to_play(db: RunDb, experiment: Experiment, how: RunOptions, done: in
     player, halted = ChunkPlayer(experiment, how.registry), threading.Event()
     stopped = partial(_is_any_set, how.stop, halted)
     asked = serving(
-        experiment, how.registry, db, how.calls, how.model_progress, stopped, table=player.table_of, waits=True
+        experiment, how.registry, db, how.calls, how.model_progress, stopped, table=player.table_of, can_wait=True
     )
     with asked as models:
         threads = ThreadedChunks(player, models, how.calls.in_flight, how.model_progress, how.progress, halted.set)

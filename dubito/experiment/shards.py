@@ -22,7 +22,7 @@ from dubito.llm.prices import PICO, dollars
 from dubito.stats.ranking import all_games
 from dubito.stats.tally import Tally, kept_tally
 from dubito.store import folder as run_folder
-from dubito.store.lock import LOCK, RunLog, drafting
+from dubito.store.lock import LOCK, RunLog, draft_folder
 from dubito.store.model_log import Spend
 from dubito.store.run_db import RunDb, merge_into
 
@@ -82,8 +82,8 @@ def spent_in_words(shards: Sequence[Run], caps: Caps) -> list[str]:
         return said
     if len(shards) < of:
         return [*said, "what is left of the budget is told where all shards are named"]
-    left = caps.less(spent)
-    said.append(f"left of the budget: {left.in_words()}")
+    left = caps.minus(spent)
+    said.append(f"left of the budget: {left.describe()}")
     missing, before = sum(run.planned.games - run.kept for run in shards), 0
     for run in shards:
         if games := run.planned.games - run.kept:
@@ -92,9 +92,9 @@ def spent_in_words(shards: Sequence[Run], caps: Caps) -> list[str]:
             budget = _budget_for(run, part)
             shard = f"{shard_of(run).number}/{of}"
             said.append(
-                f"to finish {run} with its share of that ({part.in_words()}): --shard {shard} --budget {budget} "
+                f"to finish {run} with its share of that ({part.describe()}): --shard {shard} --budget {budget} "
                 f"(--budget is for all {of} shards, of which this is one; "
-                f"the run still spends at most {caps.in_words()})"
+                f"the run still spends at most {caps.describe()})"
             )
     return said
 
@@ -183,7 +183,7 @@ def merge(shards: Sequence[Run], folder: Path) -> None:
         folder.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UsageError(f"cannot write {shown}: {error.strerror}; choose another --output") from None
-    with drafting(folder, "--output") as scratch:
+    with draft_folder(folder, "--output") as scratch:
         draft = scratch / "run"
         try:
             draft.mkdir()
@@ -234,7 +234,7 @@ def _difference(first: Run, run: Run) -> str | None:
     ours, theirs = _what_is_alike(first), _what_is_alike(run)
     for key in {**ours, **theirs}:
         if ours.get(key) != theirs.get(key):
-            return run_folder.difference_of_runs(key, ours.get(key), theirs.get(key), (f"in {first}", f"in {run}"))
+            return run_folder.describe_difference(key, ours.get(key), theirs.get(key), (f"in {first}", f"in {run}"))
     return None
 
 

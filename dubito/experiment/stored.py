@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from dubito.experiment.models import Models
     from dubito.experiment.play import ChunkPlayer
     from dubito.llm.prompts import Prompt
-    from dubito.llm.tape import ReplayRecording
+    from dubito.llm.recording import ReplayRecording
 
 
 class _Manifest(BaseModel):

@@ -1,8 +1,8 @@
-"""Batches as the providers sell them: handed in, found again, looked at, and read entry by entry.
+"""The providers' batch APIs: submit a batch, find it again, poll it, and read its entries.
 
-OpenAI takes a file of requests and gives files of replies; a batch bears its name among its metadata. Anthropic takes
-the requests themselves and has no place for a name: there it is known by its entries, which it shows when it has
-ended. Each entry bears the batch's name, the draw, the request and the try in its own; they may come in any order.
+OpenAI receives a file of requests and returns files of replies; a batch's metadata has our name for it. Anthropic
+receives the requests themselves and stores no name: a batch is recognized by its entries, which are listed only once it
+has ended. An entry's name has the batch's name, the draw, the request and the try. Entries may come in any order.
 """
 
 import json
@@ -17,191 +17,205 @@ from dubito.llm.protocols import as_mapping, as_objects
 from dubito.llm.request import Api, Attempt, RawReply, TryFailed, parse_json
 from dubito.store.wave_log import SentBatch
 
-Errand = Callable[..., RawReply]  # (path, **what is sent): a call on a server that is no try of a request
-
 LIFETIME: Final = 86_400.0  # seconds until a batch expires, unless the server states another time
-_NAMED: Final = "dubito"  # in the metadata of what is handed in
-_A_PAGE: Final = 100  # batches
-_BEFORE: Final = 3600.0  # seconds by which a server's clock may be behind ours
-_DIGITS: Final = 16  # of a request's digest
+_NAME_KEY: Final = "dubito"  # of our name in a batch's metadata
+_PAGE_SIZE: Final = 100  # batches
+_MAX_CLOCK_LAG: Final = 3600.0  # seconds that a server's clock may be behind ours
+_DIGEST_DIGITS: Final = 16
 _ID: Final = re.compile(r"[A-Za-z0-9_.-]{1,200}")
-_HOUR: Final = "1h"
+_ONE_HOUR: Final = "1h"
 _ENDED: Final = ("completed", "failed", "expired", "cancelled")
 _UNPROCESSED: Final = ("batch_expired", "batch_cancelled")
 
 
 @dataclass(frozen=True, slots=True)
-class SeenBatch:
-    """A batch as its server has it."""
+class BatchStatus:
+    """A batch as its server reports it."""
 
     id: str
     ended: bool
     expires: float | None = None  # seconds since 1970
     done: int = 0  # entries
-    failed: str | None = None  # why none of it was processed, in the server's words
+    failed: str | None = None  # the server's reason if it processed nothing
     files: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class BatchEntry:
-    """What came of one request of a batch: a body, an error, or nothing: it was never processed."""
+    """The result of one request of a batch: a body, an error, or neither if it was never processed."""
 
     name: str
     body: str | None = None
-    status: int | None = None  # of an error, if one is said
-    error: Any = None  # in the server's words, or what it means
-    whole: bool = True  # whether its line can be read
+    status: int | None = None  # of an error, if the server states one
+    error: Any = None
+    is_complete: bool = True  # whether its line can be read
 
 
-def name_of_entry(batch: str, ask: Attempt, number: int) -> str:
-    return f"{batch}-{ask.draw}-{ask.request.digest[:_DIGITS]}-{number}"
+class BatchServer(Protocol):
+    """Calls to a server about batches."""
+
+    def get(self, path: str) -> RawReply:
+        """Return what is at this path."""
+
+    def post(self, path: str, **content: Any) -> RawReply:
+        """Send `content`, as the SDK's `post` takes it."""
 
 
-class Sells(Protocol):
-    """How one provider sells batches."""
+def entry_name(batch: str, attempt: Attempt, number: int) -> str:
+    return f"{batch}-{attempt.draw}-{attempt.request.digest[:_DIGEST_DIGITS]}-{number}"
 
-    most_entries: ClassVar[int]
-    most_bytes: ClassVar[int]
-    batches: ClassVar[str]  # the path under which the server lists them
+
+class BatchApi(Protocol):
+    """One provider's batch API."""
+
+    max_entries: ClassVar[int]
+    max_bytes: ClassVar[int]
+    path: ClassVar[str]  # under which the server lists batches
 
     @staticmethod
-    def line(name: str, ask: Attempt) -> bytes:
-        """A request as an entry."""
+    def entry_line(name: str, attempt: Attempt) -> bytes:
+        """Return a request as an entry."""
 
     @staticmethod
-    def hand_in(errand: Errand, name: str, path: str, lines: Sequence[bytes]) -> SeenBatch:
+    def submit(server: BatchServer, name: str, path: str, lines: Sequence[bytes]) -> BatchStatus:
         """Create a batch of these entries, all for `path`. After a failure, `find` tells whether it exists."""
 
     @staticmethod
-    def find(errand: Errand, batch: SentBatch, known: Sequence[str], rest: Callable[[], None]) -> SeenBatch | None:
+    def find(
+        server: BatchServer, batch: SentBatch, known: Sequence[str], sleep: Callable[[], None]
+    ) -> BatchStatus | None:
         """Return the batch, if the server has it under an id that is not in `known`.
 
-        Calls `rest` between two looks at a batch that shows its entries only once it has ended.
+        Calls `sleep` between two polls of a batch whose entries are listed only once it has ended.
         """
 
     @staticmethod
-    def look(errand: Errand, id: str) -> SeenBatch:
-        """How it stands."""
+    def get_status(server: BatchServer, id: str) -> BatchStatus:
+        """Return the batch's status. Raises NotFound if the server does not have it."""
 
     @staticmethod
-    def entries(errand: Errand, seen: SeenBatch) -> Iterator[BatchEntry]:
-        """Yield what came of its requests, in any order."""
+    def read_entries(server: BatchServer, status: BatchStatus) -> Iterator[BatchEntry]:
+        """Yield the results of its requests, in any order."""
 
 
 class OpenAIBatches:
-    """Of the Responses and the Chat Completions API."""
+    """Batches of the Responses API and of Chat Completions."""
 
-    most_entries: ClassVar[int] = 50_000
-    most_bytes: ClassVar[int] = 200_000_000
-    batches: ClassVar[str] = "/batches"
-
-    @staticmethod
-    def line(name: str, ask: Attempt) -> bytes:
-        body = {key: value for key, value in ask.request.body.items() if key != "service_tier"}
-        return _entry_line({"custom_id": name, "method": "POST", "url": f"/v1{ask.request.path}", "body": body})
+    max_entries: ClassVar[int] = 50_000
+    max_bytes: ClassVar[int] = 200_000_000
+    path: ClassVar[str] = "/batches"
 
     @staticmethod
-    def hand_in(errand: Errand, name: str, path: str, lines: Sequence[bytes]) -> SeenBatch:
-        file = errand(
+    def entry_line(name: str, attempt: Attempt) -> bytes:
+        body = {key: value for key, value in attempt.request.body.items() if key != "service_tier"}
+        return _entry_line({"custom_id": name, "method": "POST", "url": f"/v1{attempt.request.path}", "body": body})
+
+    @staticmethod
+    def submit(server: BatchServer, name: str, path: str, lines: Sequence[bytes]) -> BatchStatus:
+        file = server.post(
             "/files",
             body={"purpose": "batch"},
             files=[("file", (f"{name}.jsonl", b"".join(lines), "application/jsonl"))],
             options={"headers": {"Content-Type": "multipart/form-data"}},
         )
         return _openai_batch(
-            errand(
-                OpenAIBatches.batches,
+            server.post(
+                OpenAIBatches.path,
                 body={
-                    "input_file_id": _id_of(file),
+                    "input_file_id": _parse_id(file),
                     "endpoint": f"/v1{path}",
                     "completion_window": "24h",
-                    "metadata": {_NAMED: name},
+                    "metadata": {_NAME_KEY: name},
                 },
             )
         )
 
     @staticmethod
-    def find(errand: Errand, batch: SentBatch, known: Sequence[str], rest: Callable[[], None]) -> SeenBatch | None:
-        for body in _all_batches(errand, OpenAIBatches.batches, "after"):
-            if as_mapping(body.get("metadata")).get(_NAMED) == batch.name:
-                return _openai_seen(body)
-            if isinstance(body.get("created_at"), int) and body["created_at"] < batch.since - _BEFORE:
+    def find(
+        server: BatchServer, batch: SentBatch, known: Sequence[str], sleep: Callable[[], None]
+    ) -> BatchStatus | None:
+        for body in _all_batches(server, OpenAIBatches.path, "after"):
+            if as_mapping(body.get("metadata")).get(_NAME_KEY) == batch.name:
+                return _openai_status(body)
+            if isinstance(body.get("created_at"), int) and body["created_at"] < batch.since - _MAX_CLOCK_LAG:
                 break
         return None
 
     @staticmethod
-    def look(errand: Errand, id: str) -> SeenBatch:
-        return _openai_batch(errand(f"{OpenAIBatches.batches}/{id}"))
+    def get_status(server: BatchServer, id: str) -> BatchStatus:
+        return _openai_batch(server.get(f"{OpenAIBatches.path}/{id}"))
 
     @staticmethod
-    def entries(errand: Errand, seen: SeenBatch) -> Iterator[BatchEntry]:
-        for file in seen.files:
-            for line in errand(f"/files/{file}/content").raw.split("\n"):
-                said = as_mapping(parse_json(line))
-                answer, error = as_mapping(said.get("response")), said.get("error")
-                entry = BatchEntry(str(said.get("custom_id")), whole="custom_id" in said)
-                status = answer.get("status_code")
-                if as_mapping(error).get("code") in _UNPROCESSED or not entry.whole:
+    def read_entries(server: BatchServer, status: BatchStatus) -> Iterator[BatchEntry]:
+        for file in status.files:
+            for line in server.get(f"/files/{file}/content").raw.split("\n"):
+                fields = as_mapping(parse_json(line))
+                answer, error = as_mapping(fields.get("response")), fields.get("error")
+                entry = BatchEntry(str(fields.get("custom_id")), is_complete="custom_id" in fields)
+                code = answer.get("status_code")
+                if as_mapping(error).get("code") in _UNPROCESSED or not entry.is_complete:
                     yield entry
-                elif error or status != 200:
-                    known = status if isinstance(status, int) and status != 200 else None
+                elif error or code != 200:
+                    known = code if isinstance(code, int) and code != 200 else None
                     yield replace(entry, status=known, error=error or answer.get("body") or "no answer")
                 else:
-                    yield replace(entry, body=_within(line, "body", answer.get("body")))
+                    yield replace(entry, body=_source_of(line, "body", answer.get("body")))
 
 
 class AnthropicBatches:
-    """Of the Messages API."""
+    """Batches of the Messages API."""
 
-    most_entries: ClassVar[int] = 100_000
-    most_bytes: ClassVar[int] = 256_000_000
-    batches: ClassVar[str] = "/v1/messages/batches"
-
-    @staticmethod
-    def line(name: str, ask: Attempt) -> bytes:
-        return _entry_line({"custom_id": name, "params": _for_an_hour(ask.request.body)})
+    max_entries: ClassVar[int] = 100_000
+    max_bytes: ClassVar[int] = 256_000_000
+    path: ClassVar[str] = "/v1/messages/batches"
 
     @staticmethod
-    def hand_in(errand: Errand, name: str, path: str, lines: Sequence[bytes]) -> SeenBatch:
+    def entry_line(name: str, attempt: Attempt) -> bytes:
+        return _entry_line({"custom_id": name, "params": _cached_for_an_hour(attempt.request.body)})
+
+    @staticmethod
+    def submit(server: BatchServer, name: str, path: str, lines: Sequence[bytes]) -> BatchStatus:
         body = {"requests": [json.loads(line) for line in lines]}
-        return _anthropic_batch(errand(AnthropicBatches.batches, body=body))
+        return _anthropic_batch(server.post(AnthropicBatches.path, body=body))
 
     @staticmethod
-    def find(errand: Errand, batch: SentBatch, known: Sequence[str], rest: Callable[[], None]) -> SeenBatch | None:
-        """By its entries, which are shown once it has ended: one of so many, made then, may be it."""
-        for body in _all_batches(errand, AnthropicBatches.batches, "after_id"):
-            made = _seconds(body.get("created_at"))
-            if made is not None and made < batch.since - _BEFORE:
+    def find(
+        server: BatchServer, batch: SentBatch, known: Sequence[str], sleep: Callable[[], None]
+    ) -> BatchStatus | None:
+        """Find the batch by comparing entries, which Anthropic lists only once the batch has ended."""
+        for body in _all_batches(server, AnthropicBatches.path, "after_id"):
+            created = _parse_time(body.get("created_at"))
+            if created is not None and created < batch.since - _MAX_CLOCK_LAG:
                 break
-            seen = _anthropic_seen(body)
-            if seen.id in known or sum(_counts(body).values()) != batch.entries:
+            status = _anthropic_status(body)
+            if status.id in known or sum(_counts(body).values()) != batch.entries:
                 continue
-            while not seen.ended:
-                rest()
-                seen = AnthropicBatches.look(errand, seen.id)
-            first = next(AnthropicBatches.entries(errand, seen), None)
+            while not status.ended:
+                sleep()
+                status = AnthropicBatches.get_status(server, status.id)
+            first = next(AnthropicBatches.read_entries(server, status), None)
             if first is not None and first.name.startswith(f"{batch.name}-"):
-                return seen
+                return status
         return None
 
     @staticmethod
-    def look(errand: Errand, id: str) -> SeenBatch:
-        return _anthropic_batch(errand(f"{AnthropicBatches.batches}/{id}"))
+    def get_status(server: BatchServer, id: str) -> BatchStatus:
+        return _anthropic_batch(server.get(f"{AnthropicBatches.path}/{id}"))
 
     @staticmethod
-    def entries(errand: Errand, seen: SeenBatch) -> Iterator[BatchEntry]:
-        for line in errand(f"{AnthropicBatches.batches}/{seen.id}/results").raw.split("\n"):
-            said = as_mapping(parse_json(line))
-            result = as_mapping(said.get("result"))
-            entry = BatchEntry(str(said.get("custom_id")), whole="custom_id" in said)
+    def read_entries(server: BatchServer, status: BatchStatus) -> Iterator[BatchEntry]:
+        for line in server.get(f"{AnthropicBatches.path}/{status.id}/results").raw.split("\n"):
+            fields = as_mapping(parse_json(line))
+            result = as_mapping(fields.get("result"))
+            entry = BatchEntry(str(fields.get("custom_id")), is_complete="custom_id" in fields)
             if result.get("type") == "succeeded":
-                entry = replace(entry, body=_within(line, "message", result.get("message")))
+                entry = replace(entry, body=_source_of(line, "message", result.get("message")))
             elif result.get("type") == "errored":
                 entry = replace(entry, error=as_mapping(result.get("error")).get("error") or result.get("error"))
             yield entry
 
 
-BATCH_API: Final[Mapping[Api, type[Sells]]] = {
+BATCH_APIS: Final[Mapping[Api, type[BatchApi]]] = {
     "responses": OpenAIBatches,
     "chat": OpenAIBatches,
     "messages": AnthropicBatches,
@@ -220,57 +234,57 @@ def _entry_line(entry: Mapping[str, Any]) -> bytes:
     return body_text(entry).encode() + b"\n"
 
 
-def _for_an_hour(value: Any) -> Any:
-    """The same, with all that it marks for the cache kept for an hour, unless it says for how long."""
+def _cached_for_an_hour(value: Any) -> Any:
+    """Return the value with each cache mark lasting an hour, unless the mark sets another time."""
     if isinstance(value, list):
-        return [_for_an_hour(each) for each in value]
+        return [_cached_for_an_hour(each) for each in value]
     if not isinstance(value, dict):
         return value
     mark = value.get("cache_control")
-    longer = {"cache_control": {"ttl": _HOUR, **mark}} if isinstance(mark, dict) else {}
-    return {key: _for_an_hour(each) for key, each in value.items()} | longer
+    long_mark = {"cache_control": {"ttl": _ONE_HOUR, **mark}} if isinstance(mark, dict) else {}
+    return {key: _cached_for_an_hour(each) for key, each in value.items()} | long_mark
 
 
-def _all_batches(errand: Errand, path: str, after: str) -> Iterator[dict[str, Any]]:
-    """All batches of the account, the latest first, page by page."""
+def _all_batches(server: BatchServer, path: str, after: str) -> Iterator[dict[str, Any]]:
+    """Yield all batches of the account, the latest first, page by page."""
     last = ""
     while True:
-        page = _object_in(errand(f"{path}?limit={_A_PAGE}{f'&{after}={last}' if last else ''}"))
-        listed = as_objects(page.get("data"))
-        yield from listed
-        before, last = last, str(listed[-1].get("id")) if listed else ""
+        page = _parse_object(server.get(f"{path}?limit={_PAGE_SIZE}{f'&{after}={last}' if last else ''}"))
+        batches = as_objects(page.get("data"))
+        yield from batches
+        before, last = last, str(batches[-1].get("id")) if batches else ""
         if not page.get("has_more") or last in ("", before):
             return
 
 
-def _object_in(received: RawReply) -> dict[str, Any]:
+def _parse_object(received: RawReply) -> dict[str, Any]:
     """Return the body. Raises TryFailed if it is not an object."""
     body = parse_json(received.raw)
     if not isinstance(body, dict):
-        raise TryFailed("server", f"something that is no batch, with status {received.status}", billed=True)
+        raise TryFailed("server", f"an answer that is not a batch, with status {received.status}", billed=True)
     return body
 
 
-def _id_of(received: RawReply) -> str:
-    found = _object_in(received).get("id")
-    if not isinstance(found, str) or not _ID.fullmatch(found):
-        raise TryFailed("server", f"an answer without an id with status {received.status}", billed=True)
-    return found
+def _parse_id(received: RawReply) -> str:
+    batch_id = _parse_object(received).get("id")
+    if not isinstance(batch_id, str) or not _ID.fullmatch(batch_id):
+        raise TryFailed("server", f"an answer without an id, with status {received.status}", billed=True)
+    return batch_id
 
 
-def _openai_batch(received: RawReply) -> SeenBatch:
-    _id_of(received)
-    return _openai_seen(_object_in(received))
+def _openai_batch(received: RawReply) -> BatchStatus:
+    _parse_id(received)
+    return _openai_status(_parse_object(received))
 
 
-def _openai_seen(body: Mapping[str, Any]) -> SeenBatch:
+def _openai_status(body: Mapping[str, Any]) -> BatchStatus:
     status, failed = body.get("status"), None
     if status == "failed":
-        said = [str(error.get("message")) for error in as_objects(as_mapping(body.get("errors")).get("data"))]
-        failed = one_line("; ".join(said) or "no reason is said", 240)
+        messages = [str(error.get("message")) for error in as_objects(as_mapping(body.get("errors")).get("data"))]
+        failed = one_line("; ".join(messages) or "without a reason", 240)
     expires, files = body.get("expires_at"), (body.get("output_file_id"), body.get("error_file_id"))
     counts = as_mapping(body.get("request_counts"))
-    return SeenBatch(
+    return BatchStatus(
         str(body.get("id")),
         status in _ENDED,
         float(expires) if isinstance(expires, int) else None,
@@ -280,41 +294,41 @@ def _openai_seen(body: Mapping[str, Any]) -> SeenBatch:
     )
 
 
-def _anthropic_batch(received: RawReply) -> SeenBatch:
-    _id_of(received)
-    return _anthropic_seen(_object_in(received))
+def _anthropic_batch(received: RawReply) -> BatchStatus:
+    _parse_id(received)
+    return _anthropic_status(_parse_object(received))
 
 
-def _anthropic_seen(body: Mapping[str, Any]) -> SeenBatch:
-    ended, expires = body.get("processing_status") == "ended", _seconds(body.get("expires_at"))
+def _anthropic_status(body: Mapping[str, Any]) -> BatchStatus:
+    ended, expires = body.get("processing_status") == "ended", _parse_time(body.get("expires_at"))
     done = sum(number for name, number in _counts(body).items() if name != "processing")
-    return SeenBatch(str(body.get("id")), ended, expires, done)
+    return BatchStatus(str(body.get("id")), ended, expires, done)
 
 
 def _counts(body: Mapping[str, Any]) -> dict[str, int]:
     return {name: each for name, each in as_mapping(body.get("request_counts")).items() if isinstance(each, int)}
 
 
-def _seconds(moment: Any) -> float | None:
-    """Since 1970, of a moment as RFC 3339 writes it."""
+def _parse_time(moment: Any) -> float | None:
+    """Return the seconds since 1970 of a time in RFC 3339."""
     try:
         return datetime.fromisoformat(moment).timestamp()
     except (ValueError, TypeError):
         return None
 
 
-def _within(line: str, name: str, value: Any) -> str:
-    """The text of a value in a line of JSON, as it stands there; a body that came as a text is that text."""
+def _source_of(line: str, name: str, value: Any) -> str:
+    """Return a member's value as it is written in a line of JSON; a body that is a text is returned itself."""
     if isinstance(value, str):
         return value
-    decoder, mark, at = json.JSONDecoder(), f'"{name}"', 0
-    while (at := line.find(mark, at) + 1) > 0:
-        begin = at - 1 + len(mark)
-        begin += len(line[begin:]) - len(line[begin:].lstrip(" \t:"))
+    decoder, key, at = json.JSONDecoder(), f'"{name}"', 0
+    while (at := line.find(key, at) + 1) > 0:
+        start = at - 1 + len(key)
+        start += len(line[start:]) - len(line[start:].lstrip(" \t:"))
         try:
-            found, end = decoder.raw_decode(line, begin)
+            candidate, end = decoder.raw_decode(line, start)
         except ValueError:
             continue
-        if found == value:
-            return line[begin:end]
+        if candidate == value:
+            return line[start:end]
     return json.dumps(value)

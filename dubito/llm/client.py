@@ -198,13 +198,13 @@ class Provider:
         client = self._build_http_client(sdk.DefaultHttpxClient if is_anthropic else sdk.DefaultHttpx2Client)
         # These read the body before the SDK, which would read it without a limit.
         client.event_hooks["response"] += [_keep_gzip_end, _read_body]
-        common = {"api_key": self._key, "base_url": self._address, "max_retries": 0, "http_client": client}
-        common["default_query"] = self._query
+        common_length = {"api_key": self._key, "base_url": self._address, "max_retries": 0, "http_client": client}
+        common_length["default_query"] = self._query
         with _without_custom_headers():
             if is_anthropic:
-                return sdk.Anthropic(**common, auth_token=None), Deadline(client)
+                return sdk.Anthropic(**common_length, auth_token=None), Deadline(client)
             headers = {"OpenAI-Organization": sdk.Omit(), "OpenAI-Project": sdk.Omit()}
-            return sdk.OpenAI(**common, default_headers=headers), Deadline(client)
+            return sdk.OpenAI(**common_length, default_headers=headers), Deadline(client)
 
     def _build_http_client(self, default: Callable[..., httpx2.Client]) -> httpx2.Client:
         limits = httpx2.Limits(max_connections=self._connections, max_keepalive_connections=self._connections)

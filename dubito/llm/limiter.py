@@ -19,8 +19,8 @@ from dubito.llm.pacer import ConcurrencyLimit, OpenCall, Pacer, read_limits
 from dubito.llm.request import FINAL_FAILURES, AccountFault, Attempt, Interrupted, OutOfTurn, Reply, Sends, TryFailed
 from dubito.llm.settings import Account
 
-Sleep = Callable[[float, str], None]  # receives how many seconds, and for whom and why
-Waiting = Callable[[str], AbstractContextManager[object]]  # a time of waiting, and what for: the progress line shows it
+Sleep = Callable[[float, str], None]  # receives the seconds and the reason
+Waiting = Callable[[str], AbstractContextManager[object]]  # receives what is waited for, which the progress line shows
 
 PATIENCE: Final = 30 * 60.0  # seconds: the default
 _FIRST_WAIT: Final = 0.5  # seconds: the longest wait after the first failure; it doubles up to `_MAX_WAIT`
@@ -44,8 +44,8 @@ def backoff(error: TryFailed, failures: int, cap: float, spread: float = 1.0) ->
     """
     if error.retry_after:  # servers send 0 without meaning it
         return min(error.retry_after, cap)
-    longest: float = min(_MAX_WAIT, _FIRST_WAIT * 2 ** min(failures - 1, _MAX_DOUBLINGS))
-    return longest * _JITTER.uniform(1 - spread, 1)
+    longest_samples: float = min(_MAX_WAIT, _FIRST_WAIT * 2 ** min(failures - 1, _MAX_DOUBLINGS))
+    return longest_samples * _JITTER.uniform(1 - spread, 1)
 
 
 def format_duration(seconds: float) -> str:
@@ -216,8 +216,8 @@ class AccountTraffic:
     def _probe(self, health: ModelHealth, since: int, send_probe: Callable[[], object], why: str) -> None:
         """Wait, then send one probe, unless another call is in flight by then."""
         silence = 0.0 if health.silent_since is None else self._timing.clock() - health.silent_since
-        longest = min(_MAX_WAIT, max(_FIRST_WAIT, _PROBED_SHARE * silence))
-        self._timing.sleep(longest * _JITTER.uniform(0.5, 1), why)
+        longest_samples = min(_MAX_WAIT, max(_FIRST_WAIT, _PROBED_SHARE * silence))
+        self._timing.sleep(longest_samples * _JITTER.uniform(0.5, 1), why)
         if not health.in_flight and health.latest_answered <= since:
             with suppress(TryFailed):
                 send_probe()
@@ -241,18 +241,17 @@ class AccountTraffic:
         with self._changed:
             return set().union(*(health.lost_games for health in self._health.values())) if self._outage else set()
 
-    @property
-    def pace_in_words(self) -> str | None:
-        """What holds calls back at present, or None."""
+    def describe_pace(self) -> str | None:
+        """Return what holds calls back at present, or None."""
         with self._changed:
             rate, most = self._pacer.per_minute(), self._pacer.concurrency.most
             if self._timing.clock() - self._held_at > _SHOWN_SECONDS:
                 return None
             if most < self._max_in_flight:
-                return f"{most:,.0f} calls at once, as the server takes them"
+                return f"{most:,.0f} calls at once, as many as the server accepts"
             if rate is None:
                 return None
-            by = "by the server" if self._pacer.is_rate_reported else "as the server takes them"
+            by = "by the server" if self._pacer.is_rate_reported else "as many as the server accepts"
             return f"paced at {rate:,.0f} requests/min {by}"
 
     def _health_of(self, attempt: Attempt) -> ModelHealth:

@@ -1,13 +1,11 @@
-"""From a question to a reply: `Pipeline.build_asks` composes the stages of a player's calls.
+"""The path from a question to a reply: `Pipeline.build_asks` composes the stages of a player's calls.
 
-A decision (one node) takes up to 1 + `reasks` attempts: the question, then re-asks. Those pass the stages that `ask`
-(`Asks`): `Recording`, `CachedReplies`, `Retry`. An attempt takes as many calls, each one HTTP request, as the account's
-troubles want. Those pass the stages that `send` (`Sends`): `Preparation`, `WarmUp`, `BudgetQueue`, `RateLimiter`,
-`BudgetGuard`, `LoggedCalls`, and `Provider` makes the request.
+A decision takes up to 1 + `reasks` attempts: the question, then its re-asks. Attempts pass the stages that `ask`
+(`Asks`): `Recording`, `CachedReplies`, `Retry`. An attempt takes one or more calls, each an HTTP request. Calls pass
+the stages that `send` (`Sends`): `Preparation`, `WarmUp`, `BudgetQueue`, `RateLimiter`, `BudgetGuard`, `LoggedCalls`;
+`Provider` makes the request.
 
-A finished attempt is recorded (the run's `attempts`) with its reply or its cause; nothing is used before it is on disk.
-
-Before the first game, `preflight.py` asks what the game will ask.
+A finished attempt is recorded with its reply or its cause. Nothing is used before it is on disk.
 """
 
 from collections.abc import Callable
@@ -22,8 +20,9 @@ from dubito.llm.answers import build_form
 from dubito.llm.budget import Budget, BudgetGuard, BudgetQueue, Caps
 from dubito.llm.cache import ReplyCache
 from dubito.llm.client import Provider
+from dubito.llm.forecast import PastGames
 from dubito.llm.limiter import AccountTraffic, RateLimiter, Timing
-from dubito.llm.prices import CostEstimator, PastGames, Price, Tariff
+from dubito.llm.prices import CostEstimator, Price, Tariff
 from dubito.llm.protocols import Exchange, build_request
 from dubito.llm.request import Api, Asks, Attempt, Place, Reply, Request, Sends
 from dubito.llm.retry import Retry
@@ -33,8 +32,6 @@ from dubito.llm.stages import (
     EarlierAttempts,
     LoggedCalls,
     Offline,
-    PromptsInReading,
-    ReadingProgress,
     Recording,
 )
 from dubito.llm.warm import PromptPrefixes, WarmUp
@@ -72,37 +69,36 @@ class RunServers(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class PipelineOptions:
-    """A run's options for its calls; they cannot change a completed run's results."""
+    """The options of a run's calls. They cannot change a completed run's results."""
 
     in_flight: int
     offline: bool
     suspend: bool  # `provider_errors: suspend`
     servers: RunServers
     timing: Timing
-    counted: Callable[[str], None] = lambda origin: None  # receives the origin of each reply, for the progress line
-    waits: bool = False  # whether its games can wait for waves
+    count_reply: Callable[[str], None] = lambda origin: None  # receives the origin of each reply
+    can_wait: bool = False  # whether its games can wait for batches
 
 
 class Pipeline:
-    """Everything a run's calls share: cache, budget, log, and for each account its traffic and a client."""
+    """What a run's calls share: cache, budget, log, and a client and the traffic of each account."""
 
     def __init__(self, log: ModelLog, cache: ReplyCache, caps: Caps, options: PipelineOptions) -> None:
         self._log, self._cache, self._options = log, cache, options
-        caps = Caps() if options.offline else caps  # no call is made
-        past, kept = PastGames(log.ended(), *log.in_games()), WaveLog(log)
-        held = kept.reserved()  # for requests in a batch
-        spent, assumed = log.spent() - held, log.spent(assumed=True) - held
-        self.budget = Budget(caps, options.timing.waiting, spent, past, assumed, held)
-        timing, is_concurrent = options.timing, options.in_flight
-        self.waves = Waves(log, kept, self.budget, timing, suspend=options.suspend, in_flight=is_concurrent)
-        self._earlier = EarlierAttempts(log, options.suspend or log.begun())
+        # An offline run makes no calls.
+        caps = Caps() if options.offline else caps
+        past, wave_log, timing = PastGames(log.ended_games(), *log.cost_of_games()), WaveLog(log), options.timing
+        reserved = wave_log.reserved()
+        spent, assumed = log.spent() - reserved, log.spent(assumed=True) - reserved
+        self.budget = Budget(caps, timing.waiting, spent, past, assumed, reserved)
+        self.waves = Waves(log, wave_log, self.budget, timing, suspend=options.suspend, in_flight=options.in_flight)
+        self._earlier = EarlierAttempts(log, options.suspend or log.has_begun())
         self._traffic_of_account: dict[tuple[Account, str | None], AccountTraffic] = {}
-        self._probes = count(log.tries(_PROBE_KEY) + 1)
+        self._probes = count(log.count_tries(_PROBE_KEY) + 1)
         self._providers: dict[Account, Provider] = {}
-        self._beginnings: dict[Account, PromptPrefixes] = {}
-        self._likely: dict[str, CostEstimator] = {}  # by player
-        self._asked = set[tuple[str, str, str]]()  # what this run has asked itself: server, request, draw
-        self._reading = PromptsInReading()
+        self._prefixes: dict[Account, PromptPrefixes] = {}
+        self._estimators: dict[str, CostEstimator] = {}  # by player
+        self._requested = set[tuple[str, str, str]]()  # server, request, draw
         self._lock = Lock()
 
     def build_asks(self, name: str, settings: ModelSettings, price: Price | None) -> Asks:
@@ -111,42 +107,45 @@ class Pipeline:
         if options.offline:
             asks: Asks = Offline(self._cache, log, account)
         elif settings.wait is not None:
-            asks = self._wait_for_batches(name, settings, price, self._build_retry(name, settings, price))
+            asks = self._build_batched(name, settings, price, self._build_retry(name, settings, price))
         else:
             asks = self._build_retry(name, settings, price)
-        cached = CachedReplies(self._cache, account, options.timing, self._earlier, options.offline, self._asked, asks)
-        return Recording(log, account, self.budget, options.timing, self._earlier, options.counted, cached)
+        cached = CachedReplies(
+            self._cache, account, options.timing, self._earlier, options.offline, self._requested, asks
+        )
+        return Recording(log, account, self.budget, options.timing, self._earlier, options.count_reply, cached)
 
     def _build_retry(self, name: str, settings: ModelSettings, price: Price | None) -> Retry:
         account, budget, timing = account_for(settings), self.budget, self._options.timing
         tariff = Tariff(price, settings.max_output if settings.api != "decisions" else 0)
-        likely = self._likely[name] = CostEstimator(
-            tariff, self._log.replies_of(name) if self._earlier.may_exist else ()
-        )
-        provider, traffic = self._provider(account, name, settings.model), self._traffic(account, settings.model)
-        beginnings, cap = self._prefixes_for(account), settings.retry_after_cap
+        estimator = self._estimators[name] = CostEstimator(tariff, self._earlier_replies(name))
+        provider, traffic = self._provider(account, name), self._traffic(account, settings.model)
+        prefixes, cap = self._prefixes_for(account), settings.retry_after_cap
 
-        logged = LoggedCalls(self._log, budget, account, settings, likely, timing.clock, provider)
-        calls = ReadingProgress(self._reading, logged) if settings.parameters.get("return_progress") else logged
-        paced = BudgetQueue(budget, tariff, RateLimiter(traffic, cap, BudgetGuard(budget, tariff, calls)))
-        sends = Preparation(provider, WarmUp(beginnings, paced))
+        logged = LoggedCalls(self._log, budget, account, settings, estimator, timing.clock, provider)
+        paced = BudgetQueue(budget, tariff, RateLimiter(traffic, cap, BudgetGuard(budget, tariff, logged)))
+        sends = Preparation(provider, WarmUp(prefixes, paced))
 
         suspend = self._options.suspend
         probe = None if suspend else build_probe(name, settings)
         return Retry(sends, settings, traffic, timing.sleep, probe, self._probes, self._earlier, suspend)
 
-    def _wait_for_batches(self, name: str, settings: ModelSettings, price: Price | None, live: Asks) -> Asks:
-        if not self._options.waits:
+    def _build_batched(self, name: str, settings: ModelSettings, price: Price | None, live: Asks) -> Asks:
+        if not self._options.can_wait:
             raise UsageError(
-                f"{one_line(name)}: wait: only the games of `dubito run` can wait for a batch: take it out of its entry"
+                f"{one_line(name)}: wait: only the games of `dubito run` can wait for a batch", hint="remove it"
             )
         tariff, account = Tariff(price, settings.max_output, batch=True), account_for(settings)
-        replies = self._log.replies_of(name) if self._earlier.may_exist else ()
-        lane = Lane(account, self._provider(account, name, settings.model), settings, CostEstimator(tariff, replies))
-        self._likely[name] = lane.likely
-        self._earlier.may_exist = True  # a game that waits is played again from the recording
-        self.waves.joins(name, lane)
+        estimator = CostEstimator(tariff, self._earlier_replies(name))
+        lane = Lane(account, self._provider(account, name), settings, estimator)
+        self._estimators[name] = estimator
+        # A game that has waited is played again from the recording.
+        self._earlier.may_exist = True
+        self.waves.add(name, lane)
         return BatchOrLive(self.waves, live)
+
+    def _earlier_replies(self, name: str) -> list[tuple[int, tuple[int, ...], int]]:
+        return self._log.sample_replies(name) if self._earlier.may_exist else []
 
     def _traffic(self, account: Account, model: str) -> AccountTraffic:
         with self._lock:
@@ -157,16 +156,16 @@ class Pipeline:
             return self._traffic_of_account[key]
 
     @property
-    def paced(self) -> list[str]:
+    def pace_descriptions(self) -> list[str]:
         with self._lock:
-            paces = [traffic.pace_in_words for traffic in self._traffic_of_account.values()]
+            paces = [traffic.describe_pace() for traffic in self._traffic_of_account.values()]
             return [pace for pace in paces if pace is not None]
 
     def reading_progress(self) -> list[str]:
         return self._reading.describe()
 
     @property
-    def put_back(self) -> set[int]:
+    def lost_games(self) -> set[int]:
         return set().union(*(traffic.lost_games for traffic in self._traffic_of_account.values()))
 
     def try_again(self) -> None:
@@ -174,13 +173,13 @@ class Pipeline:
             traffic.try_again()
 
     def close(self) -> None:
-        """Reopen games lost to an outage, log what lost calls probably cost, and close clients and cache."""
+        """Reopen games lost to an outage, log what failed calls probably cost, and close clients and cache."""
         try:
-            if self.put_back:
-                self._log.reopen(self.put_back)
-            for player, likely in self._likely.items():
-                if (rates := likely.rates) is not None:
-                    self._log.assume(player, likely.tariff.max_output, *rates)
+            if self.lost_games:
+                self._log.reopen(self.lost_games)
+            for player, estimator in self._estimators.items():
+                if (rates := estimator.rates) is not None:
+                    self._log.estimate_unknown_costs(player, estimator.tariff.max_output, *rates)
         finally:
             for provider in self._providers.values():
                 provider.close()
@@ -188,7 +187,7 @@ class Pipeline:
 
     def _prefixes_for(self, account: Account) -> PromptPrefixes:
         with self._lock:
-            return self._beginnings.setdefault(account, PromptPrefixes(self._options.timing))
+            return self._prefixes.setdefault(account, PromptPrefixes(self._options.timing))
 
     def _provider(self, account: Account, name: str, model: str) -> Provider:
         with self._lock:
@@ -203,7 +202,7 @@ class Pipeline:
 
 @dataclass(frozen=True, slots=True)
 class Preparation:
-    """A stage that builds the account's client before a call waits for its turn, since that is slow the first time."""
+    """A stage that builds the account's client before the call waits, since building it takes a while."""
 
     provider: Provider
     inner: Sends
@@ -215,7 +214,7 @@ class Preparation:
 
 @dataclass(frozen=True, slots=True)
 class BatchOrLive:
-    """A stage whose games wait for batches; before the first game it asks at once."""
+    """A stage that puts requests of games into batches, and sends those of the preflight at once."""
 
     waves: Waves
     live: Asks

@@ -1,8 +1,8 @@
-"""The preflight: before the first game, each model player is asked what the game will ask.
+"""The preflight: before the first game, each model player answers real questions.
 
-It is a real question of a late turn for each form of an answer, with the player's own parameters, and the answer has to
-be readable: re-asks are allowed as in play. A fault of the account, a server that sends anything but replies or cuts
-prompts, or a model whose answers cannot be read stops the run here, with one message.
+It is asked a question of a late turn for each form of an answer, with its own parameters and with re-asks. The run
+stops here, with one message, if the account has a fault, if the server cuts prompts or sends something other than
+replies, or if the model's answers cannot be read.
 """
 
 from collections.abc import Callable, Sequence
@@ -19,19 +19,19 @@ from dubito.llm.settings import ModelSettings, setting_fields
 if TYPE_CHECKING:
     from dubito.llm.prompts import Sample
 
-_PREFLIGHT: Final = -1  # its game and deal: before all games
-_PIECE: Final = 2000  # characters
+_PREFLIGHT: Final = -1  # its game and deal
+_SHORT_PROMPT: Final = 2000  # characters
 _USER: Final = "Reply with the JSON object that you are asked for."
 _CACHE_KEY: Final = "dubito-preflight"
-_MAX_QUOTED: Final = 120  # characters of what came instead of an answer
+_MAX_QUOTED: Final = 120  # characters of an unreadable answer
 
 
 @dataclass(slots=True)
 class Preflight:
     """The preflight of one player, `number` in the run.
 
-    Players that are asked in the same way at the same server share the calls: the cache answers the others. With
-    `warn`, which receives the message, answers that cannot be read stop nothing.
+    Players with the same requests to the same server share the calls: the cache answers all but the first. With `warn`,
+    which receives the message, unreadable answers do not stop the run.
     """
 
     name: str
@@ -39,30 +39,33 @@ class Preflight:
     settings: ModelSettings
     asks: Asks
     warn: Callable[[str], None] | None = None
-    _seen: list[tuple[Any, Reply]] = field(default_factory=list)  # bodies of requests with their replies
-    _found_cut: bool = False
+    _replies: list[tuple[Any, Reply]] = field(default_factory=list)  # with the bodies of their requests
+    _has_found_cut: bool = False
 
     def run(self, samples: Sequence["Sample"]) -> None:
         """Ask these questions, one for each form of an answer. Raises AccountFault."""
         for decision, sample in enumerate(samples):
             self._check(decision, sample)
-        longest = max(self._seen, key=lambda seen: prompt_size(seen[0]), default=None)
-        if longest is not None and not self._found_cut and is_count_unusual(*longest):
-            self._compare_with_piece(*longest, samples[0], len(samples))
+        longest_samples = max(self._replies, key=lambda pair: prompt_size(pair[0]), default=None)
+        if longest_samples is not None and not self._has_found_cut and is_count_unusual(*longest_samples):
+            self._compare_with_short_prompt(*longest_samples, samples[0], len(samples))
 
-    def _compare_with_piece(self, body: Any, reply: Reply, sample: "Sample", decision: int) -> None:
-        """Ask with a piece of the rules too, and compare the tokens that the server counts for the two prompts."""
+    def _compare_with_short_prompt(self, body: Any, reply: Reply, sample: "Sample", decision: int) -> None:
+        """Ask again with only the beginning of the rules, and compare the server's token counts for the two prompts."""
         rendered, form = sample
-        request = build_request(self.settings, Exchange(rendered.system[:_PIECE], _USER, form.schema), _CACHE_KEY)
+        request = build_request(
+            self.settings, Exchange(rendered.system[:_SHORT_PROMPT], _USER, form.schema), _CACHE_KEY
+        )
         try:
             short = self.asks.ask(Attempt(request, "preflight", self._place(decision)))
-        except (AttemptFailed, Suspended):  # it was to tell something about the server, and is no question of a game
+        # Only the token count matters here, not the answer.
+        except (AttemptFailed, Suspended):
             return
         if is_cut_beside(body, reply, request.body, short):
             self._stop_or_warn(cut_at(reply))
 
     def _check(self, decision: int, sample: "Sample") -> None:
-        """Ask a question, and stop or warn if no answer comes of it."""
+        """Ask a question, and stop or warn if it is not answered."""
         try:
             self._ask_until_answered(decision, sample)
         except (AttemptFailed, Suspended) as error:
@@ -77,16 +80,16 @@ class Preflight:
             self._stop_or_warn(error)
 
     def _stop_or_warn(self, error: AttemptFailed) -> None:
-        self._found_cut |= error.cause == "cut"
+        self._has_found_cut |= error.cause == "cut"
         fault = self._fault(error)
         if self.warn is None:
             raise fault from None
         self.warn(str(fault))
 
     def _ask_until_answered(self, decision: int, sample: "Sample") -> None:
-        """Put the question; raises AttemptFailed if no answer comes of it today.
+        """Ask the question until it is answered. Raises AttemptFailed if a new reply cannot be read.
 
-        A cached answer that cannot be read says nothing about the server: then another draw is asked for.
+        After an unreadable reply from the cache, another sample is requested, since it says nothing about the server.
         """
         draw, number = "preflight", 1
         while not self._is_answered(decision, sample, draw):
@@ -94,12 +97,12 @@ class Preflight:
             draw = f"preflight {number}"
 
     def _is_answered(self, decision: int, sample: "Sample", draw: str) -> bool:
-        """Return whether an answer came of this draw; raises AttemptFailed if new replies cannot be read."""
-        before = len(self._seen)
+        """Return whether this sample is an answer. Raises AttemptFailed if new replies cannot be read."""
+        before = len(self._replies)
         try:
-            put_question(*sample, self.settings, self._place(decision), lambda here: draw, self)
+            put_question(*sample, self.settings, self._place(decision), lambda place: draw, self)
         except AttemptFailed:
-            if {reply.origin for _, reply in self._seen[before:]} != {"cache"}:
+            if {reply.origin for _, reply in self._replies[before:]} != {"cache"}:
                 raise
             return False
         return True
@@ -109,13 +112,13 @@ class Preflight:
 
     def ask(self, attempt: Attempt) -> Reply:
         reply = self.asks.ask(attempt)
-        self._seen.append((attempt.request.body, reply))
+        self._replies.append((attempt.request.body, reply))
         return reply
 
     def _fault(self, error: AttemptFailed) -> AccountFault:
-        """Return the fault of a player whose replies are no answers: what came, and what to check."""
+        """Return the fault of a player whose answers cannot be read."""
         if error.cause == "cut":
-            return AccountFault(f"the preflight of {one_line(self.name)}: {error.detail}; {CONTEXT_HINT}")
+            return AccountFault(f"the preflight of {one_line(self.name)}: {error.detail}", hint=CONTEXT_HINT)
         check = settings_to_check(error.cause, self.settings.api)
         return AccountFault(
             f"the preflight of {one_line(self.name)} got no readable answer ({error.cause})",

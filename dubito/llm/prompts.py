@@ -1,15 +1,17 @@
 """Prompts: folders of Jinja2 templates that turn a position into a system and a user text.
 
-A folder has `prompt.yaml` (title, answer fields), `system.jinja`, `user.jinja`, perhaps `history.jinja`, and what
-these include: files of its own, of the folders beside it, and of the project's prompts (`shared/facts.jinja`). One that
-`extends` another has that one's files where it has none of its own, and `paragraph.jinja` behind its system text. A
-template gets exactly the keys of the game's `facts()`, and `answer_format`; one that asks all the questions of a turn
-at once (`ask: turn`) gets `turn` too, the facts of each question. All of it is read and tried once, when it
-is loaded; a template can reach nothing else. Dubito's prompts lie in `prompts`, another game's in `prompts/GAME`, those
-that an installed game brings in `prompts` of its package.
+A folder has `prompt.yaml` (title, answer fields), `system.jinja`, `user.jinja`, optionally `history.jinja`, and the
+files that these include: its own, those of sibling folders, and those of the project's prompts (`shared/facts.jinja`).
+A prompt that `extends` another one uses that one's files for those it lacks, and adds `paragraph.jinja` to its system
+text.
 
-`history.jinja` is filled once for each chapter of the history, which ends where the seat had to move, and knows
-nothing that changes in a game. So a chapter, once told, is told in the same bytes by every later request.
+A template gets exactly the keys of the game's `facts()`, and `answer_format`. With `ask: turn`, a prompt asks all
+questions of a turn at once, and also gets `turn`, the facts of each question. Everything is read and tried once, when
+the prompt is loaded; a template cannot access anything else. Dubito's prompts are in `prompts`, another game's in
+`prompts/GAME`, and those of an installed game in the folder `prompts` of its package.
+
+`history.jinja` is rendered once for each chapter of the history. A chapter ends where the seat had to move, and its
+template sees nothing that changes during a game. So every later request repeats a chapter with the same bytes.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -24,14 +26,14 @@ from typing import Any, Final, Literal
 from jinja2.meta import find_undeclared_variables
 from pydantic import Field, ValidationError, field_validator
 
-from dubito.errors import UsageError, near, one_line, suggestion
+from dubito.errors import UsageError, listed, near, one_line, suggestion
 from dubito.files import Checked, fault, from_yaml
 from dubito.game import STATED, Bool, Game, Position
 from dubito.game.find import DUBITO, find_game
 from dubito.game.flaws import flaws_of_position
 from dubito.game.packages import all_packages, find_package, own_folder, plugin_folders, roots
 from dubito.llm import answers
-from dubito.llm.questions import ANSWER_FORMAT, QuestionForm, form_of_questions
+from dubito.llm.questions import ANSWER_FORMAT, QuestionForm, build_question_form
 from dubito.llm.request import Api
 from dubito.llm.templates import (
     DESCRIPTION,
@@ -41,24 +43,25 @@ from dubito.llm.templates import (
     Piece,
     TemplateFiles,
     check_names,
+    describe_template_error,
     new_environment,
-    read_described,
-    said,
+    read_description,
 )
 
 OWN_PROMPTS: Final = own_folder("prompts")
-_ANSWER_FORMAT: Final = "answer_format"  # beside the facts: what the reply has to look like
-_TURN: Final = "turn"  # beside the facts: those of each question of the turn
-_DEEPEST: Final = 4  # folders of a path for which one like it is looked for
-_LOADED: Final[dict[Path, "Prompt"]] = {}  # what this process has loaded, by folder
+# Variables of a template besides the facts: the form of the reply, and the facts of each question of the turn.
+_ANSWER_FORMAT: Final = "answer_format"
+_TURN: Final = "turn"
+_MAX_PATH_DEPTH: Final = 4  # folders of a misspelt path for which a similar one is searched
+_LOADED: Final[dict[Path, "Prompt"]] = {}  # by folder, in this process
 
 
 @dataclass(frozen=True, slots=True)
 class RenderedPrompt:
-    """What a model is sent for one question.
+    """The texts that a model is sent for one question.
 
-    `history` is the user text's beginning, a text for each chapter: what the same player is sent later in the game
-    begins with the same ones. `user` comes behind it.
+    `history` is the beginning of the user text, in chapters that the player's later requests in the game repeat. `user`
+    follows it.
     """
 
     system: str
@@ -66,40 +69,42 @@ class RenderedPrompt:
     history: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        told = f"--- history ---\n{''.join(self.history)}\n" if self.history else ""
-        return f"--- system ---\n{self.system}\n{told}--- user ---\n{self.user}"
+        history = f"--- history ---\n{''.join(self.history)}\n" if self.history else ""
+        return f"--- system ---\n{self.system}\n{history}--- user ---\n{self.user}"
 
 
-Sample = tuple[RenderedPrompt, answers.Form | QuestionForm]  # what is asked, and the form of its answer
+Sample = tuple[RenderedPrompt, answers.Form | QuestionForm]  # a prompt, and the form of its answer
 
 
-def longest(questions: Iterable[Sample]) -> list[Sample]:
-    """Of the questions of each form the longest; a form that asks only some of what another asks says nothing more."""
-    found = dict[str, Sample]()
+def longest_samples(questions: Iterable[Sample]) -> list[Sample]:
+    """Return the longest question of each form, leaving out forms that another form includes."""
+    by_form = dict[str, Sample]()
     for rendered, form in questions:
-        known = found.get(key := form.kind)
-        if known is None or len(str(rendered)) >= len(str(known[0])):
-            found[key] = rendered, form
-    forms: list[Any] = [form for _, form in found.values()]
-    return [(rendered, form) for rendered, form in found.values() if not any(other.covers(form) for other in forms)]
+        best = by_form.get(key := form.kind)
+        if best is None or len(str(rendered)) >= len(str(best[0])):
+            by_form[key] = rendered, form
+    forms: list[Any] = [form for _, form in by_form.values()]
+    return [(rendered, form) for rendered, form in by_form.values() if not any(other.covers(form) for other in forms)]
 
 
 @dataclass(slots=True)
 class SeatTexts:
-    """What one seat was sent in one game, and will be sent again in the same bytes: not rendered twice."""
+    """The rendered texts of one seat in one game, which later requests repeat."""
 
     system: str | None = None
     chapters: list[str] = field(default_factory=list)  # of the history, a blank one as ""
-    _steady: Mapping[str, Any] = field(default_factory=dict)  # the facts that these texts were made from
-    _history: Sequence[str] = ()  # the lines that they tell
-    _ends: Sequence[int] = ()  # where each chapter ends in them
+    # What these texts were rendered from: steady facts, lines of the history, and where each chapter ends.
+    _steady: Mapping[str, Any] = field(default_factory=dict)
+    _history: Sequence[str] = ()
+    _ends: Sequence[int] = ()
 
-    def begin(self, steady: Mapping[str, Any]) -> None:
+    def reset_unless_same(self, steady: Mapping[str, Any]) -> None:
+        """Forget all texts if the steady facts have changed."""
         if steady != self._steady:
             self.system, self.chapters, self._steady = None, [], steady
 
-    def begin_history(self, history: Sequence[str], ends: Sequence[int]) -> None:
-        """Forget the chapters that a history cut at these ends does not begin with."""
+    def drop_changed_chapters(self, history: Sequence[str], ends: Sequence[int]) -> None:
+        """Forget the chapters with which this history, cut at these ends, does not begin."""
         same = len(self.chapters)
         while self._ends[:same] != ends[:same]:
             same -= 1
@@ -110,60 +115,66 @@ class SeatTexts:
 
 
 class Description(Checked):
-    """What `prompt.yaml` says."""
+    """The contents of `prompt.yaml`."""
 
     title: str = Field(min_length=1)
-    extends: str | None = Field(default=None, pattern=r"^[\w-]+$")  # the prompt whose files those are that it lacks
-    ask: Literal["node", "turn"] = "node"  # in one request: one question, or all of a turn
-    say: Literal["answer", "odds"] = "answer"  # at a question of yes or no: which, or the probability of yes
-    answer: list[answers.Field] = Field(min_length=1)  # fields of the reply, in this order
+    # The prompt whose files replace those that this one lacks.
+    extends: str | None = Field(default=None, pattern=r"^[\w-]+$")
+    # Whether a request asks one question, or all of a turn.
+    ask: Literal["node", "turn"] = "node"
+    # Whether the answer to a yes-or-no question is yes or no, or the probability of yes.
+    say: Literal["answer", "odds"] = "answer"
+    # The fields of the reply, in this order.
+    answer: list[answers.Field] = Field(min_length=1)
 
     @field_validator("answer")
     @classmethod
-    def _the_answer_comes_last(cls, fields: list[answers.Field]) -> list[answers.Field]:
+    def _check_answer_is_last(cls, fields: list[answers.Field]) -> list[answers.Field]:
         if fields[-1] != "answer" or len(set(fields)) < len(fields):
-            raise ValueError("each field stands once, and `answer` last: what comes after it cannot bear on it")
+            raise ValueError(
+                "each field may appear once, and `answer` must be the last: a field after it could not influence it"
+            )
         return fields
 
 
 class Prompt:
-    """A loaded prompt: nothing on disk is read again, and rendering may happen in many threads at once."""
+    """A loaded prompt. It reads nothing from disk any more, and many threads may render it at once."""
 
     def __init__(self, folder: Path, sources: Mapping[str, str] | None = None, game: Game | None = None) -> None:
-        """Load the folder, or instead of it these `sources`, as `Prompt.sources` gave them; the game is Dubito if none.
+        """Load a folder, or these `sources` of one (see `Prompt.sources`). The default game is Dubito.
 
-        Raises UsageError that names the file and what is wrong in it.
+        Raises UsageError with the file and what is wrong in it.
         """
         self.name = folder.name
         self.folder = folder
         self.game = game or find_game(DUBITO, Path())
         self._facts = self.game.facts
         if sources and not {DESCRIPTION, *TEMPLATES} <= sources.keys():
-            raise UsageError(f"{one_line(str(folder))}: the run has not kept all files of this prompt: it is damaged")
-        described = sources[DESCRIPTION] if sources else read_described(folder)
-        self.description = _description(folder / DESCRIPTION, described)
+            raise UsageError(f"{one_line(str(folder))}: the run has lost files of this prompt: it is damaged")
+        description_text = sources[DESCRIPTION] if sources else read_description(folder)
+        self.description = _parse_description(folder / DESCRIPTION, description_text)
         self._check_description()
         files = TemplateFiles(folder, sources, _shared(self.game), self.description.extends)
         environment = new_environment(files)
         system, user = (files.reachable(environment, template) for template in TEMPLATES)
         trees = system | user
         history = files.reachable(environment, HISTORY) if files.has(HISTORY) else {}
-        self.sources = {DESCRIPTION: described} | {name: files.sources[name] for name in (*trees, *history)}
+        self.sources = {DESCRIPTION: description_text} | {name: files.sources[name] for name in (*trees, *history)}
         self.digest = _digest(self.sources)
         odds = self.description.say == "odds"
         self._nodes = {node.name: answers.with_odds(node) if odds else node for node in self.game.nodes}
         self._forms = {name: answers.build_form(self.fields, node) for name, node in self._nodes.items()}
         examples = [self._example(node.name) for node in self.game.nodes]
-        beside = (_ANSWER_FORMAT, _TURN) if self.asks_turn else (_ANSWER_FORMAT,)
-        self.variables = (*self._facts.facts(examples[0]), *beside)
+        extra = (_ANSWER_FORMAT, _TURN) if self.asks_turn else (_ANSWER_FORMAT,)
+        self.variables = (*self._facts.facts(examples[0]), *extra)
         self._steady = self._facts.steady_facts() | {_ANSWER_FORMAT}
         check_names(files, trees, {*self.variables, *environment.globals})
         check_names(files, history, {*self._steady, "history", "first", *environment.globals})
         self._files, self._environment = files, environment
         self._history = environment.get_template(HISTORY) if history else None
-        told = {name for tree in system.values() for name in find_undeclared_variables(tree)}
-        self._system_is_steady = told <= self._steady
-        self._told = told | {name for tree in user.values() for name in find_undeclared_variables(tree)}
+        used = {name for tree in system.values() for name in find_undeclared_variables(tree)}
+        self._system_is_steady = used <= self._steady
+        self._used_variables = used | {name for tree in user.values() for name in find_undeclared_variables(tree)}
         self._answer_format = answers.answer_format(self.fields, [*self._nodes.values()], turn=self.asks_turn)
         self._system, self._user = map(environment.get_template, TEMPLATES)
         self._for_decisions, self._example_positions = False, examples
@@ -176,35 +187,33 @@ class Prompt:
         return position
 
     def _check_description(self) -> None:
-        """Refuse a field that no node of the game states, odds where none is yes or no, and to ask a turn where one
-        question is all of it."""
+        """Raise UsageError if the game has no use for a setting of the description."""
         if self.description.say == "odds" and all(node.answer != Bool() for node in self.game.nodes):
             raise UsageError(
-                f"{self.folder / DESCRIPTION}: say: odds: {self.game.name} asks nothing that is answered by yes or no: "
-                "remove it"
+                f"{self.folder / DESCRIPTION}: say: odds: {self.game.name} has no yes-or-no question: remove it"
             )
         if self.asks_turn and not hasattr(self._facts, "turn"):
             raise UsageError(
-                f"{self.folder / DESCRIPTION}: ask: turn: a move of {self.game.name} is one question, as far as its "
-                "facts say, which have no `turn`: remove it"
+                f"{self.folder / DESCRIPTION}: ask: turn: the facts of {self.game.name} have no `turn`, so a move is "
+                "one question: remove it"
             )
         if STATED in self.fields and all(node.states != STATED for node in self.game.nodes):
             raise UsageError(
-                f"{self.folder / DESCRIPTION}: answer: {self.game.name} has nothing to state as {STATED}: remove it"
+                f"{self.folder / DESCRIPTION}: answer: no node of {self.game.name} states {STATED}: remove it"
             )
 
     def check_rules(self, rules: Any) -> None:
-        """Refuse a prompt that is not true by these rules, since it tells the usual ones in words of its own."""
+        """Raise UsageError if the prompt's own text states the default rules, and these are others."""
         for fact in self.game.must_tell(rules):
-            if fact not in self._told:
+            if fact not in self._used_variables:
                 raise UsageError(
-                    f"prompt {one_line(self.name)} tells the usual rules of {self.game.name} in words of its own, and "
-                    f"others are in force: choose one that renders the fact {fact}, such as plain"
+                    f"prompt {one_line(self.name)} states the default rules of {self.game.name} in its own text, and "
+                    f"this game has others: choose a prompt that uses the fact {fact}, such as plain"
                 )
 
     @property
     def is_current(self) -> bool:
-        """Whether its folder would load to the same prompt today."""
+        """Whether its folder still has the same files."""
         try:
             files = TemplateFiles(self.folder, None, _shared(self.game), self.description.extends)
             return files.has(HISTORY) == (HISTORY in self.sources) and all(
@@ -228,8 +237,8 @@ class Prompt:
     def form(self, node: str) -> answers.Form:
         return self._forms[node]
 
-    def asked_as(self, api: Api) -> "Prompt":
-        """The same for a player of this protocol: a decision model is put all questions of a turn beside the text."""
+    def for_api(self, api: Api) -> "Prompt":
+        """Return the prompt for this API: the Decisions API asks all questions of a turn next to the text."""
         if api != "decisions":
             return self
         other = copy(self)
@@ -238,11 +247,11 @@ class Prompt:
         return other
 
     def form_at(self, position: Position, turn: Sequence[Mapping[str, Any]] = ()) -> answers.Form | QuestionForm:
-        """Of the reply to what is asked at this position; `turn` are the facts of its questions, if they are known."""
+        """Return the form of the reply at this position; `turn` are the facts of its questions, if they are known."""
         positions = self.questions(position)
         if self._for_decisions:
             facts = turn or [*map(self._facts.facts, positions)]
-            return form_of_questions(self.game, [*zip(positions, facts, strict=True)], self.fields)
+            return build_question_form(self.game, [*zip(positions, facts, strict=True)], self.fields)
         if not self.asks_turn:
             return self._forms[position.node]
         nodes = dict.fromkeys(each.node for each in positions)
@@ -250,24 +259,24 @@ class Prompt:
 
     def questions(self, position: Position) -> Sequence[Position]:
         facts: Any = self._facts
-        whole = self.asks_turn or (self._for_decisions and hasattr(facts, "turn"))
-        return facts.turn(position) if whole else [position]
+        asks_turn = self.asks_turn or (self._for_decisions and hasattr(facts, "turn"))
+        return facts.turn(position) if asks_turn else [position]
 
     @property
     def samples(self) -> list[Sample]:
-        return longest(self._examples)
+        return longest_samples(self._examples)
 
     def render(self, position: Position) -> RenderedPrompt:
         first, *others = map(self._facts.facts, self.questions(position))
         return self.fill(first, turn=[first, *others])
 
     def pieces(self, position: Position) -> tuple[list[Piece], list[Piece], list[Piece]]:
-        """Of the system text, the history and the user text at a position, what they are made of."""
-        with self._environment.noting() as noted:
+        """Return the pieces of the system text, the history and the user text at a position."""
+        with self._environment.recording_pieces() as texts:
             self.render(position)
-        *chapters, system, user = noted
-        told = [chapter for chapter in chapters if any(piece.text.strip() for piece in chapter)]
-        return system, [piece for chapter in told for piece in chapter], user
+        *chapters, system, user = texts
+        visible = [chapter for chapter in chapters if any(piece.text.strip() for piece in chapter)]
+        return system, [piece for chapter in visible for piece in chapter], user
 
     def path_of(self, template: str) -> Path:
         return self._files.paths[template]
@@ -275,66 +284,70 @@ class Prompt:
     def fill(
         self, values: Mapping[str, Any], before: SeatTexts | None = None, turn: Sequence[Mapping[str, Any]] = ()
     ) -> RenderedPrompt:
-        """The texts for these facts, which have the keys of `facts()`; `turn`, those of each question of the turn, is
-        for a prompt that asks them all.
+        """Render the texts for these facts, which have the keys of `facts()`.
 
-        `before` is what the same seat was sent in the same game; these texts are added to it.
+        Args:
+            values: The facts of the first question.
+            before: The seat's earlier texts in the same game; the new ones are added.
+            turn: The facts of each question of the turn, for a prompt that asks all of them.
         """
-        is_concurrent = getattr(self._facts, "AT_ONCE", {}) if self._for_decisions else {}
-        values = {**values, **is_concurrent, _ANSWER_FORMAT: self._answer_format}
+        replaced = getattr(self._facts, "AT_ONCE", {}) if self._for_decisions else {}
+        values = {**values, **replaced, _ANSWER_FORMAT: self._answer_format}
         if self.asks_turn:
             values[_TURN] = [*turn]
         steady = {name: value for name, value in values.items() if name in self._steady}
         texts = before or SeatTexts()
-        texts.begin(steady)
+        texts.reset_unless_same(steady)
         try:
-            history = self._rendered_history(values, steady, texts)
+            history = self._render_history(values, steady, texts)
             if texts.system is None or not self._system_is_steady:
                 texts.system = self._system.render(values)
             return RenderedPrompt(texts.system, self._user.render(values), history)
-        except Exception as error:  # a template is the user's code: it may raise anything
-            where = self._files.place(error)
-            raise UsageError(f"{where}: {said(error)}; correct the template") from None
+        # A template is the user's code, and may raise anything.
+        except Exception as error:
+            where = self._files.location_of(error)
+            raise UsageError(f"{where}: {describe_template_error(error)}", hint="correct the template") from None
 
-    def _rendered_history(
+    def _render_history(
         self, values: Mapping[str, Any], steady: Mapping[str, Any], texts: SeatTexts
     ) -> tuple[str, ...]:
-        """The history's chapters, cut where the seat had to move, which is where its earlier requests ended."""
+        """Render the chapters of the history, which end where the seat's earlier requests ended."""
         if self._history is None:
             return ()
         history = tuple(values["history"])
         ends = (*values["own_moves"], len(history))
-        texts.begin_history(history, ends)
+        texts.drop_changed_chapters(history, ends)
         for start, end in list(pairwise((0, *ends)))[len(texts.chapters) :]:
             text = self._history.render(steady, history=[*history[start:end]], first=not texts.chapters)
             texts.chapters.append(text if text.strip() else "")
-        return tuple(filter(None, texts.chapters))  # providers take no blank text
+        # Providers refuse blank texts.
+        return tuple(filter(None, texts.chapters))
 
 
 def load_prompt(name: str, working_directory: Path, game: Game | None = None) -> Prompt:
-    """The prompt of a game (Dubito if none is given) in the project, in `prompts` of the working directory or of
-    `--games-path`, or in what the game was installed with, by name; or in the folder at that path.
+    """Load a prompt of a game (by default, Dubito) by name, or from the folder at a path.
 
-    Raises UsageError if there is none, or two that differ, or if it does not work for every node.
+    A name is looked up in the project, in `prompts` of the working directory and of `--games-path`, and in the game's
+    package. Raises UsageError if there is none, if there are two that differ, or if it does not work for every node.
     """
     game = game or find_game(DUBITO, working_directory)
     if "/" in name or "\\" in name or name.startswith("."):
         folder = working_directory / name
         if not folder.is_dir():
-            raise UsageError(f"there is no folder {one_line(str(folder))}: give the path of a prompt's folder")
-        return _loaded(folder.resolve(), game)
+            raise UsageError(f"there is no folder {one_line(str(folder))}: use the path of a prompt's folder")
+        return _load_folder(folder.resolve(), game)
     folders = [root / name for root in prompt_roots(working_directory, game) if name and _is_prompt(root / name)]
     if not folders:
-        raise UsageError(unknown_prompt(name, working_directory, game))
-    prompts = [_loaded(folder, game) for folder in folders]
+        raise UsageError(describe_unknown_prompt(name, working_directory, game))
+    prompts = [_load_folder(folder, game) for folder in folders]
     if len({prompt.digest for prompt in prompts}) > 1:
         both = " and ".join(one_line(str(folder)) for folder in folders)
-        raise UsageError(f"prompt {name} stands in {both}, and they differ: rename one, or give its path")
+        raise UsageError(f"prompt {name} is in {both}, and they differ: rename one, or use its path")
     return prompts[0]
 
 
-def _loaded(folder: Path, game: Game) -> Prompt:
-    """The folder's prompt; anew only if its files have changed, since to try a prompt takes longer than to read it."""
+def _load_folder(folder: Path, game: Game) -> Prompt:
+    """Load a folder's prompt, unless its files have not changed: trying a prompt takes longer than reading it."""
     prompt = _LOADED.get(folder)
     if prompt is None or prompt.game is not game or not prompt.is_current:
         _LOADED[folder] = prompt = Prompt(folder, game=game)
@@ -345,42 +358,41 @@ def _is_prompt(folder: Path) -> bool:
     return folder.is_dir() and not any(folder.glob(f"*/{DESCRIPTION}"))
 
 
-def _prompt_paths(name: str, working_directory: Path) -> list[str]:
-    """The path of the folder there that may have been meant by this path, if there is one."""
+def _similar_paths(name: str, working_directory: Path) -> list[str]:
+    """Return the path of a prompt's folder that is similar to this one, if there is one."""
     depth = name.count("/") + 1
-    files = working_directory.glob(f"{'*/' * depth}{DESCRIPTION}") if 1 < depth <= _DEEPEST else ()
-    meant = near(name, (file.parent.relative_to(working_directory).as_posix() for file in files))
-    return [] if meant is None else [meant]
+    files = working_directory.glob(f"{'*/' * depth}{DESCRIPTION}") if 1 < depth <= _MAX_PATH_DEPTH else ()
+    similar = near(name, (file.parent.relative_to(working_directory).as_posix() for file in files))
+    return [] if similar is None else [similar]
 
 
-def unknown_prompt(name: str, working_directory: Path, game: Game) -> str:
-    """The error for a prompt that the game does not have; it names the games that have one."""
+def describe_unknown_prompt(name: str, working_directory: Path, game: Game) -> str:
+    """Return the error for a prompt that the game does not have. It names games that have such a prompt."""
     others = set()
     for root in prompt_roots(working_directory, None):
         others |= {file.parent.parent.name for file in root.glob(f"*/*/{DESCRIPTION}") if file.parent.name == name}
         others |= {DUBITO} if (root / name / DESCRIPTION).is_file() else set()
     of = "" if game.name == DUBITO else f" of {game.name}"
-    elsewhere = f" (there is one of {' and of '.join(sorted(others))})" if others else ""
-    known = [*prompt_names(working_directory, game), *_prompt_paths(name, working_directory)]
-    hint = suggestion(name, known) if known else f"there is none yet: write one in prompts/{game.folder}"
+    elsewhere = f" ({listed(sorted(others))} {'has' if len(others) == 1 else 'have'} one)" if others else ""
+    known = [*prompt_names(working_directory, game), *_similar_paths(name, working_directory)]
+    hint = suggestion(name, known) if known else f"the game has none yet: write one in prompts/{game.folder}"
     return f"no prompt{of} is named {one_line(name)!r}{elsewhere}: {hint}"
 
 
 def prompt_names(working_directory: Path, game: Game | None = None) -> list[str]:
-    """The names of all prompts of a game (Dubito if none is given) in the project and in `prompts` of the working
-    directory, sorted."""
+    """Return the sorted names of all prompts of a game, by default Dubito."""
     files = (file for root in prompt_roots(working_directory, game) for file in root.glob(f"*/{DESCRIPTION}"))
     return sorted({file.parent.name for file in files})
 
 
 def prompt_roots(working_directory: Path, game: Game | None) -> list[Path]:
-    """Where prompts of a game, or of all, lie: in the project, here, and in what the game was installed with."""
-    found = dict.fromkeys([*_own_roots(), *((root / "prompts").resolve() for root in roots(working_directory))])
+    """Return the folders in which prompts of a game, or of all games, are looked up."""
+    folders = dict.fromkeys([*_own_roots(), *((root / "prompts").resolve() for root in roots(working_directory))])
     if game is None:
-        return [*found]
+        return [*folders]
     package = find_package(game.folder, working_directory)
-    brought = [package.folder / "prompts"] if package and package.distribution else []
-    return [*(prompt_root(root, game) for root in found), *brought]
+    installed = [package.folder / "prompts"] if package and package.distribution else []
+    return [*(prompt_root(root, game) for root in folders), *installed]
 
 
 def prompt_root(prompts: Path, game: Game) -> Path:
@@ -388,14 +400,14 @@ def prompt_root(prompts: Path, game: Game) -> Path:
 
 
 def game_of_folder(folder: Path, working_directory: Path) -> Game:
-    """The game whose prompt lies in this folder, if it lies in `prompts/GAME` or a game's package; else Dubito."""
-    of = folder.resolve().parent
+    """Return the game of a prompt's folder: by `prompts/GAME` or a game's package, or else Dubito."""
+    parent = folder.resolve().parent
     for package in all_packages(working_directory):
-        if package.distribution and (package.folder / "prompts").resolve() == of:
+        if package.distribution and (package.folder / "prompts").resolve() == parent:
             return find_game(package.name, working_directory)
-    if of.parent.name == "prompts":
+    if parent.parent.name == "prompts":
         with suppress(UsageError):
-            return find_game(of.name, working_directory)
+            return find_game(parent.name, working_directory)
     return find_game(DUBITO, working_directory)
 
 
@@ -413,16 +425,16 @@ def _shared(game: Game) -> list[Path]:
     return list(dict.fromkeys([own_prompts(game), OWN_PROMPTS]))
 
 
-def _description(path: Path, text: str) -> Description:
+def _parse_description(path: Path, text: str) -> Description:
     try:
         return Description.model_validate(from_yaml(text, one_line(str(path))))
     except ValidationError as error:
-        wanted = f"`title: ...` and `answer: [answer]`, or [reasoning, {STATED}, answer]"
-        raise UsageError(f"{path}: {fault(error)}; it says {wanted}") from None
+        hint = f"it needs `title: ...` and `answer: [answer]`, or [reasoning, {STATED}, answer]"
+        raise UsageError(f"{path}: {fault(error)}", hint=hint) from None
 
 
-def said_of_prompt(sources: Mapping[str, str]) -> tuple[str, str]:
-    description = _description(Path(DESCRIPTION), sources.get(DESCRIPTION, ""))
+def title_and_paragraph(sources: Mapping[str, str]) -> tuple[str, str]:
+    description = _parse_description(Path(DESCRIPTION), sources.get(DESCRIPTION, ""))
     return description.title, sources.get(PARAGRAPH, "").strip()
 
 

@@ -1,13 +1,13 @@
-"""How a decision model is asked: questions beside a text, each answered with how probable its answers are.
+"""Questions to a decision model, which answers each of them with a probability for every answer.
 
-OpenAI's Decisions API, whose types are in the SDK (`openai.types.decision_create_params`): a `choice` has 2 to 255
-values, texts or booleans, and a `predicate` is a sentence that may be true. Here a node is a choice of what is legal,
-and what a node `states` is a predicate. All questions of a turn stand in one request, one that means something else
-after another answer once for each. The text comes from the prompt, the questions' words from the facts of the game:
-`question`, and `if_true` and `if_false`, or `legal`.
+OpenAI's Decisions API (`openai.types.decision_create_params` in the SDK) has two types of questions: a `choice` between
+2 to 255 values, texts or booleans, and a `predicate`, a sentence that may be true. Here a node is a choice between the
+legal answers, and what a node `states` is a predicate. A request has all questions of a turn; a question that depends
+on an earlier answer appears once for each of these. Its text is the prompt, and the questions are taken from the facts
+of the game: `question`, and `if_true` and `if_false`, or `legal`.
 
-Nothing is read that does not fit what was asked: answers in the order of their questions, every value once,
-probabilities that sum to 1. What is chosen need not be the most probable: not every server says that it is.
+A reply must fit exactly: answers in the order of the questions, every value once, and probabilities that sum to 1. The
+choice need not be the most probable value, since not every server makes it that.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -22,34 +22,34 @@ from dubito.llm.answers import HARMLESS, ModelAnswer, ReadAnswers, kind_in_words
 from dubito.llm.request import AttemptFailed, Reply, parse_json
 
 ANSWER_FORMAT: Final = "The questions are put beside this text, each with its possible answers."
-_LEAST, _MOST = 2, 255  # values of a choice
-_ROUNDING: Final = 0.01 + 1e-9  # how far the sum of probabilities may be from 1
+_MIN_VALUES, _MAX_VALUES = 2, 255  # of a choice
+_MAX_ROUNDING: Final = 0.01 + 1e-9  # distance of a sum of probabilities from 1
 
 
 @dataclass(frozen=True, slots=True)
 class DecisionQuestion:
-    """A question as it is put."""
+    """A question of a request."""
 
     name: str
     node: Node
-    position: Position | None  # where it is asked; None: it is the probability that is stated at its node
-    asked: Mapping[str, Any]  # as the request has it
+    position: Position | None  # None: it asks for the probability that its node states
+    content: Mapping[str, Any]  # in the request
 
     @property
     def values(self) -> list[Any]:
-        return [choice["value"] for choice in self.asked.get("choices", ())]
+        return [choice["value"] for choice in self.content.get("choices", ())]
 
-    def answer_of(self, value: Any) -> Any:
-        """The node's answer that a value stands for."""
-        first, second, *_ = self.asked["choices"]
-        value = first["value"] if second == _same_as(first["value"]) else value
-        whole = isinstance(self.node.answer, Whole) and str(value).lstrip("-").isdecimal()
-        return int(value) if whole else value
+    def to_answer(self, value: Any) -> Any:
+        """Return the node's answer for a chosen value."""
+        first, second, *_ = self.content["choices"]
+        value = first["value"] if second == _duplicate_of(first["value"]) else value
+        is_whole = isinstance(self.node.answer, Whole) and str(value).lstrip("-").isdecimal()
+        return int(value) if is_whole else value
 
 
 @dataclass(frozen=True, slots=True)
 class QuestionForm:
-    """What a decision model is asked at once."""
+    """The questions of one request."""
 
     questions: tuple[DecisionQuestion, ...]
 
@@ -59,7 +59,7 @@ class QuestionForm:
 
     @property
     def schema(self) -> Mapping[str, Any]:
-        return {"questions": [question.asked for question in self.questions]}
+        return {"questions": [question.content for question in self.questions]}
 
     @property
     def kind(self) -> str:
@@ -72,54 +72,56 @@ class QuestionForm:
         return next((question.name for question in self.questions if question.position == position), None)
 
     def of_keys(self, keys: Collection[str]) -> "QuestionForm":
-        """These of its questions, with what is stated beside them."""
+        """Return a form with these questions and the probabilities that their nodes state."""
         nodes = {question.node.name for question in self.questions if question.name in keys}
-        kept = [
+        questions = [
             question
             for question in self.questions
             if question.name in keys or (question.position is None and question.node.name in nodes)
         ]
-        return QuestionForm(tuple(kept))
+        return QuestionForm(tuple(questions))
 
     def states(self, key: str) -> bool:
         node = next(question.node.name for question in self.questions if question.name == key)
         return any(question.position is None and question.node.name == node for question in self.questions)
 
     def read(self, reply: Reply) -> ReadAnswers:
-        """The answers in a reply; raises AttemptFailed where they are not those to its questions."""
+        """Read the answers in a reply. Raises AttemptFailed if they do not fit the questions."""
         answers = parse_json(reply.text or "")
         if not isinstance(answers, list) or len(answers) != len(self.questions):
             raise AttemptFailed("malformed", f"it has not {len(self.questions)} answers", reply.text)
         given, unread = dict[str, ModelAnswer](), dict[str, AttemptFailed]()
-        stated: dict[str, tuple[float | None, bool]] = {}  # at its node: the probability, and whether it is none
+        # By node: the probability, and whether the answer was not one.
+        stated: dict[str, tuple[float | None, bool]] = {}
         for question, answer in zip(self.questions, answers, strict=True):
             _check_order(question, answer, reply)
             if question.position is None:
-                stated[question.node.name] = _stated(answer)
+                stated[question.node.name] = _read_probability(answer)
                 continue
             try:
-                given[question.name] = _chosen(question, answer, reply)
+                given[question.name] = _read_choice(question, answer, reply)
             except AttemptFailed as error:
                 unread[question.name] = error
         nodes = {question.name: question.node.name for question in self.questions}
-        beside = {key: stated.get(nodes[key], (None, False)) for key in given}
-        told = {key: replace(answer, stated=beside[key][0], impossible=beside[key][1]) for key, answer in given.items()}
-        if not told and unread:
+        for key, answer in given.items():
+            probability, is_impossible = stated.get(nodes[key], (None, False))
+            given[key] = replace(answer, stated=probability, impossible=is_impossible)
+        if not given and unread:
             raise next(iter(unread.values()))
-        return ReadAnswers(told, unread)
+        return ReadAnswers(given, unread)
 
     def reask_text(self, failure: AttemptFailed) -> str | None:
         return f"{HARMLESS} Please answer." if failure.cause == "refused" else None
 
 
 def _check_order(question: DecisionQuestion, answer: Any, reply: Reply) -> None:
-    """Raise AttemptFailed unless this is an answer, or a refusal, to this very question."""
-    named = answer.get("name") if isinstance(answer, dict) else None
-    if named != question.name:
+    """Raise AttemptFailed unless this is an answer, or a refusal, to this question."""
+    name = answer.get("name") if isinstance(answer, dict) else None
+    if name != question.name:
         raise AttemptFailed(
-            "malformed", f"where {question.name!r} is answered it has {one_line(str(named), 40)!r}", reply.text
+            "malformed", f"where {question.name!r} is answered it has {one_line(str(name), 40)!r}", reply.text
         )
-    if answer.get("type") not in (question.asked["type"], "refusal"):
+    if answer.get("type") not in (question.content["type"], "refusal"):
         raise AttemptFailed("malformed", f"{question.name!r} is answered as something else", reply.text)
 
 
@@ -127,19 +129,20 @@ def _is_probability(value: Any) -> bool:
     return not isinstance(value, bool) and isinstance(value, int | float) and 0 <= value <= 1
 
 
-def _stated(answer: Mapping[str, Any]) -> tuple[float | None, bool]:
-    """What is stated, None where the model declined; and whether something was that is no probability."""
+def _read_probability(answer: Mapping[str, Any]) -> tuple[float | None, bool]:
+    """Return the stated probability, None if the model declined, and whether the answer was not a probability."""
     value: Any = answer.get("probability")
     if answer["type"] == "refusal":
         return None, False
     return (float(value), False) if _is_probability(value) else (None, True)
 
 
-def _chosen(question: DecisionQuestion, answer: Mapping[str, Any], reply: Reply) -> ModelAnswer:
-    """The answer, with how probable each is that was offered; raises AttemptFailed."""
+def _read_choice(question: DecisionQuestion, answer: Mapping[str, Any], reply: Reply) -> ModelAnswer:
+    """Return the answer, with the probability of each value. Raises AttemptFailed."""
     if answer["type"] == "refusal":
         raise AttemptFailed("refused", f"the model declined {question.name!r}", reply.text)
-    offered = [(type(value), value) for value in question.values]  # a text and a boolean are never alike
+    # With types, since the text "True" is not the boolean.
+    offered = [(type(value), value) for value in question.values]
     rows = answer.get("probabilities")
     rows = rows if isinstance(rows, list) and all(isinstance(row, dict) for row in rows) else []
     shares = {(type(row.get("value")), str(row.get("value"))): row.get("probability") for row in rows}
@@ -151,67 +154,66 @@ def _chosen(question: DecisionQuestion, answer: Mapping[str, Any], reply: Reply)
         fault = "its probabilities are not of what was offered, each once"
     elif not all(map(_is_probability, shares.values())):
         fault = "a probability is not between 0 and 1"
-    elif abs((total := fsum(shares.values())) - 1) > _ROUNDING:
+    elif abs((total := fsum(shares.values())) - 1) > _MAX_ROUNDING:
         fault = f"its probabilities sum to {total:g}, not to 1"
     else:
-        pairs = [(question.answer_of(value), shares[kind, str(value)] / total) for kind, value in offered]
-        return ModelAnswer(question.answer_of(choice), shares=tuple(pairs))
+        pairs = [(question.to_answer(value), shares[kind, str(value)] / total) for kind, value in offered]
+        return ModelAnswer(question.to_answer(choice), shares=tuple(pairs))
     raise AttemptFailed("malformed", f"at {question.name!r} {fault}", reply.text)
 
 
 def odds_in(reply: str) -> dict[str, list[list[Any]]]:
-    """By question, how probable a reply makes each answer: a decision, or the object of a prompt with `say: odds`.
+    """Return, by question, the probability of each answer in a decision, or in a reply to a prompt with `say: odds`.
 
-    Empty where it says no probabilities; the reply may be anything.
+    Empty for any other reply.
     """
-    said = parse_json(reply)
-    if isinstance(said, dict):
-        numbers = {name: value for name, value in said.items() if isinstance(value, float) and name != STATED}
+    content = parse_json(reply)
+    if isinstance(content, dict):
+        numbers = {name: value for name, value in content.items() if isinstance(value, float) and name != STATED}
         return {name: [[True, value], [False, 1 - value]] for name, value in numbers.items() if 0 <= value <= 1}
-    found = {}
-    for answer in said if isinstance(said, list) else []:
+    odds = {}
+    for answer in content if isinstance(content, list) else []:
         rows = answer.get("probabilities") if isinstance(answer, dict) else None
         if isinstance(rows, list) and all(isinstance(row, dict) for row in rows):
-            found[str(answer.get("name"))] = [[row.get("value"), row.get("probability")] for row in rows]
-    return found
+            odds[str(answer.get("name"))] = [[row.get("value"), row.get("probability")] for row in rows]
+    return odds
 
 
-def form_of_questions(
-    game: Game, asked: Sequence[tuple[Position, Mapping[str, Any]]], fields: Iterable[str]
+def build_question_form(
+    game: Game, positions: Sequence[tuple[Position, Mapping[str, Any]]], fields: Iterable[str]
 ) -> QuestionForm:
-    """The questions of these positions, each with its facts, and what is stated beside them if the prompt asks it.
+    """Build the questions of these positions and their facts, and ask for stated probabilities if the prompt does.
 
-    Raises RunStopped where there is nothing to choose from, or too much.
+    Raises RunStopped if a question has too few or too many answers.
     """
-    found = list[DecisionQuestion]()
-    count = {position.node: 0 for position, _ in asked}
-    several = {node for node in count if sum(position.node == node for position, _ in asked) > 1}
-    for position, facts in asked:
+    questions = list[DecisionQuestion]()
+    count = {position.node: 0 for position, _ in positions}
+    repeated = {node for node in count if sum(position.node == node for position, _ in positions) > 1}
+    for position, facts in positions:
         node = game.node(position.node)
         if node.states == STATED and STATED in fields and not count[node.name]:
             words = f"{node.stating[:1].upper()}{node.stating[1:]}."
-            found.append(
+            questions.append(
                 DecisionQuestion(STATED, node, None, {"type": "predicate", "name": STATED, "instructions": words})
             )
         count[node.name] += 1
-        name = f"{node.name}-{count[node.name]}" if node.name in several else node.name
+        name = f"{node.name}-{count[node.name]}" if node.name in repeated else node.name
         choices = _choices(node, facts)
         if choices is None:
-            what = f"{game.name}: node {node.name}: a decision model chooses one of {_LEAST} to {_MOST} answers"
-            raise RunStopped(f"{what}, and the game does not list so many here: choose another `api`")
+            problem = f"a decision model needs a list of {_MIN_VALUES} to {_MAX_VALUES} answers, and here is none"
+            raise RunStopped(f"{game.name}: node {node.name}: {problem}", hint="choose another `api`")
         words = str(facts.get("question") or question_in_words(game, node.name))
-        whole = {"type": "choice", "name": name, "instructions": words, "choices": choices}
-        found.append(DecisionQuestion(name, node, position, whole))
-    return QuestionForm(tuple(found))
+        content = {"type": "choice", "name": name, "instructions": words, "choices": choices}
+        questions.append(DecisionQuestion(name, node, position, content))
+    return QuestionForm(tuple(questions))
 
 
 def _choices(node: Node, facts: Mapping[str, Any]) -> list[dict[str, Any]] | None:
-    """What can be answered here; None where that is no list of 2 to 255."""
+    """Return the possible answers; None if they are not a list of 2 to 255."""
     match node.answer:
         case Bool():
-            said = {True: facts.get("if_true"), False: facts.get("if_false")}
-            plain = {True: "Yes.", False: "No."}
-            return [{"value": value, "description": str(said[value] or plain[value])} for value in (True, False)]
+            described = {True: facts.get("if_true") or "Yes.", False: facts.get("if_false") or "No."}
+            return [{"value": value, "description": str(described[value])} for value in (True, False)]
         case Choice(options):
             legal = facts.get("legal") or options or ()
         case Whole():
@@ -220,11 +222,12 @@ def _choices(node: Node, facts: Mapping[str, Any]) -> list[dict[str, Any]] | Non
             return None
     values = list(dict.fromkeys(map(str, legal))) if isinstance(legal, list | tuple) else []
     if len(values) == 1:
-        return [{"value": values[0]}, _same_as(values[0])]
-    return [{"value": value} for value in values] if _LEAST <= len(values) <= _MOST else None
+        return [{"value": values[0]}, _duplicate_of(values[0])]
+    return [{"value": value} for value in values] if _MIN_VALUES <= len(values) <= _MAX_VALUES else None
 
 
-def _same_as(value: object) -> dict[str, Any]:
+def _duplicate_of(value: object) -> dict[str, Any]:
+    """Return a duplicate of the only legal value, since a choice needs at least two."""
     return {"value": f"nothing but {value}", "description": "The same: nothing else is legal."}
 
 
@@ -235,6 +238,7 @@ def check_askable(name: str, game: Game) -> None:
         position = facts.example_position(node.name)
         if _choices(node, facts.facts(position)) is None:
             raise UsageError(
-                f"{one_line(name)}: api: decisions: a decision model chooses one of {_LEAST} to {_MOST} answers, and "
-                f"node {node.name} of {game.name} is answered by {kind_in_words(node.answer)}: choose another `api`"
+                f"{one_line(name)}: api: decisions: a decision model needs a list of {_MIN_VALUES} to {_MAX_VALUES} "
+                f"answers, and node {node.name} of {game.name} is answered by {kind_in_words(node.answer)}",
+                hint="choose another `api`",
             )

@@ -12,7 +12,7 @@ from dubito.llm.budget import Budget
 from dubito.llm.cache import ReplyCache
 from dubito.llm.client import Provider
 from dubito.llm.limiter import Timing, check_stop
-from dubito.llm.prices import Asked, CostEstimator, beyond
+from dubito.llm.prices import CostEstimator, describe_excess
 from dubito.llm.protocols import read_recorded_reply, read_reply
 from dubito.llm.provider_errors import describe_non_reply, error_in_reply
 from dubito.llm.request import AccountFault, Asks, Attempt, AttemptFailed, Cause, RawReply, Reply, Sends, TryFailed
@@ -20,37 +20,37 @@ from dubito.llm.settings import Account, ModelSettings
 from dubito.llm.streamed import READING, streaming_to, text_callback
 from dubito.store.model_log import ModelLog, RecordedAttempt, Spend
 
-_WAITING_FOR_CACHE: Final = "for another process that asks the same"
+_WAITING_FOR_CACHE: Final = "for another process with the same request"
 
 
 @dataclass(slots=True)
 class EarlierAttempts:
-    """What the log has of attempts made before: in a resumed run, or in games that waited and are played again.
+    """The attempts that the log has from before a run was resumed, or from games that waited for a batch.
 
-    Without those, nothing is looked up.
+    Unless `may_exist` is set, nothing is looked up.
     """
 
     log: ModelLog
     may_exist: bool
 
-    def finished(self, attempt: Attempt) -> RecordedAttempt | None:
+    def find_finished(self, attempt: Attempt) -> RecordedAttempt | None:
         return self.log.finished_attempt(attempt.place.key) if self.may_exist and attempt.place.in_game else None
 
-    def paid_reply(self, server: str, attempt: Attempt) -> Reply | None:
-        """Return the reply that a call brought before the run was stopped."""
-        paid = self.log.paid_reply(server, attempt.request.digest, attempt.draw) if self.may_exist else None
-        reply = read_reply(attempt.request.protocol, paid) if paid else None
+    def find_paid_reply(self, server: str, attempt: Attempt) -> Reply | None:
+        """Find a reply that was received before the run was stopped, and may not have reached the cache."""
+        received = self.log.find_paid_reply(server, attempt.request.digest, attempt.draw) if self.may_exist else None
+        reply = read_reply(attempt.request.protocol, received) if received else None
         return reply if reply and reply.non_reply is None else None
 
     def count_calls(self, attempt: Attempt) -> int:
-        return self.log.tries(attempt.place.key) if self.may_exist else 0
+        return self.log.count_tries(attempt.place.key) if self.may_exist else 0
 
 
 @dataclass(frozen=True, slots=True)
 class Recording:
     """A stage that answers from the run's recording, and otherwise records how the attempt ended.
 
-    An attempt that ends with anything but a reply or AttemptFailed stays open, to be made again.
+    An attempt that ends without a reply or AttemptFailed stays open, and is repeated when the run is resumed.
     """
 
     log: ModelLog
@@ -58,17 +58,17 @@ class Recording:
     budget: Budget
     timing: Timing
     earlier: EarlierAttempts
-    counted: Callable[[str], None]  # receives the origin of each reply, for the progress line
+    count_reply: Callable[[str], None]  # receives the origin of each reply
     inner: Asks
 
     def ask(self, attempt: Attempt) -> Reply:
         check_stop(self.timing)
         place = attempt.place
-        self.budget.asked(place.game)
-        recorded = self.earlier.finished(attempt)
+        self.budget.count_question(place.game)
+        recorded = self.earlier.find_finished(attempt)
         reply = self._ask_and_record(attempt) if recorded is None else self._recorded_reply(recorded, attempt)
         if place.in_game:
-            self.counted(reply.origin)
+            self.count_reply(reply.origin)
         return reply
 
     def _ask_and_record(self, attempt: Attempt) -> Reply:
@@ -79,7 +79,7 @@ class Recording:
             cause = error.cause
             raise
         finally:
-            self.log.attempt(
+            self.log.record_attempt(
                 place.key,
                 player=place.player,
                 server=self.account.server,
@@ -87,7 +87,8 @@ class Recording:
                 draw=attempt.draw,
                 reply=reply.digest if reply else None,
                 raw=reply.received.raw if reply else None,
-                cause=cause if place.in_game else None,  # a preflight without a reply is made again
+                # A preflight without a reply is repeated.
+                cause=cause if place.in_game else None,
                 origin=reply.origin if reply else "live",
                 usage=reply.usage.counts if reply and reply.usage else None,
                 model=reply.model if reply else None,
@@ -96,12 +97,13 @@ class Recording:
     def _recorded_reply(self, recorded: RecordedAttempt, attempt: Attempt) -> Reply:
         """Return the recorded reply, or raise the recorded AttemptFailed.
 
-        Raises RunStopped if another question is recorded there: code or files have changed since.
+        Raises RunStopped if another request is recorded there, since code or files have changed.
         """
         if (recorded.request, recorded.draw) != (attempt.request.digest, attempt.draw):
             raise RunStopped(
-                f"{attempt.place}: this request differs from the one this run made before: a file or the version was "
-                "changed; resume with the files and the version that it began with, or choose another --output"
+                f"{attempt.place}: this request differs from the one this run made before, since a file or the version "
+                "of Dubito has changed",
+                hint="resume with the files and the version that the run started with, or choose another --output",
             )
         if recorded.raw is None:
             failed = AttemptFailed(cast(Cause, recorded.cause), "recorded outcome")
@@ -112,36 +114,29 @@ class Recording:
 
 @dataclass(frozen=True, slots=True)
 class CachedReplies:
-    """A stage that answers from the cache, and stores what it does not have yet."""
+    """A stage that answers from the cache, and stores new replies there."""
 
     cache: ReplyCache
     account: Account
     timing: Timing
     earlier: EarlierAttempts
     is_offline: bool
-    # What this run has asked: server, request, draw. A filter's refusal may have been a passing fault of the server, so
-    # one of another run is asked again.
-    asked: set[tuple[str, str, str]]
+    # The requests of this run: server, request, draw. A refusal may have been a passing fault of the server, so a
+    # cached one from another run is not used.
+    requested: set[tuple[str, str, str]]
     inner: Asks
 
     def ask(self, attempt: Attempt) -> Reply:
         lookup = CacheLookup(self, attempt)
-        self.cache.once(
-            self.account.server,
-            attempt.request,
-            attempt.draw,
-            lookup.ask_anew,
-            lookup.wait,
-            lookup.check_stop,
-            lookup.is_usable,
-        )
+        key = (self.account.server, attempt.request, attempt.draw)
+        self.cache.get_or_ask(*key, lookup.ask, lookup.wait, lookup.check_stop, lookup.is_usable)
         assert lookup.reply is not None
         return lookup.reply
 
 
 @dataclass(slots=True)
 class CacheLookup:
-    """What the cache asks about one attempt. Parsing a reply takes long, so the parsed one is kept."""
+    """What the cache asks about one attempt. Parsing a reply takes long, so the parsed reply is kept."""
 
     stage: CachedReplies
     attempt: Attempt
@@ -151,15 +146,15 @@ class CacheLookup:
     def key(self) -> tuple[str, str, str]:
         return (self.stage.account.server, self.attempt.request.digest, self.attempt.draw)
 
-    def ask_anew(self) -> RawReply:
-        paid = self.stage.earlier.paid_reply(self.stage.account.server, self.attempt)
-        self.reply = paid or self.stage.inner.ask(self.attempt)
-        self.stage.asked.add(self.key)
+    def ask(self) -> RawReply:
+        paid_reply = self.stage.earlier.find_paid_reply(self.stage.account.server, self.attempt)
+        self.reply = paid_reply or self.stage.inner.ask(self.attempt)
+        self.stage.requested.add(self.key)
         return self.reply.received
 
     def is_usable(self, received: RawReply) -> bool:
         self.reply = read_reply(self.attempt.request.protocol, received, "cache")
-        is_old_refusal = self.reply.finish == "refusal" and self.key not in self.stage.asked
+        is_old_refusal = self.reply.finish == "refusal" and self.key not in self.stage.requested
         return self.reply.non_reply is None and (self.stage.is_offline or not is_old_refusal)
 
     def wait(self) -> AbstractContextManager[object]:
@@ -171,7 +166,7 @@ class CacheLookup:
 
 @dataclass(frozen=True, slots=True)
 class Offline:
-    """The last stage of an offline run: what the cache does not have ends the run."""
+    """The last stage of an offline run: a request that is not in the cache ends the run."""
 
     cache: ReplyCache
     log: ModelLog
@@ -179,7 +174,7 @@ class Offline:
 
     def ask(self, attempt: Attempt) -> Reply:
         place, run, cache = ".".join(map(str, attempt.place.key)), str(self.log.folder), str(self.cache.folder)
-        if stored := self.cache.stored(self.account.server, attempt.request, attempt.draw):
+        if stored := self.cache.find(self.account.server, attempt.request, attempt.draw):
             protocol = attempt.request.protocol
             non_reply = read_reply(protocol, stored).non_reply
             kind = non_reply.kind if non_reply else None
@@ -198,53 +193,52 @@ class Offline:
 
 @dataclass(frozen=True, slots=True)
 class LoggedCalls:
-    """The stage around the provider: each call has its row in the log before it is sent, and its body there before
-    anything reads it."""
+    """The stage around the provider, which logs each call before it is sent, and its body before it is parsed."""
 
     log: ModelLog
     budget: Budget
     account: Account
     settings: ModelSettings
-    likely: CostEstimator
+    estimator: CostEstimator
     clock: Callable[[], float]
     provider: Provider
 
     def send(self, attempt: Attempt, number: int) -> Reply:
-        request, tariff = attempt.request, self.likely.tariff
+        request, tariff = attempt.request, self.estimator.tariff
         key, worst = (*attempt.place.key, number), tariff.worst(request)
-        start, usual = self.clock(), self.likely.of(request)
-        asked = (attempt.place.player, str(self.account), request.digest, attempt.draw)
+        start, estimate = self.clock(), self.estimator.estimate(request)
+        fields = (attempt.place.player, str(self.account), request.digest, attempt.draw, worst)
         check = self.budget.check_total if self.log.is_shared else None
-        self.log.try_opens(key, *asked, worst, priced=usual is not None, likely=usual, check=check)
+        self.log.open_try(key, *fields, priced=estimate is not None, likely=estimate, check=check)
         try:
             received = self.provider.send(attempt, number, self.settings.deadline)
         except TryFailed as error:
             used = worst if error.billed else Spend(calls=1)
-            self.log.try_failed(key, error.kind, str(error), used, self.clock() - start)
+            self.log.fail_try(key, error.kind, str(error), used, self.clock() - start)
             raise
         except AccountFault as error:
-            self.log.try_failed(key, "account", str(error), Spend(calls=1), self.clock() - start)
+            self.log.fail_try(key, "account", str(error), Spend(calls=1), self.clock() - start)
             raise
         reply = read_reply(request.protocol, received)
         usage, price = reply.usage, tariff.price
-        used = tariff.of(usage, reply.charges, Asked.by(request)) if usage else worst
+        used = tariff.cost(usage, reply.charges, tariff.options(request)) if usage else worst
         failed = error_in_reply(self.provider.errors, reply, attempt, used)
         used = (failed.spent if failed else None) or used
-        self.log.try_received(
+        self.log.receive_try(
             key,
             received.status,
             received.raw,
             received.headers,
             usage=usage.counts if usage else None,
             spent=used,
-            saved=price.saved(usage) if usage and price else 0,
+            saved=price.cache_saving(usage) if usage and price else 0,
             seconds=self.clock() - start,
-            beyond=beyond(used, worst),
+            excess=describe_excess(used, worst),
             failed=(failed.kind if isinstance(failed, TryFailed) else "account", str(failed)) if failed else None,
         )
         if failed:
             raise failed
-        self.likely.learns(len(request.text), usage, used.usd)
+        self.estimator.learn(len(request.text), usage, used.usd)
         return reply
 
 

@@ -1,9 +1,9 @@
-"""Waves: what games wait for goes out together, as batches, once none of them can go on without a reply.
+"""Waves of batches: when all games wait for a reply, their requests are sent together.
 
-A request that finds no reply is put down (`WaveLog`) and its game put back (`BatchPending`). When all games wait,
-`next` sends a wave and returns once all of it is in; then the games go on, from their tapes. What was sent is known by the
-name of its batch from before it is sent: a run that is stopped anywhere finds it again, and asks nothing twice. All of
-a wave is sent, and looked at, side by side.
+A request without a reply is logged (`WaveLog`), and its game is put back (`BatchPending`). When all games wait,
+`run_next` sends a wave of batches and returns once all of them have ended; then the games continue from the recording.
+A batch's name is logged before the batch is sent, so a run that was stopped finds it again and asks nothing twice. The
+batches of a wave are sent and polled in parallel.
 """
 
 import secrets
@@ -15,11 +15,11 @@ from functools import partial
 from typing import Any, Final, NoReturn, TypeVar, cast
 
 from dubito.errors import one_line
-from dubito.llm.batches import BATCH_API, LIFETIME, BatchEntry, SeenBatch, Sells, body_text, name_of_entry
+from dubito.llm.batches import BATCH_APIS, LIFETIME, BatchApi, BatchEntry, BatchStatus, body_text, entry_name
 from dubito.llm.budget import Budget
 from dubito.llm.client import NotFound, Provider
 from dubito.llm.limiter import Timing, backoff, format_duration
-from dubito.llm.prices import CostEstimator, Tariff, beyond
+from dubito.llm.prices import CostEstimator, Tariff, describe_excess
 from dubito.llm.protocols import parse_stored_request, read_reply
 from dubito.llm.provider_errors import error_in_reply
 from dubito.llm.request import (
@@ -36,362 +36,379 @@ from dubito.llm.request import (
     TryFailed,
     parse_json,
 )
-from dubito.llm.settings import Account, ModelSettings, embedded_kind
+from dubito.llm.settings import Account, ModelSettings, is_house, setting_fields
 from dubito.llm.threads import map_in_threads
 from dubito.store.model_log import ModelLog, Spend
 from dubito.store.wave_log import Awaited, SentBatch, WaveLog
 
-_FIRST, _MOST, _LONGER = 1.0, 60.0, 1.5  # seconds between two looks at a batch: the first, the most, times each time
-_STEP: Final = 1.0  # seconds of waiting between two looks whether to stop
-_READS: Final = 3  # times that a file is read in which something is missing, or looked for what is not there
-_BARREN: Final = 5  # waves in a row without one reply, after which the run stops
-_TWICE: Final = 2  # failures, before which nobody knows how others fare
-_NAME: Final = 8  # bytes
+_FIRST_POLL, _MAX_POLL, _POLL_GROWTH = 1.0, 60.0, 1.5  # seconds between polls of a batch
+_STOP_POLL: Final = 1.0  # seconds between two checks whether to stop
+_MAX_READS: Final = 3  # of a file with missing entries, and polls of a batch that the server does not have
+_MAX_WAVES_WITHOUT_REPLY: Final = 5  # in a row, after which the run stops
+_MIN_FAILURES: Final = 2  # before a request is given up: after one, it is unknown how others fare
+_NAME_BYTES: Final = 8
 _DEADLINE: Final = 600.0  # seconds for a file of requests or replies
 
 _Row = tuple[Awaited, Attempt]
-_Found = TypeVar("_Found")
+_Result = TypeVar("_Result")
 
 
 @dataclass(frozen=True, slots=True)
 class Lane:
-    """A player who waits: whom to ask, and at what price."""
+    """A player that uses batches."""
 
     account: Account
     provider: Provider
     settings: ModelSettings
-    likely: CostEstimator
+    estimator: CostEstimator
 
     @property
     def tariff(self) -> Tariff:
-        return self.likely.tariff
+        return self.estimator.tariff
 
     @property
-    def sells(self) -> type[Sells]:
-        return BATCH_API[self.account.api]
-
-
-@dataclass(slots=True)
-class _Outcome:
-    """What came of a wave so far."""
-
-    replies: int = 0
-    last: str = ""  # of the failures, in words
-    fault: AccountFault | None = None
-    missed: dict[str, int] = field(default_factory=dict)  # looks in a row at which a batch was not there, by its name
-    known: set[Account] = field(default_factory=set)  # those who took or showed a batch: the key is the right one
+    def api(self) -> type[BatchApi]:
+        return BATCH_APIS[self.account.api]
 
 
 @dataclass(frozen=True, slots=True)
-class _Under:
-    """A batch that is to be handed in, or is under way."""
+class LaneConnection:
+    """Calls to a lane's server about batches, made for this attempt."""
+
+    lane: Lane
+    attempt: Attempt
+
+    def get(self, path: str) -> RawReply:
+        self.lane.provider.prepare()
+        return self.lane.provider.get(self.attempt, _DEADLINE, path)
+
+    def post(self, path: str, **content: Any) -> RawReply:
+        self.lane.provider.prepare()
+        return self.lane.provider.post(self.attempt, _DEADLINE, path, **content)
+
+
+@dataclass(slots=True)
+class _WaveResult:
+    """The results of a wave so far."""
+
+    replies: int = 0
+    last_error: str = ""
+    fault: AccountFault | None = None
+    # By batch name: polls in a row at which the server did not have it.
+    misses: dict[str, int] = field(default_factory=dict)
+    # Accounts that accepted or returned a batch, so their key is the right one.
+    confirmed: set[Account] = field(default_factory=set)
+
+
+@dataclass(frozen=True, slots=True)
+class _OpenBatch:
+    """A batch to be submitted, or in progress."""
 
     batch: SentBatch
     lane: Lane
-    errand: Callable[..., RawReply]
-    new: Sequence[_Row] | None = None  # its requests, where nothing of it is put down yet
+    server: LaneConnection
+    new_rows: Sequence[_Row] | None = None  # its requests, if they are not logged yet
 
 
 class Waves:
-    """One per run, shared by its players who wait."""
+    """One per run, shared by the players that use batches."""
 
     def __init__(
-        self, log: ModelLog, kept: WaveLog, budget: Budget, timing: Timing, *, suspend: bool, in_flight: int
+        self, log: ModelLog, wave_log: WaveLog, budget: Budget, timing: Timing, *, suspend: bool, in_flight: int
     ) -> None:
-        """`in_flight`: how many calls are made at the same time."""
-        self._log, self._kept, self._budget, self._timing, self._suspend = log, kept, budget, timing, suspend
+        """`in_flight` is the number of calls at the same time."""
+        self._log, self._wave_log, self._budget, self._timing, self._suspend = log, wave_log, budget, timing, suspend
         self._in_flight = in_flight
         self._lanes: dict[str, Lane] = {}  # by player
         self._lock = threading.Lock()
-        self._barren = 0  # waves in a row without a reply
+        self._waves_without_reply = 0
 
-    def joins(self, player: str, lane: Lane) -> None:
+    def add(self, player: str, lane: Lane) -> None:
         self._lanes[player] = lane
 
     def check(self) -> None:
-        """Raise AccountFault for a server that sells no batches."""
+        """Raise AccountFault for a server without batches."""
         for player, lane in self._lanes.items():
-            ask = Attempt(Request(lane.account.api, lane.sells.batches, {}), "", Place(player, -1, -1, 0, 0, 0, ""))
+            request = Request(lane.account.api, lane.api.path, {})
+            server = LaneConnection(lane, Attempt(request, "", Place(player, -1, -1, 0, 0, 0, "")))
             try:
-                self._patiently(lane, partial(_errand(lane, ask), f"{lane.sells.batches}?limit=1"))
+                self._retry(lane, partial(server.get, f"{lane.api.path}?limit=1"))
             except NotFound as error:
                 raise AccountFault(
-                    f"{lane.account} sells no batches (status {error}): take `wait` out of the entry of "
-                    f"{one_line(player)}, or change `base_url`"
+                    f"{lane.account} has no batches (status {error})",
+                    hint="remove {setting}, or change `base_url`",
+                    **setting_fields("wait", player),
                 ) from None
 
-    def wait(self, ask: Attempt) -> NoReturn:
-        """Put the request down for the next wave. Raises Waits, or AttemptFailed where no reply will come."""
-        lane, request = self._lanes[ask.place.player], ask.request
+    def wait(self, attempt: Attempt) -> NoReturn:
+        """Log the request for the next wave. Raises BatchPending, or AttemptFailed if there will be no reply."""
+        lane, request = self._lanes[attempt.place.player], attempt.request
         with self._lock:
-            found = self._kept.entry(lane.account.server, request.digest, ask.draw)
-            if found is None:
-                place = ask.place
+            logged = self._wave_log.find(lane.account.server, request.digest, attempt.draw)
+            if logged is None:
+                place = attempt.place
                 where = (place.player, place.game, place.deal, place.seat, place.decision, place.attempt, place.node)
-                entry = Awaited(str(lane.account), request.digest, ask.draw, *where, body=body_text(request.body))
-                self._kept.wants(entry, request.text)
-                self._budget.foresees(lane.tariff.worst(request))
-            elif found.cause is not None:
-                raise AttemptFailed(cast(Cause, found.cause), found.detail or "")
+                entry = Awaited(str(lane.account), request.digest, attempt.draw, *where, body=body_text(request.body))
+                self._wave_log.add(entry, request.text)
+                self._budget.expect(lane.tariff.worst(request))
+            elif logged.cause is not None:
+                raise AttemptFailed(cast(Cause, logged.cause), logged.detail or "")
         raise BatchPending(f"for the next wave to {lane.account}")
 
-    def next(self) -> None:
-        """Send what is waited for, and return when all of it is there, and all that was under way already.
+    def run_next(self) -> None:
+        """Send all waiting requests, and return when these batches, and those already in progress, have ended.
 
-        Raises AccountFault, or Interrupted on a stop: what is under way stays so, and is found when the run goes on.
+        Raises AccountFault, or Interrupted on a stop. Batches in progress continue, and a resumed run finds them.
         """
-        under_way, outcome = [self._under(batch) for batch in self._kept.batches()], _Outcome()
-        begun = self._begun(alone=not under_way)
-        there = map_in_threads(partial(self._there, outcome), [*under_way, *begun], self._in_flight, "wave")
-        left = [each for each in there if each is not None]
-        seconds = _FIRST
-        while left:
-            are_in = map_in_threads(partial(self._is_in, outcome), left, self._in_flight, "wave")
-            left = [each for each, is_in in zip(left, are_in, strict=True) if not is_in]
-            if left:
-                self._rest(seconds, self._why(left))
-                seconds = min(_MOST, seconds * _LONGER)
-        self._check(outcome)
+        open_batches, result = [self._open_batch(batch) for batch in self._wave_log.batches()], _WaveResult()
+        new_batches = self._build_batches(is_alone=not open_batches)
+        submit = partial(self._submit_if_new, result)
+        submitted = map_in_threads(submit, [*open_batches, *new_batches], self._in_flight, "wave")
+        pending = [each for each in submitted if each is not None]
+        seconds = _FIRST_POLL
+        while pending:
+            ended = map_in_threads(partial(self._poll, result), pending, self._in_flight, "wave")
+            pending = [each for each, has_ended in zip(pending, ended, strict=True) if not has_ended]
+            if pending:
+                self._sleep(seconds, self._describe_wait(pending))
+                seconds = min(_MAX_POLL, seconds * _POLL_GROWTH)
+        self._raise_fault(result)
 
-    def _check(self, outcome: _Outcome) -> None:
-        """Raise what ends the run after a wave, if anything does."""
-        self._barren = 0 if outcome.replies else self._barren + 1
-        if outcome.fault is not None:
-            raise outcome.fault
-        if self._barren >= _BARREN:
+    def _raise_fault(self, result: _WaveResult) -> None:
+        """Raise the fault that ends the run after a wave, if there is one."""
+        self._waves_without_reply = 0 if result.replies else self._waves_without_reply + 1
+        if result.fault is not None:
+            raise result.fault
+        if self._waves_without_reply >= _MAX_WAVES_WITHOUT_REPLY:
             raise AccountFault(
-                f"the last {_BARREN} waves brought no reply (the last: {outcome.last}); see what the provider says of "
-                "its batches, or resume later"
+                f"the last {_MAX_WAVES_WITHOUT_REPLY} waves brought no reply; the last error was: {result.last_error}",
+                hint="check the batches on the provider's website, or resume later",
             )
 
-    def _begun(self, *, alone: bool) -> list[_Under]:
-        """The batches of a new wave; raises AccountFault where none fits the budget, and they are `alone`."""
+    def _build_batches(self, *, is_alone: bool) -> list[_OpenBatch]:
+        """Build the batches of a new wave. Raises AccountFault if the budget pays for none, and none is in progress."""
         groups = defaultdict[tuple[Account, str, str], list[_Row]](list)
-        full: str | None = None
-        for entry in self._kept.open():
-            ask, lane = self._ask(entry), self._lanes[entry.player]
-            if (full := self._budget.takes(lane.tariff.worst(ask.request))) is not None:
-                break  # younger games wait for the next wave
-            row = replace(entry, number=self._log.tries(ask.place.key) + 1)
-            groups[lane.account, ask.request.path, str(ask.request.body.get("model"))].append((row, ask))
-        if not groups and full is not None and alone:
-            raise AccountFault(full)
-        wave, begun = self._kept.wave() + 1, list[_Under]()
+        no_budget: str | None = None
+        for entry in self._wave_log.unsent():
+            attempt, lane = self._attempt_of(entry), self._lanes[entry.player]
+            if (no_budget := self._budget.reserve_batched(lane.tariff.worst(attempt.request))) is not None:
+                # Later games wait for the next wave.
+                break
+            row = replace(entry, number=self._log.count_tries(attempt.place.key) + 1)
+            groups[lane.account, attempt.request.path, str(attempt.request.body.get("model"))].append((row, attempt))
+        if not groups and no_budget is not None and is_alone:
+            raise AccountFault(no_budget)
+        wave, batches = self._wave_log.last_wave() + 1, list[_OpenBatch]()
         for (account, *_), rows in groups.items():
-            for part in _parts(rows, self._lanes[rows[0][0].player].sells):
-                batch = SentBatch(secrets.token_hex(_NAME), wave, str(account), len(part), self._timing.time())
-                begun.append(self._under(batch, part))
-        return begun
+            for part in _split_rows(rows, self._lanes[rows[0][0].player].api):
+                batch = SentBatch(secrets.token_hex(_NAME_BYTES), wave, str(account), len(part), self._timing.time())
+                batches.append(self._open_batch(batch, part))
+        return batches
 
-    def _under(self, batch: SentBatch, new: Sequence[_Row] | None = None) -> _Under:
-        entry, ask = (new or self._rows(batch))[0]
+    def _open_batch(self, batch: SentBatch, new_rows: Sequence[_Row] | None = None) -> _OpenBatch:
+        entry, attempt = (new_rows or self._rows(batch))[0]
         lane = self._lanes[entry.player]
-        return _Under(batch, lane, _errand(lane, ask), new)
+        return _OpenBatch(batch, lane, LaneConnection(lane, attempt), new_rows)
 
-    def _put_down(self, batch: SentBatch, rows: Sequence[_Row]) -> None:
-        """Keep a batch and its tries before it is handed in."""
-        with self._kept.together():
-            for entry, ask in rows:
-                likely = self._lanes[entry.player].likely
-                usual = likely.of(ask.request)
-                said = (entry.player, entry.account, entry.request, entry.draw, likely.tariff.worst(ask.request))
-                self._log.try_opens(entry.key, *said, priced=usual is not None, likely=usual)
-            self._kept.begins(batch, [entry for entry, _ in rows])
+    def _log_batch(self, batch: SentBatch, rows: Sequence[_Row]) -> None:
+        """Log a batch and its tries before it is submitted."""
+        with self._wave_log.transaction():
+            for entry, attempt in rows:
+                estimator = self._lanes[entry.player].estimator
+                estimate, worst = estimator.estimate(attempt.request), estimator.tariff.worst(attempt.request)
+                fields = (entry.player, entry.account, entry.request, entry.draw, worst)
+                self._log.open_try(entry.key, *fields, priced=estimate is not None, likely=estimate)
+            self._wave_log.add_batch(batch, [entry for entry, _ in rows])
 
-    def _ask(self, entry: Awaited) -> Attempt:
-        # The keys of the kept text are sorted: no server may see its body.
+    def _attempt_of(self, entry: Awaited) -> Attempt:
+        # The logged request has sorted keys; the server must get the body as it was built.
         request = replace(parse_stored_request(self._log.text(entry.request)), body=parse_json(entry.body))
         where = (entry.game, entry.deal, entry.seat, entry.decision, entry.attempt, entry.node)
         return Attempt(request, entry.draw, Place(entry.player, *where))
 
     def _rows(self, batch: SentBatch) -> list[_Row]:
-        return [(entry, self._ask(entry)) for entry in self._kept.within(batch.name)]
+        return [(entry, self._attempt_of(entry)) for entry in self._wave_log.entries_in(batch.name)]
 
-    def _there(self, outcome: _Outcome, under: _Under) -> _Under | None:
-        """The same, once the server has it; None if nothing more is to be waited for."""
-        if under.batch.id is not None:
-            return under
-        batch, rows = under.batch, under.new or self._rows(under.batch)
-        if under.new is not None:
+    def _submit_if_new(self, result: _WaveResult, pending: _OpenBatch) -> _OpenBatch | None:
+        """Submit a batch that the server does not have yet. Return it, or None if it has already ended."""
+        if pending.batch.id is not None:
+            return pending
+        batch, rows = pending.batch, pending.new_rows or self._rows(pending.batch)
+        if pending.new_rows is not None:
             self._raise_if_stopped()
-            self._put_down(batch, rows)
-        # If this fails, the batch is looked for by its name when the run goes on.
-        seen = self._handed_in(under, rows)
-        outcome.known.add(under.lane.account)
-        self._kept.is_there(batch.name, seen.id, seen.expires or batch.since + LIFETIME)
-        under = replace(under, batch=replace(batch, id=seen.id, expires=seen.expires), new=None)
-        return None if seen.ended and self._comes_in(outcome, under, seen) else under
+            self._log_batch(batch, rows)
+        # If this fails, the resumed run looks for the batch by its name.
+        status = self._submit(pending, rows)
+        result.confirmed.add(pending.lane.account)
+        self._wave_log.set_id(batch.name, status.id, status.expires or batch.since + LIFETIME)
+        pending = replace(pending, batch=replace(batch, id=status.id, expires=status.expires), new_rows=None)
+        return None if status.ended and self._receive(result, pending, status) else pending
 
-    def _handed_in(self, under: _Under, rows: Sequence[_Row]) -> SeenBatch:
-        """Hand it in, unless the server has it: it is looked for wherever it may have come to be there."""
-        batch, lane, sells = under.batch, under.lane, under.lane.sells
-        lines = [sells.line(name, ask) for name, (_, ask) in zip(_names(batch, rows), rows, strict=True)]
-        search = under.new is None
-
-        def found() -> SeenBatch | None:
-            known = [each.id for each in self._kept.batches(ended=True) + self._kept.batches() if each.id]
-            return sells.find(under.errand, batch, known, lambda: self._rest(_MOST, self._why([under])))
-
-        def handed_in() -> SeenBatch:
-            nonlocal search
-            seen = found() if search else None
-            search = True
-            return seen or sells.hand_in(under.errand, batch.name, rows[0][1].request.path, lines)
-
+    def _submit(self, pending: _OpenBatch, rows: Sequence[_Row]) -> BatchStatus:
+        lane, api = pending.lane, pending.lane.api
+        lines = [api.entry_line(name, each) for name, (_, each) in zip(_names(pending.batch, rows), rows, strict=True)]
         try:
-            return self._patiently(lane, handed_in)
+            return self._retry(lane, _Submission(self, pending, rows[0][1].request.path, lines).run)
         except NotFound as error:
             raise AccountFault(
-                f"{lane.account} takes nothing that waits (status {error}): take `wait` out of the entry of "
-                f"{one_line(rows[0][0].player)}, or change `base_url`"
+                f"{lane.account} does not accept batches (status {error})",
+                hint="remove {setting}, or change `base_url`",
+                **setting_fields("wait", rows[0][0].player),
             ) from None
 
-    def _is_in(self, outcome: _Outcome, under: _Under) -> bool:
-        """Look at a batch, and keep what came of it once it has ended."""
-        there, sells = under.batch.id or "", under.lane.sells
+    def find_on_server(self, pending: _OpenBatch) -> BatchStatus | None:
+        known = [each.id for each in self._wave_log.batches(ended=True) + self._wave_log.batches() if each.id]
+        sleep = partial(self._sleep, _MAX_POLL, self._describe_wait([pending]))
+        return pending.lane.api.find(pending.server, pending.batch, known, sleep)
+
+    def _poll(self, result: _WaveResult, pending: _OpenBatch) -> bool:
+        """Return whether a batch has ended, with its results logged, or is lost."""
+        batch_id, api = pending.batch.id or "", pending.lane.api
         try:
-            seen = self._patiently(under.lane, lambda: sells.look(under.errand, there))
-            outcome.missed.pop(under.batch.name, None)
-            outcome.known.add(under.lane.account)
-            return seen.ended and self._comes_in(outcome, under, seen)
+            status = self._retry(pending.lane, partial(api.get_status, pending.server, batch_id))
+            result.misses.pop(pending.batch.name, None)
+            result.confirmed.add(pending.lane.account)
+            return status.ended and self._receive(result, pending, status)
         except NotFound:
-            return self._is_lost(outcome, under)
+            return self._give_up_if_lost(result, pending)
 
-    def _is_lost(self, outcome: _Outcome, under: _Under) -> bool:
-        """Whether a batch that was not there is given up; raises AccountFault where the key may be why it is not."""
-        name, account = under.batch.name, under.lane.account
-        outcome.missed[name] = outcome.missed.get(name, 0) + 1
-        if outcome.missed[name] < _READS:
+    def _give_up_if_lost(self, result: _WaveResult, pending: _OpenBatch) -> bool:
+        """Give up a batch that the server does not have. Raises AccountFault if the key may be the reason."""
+        name, account = pending.batch.name, pending.lane.account
+        result.misses[name] = result.misses.get(name, 0) + 1
+        if result.misses[name] < _MAX_READS:
             return False
-        mine = embedded_kind(account.server) is not None or account in outcome.known
-        if not mine and self._timing.time() < (under.batch.expires or 0.0):
+        is_right_key = is_house(account.server) or account in result.confirmed
+        if not is_right_key and self._timing.time() < (pending.batch.expires or 0.0):
             raise AccountFault(
-                f"{account} does not know {under.batch.id}: it is seen only with a key of the project that made it; "
-                "resume with such a key"
+                f"{account} does not know the batch {pending.batch.id}",
+                hint="only a key of the project that created it can see it: resume with such a key",
             )
-        self._keep_outcomes(under.batch, self._rows(under.batch), SeenBatch("", ended=True), {}, outcome)
+        self._log_results(pending.batch, self._rows(pending.batch), BatchStatus("", ended=True), {}, result)
         return True
 
-    def _comes_in(self, outcome: _Outcome, under: _Under, seen: SeenBatch) -> bool:
-        """Keep what came of a batch that has ended."""
-        rows = self._rows(under.batch)
-        found = {} if seen.failed else self._entries_by_name(under, seen, rows)
-        self._keep_outcomes(under.batch, rows, seen, found, outcome)
+    def _receive(self, result: _WaveResult, pending: _OpenBatch, status: BatchStatus) -> bool:
+        """Log the results of a batch that has ended."""
+        rows = self._rows(pending.batch)
+        entries = {} if status.failed else self._read_entries(pending, status, rows)
+        self._log_results(pending.batch, rows, status, entries, result)
         return True
 
-    def _entries_by_name(self, under: _Under, seen: SeenBatch, rows: Sequence[_Row]) -> dict[str, BatchEntry]:
-        """By name, what came of the entries, the first of each; read again where not all of them are there."""
-        found, names, sells = dict[str, BatchEntry](), _names(under.batch, rows), under.lane.sells
-        for number in range(_READS):
+    def _read_entries(self, pending: _OpenBatch, status: BatchStatus, rows: Sequence[_Row]) -> dict[str, BatchEntry]:
+        """Return the first entry of each name; read them again if some are missing."""
+        entries, names, api = dict[str, BatchEntry](), _names(pending.batch, rows), pending.lane.api
+        for number in range(_MAX_READS):
             if number:
-                self._rest(_FIRST, self._why([under]))
-            for entry in self._patiently(under.lane, lambda: list(sells.entries(under.errand, seen))):
-                if entry.whole:
-                    found.setdefault(entry.name, entry)
-            if found.keys() >= set(names):
+                self._sleep(_FIRST_POLL, self._describe_wait([pending]))
+            for entry in self._retry(pending.lane, lambda: list(api.read_entries(pending.server, status))):
+                if entry.is_complete:
+                    entries.setdefault(entry.name, entry)
+            if entries.keys() >= set(names):
                 break
-        return found
+        return entries
 
-    def _keep_outcomes(
+    def _log_results(
         self,
         batch: SentBatch,
         rows: Sequence[_Row],
-        seen: SeenBatch,
-        found: dict[str, BatchEntry],
-        outcome: _Outcome,
+        status: BatchStatus,
+        entries: dict[str, BatchEntry],
+        result: _WaveResult,
     ) -> None:
-        """Keep all that came of a batch as one, and settle it with the budget."""
-        settled = list[tuple[int, Spend, Spend, bool]]()
-        with self._kept.together():  # one at a time
-            for name, (entry, ask) in zip(_names(batch, rows), rows, strict=True):
-                came = BatchEntry(name) if seen.failed else found.get(name)
-                used, replied = self._entry_in(entry, ask, came, self._timing.time() - batch.since, outcome)
-                worst = self._lanes[entry.player].tariff.worst(ask.request)
-                settled.append((entry.game, worst, used, replied))
-                outcome.replies += replied
-            self._kept.ends(batch.name)
-            outcome.last = seen.failed or outcome.last
-        for each in settled:
-            self._budget.settle(*each)
+        """Log all results of a batch in one transaction, and settle them with the budget."""
+        settlements = list[tuple[int, Spend, Spend, bool]]()
+        with self._wave_log.transaction():
+            for name, (entry, attempt) in zip(_names(batch, rows), rows, strict=True):
+                answer = BatchEntry(name) if status.failed else entries.get(name)
+                used, is_reply = self._log_entry(entry, attempt, answer, self._timing.time() - batch.since, result)
+                worst = self._lanes[entry.player].tariff.worst(attempt.request)
+                settlements.append((entry.game, worst, used, is_reply))
+                result.replies += is_reply
+            self._wave_log.end_batch(batch.name)
+            result.last_error = status.failed or result.last_error
+        for settlement in settlements:
+            self._budget.settle(*settlement)
         self._budget.wake_waiting()
 
-    def _entry_in(
-        self, entry: Awaited, ask: Attempt, came: BatchEntry | None, seconds: float, outcome: _Outcome
+    def _log_entry(
+        self, entry: Awaited, attempt: Attempt, answer: BatchEntry | None, seconds: float, result: _WaveResult
     ) -> tuple[Spend, bool]:
-        """Keep what came of a request; what it used, and whether it was a reply."""
+        """Log the result of a request. Return what it cost, and whether it is a reply."""
         lane = self._lanes[entry.player]
         failed: TryFailed | AccountFault | None
-        if came is not None and came.body is not None:
-            used, failed = self._body_in(entry, ask, came.body, seconds)
+        if answer is not None and answer.body is not None:
+            used, failed = self._log_body(entry, attempt, answer.body, seconds)
             if failed is None:
-                self._kept.answered(entry)
+                self._wave_log.remove(entry)
                 return used, True
         else:
             used, failed = Spend(calls=1), TryFailed("server", "it was not processed")
-            if came is None:
-                used = lane.tariff.worst(ask.request)
-                failed = TryFailed("server", "what came of it is lost", billed=True)
-            elif came.error is not None:
-                failed = lane.provider.errors.read_batch_entry(came.status, came.error, ask)
+            if answer is None:
+                used = lane.tariff.worst(attempt.request)
+                failed = TryFailed("server", "its result is missing", billed=True)
+            elif answer.error is not None:
+                failed = lane.provider.errors.read_batch_entry(answer.status, answer.error, attempt)
             kind = failed.kind if isinstance(failed, TryFailed) else "account"
-            self._log.try_failed(entry.key, kind, str(failed), used, seconds)
-        counts = came is None or came.body is not None or came.error is not None
-        self._failed(entry, lane, failed, counts=counts and not isinstance(failed, AccountFault))
-        outcome.last = one_line(str(failed), 240)
+            self._log.fail_try(entry.key, kind, str(failed), used, seconds)
+        was_processed = answer is None or answer.body is not None or answer.error is not None
+        self._ask_again_or_give_up(entry, lane, failed, is_counted=was_processed and isinstance(failed, TryFailed))
+        result.last_error = one_line(str(failed), 240)
         if isinstance(failed, AccountFault):
-            outcome.fault = outcome.fault or failed
+            result.fault = result.fault or failed
         return used, False
 
-    def _body_in(
-        self, entry: Awaited, ask: Attempt, body: str, seconds: float
+    def _log_body(
+        self, entry: Awaited, attempt: Attempt, body: str, seconds: float
     ) -> tuple[Spend, TryFailed | AccountFault | None]:
-        """Keep a body; what it cost, and what stands in a reply's place, if something does."""
+        """Log a body. Return what it cost, and the error if it is not a reply."""
         lane = self._lanes[entry.player]
         received = RawReply(200, body)
-        reply, tariff = read_reply(ask.request.protocol, received), lane.tariff
-        usage, price, worst = reply.usage, tariff.price, tariff.worst(ask.request)
-        used = tariff.of(usage, reply.charges, tariff.asked(ask.request)) if usage else worst
-        failed = error_in_reply(lane.provider.errors, reply, ask, used)
+        reply, tariff = read_reply(attempt.request.protocol, received), lane.tariff
+        usage, price, worst = reply.usage, tariff.price, tariff.worst(attempt.request)
+        used = tariff.cost(usage, reply.charges, tariff.options(attempt.request)) if usage else worst
+        failed = error_in_reply(lane.provider.errors, reply, attempt, used)
         used = (failed.spent if failed else None) or used
-        self._log.try_received(
+        self._log.receive_try(
             entry.key,
             received.status,
             received.raw,
             received.headers,
             usage=usage.counts if usage else None,
             spent=used,
-            saved=price.saved(usage) if usage and price else 0,
+            saved=price.cache_saving(usage) if usage and price else 0,
             seconds=seconds,
-            beyond=beyond(used, worst),
+            excess=describe_excess(used, worst),
             failed=(failed.kind if isinstance(failed, TryFailed) else "account", str(failed)) if failed else None,
         )
         if failed is None:
-            lane.likely.learns(len(ask.request.text), usage, used.usd)
+            lane.estimator.learn(len(attempt.request.text), usage, used.usd)
         return used, failed
 
-    def _failed(self, entry: Awaited, lane: Lane, failed: TryFailed | AccountFault, *, counts: bool) -> None:
-        """Ask it again with the next wave, or give it up where that cannot help.
+    def _ask_again_or_give_up(
+        self, entry: Awaited, lane: Lane, failed: TryFailed | AccountFault, *, is_counted: bool
+    ) -> None:
+        """Ask again with the next wave, or give the request up.
 
-        `counts`: it was processed. A request is unreachable that failed so often while others of its waves were
-        answered; where none is, the run stops before that.
+        A request is unreachable if it failed in several waves that answered others; without any answer, the run stops
+        first.
         """
-        failures = entry.failures + (counts and not (isinstance(failed, TryFailed) and failed.kind == "rate_limit"))
+        is_rate_limit = isinstance(failed, TryFailed) and failed.kind == "rate_limit"
+        failures = entry.failures + (is_counted and not is_rate_limit)
         if isinstance(failed, TryFailed) and failed.kind in FINAL_FAILURES:
-            self._kept.gives_up(entry, failed.kind, str(failed))
-        elif failures >= max(_TWICE, lane.settings.tries) and not self._suspend and not self._barren:
-            self._kept.gives_up(entry, "unreachable", f"failed in {failures} waves; the last error was: {failed}")
+            self._wave_log.give_up(entry, failed.kind, str(failed))
+        elif failures >= max(_MIN_FAILURES, lane.settings.tries) and not (self._suspend or self._waves_without_reply):
+            self._wave_log.give_up(entry, "unreachable", f"failed in {failures} waves; the last error was: {failed}")
         else:
-            self._kept.again(entry, failures)
+            self._wave_log.send_again(entry, failures)
 
-    def _why(self, left: Sequence[_Under]) -> str:
-        """What a wave waits for, in words."""
-        batches = [under.batch for under in left]
+    def _describe_wait(self, pending: Sequence[_OpenBatch]) -> str:
+        batches = [each.batch for each in pending]
         accounts = ", ".join(sorted({batch.account for batch in batches}))
         since = format_duration(max(0.0, self._timing.time() - min(batch.since for batch in batches)))
         return f"for {sum(batch.entries for batch in batches):,} replies of {accounts} ({since})"
 
-    def _patiently(self, lane: Lane, call: Callable[[], _Found]) -> _Found:
-        """What the call gives; made again while it fails, for as long as patience lasts."""
+    def _retry(self, lane: Lane, call: Callable[[], _Result]) -> _Result:
+        """Return the call's result; repeat it while it fails, until patience runs out."""
         began, number = self._timing.clock(), 0
         while True:
             self._raise_if_stopped()
@@ -399,23 +416,24 @@ class Waves:
                 return call()
             except TryFailed as error:
                 if error.kind in FINAL_FAILURES:
-                    raise  # nothing helps
+                    raise
                 number += 1
                 if self._timing.clock() - began >= self._timing.patience:
                     raise AccountFault(
-                        f"{lane.account} cannot be reached, and its batches are not finished; the last error was: {error}",
-                        hint=f"`patience` is {format_duration(self._timing.patience)}: resume later, and the batches that "
-                        "were sent are found again",
+                        f"{lane.account} cannot be reached, and its batches are not finished; the last error was: "
+                        f"{error}",
+                        hint=f"`patience` is {format_duration(self._timing.patience)}: resume later, and the batches "
+                        "that were sent are found again",
                     ) from None
-                seconds = max(_FIRST, backoff(error, number, lane.settings.retry_after_cap))
-                self._rest(seconds, f"for {lane.account} (no answer)")
+                seconds = max(_FIRST_POLL, backoff(error, number, lane.settings.retry_after_cap))
+                self._sleep(seconds, f"for {lane.account} (no answer)")
 
-    def _rest(self, seconds: float, why: str) -> None:
-        """Wait so long; raises Interrupted on a stop."""
+    def _sleep(self, seconds: float, why: str) -> None:
+        """Sleep; raises Interrupted on a stop."""
         until = self._timing.clock() + seconds
         while (left := until - self._timing.clock()) > 0:
             self._raise_if_stopped()
-            self._timing.sleep(min(left, _STEP), why)
+            self._timing.sleep(min(left, _STOP_POLL), why)
         self._raise_if_stopped()
 
     def _raise_if_stopped(self) -> None:
@@ -423,30 +441,40 @@ class Waves:
             raise Interrupted("stopped by Ctrl-C")
 
 
-def _errand(lane: Lane, ask: Attempt) -> Callable[..., RawReply]:
-    """Calls on the lane's server, made for this request."""
+@dataclass(slots=True)
+class _Submission:
+    """Submits a batch. After a failure, or in a resumed run, it first looks for the batch on the server."""
 
-    def errand(path: str, **sent: Any) -> RawReply:
-        lane.provider.prepare()
-        if sent:
-            return lane.provider.post(ask, _DEADLINE, path, **sent)
-        return lane.provider.get(ask, _DEADLINE, path)
+    waves: Waves
+    pending: _OpenBatch
+    path: str
+    lines: Sequence[bytes]
+    may_exist: bool = field(init=False)
 
-    return errand
+    def __post_init__(self) -> None:
+        self.may_exist = self.pending.new_rows is None
+
+    def run(self) -> BatchStatus:
+        status = self.waves.find_on_server(self.pending) if self.may_exist else None
+        self.may_exist = True
+        return status or self.pending.lane.api.submit(
+            self.pending.server, self.pending.batch.name, self.path, self.lines
+        )
 
 
-def _parts(rows: Sequence[_Row], sells: type[Sells]) -> list[list[_Row]]:
-    """The same, each part no more than goes into a batch."""
+def _split_rows(rows: Sequence[_Row], api: type[BatchApi]) -> list[list[_Row]]:
+    """Split the rows into parts that fit into a batch."""
     parts, size = list[list[_Row]](), 0
-    for entry, ask in rows:
-        bytes_of = len(sells.line(name_of_entry("0" * 2 * _NAME, ask, entry.number), ask)) + 1
-        if not parts or len(parts[-1]) >= sells.most_entries or size + bytes_of > sells.most_bytes:
+    for entry, attempt in rows:
+        name = entry_name("0" * 2 * _NAME_BYTES, attempt, entry.number)
+        line_size = len(api.entry_line(name, attempt)) + 1
+        if not parts or len(parts[-1]) >= api.max_entries or size + line_size > api.max_bytes:
             parts.append([])
             size = 0
-        parts[-1].append((entry, ask))
-        size += bytes_of
+        parts[-1].append((entry, attempt))
+        size += line_size
     return parts
 
 
 def _names(batch: SentBatch, rows: Sequence[_Row]) -> list[str]:
-    return [name_of_entry(batch.name, ask, entry.number) for entry, ask in rows]
+    return [entry_name(batch.name, attempt, entry.number) for entry, attempt in rows]

@@ -526,7 +526,7 @@ def models_table(models: Mapping[str, PlayerLog], names: Sequence[str]) -> Resul
         Column("cost_a_game", "cost a game", "dollars"),
         Column("saved", "saved by the provider's cache", "dollars"),
     ]
-    others = any(log.under_other_names for log in models.values())
+    others = any(log.has_other_names for log in models.values())
     columns += [Column("ids", "answered by", "text", detail=True)] if others else []
     rows = [
         [name, *_model_cells(log, causes), *([", ".join(log.ids) or None] if others else [])]

@@ -21,7 +21,7 @@ from dubito.game.words import labels
 from dubito.show.session import Session, session_of_outputs, table_moves
 from dubito.show.story import ModelDecisions, Texts, story_of_game, winners
 from dubito.stats.tally import Outcome, outcome_of, record_in
-from dubito.store.lock import is_claimed
+from dubito.store.lock import is_locked
 
 
 class CannotShowGame(DubitoError):
@@ -174,7 +174,7 @@ class FollowedRun:
 
     @property
     def is_playing(self) -> bool:
-        return is_claimed(self.source.folder)
+        return is_locked(self.source.folder)
 
     def newest(self, wait: Callable[[], None]) -> Iterator[tuple[int, int]]:
         """Yield the newest finished game each time there is one, while the run is played.

@@ -1,7 +1,6 @@
-"""The folder of a run: `manifest.yaml`, `run.db`, `all_games.yaml`. Nothing of another run is overwritten.
+"""The folder of a run: `manifest.yaml`, `run.db`, `all_games.yaml`. Another run's files are never overwritten.
 
-Also a run as one file, to be replayed on another machine: a zip of these three, with no code in it; and where runs lie:
-those below a folder, the latest, the one that was meant.
+Also the export of a run, a zip of these three files without any code, and the search for runs in a folder.
 """
 
 import os
@@ -20,28 +19,30 @@ import yaml
 
 from dubito.errors import RunStopped, UsageError, near, one_line
 from dubito.files import MissingFile, UnreadableFile, check_format, check_is_file, read_yaml, write_whole
-from dubito.store.lock import LOCK, drafting
-from dubito.store.run_db import FORMAT, RunDb, reading
+from dubito.store.lock import LOCK, draft_folder
+from dubito.store.run_db import FORMAT, RunDb, open_readonly
 
 MANIFEST: Final = "manifest.yaml"
 RESULTS: Final = "all_games.yaml"
 DATABASE: Final = "run.db"
-_UNSAID: Final = "not said"
+_NOT_SET: Final = "not set"
 _KEY_NAME: Final = "api_key_env"
 
 
 class _Plain(yaml.SafeDumper):
-    """Writes out what stands in two places, since names for parts (`&name`) are refused where YAML is read."""
+    """Writes no aliases (`&name`), since Dubito does not read them."""
 
     def ignore_aliases(self, data: Any) -> bool:
         return True
 
 
-class _Fast(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[misc]  # libyaml's, where there is one
+# libyaml's, if it is installed.
+class _Fast(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[misc]
     ignore_aliases = _Plain.ignore_aliases
 
 
-_SIMPLE: Final = re.compile(r"\w(?:[\w ./:@+-]{,98}\w)?", re.ASCII).fullmatch  # texts that both write alike
+# Texts that both dumpers write in the same way.
+_SIMPLE: Final = re.compile(r"\w(?:[\w ./:@+-]{,98}\w)?", re.ASCII).fullmatch
 
 
 def to_yaml(content: Mapping[Any, Any]) -> str:
@@ -50,7 +51,6 @@ def to_yaml(content: Mapping[Any, Any]) -> str:
 
 
 def _is_simple(content: object) -> bool:
-    """Whether there is no text in it that needs care."""
     if isinstance(content, Mapping):
         return all(map(_is_simple, content)) and all(map(_is_simple, content.values()))
     if isinstance(content, list | tuple):
@@ -59,51 +59,53 @@ def _is_simple(content: object) -> bool:
 
 
 def games_kept(folder: Path, manifest: Mapping[str, Any]) -> int | None:
-    """How many games of this run the folder keeps; None if it is free. Reads, and changes nothing.
+    """Return how many games of this run the folder has, without changing anything; None if the folder is free.
 
-    Raises UsageError if it holds anything else: another run, a longer one, a damaged one.
+    Raises UsageError if it has other contents: another run, a longer one, or a damaged one.
     """
     try:
         if not folder.exists() or (folder.is_dir() and not {path.name for path in folder.iterdir()} - {LOCK}):
             return None
-        known = (folder / MANIFEST).exists()
+        has_manifest = (folder / MANIFEST).exists()
     except OSError as error:
         raise UsageError(f"cannot read {folder}: {one_line(str(error))}; choose another --output") from None
-    if not known:
+    if not has_manifest:
         raise UsageError(f"{folder} exists and is not a run folder: choose another --output")
     try:
-        there = manifest_of(folder)
+        existing = load_manifest(folder)
     except UsageError as error:
         raise UsageError(f"{error}; choose another --output") from None
-    _check_same_run(folder, there, manifest)
+    _check_same_run(folder, existing, manifest)
     if not (folder / DATABASE).exists() or (folder / DATABASE).stat().st_size == 0:
         if (folder / RESULTS).exists():
             raise UsageError(f"{folder} has lost its {DATABASE}: delete the folder or choose another --output")
-        return 0  # it was cut off before its first write
+        # The run was interrupted before its first write.
+        return 0
     with RunDb.open(folder / DATABASE) as db:
         db.check(first_game(manifest))
-        kept = db.game_count()
-    if kept > manifest["games"]:
+        count = db.game_count()
+    if count > manifest["games"]:
         raise UsageError(
-            f"{folder} holds {kept:,} games of this run already: ask for at least as many, or choose another --output"
+            f"{folder} already has {count:,} games of this run: set --games to at least as many, or choose another "
+            "--output"
         )
-    return kept
+    return count
 
 
-def begin(folder: Path, manifest: Mapping[str, Any]) -> RunDb:
-    """Open the run in this folder, new or resumed, to play into, once `check` has passed.
+def open_run(folder: Path, manifest: Mapping[str, Any]) -> RunDb:
+    """Open the run in this folder for writing, or create it. `games_kept` must have accepted the folder.
 
-    Raises UsageError if it cannot be written; then nothing of a new run is left.
+    Raises UsageError if it is not writable; then nothing of a new run is left.
     """
-    new = not (folder / MANIFEST).exists()
+    is_new = not (folder / MANIFEST).exists()
     try:
-        if new or manifest_of(folder).get("games") != manifest["games"]:
+        if is_new or load_manifest(folder).get("games") != manifest["games"]:
             save_manifest(folder, manifest)
-        # Until new counts are written there are none: this process may be killed before.
+        # The old results are not valid from now on, even if this process is killed.
         (folder / RESULTS).unlink(missing_ok=True)
         return RunDb.create(folder / DATABASE)
     except (OSError, RunStopped, UsageError) as error:
-        if new:
+        if is_new:
             for part in (MANIFEST, DATABASE, f"{DATABASE}-wal", f"{DATABASE}-shm"):
                 with suppress(OSError):
                     (folder / part).unlink()
@@ -116,22 +118,22 @@ def save_manifest(folder: Path, manifest: Mapping[str, Any]) -> None:
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:
-    """What the run in this folder is; raises UsageError if it holds none, but a trial of prompts, say."""
-    content = manifest_of(folder)
-    for holds, what in ((is_trial, "a trial of prompts"), (is_policy, "policies")):
-        if holds(content):
+    """Load a run's manifest. Raises UsageError if the folder has something else, such as a trial of prompts."""
+    content = load_manifest(folder)
+    for is_kind, kind in ((is_trial, "a trial of prompts"), (is_policy, "policies")):
+        if is_kind(content):
             raise UsageError(
-                f"{one_line(str(folder))} holds {what}, in which no game was played: `dubito status` reads it, "
-                "and the command that wrote it resumes it or prints it again"
+                f"{one_line(str(folder))} contains {kind}, without games",
+                hint="`dubito status` reads it, and the command that wrote it resumes it or prints it again",
             )
     return content
 
 
 def first_game(manifest: Mapping[str, Any]) -> int:
-    """The number of a run's first game: 0 but for a shard; raises UsageError."""
+    """Return the number of a run's first game: 0 except in a shard. Raises UsageError."""
     shard = manifest["identity"].get("shard") or {"first_game": 0}
     if not isinstance(shard, Mapping) or type(game := shard.get("first_game")) is not int:
-        raise UsageError(f"{MANIFEST} is damaged: it does not say where the shard begins")
+        raise UsageError(f"{MANIFEST} is damaged: it has no first game of the shard")
     return game
 
 
@@ -143,38 +145,40 @@ def is_policy(manifest: Mapping[str, Any]) -> bool:
     return "policy" in manifest["identity"]
 
 
-def manifest_of(folder: Path) -> dict[str, Any]:
-    """What this folder holds: a run, a trial or policies; raises UsageError if nothing of these."""
+def load_manifest(folder: Path) -> dict[str, Any]:
+    """Load the manifest of a run, a trial or policies. Raises UsageError if the folder has none of these."""
     shown = one_line(str(folder / MANIFEST))
     try:
         content = read_yaml(folder / MANIFEST)
     except MissingFile:
         raise UsageError(f"{one_line(str(folder))} is not a run folder: it has no {MANIFEST}") from None
     except UnreadableFile as error:
-        raise UsageError(f"{shown} is damaged: it is not readable as YAML ({error.why})") from None
+        raise UsageError(f"{shown} is damaged: it is not valid YAML ({error.why})") from None
     if not isinstance(content, dict) or not isinstance(content.get("identity"), dict):
-        raise UsageError(f"{shown} is damaged: it does not say what was run")
+        raise UsageError(f"{shown} is damaged: it has no identity of the run")
     check_format(content.get("format"), FORMAT, shown)
     return content
 
 
-def _check_same_run(folder: Path, there: Mapping[str, Any], ours: Mapping[str, Any]) -> None:
-    """Refuse a run that differs in anything that can change a result, and say in what."""
-    parts = ["a shard" if "shard" in one["identity"] else "a whole run" for one in (there, ours)]
-    if parts[0] != parts[1]:
-        raise UsageError(f"{folder} holds {parts[0]}, and this is {parts[1]}: choose another --output")
-    identity = without_key_names(there["identity"])
+def _check_same_run(folder: Path, existing: Mapping[str, Any], ours: Mapping[str, Any]) -> None:
+    """Raise UsageError if the runs differ in anything that can change a result."""
+    kinds = ["a shard" if "shard" in one["identity"] else "a whole run" for one in (existing, ours)]
+    if kinds[0] != kinds[1]:
+        raise UsageError(f"{folder} contains {kinds[0]}, and this is {kinds[1]}: choose another --output")
+    identity = without_key_names(existing["identity"])
     for key, value in without_key_names(ours["identity"]).items():
-        kept = identity.get(key)
-        if kept != value:
-            said = difference_of_runs(key, kept, value)
-            raise UsageError(f"{folder} belongs to another run: {said}; choose another --output{_or_delete(folder)}")
+        other = identity.get(key)
+        if other != value:
+            difference = describe_difference(key, other, value)
+            raise UsageError(
+                f"{folder} belongs to another run: {difference}; choose another --output{_or_delete(folder)}"
+            )
 
 
 def without_key_names(identity: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an identity without the variables of keys, which can change no result."""
+    """Return an identity without the variables of keys, which cannot change a result."""
     return {
-        key: [_without_key_name(player) for player in value] if _mappings(value) else value
+        key: [_without_key_name(player) for player in value] if _is_list_of_mappings(value) else value
         for key, value in identity.items()
     }
 
@@ -190,60 +194,61 @@ def _or_delete(folder: Path) -> str:
     if not (folder / DATABASE).exists():
         return ""
     with RunDb.open(folder / DATABASE) as db:
-        return "" if db.game_count() else ", or delete it: no game in it is finished"
+        return "" if db.game_count() else ", or delete it, since it has no finished game"
 
 
-def difference_of_runs(where: str, there: Any, ours: Any, places: tuple[str, str] = ("there", "here")) -> str:
-    """The first part in which two values of these places differ: all of them would be too long to see it."""
+def describe_difference(where: str, there: Any, ours: Any, places: tuple[str, str] = ("there", "here")) -> str:
+    """Describe the first part in which two values, found in these places, differ."""
     if isinstance(there, dict) and isinstance(ours, dict):
-        pairs = {key: (there.get(key, _UNSAID), ours.get(key, _UNSAID)) for key in [*ours, *there]}
+        pairs = {key: (there.get(key, _NOT_SET), ours.get(key, _NOT_SET)) for key in [*ours, *there]}
         key = next(key for key, pair in pairs.items() if pair[0] != pair[1])
-        return difference_of_runs(f"{where}.{key}", *pairs[key], places)
-    if _mappings(there) and _mappings(ours):
+        return describe_difference(f"{where}.{key}", *pairs[key], places)
+    if _is_list_of_mappings(there) and _is_list_of_mappings(ours):
         if len(there) != len(ours):
             return f"the number of {where} is {len(there)} {places[0]} and {len(ours)} {places[1]}"
         number = next(number for number, pair in enumerate(zip(there, ours, strict=True)) if pair[0] != pair[1])
         names = there[number].get("name"), ours[number].get("name")
         label = number if names[0] != names[1] else one_line(str(names[0]), 60)
-        return difference_of_runs(f"{where}.{label}", there[number], ours[number], places)
+        return describe_difference(f"{where}.{label}", there[number], ours[number], places)
     return f"{where} is {one_line(str(there), 120)} {places[0]} and {one_line(str(ours), 120)} {places[1]}"
 
 
-def _mappings(value: Any) -> bool:
+def _is_list_of_mappings(value: Any) -> bool:
     return isinstance(value, list) and all(isinstance(item, dict) for item in value)
 
 
 _PARTS: Final = (MANIFEST, DATABASE, RESULTS)
-_DATE: Final = (2000, 1, 1, 0, 0, 0)  # the same run, the same bytes
-_AT_ONCE: Final = 1 << 20  # bytes that are unpacked at once
-_RATIO: Final = 50  # how many times its size an export may unpack to: runs have 2 to 10, a bomb 1,000
-_SPARE: Final = 16 << 20  # bytes that any may take besides
+_DATE: Final = (2000, 1, 1, 0, 0, 0)  # of all files in an export, so that the same run gives the same bytes
+_BLOCK_BYTES: Final = 1 << 20
+_MAX_RATIO: Final = 50  # of unpacked to packed size: runs have 2 to 10, a zip bomb 1,000
+_MIN_ALLOWED_BYTES: Final = 16 << 20  # may be unpacked in any case
 
 
 def pack(folder: Path, file: Path, first_game: int = 0) -> None:
-    """Write the run in this folder, which begins with this game, into a file.
+    """Export the run in this folder, which begins with this game.
 
-    Raises UsageError if there is none, or the file cannot be made.
-    Raises RunStopped where it cannot be written to its end; then no part of it is left.
+    Raises UsageError if there is no run, or the file cannot be created. Raises RunStopped if writing fails, and leaves
+    no part of the file.
     """
     with RunDb.open(folder / DATABASE) as db:
         db.check(first_game)
     shown = one_line(str(file))
     if os.path.lexists(file):
-        raise UsageError(f"{shown} is there already: choose another name")
+        raise UsageError(f"{shown} exists already: choose another name")
     try:
-        with drafting(file, "name") as draft:
+        with draft_folder(file, "name") as draft:
             _write_zip(draft / "zip", draft / DATABASE, folder)
             if os.path.lexists(file):
-                raise UsageError(f"{shown} is there already: choose another name")
+                raise UsageError(f"{shown} exists already: choose another name")
             (draft / "zip").replace(file)
     except (OSError, sqlite3.Error) as error:
         raise RunStopped(f"cannot write {shown}: {one_line(str(error))}") from None
 
 
 def _write_zip(file: Path, copy: Path, folder: Path) -> None:
-    with closing(reading(folder / DATABASE)) as db_file:
-        db_file.execute("VACUUM INTO ?", (str(copy),))  # in one piece, whatever is still in its journal
+    with closing(open_readonly(folder / DATABASE)) as db_file:
+        # Includes what is still in the journal.
+        db_file.execute("VACUUM INTO ?", (str(copy),))
     with zipfile.ZipFile(file, "w") as archive:
         for name in _PARTS:
             path = copy if name == DATABASE else folder / name
@@ -251,7 +256,7 @@ def _write_zip(file: Path, copy: Path, folder: Path) -> None:
                 part = zipfile.ZipInfo(name, _DATE)
                 part.compress_type, part.file_size = zipfile.ZIP_DEFLATED, path.stat().st_size
                 with path.open("rb") as source, archive.open(part, "w") as packed:
-                    copyfileobj(source, packed, _AT_ONCE)
+                    copyfileobj(source, packed, _BLOCK_BYTES)
 
 
 def is_export(file: Path) -> bool:
@@ -260,10 +265,10 @@ def is_export(file: Path) -> bool:
 
 
 @contextmanager
-def unpacked(file: Path) -> Iterator[Path]:
-    """An exported run as a folder, for a while; raises UsageError if the file holds anything else.
+def unpack(file: Path) -> Iterator[Path]:
+    """Unpack an exported run into a temporary folder. Raises UsageError if the file has other contents.
 
-    What is wrong with the folder is said of the file.
+    Errors name the file instead of the folder.
     """
     with TemporaryDirectory(prefix="dubito-") as folder:
         _unpack(file, Path(folder))
@@ -274,22 +279,22 @@ def unpacked(file: Path) -> Iterator[Path]:
 
 
 def _unpack(file: Path, folder: Path) -> None:
-    """Write its parts into a folder; what they take is counted as they are written, whatever the file says of it."""
-    shown, left = one_line(str(file)), _SPARE + _RATIO * file.stat().st_size
+    """Unpack a file, counting the bytes as they are written: the sizes in a zip cannot be trusted."""
+    shown, left = one_line(str(file)), _MIN_ALLOWED_BYTES + _MAX_RATIO * file.stat().st_size
     try:
         with zipfile.ZipFile(file) as archive:
             parts = archive.infolist()
             names = [part.filename for part in parts]
             if not set(names) <= set(_PARTS) or len(names) > len(set(names)) or MANIFEST not in names:
-                raise UsageError(f"{shown} is not an exported run: it should hold {', '.join(_PARTS)}")
+                raise UsageError(f"{shown} is not an exported run: it should contain {', '.join(_PARTS)}")
             for part in parts:
                 if part.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-                    raise UsageError(f"{shown} is not an exported run: its {part.filename} is packed in another way")
+                    raise UsageError(f"{shown} is not an exported run: its {part.filename} has an unknown compression")
                 left = _write_part(archive, part, folder / part.filename, left)
                 if left < 0:
                     raise UsageError(
-                        f"{shown} holds more than {_RATIO} times its size, which no exported run does: if you trust "
-                        "it, unpack it yourself and give the folder"
+                        f"{shown} unpacks to more than {_MAX_RATIO} times its size, unlike any exported run",
+                        hint="if you trust it, unpack it yourself and use the folder",
                     )
     except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, ValueError) as error:
         raise UsageError(f"{shown} is damaged: {one_line(str(error))}") from None
@@ -298,16 +303,17 @@ def _unpack(file: Path, folder: Path) -> None:
 
 
 def _write_part(archive: zipfile.ZipFile, part: zipfile.ZipInfo, target: Path, left: int) -> int:
-    """Write it as long as it takes no more bytes than are left; returns how many are left then."""
+    """Write a part, up to the bytes that are left. Return how many are left then; negative if there were too few."""
     with archive.open(part) as packed, target.open("xb") as file:
-        while left >= 0 and (data := packed.read(_AT_ONCE)):
+        while left >= 0 and (data := packed.read(_BLOCK_BYTES)):
             left -= len(data)
             file.write(data)
-    os.utime(target, (0, 0))  # an export does not say when its run was written
+    # An export does not state when its run was written.
+    os.utime(target, (0, 0))
     return left
 
 
-RUNS: Final = "runs"  # in the working directory: where runs are written if nothing else is said
+RUNS: Final = "runs"  # the default folder of runs, in the working directory
 
 
 def runs_inside(folder: Path) -> list[Path]:
@@ -316,32 +322,34 @@ def runs_inside(folder: Path) -> list[Path]:
 
 
 def run_folders(root: Path) -> list[Path]:
-    found = {file.parent for depth in ("*", "*/*") for file in root.glob(f"{depth}/{MANIFEST}")}
-    found -= {folder for folder in found if folder.parent in found}  # the models of a policy
-    return sorted(found, key=lambda folder: (-last_written(folder), folder))
+    folders = {file.parent for depth in ("*", "*/*") for file in root.glob(f"{depth}/{MANIFEST}")}
+    # The models of a policy have folders of their own in it.
+    folders -= {folder for folder in folders if folder.parent in folders}
+    return sorted(folders, key=lambda folder: (-last_written(folder), folder))
 
 
 def last_written(folder: Path) -> float:
     files = [file for name in (DATABASE, f"{DATABASE}-wal", MANIFEST) if (file := folder / name).exists()]
-    return max((file.stat().st_mtime for file in files if file.stat().st_size), default=0.0)  # reading makes empty ones
+    # SQLite creates empty files when it reads.
+    return max((file.stat().st_mtime for file in files if file.stat().st_size), default=0.0)
 
 
-def latest(root: Path) -> Path:
-    """The run that was last written to; raises UsageError if there is none."""
+def latest_run(root: Path) -> Path:
+    """Return the run that was last written to. Raises UsageError if there is none."""
     folders = [folder for folder in run_folders(root) if (folder / DATABASE).exists()]
     if not folders:
         raise UsageError(
-            f"there is no run in {one_line(str(root))} yet: `dubito demo` or `dubito run CONFIG` makes one"
+            f"there is no run in {one_line(str(root))} yet: `dubito demo` or `dubito run CONFIG` creates one"
         )
     return folders[0]
 
 
-def no_such_run(path: Path, root: Path, listed: str = "") -> UsageError:
-    """What to say where there is nothing at that path: which runs it could mean, or what has them `listed`."""
+def missing_run_error(path: Path, root: Path, hint: str = "") -> UsageError:
+    """Return the error for a path without a run: it names a similar run, or else gives the `hint`."""
     known = {folder.name: folder for folder in reversed(run_folders(root))}
-    meant = near(path.name.removesuffix(".zip"), known)
-    if meant is not None:
-        hint = f"did you mean {one_line(str(known[meant]))}?"
-    else:
-        hint = listed or (f"`dubito status {root}` lists them" if known else f"there is no run in {root} either")
+    similar = near(path.name.removesuffix(".zip"), known)
+    if similar is not None:
+        hint = f"did you mean {one_line(str(known[similar]))}?"
+    elif not hint:
+        hint = f"`dubito status {root}` lists the runs" if known else f"there is no run in {root} either"
     return UsageError(f"there is no {one_line(str(path))}: {hint}")

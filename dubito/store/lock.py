@@ -1,9 +1,8 @@
-"""Locks of the operating system between processes, each of which ends with its process.
+"""Locks between processes, which the operating system releases when their process ends, and the log of a run.
 
-One process plays into a run folder at a time; one process asks for a reply of a shared cache at a time.
+One process at a time plays into a run folder, and one at a time asks for a reply of a shared cache.
 
-The log of a run, `run.log`: what happened when, an event a line, as JSON. It is only for reading: no run is
-resumed from it.
+`run.log` has one event per line, as JSON. It is only for people to read: no run is resumed from it.
 """
 
 import errno
@@ -22,76 +21,76 @@ from dubito.errors import RunStopped, UsageError
 from dubito.files import check_is_file
 
 LOCK: Final = "lock"
-_HELD: Final = (BlockingIOError, PermissionError)  # raised where another process has the lock
-_POLL_SECONDS: Final = 0.05  # seconds: a look at a lock takes far less
+_LOCK_ERRORS: Final = (BlockingIOError, PermissionError)  # raised if another process has the lock
+_RETRY_SECONDS: Final = 0.05  # far longer than `is_locked` holds a lock
 
 
 @contextmanager
-def claimed(folder: Path) -> Iterator[bool]:
-    """Within, the folder is ours; it is made if it is missing. Raises UsageError if another process has it.
+def lock_folder(folder: Path) -> Iterator[bool]:
+    """Lock a folder, and create it if it is missing. Raises UsageError if another process has locked it.
 
-    Yields False where the file system has no locks, so nobody can know whether another process has it.
-    The lock file stays, empty: removing it could let two processes in.
+    Yields False if the file system has no locks. The empty lock file stays, since removing it could let two processes
+    in.
     """
-    with _locked(folder, folder, "playing into", "--output", parents=True) as is_locked:
-        yield is_locked
+    with _locked(folder, folder, "playing into", "--output", parents=True) as has_lock:
+        yield has_lock
 
 
 @contextmanager
-def drafting(path: Path, named: str) -> Iterator[Path]:
-    """Within, a folder beside `path` for what will stand there; nothing of it is left.
+def draft_folder(path: Path, option: str) -> Iterator[Path]:
+    """Create a temporary folder next to `path`, in which its contents are written first.
 
-    Its name is always the same: what a killed process left in it is cleared away, and no other process is let in.
-    Raises UsageError that advises another of what is `named` so: another name, another --output.
+    Its name is always the same, so files of a killed process are removed, and two processes exclude each other. Raises
+    UsageError with the advice to choose another `option`.
     """
     draft = path.with_name(f".{path.name}.part")
-    with _locked(draft, path, "writing", named, parents=False):
+    with _locked(draft, path, "writing", option, parents=False):
         try:
-            for left in draft.iterdir():
-                if left.name != LOCK:
-                    (rmtree if left.is_dir() else Path.unlink)(left)
+            for old in draft.iterdir():
+                if old.name != LOCK:
+                    (rmtree if old.is_dir() else Path.unlink)(old)
             yield draft
         finally:
             rmtree(draft, ignore_errors=True)
 
 
 @contextmanager
-def _locked(folder: Path, shown: Path, doing: str, other: str, *, parents: bool) -> Iterator[bool]:
-    """Make a folder and hold its lock; raises UsageError: what cannot be written, or what another process is doing.
+def _locked(folder: Path, shown: Path, activity: str, option: str, *, parents: bool) -> Iterator[bool]:
+    """Create a folder and lock it. Raises UsageError if it is not writable, or another process has locked it.
 
-    Yields False where the file system has no locks, as some of clusters and networks do.
+    Yields False if the file system has no locks, as some cluster and network file systems.
     """
     try:
         folder.mkdir(parents=parents, exist_ok=True)
         file = (folder / LOCK).open("a")
     except OSError as error:
-        raise UsageError(f"cannot write {shown}: {error.strerror}; choose another {other}") from None
+        raise UsageError(f"cannot write {shown}: {error.strerror}; choose another {option}") from None
     with file:
-        is_locked = True
+        has_lock = True
         try:
-            _lock_soon(file)
-        except _HELD:
+            _lock_with_retry(file)
+        except _LOCK_ERRORS:
             raise UsageError(
-                f"another process is {doing} {shown}: wait for its end, or choose another {other}"
+                f"another process is {activity} {shown}: wait until it has finished, or choose another {option}"
             ) from None
         except OSError:
-            is_locked = False
-        yield is_locked
+            has_lock = False
+        yield has_lock
         with suppress(OSError):
             _unlock(file)
 
 
-def _lock_soon(file: IO[str]) -> None:
-    """Lock it, with a second attempt in case another process was only looking whether it is locked."""
+def _lock_with_retry(file: IO[str]) -> None:
+    """Lock a file, with a second attempt in case another process only checked whether it is locked."""
     try:
         _lock(file)
-    except _HELD:
-        time.sleep(_POLL_SECONDS)
+    except _LOCK_ERRORS:
+        time.sleep(_RETRY_SECONDS)
         _lock(file)
 
 
-def is_claimed(folder: Path) -> bool:
-    """Whether a process holds the folder now; False where that cannot be known."""
+def is_locked(folder: Path) -> bool:
+    """Return whether a process has locked the folder; False if that cannot be known."""
     try:
         check_is_file(folder / LOCK)
         file = (folder / LOCK).open("rb")
@@ -100,9 +99,10 @@ def is_claimed(folder: Path) -> bool:
     with file:
         try:
             _share(file)
-        except _HELD:
+        except _LOCK_ERRORS:
             return True
-        except OSError:  # no locks there
+        except OSError:
+            # The file system has no locks.
             return False
         with suppress(OSError):
             _unlock(file)
@@ -110,26 +110,26 @@ def is_claimed(folder: Path) -> bool:
 
 
 class ByteLocks:
-    """Locks on single bytes of a file, wherever they lie: one process at a time holds each.
+    """Locks on single bytes of a file, which need not exist: one process at a time has each of them.
 
-    They are between processes, not threads; and open the file once in a process only: closing it ends all its locks.
+    They do not work between threads. A process must open the file only once, since closing it releases all its locks.
     """
 
     def __init__(self, path: Path) -> None:
-        """Open or make the file; raises OSError where that fails, or where the file system knows no locks."""
+        """Open or create the file. Raises OSError if that fails, or the file system has no locks."""
         self._file = path.open("ab")
         try:
-            if self.take(0):
+            if self.acquire(0):
                 self.release(0)
         except OSError:
             self._file.close()
             raise
 
-    def take(self, byte: int) -> bool:
-        """Whether the byte is ours now; False if another process has it. Raises OSError where there are no locks."""
+    def acquire(self, byte: int) -> bool:
+        """Try to lock a byte; return False if another process has it. Raises OSError if there are no locks."""
         try:
             _lock_byte(self._file, byte)
-        except _HELD:
+        except _LOCK_ERRORS:
             return False
         return True
 
@@ -145,7 +145,8 @@ if sys.platform == "win32":
     import msvcrt
     from threading import Lock
 
-    _position = Lock()  # of a file, which is what is locked here
+    # Windows locks bytes at the file's position, which threads share.
+    _position = Lock()
 
     def _lock(file: IO[str]) -> None:
         msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
@@ -189,14 +190,14 @@ LOG: Final = "run.log"
 
 
 class RunLog:
-    """Appends events; any thread may."""
+    """The log of a run, shared by threads."""
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / LOG
         self._lock = threading.Lock()
 
     def __call__(self, event: str, **facts: Any) -> None:
-        """Write an event with its facts; raises RunStopped if that cannot be written."""
+        """Append an event with its facts. Raises RunStopped if it cannot be written."""
         line = json.dumps({"time": datetime.now(UTC).isoformat(timespec="milliseconds"), "event": event, **facts})
         try:
             with self._lock, self._path.open("a", encoding="utf-8") as file:

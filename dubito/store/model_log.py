@@ -1,12 +1,10 @@
-"""What models were asked and said, in `run.db`: decisions, their attempts, the attempts' tries.
+"""The log of a run's model players in `run.db`: decisions, their attempts, and the attempts' tries.
 
-A try's row is committed before it is sent, and its body before it is used. Texts (requests, raw bodies)
-are kept once, by digest, compressed.
+A try is one HTTP call. Its row is committed before it is sent, and its body before it is used. Texts (requests and
+bodies) are stored once, by digest, compressed.
 
-A try's `tokens` and `picodollars` count against the budget. Where nobody knows what it cost it is `assumed`: they are
-the most that it can have cost, and `likely` are the picodollars that it probably did; else `likely` is NULL.
-
-What stands in the model tables of `run.db`, as values.
+A try's `tokens` and `picodollars` count against the budget. If its cost is unknown, it is `assumed`: they are the most
+that it can have cost, and `likely` are the picodollars that it probably cost. Otherwise `likely` is NULL.
 """
 
 import json
@@ -28,7 +26,7 @@ TOKENS: Final = ("input", "cached", "cache_write", "output", "reasoning")  # as 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """One node asked of one player at one turn, and what came of it; the fields are the table's columns."""
+    """A player's answer at one node of a turn; the fields are the table's columns."""
 
     game: int
     seat: int
@@ -37,19 +35,21 @@ class Decision:
     node: str
     answer: Any  # of the node's kind, as JSON has it
     outcome: str  # `model`, `model_after_reask`, `fallback:<cause>`
-    stated: float | None = None  # the probability that was stated with it, if any
+    stated: float | None = None  # the probability that the model stated, if any
 
 
 def attempt_keys(
     decisions: Iterable[tuple[int, int]], attempts: Mapping[tuple[int, int], Sequence["StoredAttempt"]]
 ) -> dict[tuple[int, int], int]:
-    """By seat and number of a game's decisions, in their order: the number of the one under which the attempts stand
-    that were made for it. It is its own, or of several that one request asked the first one's."""
-    under: dict[tuple[int, int], int] = {}
+    """Return, by seat and number of each decision of a game, the decision under which its attempts are logged.
+
+    If one request asks several decisions, that is the first of them; otherwise it is the decision itself.
+    """
+    keys: dict[tuple[int, int], int] = {}
     for seat, number in decisions:
-        own = attempts.get((seat, number)) or (seat, number - 1) not in under
-        under[seat, number] = number if own else under[seat, number - 1]
-    return under
+        has_attempts = attempts.get((seat, number)) or (seat, number - 1) not in keys
+        keys[seat, number] = number if has_attempts else keys[seat, number - 1]
+    return keys
 
 
 def answer_in_words(answer: Any) -> str:
@@ -65,7 +65,7 @@ def stored_answer(answer: Any) -> int | bytes:
 @dataclass(frozen=True, slots=True)
 class Spend:
     calls: int = 0
-    tokens: int = 0  # input, cached input included, and output
+    tokens: int = 0  # input, including cached input, and output
     usd: int = 0  # picodollars
 
     def __add__(self, other: "Spend") -> "Spend":
@@ -77,29 +77,29 @@ class Spend:
 
 @dataclass(frozen=True, slots=True)
 class PlayerLog:
-    """What one model player's attempts add up to in a run."""
+    """The totals of one model player's attempts in a run."""
 
     decisions: int
     games: int  # in which it was asked
     outcomes: dict[str, int]  # `model`, `model_after_reask`, `fallback:<cause>`
     reasks: int
-    calls: int  # tries, those of the preflight too
+    calls: int  # tries, including those of the preflight
     cached: int  # attempts answered from the cache
     attempts: int
     tokens: dict[str, int]  # by TOKENS, of the replies received in this run
-    picodollars: int | None  # what the tries cost, as billed or assumed; None if one of them had no price
-    likely: int  # of these, what is assumed: what tries probably cost whose cost is not known
-    at_worst: int  # what such tries count against a budget: the most that they can have cost
+    picodollars: int | None  # the cost as billed or estimated; None if a try had no price
+    likely: int  # the part of it that is estimated, for tries of unknown cost
+    at_worst: int  # the most that tries of unknown cost can have cost, which counts against the budget
     saved: int  # picodollars that the provider's own cache saved
-    assumed: int  # tries whose cost is not known
-    deadlines: int  # tries cut off by the deadline: such a run is not repeatable
-    beyond: int  # tries that used more than was reserved for them, which may pass a budget's cap
+    assumed: int  # tries of unknown cost
+    deadlines: int  # tries that passed the deadline, so the run may not be repeatable
+    beyond: int  # tries that used more than was reserved for them, and may exceed a cap
     first_beyond: str | None  # how the first of them did
-    ids: dict[str, int] = field(default_factory=dict)  # by whom its replies say that they are, with how many of them
-    asked: str | None = None  # the model that was asked for
+    ids: dict[str, int] = field(default_factory=dict)  # models that the replies name, with their numbers of replies
+    asked: str | None = None  # the requested model
 
     @property
-    def under_other_names(self) -> bool:
+    def has_other_names(self) -> bool:
         return self.asked is not None and bool(self.ids) and [*self.ids] != [self.asked]
 
     @property
@@ -109,7 +109,7 @@ class PlayerLog:
 
 @dataclass(frozen=True, slots=True)
 class DealTotals:
-    """What a player's attempts took in one deal; tokens as in Usage."""
+    """The totals of a player's attempts in one deal; tokens as in Usage."""
 
     attempts: int = 0
     input: int = 0
@@ -119,13 +119,13 @@ class DealTotals:
 
 @dataclass(frozen=True, slots=True)
 class RecordedAttempt:
-    """A finished attempt: a reply, or a cause why there is none; the fields are columns."""
+    """A finished attempt, with a reply or a cause of failure; the fields are columns."""
 
     usage: tuple[int | None, ...]  # by TOKENS
     request: str  # digest
     draw: str
     reply: str | None  # digest
-    raw: str | None  # digest of the body it was read from
+    raw: str | None  # digest of the reply's body
     cause: str | None
     player: str
     model: str | None
@@ -133,13 +133,13 @@ class RecordedAttempt:
 
 @dataclass(frozen=True, slots=True)
 class StoredAttempt:
-    """An attempt of a game, and what its tries took; the first fields are the table's columns."""
+    """An attempt of a game with the totals of its tries; the first fields are the table's columns."""
 
     seat: int
     decision: int
     player: str
     request: str  # digest
-    raw: str | None  # digest of the body that its reply was read from
+    raw: str | None  # digest of the reply's body
     cause: str | None
     origin: str
     input: int | None  # tokens
@@ -153,11 +153,11 @@ class StoredAttempt:
 
 @dataclass(frozen=True, slots=True)
 class RawReply:
-    """A complete 2xx answer as it came in: what was paid for."""
+    """A complete 2xx answer as it was received."""
 
     status: int
-    raw: str  # the body, undecodable bytes replaced
-    headers: Mapping[str, str] = field(default_factory=dict)  # allow-listed ones only
+    raw: str  # the body, with undecodable bytes replaced
+    headers: Mapping[str, str] = field(default_factory=dict)  # only allow-listed ones
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,20 +168,23 @@ class StoredRequest:
     draw: str
 
 
-_PREFIX: Final = 8  # digits of a digest that are enough to ask for it
-_LONGEST: Final = 64 << 20  # bytes of a text; a reply has at most an eighth of it
-_LIKE: Final = b"\0"  # begins a text of which only the difference from another one is kept, whose digest follows
-_HEAD: Final = 33  # bytes of both
-_WINDOW: Final = 32_000  # bytes of a text that others are compared with
-_BESIDE: Final = 32  # texts, one beside the next, that are looked through for one
-_QUICK: Final = 3  # level of packing beside another text: twice as fast as the usual, for 80 bytes a call more
-_DIGITS: Final = 15  # of a number that SQLite can hold
-_SAMPLE: Final = 1000  # replies that tell what a player's calls usually take
-_BEYOND: Final = "beyond"  # the kind of a try that was received, and used more than was reserved for it
-OF_PLAYER: Final = (  # the decisions of a player: of those that one request asked, only the first has attempts
+_MIN_DIGEST_DIGITS: Final = 8  # with which a request can be looked up
+_MAX_TEXT_BYTES: Final = 64 << 20  # a reply has at most an eighth of it
+# A text that is stored as the difference from another one begins with this byte and the other one's digest.
+_DELTA: Final = b"\0"
+_DELTA_HEAD: Final = 33  # bytes of both
+_WINDOW: Final = 32_000  # bytes of a text with which others are compared
+_MAX_DELTAS: Final = 32  # a chain of differences that is followed
+_DELTA_COMPRESSION: Final = 3  # twice as fast as the default, for 80 bytes more per call
+_MAX_DIGITS: Final = 15  # of a number that SQLite can store
+_REPLY_SAMPLE: Final = 1000  # replies from which a player's costs are estimated
+_BEYOND: Final = "beyond"  # the kind of a try that used more than was reserved for it
+# The decisions of a player. If one request asks several, only the first has attempts, hence by game and seat.
+OF_PLAYER: Final = (
     "FROM decisions d JOIN (SELECT DISTINCT game, seat FROM attempts WHERE player = ?) USING (game, seat)"
 )
-IS_AT_SERVER: Final = "instr(account, ? || ' (') = 1"  # of an account: behind its server is the variable of the key
+# An account is written as its server, then the variable of its key in parentheses.
+IS_AT_SERVER: Final = "instr(account, ? || ' (') = 1"
 _TOTAL: Final = "SELECT count(*), coalesce(sum(tokens), 0), coalesce(sum(picodollars), 0) FROM tries"
 PlaceKey = tuple[int, ...]  # game, seat, decision; then the attempt; then the try
 
@@ -191,9 +194,11 @@ class ModelLog:
 
     def __init__(self, db: RunDb) -> None:
         self._db = self.db = db
-        self._whole = set[bytes]()  # digests of first ones that stand alone
-        self._undone = 0  # transactions, when that was found
-        self._first: dict[object, tuple[bytes, bytes]] = {}  # of each kind of text: the first one's digest and end
+        # Digests of first texts that are stored in full, as of a number of rollbacks.
+        self._full_texts = set[bytes]()
+        self._rollbacks = 0
+        # Of each kind of text: the first one's digest and end.
+        self._first: dict[object, tuple[bytes, bytes]] = {}
 
     @property
     def folder(self) -> Path:
@@ -203,7 +208,7 @@ class ModelLog:
     def is_shared(self) -> bool:
         return self._db.is_shared
 
-    def try_opens(
+    def open_try(
         self,
         key: PlaceKey,
         player: str,
@@ -216,10 +221,10 @@ class ModelLog:
         likely: int | None = None,
         check: Callable[[Spend], None] | None = None,
     ) -> None:
-        """A try of that request's digest is about to be sent; `worst` is assumed until its cost is known, if ever.
+        """Log a try that is about to be sent; `worst` is assumed until its cost is known.
 
-        `check` receives the total cost with this try and may raise, which cancels it: in a shared store nothing else
-        knows what other processes spend.
+        `check` receives the total cost including this try, and may raise to cancel it: in a shared store only the
+        store knows what other processes spend.
         """
         usd = worst.usd if priced else None
         row = (*key, player, account, request, draw, "open", worst.tokens, usd, True, 0, likely)
@@ -234,7 +239,7 @@ class ModelLog:
             connection.execute(query, row)
             check(Spend(*connection.execute(_TOTAL).fetchone()))
 
-    def try_received(
+    def receive_try(
         self,
         key: PlaceKey,
         status: int,
@@ -245,20 +250,29 @@ class ModelLog:
         spent: Spend,
         saved: int,
         seconds: float,
-        beyond: str | None = None,
+        excess: str | None = None,
         failed: tuple[str, str] | None = None,
     ) -> None:
-        """A complete 2xx body came in; `usage` is what it says it cost, None if it does not, then `spent` is assumed.
+        """Log a complete 2xx body.
 
-        `seconds`: how long it took; `saved`: picodollars that the provider's own cache saved; `beyond`: how it used
-        more than was reserved for it; `failed`: the kind (as of `try_failed`) and words of the error that it holds.
+        Args:
+            key: The try.
+            status: The HTTP status.
+            raw: The body.
+            headers: The allow-listed headers.
+            usage: The tokens that it states; without them, `spent` is assumed.
+            spent: Its cost.
+            saved: Picodollars that the provider's own cache saved.
+            seconds: How long it took.
+            excess: How it used more than was reserved for it, if it did.
+            failed: The kind (as in `fail_try`) and message of the error that it contains, if it does.
         """
-        state, kind, error = ("failed", *failed) if failed else ("received", beyond and _BEYOND, beyond)
+        state, kind, error = ("failed", *failed) if failed else ("received", excess and _BEYOND, excess)
         assumed = usage is None and spent.tokens > 0
-        said, counts = json.dumps(dict(headers)), usage and json.dumps(usage)
+        headers_text, counts = json.dumps(dict(headers)), usage and json.dumps(usage)
 
         def write(connection: sqlite3.Connection) -> None:
-            row = (status, self._keep_text(connection, raw, "reply"), said, counts)
+            row = (status, self._save_text(connection, raw, "reply"), headers_text, counts)
             connection.execute(
                 "UPDATE tries SET state = ?, status = ?, raw = ?, headers = ?, usage = ?, "
                 "tokens = ?, picodollars = iif(picodollars IS NULL, NULL, ?), assumed = ?, saved = ?, seconds = ?, "
@@ -269,8 +283,8 @@ class ModelLog:
 
         self._db.write(write, paid=True)
 
-    def try_failed(self, key: PlaceKey, kind: str, error: str, spent: Spend, seconds: float) -> None:
-        """A try gave no body; `kind` is that of TryFailed, or `account`. What it may have cost is assumed."""
+    def fail_try(self, key: PlaceKey, kind: str, error: str, spent: Spend, seconds: float) -> None:
+        """Log a try without a body; `kind` is that of TryFailed, or `account`. Any cost is assumed."""
         query = (
             "UPDATE tries SET state = 'failed', kind = ?, error = ?, tokens = ?, "
             "picodollars = iif(picodollars IS NULL, NULL, ?), assumed = ?, seconds = ?, "
@@ -281,26 +295,30 @@ class ModelLog:
     def _write(self, query: str, values: tuple[object, ...]) -> None:
         self._db.write(lambda connection: connection.execute(query, values))
 
-    def replies_of(self, player: str) -> list[tuple[int, tuple[int, ...], int]]:
-        """Of a player's replies, or many of them: the request's length, the usage, and the picodollars."""
+    def sample_replies(self, player: str) -> list[tuple[int, tuple[int, ...], int]]:
+        """Return the request's length, the usage and the picodollars of up to a thousand of a player's replies."""
         rows = self._db.read(
             "SELECT t.request, t.usage, t.picodollars FROM tries t JOIN texts x ON x.digest = t.request "
             "WHERE player = ? AND NOT assumed AND t.usage IS NOT NULL AND picodollars IS NOT NULL "
             "ORDER BY game DESC LIMIT ?",
-            (player, _SAMPLE),
+            (player, _REPLY_SAMPLE),
         )
         return [(len(self.text(request)), tuple(self._usage(usage)), cost) for request, usage, cost in rows]
 
-    def assume(self, player: str, output: int, a_byte: float, besides: int) -> None:
-        """What the tries of a player probably cost whose cost is not known: so much a byte of the request, and besides.
+    def estimate_unknown_costs(self, player: str, max_output: int, per_byte: float, output_cost: int) -> None:
+        """Log what a player's tries of unknown cost probably cost.
 
-        `output`: the tokens that are reserved for a reply, beside one for each byte of the request.
+        Args:
+            player: The player.
+            max_output: The tokens reserved for a reply; the rest of a try's tokens are one per byte of its request.
+            per_byte: The picodollars per byte of a request.
+            output_cost: The picodollars of a reply.
         """
         with self._db.writing() as connection:
             connection.execute(
                 "UPDATE tries SET likely = min(picodollars, CAST((tokens - ?) * ? AS INTEGER) + ?) "
                 "WHERE player = ? AND assumed AND picodollars IS NOT NULL",
-                (output, a_byte, besides, player),
+                (max_output, per_byte, output_cost, player),
             )
 
     def finished_attempt(self, key: PlaceKey) -> RecordedAttempt | None:
@@ -315,25 +333,25 @@ class ModelLog:
         rows = self._db.read(f"{query} AND (reply IS NOT NULL OR cause IS NOT NULL)", values)
         return {row[:4]: RecordedAttempt(row[4:9], *row[9:]) for row in rows}
 
-    def paid_reply(self, server: str, request: str, draw: str) -> RawReply | None:
-        """The first complete reply of a server to this request and draw, which may never have reached the cache."""
-        which = f"request = ? AND draw = ? AND {IS_AT_SERVER} AND (kind IS NULL OR kind = ?)"
-        query = f"SELECT status, raw, headers FROM tries WHERE state = 'received' AND {which}"  # noqa: S608, texts of ours
+    def find_paid_reply(self, server: str, request: str, draw: str) -> RawReply | None:
+        """Find a server's first reply to this request and draw, which may never have reached the cache."""
+        condition = f"request = ? AND draw = ? AND {IS_AT_SERVER} AND (kind IS NULL OR kind = ?)"
+        query = f"SELECT status, raw, headers FROM tries WHERE state = 'received' AND {condition}"  # noqa: S608, texts of ours
         order = "ORDER BY game, seat, decision, attempt, try LIMIT 1"
         rows = self._db.read(f"{query} {order}", (request, draw, server, _BEYOND))
         return next((RawReply(status, self.text(raw), self._from_json(headers)) for status, raw, headers in rows), None)
 
     def decisions(self, game: int) -> dict[tuple[int, int], Decision]:
-        """What was decided in a game, by seat and number, in their order."""
+        """Return a game's decisions by seat and number, in order."""
         query = (
             "SELECT game, seat, decision, turn, node, answer, outcome, p_bluff FROM decisions WHERE game = ? "
             "ORDER BY seat, decision"
         )
-        found = [Decision(*row) for row in self._db.read(query, (game,))]
-        return {(one.seat, one.number): replace(one, answer=self._answer(one.answer)) for one in found}
+        decisions = [Decision(*row) for row in self._db.read(query, (game,))]
+        return {(one.seat, one.number): replace(one, answer=self._answer(one.answer)) for one in decisions}
 
     def attempts(self, game: int) -> defaultdict[tuple[int, int], list[StoredAttempt]]:
-        """The attempts of a game by seat and number of their decision, in their order."""
+        """Return a game's attempts by seat and number of their decision, in order."""
         rows = self._db.read(
             "SELECT a.seat, a.decision, a.player, a.request, a.raw, a.cause, a.origin, a.input, a.cached, a.output, "
             "count(t.try), sum(t.seconds), coalesce(sum(coalesce(t.likely, t.picodollars)), 0), "
@@ -342,12 +360,12 @@ class ModelLog:
             "GROUP BY a.seat, a.decision, a.attempt ORDER BY a.seat, a.decision, a.attempt",
             (game,),
         )
-        found = defaultdict[tuple[int, int], list[StoredAttempt]](list)
+        attempts = defaultdict[tuple[int, int], list[StoredAttempt]](list)
         for row in rows:
-            found[row[:2]].append(StoredAttempt(*row))
-        return found
+            attempts[row[:2]].append(StoredAttempt(*row))
+        return attempts
 
-    def keep_prompt(self, digest: str, sources: Mapping[str, str]) -> None:
+    def save_prompt(self, digest: str, sources: Mapping[str, str]) -> None:
         with self._db.writing() as connection:
             rows = [(digest, name, text) for name, text in sources.items()]
             connection.executemany("INSERT OR IGNORE INTO prompts VALUES (?, ?, ?)", rows)
@@ -355,38 +373,38 @@ class ModelLog:
     def prompt(self, digest: str) -> dict[str, str]:
         return dict(self._db.read("SELECT file, text FROM prompts WHERE digest = ?", (digest,)))
 
-    def begun(self) -> bool:
+    def has_begun(self) -> bool:
         return bool(self._db.read("SELECT 1 FROM attempts UNION ALL SELECT 1 FROM tries LIMIT 1"))
 
-    def tries(self, key: PlaceKey) -> int:
-        """How many tries of an attempt there were: the number of the last."""
+    def count_tries(self, key: PlaceKey) -> int:
         ((last,),) = self._db.read(
             "SELECT coalesce(max(try), 0) FROM tries WHERE (game, seat, decision, attempt) = (?, ?, ?, ?)", key
         )
         return int(last)
 
     def reopen(self, games: Collection[int]) -> None:
-        """Put these games back: nothing of them is decided, all is asked anew (what was replied is in the cache).
+        """Delete the decisions and attempts of these games, so that they are played again, with replies from the cache.
 
-        A game in which nobody could be reached at one question may take another course from there on.
+        A game in which a model could not be reached may continue differently from that question on.
         """
         with self._db.writing() as connection:
             for table in ("attempts", "decisions", "ended"):
                 connection.executemany(f"DELETE FROM {table} WHERE game = ?", [(game,) for game in games])  # noqa: S608
 
-    def game_ended(self, game: int) -> None:
+    def end_game(self, game: int) -> None:
         with self._db.writing() as connection:
             connection.execute("INSERT OR IGNORE INTO ended VALUES (?)", (game,))
 
-    def ended(self) -> dict[int, int]:
+    def ended_games(self) -> dict[int, int]:
+        """Return the games that ended, with their numbers of attempts."""
         query = "SELECT game, (SELECT count(*) FROM attempts a WHERE a.game = ended.game) FROM ended"
         return dict(self._db.read(query))
 
-    def replies(self) -> int:
+    def count_replies(self) -> int:
         return int(self._db.read("SELECT count(*) FROM attempts WHERE game >= 0 AND reply IS NOT NULL")[0][0])
 
-    def in_games(self) -> tuple[int, Spend]:
-        """How many replies to questions of games were paid for, and what all ended tries of games took."""
+    def cost_of_games(self) -> tuple[int, Spend]:
+        """Return the number of paid replies in games, and the cost of all finished tries of games."""
         ((replies, *amounts),) = self._db.read(
             "SELECT coalesce(sum(state = 'received'), 0), count(*), coalesce(sum(tokens), 0), "
             "coalesce(sum(picodollars), 0) FROM tries WHERE game >= 0 AND state <> 'open'"
@@ -397,7 +415,7 @@ class ModelLog:
         ((calls, tokens, usd),) = self._db.read(f"{_TOTAL} WHERE assumed OR NOT ?", (assumed,))
         return Spend(calls, tokens, usd)
 
-    def attempt(
+    def record_attempt(
         self,
         key: PlaceKey,
         *,
@@ -412,99 +430,128 @@ class ModelLog:
         usage: tuple[int, ...] | None,
         model: str | None = None,
     ) -> None:
-        """An attempt ended: with a reply (its digest) or with a cause; with neither it is open, and asked again.
+        """Record how an attempt ended: with a reply, with a cause, or with neither if it must be repeated.
 
-        `request` is the canonical text, `raw` the body that the reply was read from, `model` who it says that it is of.
-        It is written with whatever is written next: its tries say already what was paid for.
+        It is written with the next transaction: its tries are already logged.
+
+        Args:
+            key: The attempt.
+            player: The player.
+            server: The account's server.
+            request: The request's canonical text.
+            draw: Which sample of the request.
+            reply: The digest of the reply.
+            raw: The body of the reply.
+            cause: Why there is no reply.
+            origin: Where the reply is from: `live` or `cache`.
+            usage: Its tokens.
+            model: The model that it names.
         """
 
         def write(connection: sqlite3.Connection) -> None:
-            digest = self._keep_text(connection, request, (player, key[1]))
-            body = None if raw is None else self._keep_text(connection, raw, "reply")
-            bought = origin == "cache" and key[0] >= 0 and _was_received(connection, key, body)
+            digest = self._save_text(connection, request, (player, key[1]))
+            body = None if raw is None else self._save_text(connection, raw, "reply")
+            is_paid = origin == "cache" and key[0] >= 0 and _was_received(connection, key, body)
             counts = usage or (None,) * len(TOKENS)
-            row = (*key, player, server, digest, draw, reply, body, cause, "live" if bought else origin, *counts, model)
+            row = (
+                *key,
+                player,
+                server,
+                digest,
+                draw,
+                reply,
+                body,
+                cause,
+                "live" if is_paid else origin,
+                *counts,
+                model,
+            )
             marks = ", ".join("?" * len(row))
             connection.execute(f"INSERT OR REPLACE INTO attempts VALUES ({marks}, NULL)", row)  # noqa: S608, no value in it
 
-        self._db.later(write)
+        self._db.write_later(write)
 
     def decision(self, decision: Decision) -> None:
-        """Keep it. An answer in JSON is stored as bytes, which the column does not turn into a number.
+        """Log a decision with the next transaction; a resumed run can repeat it from its attempts.
 
-        It is written with whatever is written next: its attempts, if they are kept, lead to it again.
+        An answer in JSON is stored as bytes, so that the column does not convert it to a number.
         """
         stored = stored_answer(decision.answer)
-        at = (decision.game, decision.seat, decision.number)
+        key = (decision.game, decision.seat, decision.number)
         query = (
             "INSERT OR REPLACE INTO decisions (game, seat, decision, turn, node, answer, outcome, p_bluff) "
             "VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
         )
-        row = (*at, decision.turn, decision.node, stored, decision.outcome, decision.stated)
-        self._db.later(lambda connection: connection.execute(query, row))
+        row = (*key, decision.turn, decision.node, stored, decision.outcome, decision.stated)
+        self._db.write_later(lambda connection: connection.execute(query, row))
 
     def _from_json(self, text: str | bytes) -> Any:
-        """What a row has as JSON; raises RunStopped where it is none."""
+        """Parse the JSON in a row. Raises RunStopped if it is damaged."""
         try:
             return json.loads(text)
         except (ValueError, RecursionError):
-            raise RunStopped(f"{self._db.path} is damaged: a row holds something that is no JSON") from None
+            raise RunStopped(f"{self._db.path} is damaged: a row contains invalid JSON") from None
 
     def _usage(self, text: str) -> list[int]:
-        """The tokens that a row has, by TOKENS."""
+        """Parse the tokens in a row, by TOKENS."""
         counts = self._from_json(text)
         if not isinstance(counts, list) or [type(count) for count in counts] != [int] * len(TOKENS):
-            raise RunStopped(f"{self._db.path} is damaged: a row holds no counts of tokens")
+            raise RunStopped(f"{self._db.path} is damaged: a row has invalid counts of tokens")
         return counts
 
     def _answer(self, stored: int | bytes) -> Any:
         answer = bool(stored) if isinstance(stored, int) else self._from_json(stored)
         if stored_answer(answer) != stored:
-            raise RunStopped(f"{self._db.path} is damaged: a decision holds no answer")
+            raise RunStopped(f"{self._db.path} is damaged: a decision has an invalid answer")
         return answer
 
     def text(self, digest: str) -> str:
-        """A kept text; raises RunStopped if it is missing, or was changed or damaged."""
+        """Return a stored text. Raises RunStopped if it is missing, changed or damaged."""
         try:
             data = self._text(digest)
         except (IndexError, TypeError, RecursionError, zlib.error):
             data = b""
         if sha256(data).hexdigest() != digest:
-            raise RunStopped(f"text {digest[:16]} in {self._db.path} is missing or was changed or damaged")
+            raise RunStopped(f"text {digest[:16]} in {self._db.path} is missing, changed or damaged")
         return data.decode("utf-8", "surrogatepass")
 
-    def _text(self, digest: str, beside: int = 0) -> bytes:
-        """What is kept as that text, which may be no more than what differs from another one."""
-        if beside > _BESIDE:
+    def _text(self, digest: str, depth: int = 0) -> bytes:
+        """Return a stored text, which may be stored as the difference from another one."""
+        if depth > _MAX_DELTAS:
             raise RecursionError(digest)
         packed = self._db.read("SELECT text FROM texts WHERE digest = ?", (digest,))[0][0]
-        if packed[:1] != _LIKE:
-            return inflated(packed)
-        return inflated(packed[_HEAD:], self._text(packed[1:_HEAD].hex(), beside + 1)[-_WINDOW:])
+        if packed[:1] != _DELTA:
+            return decompress(packed)
+        base = self._text(packed[1:_DELTA_HEAD].hex(), depth + 1)
+        return decompress(packed[_DELTA_HEAD:], base[-_WINDOW:])
 
-    def keep_request(self, text: str, player: str, seat: int) -> None:
+    def save_request(self, text: str, player: str, seat: int) -> None:
         with self._db.writing() as connection:
-            self._keep_text(connection, text, (player, seat))
+            self._save_text(connection, text, (player, seat))
 
-    def _keep_text(self, connection: sqlite3.Connection, text: str, kind: object) -> str:
-        """Keep a text and return its digest. Of the second of a kind on, only what differs from the first is packed:
-        rules and history are said again and again."""
+    def _save_text(self, connection: sqlite3.Connection, text: str, kind: object) -> str:
+        """Store a text and return its digest.
+
+        From the second text of a kind on, only the difference from the first is stored: requests repeat the rules and
+        the history.
+        """
         data = text.encode("utf-8", "surrogatepass")
         digest = sha256(data).digest()
         if _first_byte(connection, digest) is None:
             first = self._first.setdefault(kind, (digest, data[-_WINDOW:]))
-            if self._undone != self._db.undone:  # they may have gone with a transaction
-                self._whole, self._undone = set(), self._db.undone
-            whole = first[0] in self._whole
-            if not whole and _first_byte(connection, first[0]) not in (None, _LIKE):  # it is there, and needs no other
-                self._whole.add(first[0])
-                whole = True
-            packed = _packed_beside(data, *first) if whole else zlib.compress(data)
+            # A rollback may have removed them.
+            if self._rollbacks != self._db.rollbacks:
+                self._full_texts, self._rollbacks = set(), self._db.rollbacks
+            has_base = first[0] in self._full_texts
+            if not has_base and _first_byte(connection, first[0]) not in (None, _DELTA):
+                self._full_texts.add(first[0])
+                has_base = True
+            packed = _compress_delta(data, *first) if has_base else zlib.compress(data)
             connection.execute("INSERT INTO texts VALUES (?, ?)", (digest.hex(), packed))
         return digest.hex()
 
-    def by_deal(self, player: str, games_per_deal: int) -> dict[int, DealTotals]:
-        """What each deal took in which a player was asked."""
+    def totals_by_deal(self, player: str, games_per_deal: int) -> dict[int, DealTotals]:
+        """Return the totals of each deal in which the player was asked."""
         rows = self._db.read(
             "SELECT game / ?, count(*), coalesce(sum(input), 0), coalesce(sum(cached), 0), coalesce(sum(output), 0) "
             "FROM attempts WHERE player = ? AND game >= 0 GROUP BY 1",
@@ -512,23 +559,23 @@ class ModelLog:
         )
         return {deal: DealTotals(*totals) for deal, *totals in rows}
 
-    def seconds(self, player: str) -> float | None:
+    def mean_seconds(self, player: str) -> float | None:
         query = "SELECT avg(seconds) FROM tries WHERE player = ? AND state = 'received'"
         ((mean,),) = self._db.read(query, (player,))
         return None if mean is None else float(mean)
 
-    def find(self, what: str) -> StoredRequest | None:
-        """The request of a decision, `GAME.SEAT.DECISION[.ATTEMPT]`, or the only one whose digest begins so."""
-        parts = what.split(".")
-        query, values = "request GLOB ?", tuple[object, ...]((f"{what}*",))
-        if len(parts) in (3, 4) and all(part.isdecimal() and len(part) <= _DIGITS for part in parts):
+    def find(self, name: str) -> StoredRequest | None:
+        """Find the request of a decision, `GAME.SEAT.DECISION[.ATTEMPT]`, or by the beginning of its digest."""
+        parts = name.split(".")
+        query, values = "request GLOB ?", tuple[object, ...]((f"{name}*",))
+        if len(parts) in (3, 4) and all(part.isdecimal() and len(part) <= _MAX_DIGITS for part in parts):
             query = (
                 "(game, seat, attempt, decision) = (?1, ?2, ?4, coalesce((SELECT max(a.decision) FROM attempts a "
                 "JOIN decisions d ON (d.game, d.seat, d.decision) = (?1, ?2, ?3) "
                 "WHERE (a.game, a.seat) = (?1, ?2) AND a.decision <= ?3), ?3))"
             )
             values = (*map(int, parts), 0)[:4]
-        elif len(what) < _PREFIX or not what.isalnum():
+        elif len(name) < _MIN_DIGEST_DIGITS or not name.isalnum():
             return None
         rows = self._db.read(f"SELECT DISTINCT request, server, draw FROM attempts WHERE {query}", values)  # noqa: S608, a text of ours
         if len({request for request, _, _ in rows}) != 1:
@@ -536,8 +583,8 @@ class ModelLog:
         request, server, draw = rows[0]
         return StoredRequest(request, self.text(request), server, draw)
 
-    def yeses(self, nodes: Iterable[str], before: int) -> dict[str, int]:
-        """By player: how often the answer at these nodes was yes, in the games before this one."""
+    def count_yes(self, nodes: Iterable[str], before: int) -> dict[str, int]:
+        """Return, by player, how often the answer at these nodes was yes in the games before `before`."""
         query = (
             "SELECT a.player, sum(d.answer = 1) FROM decisions d "
             "JOIN (SELECT DISTINCT player, game, seat FROM attempts) a USING (game, seat) "
@@ -545,29 +592,30 @@ class ModelLog:
         )
         return dict(self._db.read(query, (json.dumps([*nodes]), before)))
 
-    def answered(self, name: str) -> bool:
+    def has_answer(self, name: str) -> bool:
         return bool(self._db.read(f"SELECT 1 {OF_PLAYER} WHERE outcome LIKE 'model%' LIMIT 1", (name,)))
 
     def players(self) -> list[str]:
         rows = self._db.read("SELECT player FROM attempts UNION SELECT player FROM tries ORDER BY player")
         return [name for (name,) in rows]
 
-    def _who(self, name: str) -> dict[str, Any]:
-        """Return which models answered a player, by what the replies state, and which model was asked."""
+    def _models_of(self, name: str) -> dict[str, Any]:
+        """Return which models answered a player, as the replies state, and which model was requested."""
         query = "SELECT model, count(*), min(request) FROM attempts WHERE player = ? AND model IS NOT NULL GROUP BY 1"
         rows = self._db.read(f"{query} ORDER BY 1", (name,))
-        asked = None
-        with suppress(RunStopped):  # a damaged text is no reason to show nothing at all
-            asked = self._from_json(self.text(rows[0][2])) if rows else None
-        body = asked.get("body") if isinstance(asked, dict) else None
+        request = None
+        # Even if this text is damaged, the rest of the player's log can be shown.
+        with suppress(RunStopped):
+            request = self._from_json(self.text(rows[0][2])) if rows else None
+        body = request.get("body") if isinstance(request, dict) else None
         model = body.get("model") if isinstance(body, dict) else None
         return {"ids": {model: count for model, count, _ in rows}, "asked": model if isinstance(model, str) else None}
 
-    def failures(self) -> dict[str, int]:
+    def count_failures(self) -> dict[str, int]:
         return dict(self._db.read("SELECT kind, count(*) FROM tries WHERE state = 'failed' GROUP BY kind"))
 
     def player(self, name: str) -> PlayerLog:
-        """What a player's decisions, attempts and tries add up to."""
+        """Return the totals of a player's decisions, attempts and tries."""
         read = self._db.read
         outcomes = dict(read(f"SELECT d.outcome, count(*) {OF_PLAYER} GROUP BY d.outcome", (name,)))
         ((attempts, reasks, cached, games),) = read(
@@ -582,8 +630,8 @@ class ModelLog:
             "coalesce(sum(assumed), 0), coalesce(sum(kind = 'deadline'), 0) FROM tries WHERE player = ?",
             (name,),
         )
-        over = "SELECT error FROM tries WHERE player = ? AND kind = ? ORDER BY game, seat, decision, attempt, try"
-        beyond = read(over, (name, _BEYOND))
+        query = "SELECT error FROM tries WHERE player = ? AND kind = ? ORDER BY game, seat, decision, attempt, try"
+        beyond = read(query, (name, _BEYOND))
         usages = read("SELECT usage FROM tries WHERE player = ? AND usage IS NOT NULL", (name,))
         sums = [sum(counts) for counts in zip(*(self._usage(usage) for (usage,) in usages), strict=True)]
         return PlayerLog(
@@ -603,7 +651,7 @@ class ModelLog:
             deadlines=deadlines,
             beyond=len(beyond),
             first_beyond=beyond[0][0] if beyond else None,
-            **self._who(name),
+            **self._models_of(name),
         )
 
 
@@ -617,18 +665,15 @@ def _first_byte(connection: sqlite3.Connection, digest: bytes) -> bytes | None:
     return bytes(rows[0][0]) if rows else None
 
 
-def _packed_beside(data: bytes, digest: bytes, like: bytes) -> bytes:
-    stream = zlib.compressobj(_QUICK, zdict=like)
-    return _LIKE + digest + stream.compress(data) + stream.flush()
+def _compress_delta(data: bytes, base_digest: bytes, base: bytes) -> bytes:
+    stream = zlib.compressobj(_DELTA_COMPRESSION, zdict=base)
+    return _DELTA + base_digest + stream.compress(data) + stream.flush()
 
 
-def inflated(packed: bytes, like: bytes = b"") -> bytes:
-    """What was packed by zlib; raises zlib.error where it is cut, or longer than anything that was ever kept so.
-
-    `like` is the text beside which it was packed, if it was.
-    """
-    stream = zlib.decompressobj(zdict=like) if like else zlib.decompressobj()
-    data = stream.decompress(packed, _LONGEST)
+def decompress(packed: bytes, base: bytes = b"") -> bytes:
+    """Decompress a text, of which `base` is known. Raises zlib.error if it is truncated or too long."""
+    stream = zlib.decompressobj(zdict=base) if base else zlib.decompressobj()
+    data = stream.decompress(packed, _MAX_TEXT_BYTES)
     if not stream.eof:
-        raise zlib.error("it is cut short, or too long")
+        raise zlib.error("truncated, or too long")
     return data

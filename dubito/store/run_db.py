@@ -1,11 +1,11 @@
-"""`run.db`: the games of a run, chunk by chunk, one packed row each. One writer; SQLite in WAL mode.
+"""`run.db`: the games of a run, in chunks, one packed row per game. One writer; SQLite in WAL mode.
 
-A chunk's games, its digest and the sums over everything so far are committed together. The last chunk of a run
-that was cut off, or is to be lengthened, may hold some of its deals only; it is written again when more of
-them are there, and the sums over all chunks before it are kept for that. What models were asked and said is
-written beside it as it happens (`model_log.py`): threads share the one connection under a lock.
+A chunk's games, its digest and the sums over all games so far are committed together. The last chunk of an unfinished
+run may have only some of its deals. It is written again when more of them are finished, so the sums without it are
+stored as well. The model log (`model_log.py`) is written while games are played: threads share one connection under a
+lock.
 
-The rows of several `run.db` in one, table by table within SQLite: none of them passes through Python.
+`merge_into` copies the rows of several `run.db` into one within SQLite, without passing them through Python.
 """
 
 import os
@@ -23,10 +23,11 @@ from typing import Any, Final, Literal
 from dubito.errors import RunStopped, UsageError, one_line
 from dubito.files import check_format, check_is_file
 
-FORMAT: Final = 4  # of a run folder: of its manifest, and of the tables below in SQLite's user_version
-_LONGEST: Final = 64 << 20  # bytes of a value that is read; the sums of a run with 500 bots are the longest
-_LEAST: Final = {"game": -2, "saved": -(1 << 60)}  # a probe's; what writing to a cache may cost; any other: -1
-_LARGEST: Final = 1 << 60  # a whole number that is read: sums of many of them may not overflow where few do
+FORMAT: Final = 4  # of a run folder: in its manifest, and in SQLite's user_version
+_MAX_VALUE_BYTES: Final = 64 << 20  # the longest values are the sums of a run with 500 bots
+# The smallest valid numbers: the game of a probe, and what writing to a provider's cache may cost. Otherwise -1.
+_MIN_NUMBERS: Final = {"game": -2, "saved": -(1 << 60)}
+_MAX_NUMBER: Final = 1 << 60  # so that sums of them do not overflow
 _SCHEMA: Final = """
 CREATE TABLE IF NOT EXISTS games (game INTEGER PRIMARY KEY, outcome BLOB NOT NULL, decisions BLOB, record TEXT);
 CREATE TABLE IF NOT EXISTS chunks (
@@ -71,7 +72,7 @@ CREATE INDEX IF NOT EXISTS together ON awaited (batch);
 CREATE INDEX IF NOT EXISTS asked ON awaited (request, draw);
 """
 _SEALED: Final = ("tally", "attempts", "tries", "awaited", "batches")
-# What a replay neither recomputes nor compares: clock times, durations, ids and headers of servers.
+# Columns that a replay cannot verify: clock times, durations, servers' ids and headers.
 UNPROVEN: Final = frozenset(
     {("tries", "seconds"), ("tries", "headers"), ("batches", "id"), ("batches", "since"), ("batches", "expires")}
 )
@@ -79,7 +80,7 @@ UNPROVEN: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """Some consecutive deals of a run, finished."""
+    """Some consecutive, finished deals of a run."""
 
     number: int
     deals: int
@@ -96,15 +97,15 @@ class Chunk:
 Write = Callable[[sqlite3.Connection], object]  # a part of a transaction
 
 
-class _Part:
-    """What a thread writes and waits for: `over` can be taken when it is committed, or has failed."""
+class _PendingWrite:
+    """A write that a thread waits for. `done` can be acquired once it is committed or has failed."""
 
-    __slots__ = ("failure", "over", "write")
+    __slots__ = ("done", "failure", "write")
 
     def __init__(self, write: Write) -> None:
         self.write = write
-        self.over = threading.Lock()
-        self.over.acquire()
+        self.done = threading.Lock()
+        self.done.acquire()
         self.failure: BaseException | None = None
 
 
@@ -114,11 +115,13 @@ class RunDb:
     def __init__(self, connection: sqlite3.Connection, path: Path, writes: bool = False, shared: bool = False) -> None:
         self._connection, self._writes, self.is_shared = connection, writes, shared
         self._lock, self._syncing = threading.Lock(), threading.Lock()
-        self._writer: int | None = None  # the thread within a transaction
-        self._parts, self._later = deque[_Part](), deque[Write]()
-        self._commits = self._synced = 0  # how many there were, and how many the disk has for certain
-        self.undone = 0  # transactions
-        self._journal: int | None = None  # open, once something was paid for
+        self._writer: int | None = None  # the thread in a transaction
+        self._pending, self._later = deque[_PendingWrite](), deque[Write]()
+        # The number of commits, and of those that are surely on disk.
+        self._commits = self._synced = 0
+        self.rollbacks = 0
+        # Opened with the first paid write.
+        self._journal: int | None = None
         self.path = path
 
     def __enter__(self) -> "RunDb":
@@ -126,16 +129,17 @@ class RunDb:
 
     def __exit__(self, *exc: object) -> None:
         if self._writes:
-            with suppress(RunStopped), self._alone():
+            with suppress(RunStopped), self._exclusive():
                 pass
-        # Threads that were given up may still want to write: they find it closed.
+        # Threads that were given up may still try to write, and find it closed.
         with self._lock:
             if self._writes:
-                # While somebody else reads, closing alone would leave the journal behind; fold it into the file.
-                with suppress(sqlite3.Error):  # a full disk keeps it
+                # If another process reads the file, closing it would leave the journal behind. On a full disk this
+                # fails, and the journal stays.
+                with suppress(sqlite3.Error):
                     self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
             self._connection.close()
-        self._commit_for_all()
+        self._commit_if_free()
         with self._syncing:
             if self._journal is not None:
                 os.close(self._journal)
@@ -143,9 +147,9 @@ class RunDb:
 
     @staticmethod
     def create(path: Path, shared: bool = False) -> "RunDb":
-        """The file to write into, new and empty or as it is; raises UsageError if it cannot be written.
+        """Open a file for writing, or create it. Raises UsageError if it is not writable.
 
-        `shared`: other processes read and write it meanwhile, so no write is left for later.
+        If it is `shared` with other processes, no write is postponed.
         """
         connection = None
         try:
@@ -154,7 +158,8 @@ class RunDb:
             if version:
                 check_format(version, FORMAT, one_line(str(path)))
             connection.execute("PRAGMA journal_mode=WAL")
-            connection.execute("PRAGMA synchronous=NORMAL")  # `_sync` does what FULL does, and holds nobody up
+            # `_sync` does what FULL would do, without blocking other threads.
+            connection.execute("PRAGMA synchronous=NORMAL")
             connection.executescript(f"BEGIN IMMEDIATE;{_SCHEMA}PRAGMA user_version={FORMAT};COMMIT;")
             _seal_on_write(connection)
         except (sqlite3.Error, UsageError) as error:
@@ -167,55 +172,55 @@ class RunDb:
     def open(path: Path) -> "RunDb":
         """Open an existing file to read. Raises UsageError if it is damaged or has another format."""
         try:
-            connection = reading(path)
+            connection = open_readonly(path)
             _check_rows(connection)
         except sqlite3.Error as error:
-            if _cannot_have_a_journal(path) and _journal(path).exists():
-                hint = "copy its folder to where it can be written"
-                raise UsageError(f"{path} has a journal that cannot be read where it lies: {hint}") from None
+            if _is_in_readonly_folder(path) and _journal(path).exists():
+                problem = f"{path} has a journal, which cannot be read in a folder without write access"
+                raise UsageError(problem, hint="copy the folder to another place") from None
             raise UsageError(f"{path} is damaged or not a run store: {error}") from None
         return RunDb(connection, path)
 
     def check(self, first_game: int = 0) -> None:
-        """Raise UsageError if the file is damaged; reads its structure, not every game.
+        """Raise UsageError if the file is damaged. This checks its structure, not every game.
 
-        `first_game` is where the run begins: 0 but for a shard.
+        `first_game` is the run's first game: 0 except in a shard.
         """
         try:
-            ((found, *_), *_) = self._connection.execute("PRAGMA quick_check(1)").fetchall()
-            if found == "ok" and not self._belongs_together(first_game):
-                found = "games, chunks and sums do not match"
+            ((status, *_), *_) = self._connection.execute("PRAGMA quick_check(1)").fetchall()
+            if status == "ok" and not self._is_consistent(first_game):
+                status = "games, chunks and sums do not match"
         except sqlite3.Error as error:
-            found = str(error)
-        if found != "ok":
+            status = str(error)
+        if status != "ok":
             raise UsageError(
-                f"{self.path} is damaged ({one_line(found)}): nothing was changed; choose another --output"
+                f"{self.path} is damaged ({one_line(status)}): nothing was changed; choose another --output"
             )
 
-    def _belongs_together(self, first_game: int) -> bool:
-        """Whether chunks stand in a row, with just their games and the sums of them."""
+    def _is_consistent(self, first_game: int) -> bool:
+        """Return whether the chunks are consecutive, and have exactly their games and sums."""
         chunks = self._connection.execute("SELECT chunk, games FROM chunks ORDER BY chunk").fetchall()
         games = self._connection.execute("SELECT count(*), min(game), max(game) FROM games").fetchone()
         sums = self._connection.execute("SELECT count(*) FROM tally WHERE chunks = 'all'").fetchone()[0]
         count = sum(count for _, count in chunks)
         if not count:
             return not chunks and not sums and games == (0, None, None)
-        begin = chunks[0][0] if first_game else 0
-        in_a_row = [number for number, _ in chunks] == [*range(begin, begin + len(chunks))]
-        return in_a_row and sums == 1 and games == (count, first_game, first_game + count - 1)
+        first = chunks[0][0] if first_game else 0
+        is_consecutive = [number for number, _ in chunks] == [*range(first, first + len(chunks))]
+        return is_consecutive and sums == 1 and games == (count, first_game, first_game + count - 1)
 
     def add_chunk(self, chunk: Chunk, sums: str, complete: bool) -> None:
-        """Commit a chunk with the sums up to and including it; raises RunStopped, nothing half written.
+        """Commit a chunk with the sums up to and including it. After RunStopped, nothing of it is written.
 
-        `complete`: no longer run can add deals to it.
+        A chunk is `complete` if a longer run adds no deals to it.
         """
         numbers = range(chunk.first_game, chunk.first_game + len(chunk.outcomes))
-        none: Sequence[None] = [None] * len(numbers)
-        rows = zip(numbers, chunk.outcomes, chunk.decision_digests or none, chunk.records or none, strict=True)
+        nulls: Sequence[None] = [None] * len(numbers)
+        rows = zip(numbers, chunk.outcomes, chunk.decision_digests or nulls, chunk.records or nulls, strict=True)
         with self.writing() as connection:
             query = "SELECT (SELECT min(game) FROM games) + sum(games) FROM chunks WHERE chunk < ?"
-            ((begin,),) = connection.execute(query, (chunk.number,))
-            assert begin in (None, chunk.first_game), "chunks stand in a row"
+            ((first,),) = connection.execute(query, (chunk.number,))
+            assert first in (None, chunk.first_game), "chunks are consecutive"
             connection.executemany("INSERT OR REPLACE INTO games VALUES (?, ?, ?, ?)", rows)
             row = (chunk.number, chunk.deals, len(chunk.outcomes), chunk.digest)
             connection.execute("INSERT OR REPLACE INTO chunks VALUES (?, ?, ?, ?)", row)
@@ -225,55 +230,57 @@ class RunDb:
 
     @contextmanager
     def writing(self, paid: bool = False) -> Iterator[sqlite3.Connection]:
-        """One transaction, of one thread at a time; raises RunStopped, nothing half written. One within another is part
-        of it.
+        """Run a transaction, of one thread at a time. An inner one is part of the outer one.
 
-        It survives the death of the process; what was `paid` for, and all before it, a loss of power too.
+        After RunStopped, nothing of it is written. It survives the end of the process; if it was `paid` for, it and
+        everything before it survives a power failure as well.
         """
         if self._writer == threading.get_ident():
             yield self._connection
             return
-        with self._alone(), self._transaction():
+        with self._exclusive(), self._transaction():
             yield self._connection
         if paid:
             self._sync()
 
     def write(self, write: Write, paid: bool = False) -> None:
-        """Write as within `writing`, in one transaction with what other threads write just now.
+        """Write as in `writing`, in one transaction with the pending writes of other threads.
 
-        Whoever finds the connection free commits for all who wait; so many threads wait for few commits.
+        The thread that gets the connection commits for all of them, so many threads wait for few commits.
         """
         if self._writer == threading.get_ident():
             write(self._connection)
             return
-        part = _Part(write)
-        self._parts.append(part)
-        self._commit_for_all()
-        part.over.acquire()
-        if part.failure is not None:
-            raise part.failure
+        pending = _PendingWrite(write)
+        self._pending.append(pending)
+        self._commit_if_free()
+        pending.done.acquire()
+        if pending.failure is not None:
+            raise pending.failure
         if paid:
             self._sync()
 
-    def later(self, write: Write) -> None:
-        """Write with the next transaction, whoever's, and before anything is read: for what follows from what is kept
-        already, and is found again if the process dies before."""
+    def write_later(self, write: Write) -> None:
+        """Queue a write for the next transaction of any thread, and before the next read.
+
+        Only for data that a resumed run can compute again.
+        """
         if self.is_shared:
             self.write(write)
         else:
             self._later.append(write)
 
-    def settle_later(self) -> None:
-        """Write what was left for later, or drop it if nothing can be written: a resumed run finds it again."""
+    def flush_later(self) -> None:
+        """Write what is queued, or drop it if nothing can be written: a resumed run computes it again."""
         try:
-            with self._alone():
+            with self._exclusive():
                 pass
         except RunStopped:
             self._later.clear()
 
     @contextmanager
-    def _alone(self) -> Iterator[None]:
-        """Within, the connection is this thread's, and what waited is written; its own transaction just goes on."""
+    def _exclusive(self) -> Iterator[None]:
+        """Give this thread the connection, after pending writes are committed. Its own transaction continues."""
         if self._writer == threading.get_ident():
             yield
             return
@@ -282,26 +289,27 @@ class RunDb:
                 self._commit_waiting()
                 yield
         finally:
-            self._commit_for_all()
+            self._commit_if_free()
 
-    def _commit_for_all(self) -> None:
-        """Commit the parts that wait, if no other thread has the connection: it does so when it gives it back."""
-        while self._parts and self._lock.acquire(blocking=False):
+    def _commit_if_free(self) -> None:
+        """Commit pending writes, unless another thread has the connection: it will commit them when it is done."""
+        while self._pending and self._lock.acquire(blocking=False):
             try:
-                with suppress(Exception):  # whoever waits for a part has it
+                # The waiting threads receive the exception.
+                with suppress(Exception):
                     self._commit_waiting()
             finally:
                 self._lock.release()
 
     def _commit_waiting(self) -> None:
-        """Commit what waits; what nobody waits for goes on waiting if it fails."""
-        later, parts = [*self._later], [*self._parts]
-        if not later and not parts:
+        """Commit pending and queued writes. If that fails, queued writes stay queued."""
+        later, pending = [*self._later], [*self._pending]
+        if not later and not pending:
             return
         failure: BaseException | None = None
         try:
             with self._transaction() as connection:
-                for write in (*later, *(part.write for part in parts)):
+                for write in (*later, *(each.write for each in pending)):
                     write(connection)
             for _ in later:
                 self._later.popleft()
@@ -309,22 +317,22 @@ class RunDb:
             failure = error
             raise
         finally:
-            for part in parts:
-                self._parts.popleft()
-                part.failure = failure
-                part.over.release()
+            for each in pending:
+                self._pending.popleft()
+                each.failure = failure
+                each.done.release()
 
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
         self._writer = threading.get_ident()
         try:
-            # Not deferred: a transaction that reads first could not write once another process has written.
+            # Not deferred: a transaction that reads first cannot write after another process has written.
             self._connection.execute("BEGIN IMMEDIATE")
             yield self._connection
             self._connection.execute("COMMIT")
             self._commits += 1
         except BaseException as error:
-            self.undone += 1
+            self.rollbacks += 1
             self._roll_back()
             if isinstance(error, sqlite3.Error):
                 raise RunStopped(f"cannot write {self.path}: {error}; is the disk full?") from None
@@ -333,29 +341,30 @@ class RunDb:
             self._writer = None
 
     def _sync(self) -> None:
-        """Wait until the disk has what was committed. Others write meanwhile, and one wait serves all before it."""
-        mine = self._commits
+        """Wait until this thread's commits are on disk. Other threads write meanwhile, and may share one wait."""
+        wanted = self._commits
         with self._syncing:
-            if self._synced >= mine:
+            if self._synced >= wanted:
                 return
-            reached = self._commits
+            commits = self._commits
             try:
                 if self._journal is None:
                     self._journal = os.open(_journal(self.path), os.O_RDWR)
                 os.fsync(self._journal)
             except OSError as error:
                 raise RunStopped(f"cannot write {self.path}: {error.strerror}") from None
-            self._synced = reached
+            self._synced = commits
 
     def _roll_back(self) -> None:
-        with suppress(sqlite3.Error):  # where the file cannot be written at all, what was committed stands
+        # Fails if the file cannot be written at all.
+        with suppress(sqlite3.Error):
             if self._connection.in_transaction:
                 self._connection.execute("ROLLBACK")
 
     def read(self, query: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
-        """All rows of a query; raises RunStopped where the file cannot be read."""
+        """Return all rows of a query. Raises RunStopped if the file cannot be read."""
         try:
-            with self._alone():
+            with self._exclusive():
                 return self._connection.execute(query, values).fetchall()
         except sqlite3.Error as error:
             raise RunStopped(f"cannot read {self.path}: {one_line(str(error))}") from None
@@ -371,7 +380,7 @@ class RunDb:
         return str(rows[0][0]) if rows else "{}"
 
     def outcomes(self) -> Iterator[bytes]:
-        """The packed games, in their order; raises RunStopped where they are not those of their chunk's digest."""
+        """Yield the packed games in order. Raises RunStopped if they do not match their chunk's digest."""
         first = self.read("SELECT min(game) FROM games")[0][0]
         for games, digest in self.read("SELECT games, digest FROM chunks ORDER BY chunk"):
             query = "SELECT outcome, decisions FROM games WHERE game >= ? AND game < ? ORDER BY game"
@@ -390,8 +399,8 @@ class RunDb:
         for table in _SEALED:
             keys = self.read("SELECT name FROM pragma_table_info(?, 'main') WHERE pk ORDER BY pk", (table,))
             key = ", ".join(name for (name,) in keys)
-            wrong = f"seal IS NOT {_seal_call(table)}"
-            for row in self.read(f"SELECT {key} FROM {table} WHERE {wrong} LIMIT 1"):  # noqa: S608
+            is_changed = f"seal IS NOT {_seal_call(table)}"
+            for row in self.read(f"SELECT {key} FROM {table} WHERE {is_changed} LIMIT 1"):  # noqa: S608
                 return table, row
         return None
 
@@ -405,7 +414,7 @@ def _seal(*values: object) -> bytes:
 
 @cache
 def _sealed_columns(table: str) -> tuple[str, ...]:
-    columns = _known()[1][table]
+    columns = _expected_schema()[1][table]
     return tuple(name for name in columns if name != "seal" and (table, name) not in UNPROVEN)
 
 
@@ -430,26 +439,26 @@ def _seal_on_write(connection: sqlite3.Connection) -> None:
             )
 
 
-def reading(path: Path) -> sqlite3.Connection:
-    """Open a file that may be anybody's without writing to it.
+def open_readonly(path: Path) -> sqlite3.Connection:
+    """Open a file of unknown origin without writing to it.
 
-    Raises sqlite3.Error if it is not a run store, UsageError if it is one of another format.
+    Raises sqlite3.Error if it is not a run store, and UsageError if it has another format.
     """
     check_is_file(path)
-    connection = sqlite3.connect(readable(path), uri=True, check_same_thread=False)
+    connection = sqlite3.connect(readonly_uri(path), uri=True, check_same_thread=False)
     try:
-        connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _LONGEST)
+        connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _MAX_VALUE_BYTES)
         connection.create_function("row_seal", -1, _seal, deterministic=True)
         connection.execute("PRAGMA trusted_schema=OFF")
         connection.execute("PRAGMA cell_size_check=ON")
         ((version,),) = connection.execute("PRAGMA user_version")
-        # Without a version it is no store of any version.
+        # Without a version, the tables are not a run store's, which is found next.
         if version:
             check_format(version, FORMAT, one_line(str(path)))
         _check_tables(connection)
     except UnicodeDecodeError:
         connection.close()
-        raise sqlite3.DatabaseError("what it says of its tables is no text") from None
+        raise sqlite3.DatabaseError("its schema is not text") from None
     except (sqlite3.Error, UsageError):
         connection.close()
         raise
@@ -457,9 +466,8 @@ def reading(path: Path) -> sqlite3.Connection:
 
 
 @cache
-def _known() -> tuple[dict[str, str | None], dict[str, dict[str, tuple[str, bool]]]]:
-    """What a run store has: the SQL of all that has a name; and of each table's columns the type, and whether it may be
-    NULL."""
+def _expected_schema() -> tuple[dict[str, str | None], dict[str, dict[str, tuple[str, bool]]]]:
+    """Return a run store's schema: SQL by name; and by table and column the type, and whether it may be NULL."""
     with closing(sqlite3.connect(":memory:")) as connection:
         connection.executescript(_SCHEMA)
         names = dict(connection.execute("SELECT name, sql FROM sqlite_master"))
@@ -475,67 +483,69 @@ def _known() -> tuple[dict[str, str | None], dict[str, dict[str, tuple[str, bool
 def _check_tables(connection: sqlite3.Connection) -> None:
     """Raise sqlite3.DatabaseError before any other query if the tables are not those of a run store.
 
-    Views, triggers and computed columns could run code of whoever made the file.
+    Views, triggers and computed columns could run code from the file.
     """
-    names, columns = _known()
+    names, columns = _expected_schema()
     for kind, name, sql in connection.execute("SELECT type, name, sql FROM sqlite_master"):
-        a_table = kind == "table" and name in columns and not str(sql).upper().startswith("CREATE VIRTUAL")
-        if not a_table and not (kind == "index" and (sql is None or names.get(name) == sql)):
-            raise sqlite3.DatabaseError(f"it has the {kind} {one_line(str(name), 60)!r}, which no run has")
+        is_ours = kind == "table" and name in columns and not str(sql).upper().startswith("CREATE VIRTUAL")
+        if not is_ours and not (kind == "index" and (sql is None or names.get(name) == sql)):
+            raise sqlite3.DatabaseError(f"unexpected {kind} {one_line(str(name), 60)!r}")
     query = "SELECT t.name, c.name, c.hidden FROM sqlite_master t, pragma_table_xinfo(t.name) c WHERE t.type = 'table'"
     missing = {(table, column) for table, names_of in columns.items() for column in names_of}
     for table, column, hidden in connection.execute(query):
         if hidden or column not in columns[table]:
-            raise sqlite3.DatabaseError(f"its {table} have the column {one_line(column, 60)!r}, which no run has")
+            raise sqlite3.DatabaseError(f"unexpected column {one_line(column, 60)!r} in {table}")
         missing.discard((table, column))
     if missing:
         table, column = min(missing)
-        raise sqlite3.DatabaseError(f"its {table} have no column {column!r}")
+        raise sqlite3.DatabaseError(f"no column {column!r} in {table}")
 
 
 def _check_rows(connection: sqlite3.Connection) -> None:
-    """Raise sqlite3.DatabaseError if a row holds a value of another type than its column has, or beyond all bounds."""
-    for table, columns in _known()[1].items():
-        cases = " ".join(f"WHEN {_is_odd(table, name, *column)} THEN '{name}'" for name, column in columns.items())
-        odd = connection.execute(
-            f"SELECT odd FROM (SELECT CASE {cases} END AS odd FROM {table}) WHERE odd IS NOT NULL"  # noqa: S608, names of ours
-        ).fetchone()
-        if odd is not None:
-            raise sqlite3.DatabaseError(f"its {table} hold something that no run writes as {odd[0]}")
-    query = "SELECT (SELECT coalesce(sum(games), 0) FROM chunks), count(*) FROM games"  # both as of the same moment
-    ((said, there),) = connection.execute(query)
-    if said > there:
-        raise sqlite3.DatabaseError(f"its chunks are of {said:,} games, and it has {there:,}")
+    """Raise sqlite3.DatabaseError if a row has a value of the wrong type or out of bounds."""
+    for table, columns in _expected_schema()[1].items():
+        cases = " ".join(f"WHEN {_is_invalid(table, name, *column)} THEN '{name}'" for name, column in columns.items())
+        query = f"SELECT bad FROM (SELECT CASE {cases} END AS bad FROM {table}) WHERE bad IS NOT NULL"  # noqa: S608
+        bad = connection.execute(query).fetchone()
+        if bad is not None:
+            raise sqlite3.DatabaseError(f"invalid value of {bad[0]} in {table}")
+    # One query, since another process may add games between two.
+    query = "SELECT (SELECT coalesce(sum(games), 0) FROM chunks), count(*) FROM games"
+    ((expected, count),) = connection.execute(query)
+    if expected > count:
+        raise sqlite3.DatabaseError(f"its chunks have {expected:,} games, but only {count:,} are stored")
 
 
-def _is_odd(table: str, column: str, kind: str, null: bool) -> str:
-    """The condition that a value is none of its column's; an answer that is neither yes nor no is JSON, in bytes."""
-    right = {
-        "INTEGER": f"typeof({column}) = 'integer' AND {column} BETWEEN {_LEAST.get(column, -1)} AND {_LARGEST}",
+def _is_invalid(table: str, column: str, kind: str, null: bool) -> str:
+    """Return the SQL condition that matches values of the wrong type for their column."""
+    smallest = _MIN_NUMBERS.get(column, -1)
+    valid = {
+        "INTEGER": f"typeof({column}) = 'integer' AND {column} BETWEEN {smallest} AND {_MAX_NUMBER}",
         "REAL": f"typeof({column}) IN ('real', 'integer') AND abs({column}) < 1e300",
         "TEXT": f"typeof({column}) = 'text'",
         "BLOB": f"typeof({column}) = 'blob'",
     }[kind]
     if (table, column) == ("decisions", "answer"):
-        right += f" OR typeof({column}) = 'blob'"
-    return f"NOT ({right}{f' OR {column} IS NULL' if null else ''})"
+        # An answer other than yes or no is JSON, in bytes.
+        valid += f" OR typeof({column}) = 'blob'"
+    return f"NOT ({valid}{f' OR {column} IS NULL' if null else ''})"
 
 
-def readable(path: Path) -> str:
-    """The file as the address of a database that is only read.
+def readonly_uri(path: Path) -> str:
+    """Return the URI with which SQLite opens a file only for reading.
 
-    In a folder that cannot be written SQLite can make no journal, which it wants even to read; without one nobody is
-    writing, and the file is read as it stands.
+    Even to read, SQLite needs to create a journal, which it cannot in a read-only folder. If there is none, no process
+    is writing, and the file can be read without one.
     """
-    alone = _cannot_have_a_journal(path) and not _journal(path).exists()
-    return f"{path.resolve().as_uri()}?{'immutable=1' if alone else 'mode=ro'}"
+    has_no_writer = _is_in_readonly_folder(path) and not _journal(path).exists()
+    return f"{path.resolve().as_uri()}?{'immutable=1' if has_no_writer else 'mode=ro'}"
 
 
 def _journal(path: Path) -> Path:
     return path.with_name(f"{path.name}-wal")
 
 
-def _cannot_have_a_journal(path: Path) -> bool:
+def _is_in_readonly_folder(path: Path) -> bool:
     return path.exists() and not os.access(path.parent, os.W_OK)
 
 
@@ -547,7 +557,8 @@ def results_digest(chunk_digests: Iterable[bytes]) -> str:
     return sha256(b"".join(chunk_digests)).hexdigest()
 
 
-_ROWS: Final = {  # of each table: what is taken of a part, and in which order
+# The tables that are copied from each part, and in which order.
+_COPIED_ROWS: Final = {
     "games": "ORDER BY game",
     "chunks": "ORDER BY chunk",
     "decisions": "ORDER BY game, seat, decision",
@@ -556,8 +567,8 @@ _ROWS: Final = {  # of each table: what is taken of a part, and in which order
     "texts": "ORDER BY digest",
     "prompts": "ORDER BY digest, file",
 }
-# Before its games each part asked each model once, at the same places: these tries are numbered on.
-_TRIES: Final = """
+# Before its games, each part asked each model once, at the same places: these tries get new numbers.
+_COPY_TRIES: Final = """
 INSERT INTO tries ({columns})
 SELECT game, seat, decision, attempt, number, {rest}
 FROM (SELECT *, try + iif(game >= 0, 0, coalesce((
@@ -565,41 +576,42 @@ FROM (SELECT *, try + iif(game >= 0, 0, coalesce((
     WHERE (t.game, t.seat, t.decision, t.attempt) = (p.game, p.seat, p.decision, p.attempt)
 ), 0)) AS number FROM part.tries p) ORDER BY game, seat, decision, attempt, try
 """
-_SHARED: Final = ("attempts", "texts", "prompts")  # where parts may have the same row: a preflight's, a text
+_SHARED: Final = ("attempts", "texts", "prompts")  # tables in which parts may have the same row
 
 
 def merge_into(path: Path, parts: Iterable[Path], sums: Mapping[str, str]) -> None:
-    """Make the `run.db` of a whole run from those of its parts, in their order; `sums` are its tally's rows.
+    """Merge the `run.db` of the parts of a run, in order, into a new one; `sums` are the rows of its tally.
 
-    Raises UsageError or RunStopped where it cannot be written, or a part cannot be read.
+    Raises UsageError or RunStopped if it cannot be written, or a part cannot be read.
     """
     RunDb.create(path).__exit__()
     try:
         with closing(sqlite3.connect(path.resolve().as_uri(), uri=True, isolation_level=None)) as connection:
-            connection.execute("PRAGMA synchronous=OFF")  # whoever finds the folder finds it whole
+            # The folder is moved to its place only once it is complete.
+            connection.execute("PRAGMA synchronous=OFF")
             connection.create_function("row_seal", -1, _seal, deterministic=True)
             for part in parts:
-                _add(connection, part)
+                _copy_rows(connection, part)
             connection.executemany("INSERT INTO tally VALUES (?, ?, NULL)", sums.items())
             connection.execute(f"UPDATE tally SET seal = {_seal_call('tally')}")  # noqa: S608
             connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     except sqlite3.IntegrityError as error:
-        raise RunStopped(f"the shards keep something of the same game twice: {error}; nothing was merged") from None
+        raise RunStopped(f"two shards have the same game: {error}; nothing was merged") from None
     except sqlite3.Error as error:
         raise RunStopped(f"cannot write {path.parent}: {error}; is the disk full?") from None
 
 
-def _add(connection: sqlite3.Connection, part: Path) -> None:
-    connection.execute("ATTACH ? AS part", (readable(part),))
+def _copy_rows(connection: sqlite3.Connection, part: Path) -> None:
+    connection.execute("ATTACH ? AS part", (readonly_uri(part),))
     connection.execute("BEGIN")
-    known = _known()[1]
-    for table, order in _ROWS.items():
-        verb, names = "INSERT OR IGNORE" if table in _SHARED else "INSERT", ", ".join(known[table])
+    schema = _expected_schema()[1]
+    for table, order in _COPIED_ROWS.items():
+        verb, names = "INSERT OR IGNORE" if table in _SHARED else "INSERT", ", ".join(schema[table])
         connection.execute(f"{verb} INTO {table} ({names}) SELECT {names} FROM part.{table} {order}")  # noqa: S608
-    columns = [*known["tries"]]
-    # A row that was changed in its part stays recognizable.
+    columns = [*schema["tries"]]
+    # A row that was changed in its part still has a wrong seal.
     seal = f"iif(seal IS {_seal_call('tries')}, {_seal_call('tries', **{'try': 'number'})}, seal)"
     rest = ", ".join([*columns[5:-1], seal])
-    connection.execute(_TRIES.format(columns=", ".join(columns), rest=rest))
+    connection.execute(_COPY_TRIES.format(columns=", ".join(columns), rest=rest))
     connection.execute("COMMIT")
     connection.execute("DETACH part")

@@ -1,7 +1,7 @@
-"""What a run waits for, in `run.db`: requests that go out together, the batches that they went with.
+"""The requests and batches that a run waits for, in `run.db`.
 
-A request is awaited once, whoever asks it: by its account, its digest and its draw. It is there before anything is
-sent; its try, and the batch that it goes with, are there before the batch is handed in.
+Each pair of a request and its draw is logged once per account, before anything is sent. Its try and its batch are
+logged before the batch is submitted.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -24,7 +24,8 @@ class Awaited:
     account: str
     request: str  # digest
     draw: str
-    player: str  # who asked first, and where
+    # The first player to ask, and where.
+    player: str
     game: int
     deal: int
     seat: int
@@ -32,11 +33,11 @@ class Awaited:
     attempt: int
     node: str
     number: int = 0  # of its last try
-    failures: int = 0  # of tries, in a row
-    batch: str | None = None  # the name of the one that it is under way with; None: it goes out with the next wave
-    cause: str | None = None  # why no reply will come
+    failures: int = 0  # tries in a row
+    batch: str | None = None  # its batch's name; None: it is sent with the next wave
+    cause: str | None = None  # why there will be no reply
     detail: str | None = None
-    body: str = "{}"  # what is sent, as JSON with its keys in their order
+    body: str = "{}"  # as JSON, with the keys in the order in which they are sent
 
     @property
     def key(self) -> PlaceKey:
@@ -45,41 +46,43 @@ class Awaited:
 
 @dataclass(frozen=True, slots=True)
 class SentBatch:
-    """A batch, from shortly before it is handed in; the fields are the table's columns. Times in seconds since 1970."""
+    """A batch that was, or is about to be, submitted; the fields are the table's columns.
 
-    name: str  # ours, by which it is found again
+    Times are in seconds since 1970.
+    """
+
+    name: str  # ours, by which a resumed run finds it
     wave: int
     account: str
     entries: int
     since: float
-    id: str | None = None  # the server's; None: nobody knows whether it has it
+    id: str | None = None  # the server's; None: unknown, or not submitted yet
     expires: float | None = None
     ended: int = 0
 
 
 class WaveLog:
-    """Writes and reads what an open run waits for."""
+    """The log of the requests and batches of an open run."""
 
     def __init__(self, log: ModelLog) -> None:
         self._log, self._db = log, log.db
 
-    def wants(self, entry: Awaited, request: str) -> None:
-        """It is to go out with the next wave, if it is not awaited already; `request` is its canonical text."""
+    def add(self, entry: Awaited, request: str) -> None:
+        """Log a request for the next wave, unless it is logged already; `request` is its canonical text."""
         with self._db.writing() as connection:
-            self._log.keep_request(request, entry.player, entry.seat)
+            self._log.save_request(request, entry.player, entry.seat)
             marks = ", ".join("?" * len(astuple(entry)))
             connection.execute(f"INSERT OR IGNORE INTO awaited VALUES ({marks}, NULL)", astuple(entry))  # noqa: S608
 
-    def entry(self, server: str, request: str, draw: str) -> Awaited | None:
-        """Return what is awaited of a server, whatever variable held the key when it was asked."""
+    def find(self, server: str, request: str, draw: str) -> Awaited | None:
+        """Find a request to a server, with whatever key it was sent."""
         where = f"(request, draw) = (?, ?) AND {IS_AT_SERVER}"
-        found = self._entries(where, (request, draw, server))
-        return next(iter(found), None)
+        return next(iter(self._entries(where, (request, draw, server))), None)
 
-    def open(self) -> list[Awaited]:
+    def unsent(self) -> list[Awaited]:
         return self._entries("batch IS NULL AND cause IS NULL")
 
-    def within(self, batch: str) -> list[Awaited]:
+    def entries_in(self, batch: str) -> list[Awaited]:
         return self._entries("batch = ?", (batch,))
 
     def _entries(self, where: str, values: Sequence[object] = ()) -> list[Awaited]:
@@ -92,31 +95,31 @@ class WaveLog:
         rows = self._db.read(f"SELECT {columns} FROM batches WHERE ended = ? ORDER BY since, name", (ended,))  # noqa: S608
         return [SentBatch(*row) for row in rows]
 
-    def begins(self, batch: SentBatch, entries: Iterable[Awaited]) -> None:
-        """A batch is about to be handed in, with these tries."""
+    def add_batch(self, batch: SentBatch, entries: Iterable[Awaited]) -> None:
+        """Log a batch that is about to be submitted, with the tries of its entries."""
         with self._db.writing() as connection:
             marks = ", ".join("?" * len(astuple(batch)))
             connection.execute(f"INSERT INTO batches VALUES ({marks}, NULL)", astuple(batch))  # noqa: S608, no value in it
             for entry in entries:
                 self._update(entry, batch=batch.name, number=entry.number)
 
-    def is_there(self, name: str, id: str, expires: float | None) -> None:
+    def set_id(self, name: str, id: str, expires: float | None) -> None:
         with self._db.writing(paid=True) as connection:
             connection.execute("UPDATE batches SET id = ?, expires = ? WHERE name = ?", (id, expires, name))
 
-    def ends(self, name: str) -> None:
+    def end_batch(self, name: str) -> None:
         with self._db.writing() as connection:
             connection.execute("UPDATE batches SET ended = 1 WHERE name = ?", (name,))
 
-    def answered(self, entry: Awaited) -> None:
+    def remove(self, entry: Awaited) -> None:
         with self._db.writing() as connection:
             key = (entry.account, entry.request, entry.draw)
             connection.execute("DELETE FROM awaited WHERE (account, request, draw) = (?, ?, ?)", key)
 
-    def again(self, entry: Awaited, failures: int) -> None:
+    def send_again(self, entry: Awaited, failures: int) -> None:
         self._update(entry, batch=None, failures=failures)
 
-    def gives_up(self, entry: Awaited, cause: str, detail: str) -> None:
+    def give_up(self, entry: Awaited, cause: str, detail: str) -> None:
         self._update(entry, batch=None, cause=cause, detail=detail)
 
     def _update(self, entry: Awaited, **columns: object) -> None:
@@ -128,18 +131,18 @@ class WaveLog:
             )
 
     def reserved(self) -> Spend:
-        """What is reserved for the tries that are under way with a batch."""
+        """Return what is reserved for the tries in open batches."""
         ((calls, tokens, usd),) = self._db.read(
             "SELECT count(*), coalesce(sum(tokens), 0), coalesce(sum(picodollars), 0) FROM tries t JOIN awaited a "
             "USING (game, seat, decision, attempt, try) WHERE a.batch IS NOT NULL AND t.state = 'open'"
         )
         return Spend(calls, tokens, usd)
 
-    def wave(self) -> int:
+    def last_wave(self) -> int:
         ((last,),) = self._db.read("SELECT coalesce(max(wave), 0) FROM batches")
         return int(last)
 
     @contextmanager
-    def together(self) -> Iterator[None]:
+    def transaction(self) -> Iterator[None]:
         with self._db.writing(paid=True):
             yield

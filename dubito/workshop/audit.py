@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 from dubito.errors import DubitoError, one_line
 from dubito.game import Position
 from dubito.llm.prompts import Prompt, RenderedPrompt, load_prompt
-from dubito.llm.tape import common
+from dubito.llm.recording import common_length
 from dubito.llm.templates import DESCRIPTION, Piece
 from dubito.workshop.leaks import leaks
 from dubito.workshop.subject import Flaw, Subject
@@ -50,7 +50,7 @@ def leak_in(prompt: Prompt, here: Position, there: Position) -> Leak | None:
     for name, one, other in zip(names, prompt.pieces(here), prompt.pieces(there), strict=True):
         texts = ["".join(piece.text for piece in pieces) for pieces in (one, other)]
         if texts[0] != texts[1]:
-            byte = common(texts[0].encode(), texts[1].encode())
+            byte = common_length(texts[0].encode(), texts[1].encode())
             at = texts[0].encode()[:byte].decode("utf-8", "ignore")
             said = " or ".join(_line_in_brief(text[len(at) :]) for text in texts)
             template, line = _written_by(one, other, len(at))
@@ -100,7 +100,7 @@ def _fact(prompt: Prompt, here: Position, there: Position) -> str:
 
 def _first_place(one: RenderedPrompt, other: RenderedPrompt) -> tuple[int, int] | None:
     pairs = enumerate(zip(_parts(one), _parts(other), strict=True))
-    return next(((part, common(*texts)) for part, texts in pairs if texts[0] != texts[1]), None)
+    return next(((part, common_length(*texts)) for part, texts in pairs if texts[0] != texts[1]), None)
 
 
 @dataclass

@@ -21,7 +21,7 @@ from dubito.llm.protocols import parse_stored_request, read_recorded_reply
 from dubito.llm.request import replace_surrogates
 from dubito.stats.rates import Rate
 from dubito.stats.tally import outcome_in
-from dubito.store.lock import drafting
+from dubito.store.lock import draft_folder
 from dubito.store.model_log import ModelLog, attempt_keys
 from dubito.workshop.recordings import RecordedPosition, watched_games
 
@@ -124,7 +124,7 @@ def write_dataset(kept: Run, folder: Path, progress: Callable[[int], None]) -> N
         raise UsageError(f"{one_line(str(folder))} is there already: choose another folder")
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
-        with drafting(folder, "folder") as scratch:
+        with draft_folder(folder, "folder") as scratch:
             draft = scratch / "dataset"
             draft.mkdir()
             _write_tables(kept, draft, progress)

@@ -24,7 +24,7 @@ from jinja2 import Environment, meta, nodes
 from dubito.errors import UsageError, one_line
 from dubito.game import Position
 from dubito.llm.prompts import Prompt, RenderedPrompt
-from dubito.llm.tape import common
+from dubito.llm.recording import common_length
 from dubito.llm.templates import DESCRIPTION
 from dubito.workshop.recordings import RecordedPosition, part
 
@@ -78,7 +78,7 @@ class RenderedRequest:
         name, new, old = "user", _user(self.rendered), _user(self.before)
         if not self.keeps_system:
             name, new, old = "system", self.rendered.system, self.before.system
-        head = new.encode()[: common(old.encode(), new.encode())].decode("utf-8", "ignore")
+        head = new.encode()[: common_length(old.encode(), new.encode())].decode("utf-8", "ignore")
         number = head.count("\n")
         line = new.split("\n")[number]
         return f"from line {number + 1} of the {name} text on: {one_line(line) or '(an empty line)'}"

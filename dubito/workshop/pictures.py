@@ -8,7 +8,7 @@ from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
 from typing import Any, Final
 
 from dubito.errors import one_line
-from dubito.llm.tape import common
+from dubito.llm.recording import common_length
 from dubito.workshop.subject import Subject
 
 _DEPTH: Final = 6
@@ -89,7 +89,7 @@ def difference(one: Any, other: Any, where: str = "", ordered: bool = True) -> s
         for place in range(len(one)):
             if found := difference(one[place], other[place], where, ordered):
                 return found
-    byte = common(repr(one).encode(), repr(other).encode()) + 1
+    byte = common_length(repr(one).encode(), repr(other).encode()) + 1
     return f"{where or 'it'}: {_brief(one)} or {_brief(other)} (from byte {byte} on)"
 
 

@@ -46,7 +46,7 @@ from dubito.game.record import Strict
 from dubito.game.streams import DealStreams
 from dubito.game.table import Entrant, Table, step
 from dubito.llm.prompts import own_prompts
-from dubito.llm.tape import ReplayRecording
+from dubito.llm.recording import ReplayRecording
 from dubito.stats.tally import outcome_of
 from dubito.store.model_log import ModelLog
 
@@ -340,8 +340,8 @@ def spread(found: Sequence[RecordedPosition], count: int) -> list[RecordedPositi
         own = [piles.get((node, game), []) for game in games[first:] + games[:first]]
         rounds = range(max(map(len, own)))
         turns[node] = [pile[place] for place in rounds for pile in own if place < len(pile)]
-    longest = max(map(len, turns.values()), default=0)
-    order = [turns[node][place] for place in range(longest) for node in nodes if place < len(turns[node])]
+    longest_samples = max(map(len, turns.values()), default=0)
+    order = [turns[node][place] for place in range(longest_samples) for node in nodes if place < len(turns[node])]
     return order[:count]
 
 

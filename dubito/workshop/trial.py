@@ -35,7 +35,7 @@ from dubito.stats.players import Statement, add_stated, cluster
 from dubito.stats.rates import Rate, clustered_rate
 from dubito.stats.tally import Tally
 from dubito.store import folder as run_folder
-from dubito.store.lock import claimed
+from dubito.store.lock import lock_folder
 from dubito.store.model_log import Decision, ModelLog, Spend
 from dubito.workshop.recordings import Provenance, RecordedPosition, digest_of_folder, part
 
@@ -170,11 +170,11 @@ def ask(entries: Sequence[TrialEntry], found: Mapping[str, RecordedPosition], fo
     run_folder.games_kept(folder, manifest)
     with (
         closing(ReplyCache(means.calls.cache, writes=not means.calls.offline)) as cache,
-        claimed(folder),
+        lock_folder(folder),
         ExitStack() as stack,
     ):
         run_folder.games_kept(folder, manifest)
-        log = ModelLog(stack.enter_context(run_folder.begin(folder, manifest)))
+        log = ModelLog(stack.enter_context(run_folder.open_run(folder, manifest)))
         before, stop = log.spent(), Event()
         pipeline = stack.enter_context(
             asking(
@@ -183,7 +183,7 @@ def ask(entries: Sequence[TrialEntry], found: Mapping[str, RecordedPosition], fo
         )
         questions = []
         for number, entry in enumerate(entries):
-            log.keep_prompt(entry.prompt.digest, entry.prompt.sources)
+            log.save_prompt(entry.prompt.digest, entry.prompt.sources)
             asks = pipeline.build_asks(entry.name, entry.settings, price_of_model(entry.settings, means.calls))
             if means.calls.preflight and not means.calls.offline:
                 Preflight(entry.name, number, entry.settings, asks).run(entry.prompt.samples)
@@ -313,7 +313,7 @@ def _row(node: str, taken: Sequence[TrialAnswer], price: Price | None) -> ScoreR
         )
         if told
         else None,
-        1000 * mean(sum(map(price.of, usages)) for usages in told) if told and price else None,
+        1000 * mean(sum(map(price.cost, usages)) for usages in told) if told and price else None,
     )
 
 

@@ -13,9 +13,9 @@ import pytest
 import yaml
 
 from dubito.files import check_format
+from dubito.llm.recording import compare_requests
 from dubito.llm.request import canonical
 from dubito.llm.settings import is_on_this_machine
-from dubito.llm.tape import parts
 
 HERE: Final = Path(__file__).parent
 CASSETTES: Final = HERE / "recorded"
@@ -170,7 +170,7 @@ def _missing(cassette: Any, request: Any) -> str:
     if not unused:
         return f"one request more than the {len(cassette)} that were recorded: {request.uri}"
     lines = [f"a request is not as it was recorded; `{RECORD}` records anew. It differs from the next one in:"]
-    for difference in parts(text_of(request), text_of(unused[0])):
+    for difference in compare_requests(text_of(request), text_of(unused[0])):
         lines += [f"- {difference.part}", f"  now:      {difference.wanted}", f"  recorded: {difference.stored}"]
     return "\n".join(lines)
 

@@ -151,14 +151,14 @@ def test_other_cards_are_refused(pair: Shell, identity: dict[str, Any], sentence
         (lambda: rmtree("b"), "there is no b: there is no run in runs either"),
         (lambda: swap("b", Path("b").touch), "b is not a run: give a run folder, or a file that `dubito export` made"),
         (lambda: Path("b/run.db").write_text("text" * 100), "b/run.db is damaged or not a run store"),
-        (lambda: Path("b/manifest.yaml").write_text("a: ["), "b/manifest.yaml is damaged: it is not readable as YAML"),
+        (lambda: Path("b/manifest.yaml").write_text("a: ["), "b/manifest.yaml is damaged: it is not valid YAML"),
         (lambda: change("b", seed="x"), "b/manifest.yaml is damaged: identity.seed: Input should be a valid integer"),
         (lambda: change("b", contenders=[]), "b has no contenders: "),
         (lambda: execute("b", "DELETE FROM chunks"), "b keeps no finished deal: there is nothing to compare"),
         (lambda: execute("b", "UPDATE games SET outcome = x'0102' WHERE game = 5"), "b(: |/)run.db"),
         (
             lambda: execute("b", "DROP TABLE decisions"),
-            "b/run.db is damaged or not a run store: its decisions have no column",
+            "b/run.db is damaged or not a run store: no column",
         ),
         (lambda: swap("b", lambda: Path("b").symlink_to("a")), "b is given twice"),
     ],
@@ -182,7 +182,7 @@ def test_compare_needs_a_run(shell: Shell) -> None:
     said = shell("compare")
     assert (said.code, said.err) == (
         2,
-        "dubito: there is no run in runs yet: `dubito demo` or `dubito run CONFIG` makes one\n",
+        "dubito: there is no run in runs yet: `dubito demo` or `dubito run CONFIG` creates one\n",
     )
 
 

@@ -14,7 +14,7 @@ from dubito.__main__ import main as begin
 from dubito.cli.main import main
 from dubito.cli.output import GamesProgress, table
 from dubito.experiment.progress import ModelProgress
-from dubito.llm.prices import Forecast, PastGames
+from dubito.llm.forecast import Forecast, PastGames
 
 HEADERS = ["bot", "size", "Score %", "hard %", "soft %", "loss %"]
 ROWS = [[name, size, *(f"{n}{size}.1 ±0.2" for n in range(4))] for name in ("ClaudeBot", "StefaBot") for size in "34"]
@@ -121,14 +121,14 @@ def test_games_that_ask_nothing_say_nothing_of_how_long_the_others_take() -> Non
     """Ten of 40 are over at once; of two others a short one is over, and one has had 12 of its questions."""
     forecast = Forecast(PastGames())
     for game in range(10):
-        forecast.begins(game)
-        forecast.ends(game)
+        forecast.start(game)
+        forecast.end(game)
     assert forecast.parts(40)[0] == 0
     for game, questions in ((10, 20), (11, 12)):
-        forecast.begins(game)
+        forecast.start(game)
         for _ in range(questions):
-            forecast.asked(game)
-    forecast.ends(10)
+            forecast.count_question(game)
+    forecast.end(10)
     played, left = forecast.parts(40)
     assert played == 1 + 12 / 32  # the usual is at least what all have had
     assert left == pytest.approx(20 / 32 + 28 * 2 / 12)  # most of those that are not begun ask nothing either

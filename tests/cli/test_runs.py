@@ -39,7 +39,7 @@ def test_runs_are_listed_the_last_written_first(shell: Shell) -> None:
         ["runs/set/newer", "bs", "finished", "20", "2023-11-14 22:14"],
         ["runs/older", "dubito", "finished", "20", "2023-11-14 22:13"],
     ]
-    assert said.err == "cannot be read: runs/broken/manifest.yaml is damaged: it does not say what was run\n"
+    assert said.err == "cannot be read: runs/broken/manifest.yaml is damaged: it has no identity of the run\n"
     assert "results digest" in shell("status").out
     assert shell("status").err == "the latest run: runs/set/newer\n"
 
@@ -77,7 +77,8 @@ def test_an_exported_run_is_read_like_its_folder(shell: Shell) -> None:
     Path("words.txt").write_text("no run")
     assert shell("status", "words.txt").err.startswith("dubito: words.txt is not a run: give a run folder, or a file")
     assert (
-        shell("export", "runs/two", "two.zip").err == "dubito: there is no runs/two: `dubito status runs` lists them\n"
+        shell("export", "runs/two", "two.zip").err
+        == "dubito: there is no runs/two: `dubito status runs` lists the runs\n"
     )
 
 

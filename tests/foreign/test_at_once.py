@@ -53,13 +53,13 @@ OF_A_RATE: Final[dict[str, tuple[int, object]]] = {
 def test_a_refusal_that_speaks_of_calls_at_once(name: str) -> None:
     status, body = CROWDED[name]
     found = verdict(status, json.dumps(body), {})
-    assert (found.meaning, found.at_once) == ("rate_limit", True)
+    assert (found.meaning, found.is_concurrent) == ("rate_limit", True)
 
 
 @pytest.mark.parametrize("name", OF_A_RATE)
 def test_a_refusal_that_does_not(name: str) -> None:
     status, body = OF_A_RATE[name]
-    assert not verdict(status, json.dumps(body), {}).at_once
+    assert not verdict(status, json.dumps(body), {}).is_concurrent
 
 
 @pytest.mark.parametrize(

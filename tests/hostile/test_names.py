@@ -6,8 +6,8 @@ from typing import Any, Final
 
 import pytest
 
+from dubito.llm.recording import compare_requests
 from dubito.llm.request import Api, canonical
-from dubito.llm.tape import parts
 from tests.cli.kit import Said as Ended
 from tests.cli.kit import Shell
 from tests.conftest import in_gate
@@ -56,7 +56,7 @@ def test_the_name_of_a_model_is_one_field_and_nothing_else(tmp_path: Path, proto
         texts = [canonical(heard.body) for heard in server.heard]
     assert [json.loads(text)["model"] for text in texts] == names
     for text in texts[1:]:
-        assert [difference.part for difference in parts(text, texts[0])] in (["model"], ["model, line 1"])
+        assert [difference.part for difference in compare_requests(text, texts[0])] in (["model"], ["model, line 1"])
 
 
 def hostile(heard: Heard) -> Said:

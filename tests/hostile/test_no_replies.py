@@ -166,4 +166,4 @@ def spoil(folder: Path, body: str | bytes, entries: int) -> None:
 
 
 def keep(cache: ReplyCache, server: str, request: Request, draw: str, raw: str) -> None:
-    cache.once(server, request, draw, lambda: RawReply(200, raw))
+    cache.get_or_ask(server, request, draw, lambda: RawReply(200, raw))

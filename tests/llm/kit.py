@@ -19,7 +19,7 @@ from dubito.experiment.experiment import Experiment
 from dubito.experiment.progress import ModelProgress
 from dubito.experiment.resolve import checked_models
 from dubito.experiment.run import Played, play
-from dubito.llm.cache import key_of_reply
+from dubito.llm.cache import compute_key
 from dubito.llm.client import Provider
 from dubito.llm.request import (
     AccountFault,
@@ -265,7 +265,7 @@ def forget_last_reply(run: Path, game: int, cache: Path) -> None:
     query = "SELECT request, draw FROM attempts WHERE game = ? ORDER BY decision DESC LIMIT 1"
     ((request, draw),) = rows(run, query, (game,))
     with diskcache.Cache(str(cache)) as entries:
-        assert entries.delete(key_of_reply("house", request, draw))
+        assert entries.delete(compute_key("house", request, draw))
 
 
 def outcomes_of(folder: Path) -> dict[str, int]:

@@ -25,9 +25,9 @@ from dubito.llm.decide import Decider, GameServices, Journal
 from dubito.llm.preflight import Preflight
 from dubito.llm.price_list import find_price
 from dubito.llm.prompts import Prompt, load_prompt, prompt_names
+from dubito.llm.recording import ReplayRecording
 from dubito.llm.request import AttemptFailed
 from dubito.llm.settings import ModelSettings, settings_for
-from dubito.llm.tape import ReplayRecording
 from dubito.store.model_log import Decision, ModelLog
 from dubito.store.run_db import RunDb
 from tests.llm.kit import Heard, Server, Unhurried, reply, says
@@ -321,15 +321,12 @@ def test_prompts_lie_in_a_folder_of_their_game(tmp_path: Path) -> None:
     assert prompt_names(HOME, GAME) == ["plain"]
     assert {"mixed", "plain", "plan"} < {*prompt_names(HOME)}
     assert refused("plian", HOME) == "no prompt of guess is named 'plian': did you mean 'plain'?"
-    elsewhere = (
-        "no prompt of guess is named 'reasoned' (there is one of bs and of defuse and of dubito and of openspiel): "
-        "choose from plain"
-    )
+    elsewhere = "no prompt of guess is named 'reasoned' (bs, defuse, dubito and openspiel have one): choose from plain"
     assert refused("reasoned", HOME) == elsewhere
     known = ", ".join(prompt_names(HOME))
     assert refused("guess", HOME, None) == f"no prompt is named 'guess': choose from {known}"
     copy(HOME / "prompts/guess/plain", tmp_path / "prompts/guess/mine")
-    assert refused("mine", tmp_path, None).startswith("no prompt is named 'mine' (there is one of guess): ")
+    assert refused("mine", tmp_path, None).startswith("no prompt is named 'mine' (guess has one): ")
     assert load_prompt("mine", tmp_path, GAME).digest == PROMPT.digest
 
 
@@ -341,7 +338,7 @@ def copy(folder: Path, into: Path, **files: str) -> None:
 
 def test_a_prompt_may_only_ask_for_what_a_node_states(tmp_path: Path) -> None:
     copy(HOME / "prompts/guess/plain", tmp_path / "mine", prompt="title: x\nanswer: [p_bluff, answer]\n")
-    assert refused("./mine", tmp_path).endswith("answer: guess has nothing to state as p_bluff: remove it")
+    assert refused("./mine", tmp_path).endswith("answer: no node of guess states p_bluff: remove it")
 
 
 def test_includes_are_found_beside_the_prompt_and_in_the_project(tmp_path: Path) -> None:

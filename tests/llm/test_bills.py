@@ -9,7 +9,7 @@ import pytest
 
 from dubito.llm.budget import Caps
 from dubito.llm.price_list import find_price
-from dubito.llm.prices import PICO, Asked, Price, Tariff
+from dubito.llm.prices import PICO, Price, PricingOptions, Tariff
 from dubito.llm.protocols import read_reply
 from dubito.llm.request import Api, Charges, RawReply, Request, Usage
 from tests.cli.kit import Shell
@@ -325,14 +325,18 @@ def test_a_bill_is_the_providers(subtests: pytest.Subtests) -> None:
             request = Request(protocol, PATH_OF[protocol], {"model": model} | asked)
             reply = read_reply(protocol, RawReply(200, json.dumps(reply_body(protocol, usage=usage, **besides))))
             assert reply.usage is not None
-            billed = Tariff(find_price(server, model, {}), 99).of(reply.usage, reply.charges, Asked.by(request)).usd
+            billed = (
+                Tariff(find_price(server, model, {}), 99)
+                .cost(reply.usage, reply.charges, PricingOptions.of_request(request))
+                .usd
+            )
             assert Decimal(billed) / PICO == Decimal(dollars)
 
 
 def test_decisions_are_billed_by_their_input_alone() -> None:
     price = find_price(OPENAI, "gpt-6-luna", {}, "decisions")
     assert price is not None
-    assert Decimal(price.of(Usage(2_500, 2_000, 300, 40, 0))) / PICO == Decimal("0.00025")  # 2,500 at 0.10
+    assert Decimal(price.cost(Usage(2_500, 2_000, 300, 40, 0))) / PICO == Decimal("0.00025")  # 2,500 at 0.10
 
 
 RUN_PRICE = Price(2_000_000, 100_000, 2_500_000, 10_000_000)

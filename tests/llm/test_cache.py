@@ -17,14 +17,14 @@ import diskcache
 import pytest
 
 from dubito.errors import RunStopped, UsageError
-from dubito.llm.cache import ReplyCache, key_of_reply
+from dubito.llm.cache import ReplyCache, compute_key
 from dubito.llm.request import AccountFault, AttemptFailed, RawReply, Request, compute_digest
 from tests.llm.kit import ask
 
 ASKED = ask(1).request
 OTHER = ask(2).request
 PARTS = ("http://127.0.0.1:1/v1", ASKED, "draw")
-KEY = key_of_reply(PARTS[0], ASKED.digest, PARTS[2])
+KEY = compute_key(PARTS[0], ASKED.digest, PARTS[2])
 OTHER_REPLY = RawReply(200, "another")
 GOOD = RawReply(200, '{"text": "\ufffd é\\ud800"}', {"request-id": "1"})
 
@@ -50,34 +50,34 @@ def never() -> RawReply:
 
 def test_the_first_reply_serves_ever_after(cache: ReplyCache, folder: Path) -> None:
     assert KEY not in cache
-    assert cache.once(*PARTS, says(GOOD)) == (GOOD, False)
-    assert cache.once(*PARTS, never) == (GOOD, True)
+    assert cache.get_or_ask(*PARTS, says(GOOD)) == (GOOD, False)
+    assert cache.get_or_ask(*PARTS, never) == (GOOD, True)
     assert KEY in cache
     with closing(ReplyCache(folder)) as again:
-        assert again.once(*PARTS, never) == (GOOD, True)
+        assert again.get_or_ask(*PARTS, never) == (GOOD, True)
 
 
 def test_stored_reply_is_read_with_its_age_in_one_query(cache: ReplyCache, folder: Path) -> None:
-    cache.once(*PARTS, says(GOOD))
+    cache.get_or_ask(*PARTS, says(GOOD))
     with closing(sqlite3.connect(folder / "cache.db")) as db, db:
         db.execute("UPDATE Cache SET store_time = 1000.5 WHERE key = ?", (KEY,))
     queries: list[str] = []
     cache._cache._con.set_trace_callback(queries.append)
-    assert cache.once(*PARTS, never) == (GOOD, True)
+    assert cache.get_or_ask(*PARTS, never) == (GOOD, True)
     assert cache.oldest == 1000.5
     assert len(queries) == 1, queries
 
 
 @pytest.mark.parametrize("other", [("house", *PARTS[1:]), (PARTS[0], OTHER, PARTS[2]), (*PARTS[:2], "other")])
 def test_server_request_and_draw_are_the_key(cache: ReplyCache, other: tuple[str, Request, str]) -> None:
-    cache.once(*PARTS, says(GOOD))
+    cache.get_or_ask(*PARTS, says(GOOD))
     different = RawReply(200, "different")
-    assert cache.once(*other, says(different)) == (different, False)
-    assert cache.once(*PARTS, never) == (GOOD, True)
+    assert cache.get_or_ask(*other, says(different)) == (different, False)
+    assert cache.get_or_ask(*PARTS, never) == (GOOD, True)
 
 
 def test_no_part_of_a_key_can_borrow_from_another() -> None:
-    keys = {key_of_reply(*parts) for parts in [("ab", "c", "d"), ("a", "bc", "d"), ("a", "b", "cd"), ("abcd", "", "")]}
+    keys = {compute_key(*parts) for parts in [("ab", "c", "d"), ("a", "bc", "d"), ("a", "b", "cd"), ("abcd", "", "")]}
     assert len(keys) == 4
 
 
@@ -87,7 +87,7 @@ def test_the_key_stays_what_it_is() -> None:
 
 
 def test_an_entry_says_what_it_answers(cache: ReplyCache, folder: Path) -> None:
-    cache.once(*PARTS, says(GOOD))
+    cache.get_or_ask(*PARTS, says(GOOD))
     with closing(ReplyCache(folder)) as again:
         entry = again.entry(KEY)
     assert entry is not None
@@ -99,8 +99,8 @@ def test_an_entry_says_what_it_answers(cache: ReplyCache, folder: Path) -> None:
 def test_all_keys_and_nothing_else_are_listed_and_counted(cache: ReplyCache) -> None:
     assert (list(cache), len(cache)) == ([], 0)
     for number in range(3):
-        cache.once("s", ask(number).request, "d", says(GOOD))
-    assert list(cache) == [key_of_reply("s", ask(number).request.digest, "d") for number in range(3)]
+        cache.get_or_ask("s", ask(number).request, "d", says(GOOD))
+    assert list(cache) == [compute_key("s", ask(number).request.digest, "d") for number in range(3)]
     assert len(cache) == 3
     assert [key for key in (*cache, "written") if key not in cache] == ["written"]
     assert cache.entry("written") is None
@@ -119,7 +119,7 @@ def test_one_flight_per_key(cache: ReplyCache) -> None:
         wanting.append(number)
         if len(wanting) == 64:
             all_want_it.set()
-        return cache.once(*PARTS, ask)
+        return cache.get_or_ask(*PARTS, ask)
 
     with ThreadPoolExecutor(64) as pool:
         answers = list(pool.map(one, range(64)))
@@ -136,7 +136,7 @@ def test_different_keys_fly_at_once(cache: ReplyCache) -> None:
         return GOOD
 
     with ThreadPoolExecutor(2) as pool:
-        answers = list(pool.map(lambda draw: cache.once("s", ASKED, draw, ask), "12"))
+        answers = list(pool.map(lambda draw: cache.get_or_ask("s", ASKED, draw, ask), "12"))
     assert answers == [(GOOD, False), (GOOD, False)]
 
 
@@ -147,12 +147,12 @@ def test_an_error_is_not_stored_and_the_next_asks(cache: ReplyCache, error: Exce
 
     for _ in range(2):
         with pytest.raises(type(error)):
-            cache.once(*PARTS, fails)
-    assert cache.once(*PARTS, says(GOOD)) == (GOOD, False)
+            cache.get_or_ask(*PARTS, fails)
+    assert cache.get_or_ask(*PARTS, says(GOOD)) == (GOOD, False)
 
 
 def test_nothing_is_ever_dropped(cache: ReplyCache, folder: Path) -> None:
-    cache.once(*PARTS, says(GOOD))
+    cache.get_or_ask(*PARTS, says(GOOD))
     with closing(diskcache.Cache(str(folder))) as theirs:
         assert (theirs.eviction_policy, theirs.cull_limit, theirs.size_limit) == ("none", 0, 2**40)
 
@@ -178,7 +178,7 @@ def test_an_empty_folder_becomes_a_cache(folder: Path, contents: list[str]) -> N
     for name in contents:
         (folder / name).touch()
     with closing(ReplyCache(folder)) as cache:
-        assert cache.once(*PARTS, says(GOOD)) == (GOOD, False)
+        assert cache.get_or_ask(*PARTS, says(GOOD)) == (GOOD, False)
 
 
 @pytest.mark.parametrize("content", [b"", b"this is no database, and longer than a header of one" * 9])
@@ -223,17 +223,17 @@ def change(folder: Path, statement: str, *values: object) -> None:
 
 @pytest.mark.parametrize("mode", [2, 4])  # diskcache's BINARY and PICKLE
 def test_a_pickle_is_refused_and_not_opened(cache: ReplyCache, folder: Path, tmp_path: Path, mode: int) -> None:
-    cache.once(*PARTS, says(GOOD))
+    cache.get_or_ask(*PARTS, says(GOOD))
     evil = pickle.dumps(Evil(tmp_path / "opened"))
     change(folder, "UPDATE Cache SET mode = ?, value = ? WHERE key = ?", mode, evil, KEY)
     with pytest.raises(RunStopped, match="it was not written by Dubito"):
-        cache.once(*PARTS, never)
+        cache.get_or_ask(*PARTS, never)
     assert not (tmp_path / "opened").exists()
 
 
 def stored(folder: Path, request: Request = ASKED) -> tuple[str, dict[str, Any]]:
     """The seal of an entry, and what it holds."""
-    key = key_of_reply(PARTS[0], request.digest, PARTS[2])
+    key = compute_key(PARTS[0], request.digest, PARTS[2])
     with closing(sqlite3.connect(folder / "cache.db")) as connection:
         ((value,),) = connection.execute("SELECT value FROM Cache WHERE key = ?", (key,))
     seal, _, packed = zlib.decompress(value).decode().partition("\n")
@@ -254,10 +254,10 @@ def noise(length: int) -> str:
 
 def refused(cache: ReplyCache) -> None:
     """The entry is neither used nor shown, and named as one of the bad ones."""
-    cure = f"`dubito cache drop {KEY[:16]} --cache .*` puts it aside"
-    sentence = rf"entry {KEY} of the cache .* was changed or is damaged: {cure}"
+    cure = f"remove it with `dubito cache drop {KEY[:16]} --cache .*`"
+    sentence = rf"entry {KEY} of the cache .* was changed or is damaged; {cure}"
     with pytest.raises(RunStopped, match=sentence):
-        cache.once(*PARTS, never)
+        cache.get_or_ask(*PARTS, never)
     with pytest.raises(RunStopped, match=sentence):
         cache.entry(KEY)
     (fault,) = cache.faults()
@@ -272,7 +272,7 @@ CHANGES: list[dict[str, Any]] = [
 
 @pytest.mark.parametrize("changes", CHANGES, ids=str)
 def test_a_changed_entry_is_refused(cache: ReplyCache, folder: Path, changes: dict[str, Any]) -> None:
-    cache.once(*PARTS, says(GOOD))
+    cache.get_or_ask(*PARTS, says(GOOD))
     rewrite(folder, **changes)
     refused(cache)
 
@@ -281,14 +281,14 @@ def test_a_changed_entry_is_refused(cache: ReplyCache, folder: Path, changes: di
 def test_a_sealed_entry_of_something_else_is_refused_too(
     cache: ReplyCache, folder: Path, changes: dict[str, Any]
 ) -> None:
-    cache.once(*PARTS, says(GOOD))
+    cache.get_or_ask(*PARTS, says(GOOD))
     rewrite(folder, seal_anew=True, **changes)
     refused(cache)
 
 
 def test_a_request_of_another_entry_is_not_shown(cache: ReplyCache, folder: Path) -> None:
-    cache.once(*PARTS, says(GOOD))
-    cache.once(PARTS[0], OTHER, PARTS[2], says(GOOD))
+    cache.get_or_ask(*PARTS, says(GOOD))
+    cache.get_or_ask(PARTS[0], OTHER, PARTS[2], says(GOOD))
     rewrite(folder, seal_anew=True, asked=stored(folder, OTHER)[1]["asked"])
     with pytest.raises(RunStopped, match="was changed or is damaged"):
         cache.entry(KEY)
@@ -296,47 +296,47 @@ def test_a_request_of_another_entry_is_not_shown(cache: ReplyCache, folder: Path
 
 @pytest.mark.parametrize("text", ["", "null", "[]", "7", '"text"', "\n{}", "a seal\n{}"])
 def test_a_text_that_is_no_entry_is_refused(cache: ReplyCache, folder: Path, text: str) -> None:
-    cache.once(*PARTS, says(GOOD))
+    cache.get_or_ask(*PARTS, says(GOOD))
     change(folder, "UPDATE Cache SET value = ? WHERE key = ?", text, KEY)
     refused(cache)
 
 
 def test_entries_that_are_as_they_were_written_have_no_faults(cache: ReplyCache, folder: Path) -> None:
     """Otherwise the tests above would show nothing."""
-    cache.once(*PARTS, says(GOOD))
-    cache.once(PARTS[0], OTHER, PARTS[2], says(GOOD))
+    cache.get_or_ask(*PARTS, says(GOOD))
+    cache.get_or_ask(PARTS[0], OTHER, PARTS[2], says(GOOD))
     rewrite(folder)
-    assert cache.once(*PARTS, never) == (GOOD, True)
+    assert cache.get_or_ask(*PARTS, never) == (GOOD, True)
     assert list(cache.faults()) == []
 
 
 def test_a_long_reply_is_kept_whole(cache: ReplyCache, folder: Path) -> None:
     """Beyond 32 KiB diskcache keeps a file of its own."""
     long = RawReply(200, json.dumps({"text": noise(200_000)}), {})
-    cache.once(*PARTS, says(long))
-    assert cache.once(*PARTS, never) == (long, True)
+    cache.get_or_ask(*PARTS, says(long))
+    assert cache.get_or_ask(*PARTS, never) == (long, True)
     with closing(ReplyCache(folder)) as again:
-        assert again.once(*PARTS, never) == (long, True)
+        assert again.get_or_ask(*PARTS, never) == (long, True)
 
 
 def test_a_dropped_entry_is_put_aside_and_asked_for_anew(cache: ReplyCache, folder: Path) -> None:
-    cache.once(*PARTS, says(GOOD))
-    cache.once("house", *PARTS[1:], says(GOOD))
+    cache.get_or_ask(*PARTS, says(GOOD))
+    cache.get_or_ask("house", *PARTS[1:], says(GOOD))
     rewrite(folder, raw="changed")
     with pytest.raises(RunStopped):
-        cache.once(*PARTS, never)
+        cache.get_or_ask(*PARTS, never)
     aside = cache.drop(KEY)
     assert aside is not None
     assert '"changed"' in aside.read_text()
-    assert cache.once("house", *PARTS[1:], never) == (GOOD, True)
-    assert cache.once(*PARTS, says(OTHER_REPLY)) == (OTHER_REPLY, False)
+    assert cache.get_or_ask("house", *PARTS[1:], never) == (GOOD, True)
+    assert cache.get_or_ask(*PARTS, says(OTHER_REPLY)) == (OTHER_REPLY, False)
     with closing(ReplyCache(folder)) as again:
-        assert again.once(*PARTS, never) == (OTHER_REPLY, True)
+        assert again.get_or_ask(*PARTS, never) == (OTHER_REPLY, True)
 
 
 def test_a_value_file_of_other_bytes_is_refused_by_name(cache: ReplyCache, folder: Path) -> None:
-    cache.once(*PARTS, says(RawReply(200, noise(200_000))))
+    cache.get_or_ask(*PARTS, says(RawReply(200, noise(200_000))))
     (file,) = folder.glob("*/*/*.val")
     file.write_bytes(b"\xff\xfe")
-    with pytest.raises(RunStopped, match=f"entry {KEY} of the cache .* is no text"):
-        cache.once(*PARTS, never)
+    with pytest.raises(RunStopped, match=f"entry {KEY} of the cache .* is not a text"):
+        cache.get_or_ask(*PARTS, never)

@@ -15,8 +15,8 @@ import pytest
 
 from dubito.llm.cache import ReplyCache, _TextDisk
 from dubito.llm.prompts import OWN_PROMPTS
+from dubito.llm.recording import nearest
 from dubito.llm.request import RawReply, compute_digest
-from dubito.llm.tape import nearest
 from tests.cli.kit import Said as Ended
 from tests.cli.kit import Shell
 from tests.llm.kit import ask, contender, played, reply_body, rows
@@ -28,7 +28,7 @@ def fill(*entries: tuple[str, int, str], received: RawReply = GOOD) -> list[str]
     """Entries of (server, request, draw) in the folder `cache`; their keys."""
     with closing(ReplyCache(Path("cache"))) as cache:
         for server, number, draw in entries:
-            cache.once(server, ask(number).request, draw, lambda: received)
+            cache.get_or_ask(server, ask(number).request, draw, lambda: received)
         return list(cache)
 
 

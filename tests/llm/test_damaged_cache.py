@@ -21,7 +21,7 @@ def folder(tmp_path: Path) -> Path:
 @pytest.mark.parametrize("left", ["", "-wal"])
 def test_an_emptied_cache_is_not_taken_for_a_new_one(folder: Path, left: str) -> None:
     with closing(ReplyCache(folder)) as cache:
-        cache.once(*PARTS, says(GOOD))
+        cache.get_or_ask(*PARTS, says(GOOD))
     (folder / "cache.db").write_bytes(b"")
     if left:
         (folder / "locks").unlink()

@@ -22,7 +22,7 @@ from dubito.llm.decide import sample_answer, settings_to_check
 from dubito.llm.pipeline import build_probe
 from dubito.llm.prompts import load_prompt
 from dubito.llm.protocols import Exchange, build_request, read_reply
-from dubito.llm.questions import QuestionForm, check_askable, form_of_questions, odds_in
+from dubito.llm.questions import QuestionForm, build_question_form, check_askable, odds_in
 from dubito.llm.request import AttemptFailed, RawReply
 from dubito.store.model_log import ModelLog
 from dubito.store.run_db import RunDb
@@ -33,7 +33,7 @@ from tests.llm.kit import reply as a_reply
 
 GAMES: Final = ("dubito", "defuse", "openspiel:kuhn_poker", "openspiel:liars_dice")
 PARAMS: Final = TypeAdapter(DecisionCreateParams)
-PLAN: Final = load_prompt("plan-reasoned", REPO).asked_as("decisions")
+PLAN: Final = load_prompt("plan-reasoned", REPO).for_api("decisions")
 
 
 def form_at(node: str) -> QuestionForm:
@@ -48,7 +48,7 @@ def test_what_is_sent_is_of_the_sdks_types(name: str) -> None:
     pytest.importorskip("pyspiel") if ":" in name else None
     game = find_game(name, REPO)
     for title in ("plan-reasoned", "plain") if name == "dubito" else ("plain",):
-        prompt = load_prompt(title, REPO, game).asked_as("decisions")
+        prompt = load_prompt(title, REPO, game).for_api("decisions")
         for node in game.nodes:
             position = game.facts.example_position(node.name)
             rendered, form = prompt.render(position), prompt.form_at(position)
@@ -70,13 +70,13 @@ def test_all_questions_of_a_turn_are_put_each_case_once() -> None:
     names = [question.name for question in form_at("C").questions]
     assert names == [STATED, "C", "E"]
     assert [question.name for question in form_at("D").questions] == ["D", "E-1", "E-2"]
-    first, second = (question.asked for question in form_at("D").questions[1:])
+    first, second = (question.content for question in form_at("D").questions[1:])
     assert (first["instructions"], second["instructions"]) == (
         "You bluff, as 4s. Do you play many cards?",
         "You are honest, with 4s. Do you play many cards?",
     )
     assert [choice["value"] for choice in first["choices"]] == [True, False]
-    assert form_at("C").questions[0].asked["instructions"] == "The last play is a bluff."
+    assert form_at("C").questions[0].content["instructions"] == "The last play is a bluff."
 
 
 def answer_to(question: Mapping[str, Any], best: Any = None, share: float = 0.75) -> dict[str, Any]:
@@ -101,7 +101,7 @@ def read(answers: list[Any], node: str = "D") -> Any:
 
 
 def good(node: str = "D") -> list[dict[str, Any]]:
-    return [answer_to(question.asked, False) for question in form_at(node).questions]
+    return [answer_to(question.content, False) for question in form_at(node).questions]
 
 
 def test_an_answer_is_read_with_its_odds_and_costs_no_output() -> None:
@@ -186,8 +186,8 @@ def test_a_statement_that_is_no_probability_is_counted_as_one_and_spoils_no_answ
 def read_of(legal: list[str], node: str, value: str) -> ModelAnswer:
     """The answer that is read where these are legal at a node of defuse, and this value is chosen."""
     game = find_game("defuse", REPO)
-    form = form_of_questions(game, [(game.facts.example_position(node), {"legal": legal})], ())
-    asked = form.questions[0].asked
+    form = build_question_form(game, [(game.facts.example_position(node), {"legal": legal})], ())
+    asked = form.questions[0].content
     text = body_of([answer_to(asked, next(one["value"] for one in asked["choices"] if value in one["value"]))])
     return form.read(read_reply("decisions", RawReply(200, text))).given[node]
 
@@ -287,7 +287,7 @@ def test_the_houses_odds_are_between_no_and_yes_so_best_and_drawn_play_apart(she
     )
     took, count, likely = Counter[str](), Counter[str](), dict.fromkeys(("best", "drawn"), 0.0)
     with RunDb.open(Path("r/run.db")) as db:
-        replies = [(*row[:3], ModelLog(db).paid_reply(*row[3:])) for row in rows(Path("r"), asked)]
+        replies = [(*row[:3], ModelLog(db).find_paid_reply(*row[3:])) for row in rows(Path("r"), asked)]
     for _, name, answer, reply in replies:
         shares = dict[Any, float](odds_in(json.dumps(json.loads(reply.raw)["answers"]))["C"])
         best = max(shares, key=shares.__getitem__)
@@ -425,7 +425,7 @@ def test_the_house_answers_in_the_sdks_types() -> None:
 
     with House(policy=house_policy([PLAN.game])) as house:
         client = OpenAI(api_key="k", base_url=house.base_url("decisions"), max_retries=0)
-        asked: list[Any] = [question.asked for question in form_at("C").questions]
+        asked: list[Any] = [question.content for question in form_at("C").questions]
         said = client.decisions.create(model="house-random", input="seat: 1\nnode: C E\n", questions=asked)
         client.close()
     assert isinstance(said, Decision)

@@ -97,7 +97,7 @@ def test_a_used_up_budget_says_how_much_of_it_is_the_worst_of_lost_calls(tmp_pat
             how: dict[str, Any] = {"prices": {"some-model": PRICE}, "caps": Caps(usd=usd), "in_flight": 4}
             run = ran(players, tmp_path / "r", **how)
             ((worst,),) = rows(tmp_path / "r", "SELECT sum(picodollars) FROM tries WHERE assumed")
-            said = f" spent ({dollars(worst)} of it the worst case of calls whose cost nobody knows), and "
+            said = f" spent ({dollars(worst)} of it the worst case of calls whose cost is unknown), and "
             assert said in str(run.failure)
 
 

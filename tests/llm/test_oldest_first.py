@@ -13,8 +13,9 @@ from random import Random
 import pytest
 
 from dubito.llm.budget import Budget, BudgetGuard, BudgetQueue, Caps
-from dubito.llm.prices import Past, Price, Tariff
-from dubito.llm.request import AccountFault, Ask, Reply, Sends, TryFailed, Usage
+from dubito.llm.forecast import PastGames
+from dubito.llm.prices import Price, Tariff
+from dubito.llm.request import AccountFault, Attempt, Reply, Sends, Usage
 from dubito.store.model_log import Spend
 from tests.conftest import in_gate
 from tests.llm.kit import Heard, Said, Script, SendsBy, Server, ask, asker, reply, reply_body, small
@@ -122,7 +123,7 @@ def test_nobody_waits_forever_and_books_stay_within_the_cap(seed: int) -> None:
     def play(game: int) -> None:
         with budget.playing(game, game):
             for number in range(lengths[game]):
-                budget.asked(game)
+                budget.count_question(game)
                 try:
                     send(of(game, number), 1)
                 except (TryFailed, ZeroDivisionError):
@@ -131,7 +132,7 @@ def test_nobody_waits_forever_and_books_stay_within_the_cap(seed: int) -> None:
                     return
                 if leaves[game] and number == 2:
                     return
-            budget.ends(game)
+            budget.end_game(game)
 
     with ThreadPoolExecutor(6) as pool:
         for done in [pool.submit(play, game) for game in range(12)]:

@@ -209,10 +209,10 @@ def test_the_pace_is_said_while_it_holds_calls_back() -> None:
     answer = replace(reply(), received=replace(reply().received, headers=told))
     call = limited_calls(traffic, answer, answer, answer)
     call()
-    assert traffic.pace_in_words is None, "nothing had to wait"
+    assert traffic.describe_pace() is None, "nothing had to wait"
     for _ in range(2):
         call()
-    assert traffic.pace_in_words == "paced at 480 requests/min by the server"
+    assert traffic.describe_pace() == "paced at 480 requests/min by the server"
     assert f"for {ACCOUNT} (rate limit)" in clock.whys
     clock.now += 61
-    assert traffic.pace_in_words is None
+    assert traffic.describe_pace() is None

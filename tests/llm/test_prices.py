@@ -17,16 +17,16 @@ from dubito.games.dubito.game import GAME
 from dubito.house.core import models_of
 from dubito.llm import price_list
 from dubito.llm.price_list import (
-    charged_by_call,
-    ends_soon,
+    end_of_model_warning,
+    find_charged_by_call,
     find_price,
-    outdated,
-    price_of,
+    find_unpriced,
+    old_price_warning,
+    parse_price,
     price_to_fill_in,
     read_prices,
-    unpriced,
 )
-from dubito.llm.prices import PICO, Asked, Price, Tariff, Terms, dollars
+from dubito.llm.prices import PICO, Price, PricingOptions, Tariff, Terms, dollars
 from dubito.llm.request import Charges, Usage
 from dubito.llm.settings import HOUSE, account_for
 from dubito.store.model_log import Spend
@@ -55,26 +55,28 @@ def exact(listed: dict[str, float], usage: Usage) -> Decimal:
 
 
 def test_a_price_is_whole_picodollars_a_token() -> None:
-    price = price_of(GOOD, "x")
+    price = parse_price(GOOD, "x")
     assert price == Price(2_000_000, 100_000, 2_500_000, 10_000_000)
-    assert price.of(Usage(1000, 600, 50, 30, 20)) == 350 * 2_000_000 + 600 * 100_000 + 50 * 2_500_000 + 30 * 10_000_000
+    assert (
+        price.cost(Usage(1000, 600, 50, 30, 20)) == 350 * 2_000_000 + 600 * 100_000 + 50 * 2_500_000 + 30 * 10_000_000
+    )
     assert PICO == 10**12
-    assert price_of(dict.fromkeys(GOOD, 0.000001), "x") == Price(1, 1, 1, 1)
-    assert price_of(dict.fromkeys(GOOD, 5000), "x") == Price(*[5 * 10**9] * 4)
+    assert parse_price(dict.fromkeys(GOOD, 0.000001), "x") == Price(1, 1, 1, 1)
+    assert parse_price(dict.fromkeys(GOOD, 5000), "x") == Price(*[5 * 10**9] * 4)
 
 
 @given(PRICES, usages())
 def test_a_cost_is_exact(listed: dict[str, float], usage: Usage) -> None:
-    cost = price_of(listed, "x").of(usage)
+    cost = parse_price(listed, "x").cost(usage)
     assert type(cost) is int
     assert Decimal(cost) / PICO == exact(listed, usage)
 
 
 @given(PRICES, usages())
 def test_what_the_cache_saved_is_the_difference_to_no_cache(listed: dict[str, float], usage: Usage) -> None:
-    price = price_of(listed, "x")
+    price = parse_price(listed, "x")
     uncached = Usage(usage.input, 0, 0, usage.output, usage.reasoning)
-    assert price.saved(usage) == price.of(uncached) - price.of(usage)
+    assert price.cache_saving(usage) == price.cost(uncached) - price.cost(usage)
 
 
 @given(PRICES | st.none(), usages(), st.integers(0, 1000), st.integers(0, 1000))
@@ -82,9 +84,9 @@ def test_nothing_costs_more_than_the_worst_case(
     listed: dict[str, float] | None, usage: Usage, less: int, unused: int
 ) -> None:
     """Whatever is cached or kept, if a token is at least a byte and the limit on output is kept to."""
-    tariff = Tariff(price_of(listed, "x") if listed else None, max_output=usage.output + unused)
+    tariff = Tariff(parse_price(listed, "x") if listed else None, max_output=usage.output + unused)
     request = ask(text="x" * (usage.input + less)).request
-    worst, used = tariff.worst(request), tariff.of(usage)
+    worst, used = tariff.worst(request), tariff.cost(usage)
     assert used.calls == worst.calls == 1
     assert used.tokens == usage.input + usage.output <= worst.tokens
     assert 0 <= used.usd <= worst.usd
@@ -93,9 +95,9 @@ def test_nothing_costs_more_than_the_worst_case(
 def test_the_worst_case_is_all_bytes_and_output_at_their_dearest() -> None:
     request = ask().request
     size = len(request.text.encode())
-    assert Tariff(price_of(GOOD, "x"), 99).worst(request) == Spend(1, size + 99, size * 2_500_000 + 99 * 10_000_000)
+    assert Tariff(parse_price(GOOD, "x"), 99).worst(request) == Spend(1, size + 99, size * 2_500_000 + 99 * 10_000_000)
     assert Tariff(None, 99).worst(request) == Spend(1, size + 99, 0)
-    dear = price_of(GOOD | {"cached_input": 7}, "x")
+    dear = parse_price(GOOD | {"cached_input": 7}, "x")
     assert Tariff(dear, 99).worst(request).usd == size * 7_000_000 + 99 * 10_000_000
 
 
@@ -107,8 +109,8 @@ def test_a_request_has_at_least_as_many_bytes_as_what_is_sent(text: str) -> None
 @pytest.mark.parametrize("missing", GOOD)
 def test_a_gap_is_named(missing: str) -> None:
     entry = {name: value for name, value in GOOD.items() if name != missing}
-    with pytest.raises(UsageError, match=rf"^here: {missing} is missing: say it in USD per million tokens$"):
-        price_of(entry, "here")
+    with pytest.raises(UsageError, match=rf"^here: {missing} is missing: set it in USD per million tokens$"):
+        parse_price(entry, "here")
 
 
 A_PRICE = r"a price is \{input, cached_input, cache_write, output\}, numbers from 0 to 5,000 in USD per million tokens"
@@ -119,19 +121,19 @@ A_PRICE = r"a price is \{input, cached_input, cache_write, output\}, numbers fro
 )
 def test_a_price_that_is_none_is_refused(value: object) -> None:
     with pytest.raises(UsageError, match=rf"^here: output: {A_PRICE}$"):
-        price_of(GOOD | {"output": value}, "here")
+        parse_price(GOOD | {"output": value}, "here")
 
 
 @pytest.mark.parametrize("entry", [None, 2, "free", [], [2, 1, 2, 10], True])
 def test_an_entry_that_is_none_is_refused(entry: object) -> None:
     with pytest.raises(UsageError, match=rf"^here: {A_PRICE}$"):
-        price_of(entry, "here")
+        parse_price(entry, "here")
 
 
 @pytest.mark.parametrize("value", [0.0000001, 1.2345678])
 def test_a_price_with_too_many_decimals_is_refused(value: float) -> None:
     with pytest.raises(UsageError, match=r"^here: input: a price has at most 6 decimals, in USD per million tokens$"):
-        price_of(GOOD | {"input": value}, "here")
+        parse_price(GOOD | {"input": value}, "here")
 
 
 @pytest.mark.parametrize(
@@ -139,7 +141,7 @@ def test_a_price_with_too_many_decimals_is_refused(value: float) -> None:
 )
 def test_an_unknown_key_is_named_with_the_nearest(key: str, hint: str) -> None:
     with pytest.raises(UsageError) as refused:
-        price_of(GOOD | {key: 1}, "here")
+        parse_price(GOOD | {key: 1}, "here")
     assert str(refused.value).startswith("here: unknown key ")
     assert hint in str(refused.value)
     assert str(refused.value).isprintable()
@@ -147,7 +149,7 @@ def test_an_unknown_key_is_named_with_the_nearest(key: str, hint: str) -> None:
 
 def test_prices_are_read_from_a_mapping_or_a_file(tmp_path: Path) -> None:
     (tmp_path / "p.yaml").write_text(yaml.safe_dump({"m": GOOD, 4: {**GOOD}}))
-    expected = {"m": price_of(GOOD, "x"), "4": price_of(GOOD, "x")}
+    expected = {"m": parse_price(GOOD, "x"), "4": parse_price(GOOD, "x")}
     assert read_prices("p.yaml", "prices", tmp_path) == expected
     assert read_prices(str(tmp_path / "p.yaml"), "prices", Path("/nowhere")) == expected
     assert read_prices({"m": GOOD, "4": GOOD}, "prices", tmp_path) == expected
@@ -161,12 +163,12 @@ def test_prices_are_read_from_a_mapping_or_a_file(tmp_path: Path) -> None:
         (b"m: {input: 1, input: 2}", "p.yaml, line 1: not readable as YAML: the key 'input' stands twice"),
         (
             b"4: %(good)s\n'4': %(good)s" % {b"good": b"{input: 1, cached_input: 1, cache_write: 1, output: 1}"},
-            "p.yaml: 4 stands twice",
+            "p.yaml: 4 appears twice",
         ),
         (b"m: {input: 1, cached_input: 1, cache_write: 1}", "p.yaml: m: output is missing"),
         (b"m: 7", "p.yaml: m: a price is {input, "),
-        (b"- m", "p.yaml: a file of prices is a list of `MODEL: {"),
-        (b"", "p.yaml: a file of prices is a list of `MODEL: {"),
+        (b"- m", "p.yaml: a file of prices needs lines such as `MODEL: {"),
+        (b"", "p.yaml: a file of prices needs lines such as `MODEL: {"),
         (b"m: {", "p.yaml, line 1: not readable as YAML: "),
         (b"m: \xff\xfe", "p.yaml is not UTF-8 text"),
         (b"m: !!python/object/apply:os.getcwd []", "p.yaml, line 1: not readable as YAML: "),
@@ -210,7 +212,7 @@ def test_each_shipped_price_has_its_day_and_its_source() -> None:
         assert set(entry["source"]) <= set("GLP"), (server, model)
         assert entry.get("ends", date.max) >= entry["as_of"], (server, model)
         price = find_price(server, model, {})
-        assert price == price_of(entry, "x")
+        assert price == parse_price(entry, "x")
         assert 0 < price.cached_input <= price.input <= price.cache_write <= price.long_write
         assert price.input <= price.output
 
@@ -230,7 +232,7 @@ USED = Usage(1000, 600, 50, 30, 20)
 def served(server: str, model: str, *modes: tuple[str, str], usage: Usage = USED) -> Fraction:
     price = find_price(server, model, {})
     assert price is not None
-    return Fraction(price.of(usage, Charges(modes)), replace(price, terms=Terms()).of(usage))
+    return Fraction(price.cost(usage, Charges(modes)), replace(price, terms=Terms()).cost(usage))
 
 
 @pytest.mark.parametrize(
@@ -250,23 +252,23 @@ def test_a_service_that_its_model_does_not_list_costs_the_dearest_of_its_server(
     server: str, model: str, modes: list[tuple[str, str]], times: float | None
 ) -> None:
     if times is None:
-        assert find_price(server, model, {}).of(USED, Charges(tuple(modes))) == 0  # type: ignore[union-attr]
+        assert find_price(server, model, {}).cost(USED, Charges(tuple(modes))) == 0  # type: ignore[union-attr]
     else:
         assert served(server, model, *modes) == Fraction(str(times))
 
 
 def test_input_kept_for_long_costs_the_dearest_where_a_price_does_not_say() -> None:
     price = Price(100, 10, 125, 500)
-    assert price.of(USED, Charges(long_writes=20)) - price.of(USED) == 20 * (250 - 125)
-    assert price.worst(1000, 0, Asked(long=True)) == 1000 * 250
-    said = price_of(GOOD | {"long_write": 4}, "x")
-    assert said.of(USED, Charges(long_writes=20)) - said.of(USED) == 20 * (4_000_000 - 2_500_000)
+    assert price.cost(USED, Charges(long_writes=20)) - price.cost(USED) == 20 * (250 - 125)
+    assert price.worst(1000, 0, PricingOptions(long_ttl=True)) == 1000 * 250
+    said = parse_price(GOOD | {"long_write": 4}, "x")
+    assert said.cost(USED, Charges(long_writes=20)) - said.cost(USED) == 20 * (4_000_000 - 2_500_000)
 
 
 def test_ones_own_price_is_for_the_service_that_one_asks_for() -> None:
     own = find_price(OPENAI, "gpt-6-sol", {"gpt-6-sol": Price(1, 2, 3, 4)})
     assert own is not None
-    assert own.of(USED, Charges((("service_tier", "priority"),))) == own.of(USED)
+    assert own.cost(USED, Charges((("service_tier", "priority"),))) == own.cost(USED)
 
 
 ASKED: list[dict[str, Any]] = [
@@ -284,10 +286,10 @@ def test_no_reply_that_is_served_as_it_was_asked_for_costs_more_than_was_reserve
     """Whatever the reply says of its tier and of the lifetimes, or leaves out, in the dearest reading of each field."""
     server, model, _ = line
     request = ask(text="x" * usage.input, **parameters).request
-    asked = Asked.by(request)
-    charges = Charges(() if silent else asked.modes, usage.cache_write if long and asked.long else 0)
+    asked = PricingOptions.of_request(request)
+    charges = Charges(() if silent else asked.modes, usage.cache_write if long and asked.long_ttl else 0)
     tariff = Tariff(find_price(server, model, {}), usage.output)
-    assert tariff.of(usage, charges, asked).usd <= tariff.worst(request).usd
+    assert tariff.cost(usage, charges, asked).usd <= tariff.worst(request).usd
 
 
 @pytest.mark.parametrize(
@@ -324,44 +326,47 @@ def test_parameters_whose_cost_is_not_in_the_price(
 ) -> None:
     price = find_price(OPENAI, "gpt-6-sol", {})
     assert price is not None
-    assert (unpriced(parameters, price), charged_by_call(parameters)) == (dear, called)
+    assert (find_unpriced(parameters, price), find_charged_by_call(parameters)) == (dear, called)
 
 
 def test_what_anthropic_decides_has_no_price() -> None:
     price = find_price(ANTHROPIC, "claude-opus-5", {})
     assert price is not None
-    assert unpriced({"service_tier": "auto"}, price) == "service_tier"
+    assert find_unpriced({"service_tier": "auto"}, price) == "service_tier"
 
 
 def test_a_lifetime_needs_a_price_that_says_it() -> None:
     price, kept = find_price(OPENAI, "gpt-5.5", {}), {"prompt_cache_options": {"ttl": "12h"}}
     assert price is not None
-    assert unpriced(kept, price) == "prompt_cache_options"
+    assert find_unpriced(kept, price) == "prompt_cache_options"
 
 
 def test_ones_own_price_may_say_all_that_the_list_says() -> None:
     entry = GOOD | {"long_write": 5, "above": {"tokens": 10, "times": 2, "output_times": 1.5}, "service_tier": {"x": 3}}
-    price = price_of(entry | {"as_of": date(2026, 11, 24), "source": "mine", "ends": date(2027, 1, 1)}, "x")
-    assert price.of(Usage(11, 0, 0, 2, 0), Charges((("service_tier", "x"),))) == (11 * 4 + 2 * 15) * 3 * PICO // 10**6
+    price = parse_price(entry | {"as_of": date(2026, 11, 24), "source": "mine", "ends": date(2027, 1, 1)}, "x")
+    assert price.cost(Usage(11, 0, 0, 2, 0), Charges((("service_tier", "x"),))) == (11 * 4 + 2 * 15) * 3 * PICO // 10**6
 
 
 @pytest.mark.parametrize(
     ("more", "words"),
     [
-        ({"above": 5}, "here: above: say it as {tokens: 200000, times: 2, output_times: 1.5}, times from 1 to 100"),
-        ({"above": {"tokens": 5}}, "here: above: say it as {tokens: "),
+        (
+            {"above": 5},
+            "here: above: write it as {tokens: 200000, times: 2, output_times: 1.5}, with factors from 1 to 100",
+        ),
+        ({"above": {"tokens": 5}}, "here: above: write it as {tokens: "),
         (
             {"speed": {"fast": 0}},
-            "here: speed: say it as {VALUE: TIMES}, how many times the price it ",
+            "here: speed: write it as {VALUE: FACTOR}, with factors on the price ",
         ),
-        ({"service_tier": 2}, "here: service_tier: say it as {VALUE: TIMES}"),
+        ({"service_tier": 2}, "here: service_tier: write it as {VALUE: FACTOR}"),
         ({"long_write": -1}, "here: long_write: a price is {"),
-        ({"ends": "soon"}, "here: ends: a day, as 2026-11-30"),
+        ({"ends": "soon"}, "here: ends: must be a day, such as 2026-11-30"),
     ],
 )
 def test_a_term_that_is_none_is_refused(more: dict[str, Any], words: str) -> None:
     with pytest.raises(UsageError) as refused:
-        price_of(GOOD | more, "here")
+        parse_price(GOOD | more, "here")
     assert str(refused.value).startswith(words)
 
 
@@ -376,36 +381,35 @@ def test_the_line_to_fill_in_is_a_config_s_own_and_no_model_is_dearer() -> None:
 
 def test_the_end_of_a_model_is_told_in_its_last_30_days() -> None:
     def told(*day: int, model: str = "claude-sonnet-4-5") -> str | None:
-        return ends_soon(ANTHROPIC, model, date(*day))
+        return end_of_model_warning(ANTHROPIC, model, date(*day))
 
-    after = "what is asked of it cannot be asked again after that"
-    announced = "on 2026-11-30 by its provider's announcement"
+    start, after = "note: the provider retires claude-sonnet-4-5", "after that, this run cannot be repeated"
     assert told(2026, 10, 30) is None
-    assert told(2026, 10, 31) == f"note: claude-sonnet-4-5 ends {announced}, in 30 days: {after}"
-    assert told(2026, 11, 29) == f"note: claude-sonnet-4-5 ends {announced}, in 1 day: {after}"
-    assert told(2026, 11, 30) == f"note: claude-sonnet-4-5 ends {announced}, today: {after}"
+    assert told(2026, 10, 31) == f"{start} on 2026-11-30, in 30 days: {after}"
+    assert told(2026, 11, 29) == f"{start} on 2026-11-30, in 1 day: {after}"
+    assert told(2026, 11, 30) == f"{start} on 2026-11-30, today: {after}"
     assert str(told(2026, 12, 1)).startswith(
-        f"note: claude-sonnet-4-5 ended {announced}, so it may not answer any more"
+        "note: the provider retired claude-sonnet-4-5 on 2026-11-30, so it may not answer any more"
     )
-    assert str(told(2026, 11, 24, model="claude-sonnet-4-5-20250929")).startswith(
-        "note: claude-sonnet-4-5-20250929 ends"
-    )
+    assert str(told(2026, 11, 24, model="claude-sonnet-4-5-20250929")).startswith(f"{start}-20250929")
     assert told(2026, 11, 24, model="claude-sonnet-5") is None
-    assert ends_soon("http://127.0.0.1:1/v1", "claude-sonnet-4-5", date(2026, 11, 24)) is None
+    assert end_of_model_warning("http://127.0.0.1:1/v1", "claude-sonnet-4-5", date(2026, 11, 24)) is None
 
 
 def test_list_prices_grow_old() -> None:
     read: date = SHIPPED["servers"][OPENAI]["models"]["gpt-6-sol"]["as_of"]
-    assert outdated(OPENAI, "gpt-6-sol", {}, read + timedelta(days=60)) is None
-    assert outdated(OPENAI, "gpt-6-sol", {}, read + timedelta(days=61)) == (
+    assert old_price_warning(OPENAI, "gpt-6-sol", {}, read + timedelta(days=60)) is None
+    assert old_price_warning(OPENAI, "gpt-6-sol", {}, read + timedelta(days=61)) == (
         f"the list prices of {OPENAI} were read on {read}, 61 days ago: "
-        "check them, and say what has changed in `prices`"
+        "check them, and set what has changed in `prices`"
     )
     later = read + timedelta(days=9999)
-    assert outdated(OPENAI, "gpt-6-sol", {"gpt-6-sol": Price(1, 2, 3, 4)}, later) is None, "it is the user's own"
-    assert outdated(OPENAI, "no-such-model", {}, later) is None
-    assert outdated("http://127.0.0.1:1/v1", "gpt-6-sol", {}, later) is None
-    assert outdated(HOUSE, "house-sharp", {}, later) is None, "it costs nothing for ever"
+    assert old_price_warning(OPENAI, "gpt-6-sol", {"gpt-6-sol": Price(1, 2, 3, 4)}, later) is None, (
+        "it is the user's own"
+    )
+    assert old_price_warning(OPENAI, "no-such-model", {}, later) is None
+    assert old_price_warning("http://127.0.0.1:1/v1", "gpt-6-sol", {}, later) is None
+    assert old_price_warning(HOUSE, "house-sharp", {}, later) is None, "it costs nothing for ever"
 
 
 @pytest.mark.parametrize(

@@ -87,7 +87,7 @@ def test_a_key_that_is_none_hides_no_other(played: Shell, key: str) -> None:
     change(Path("cache"), f"UPDATE Cache SET key = {key} WHERE key = ?", bad)  # noqa: S608
     said = played("cache", "verify")
     first, second, _ = said.out.splitlines()
-    assert (said.code, first) == (1, "an entry of the cache cache has a key that is no text: nothing asks for it")
+    assert (said.code, first) == (1, "an entry of the cache cache has a key that is not a text: it is never used")
     assert f"entry {other} of the cache" in second
 
 
@@ -111,7 +111,7 @@ def test_a_cache_that_cannot_be_written_serves(tmp_path: Path) -> None:
     outside = Path(mkdtemp())  # which others may enter
     try:
         with closing(ReplyCache(outside / "cache")) as cache:
-            cache.once(*PARTS, says(GOOD))
+            cache.get_or_ask(*PARTS, says(GOOD))
         for path in [*(outside / "cache").rglob("*"), outside / "cache", outside]:
             path.chmod(0o555 if path.is_dir() else stat.S_IRUSR | stat.S_IRGRP | stat.S_IROTH)
 
@@ -119,9 +119,9 @@ def test_a_cache_that_cannot_be_written_serves(tmp_path: Path) -> None:
             raise RunStopped("it was asked")
 
         with as_nobody(), closing(ReplyCache(outside / "cache", writes=False)) as cache:
-            assert cache.once(*PARTS, asked) == (GOOD, True)
+            assert cache.get_or_ask(*PARTS, asked) == (GOOD, True)
             with pytest.raises(RunStopped, match="it was asked"):
-                cache.once(PARTS[0], PARTS[1], "another draw", asked)
+                cache.get_or_ask(PARTS[0], PARTS[1], "another draw", asked)
             (key,) = cache
             assert (len(cache), key in cache, [*cache.faults()], cache.bytes > 0) == (1, True, [], True)
     finally:

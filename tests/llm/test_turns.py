@@ -212,7 +212,7 @@ def test_a_subclass_that_answers_a_node_itself_asks_the_others(tmp_path: Path, s
     ("game", "ask", "fault"),
     [
         ("dubito", "round", "prompt.yaml: ask"),
-        ("bs", "turn", "ask: turn: a move of bs is one question, as far as its facts say, which have no `turn`"),
+        ("bs", "turn", "ask: turn: the facts of bs have no `turn`, so a move is one question"),
     ],
 )
 def test_what_cannot_be_asked_at_once_is_refused(shell: Shell, game: str, ask: str, fault: str) -> None:

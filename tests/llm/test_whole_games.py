@@ -10,7 +10,8 @@ from dubito.experiment.experiment import Experiment
 from dubito.experiment.run import Played
 from dubito.house.server import House
 from dubito.llm.budget import Budget, BudgetGuard, Caps
-from dubito.llm.prices import LONG, PastGames, Price, Tariff
+from dubito.llm.forecast import ASSUMED_QUESTIONS, PastGames
+from dubito.llm.prices import Price, Tariff
 from dubito.llm.request import Usage
 from dubito.store.model_log import Spend
 from tests.cli.kit import Shell
@@ -32,14 +33,14 @@ def answer_questions(of: Budget, game: int, usage: Usage | None, times: int = 1)
     for number in range(times):
         if usage is not None:
             BudgetGuard(of, TARIFF, Script(reply(usage=usage))).send(ask(number, game=game), 1)
-        of.asked(game)
+        of.count_question(game)
 
 
 def test_a_deal_starts_if_those_under_way_are_paid_for_too() -> None:
     """A game takes 15 x 1.25 calls."""
     of = budget(PAST, calls=60)
     assert [of.admit([game]) is None for game in (2, 3, 4, 5)] == [True, True, True, False]
-    of.ends(2)
+    of.end_game(2)
     assert of.admit([5]) is None, "what a game did not take is there for the next"
 
 
@@ -63,7 +64,7 @@ def test_short_games_end_first_and_do_not_say_that_all_are_short() -> None:
     assert of.admit(range(10)) is None
     for game in range(10):
         answer_questions(of, game, Usage(1, 0, 0, 1, 0), times=5)
-    of.ends(0)
+    of.end_game(0)
     needed = [of.admit([game]) is None for game in range(10, 30)]
     assert needed.count(True) == (1000 - 50 - 9 * 45) // 50
 
@@ -77,7 +78,7 @@ def test_a_game_that_begins_again_needs_all_of_it_again() -> None:
 
 
 def test_before_a_game_has_ended_others_start_if_surely_paid_for() -> None:
-    of = budget(calls=3 * LONG - 1)
+    of = budget(calls=3 * ASSUMED_QUESTIONS - 1)
     assert of.admit([0]) is None
     assert of.admit([1]) is not None, "no call was made, so nobody knows what one may take"
     answer_questions(of, 0, Usage(1, 0, 0, 1, 0))
@@ -91,7 +92,7 @@ def test_games_of_free_replies_tell_the_length_and_not_the_cost() -> None:
         assert of.admit([game]) is None
         assert of.admit([game + 10]) is not None, "nothing was ever paid: one at a time"
         answer_questions(of, game, None, times=20)
-        of.ends(game)
+        of.end_game(game)
     assert of.admit([3]) is None
     answer_questions(of, 3, Usage(1500, 0, 0, 500, 0))
     admitted = [of.admit([game]) is None for game in (4, 5, 6)]

@@ -19,7 +19,7 @@ from dubito.errors import UsageError
 from dubito.game import Bool, Node, Text
 from dubito.show.company import Thought
 from dubito.show.run import FollowedRun
-from dubito.store.lock import claimed
+from dubito.store.lock import lock_folder
 from tests.cli.kit import Shell
 from tests.llm.kit import KEY, Heard, Server, asker, contender, error_body, forget_last_reply, ran, says, small
 from tests.llm.kit import Said as Answer
@@ -186,7 +186,7 @@ def test_a_run_is_followed_to_its_end_and_only_read(shell: Shell, capsys: pytest
     shell(*RUN, "--games", "2", "--quiet")
     manifest = Path("runs/r/manifest.yaml")
     with ExitStack() as playing:
-        playing.enter_context(claimed(Path("runs/r")))
+        playing.enter_context(lock_folder(Path("runs/r")))
 
         def goes_on() -> None:
             playing.close()

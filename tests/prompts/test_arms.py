@@ -12,7 +12,7 @@ from dubito.games.dubito.engine import Rules
 from dubito.games.dubito.facts import Position, example_position, facts, sample_table
 from dubito.games.dubito.game import GAME
 from dubito.games.dubito.workshop import pairs
-from dubito.llm.prompts import Prompt, said_of_prompt
+from dubito.llm.prompts import Prompt, title_and_paragraph
 from dubito.workshop.audit import leak_in
 from dubito.workshop.recordings import Origin, recorded_positions
 from tests.prompts.kit import ARMS, PLAIN, Prompts
@@ -38,7 +38,7 @@ def positions() -> Iterator[Position]:
 @pytest.mark.parametrize(("name", "paragraph"), HONESTY.items())
 def test_a_condition_of_honesty_is_plain_and_one_paragraph(name: str, paragraph: str) -> None:
     prompt = PROMPTS[name]
-    title, told = said_of_prompt(prompt.sources)
+    title, told = title_and_paragraph(prompt.sources)
     assert title == prompt.title
     assert told.startswith(paragraph)
     assert "\n" not in told

@@ -11,9 +11,9 @@ from dubito.llm import templates
 from dubito.llm.prompts import Prompt
 
 BESIDE = {"prompt.yaml": "title: t\nanswer: [answer]\n", "system.jinja": "{{ answer_format }}"}
-MOST_STEPS = templates._STEPS
+MOST_MAX_STEPS = templates._MAX_STEPS
 FEWER = 20_000  # steps: where the bound really lies is tried once
-STEPS, WIDTH, LONGER = f"takes more than {FEWER:,} steps", "a width in a format", "would make too long a text or list"
+STEPS, WIDTH, LONGER = f"takes more than {FEWER:,} steps", "a width in a format", "would be too long"
 MOST = 60 << 10  # kilobytes, where many of these took gigabytes
 
 
@@ -59,7 +59,7 @@ def doubled(way: str) -> str:
     ],
 )
 def test_what_a_template_may_take_is_bounded(template: str, words: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(templates, "_STEPS", FEWER if words == STEPS else MOST_STEPS)
+    monkeypatch.setattr(templates, "_MAX_STEPS", FEWER if words == STEPS else MOST_MAX_STEPS)
     check_refused(template, words)
 
 

@@ -12,8 +12,8 @@ import pytest
 from dubito.games.dubito.facts import example_position, facts
 from dubito.llm.prompts import RenderedPrompt, load_prompt
 from dubito.llm.protocols import Exchange, build_request
+from dubito.llm.recording import common_length
 from dubito.llm.request import Api
-from dubito.llm.tape import common
 from tests.conftest import in_gate
 from tests.llm.kit import PROTOCOLS, settings
 from tests.prompts import golden
@@ -50,7 +50,7 @@ def cached(protocol: Api, body: Mapping[str, Any], before: Mapping[str, Any]) ->
     new, old = blocks(body), blocks(before)
     told = "".join(text for text, _ in new).encode()
     if protocol != "messages":
-        return common(told, "".join(text for text, _ in old).encode()) / len(told)
+        return common_length(told, "".join(text for text, _ in old).encode()) / len(told)
     marks = [[place for place, (_, marked) in enumerate(each) if marked] for each in (new, old)]
     assert all(1 <= len(each) <= 4 for each in marks)
     texts = [[text for text, _ in each] for each in (new, old)]

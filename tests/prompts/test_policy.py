@@ -16,7 +16,7 @@ from dubito.games.dubito.facts import Position, example_position, facts
 from dubito.games.dubito.game import GAME
 from dubito.games.dubito.stand_in import read_facts, sharp, stated_chance
 from dubito.house.core import models_of
-from dubito.llm.templates import plain
+from dubito.llm.templates import format_value
 from tests.conftest import in_gate
 from tests.house.kit import opinion
 from tests.prompts.kit import PLAIN, PROMPTS, REGISTRY, RULES, SIZES, asked_bot, turns
@@ -44,12 +44,12 @@ def test_the_block_parsed_back_is_the_facts(rules: Rules, size: int) -> None:
             assert len(read) > 15
             for player in values["players"]:
                 assert read.pop(f"seat {player['seat']}") == line(player)
-            assert read == {name: str(plain(values[name])) for name in read}
+            assert read == {name: str(format_value(values[name])) for name in read}
             assert ("number" in read) == (values["number"] is not None)
 
 
 def as_lines(values: dict[str, Any]) -> dict[str, str]:
-    names = {name: str(plain(value)) for name, value in values.items() if not isinstance(value, dict)}
+    names = {name: str(format_value(value)) for name, value in values.items() if not isinstance(value, dict)}
     return names | {f"seat {player['seat']}": line(player) for player in values["players"]}
 
 

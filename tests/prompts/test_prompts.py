@@ -11,7 +11,7 @@ from dubito.games.dubito.facts import example_position, facts
 from dubito.games.dubito.game import GAME
 from dubito.llm.answers import answer_format
 from dubito.llm.prompts import OWN_PROMPTS, Prompt, SeatTexts, load_prompt, prompt_names
-from dubito.llm.templates import plain
+from dubito.llm.templates import format_value
 from tests.prompts.kit import ARMS, PLAIN, PROMPTS, REPO
 
 DESCRIPTION = "title: A test\nanswer: [answer]\n"
@@ -110,7 +110,10 @@ def test_a_missing_file_is_named(tmp_path: Path, file: str) -> None:
         ("title: [", "not readable as YAML"),
         ("answer: [answer]\n", "title: Field required"),
         ("title: x\nanswer: [reason]\n", "answer.0: Input should be 'reasoning', 'p_bluff' or 'answer'"),
-        ("title: x\nanswer: [answer, reasoning]\n", "answer: Value error, each field stands once, and `answer` last"),
+        (
+            "title: x\nanswer: [answer, reasoning]\n",
+            "answer: Value error, each field may appear once, and `answer` must be the last",
+        ),
         ("title: x\nanswer: []\n", "answer: List should have at least 1 item"),
         ("title: x\nanswer: [answer]\nmodel: y\n", "model: Extra inputs"),
         ("", "the file: Input should be"),
@@ -224,7 +227,7 @@ def test_the_answer_format_and_the_rules_come_from_the_code(node: str, name: str
 def test_how_values_are_written() -> None:
     values = [None, True, False, 0.5, 3, "ace", ["2", "king"], [], {"7": 2, "joker": 1}, {}]
     written = ["unknown", "yes", "no", "0.50", 3, "ace", "2 king", "none", "2x 7, 1x joker", "none"]
-    assert [plain(value) for value in values] == written
+    assert [format_value(value) for value in values] == written
 
 
 def test_a_chapter_of_the_history_ends_where_the_seat_had_to_move(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from dubito.report.site import write_report
-from dubito.store.folder import pack, unpacked
+from dubito.store.folder import pack, unpack
 from tests.report.kit import SCRIPT, Seen, data
 
 
@@ -107,7 +107,7 @@ def test_the_title_says_who_played_whom_at_what(bots_run: Path, models_run: Path
 
 def test_an_export_does_not_say_when_its_run_was_written(bots_run: Path, tmp_path: Path) -> None:
     pack(bots_run, tmp_path / "run.zip")
-    with unpacked(tmp_path / "run.zip") as folder:
+    with unpack(tmp_path / "run.zip") as folder:
         page = write_report(folder, output=tmp_path / "r", games="0").read_text()
     said = [
         re.search(r'<p class="note">(.*)60 games</p>', text)

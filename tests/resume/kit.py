@@ -25,14 +25,14 @@ def go(
     watch = watch or Unhurried()
     how = replace(how, model_progress=watch)
     if stop_after is not None:
-        count = watch.count
+        count = watch.count_outcome
 
         def counted(outcome: str) -> None:
             count(outcome)
             if sum(watch.outcomes.values()) >= stop_after:
                 how.stop.set()
 
-        watch.count = counted  # type: ignore[method-assign]
+        watch.count_outcome = counted  # type: ignore[method-assign]
     return play(checked_models(of, how.registry, how.calls), folder, how)
 
 

@@ -181,7 +181,7 @@ def test_who_waits_for_another_process_outlives_it_or_is_stopped(tmp_path: Path)
     of = checked_models(small(contender("one")), registry(), how.calls)
     stopped = play(of, tmp_path / "run", replace(how, model_progress=Impatient()))
     assert stopped.interrupted
-    assert set(whys) == {"for another process that asks the same"}
+    assert set(whys) == {"for another process with the same request"}
     assert rows(tmp_path / "run", "SELECT count(*) FROM tries") == [(0,)]
     assert other.pid is not None
     os.kill(other.pid, signal.SIGKILL)

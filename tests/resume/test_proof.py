@@ -12,7 +12,7 @@ import pytest
 
 from dubito.errors import UsageError
 from dubito.experiment.replay import replay, run_to_replay
-from dubito.store.run_db import UNPROVEN, _known
+from dubito.store.run_db import UNPROVEN, _expected_schema
 from tests.cli.kit import REPO, Shell
 from tests.conftest import in_gate
 from tests.experiment.kit import experiment
@@ -102,7 +102,7 @@ def finding(folder: Path) -> str:
         return str(replay(run, 1, lambda games: None).difference or "")
 
 
-TABLES: Final = [*_known()[1]]  # each that there is: a run with another one cannot be opened
+TABLES: Final = [*_expected_schema()[1]]  # each that there is: a run with another one cannot be opened
 CASES: Final = [(name, table, offset) for name in CONFIGS for table in TABLES for offset in (0, 1, -1)]
 
 
@@ -186,7 +186,7 @@ def test_a_killed_run_replays_as_far_as_it_got(killed: Shell) -> None:
     [
         ("UPDATE decisions SET turn = turn + 1 WHERE game = 2", "game 2, seat "),
         ("DELETE FROM decisions WHERE game = 0", "game 0, seat "),
-        ("UPDATE texts SET text = x'00'", "one, game 0, node A (decision 0): the reply on the tape was changed or is"),
+        ("UPDATE texts SET text = x'00'", "one, game 0, node A (decision 0): the recorded reply was changed or is"),
         ("INSERT INTO ended VALUES (77)", "game 77: the run has no such game"),
     ],
 )
@@ -212,7 +212,7 @@ def test_a_report_with_a_damaged_text_keeps_its_tables_and_names_the_text(run_of
         db.execute("UPDATE texts SET text = ? WHERE digest = ?", (flipped, digest))
     assert shell("report", "r", "--output", "page").code == 0
     games, whole = Path("page/games.html").read_text(), Path("page/index.html").read_text()
-    assert f"1 game is not shown (5): text {digest[:16]} in run.db is missing or was changed or damaged." in games
+    assert f"1 game is not shown (5): text {digest[:16]} in run.db is missing, changed or damaged." in games
     assert "one" in whole
     assert Path("page/games/4.html").exists()
     assert shell("status", "r").code == 0

@@ -21,7 +21,7 @@ from dubito.experiment.progress import ModelProgress
 from dubito.experiment.replay import run_to_replay, shared_chunks, useful_workers
 from dubito.experiment.threads import ThreadedChunks
 from dubito.games.dubito.engine import is_honest
-from dubito.llm.tape import ReplayRecording
+from dubito.llm.recording import ReplayRecording
 from dubito.store.model_log import ModelLog
 from dubito.store.run_db import RunDb
 from tests.cli.kit import REPO, Shell, made
@@ -150,7 +150,7 @@ def test_a_changed_byte_of_a_reply_is_found_where_it_was_said(run: Shell) -> Non
     said = run("replay", "r")
     assert said.code == 1
     assert said.out.splitlines()[0].startswith(f"differs: two, game {game}, node ")
-    assert f"(decision {decision}): the reply on the tape was changed or is damaged" in said.out
+    assert f"(decision {decision}): the recorded reply was changed or is damaged" in said.out
 
 
 def test_a_reply_exchanged_with_its_digest_is_found_too(run: Shell) -> None:
@@ -164,7 +164,7 @@ def test_a_reply_exchanged_with_its_digest_is_found_too(run: Shell) -> None:
     change("UPDATE attempts SET raw = ? WHERE player = 'one' AND game = ? AND decision = ?", (digest, game, decision))
     said = run("replay", "r")
     assert said.code == 1
-    assert f"(decision {decision}): the reply on the tape is now read differently" in said.out
+    assert f"(decision {decision}): the recorded reply is now read differently" in said.out
 
 
 @pytest.mark.parametrize(
@@ -229,7 +229,7 @@ def test_an_export_overwrites_nothing_and_holds_no_code(run: Shell) -> None:
     assert run("export", "r", "run.zip").out == "written: run.zip\n"
     with zipfile.ZipFile("run.zip") as archive:
         assert sorted(archive.namelist()) == ["all_games.yaml", "manifest.yaml", "run.db"]
-    assert run("export", "r", "run.zip").err == "dubito: run.zip is there already: choose another name\n"
+    assert run("export", "r", "run.zip").err == "dubito: run.zip exists already: choose another name\n"
 
 
 def test_an_export_that_cannot_be_written_leaves_nothing(run: Shell) -> None:
@@ -252,7 +252,7 @@ def test_what_is_wrong_with_an_export_is_said_of_the_file(run: Shell) -> None:
     with zipfile.ZipFile("odd.zip", "w") as archive:
         archive.writestr("manifest.yaml", "x: [")
     said = run("replay", "odd.zip")
-    assert said.err.startswith("dubito: odd.zip/manifest.yaml is damaged: it is not readable as YAML (line 1: ")
+    assert said.err.startswith("dubito: odd.zip/manifest.yaml is damaged: it is not valid YAML (line 1: ")
 
 
 def test_a_run_of_hand_written_bots_is_played_again_from_its_seed(shell: Shell) -> None:

@@ -51,11 +51,11 @@ def test_finished_games_behind_an_unfinished_deal_are_not_counted(
         return says(asked.protocol)
 
     def count(outcome: str) -> None:
-        Unhurried.count(watch, outcome)
+        Unhurried.count_outcome(watch, outcome)
         if sum(watch.outcomes.values()) >= 40:
             goes.set()
 
-    watch.count = count  # type: ignore[method-assign]
+    watch.count_outcome = count  # type: ignore[method-assign]
     with Server(answer) as server:
         of = small(asker(server), games=12, turns=15)
         run = go(of, tmp_path / "run", stop_after=40, watch=watch, in_flight=2, preflight=False)
@@ -82,7 +82,7 @@ class RefusingResults(Unhurried):
     has_begun = False
 
     def count(self, outcome: str) -> None:
-        super().count(outcome)
+        super().count_outcome(outcome)
         with self._lock:
             if not self.has_begun:
                 self.has_begun = True

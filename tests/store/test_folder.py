@@ -17,8 +17,8 @@ from dubito.errors import RunStopped, UsageError
 from dubito.experiment.progress import ModelProgress
 from dubito.experiment.run import play
 from dubito.files import write_whole
-from dubito.store.folder import DATABASE, MANIFEST, begin, games_kept, to_yaml
-from dubito.store.lock import LOCK, claimed, is_claimed
+from dubito.store.folder import DATABASE, MANIFEST, games_kept, open_run, to_yaml
+from dubito.store.lock import LOCK, is_locked, lock_folder
 from dubito.store.run_db import Chunk
 from tests.experiment.kit import experiment, means
 
@@ -26,7 +26,7 @@ RUN: dict[str, Any] = {"games": 3, "identity": {"seed": 0, "bots": ["A"]}}
 
 
 def a_run(folder: Path, games: int = 3) -> None:
-    with claimed(folder), begin(folder, RUN) as db:
+    with lock_folder(folder), open_run(folder, RUN) as db:
         db.add_chunk(Chunk(0, games, 0, [b"\x01a"] * games), "sums", complete=False)
 
 
@@ -37,7 +37,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 def test_a_free_folder_is_none_and_a_run_says_its_games(tmp_path: Path) -> None:
     assert games_kept(tmp_path / "new", RUN) is None
     assert games_kept(tmp_path, RUN) is None, "an empty folder is free"
-    with claimed(tmp_path / "claimed"):
+    with lock_folder(tmp_path / "claimed"):
         assert games_kept(tmp_path / "claimed", RUN) is None, "and one that holds nothing but the lock"
     a_run(tmp_path / "deep" / "run", games=2)
     assert games_kept(tmp_path / "deep" / "run", RUN) == 2
@@ -46,7 +46,7 @@ def test_a_free_folder_is_none_and_a_run_says_its_games(tmp_path: Path) -> None:
 def test_fewer_games_than_there_are_is_refused(tmp_path: Path) -> None:
     a_run(tmp_path / "run")
     before = contents(tmp_path / "run")
-    with pytest.raises(UsageError, match="holds 3 games of this run already: ask for at least as many"):
+    with pytest.raises(UsageError, match="already has 3 games of this run: set --games to at least as many"):
         games_kept(tmp_path / "run", RUN | {"games": 2})
     assert contents(tmp_path / "run") == before
 
@@ -55,7 +55,7 @@ def test_a_longer_run_goes_on_and_the_manifest_says_so(tmp_path: Path) -> None:
     a_run(tmp_path / "run")
     longer = RUN | {"games": 5}
     assert games_kept(tmp_path / "run", longer) == 3
-    with begin(tmp_path / "run", longer) as db:
+    with open_run(tmp_path / "run", longer) as db:
         assert (db.game_count(), db.sums_json()) == (3, "sums")
     assert "games: 5" in (tmp_path / "run" / MANIFEST).read_text()
 
@@ -67,7 +67,7 @@ def test_a_run_that_died_before_its_first_write_begins_anew(tmp_path: Path, left
     if left is not None:
         (tmp_path / "run" / DATABASE).write_bytes(left)
     assert games_kept(tmp_path / "run", RUN) == 0
-    with begin(tmp_path / "run", RUN) as db:
+    with open_run(tmp_path / "run", RUN) as db:
         assert db.game_count() == 0
 
 
@@ -101,30 +101,30 @@ def test_a_damaged_database_is_named_and_left_as_it_is(tmp_path: Path, cut: int)
 
 def test_a_folder_that_cannot_be_made_is_refused_whole(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("mine")
-    with pytest.raises(UsageError, match=r"cannot write .*file"), claimed(tmp_path / "file" / "run"):
+    with pytest.raises(UsageError, match=r"cannot write .*file"), lock_folder(tmp_path / "file" / "run"):
         pass
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / DATABASE).mkdir()
     with pytest.raises(UsageError, match=r"cannot write .*full"):
-        begin(tmp_path / "full", RUN)
+        open_run(tmp_path / "full", RUN)
     assert not (tmp_path / "full" / MANIFEST).exists()
 
 
 def test_a_second_process_is_refused_until_the_first_has_ended(tmp_path: Path) -> None:
     program = (
-        "import sys; from pathlib import Path; from dubito.store.lock import claimed\n"
-        "with claimed(Path(sys.argv[1])):\n    print('in', flush=True); sys.stdin.read()"
+        "import sys; from pathlib import Path; from dubito.store.lock import lock_folder\n"
+        "with lock_folder(Path(sys.argv[1])):\n    print('in', flush=True); sys.stdin.read()"
     )
     with subprocess.Popen(
         (sys.executable, "-c", program, str(tmp_path / "run")), stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as other:
         assert other.stdout is not None
         assert other.stdout.readline() == b"in\n"
-        with pytest.raises(UsageError, match=r"another process is playing into .*run"), claimed(tmp_path / "run"):
+        with pytest.raises(UsageError, match=r"another process is playing into .*run"), lock_folder(tmp_path / "run"):
             pass
         other.kill()
         other.wait()
-    with claimed(tmp_path / "run"):
+    with lock_folder(tmp_path / "run"):
         assert [path.name for path in (tmp_path / "run").iterdir()] == ["lock"]
 
 
@@ -145,7 +145,7 @@ def player(name: str, **settings: object) -> dict[str, object]:
     [
         ({"bots": [player("one"), player("t\nwo", tries=4)]}, r"bots\.t wo\.settings\.tries is 5 there and 4 here"),
         ({"bots": [player("one"), player("two", tries=5)]}, r"bots\.1\.name is t wo there and two here"),
-        ({"rules": {"jokers": 1, "max_turns": 9, "new": None}}, r"rules\.new is not said there and None here"),
+        ({"rules": {"jokers": 1, "max_turns": 9, "new": None}}, r"rules\.new is not set there and None here"),
         ({"bots": [player("one")]}, r"the number of bots is 2 there and 1 here"),
         ({"table_sizes": [3, 5]}, r"table_sizes is \[3, 4\] there and \[3, 5\] here"),
     ],
@@ -155,7 +155,7 @@ def test_what_differs_from_the_run_that_is_there_is_said(tmp_path: Path, change:
     identity = {"seed": 1, "table_sizes": [3, 4], "rules": {"jokers": 1, "max_turns": 9}, "bots": bots}
     folder = tmp_path / "run"
     folder.mkdir()
-    begin(folder, {"games": 2, "identity": identity}).__exit__()
+    open_run(folder, {"games": 2, "identity": identity}).__exit__()
     with pytest.raises(UsageError, match=f"run belongs to another run: {words}; choose another --output"):
         games_kept(folder, {"games": 2, "identity": identity | change})
 
@@ -163,15 +163,15 @@ def test_what_differs_from_the_run_that_is_there_is_said(tmp_path: Path, change:
 def test_a_look_at_the_lock_keeps_nobody_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever begins at the very moment of the look waits for its end."""
     fcntl = pytest.importorskip("fcntl")
-    assert not is_claimed(tmp_path)
-    with claimed(tmp_path):
-        assert is_claimed(tmp_path)
-    assert not is_claimed(tmp_path)
+    assert not is_locked(tmp_path)
+    with lock_folder(tmp_path):
+        assert is_locked(tmp_path)
+    assert not is_locked(tmp_path)
     with (tmp_path / LOCK).open("rb") as look:
         fcntl.flock(look, fcntl.LOCK_SH)
         monkeypatch.setattr("dubito.store.lock.time.sleep", lambda _: look.close())
-        with claimed(tmp_path):
-            assert is_claimed(tmp_path)
+        with lock_folder(tmp_path):
+            assert is_locked(tmp_path)
 
 
 TEXTS = st.text("aZ09_ .:@+-#'{\n\xe9", max_size=30) | st.sampled_from(
@@ -200,7 +200,7 @@ def test_file_system_without_locks_is_no_other_process(
         raise OSError(number, os.strerror(number))
 
     monkeypatch.setattr("fcntl.flock", refuse)
-    with claimed(tmp_path / "run") as is_locked:
+    with lock_folder(tmp_path / "run") as is_locked:
         assert not is_locked
     warnings = list[str]()
     how = replace(means(tmp_path / "r"), model_progress=ModelProgress(notify=warnings.append))

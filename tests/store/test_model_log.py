@@ -32,20 +32,20 @@ def log(db: RunDb) -> ModelLog:
 
 
 def opens(log: ModelLog, key: tuple[int, ...] = TRY, player: str = "one", priced: bool = True) -> None:
-    log.try_opens(
+    log.open_try(
         key, player, "a server (A_KEY)", "a request", "d", WORST, priced=priced, likely=9_000 if priced else None
     )
 
 
 def received(log: ModelLog, key: tuple[int, ...] = TRY, **changes: Any) -> None:
     told: dict[str, Any] = {"usage": USAGE, "spent": USED, "saved": 55, "seconds": 0.5}
-    log.try_received(key, 200, "a body", {"request-id": "1"}, **told | changes)
+    log.receive_try(key, 200, "a body", {"request-id": "1"}, **told | changes)
 
 
-def attempt(log: ModelLog, key: tuple[int, ...] = ATTEMPT, **changes: Any) -> None:
+def record_attempt(log: ModelLog, key: tuple[int, ...] = ATTEMPT, **changes: Any) -> None:
     told: dict[str, Any] = {"player": "one", "server": "house", "request": "what was asked", "draw": "d"}
     told |= {"reply": "digest", "raw": "a body", "cause": None, "origin": "live", "usage": USAGE}
-    log.attempt(key, **told | changes)
+    log.record_attempt(key, **told | changes)
 
 
 def row(db: RunDb) -> tuple[Any, ...]:
@@ -82,17 +82,17 @@ def test_a_failure_is_counted_at_nothing_or_at_its_worst(
     db: RunDb, log: ModelLog, spent: Spend, counted: tuple[Any, ...]
 ) -> None:
     opens(log)
-    log.try_failed(TRY, "server", "status 500", spent, 0.5)
+    log.fail_try(TRY, "server", "status 500", spent, 0.5)
     assert row(db) == counted
     assert log.spent() == spent
-    assert log.failures() == {"server": 1}
+    assert log.count_failures() == {"server": 1}
 
 
 def test_without_a_price_there_never_is_a_cost(db: RunDb, log: ModelLog) -> None:
     opens(log, priced=False)
     opens(log, (*ATTEMPT, 2), priced=False)
     received(log)
-    log.try_failed((*ATTEMPT, 2), "connection", "lost", WORST, 0.5)
+    log.fail_try((*ATTEMPT, 2), "connection", "lost", WORST, 0.5)
     assert db.read("SELECT picodollars FROM tries") == [(None,), (None,)]
     assert log.spent() == Spend(2, 120 + 9000, 0)
     assert log.player("one").picodollars is None
@@ -111,13 +111,13 @@ def test_what_a_player_comes_to(db: RunDb, log: ModelLog) -> None:
         opens(log, key, player)
     for key in ((-1, 0, 0, 0, 1), (*ATTEMPT, 2), (3, 2, 0, 0, 1)):
         received(log, key)
-    log.try_failed(TRY, "deadline", "late", WORST, 0.5)
-    attempt(log, (-1, 0, 0, 0))
-    attempt(log)
-    attempt(log, (3, 1, 4, 1), origin="cache")
-    attempt(log, (3, 1, 5, 0), reply=None, raw=None, usage=None, cause="unreachable")
-    attempt(log, (4, 1, 0, 0), reply=None, raw=None, usage=None)
-    attempt(log, (3, 2, 0, 0), player="other")
+    log.fail_try(TRY, "deadline", "late", WORST, 0.5)
+    record_attempt(log, (-1, 0, 0, 0))
+    record_attempt(log)
+    record_attempt(log, (3, 1, 4, 1), origin="cache")
+    record_attempt(log, (3, 1, 5, 0), reply=None, raw=None, usage=None, cause="unreachable")
+    record_attempt(log, (4, 1, 0, 0), reply=None, raw=None, usage=None)
+    record_attempt(log, (3, 2, 0, 0), player="other")
     log.decision(Decision(3, 1, 4, 9, "C", True, "model_after_reask", 0.5))
     log.decision(Decision(3, 1, 5, 9, "D", True, "fallback:unreachable"))
     log.decision(Decision(3, 2, 0, 9, "A", False, "model"))
@@ -150,11 +150,11 @@ def test_what_is_assumed_is_brought_up_to_date(db: RunDb, log: ModelLog) -> None
     opens(log, (*ATTEMPT, 4), priced=False)
     opens(log, (*ATTEMPT, 5), "other")
     received(log, (*ATTEMPT, 2))
-    log.try_failed((*ATTEMPT, 3), "rate_limit", "no", Spend(1), 0.5)
-    log.assume("one", 8192, 2.5, 1_000)
+    log.fail_try((*ATTEMPT, 3), "rate_limit", "no", Spend(1), 0.5)
+    log.estimate_unknown_costs("one", 8192, 2.5, 1_000)
     likely = [(1_000 + int(808 * 2.5),), (None,), (None,), (None,), (9_000,)]
     assert db.read("SELECT likely FROM tries ORDER BY try") == likely
-    log.assume("one", 8192, 1e6, 1_000)
+    log.estimate_unknown_costs("one", 8192, 1e6, 1_000)
     assert db.read("SELECT likely FROM tries WHERE try = 1") == [(77_000,)]
 
 
@@ -175,7 +175,7 @@ def test_a_player_who_asked_nothing(log: ModelLog) -> None:
 
 def test_texts_are_kept_once_and_whole(db: RunDb, log: ModelLog) -> None:
     for number in range(3):
-        attempt(log, (3, 1, number, 0), request="half a character \ud83d, a null \x00", raw="x" * 100_000)
+        record_attempt(log, (3, 1, number, 0), request="half a character \ud83d, a null \x00", raw="x" * 100_000)
     assert db.read("SELECT count(*) FROM texts") == [(2,)]
     asked = log.find("3.1.2")
     assert asked is not None
@@ -186,7 +186,7 @@ def test_of_texts_that_are_alike_only_the_difference_is_kept(db: RunDb, log: Mod
     """A tenth of the bytes; a text whose like is gone, changed or itself is damaged, and said so."""
     long = "".join(map(chr, Random(1).choices(range(65, 122), k=6_000)))
     for number in range(20):
-        attempt(log, (3, 1, number, 0), request=f"{long} question {number}", raw=f"{long} answer {number}")
+        record_attempt(log, (3, 1, number, 0), request=f"{long} question {number}", raw=f"{long} answer {number}")
     kept = dict(db.read("SELECT digest, length(text) FROM texts"))
     assert len(kept) == 40
     assert sum(sorted(kept.values())[:-2]) < 38 * 120, "but for the first of each kind"
@@ -196,12 +196,12 @@ def test_of_texts_that_are_alike_only_the_difference_is_kept(db: RunDb, log: Mod
     other = next(digest for digest, size in kept.items() if size < 3_000)
     with db.writing() as connection:
         connection.executemany("DELETE FROM texts WHERE digest = ?", [(digest,) for digest in whole])
-    with pytest.raises(RunStopped, match="is missing or was changed or damaged"):
+    with pytest.raises(RunStopped, match="is missing, changed or damaged"):
         log.text(other)
     with db.writing() as connection:
         itself = b"\0" + bytes.fromhex(other) + zlib.compress(b"x")
         connection.execute("UPDATE texts SET text = ? WHERE digest = ?", (itself, other))
-    with pytest.raises(RunStopped, match="is missing or was changed or damaged"):
+    with pytest.raises(RunStopped, match="is missing, changed or damaged"):
         log.text(other)
 
 
@@ -209,13 +209,13 @@ def test_a_first_text_that_was_never_committed_is_nobodys_like(db: RunDb, log: M
     def fails() -> None:
         with db.writing() as connection:
             for n in "", " again":
-                log._keep_text(connection, f"the first, and then the disk is full{n}", "kind")
+                log._save_text(connection, f"the first, and then the disk is full{n}", "kind")
             raise KeyError
 
     with pytest.raises(KeyError):
         fails()
     with db.writing() as connection:
-        digests = [log._keep_text(connection, f"the first, and then the disk is full{n}", "kind") for n in ("", *"012")]
+        digests = [log._save_text(connection, f"the first, and then the disk is full{n}", "kind") for n in ("", *"012")]
     assert [log.text(digest)[-1] for digest in digests] == ["l", "0", "1", "2"]
 
 
@@ -224,13 +224,13 @@ def test_a_text_that_unpacks_without_end_is_not_unpacked(db: RunDb, log: ModelLo
     digest = sha256(bomb).hexdigest()
     with db.writing() as connection:
         connection.execute("INSERT INTO texts VALUES (?, ?)", (digest, zlib.compress(bomb, 1)))
-    with pytest.raises(RunStopped, match=f"text {digest[:16]} in .* is missing or was changed or damaged"):
+    with pytest.raises(RunStopped, match=f"text {digest[:16]} in .* is missing, changed or damaged"):
         log.text(digest)
 
 
 def test_a_request_is_found_by_its_place_or_its_digest(log: ModelLog) -> None:
-    attempt(log)
-    attempt(log, (3, 1, 4, 1), request="what was asked again", draw="e")
+    record_attempt(log)
+    record_attempt(log, (3, 1, 4, 1), request="what was asked again", draw="e")
     first, again = log.find("3.1.4"), log.find("3.1.4.1")
     assert first is not None
     assert again is not None
@@ -244,26 +244,26 @@ def test_a_request_is_found_by_its_place_or_its_digest(log: ModelLog) -> None:
 def test_what_was_paid_for_is_found_by_account_request_and_draw(log: ModelLog) -> None:
     asked = ("a server", "a request", "d")
     opens(log)
-    assert log.paid_reply(*asked) is None, "it is under way"
+    assert log.find_paid_reply(*asked) is None, "it is under way"
     received(log)
-    assert log.paid_reply(*asked) == RawReply(200, "a body", {"request-id": "1"})
+    assert log.find_paid_reply(*asked) == RawReply(200, "a body", {"request-id": "1"})
     for others in (("another", *asked[1:]), (asked[0], "another", asked[2]), (*asked[:2], "another")):
-        assert log.paid_reply(*others) is None
+        assert log.find_paid_reply(*others) is None
 
 
 def test_a_body_that_was_classed_as_a_failure_is_not_used(db: RunDb, log: ModelLog) -> None:
     opens(log)
-    received(log, beyond="it used more")
-    assert log.paid_reply("a server", "a request", "d") is not None
+    received(log, excess="it used more")
+    assert log.find_paid_reply("a server", "a request", "d") is not None
     with db.writing() as connection:
         connection.execute("UPDATE tries SET kind = 'server'")
-    assert log.paid_reply("a server", "a request", "d") is None
+    assert log.find_paid_reply("a server", "a request", "d") is None
 
 
 def test_a_game_that_is_put_back_has_not_ended(log: ModelLog) -> None:
     for game in (3, 4):
-        log.game_ended(game)
-    attempt(log, (3, 0, 0, 0))
-    assert (log.ended(), log.replies()) == ({3: 1, 4: 0}, 1)
+        log.end_game(game)
+    record_attempt(log, (3, 0, 0, 0))
+    assert (log.ended_games(), log.count_replies()) == ({3: 1, 4: 0}, 1)
     log.reopen([3])
-    assert (log.ended(), log.replies()) == ({4: 0}, 0)
+    assert (log.ended_games(), log.count_replies()) == ({4: 0}, 0)

@@ -185,7 +185,7 @@ def test_a_server_without_batches_is_told_before_the_first_game(tmp_path: Path) 
     with Provider() as server:
         server.answer = lambda target, kind, raw: (404, b"{}")  # type: ignore[method-assign]
         run = go(waiting(server, "chat"), tmp_path / "run")
-    assert "sells no batches (status 404): take `wait` out of the entry of by chat" in str(run.failure)
+    assert "has no batches (status 404); remove `wait` in the entry of 'by chat'" in str(run.failure)
 
 
 def test_who_cannot_wait_is_told_in_one_sentence(shell: Shell) -> None:
@@ -198,9 +198,7 @@ def test_who_cannot_wait_is_told_in_one_sentence(shell: Shell) -> None:
     file = config_file(contender("one", wait="batch"))
     said = shell("play", "one", "StefaBot", "--config", file)
     assert said.code == 2
-    assert said.err.endswith(
-        "one: wait: only the games of `dubito run` can wait for a batch: take it out of its entry\n"
-    )
+    assert said.err.endswith("one: wait: only the games of `dubito run` can wait for a batch; remove it\n")
 
 
 @pytest.mark.parametrize(
@@ -255,7 +253,7 @@ def test_what_is_sent_is_what_the_providers_take(tmp_path: Path) -> None:
             assert "service_tier" not in body
     for batch in server.batches:
         assert len({json.dumps(entry.get("url")) for entry in batch.entries}) == 1
-    line = OpenAIBatches.line("name", ask(protocol="chat", service_tier="default", seed=1))
+    line = OpenAIBatches.entry_line("name", ask(protocol="chat", service_tier="default", seed=1))
     assert json.loads(line) == {
         "custom_id": "name",
         "method": "POST",

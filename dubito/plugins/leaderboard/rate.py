@@ -124,7 +124,7 @@ class _ByBook:
         warn_of(experiment, self.registry, calls)
         if warning := check_cache(experiment, self.registry, calls):
             note(warning)
-        calls = replace(calls, caps=calls.caps.less(spent) if spent else calls.caps)
+        calls = replace(calls, caps=calls.caps.minus(spent) if spent else calls.caps)
         return play_and_keep(experiment, self.registry, into, calls, workers=self.workers, quiet=quiet)
 
 

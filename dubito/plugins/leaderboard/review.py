@@ -107,7 +107,7 @@ def _asked_twice(
     settings = settings_of(spec, run.registry)
     if settings.play == "drawn":
         raise UsageError(f"{one_line(player)} draws its answers by the odds it states, so no two need be alike")
-    prompt = Prompt(Path(settings.prompt), ModelLog(run.db).prompt(spec.prompt), run.game).asked_as(settings.api)
+    prompt = Prompt(Path(settings.prompt), ModelLog(run.db).prompt(spec.prompt), run.game).for_api(settings.api)
     entries = [
         TrialEntry(f"{player} {number}", prompt, settings.model_copy(update={"sample": settings.sample + number}))
         for number in (1, 2)

@@ -21,7 +21,7 @@ from dubito.experiment.stored import Run, only_read, read_run
 from dubito.files import Checked, fault, read_text, read_yaml
 from dubito.plugins.leaderboard.book import book_names, book_of
 from dubito.stats.rates import Rate, paired_difference
-from dubito.store.folder import difference_of_runs, is_export, unpacked
+from dubito.store.folder import describe_difference, is_export, unpack
 from dubito.store.model_log import ModelLog
 
 Tier = Literal["replayed", "attested", "challenged"]
@@ -176,7 +176,7 @@ def _finished_run(path: Path, file: str, home: Path, own: ExitStack) -> _Opened:
         raise UsageError("it is not an exported run: hand in a file that `dubito export RUN FILE` wrote")
     with path.open("rb") as content:
         digest = file_digest(content, "sha256").hexdigest()
-    run = read_run(own.enter_context(unpacked(path)), home)
+    run = read_run(own.enter_context(unpack(path)), home)
     own.enter_context(run.db)
     with only_read():
         _check_to_rank(run)
@@ -249,7 +249,7 @@ def _proved(
         try:
             if one.setting != book:
                 places = "in it", "in the others"
-                said = difference_of_runs("book", one.setting, book, places).removeprefix("book.")
+                said = describe_difference("book", one.setting, book, places).removeprefix("book.")
                 raise UsageError(f"it is of another book: {said}")
             tell(one.file)
             proof = _proof_of(one, workers, refused)

@@ -34,7 +34,7 @@ from dubito.plugins.tournament.log import (
 from dubito.plugins.tournament.pair import Pair, V2Pair
 from dubito.plugins.tournament.plan import BotConfig, Pairing, Tournament, TournamentConfig, startable
 from dubito.plugins.tournament.programs import Confinement, check_copies, cores_of, end_with, guarded, probe
-from dubito.store.lock import LOCK, RunLog, claimed
+from dubito.store.lock import LOCK, RunLog, lock_folder
 
 _GB: Final = 1 << 30
 _SECRET: Final = 16  # bytes
@@ -97,7 +97,7 @@ def hold(
         check_copies(tournament.bots, tournament.programs)
     for bot in tournament.bots:
         probe(bot, folder)
-    with claimed(folder):
+    with lock_folder(folder):
         manifest: dict[str, Any] = {
             "identity": tournament.identity(),
             "matches": tournament.config.matches,

@@ -1,0 +1,164 @@
+"""A forecast of what games cost: does the rest of a budget pay for another one?
+
+A game's length is its number of questions, whoever answered them, and each question costs as much as an average paid
+reply. So games with free replies, from the recording or the cache, tell how long games are, but never make them look
+free.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from math import ceil
+from operator import attrgetter
+from typing import Final
+
+from dubito.store.model_log import Spend
+
+ASSUMED_QUESTIONS: Final = 50  # of a game, until one has finished
+_MIN_REST: Final = 0.5  # of its usual or present length that a game is assumed to have left
+_NOTHING: Final = Spend()
+# Faster than `astuple`: this is needed at every call.
+_amounts: Final[Callable[[Spend], tuple[int, int, int]]] = attrgetter("calls", "tokens", "usd")
+
+
+@dataclass(frozen=True, slots=True)
+class PastGames:
+    """The games of a resumed run before it was stopped."""
+
+    ended: dict[int, int] = field(default_factory=dict)  # the games that ended, with their questions
+    replies: int = 0  # that were paid for
+    spent: Spend = _NOTHING  # on these replies and on failed calls
+
+
+def _questions_left(usual: float, asked: float) -> float:
+    """Return how many questions a game probably has left; a long game is assumed to last half as long again."""
+    return max(usual - asked, max(usual, asked) * _MIN_REST)
+
+
+class Forecast:
+    """The forecast of one run, not thread-safe. It counts only games with model players."""
+
+    def __init__(self, past: PastGames) -> None:
+        self._ended = set(past.ended)
+        self._questions = sum(past.ended.values())  # of the games that ended
+        self._ended_with_questions = sum(questions > 0 for questions in past.ended.values())
+        self._replies, self._spent = past.replies, past.spent
+        self._worst = Spend()  # of any call
+        self._in_progress: dict[int, int] = {}  # games, with their questions so far
+        # The cost of each game's last paid reply: prompts get longer during a game.
+        self._last_cost: dict[int, Spend] = {}
+        self._most_questions = 0  # of any game
+        self._highest_cost: tuple[int, ...] = _amounts(_NOTHING)  # of a paid reply
+
+    @property
+    def has_no_ended_game(self) -> bool:
+        return not self._ended_with_questions
+
+    @property
+    def is_idle(self) -> bool:
+        return not self._in_progress
+
+    def parts(self, games: int) -> tuple[float, float]:
+        """Return how many of `games` are played and left, counting only games with questions.
+
+        A game in progress counts as the part of its questions that it has probably had.
+        """
+        asked, ended = self._in_progress.values(), len(self._ended)
+        usual = self._average_questions() if self._ended_with_questions else ASSUMED_QUESTIONS
+        played = sum(count / (count + _questions_left(usual, count)) for count in asked)
+        share = (self._ended_with_questions + len(asked)) / max(1, ended + len(asked))
+        left = share * (games - ended - len(asked)) + len(asked) - played
+        return self._ended_with_questions + played, left
+
+    def start(self, game: int) -> None:
+        self._in_progress[game] = 0
+
+    def count_question(self, game: int) -> None:
+        if game in self._in_progress:
+            self._in_progress[game] += 1
+            self._most_questions = max(self._most_questions, self._in_progress[game])
+
+    def end(self, game: int) -> None:
+        questions = self._in_progress.pop(game, 0)
+        self._last_cost.pop(game, None)
+        if game not in self._ended:
+            self._ended.add(game)
+            self._questions += questions
+            self._ended_with_questions += questions > 0
+
+    def count_reservation(self, worst: Spend) -> None:
+        self._worst = Spend(*(max(pair) for pair in zip(_amounts(self._worst), _amounts(worst), strict=True)))
+
+    def count_cost(self, game: int, used: Spend, is_reply: bool) -> None:
+        if game >= 0:
+            self._spent += used
+            self._replies += is_reply
+            if is_reply:
+                self._last_cost[game] = used
+                self._highest_cost = tuple(map(max, self._highest_cost, _amounts(used)))
+
+    def cost_to_finish(self, games: Sequence[int]) -> Spend | None:
+        """Return what these games and all games in progress will cost; None if it cannot be estimated yet.
+
+        Fully recorded games cost nothing, even when the budget is used up.
+        """
+        new = [game for game in games if game not in self._ended]
+        if not new:
+            return Spend()
+        each = self._cost_per_question()
+        if each is None:
+            return None
+        return self._sum(
+            [(self._usual_questions(), each)] * len(new) + [self._rest(g, each) for g in self._in_progress]
+        )
+
+    def upper_bound(self, games: int) -> Spend:
+        """Return more than this number of games in progress can still cost, quickly computed."""
+        each, questions = self._cost_per_question(), games * max(self._usual_questions(), self._most_questions)
+        if each is None or not games:
+            return Spend()
+        amounts = zip(each, self._highest_cost, _amounts(self._worst), strict=True)
+        return Spend(*(ceil(questions * max(mean, most) + worst) for mean, most, worst in amounts))
+
+    def costs_in_order(self, games: Iterable[int]) -> Iterator[Spend]:
+        """Yield about what is spent until the first of these games in progress has ended, then two of them, etc."""
+        each, worst = self._cost_per_question(), _amounts(self._worst)
+        sums, most = [0.0] * len(worst), [0.0] * len(worst)
+        for game in games:
+            if each is not None:
+                questions, amounts = self._rest(game, each)
+                sums = [total + questions * amount for total, amount in zip(sums, amounts, strict=True)]
+                most = list(map(max, most, amounts))
+            # The last call needs room for its worst case.
+            last = [max(0.0, a - b) if any(sums) else 0.0 for a, b in zip(worst, most, strict=True)]
+            yield Spend(*(ceil(total + more) for total, more in zip(sums, last, strict=True)))
+
+    def _rest(self, game: int, each: tuple[float, ...]) -> tuple[float, tuple[float, ...]]:
+        """Return how many questions a game in progress probably has left, and the cost of each."""
+        if game in self._ended:
+            return 0, each
+        last = _amounts(self._last_cost.get(game, _NOTHING))
+        return _questions_left(self._usual_questions(), self._in_progress[game]), tuple(map(max, each, last))
+
+    def _sum(self, parts: Sequence[tuple[float, tuple[float, ...]]]) -> Spend:
+        """Return what these numbers of questions cost; the last one needs room for its worst case."""
+        if not any(questions for questions, _ in parts):
+            return Spend()
+        sums = [sum(amounts) for amounts in zip(*([n * amount for amount in each] for n, each in parts), strict=True)]
+        most = [max(amounts) for amounts in zip(*(each for _, each in parts), strict=True)]
+        triples = zip(sums, most, _amounts(self._worst), strict=True)
+        return Spend(*(ceil(total + max(0.0, worst - one)) for total, one, worst in triples))
+
+    def _usual_questions(self) -> float:
+        return max(1.0, self._average_questions()) if self._ended_with_questions else ASSUMED_QUESTIONS
+
+    def _average_questions(self) -> float:
+        """Return the average of the games with questions.
+
+        Short games end first, so the questions of games in progress are included.
+        """
+        return (self._questions + sum(self._in_progress.values())) / self._ended_with_questions
+
+    def _cost_per_question(self) -> tuple[float, ...] | None:
+        if self._ended_with_questions and self._replies:
+            return tuple(amount / self._replies for amount in _amounts(self._spent))
+        return _amounts(self._worst) if self._worst.calls else None

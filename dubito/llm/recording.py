@@ -1,0 +1,216 @@
+"""Replays of a run's recording, and the differences between two requests.
+
+`ReplayRecording` compares every request and every decision of a replay with the recorded one. It has no provider, so it
+cannot reach a network.
+
+`nearest` and `differing_parts` explain why the cache has no reply to a request. The nearest entry has, in this order,
+the same request, the same draw, or the text with the longest common beginning.
+"""
+
+import json
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import zip_longest
+from typing import Any, AnyStr, Final, cast
+
+from dubito.errors import RunStopped, one_line
+from dubito.llm.cache import CacheEntry
+from dubito.llm.protocols import read_recorded_reply
+from dubito.llm.request import CAUSES, Attempt, AttemptFailed, Cause, Place, Reply
+from dubito.store.model_log import TOKENS, Decision, ModelLog, RecordedAttempt, answer_in_words
+
+_MAX_SHOWN: Final = 100  # characters of each part
+_SHOWN_BEFORE: Final = 30  # of them before the place where two texts begin to differ
+_MISSING: Final = object()
+
+
+@dataclass(frozen=True, slots=True)
+class RequestDifference:
+    """A part in which two requests differ."""
+
+    part: str  # such as `body.model`, or `body.input.1.content, line 12`
+    wanted: str
+    stored: str
+
+
+def nearest(entries: Iterable[CacheEntry], server: str, request: str, draw: str) -> CacheEntry | None:
+    """Return the entry that is most similar to a request; None if there are no entries."""
+
+    def similarity(entry: CacheEntry) -> tuple[bool, bool, int, bool]:
+        same = entry.request == request
+        return (
+            same,
+            entry.draw == draw,
+            len(request) if same else common_length(entry.request, request),
+            entry.server == server,
+        )
+
+    return max(entries, key=similarity, default=None)
+
+
+def differing_parts(server: str, request: str, draw: str, entry: CacheEntry) -> list[RequestDifference]:
+    """Return all parts in which a request differs from an entry."""
+    differences = []
+    if server != entry.server:
+        differences.append(RequestDifference("server", server, entry.server))
+    if draw != entry.draw:
+        differences.append(RequestDifference("draw (seed, deal, seat, decision, attempt or sample)", draw, entry.draw))
+    return differences + compare_requests(request, entry.request)
+
+
+def compare_requests(wanted: str, stored: str) -> list[RequestDifference]:
+    return list(_differences("", json.loads(wanted), json.loads(stored)))
+
+
+def _differences(where: str, wanted: Any, stored: Any) -> Iterator[RequestDifference]:
+    one, other = _json(wanted), _json(stored)
+    if one == other:
+        return
+    if isinstance(wanted, dict) and isinstance(stored, dict):
+        for key in sorted({*wanted, *stored}):
+            yield from _differences(f"{where}.{key}".lstrip("."), wanted.get(key, _MISSING), stored.get(key, _MISSING))
+    elif isinstance(wanted, list) and isinstance(stored, list):
+        for place, items in enumerate(zip_longest(wanted, stored, fillvalue=_MISSING)):
+            yield from _differences(f"{where}.{place}", *items)
+    elif isinstance(wanted, str) and isinstance(stored, str):
+        yield _first_different_line(where, wanted, stored)
+    else:
+        yield RequestDifference(where, _shorten(one), _shorten(other))
+
+
+def _json(value: Any) -> str:
+    return "(nothing)" if value is _MISSING else json.dumps(value, sort_keys=True)
+
+
+def _first_different_line(where: str, wanted: str, stored: str) -> RequestDifference:
+    """Return the first line in which two texts differ, from shortly before the difference."""
+    pairs = enumerate(zip_longest(wanted.split("\n"), stored.split("\n"), fillvalue="(no such line)"), start=1)
+    line, (one, other) = next(pair for pair in pairs if pair[1][0] != pair[1][1])
+    start = max(0, common_length(one, other) - _SHOWN_BEFORE) if max(len(one), len(other)) > _MAX_SHOWN else 0
+    shown = (_shorten(one, start), _shorten(other, start))
+    return RequestDifference(f"{where}, line {line}" if "\n" in wanted + stored else where, *shown)
+
+
+def _shorten(text: str, start: int = 0) -> str:
+    end = start + _MAX_SHOWN
+    return f"{'...' if start else ''}{text[start:end]}{'...' if len(text) > end else ''}"
+
+
+def common_length(one: AnyStr, other: AnyStr) -> int:
+    """Return the length of the common beginning of two texts."""
+    low, high = 0, min(len(one), len(other))
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if one[:middle] == other[:middle] else (low, middle - 1)
+    return low
+
+
+ReplyCallback = Callable[[Place, str, Reply | AttemptFailed], None]  # receives place, question and result
+
+
+class Differs(RunStopped):
+    """The first difference between a run and its replay."""
+
+    def __init__(self, where: str, what: str, details: list[str]) -> None:
+        super().__init__(what, where=where)
+        self.what, self.details = what, details
+
+    def __reduce__(self) -> Any:
+        return type(self), (self.where, self.what, self.details)
+
+
+class RecordingEnded(Differs):
+    """The recording ends here, as that of an unfinished game does; otherwise this is a difference."""
+
+
+class ReplayRecording:
+    """The recording of a run, which answers requests and compares decisions; one for all its players."""
+
+    def __init__(self, log: ModelLog, on_reply: ReplyCallback = lambda place, question, end: None) -> None:
+        self._log, self._on_reply = log, on_reply
+        # Of the current game only.
+        self._attempts = lru_cache(maxsize=1)(log.finished_attempts)
+        self._recorded_decisions = lru_cache(maxsize=1)(log.decisions)
+        self.decisions = self.attempts = 0  # compared so far
+
+    def ask(self, attempt: Attempt) -> Reply:
+        """Return the recorded reply to this request. Raises the recorded AttemptFailed, or Differs."""
+        where, recorded = str(attempt.place), self._attempts(attempt.place.game).get(attempt.place.key)
+        if recorded is None:
+            raise RecordingEnded(where, "the run asked nothing at this point", [])
+        self.attempts += 1
+        if recorded.player != attempt.place.player:
+            players = [f"recorded: {one_line(recorded.player)}", f"replayed: {one_line(attempt.place.player)}"]
+            raise Differs(where, "another player was asked", players)
+        if recorded.request != attempt.request.digest:
+            raise Differs(where, "the request differs from the recorded one", self._differences(recorded, attempt))
+        if recorded.draw != attempt.draw:
+            raise Differs(where, "the draw differs", [f"recorded: {recorded.draw}", f"replayed: {attempt.draw}"])
+        if recorded.cause is not None:
+            self._check_without_reply(recorded, where)
+            failed = AttemptFailed(cast(Cause, recorded.cause), "recorded outcome")
+            self._on_reply(attempt.place, _question(attempt), failed)
+            raise failed
+        reply = self._reply(recorded, attempt)
+        stated = (reply.usage.counts if reply.usage else (None,) * len(TOKENS), reply.model)
+        if (recorded.usage, recorded.model) != stated:
+            details = [f"recorded: {recorded.usage}, {recorded.model}", f"in the reply: {stated[0]}, {stated[1]}"]
+            raise Differs(where, "the tokens or the model are not those that the reply states", details)
+        self._on_reply(attempt.place, _question(attempt), reply)
+        return reply
+
+    def decision(self, decision: Decision) -> None:
+        """Compare a decision with the recorded one. Raises Differs."""
+        recorded = self._recorded_decisions(decision.game).get((decision.seat, decision.number))
+        before, now = _describe_decision(recorded), _describe_decision(decision)
+        if before != now:
+            where = f"game {decision.game}, seat {decision.seat}, decision {decision.number}"
+            error = RecordingEnded if recorded is None else Differs
+            raise error(where, "the decision differs", [f"recorded: {before}", f"replayed: {now}"])
+        self.decisions += 1
+
+    def _check_without_reply(self, recorded: RecordedAttempt, where: str) -> None:
+        fields_of_reply = [recorded.reply, recorded.raw, recorded.model, *recorded.usage]
+        if recorded.cause not in CAUSES or any(value is not None for value in fields_of_reply):
+            raise Differs(where, "the recorded cause of failure was changed or is damaged", [])
+
+    def _reply(self, recorded: RecordedAttempt, attempt: Attempt) -> Reply:
+        where = str(attempt.place)
+        try:
+            reply = read_recorded_reply(attempt.request.protocol, recorded.raw and self._log.text(recorded.raw))
+        except RunStopped as error:
+            raise Differs(where, "the recorded reply was changed or is damaged", [str(error)]) from None
+        if reply.digest != recorded.reply:
+            digests = [f"recorded: {recorded.reply}", f"replayed: {reply.digest}"]
+            raise Differs(where, "the recorded reply is now read differently (reply digest)", digests)
+        return reply
+
+    def _differences(self, recorded: RecordedAttempt, attempt: Attempt) -> list[str]:
+        lines = []
+        for part in compare_requests(attempt.request.text, self._log.text(recorded.request)):
+            lines += [f"{_kind(part.part)} ({part.part})", f"  recorded: {part.stored}", f"  replayed: {part.wanted}"]
+        return lines
+
+
+def _question(attempt: Attempt) -> str:
+    messages = attempt.request.body.get("messages") or attempt.request.body.get("input") or [{}]
+    content = messages[-1].get("content", "")
+    # In a list of blocks, the last one is the question.
+    text = content[-1].get("text", "") if isinstance(content, list) else content
+    return str(text).rpartition("===")[2].strip()
+
+
+def _kind(part: str) -> str:
+    if "content" in part or "system" in part:
+        return "text of the prompt: its template, the history or the facts"
+    return "the schema of the answer" if "schema" in part else "a parameter"
+
+
+def _describe_decision(decision: Decision | None) -> str:
+    if decision is None:
+        return "no decision"
+    stated = "" if decision.stated is None else f", probability {decision.stated!r}"
+    return (
+        f"turn {decision.turn}, node {decision.node}: {answer_in_words(decision.answer)} ({decision.outcome}){stated}"
+    )
