@@ -24,7 +24,7 @@ BUDGETS: Final = {
     "dubito/games/defuse": 1134,
     "dubito/games/dubito": 2544,
     "dubito/house": 1913,
-    "dubito/llm": 6448,
+    "dubito/llm": 6500,
     "dubito/plugins": 0,
     "dubito/plugins/dask": 55,
     "dubito/plugins/leaderboard": 1442,

@@ -23,7 +23,11 @@ from dubito.stats.ranking import ranking
 
 _LOCAL: Final = "local:smollm2"
 _LOCAL_TABLE: Final[Mapping[str, Mapping[str, Any]]] = {  # games that a slow model ends within minutes
-    DUBITO: {"bots": ["Sherlock", "ClaudeBot", "StefaBot", f"{_LOCAL}@plan"], "table_sizes": [4], "rules": {"max_turns": 24}},
+    DUBITO: {
+        "bots": ["Sherlock", "ClaudeBot", "StefaBot", f"{_LOCAL}@plan"],
+        "table_sizes": [4],
+        "rules": {"max_turns": 24},
+    },
 }
 
 

@@ -32,6 +32,8 @@ from dubito.llm.stages import (
     EarlierAttempts,
     LoggedCalls,
     Offline,
+    PromptsInReading,
+    ReadingProgress,
     Recording,
 )
 from dubito.llm.warm import PromptPrefixes, WarmUp
@@ -99,6 +101,7 @@ class Pipeline:
         self._prefixes: dict[Account, PromptPrefixes] = {}
         self._estimators: dict[str, CostEstimator] = {}  # by player
         self._requested = set[tuple[str, str, str]]()  # server, request, draw
+        self._reading = PromptsInReading()
         self._lock = Lock()
 
     def build_asks(self, name: str, settings: ModelSettings, price: Price | None) -> Asks:
@@ -119,11 +122,12 @@ class Pipeline:
         account, budget, timing = account_for(settings), self.budget, self._options.timing
         tariff = Tariff(price, settings.max_output if settings.api != "decisions" else 0)
         estimator = self._estimators[name] = CostEstimator(tariff, self._earlier_replies(name))
-        provider, traffic = self._provider(account, name), self._traffic(account, settings.model)
+        provider, traffic = self._provider(account, name, settings.model), self._traffic(account, settings.model)
         prefixes, cap = self._prefixes_for(account), settings.retry_after_cap
 
         logged = LoggedCalls(self._log, budget, account, settings, estimator, timing.clock, provider)
-        paced = BudgetQueue(budget, tariff, RateLimiter(traffic, cap, BudgetGuard(budget, tariff, logged)))
+        calls = ReadingProgress(self._reading, logged) if settings.parameters.get("return_progress") else logged
+        paced = BudgetQueue(budget, tariff, RateLimiter(traffic, cap, BudgetGuard(budget, tariff, calls)))
         sends = Preparation(provider, WarmUp(prefixes, paced))
 
         suspend = self._options.suspend
@@ -137,7 +141,7 @@ class Pipeline:
             )
         tariff, account = Tariff(price, settings.max_output, batch=True), account_for(settings)
         estimator = CostEstimator(tariff, self._earlier_replies(name))
-        lane = Lane(account, self._provider(account, name), settings, estimator)
+        lane = Lane(account, self._provider(account, name, settings.model), settings, estimator)
         self._estimators[name] = estimator
         # A game that has waited is played again from the recording.
         self._earlier.may_exist = True

@@ -22,7 +22,7 @@ from dubito.errors import UsageError, one_line, suggestion
 from dubito.files import Checked, read_yaml
 from dubito.llm.prices import Price, Terms, has_long_ttl
 from dubito.llm.protocols import STANDARD_MODES, service_modes
-from dubito.llm.settings import HOUSE
+from dubito.llm.settings import HOUSE, embedded_kind
 
 _FILE: Final = Path(__file__).with_name("prices.yaml")
 _DECIMALS: Final = 6  # of a price in USD per million tokens
@@ -206,8 +206,9 @@ def _parse_lines(entries: Mapping[str, Any], common_length: Terms) -> dict[str, 
 
 def find_price(server: str, model: str, own: Mapping[str, Price], api: str = "") -> Price | None:
     """Return a model's price at a server; a config's own price overrides the list. None if there is none."""
-    provider = _shipped_prices().get(HOUSE if is_house(server) else server)
-    if provider and is_house(server):
+    is_free = embedded_kind(server) is not None
+    provider = _shipped_prices().get(HOUSE if is_free else server)
+    if provider and is_free:
         (free,) = provider.models.values()
         return own.get(model) or free.price
     line = provider.line(model, api) if provider else None
@@ -248,5 +249,5 @@ def end_of_model_warning(server: str, model: str, today: date) -> str | None:
 
 
 def _find_line(server: str, model: str) -> _Line | None:
-    provider = None if is_house(server) else _shipped_prices().get(server)
+    provider = None if embedded_kind(server) else _shipped_prices().get(server)
     return provider.line(model) if provider else None

@@ -36,7 +36,7 @@ from dubito.llm.request import (
     TryFailed,
     parse_json,
 )
-from dubito.llm.settings import Account, ModelSettings, is_house, setting_fields
+from dubito.llm.settings import Account, ModelSettings, embedded_kind, setting_fields
 from dubito.llm.threads import map_in_threads
 from dubito.store.model_log import ModelLog, Spend
 from dubito.store.wave_log import Awaited, SentBatch, WaveLog
@@ -278,7 +278,7 @@ class Waves:
         result.misses[name] = result.misses.get(name, 0) + 1
         if result.misses[name] < _MAX_READS:
             return False
-        is_right_key = is_house(account.server) or account in result.confirmed
+        is_right_key = embedded_kind(account.server) is not None or account in result.confirmed
         if not is_right_key and self._timing.time() < (pending.batch.expires or 0.0):
             raise AccountFault(
                 f"{account} does not know the batch {pending.batch.id}",

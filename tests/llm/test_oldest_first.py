@@ -15,7 +15,7 @@ import pytest
 from dubito.llm.budget import Budget, BudgetGuard, BudgetQueue, Caps
 from dubito.llm.forecast import PastGames
 from dubito.llm.prices import Price, Tariff
-from dubito.llm.request import AccountFault, Attempt, Reply, Sends, Usage
+from dubito.llm.request import AccountFault, Attempt, Reply, Sends, TryFailed, Usage
 from dubito.store.model_log import Spend
 from tests.conftest import in_gate
 from tests.llm.kit import Heard, Said, Script, SendsBy, Server, ask, asker, reply, reply_body, small
@@ -98,14 +98,14 @@ def test_nobody_waits_forever_and_books_stay_within_the_cap(seed: int) -> None:
     dearest = TARIFF.worst(of(0).request).usd
     cap = int(chance.uniform(2, 40) * dearest)
     half = Spend(8, 8 * dearest // 2, 8 * dearest // 2)
-    budget = Budget(Caps(usd=cap), waits, past=Past({-1: 8}, replies=8, spent=half))
+    budget = Budget(Caps(usd=cap), waits, past=PastGames({-1: 8}, replies=8, spent=half))
 
-    def answer(asked: Ask, number: int) -> Reply:
+    def answer(asked: Attempt, number: int) -> Reply:
         worst, digest = TARIFF.worst(asked.request), sha256(f"{seed} {asked.place.key}".encode()).digest()
         usage = Usage(1 + digest[0] * (worst.usd - 2) // 255, 0, 0, 1, 0)
         assert budget.spent.usd + budget.reserved.usd <= cap
         ends: list[tuple[Reply | Exception, Spend]] = [
-            *[(reply(usage=usage), TARIFF.of(usage))] * 4,
+            *[(reply(usage=usage), TARIFF.cost(usage))] * 4,
             (reply(), worst),
             (TryFailed("connection", "lost", billed=True), worst),
             (TryFailed("rate_limit", "slowly"), Spend(1)),
