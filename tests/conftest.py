@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 
 import pytest
 from hypothesis import settings
+from hypothesis import strategies as st
 
 from tests.chromium import CHROMIUM, Chrome, started
 from tests.cli.kit import Shell
@@ -82,6 +83,19 @@ def in_gate(values: Iterable[Any], keep: Iterable[Any] | int) -> list[Any]:
         return [*values][:keep]
     kept = [*keep]
     return [value for value in values if value in kept]
+
+
+_CHARACTERS: Final = "".join(map(chr, range(128))) + "\x85\xa0\xad²\u0663\u07c0éß\u0131\u200b\u2028\u202e\ufeff日🃏"
+
+
+def any_text(max_size: int | None = None, characters: str = "") -> st.SearchStrategy[str]:
+    """Generate texts of these characters, or of any, with more of those that are often mistaken.
+
+    `st.text()` takes seconds to compute a table of all characters, in each process.
+    """
+    others = st.integers(0xA0, 0xD7FF) | st.integers(0xE000, sys.maxunicode)
+    each = st.sampled_from(characters) if characters else st.sampled_from(_CHARACTERS) | others.map(chr)
+    return st.lists(each, max_size=max_size).map("".join)
 
 
 _WITH_PAGES: Final = ("report", "web")  # folders

@@ -6,7 +6,6 @@ from random import Random
 
 import pytest
 from hypothesis import given
-from hypothesis import strategies as st
 
 from dubito.errors import IllegalOutput, UsageError
 from dubito.game import Node, Text
@@ -17,6 +16,7 @@ from dubito.llm.answers import answer_format, build_form, read_answer, reask_tex
 from dubito.llm.decide import put_question
 from dubito.llm.prompts import RenderedPrompt
 from dubito.llm.request import Attempt, AttemptFailed, Place, Reply
+from tests.conftest import any_text
 from tests.games.kit import GAMES
 from tests.llm.kit import AsksBy, reply, settings
 
@@ -72,7 +72,7 @@ def test_what_everybody_can_see_can_be_said() -> None:
     ] * 5
 
 
-@given(st.text(st.characters()))
+@given(any_text())
 def test_what_is_quoted_stays_in_its_quotes(text: str) -> None:
     line = quoted(text)
     assert json.loads(line) == text

@@ -8,6 +8,7 @@ from typing import Any, Final
 from hypothesis import strategies as st
 
 from dubito.llm.request import Api
+from tests.conftest import any_text
 from tests.llm.kit import reply_body
 
 _WILD: Final = 3500  # texts with three things wrong at once
@@ -133,15 +134,15 @@ def _elsewhere(whole: Any, value: Any) -> Iterator[Any]:
 
 _FIELDS: Final = st.sampled_from(["answer", "reasoning", "p_bluff"])
 _LEAVES: Final = (
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8) | st.sampled_from(["true", "yes"])
+    st.none() | st.booleans() | st.integers() | st.floats() | any_text(8) | st.sampled_from(["true", "yes"])
 )
 _SAID: Final = st.recursive(
     _LEAVES,
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(_FIELDS | st.text(max_size=3), inner),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(_FIELDS | any_text(3), inner),
     max_leaves=6,
 )
 _OBJECTS: Final = st.fixed_dictionaries({"answer": st.booleans() | _SAID}) | st.fixed_dictionaries(
-    {"reasoning": st.text(max_size=20) | _SAID, "p_bluff": _LEAVES, "answer": st.booleans() | _SAID}
+    {"reasoning": any_text(20) | _SAID, "p_bluff": _LEAVES, "answer": st.booleans() | _SAID}
 )
 _GAPS: Final = st.sampled_from(["", "", "", " ", "\n", "\ufeff", "\x00", "```", "x", "\u2028", "\x1b[0m", "{", '"'])
 
@@ -155,7 +156,7 @@ def near_answers(draw: st.DrawFn) -> str:
     )
     if draw(st.integers(0, 3)) == 0:
         place = draw(st.integers(0, len(text)))
-        text = text[:place] + draw(st.text(max_size=2) | _GAPS) + text[draw(st.integers(place, len(text))) :]
+        text = text[:place] + draw(any_text(2) | _GAPS) + text[draw(st.integers(place, len(text))) :]
     return draw(_GAPS) + text + draw(_GAPS)
 
 
@@ -167,7 +168,7 @@ _WORDS: Final = st.sampled_from(
         *("input_tokens", "output_tokens", "prompt_tokens", "completion_tokens"),
     ]
 )
-_TEXTS: Final = st.sampled_from(GOOD) | _WORDS | st.text(max_size=5)
+_TEXTS: Final = st.sampled_from(GOOD) | _WORDS | any_text(5)
 near_bodies: Final = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | _TEXTS,
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(_WORDS, inner, max_size=6),

@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dubito.llm.pacer import Limit, parse_duration, read_limits
+from tests.conftest import any_text
 
 NOW = 1_795_000_000.0  # 2026-11-18T11:06:40Z
 
@@ -54,7 +55,7 @@ def test_a_limit_of_nothing_is_none() -> None:
     assert read_limits(openai(limit_requests="0", remaining_requests="0"), NOW) == []
 
 
-@given(st.dictionaries(st.sampled_from(sorted(openai())), st.text()))
+@given(st.dictionaries(st.sampled_from(sorted(openai())), any_text()))
 def test_any_headers_are_read(headers: dict[str, str]) -> None:
     assert all(limit.limit > 0 and limit.remaining >= 0 for limit in read_limits(headers, NOW))
 

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from dubito.report.render import embedded
 from dubito.show.story import Texts
+from tests.conftest import any_text
 from tests.report.kit import HOSTILE, SCRIPT, TEMPLATE, Seen
 
 RUNS = pytest.mark.parametrize("which", ["bots_run", "models_run", "stating_run"])
@@ -67,7 +68,7 @@ def test_a_hostile_reply_is_shown_as_it_is(models_run: Path) -> None:
     assert shown > 0
 
 
-@given(st.text())
+@given(any_text())
 def test_embedded_text_ends_no_element(text: str) -> None:
     assert "<" not in embedded(text + HOSTILE)
 
