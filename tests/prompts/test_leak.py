@@ -36,9 +36,7 @@ def questions(game: State) -> Iterator[tuple[str, dict[str, bool]]]:
         yield "E", before
 
 
-@pytest.mark.parametrize(
-    ("rules", "size"), in_gate(itertools.product(RULES, SIZES), [(RULES[1], 3), (RULES[2], 4)]), ids=str
-)
+@pytest.mark.parametrize(("rules", "size"), in_gate(itertools.product(RULES, SIZES), [(RULES[1], 3)]), ids=str)
 def test_worlds_with_other_unseen_cards_render_the_same_bytes(rules: Rules, size: int, at_length: bool) -> None:
     """At every question that may come on every turn of a whole game; in the gate by one of the prompts in turn."""
     chance, decisions, in_turn = Random(size), 0, cycle(PROMPTS.values())

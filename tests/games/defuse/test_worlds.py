@@ -15,6 +15,7 @@ from dubito.games.defuse.workshop import world_pairs
 from dubito.games.defuse.worlds import World, another
 from dubito.llm.prompts import OWN_PROMPTS
 from dubito.workshop.checks import CheckFailed, checks
+from tests.conftest import in_gate
 
 PROMPTS = ("plain", "reasoned")
 
@@ -42,7 +43,7 @@ def test_the_other_worlds_are_others() -> None:
     assert sum(map(ne, one, two)) > 0.9 * len(some) > 15
 
 
-@pytest.mark.parametrize("name", PROMPTS)
+@pytest.mark.parametrize("name", in_gate(PROMPTS, 1))
 def test_a_shipped_prompt_tells_nothing_hidden(name: str) -> None:
     dict(checks(OWN_PROMPTS / "defuse" / name, GAME))["tells_nothing_hidden"]()
 

@@ -10,6 +10,7 @@ from dubito.plugins.openspiel.policy.values import (
     nash_conv_bounds,
     value_bounds,
 )
+from tests.conftest import in_gate
 from tests.plugins.openspiel.policy.kit import (
     AUCTION,
     DICE,
@@ -51,7 +52,7 @@ def test_the_bounds_of_a_value_are_reached() -> None:
     assert (ends.low, ends.high) == pytest.approx((min(pure), max(pure)))
 
 
-@pytest.mark.parametrize(("name", "every"), [(KUHN, 2), (KUHN_3, 12), (DICE, 38)])
+@pytest.mark.parametrize(("name", "every"), in_gate([(KUHN, 2), (KUHN_3, 12), (DICE, 38)], 2))
 def test_no_rows_pass_the_bounds_of_nash_conv(name: str, every: int) -> None:
     tree = tree_of(name)
     table = by_chance(tree, 1)
@@ -83,7 +84,7 @@ def test_the_lower_bound_is_what_is_lost_elsewhere() -> None:
     assert none.low == none.high == nash_conv(tree, table)
 
 
-@pytest.mark.parametrize("name", [DICE, KUHN_3, AUCTION])
+@pytest.mark.parametrize("name", in_gate([DICE, KUHN_3, AUCTION], 1))
 def test_too_many_rows_have_a_bound_that_is_not_exact(name: str) -> None:
     tree = tree_of(name)
     table = uniform(tree)
