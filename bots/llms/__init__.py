@@ -1,1 +1,1 @@
-"""Bots that ask a model, one file each: the class has the name of its file."""
+"""Bots that ask a model. Each file defines a class with the file's name."""

@@ -1,9 +1,9 @@
-"""AnthropicBot: a model of Anthropic, or of a server that speaks its protocol."""
+"""AnthropicBot, which asks Anthropic or a server with the same API."""
 
 from bots.llms.llm_bot import LLMBot
 
 
 class AnthropicBot(LLMBot):
-    """Asks an Anthropic model (Messages API) at every node."""
+    """Asks a model through Anthropic's Messages API at every node."""
 
     defaults = {"api": "messages"}

@@ -1,9 +1,9 @@
-"""OpenAIBot: a model of OpenAI, or of a server that speaks its protocol."""
+"""OpenAIBot, which asks OpenAI or a server with the same API."""
 
 from bots.llms.llm_bot import LLMBot
 
 
 class OpenAIBot(LLMBot):
-    """Asks an OpenAI model (Responses API) at every node."""
+    """Asks a model through OpenAI's Responses API at every node."""
 
     defaults = {"api": "responses"}

@@ -1,1 +1,1 @@
-"""Hand-written bots, one file each: the class has the name of its file."""
+"""Hand-written bots. Each file defines a class with the file's name."""

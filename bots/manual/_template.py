@@ -1,7 +1,7 @@
-"""A bot to start from: copy this file to bots/manual/my_bot.py, then change what it answers.
+"""A starting point: copy this file to bots/manual/my_bot.py and change the answers.
 
-File and class have one name (my_bot.py, MyBot); files that start with _ are no bots. Everything is
-explained in docs/writing-a-bot.md.
+The class is named after its file (my_bot.py, MyBot). Files that start with _ are ignored. See
+docs/writing-a-bot.md.
 """
 
 from bots.base import BotBase
@@ -9,27 +9,27 @@ from dubito.game_data import TurnData
 
 
 class MyBot(BotBase):
-    """One sentence for `dubito bots`: doubts big plays, bluffs as its setting `risk` says."""
+    """Doubts big plays and bluffs with probability `risk` (`dubito bots` shows this line)."""
 
     origin = "your name"
 
     def __init__(self, id: int, risk: float = 0.3) -> None:
         super().__init__(id)
-        self.risk = risk  # a setting: another value can be given in a config
+        self.risk = risk  # a setting, which a config can change
 
     def bluff_first_hand(self, p: TurnData) -> bool:
-        """A. You open a round. True: random cards under a random number. False: honest cards."""
+        """Answer A: open with a bluff (random cards, random number) or with honest cards?"""
         return False
 
     def should_doubt(self, p: TurnData) -> bool:
-        """C. Cards lie on the board as p.current_number. True: turn the last play over. False: play cards."""
+        """Answer C: doubt the last play, claimed as p.current_number, or play cards?"""
         return p.n_cards_played == 3 or p.prev.n_cards == 0
 
     def bluff_regular(self, p: TurnData) -> bool:
-        """D. Only asked when you hold the number. True: random cards all the same. False: honest ones."""
+        """Answer D, asked only if you hold the number: bluff with random cards or be honest?"""
         if self.cards.count(p.current_number) == 3:
-            return False  # an honest play puts down as many
+            return False  # an honest play is as large as a bluff
         return self.rng.random() < self.risk  # self.rng, never the module random
 
-    # B (maximize_first_hand) and E (maximize_regular) ask whether to play as many cards as possible: yes, unless
-    # you write them too.
+    # B (maximize_first_hand) and E (maximize_regular) ask whether to play as many cards as possible. They return
+    # True unless you override them.

@@ -1,21 +1,21 @@
-"""AdaptyBoi, a bot of the source project isBre/Dubito; its behaviour is the table of docs/bots.md."""
+"""AdaptyBoi, a bot of the source project isBre/Dubito. docs/bots.md has a table of its behaviour."""
 
 from bots.base import BotBase
 from dubito.game_data import TurnData, TurnOutput
 
 
 class AdaptyBoi(BotBase):
-    """Adapts to its neighbours: bluffs when next seldom doubts, doubts when prev was seldom honest."""
+    """Bluffs when the next player seldom doubts, and doubts when the previous player is seldom honest."""
 
     origin = "isBre/Dubito"
 
     def __init__(self, id: int) -> None:
         super().__init__(id)
-        self.honesty = 0.5  # of prev, among its doubted plays
-        self.doubting = 0.5  # of next, per turn on which it could
+        self.honesty = 0.5  # share of prev's doubted plays that were honest
+        self.doubting = 0.5  # share of turns on which next doubted, when it could
 
     def play(self, p: TurnData) -> TurnOutput:
-        """Bring both estimates up to date; a neighbour without data leaves them as they are."""
+        """Update both estimates, as far as there is data, and play."""
         doubted = p.prev.honest_times + p.prev.dishonest_times
         if doubted:
             self.honesty = self._clipped(p.prev.honest_times / doubted)

@@ -1,11 +1,11 @@
-"""AlwaysTruthful, a bot of the source project isBre/Dubito; its behaviour is the table of docs/bots.md."""
+"""AlwaysTruthful, a bot of the source project isBre/Dubito. docs/bots.md has a table of its behaviour."""
 
 from bots.base import BotBase
 from dubito.game_data import TurnData
 
 
 class AlwaysTruthful(BotBase):
-    """Never bluffs by choice: plays the truth when it can, doubts when it cannot."""
+    """Plays honestly when it can and doubts when it cannot."""
 
     origin = "isBre/Dubito"
 

@@ -1,6 +1,6 @@
-"""ClaudeBot, a bot of the source project isBre/Dubito: a heuristic that a model wrote, not one that asks a model.
+"""ClaudeBot, a bot of the source project isBre/Dubito: a heuristic written by a model. It does not ask one.
 
-Its behaviour is the table of docs/bots.md.
+docs/bots.md has a table of its behaviour.
 """
 
 from bots.base import BotBase
@@ -8,14 +8,14 @@ from dubito.game_data import TurnData
 
 UNKNOWN = 0.5  # a rate without data
 CARD_TERM = {1: 0.05, 2: 0.30, 3: 0.65}  # suspicion by the size of the last play
-OPENER = 0.4  # who opened chose the number himself
+OPENER = 0.4  # the opener chose the number, so a bluff is less likely
 FEW, MANY = 4, 18  # own cards
-WITHOUT_NUMBER = 0.15  # would have to bluff: doubts sooner
-SELDOM = 0.35  # doubt rate of next below which a bluff pays
+WITHOUT_NUMBER = 0.15  # without the number it must bluff, so it doubts sooner
+SELDOM = 0.35  # below this doubt rate of the next player a bluff pays
 
 
 class ClaudeBot(BotBase):
-    """Scores prev's suspicion against a threshold set by its own hand; bluffs past players who seldom doubt."""
+    """Doubts if its suspicion of the last play exceeds a threshold; bluffs if the next player seldom doubts."""
 
     origin = "isBre/Dubito, written by a Claude model"
 

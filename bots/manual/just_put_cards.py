@@ -1,11 +1,11 @@
-"""JustPutCards, a bot of the source project isBre/Dubito; its behaviour is the table of docs/bots.md."""
+"""JustPutCards, a bot of the source project isBre/Dubito. docs/bots.md has a table of its behaviour."""
 
 from bots.base import BotBase
 from dubito.game_data import TurnData
 
 
 class JustPutCards(BotBase):
-    """Puts down three random cards, always, whatever was said."""
+    """Always plays three random cards, whatever was claimed."""
 
     origin = "isBre/Dubito"
 

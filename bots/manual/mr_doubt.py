@@ -1,11 +1,11 @@
-"""MrDoubt, a bot of the source project isBre/Dubito; its behaviour is the table of docs/bots.md."""
+"""MrDoubt, a bot of the source project isBre/Dubito. docs/bots.md has a table of its behaviour."""
 
 from bots.base import BotBase
 from dubito.game_data import TurnData
 
 
 class MrDoubt(BotBase):
-    """Doubts whenever it may; opens honestly or with a bluff, as a coin falls."""
+    """Doubts whenever it may; flips a coin between opening honestly and with a bluff."""
 
     origin = "isBre/Dubito"
 
@@ -19,7 +19,7 @@ class MrDoubt(BotBase):
         return True
 
     def bluff_regular(self, p: TurnData) -> bool:
-        return True  # reached only when it may not doubt (R4)
+        return True  # asked only if it may not doubt (R4)
 
     def maximize_regular(self, p: TurnData) -> bool:
         return True

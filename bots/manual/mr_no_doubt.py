@@ -1,11 +1,11 @@
-"""MrNoDoubt, a bot of the source project isBre/Dubito; its behaviour is the table of docs/bots.md."""
+"""MrNoDoubt, a bot of the source project isBre/Dubito. docs/bots.md has a table of its behaviour."""
 
 from bots.base import BotBase
 from dubito.game_data import TurnData
 
 
 class MrNoDoubt(BotBase):
-    """Never doubts: plays the truth when it can, bluffs three cards when it cannot."""
+    """Never doubts; plays honestly when it can and bluffs with three cards when it cannot."""
 
     origin = "isBre/Dubito"
 

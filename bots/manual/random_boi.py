@@ -1,11 +1,11 @@
-"""RandomBoi, a bot of the source project isBre/Dubito; its behaviour is the table of docs/bots.md."""
+"""RandomBoi, a bot of the source project isBre/Dubito. docs/bots.md has a table of its behaviour."""
 
 from bots.base import BotBase
 from dubito.game_data import TurnData
 
 
 class RandomBoi(BotBase):
-    """Coin flips: one card at a time, doubt, bluff or honest about a third each. The weakest bot."""
+    """Plays few cards; doubts, bluffs or is honest about a third of the time each. The weakest bot."""
 
     origin = "isBre/Dubito"
 

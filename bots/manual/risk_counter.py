@@ -1,4 +1,4 @@
-"""RiskCounter, a bot of the source project isBre/Dubito; its behaviour is the table of docs/bots.md."""
+"""RiskCounter, a bot of the source project isBre/Dubito. docs/bots.md has a table of its behaviour."""
 
 from bots.base import BotBase
 from dubito.game_data import TurnData
@@ -7,7 +7,7 @@ HIGHEST = 0.99
 
 
 class RiskCounter(BotBase):
-    """Bluffs by a risk that falls with the next player's hand when opening and grows with the board after."""
+    """Bluffs more when the next player holds few cards (openings) or the board is large (later plays)."""
 
     origin = "isBre/Dubito"
 

@@ -1,4 +1,4 @@
-"""Sherlock, a bot to fear; docs/bots.md has its figures, and what each of its ideas is worth."""
+"""Sherlock, the strongest hand-written bot. docs/bots.md has its results and the value of each idea."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -7,12 +7,12 @@ from math import comb
 from dubito import game_data as of
 from dubito.player import PlayerAI
 
-AGAIN, TEMPER = 0.15, 0.6  # who plays again on a board has few true cards left; nobody is quite of one kind
-WAIT, POWER, EDGE = 0.8, 2.0, 2.0  # the race: for each seat that moves before, by cards to lose, and for playing better
+AGAIN, TEMPER = 0.15, 0.6  # second plays in a round are often bluffs; players mix kinds
+WAIT, POWER, EDGE = 0.8, 2.0, 2.0  # race: per seat that moves earlier, by hand size, own skill
 MILD, STEEP = (0, 0.05, 0.30, 0.65), (0, 0.3, 0.6, 0.9)  # suspicion of a play by its size
 Kind = tuple[tuple[float, float], float, Callable[[int, bool, bool, float, int], float]]
-# How often it bluffs when it opens, and with the number in hand; how often it lays fewer cards than it could; how
-# likely it doubts k cards of whoever is known to bluff in this share, with the number or not, alone on a board of b.
+# Each kind of opponent: how often it bluffs when opening and with the number in hand; how often it plays fewer cards
+# than it could; the probability that it doubts k cards of a player with this share of bluffs.
 KINDS: tuple[Kind, ...] = (
     ((0.50, 0.50), 1.0, lambda k, has, alone, share, b: 0.33 if has else 0.5),  # tosses coins
     ((0.02, 0.02), 0.1, lambda k, has, alone, share, b: not has),  # honest; doubts rather than lie
@@ -29,18 +29,22 @@ KINDS: tuple[Kind, ...] = (
 
 
 class Sherlock(PlayerAI):
-    """Remembers all that was seen, learns how each opponent plays, and plays for the best expected share."""
+    """Remembers every card seen, learns how each opponent plays, and maximizes its expected result."""
 
     origin, usual = "Dubito", False
 
     def __init__(self, id: int) -> None:
         super().__init__(id)
         self.n: dict[int, int] = {}  # cards held, by seat still in the game
-        self.known: dict[int, Counter[int]] = {}  # cards that others surely hold, since they picked them up
-        self.kinds: dict[int, list[float]] = {}  # how likely a seat is of each kind
-        self.record: dict[int, list[int]] = {}  # of a seat's doubted plays: honest ones, bluffs
-        self.plays: list[tuple[int, int, int, Sequence[float]]] = []  # of the round: seat, cards, most, `_holding`
-        self.held, self.put, self.gone = Counter[int](), Counter[int](), Counter[int]()  # own, own on board, in sets
+        self.known: dict[int, Counter[int]] = {}  # cards that others picked up and still hold
+        self.kinds: dict[int, list[float]] = {}  # probability of each kind, by seat
+        self.record: dict[int, list[int]] = {}  # honest and dishonest doubted plays, by seat
+        self.plays: list[tuple[int, int, int, Sequence[float]]] = []  # this round: seat, cards, most, `_holding`
+        self.held, self.put, self.gone = (
+            Counter[int](),
+            Counter[int](),
+            Counter[int](),
+        )  # in hand, on the board, in sets
 
     def observe(self, event: of.Event) -> None:
         before, self.held = self.held, self.cards.count_all()
@@ -65,14 +69,14 @@ class Sherlock(PlayerAI):
                 del self.n[seat]
 
     def _answers(self, seat: int, number: int, doubts: bool) -> Sequence[float]:
-        """Learn from a doubt, or from none, and return what the seat held of the number."""
+        """Learn from a doubt, or from the lack of one, and return how many of the number the seat held."""
         has, (last, k) = self._holding(seat, number), self.plays[-1][:2] if self.plays else (None, 0)
         if last in self.n and last is not None:
             self._learn(seat, [rate if doubts else 1 - rate for rate in self._doubts(has, k, last, 0)])
         return has
 
     def _turn_over(self, event: of.DoubtResolvedEvent) -> None:
-        """The whole board is seen: each claim of the round was honest or not, and the loser holds these cards."""
+        """Learn from the board, which shows who bluffed in this round and what the loser now holds."""
         shown = [*event.board_cards[: sum(play[1] for play in self.plays[:-1])], *event.latest_cards]
         for place, (seat, k, most, has) in enumerate(self.plays):
             cards, shown = shown[:k], shown[k:]
@@ -85,12 +89,12 @@ class Sherlock(PlayerAI):
         self.plays, self.put = [], Counter()
 
     def _learn(self, seat: int, chances: Sequence[float]) -> None:
-        """Bayes' rule, tempered."""
+        """Update the seat's kinds by a tempered Bayes rule."""
         new = [old * (chance + 0.005) ** TEMPER + 1e-9 for old, chance in zip(self.kinds[seat], chances, strict=True)]
         self.kinds[seat] = [weight / sum(new) for weight in new]
 
     def _holding(self, seat: int, number: int) -> Sequence[float]:
-        """The chances that a seat holds 0 to 4 of a number: what it surely holds, and a draw from what is not seen."""
+        """Return the probabilities that a seat holds 0 to 4 of a number: known cards plus a random draw."""
         places = (self.held, self.put, *self.known.values())
         left = max(0, 4 - self.gone[number] - sum([cards[number] for cards in places]))
         hidden = max(0, self.n[seat] - self.known[seat].total())
@@ -102,27 +106,27 @@ class Sherlock(PlayerAI):
         return chances
 
     def _doubts(self, has: Sequence[float], k: int, by: int, more: int) -> list[float]:
-        """How likely each kind doubts a play of k cards by that seat, on the board and so many cards more."""
+        """Return how likely each kind doubts a play of k cards by seat `by`, with `more` cards on the board."""
         board, (honest, bluffs), no = sum([play[1] for play in self.plays]) + more, self.record[by], has[0]
         given = board == k, bluffs / (honest + bluffs) if honest + bluffs else 0.5, board
         return [0.03 + 0.94 * ((1 - no) * rate(k, True, *given) + no * rate(k, False, *given)) for *_, rate in KINDS]
 
     def _likely(self, kind: Kind, k: int, most: int, has: Sequence[float], opens: bool) -> tuple[float, float]:
-        """How likely a kind plays k cards as a bluff (an opening: under one of 13 numbers), and as the truth."""
+        """Return how likely a kind plays k cards as a bluff (openings: under any of 13 numbers) or honestly."""
         bluffs, loose = kind[0][not opens], kind[1]
         truth = (1 - loose) * (has[k] if k < 3 else has[3] + has[4]) + loose / 2 * sum(has[k:])
         lies = bluffs / 13 if opens else has[0] + (1 - has[0]) * bluffs
         return lies * ((1 - loose) * (k == most) + loose / 3), (1 - bluffs) * truth
 
     def _bluffed(self) -> float:
-        """The chance that the last play is a bluff, over the kinds that its player may be of."""
+        """Return the probability that the last play is a bluff, averaged over its player's kinds."""
         seat, k, most, has = self.plays[-1]
         both = zip(*[self._likely(kind, k, most, has, len(self.plays) == 1) for kind in KINDS], strict=True)
         odds: list[float] = [sum([w * c for w, c in zip(self.kinds[seat], chances, strict=True)]) for chances in both]
         return odds[0] / sum(odds)
 
     def _race(self, first: int, mine: int, grown: int | None = None, by: int = 0) -> float:
-        """My share of winning, that seat to move; the last three cards go at once where none may doubt them."""
+        """Estimate the probability of winning if `first` moves next. Under `immediate`, three last cards win."""
         spare, order = 2 * (self.rules.win_rule == "immediate"), sorted(self.n, key=lambda seat: (seat < first, seat))
         hands = [mine if seat == self.id else self.n[seat] + by * (seat == grown) for seat in order]
         strengths: list[float] = [WAIT**wait * max(n - spare, 1) ** -POWER for wait, n in enumerate(hands)]
@@ -132,7 +136,7 @@ class Sherlock(PlayerAI):
     def play(self, p: of.TurnData) -> of.TurnOutput:
         moves, board, after, n = [], p.board_cards, p.next.id, p.my_n_cards
         then, lost = min(self.n, key=lambda seat: (seat <= after, seat)), self._race(after, n + board)
-        # Under `contested` a seat without cards wins unless it is caught; of three players, so ends the game.
+        # Under `contested` a seat without cards wins unless it is caught, which ends a game of three.
         rest, safe = 1.0 if p.prev.n_cards else 0.5 * (p.n_players > 3), n * (self.rules.win_rule == "immediate")
         if p.can_doubt:
             bluffed, right = self._bluffed(), self._race(self.id, n, self.plays[-1][0], board)

@@ -1,11 +1,11 @@
-"""StefaBot, a bot of the source project isBre/Dubito; its behaviour is the table of docs/bots.md."""
+"""StefaBot, a bot of the source project isBre/Dubito. docs/bots.md has a table of its behaviour."""
 
 from bots.base import BotBase
 from dubito.game_data import TurnData
 
 
 class StefaBot(BotBase):
-    """Doubts openings and plays of three cards; otherwise honest or a bluff, as a coin falls."""
+    """Doubts openings and plays of three cards; otherwise flips a coin between honest and bluff."""
 
     origin = "isBre/Dubito"
 

@@ -1,4 +1,4 @@
-"""SusBoi, a bot of the source project isBre/Dubito; its behaviour is the table of docs/bots.md."""
+"""SusBoi, a bot of the source project isBre/Dubito. docs/bots.md has a table of its behaviour."""
 
 from bots.base import BotBase
 from dubito.game_data import TurnData
@@ -7,7 +7,7 @@ SUSPICION = {1: 0.3, 2: 0.6, 3: 0.9}  # chance of a doubt, by the size of the la
 
 
 class SusBoi(BotBase):
-    """Honest itself; doubts the more, the more cards were played, and whenever it would have to bluff."""
+    """Always honest; doubts large plays more often, and always doubts if it would have to bluff."""
 
     origin = "isBre/Dubito"
 

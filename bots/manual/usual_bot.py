@@ -1,4 +1,4 @@
-"""UsualBot, a bot of the source project isBre/Dubito; its behaviour is the table of docs/bots.md."""
+"""UsualBot, a bot of the source project isBre/Dubito. docs/bots.md has a table of its behaviour."""
 
 from bots.base import BotBase
 from dubito.game_data import TurnData
@@ -8,7 +8,7 @@ SUSPICION = {1: 0.3, 2: 0.6, 3: 0.9}  # chance of a doubt, by the size of the la
 
 
 class UsualBot(BotBase):
-    """Bluffs two times in three; trusts an opening, else doubts the more, the more cards were played."""
+    """Bluffs two times in three; never doubts an opening, and doubts larger plays more often."""
 
     origin = "isBre/Dubito"
 

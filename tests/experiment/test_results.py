@@ -85,7 +85,7 @@ def test_r30_by_table_size() -> None:
 
 
 def test_r31_the_two_losers_share_their_place() -> None:
-    """n = 4, places 1, 2 and two losers at 3.5: relative positions 1, 2/3, 1/6, 1/6."""
+    """N = 4, places 1, 2 and two losers at 3.5: relative positions 1, 2/3, 1/6, 1/6."""
     game = Outcome((9, 0), False, None, [0, 1, 2, 3], [1, 2, 0, 0], [(0,) * len(RESULTS.counts)] * 4)
     results = all_games(tally_of([[game]], RESULTS), BOTS, GAME)
     positions = [results[name]["total"]["relative_position"] for name in BOTS]

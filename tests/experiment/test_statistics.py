@@ -130,7 +130,7 @@ def test_student_matches_the_published_table(df: int, point: float) -> None:
 
 
 def test_paired_differences() -> None:
-    """d = 1, 1, 1, -1 and twelve times 0: mean 1/8, variance 0.25, standard error 1/8; t(15) = 2.131."""
+    """D = 1, 1, 1, -1 and twelve times 0: mean 1/8, variance 0.25, standard error 1/8; t(15) = 2.131."""
     rate = paired_difference(16, 2, 4)
     assert rate.value == 0.125
     assert (rate.low, rate.high) == pytest.approx((0.125 * (1 - 2.1314), 0.125 * (1 + 2.1314)), abs=1e-4)

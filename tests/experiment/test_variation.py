@@ -80,7 +80,7 @@ def test_one_seat_each_says_nothing() -> None:
 
 
 def test_two_groups_by_hand() -> None:
-    """r = .1 and .3 of 100 seats each: Q = .02, p = 42/204, sum v = 2 (pq - t^2) / 100; solved for E Q = Q."""
+    """R = .1 and .3 of 100 seats each: Q = .02, p = 42/204, sum v = 2 (pq - t^2) / 100; solved for E Q = Q."""
     found = variation([10, 30], [100, 100])
     pq = 42 / 204 * (1 - 42 / 204)
     assert found.seen == pytest.approx(0.1)

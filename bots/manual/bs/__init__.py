@@ -1,1 +1,1 @@
-"""The hand-written bots of BS, one a file."""
+"""Hand-written bots for BS, one per file."""

@@ -1,7 +1,7 @@
-"""A BS bot to start from: copy this file to bots/manual/bs/my_bot.py, then change what it answers.
+"""A starting point for BS: copy this file to bots/manual/bs/my_bot.py and change the answers.
 
-File and class have one name (my_bot.py, MyBot); files that start with _ are no bots. Everything is
-explained in docs/writing-a-bs-bot.md.
+The class is named after its file (my_bot.py, MyBot). Files that start with _ are ignored. See
+docs/writing-a-bs-bot.md.
 """
 
 from collections.abc import Sequence
@@ -12,21 +12,21 @@ from dubito.games.bs.table import Table
 
 
 class MyBot(BSBot):
-    """One sentence for `dubito bots`: plays all it has of the number asked, accuses as its setting `trust` says."""
+    """Plays all its cards of the number; accuses if more than `trust` would exist (`dubito bots` shows this)."""
 
     origin = "your name"
 
     def __init__(self, id: int, trust: int = 4) -> None:
         super().__init__(id)
-        self.trust = trust  # a setting: another value can be given in a config
+        self.trust = trust  # a setting, which a config can change
 
     def request_cards(self, number: int, table: Table) -> Sequence[Card]:
-        """Your turn: at least one card of your hand. A card of another number than asked is a lie."""
+        """Return at least one card of your hand. A card of another number makes the play a lie."""
         return self.cards.of(number) or self.cards.first(1)
 
     def bs(self, seat: int, number: int, n_cards: int, table: Table) -> bool:
-        """A seat has played n_cards, said to be of this number. True: that was a lie."""
+        """Return whether to accuse the seat, which played n_cards claimed to be of this number."""
         return table.hands[seat] == 0 or self.cards.count(number) + n_cards > self.trust
 
-    # Also there: initialize(table) before the first turn, update(table) after each round, self.rng.random() (never
+    # Also available: initialize(table) before the first turn, update(table) after each round, self.rng.random() (never
     # the module random), self.cards (iterate it, count, of, first), table.pile, table.hands, table.order, table.round.

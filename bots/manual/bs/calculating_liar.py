@@ -1,4 +1,4 @@
-"""CalculatingLiar, an answer to the question."""
+"""CalculatingLiar, a player from an answer to the original question."""
 
 from collections.abc import Sequence
 
@@ -7,7 +7,7 @@ from dubito.games.bs.cards import Card
 from dubito.games.bs.table import Table
 
 NUMBERS = 13
-SEATS = 4  # so far apart are the numbers of one seat's turns
+SEATS = 4  # a seat's next turn asks for a number this much higher
 
 
 class CalculatingLiar(BSBot):
@@ -20,7 +20,7 @@ class CalculatingLiar(BSBot):
 
     def __init__(self, id: int) -> None:
         super().__init__(id)
-        self.known: list[int] = []  # numbers of own cards on the pile
+        self.known: list[int] = []  # numbers of its own cards on the pile
         self.last = 0  # the pile's size when last looked at
 
     def request_cards(self, number: int, table: Table) -> Sequence[Card]:
@@ -40,14 +40,14 @@ class CalculatingLiar(BSBot):
         self.last = pile
 
     def most_useless(self, number: int) -> Card:
-        """The first card of the number that this seat is asked for furthest in the future."""
+        """Return the first card of the number that its turns ask for last."""
         for turns in range(NUMBERS - 1, 0, -1):
             if cards := self.cards.of((number + SEATS * turns) % NUMBERS):
                 return cards[0]
         return self.cards[0]
 
     def is_suspicious(self, seat: int, number: int, n_cards: int, table: Table, most: int) -> bool:
-        """Whether this play is more cards of the number than `most` allows, or its seat is about to win."""
+        """Return whether more than `most` cards of the number would exist, or the seat is about to win."""
         self.update(table)
         if n_cards > most or self.cards.count(number) + self.known.count(number) + n_cards > most:
             return True

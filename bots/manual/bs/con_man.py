@@ -1,4 +1,4 @@
-"""ConMan, the best of the question's scoreboard, who keeps account of all 52 cards."""
+"""ConMan, the winner on the question's scoreboard. It tracks all 52 cards."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -10,12 +10,12 @@ from dubito.games.bs.table import Table
 
 NUMBERS = 13
 COPIES = 4
-SEATS = 4  # so far apart are the numbers of one seat's turns
+SEATS = 4  # a seat's next turn asks for a number this much higher
 PILE, UNKNOWN = 4, 5  # places besides the seats
 
 
 class Record:
-    """A card as ConMan knows it: where it is believed to be, how surely, and which own card it has turned out to be."""
+    """What ConMan believes about a card: its place, how certain that is, and which own card it is."""
 
     __slots__ = ("card", "confidence", "number", "place")
 
@@ -27,9 +27,9 @@ class Record:
 
 
 class ConMan(BSBot):
-    """Follows where every card is believed to be; accuses where a play is impossible, or wins; plans its own plays.
+    """Tracks where every card probably is; accuses impossible and winning plays; plans its own plays.
 
-    Verbatim from the first upload; two more rules of accusing are switched off there, as they are here. It won
+    Verbatim from the first upload, which switches two more accusation rules off. It won
     60.73 ± 0.28 % of its games in the pool of the seven verbatim players.
     """
 
@@ -38,10 +38,10 @@ class ConMan(BSBot):
     def __init__(self, id: int) -> None:
         super().__init__(id)
         self.deck = [[Record(number) for _ in range(COPIES)] for number in range(NUMBERS)]
-        self.pile = 0  # sizes as it remembers them
+        self.pile = 0  # sizes when it last looked
         self.hands = [0] * SEATS
-        self.held: list[Record] = []  # its hand when it last looked; its plays stay in it until then
-        self.route: list[int] = []  # the numbers of its turns to come at which it can play honestly
+        self.held: list[Record] = []  # its hand when it last looked, including cards played since
+        self.route: list[int] = []  # numbers of its coming turns at which it can play honestly
 
     def request_cards(self, number: int, table: Table) -> Sequence[Card]:
         self.catch_up(self.id, number, 0, table)
@@ -63,11 +63,11 @@ class ConMan(BSBot):
         return self.follow(seat, number, n_cards, hand, 0.0 if accuses else p) or accuses
 
     def records(self) -> Iterator[Record]:
-        """All 52, by number."""
+        """Iterate over all 52 records, by number."""
         return chain.from_iterable(self.deck)
 
     def catch_up(self, mover: int, number: int, n_cards: int, table: Table) -> None:
-        """Infer the last accusation from the sizes, and look at the own hand if its size has changed."""
+        """Infer the last accusation from the sizes; look at the own hand if its size has changed."""
         if self.pile + n_cards != table.pile:
             self.resolve(mover, n_cards, table.hands)
         self.pile = table.pile
@@ -76,7 +76,7 @@ class ConMan(BSBot):
             self.look(mover, number)
 
     def resolve(self, mover: int, n_cards: int, hands: Sequence[int]) -> None:
-        """The pile went to the seat that has more cards than before; one that has fewer had accused it."""
+        """Move the pile to the seat with more cards than before; a seat with fewer was the accuser."""
         loser, winner = mover, None
         for seat, size in enumerate(hands):
             if size > self.hands[seat]:
@@ -97,7 +97,7 @@ class ConMan(BSBot):
                     record.confidence = 0.0
 
     def look(self, mover: int, number: int) -> None:
-        """Bind the cards in hand to records, and plan the turns to come."""
+        """Assign records to the cards in hand and plan the coming turns."""
         self.held = [self.record_of(card) for card in self.cards]
         left = {record.number for record in self.held}
         self.route = []
@@ -109,7 +109,7 @@ class ConMan(BSBot):
             number = (number + SEATS) % NUMBERS
 
     def record_of(self, card: Card) -> Record:
-        """The record of an own card: its own, else the last of unknown place, else the least sure one."""
+        """Return an own card's record: the one assigned, the last of unknown place, or the least certain."""
         records = self.deck[card.number]
         record = next((record for record in records if record.card == card), None)
         if record is None:
@@ -121,7 +121,7 @@ class ConMan(BSBot):
         return record
 
     def probability(self, seat: int, number: int, n_cards: int, hand: int) -> float:
-        """That this play is honest; not a number if that is impossible."""
+        """Return the probability that this play is honest; NaN if it cannot be."""
         held = elsewhere = 0.0
         for record in self.deck[number]:
             if record.place == seat:
@@ -139,7 +139,7 @@ class ConMan(BSBot):
         return ways / of if of else math.nan
 
     def unaccounted(self, seat: int, hand: int) -> tuple[float, float]:
-        """How many cards it does not know the place of, and how many of the mover's hand it does not know."""
+        """Return the number of cards of unknown place, and how many of them the mover can hold."""
         cards, room = 0.0, float(hand)
         for record in self.records():
             if record.place == UNKNOWN:
@@ -151,7 +151,7 @@ class ConMan(BSBot):
         return cards, room
 
     def follow(self, seat: int, number: int, n_cards: int, hand: int, p: float) -> bool:
-        """Believe the play as far as it can be honest, doubt the rest; whether it wins by cards never seen."""
+        """Move the play to the pile, as far as it can be honest. Return whether it wins by unseen cards."""
         moved = 0
         for record in self.deck[number]:
             if record.place == seat and moved < n_cards:
@@ -179,7 +179,7 @@ class ConMan(BSBot):
 
 
 def choose(upper: float, lower: float) -> float:
-    """The binomial coefficient, of real numbers as well."""
+    """Return the binomial coefficient, also for real numbers."""
     if lower in (0, upper):
         return 1.0
     if lower < 0 or lower > upper:

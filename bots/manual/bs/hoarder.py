@@ -1,4 +1,4 @@
-"""Hoarder, who waits for a hand that can be played out."""
+"""Hoarder, which waits for a hand that it can play out honestly."""
 
 from collections.abc import Sequence
 
@@ -7,13 +7,14 @@ from dubito.games.bs.cards import Card
 from dubito.games.bs.table import Table
 
 NUMBERS = 13
-SEATS = 4  # so far apart are the numbers of one seat's turns
+SEATS = 4  # a seat's next turn asks for a number this much higher
 
 
 class Hoarder(BSBot):
-    """Plays its whole hand, until it could play it out honestly card by card; accuses whoever nearly has won.
+    """Plays its whole hand until it could play it out honestly; accuses players who have almost won.
 
-    Verbatim, but for its class's name. It won none of 114,356 games in the pool of the seven verbatim players.
+    Verbatim, except for the name of the class. It did not win any of 114,356 games in the pool of the seven verbatim
+    players.
     """
 
     origin = "ImpEmp/bs 3b4643d"
@@ -25,7 +26,7 @@ class Hoarder(BSBot):
         return table.hands[seat] <= n_cards
 
     def could_play_out(self, number: int) -> bool:
-        """Whether one card a turn, each of the number asked then, empties the hand."""
+        """Return whether one honest card per turn empties the hand."""
         left = [card.number for card in self.cards]
         while number in left:
             left.remove(number)

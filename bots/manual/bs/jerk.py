@@ -1,4 +1,4 @@
-"""Jerk, who pads its plays."""
+"""Jerk, which pads its plays with other cards."""
 
 from collections.abc import Sequence
 
@@ -11,16 +11,16 @@ ON_A_WHIM = 0.025
 
 
 class Jerk(BSBot):
-    """Adds a random card to its plays; accuses if a number has been played too often, seldom on a whim.
+    """Adds a random card to its plays; accuses if a number was played too often, and sometimes at random.
 
-    Repaired: how the source fills up its plays is broken. Its rate is not known.
+    Repaired: the source's way to pad plays is broken. Its win rate is unknown.
     """
 
     origin = "ImpEmp/bs 3b4643d"
 
     def __init__(self, id: int) -> None:
         super().__init__(id)
-        self.seen = [0] * NUMBERS  # how many cards of each number were said to be played by others, on this pile
+        self.seen = [0] * NUMBERS  # cards of each number that others claimed on this pile
         self.total = 0
 
     def request_cards(self, number: int, table: Table) -> Sequence[Card]:
@@ -43,5 +43,5 @@ class Jerk(BSBot):
         return self.rng.random() < ON_A_WHIM
 
     def one_of(self, cards: list[Card]) -> Card:
-        """A random one of these cards, taken from them."""
+        """Remove a random card from the list and return it."""
         return cards.pop(int(self.rng.random() * len(cards)))

@@ -1,4 +1,4 @@
-"""Player 1 of the question that set this game."""
+"""Player 1 from the question that defined this game."""
 
 from collections.abc import Sequence
 
@@ -8,7 +8,7 @@ from dubito.games.bs.table import Table
 
 
 class Player1(BSBot):
-    """Plays all it has of the number, else its first card; accuses whoever plays three cards or more.
+    """Plays all its cards of the number, or else its first card; accuses plays of three or more cards.
 
     Verbatim from the question. It won 15.03 ± 0.21 % of its games in the pool of the seven verbatim players.
     """

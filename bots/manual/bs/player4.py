@@ -1,11 +1,11 @@
-"""Player 4, an answer to the question."""
+"""Player 4, from an answer to the original question."""
 
 from bots.manual.bs.player3 import Player3
 from dubito.games.bs.table import Table
 
 
 class Player4(Player3):
-    """Plays like Player3; accuses if its own cards and the play are more than four, or the mover's hand is empty.
+    """Plays like Player3; accuses if more than four cards would exist, or if the mover's hand is empty.
 
     Verbatim. It won 28.07 ± 0.26 % of its games in the pool of the seven verbatim players.
     """

@@ -1,13 +1,13 @@
-"""RiskTaker, a CalculatingLiar with moods."""
+"""RiskTaker, a CalculatingLiar with random moods."""
 
 from bots.manual.bs.calculating_liar import CalculatingLiar
 from dubito.games.bs.table import Table
 
 
 class RiskTaker(CalculatingLiar):
-    """Plays like CalculatingLiar; is stricter at a quarter of the questions, and says the opposite at a twentieth.
+    """Plays like CalculatingLiar; stricter at a quarter of the questions, and the opposite at a twentieth.
 
-    Verbatim from a later collection of players; it is not on the question's scoreboard.
+    Verbatim from a later collection of players; not on the question's scoreboard.
     """
 
     origin = "ImpEmp/bs 8dd538c"

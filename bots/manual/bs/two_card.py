@@ -1,4 +1,4 @@
-"""TwoCard, who always plays two cards at least."""
+"""TwoCard, which always plays at least two cards."""
 
 from collections.abc import Sequence
 
@@ -8,9 +8,9 @@ from dubito.games.bs.table import Table
 
 
 class TwoCard(BSBot):
-    """Plays all it has of the number, filled up to two cards; accuses if its own cards and the play are four.
+    """Plays all its cards of the number, padded to two; accuses if its own cards and the play make four.
 
-    Repaired: the source does not compile. Perhaps it is related to LiePlayer of the question's scoreboard, whose
+    Repaired: the source does not compile. It may be related to LiePlayer of the question's scoreboard, whose
     source is lost. It won 5.72 ± 0.20 % of its games in the pool of the seven verbatim players and itself.
     """
 

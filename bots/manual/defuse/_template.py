@@ -1,26 +1,25 @@
-"""A bot of draw and defuse to start from: copy this file to bots/manual/defuse/my_bot.py, then change what it does.
+"""A starting point for draw and defuse: copy this file to bots/manual/defuse/my_bot.py and change it.
 
-File and class have one name (my_bot.py, MyBot); files that start with _ are no bots. Everything is explained in
-docs/defuse.md.
+The class is named after its file (my_bot.py, MyBot). Files that start with _ are ignored. See docs/defuse.md.
 """
 
 from collections.abc import Generator
 
 from dubito.games.defuse.bot import DefuseBot
-from dubito.games.defuse.state import View
+from dubito.games.defuse.engine import View
 
 
 class MyBot(DefuseBot):
-    """One sentence for `dubito bots`: looks where it has no defuse card, and skips the bomb."""
+    """Looks if it has no defuse card, and skips the bomb (`dubito bots` shows this line)."""
 
     origin = "your name"
 
     def __init__(self, id: int, depth: int = 0) -> None:
         super().__init__(id)
-        self.depth = depth  # a setting: another value can be given in a config
+        self.depth = depth  # a setting, which a config can change
 
     def turn(self, view: View) -> Generator[str, tuple[str, ...], str]:
-        """Your turn: yield "see" or "shuffle", as often as you hold them, then return "draw", "skip" or "bottom"."""
+        """Yield "see" or "shuffle" as often as you like, then return "draw", "skip" or "bottom"."""
         if "defuse" not in self.cards and "see" in self.cards:
             top = yield "see"  # up to three cards, the top one first
             if top[0] == "bomb" and "skip" in self.cards:
@@ -28,8 +27,8 @@ class MyBot(DefuseBot):
         return "draw"
 
     def defuse(self, view: View) -> int:
-        """The bomb is yours to hide: 0 is the top of the pile, view.pile the bottom."""
+        """Return where to put the bomb: 0 is the top of the pile, view.pile the bottom."""
         return min(self.depth, view.pile)
 
-    # Also there: self.cards (count, in, len, iterate it), view.pile, view.other (cards of the other player),
+    # Also available: self.cards (count, in, len, iterate it), view.pile, view.other (cards of the other player),
     # view.discard, view.seen, self.id (the seat), self.rng.random() (never the module random).

@@ -3,7 +3,7 @@
 from collections.abc import Generator
 
 from dubito.games.defuse.bot import DefuseBot
-from dubito.games.defuse.state import View
+from dubito.games.defuse.engine import View
 
 
 class Medium(DefuseBot):
@@ -17,7 +17,7 @@ class Medium(DefuseBot):
 
     def turn(self, view: View) -> Generator[str, tuple[str, ...], str]:
         cards, played = self.cards, view.discard.count("defuse")
-        if played > self.defused:  # the other has placed the bomb
+        if played > self.defused:  # the other player has placed the bomb
             self.defused = played
             if "shuffle" in cards:
                 yield "shuffle"
@@ -38,7 +38,7 @@ class Medium(DefuseBot):
         return (yield from self.blindly())
 
     def blindly(self) -> Generator[str, tuple[str, ...], str]:
-        """The rest of a turn without a defuse card, and without one to look with."""
+        """Finish a turn without a defuse card and without a see card."""
         if "shuffle" in self.cards:
             yield "shuffle"
             return "draw"

@@ -1,40 +1,39 @@
-"""Sapper, who reckons where the bomb lies."""
+"""Sapper, which estimates where the bomb is."""
 
 from collections.abc import Generator
 from typing import Final
 
 from dubito.game import GameEvent
 from dubito.games.defuse.bot import DefuseBot
+from dubito.games.defuse.engine import View
 from dubito.games.defuse.events import DrawEvent, HideEvent, LookEvent, PlaceEvent, PlayEvent
 from dubito.games.defuse.knowledge import Pile
-from dubito.games.defuse.state import View
 
-ARMED: Final = 0.1  # a chance of the bomb that it takes with a defuse card in hand
+ARMED: Final = 0.1  # highest accepted chance of the bomb with a defuse card
 BARE: Final = 0.08  # and without one
-PUT: Final = 0.5  # what it fears of a place at which the other may have put the bomb
-SKIPS: Final = 0.25  # a chance of the bomb at which a skip card is well spent
+PUT: Final = 0.5  # assumed chance of a place where the other player may have put the bomb
+SKIPS: Final = 0.25  # above this chance of the bomb it plays a skip card
 
 
 class Sapper(DefuseBot):
-    """Reckons where the bomb is, looks only when the odds are bad, and leaves a bomb on top for the other to draw.
+    """Estimates where the bomb is, looks only if the odds are bad, and leaves a bomb on top to the other.
 
-    With n places unknown to it, the bomb lies on top with the chance 1/n; what it has seen, the draws since and
-    its own places make that 0 or 1. Where the other has put the bomb, no count helps: it reckons with one half, and a
-    shuffle makes that 1/n again. It draws at up to one in ten while it holds a defuse card, and one in twelve without.
-    Above that it looks: three known cards are two safe draws of its own. A bomb on top is left for the other to draw:
-    by a bottom card first, which gains a card, else by a shuffle, and by a skip card last, since in the end, when the
-    pile is the bomb alone, only skip and defuse cards keep a player alive. Its own bomb goes third from the top, where
-    the other draws it after one draw each.
+    With n unknown places the bomb is on top with probability 1/n; what it saw, the draws since and the places it chose
+    itself make that 0 or 1. If the other player has placed the bomb, counting does not help: it assumes one half until
+    a shuffle makes it 1/n again. It draws at up to one in ten while it holds a defuse card, and one in twelve without.
+    Above that it looks, since three known cards give it two safe draws. It avoids a bomb on top by playing bottom,
+    which gains a card, then shuffle, and skip last: when the pile is only the bomb, only skip and defuse cards keep a
+    player alive. It puts its own bomb third from the top, so that the other player draws it after one draw each.
     """
 
     origin = "Dubito"
 
     def __init__(self, id: int) -> None:
         super().__init__(id)
-        self.pile = Pile()  # as far as it is known
+        self.pile = Pile()  # what it knows of the pile
 
     def observe(self, event: GameEvent) -> None:
-        """Keep book of the pile."""
+        """Track the pile."""
         match event:
             case DrawEvent():
                 self.pile.draw(event.end == "top", event.bomb)
@@ -48,7 +47,7 @@ class Sapper(DefuseBot):
                 self.pile.place(place)
 
     def chance(self, place: int) -> float:
-        """That the bomb lies there."""
+        """Return the probability that the bomb is there."""
         known = self.pile.chance_on(place)
         return PUT if known is None else known
 

@@ -3,11 +3,11 @@
 from collections.abc import Generator
 
 from dubito.games.defuse.bot import DefuseBot
-from dubito.games.defuse.state import View
+from dubito.games.defuse.engine import View
 
 
 class Scared(DefuseBot):
-    """Draws until a bomb was defused or seen, then dodges with every card it has; puts the bomb on top."""
+    """Draws until a bomb is defused or seen, then dodges with every card it has; puts the bomb on top."""
 
     origin = "the notebook"
 
@@ -18,7 +18,7 @@ class Scared(DefuseBot):
 
     def turn(self, view: View) -> Generator[str, tuple[str, ...], str]:
         cards, played = self.cards, view.discard.count("defuse")
-        if played > self.defused:  # the other may have put the bomb on top
+        if played > self.defused:  # the other player may have put the bomb on top
             self.defused = played
             self.scared = True
         if not self.scared:

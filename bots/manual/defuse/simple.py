@@ -1,7 +1,7 @@
 """Simple, the first bot of the notebook."""
 
 from dubito.games.defuse.bot import DefuseBot
-from dubito.games.defuse.state import View
+from dubito.games.defuse.engine import View
 
 
 class Simple(DefuseBot):

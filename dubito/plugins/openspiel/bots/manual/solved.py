@@ -1,4 +1,4 @@
-"""Solved: what counterfactual regret minimisation finds for a small duel, so that little can be won of it."""
+"""Solved, a near-equilibrium policy for a small duel, found by counterfactual regret minimisation."""
 
 from collections.abc import Mapping
 from functools import lru_cache
@@ -12,33 +12,32 @@ from dubito.game_data import Event, TurnData
 if TYPE_CHECKING:
     from dubito.plugins.openspiel.policy.solver import Solution
 
-FOLDER = "cache/solved"  # where a solution is kept, once computed
+FOLDER = "cache/solved"  # of computed solutions
 ITERATIONS = 1_000
 _NEEDED = "plays duels alone: set `duel`, and `ranks`, `copies` and `max_turns` small enough"
 
 
 class Solved(BotBase):
-    """Plays a solved policy: CFR+, for a duel of at most 2,000 information states; only where it is named."""
+    """Plays a CFR+ solution of a duel with at most 2,000 information states; only if named."""
 
     origin, usual = "Dubito", False
 
     @classmethod
     def cannot_play_by(cls, rules: Any) -> str | None:
-        """It plays duels that can be written out."""
         if rules.duel and (why := _no_tree(tuple(rules.model_dump().items()))) is None:
             return None
         return f"{_NEEDED} ({why})" if rules.duel else _NEEDED
 
     @classmethod
     def said(cls, rules: Mapping[str, Any], settings: Mapping[str, Any]) -> str:
-        """How it was solved, and how well."""
+        """Describe the solution and its quality."""
         of = {"iterations": ITERATIONS, "folder": FOLDER} | dict(settings)
         found = _solution(tuple(rules.items()), of["folder"], of["iterations"])
         return f"{found.algorithm}, {found.iterations:,} iterations: nash_conv {found.nash_conv:.6f}"
 
     def __init__(self, id: int, iterations: int = ITERATIONS, folder: str = FOLDER) -> None:
-        """The folder is within the working directory."""
-        from dubito.plugins.openspiel.courses.dubito import Diary  # late: who lists bots needs none of it
+        # Imported late: listing the bots should not load OpenSpiel.
+        from dubito.plugins.openspiel.courses.dubito import Diary
 
         super().__init__(id)
         if not self.rules.duel:
@@ -47,7 +46,7 @@ class Solved(BotBase):
         self._diary = Diary(id)
 
     def chances(self, view: Any) -> Mapping[int, float]:
-        """Its whole way to play, for `dubito policy`."""
+        """Return the probability of each action, for `dubito policy`."""
         return _solution(*self._how).table[view.sees]
 
     def observe(self, event: Event) -> None:

@@ -1,1 +1,1 @@
-"""Hand-written bots of OpenSpiel's games."""
+"""Hand-written bots for OpenSpiel's games."""

@@ -1,6 +1,6 @@
-"""A bot of OpenSpiel's games to start from: copy it to bots/manual/openspiel/my_bot.py, then change what it does.
+"""A starting point for OpenSpiel's games: copy it to bots/manual/openspiel/my_bot.py and change it.
 
-File and class have one name (my_bot.py, MyBot); files that start with _ are no bots.
+The class is named after its file (my_bot.py, MyBot). Files that start with _ are ignored.
 """
 
 from dubito.plugins.openspiel.bot import OpenSpielBot
@@ -8,7 +8,7 @@ from dubito.plugins.openspiel.state import View
 
 
 class MyBot(OpenSpielBot):
-    """One sentence for `dubito bots`: any legal action."""
+    """Takes a random legal action (`dubito bots` shows this line)."""
 
     origin = "your name"
 

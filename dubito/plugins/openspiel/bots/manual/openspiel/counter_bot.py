@@ -1,4 +1,4 @@
-"""CounterBot: the best response to how one player was seen to play a small game; `dubito rate` fits it."""
+"""CounterBot, the best response to how one player plays a small game. `dubito rate` fits it."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
@@ -14,19 +14,19 @@ from dubito.plugins.openspiel.state import View
 
 
 class CounterBot(OpenSpielBot):
-    """Does what is best against one player, as its games show it to be; for games of at most 2,000 states."""
+    """Plays the best response to one player's observed policy, in games of at most 2,000 states."""
 
     origin, usual = "Dubito", False
     cannot_play = Solved.cannot_play
 
     def __init__(self, id: int, choices: Sequence[int] = ()) -> None:
-        """`choices`: an action for each information state, in their order; where there is none it draws lots."""
+        """Take an action for each information state, in their order; without any, play at random."""
         super().__init__(id)
         self._choices = choices
 
     @classmethod
     def fitted(cls, moves: Iterable[tuple[Any, Any]]) -> dict[str, Any]:
-        """The settings that answer a player, of its moves, each with the state of the game before it."""
+        """Return the settings that respond best to a player's moves, each with the state before it."""
         done, game = [], ""
         for state, output in moves:
             view = state.view()

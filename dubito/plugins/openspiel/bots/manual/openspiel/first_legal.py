@@ -1,16 +1,16 @@
-"""FirstLegal: the legal action of the lowest number."""
+"""FirstLegal, which takes the legal action with the lowest number."""
 
 from dubito.plugins.openspiel.bot import OpenSpielBot
 from dubito.plugins.openspiel.state import View
 
 
 class FirstLegal(OpenSpielBot):
-    """Always does the first thing that it may."""
+    """Always takes the first legal action."""
 
     origin = "OpenSpiel"
 
     def chances(self, view: View) -> dict[int, float]:
-        """Its whole way to play, for `dubito policy`."""
+        """Return the probability of each action, for `dubito policy`."""
         return {view.legal[0]: 1.0}
 
     def act(self, view: View) -> int:

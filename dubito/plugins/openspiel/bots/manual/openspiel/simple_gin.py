@@ -1,4 +1,4 @@
-"""SimpleGin: OpenSpiel's own rule-based bot for gin rummy."""
+"""SimpleGin, OpenSpiel's rule-based bot for gin rummy."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from dubito.plugins.openspiel.state import View
 
 
 class SimpleGin(OpenSpielBot):
-    """Draws what lowers its deadwood, discards what raises it most, and knocks as soon as it may."""
+    """Draws what lowers its deadwood, discards what adds most to it, and knocks as soon as it may."""
 
     origin = "OpenSpiel"
 
@@ -16,7 +16,6 @@ class SimpleGin(OpenSpielBot):
 
     @classmethod
     def cannot_play(cls, engine: Any) -> str | None:
-        """It knows one game."""
         return None if engine.get_type().short_name == "gin_rummy" else "plays openspiel:gin_rummy only"
 
     def act(self, view: View) -> int:

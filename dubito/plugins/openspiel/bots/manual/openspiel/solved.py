@@ -1,4 +1,4 @@
-"""Solved: what counterfactual regret minimisation finds for a small game, so that little can be won of it."""
+"""Solved, a near-equilibrium policy for a small game, found by counterfactual regret minimisation."""
 
 from collections.abc import Mapping
 from functools import lru_cache
@@ -12,33 +12,32 @@ from dubito.plugins.openspiel.policy.solver import ITERATIONS, Solution, solutio
 from dubito.plugins.openspiel.policy.tree import Tree
 from dubito.plugins.openspiel.state import View
 
-FOLDER = "cache/solved"  # where a solution is kept, once computed
+FOLDER = "cache/solved"  # of computed solutions
 
 
 class Solved(OpenSpielBot):
-    """Plays a solved policy: OpenSpiel's CFR+, whose nash_conv the run states; for games of at most 2,000 states."""
+    """Plays a CFR+ solution (the run reports its nash_conv), in games of at most 2,000 states."""
 
     origin = "OpenSpiel"
 
     def __init__(self, id: int, algorithm: str = "cfr+", iterations: int = ITERATIONS, folder: str = FOLDER) -> None:
-        """`algorithm` is `cfr+` or `linear cfr`; the folder is within the working directory."""
+        """Take the algorithm, `cfr+` or `linear cfr`, and a folder within the working directory."""
         super().__init__(id)
         self._how = folder, algorithm, iterations
 
     @classmethod
     def cannot_play(cls, engine: Any) -> str | None:
-        """It plays what has a tree that can be written out."""
         return _no_tree(str(engine))
 
     @classmethod
     def said(cls, engine: Any, settings: Mapping[str, Any]) -> str | None:
-        """How it was solved, and how well."""
+        """Describe the solution and its quality."""
         of = {"folder": FOLDER, "algorithm": "cfr+", "iterations": ITERATIONS} | dict(settings)
         found = _solution(str(engine), of["folder"], of["algorithm"], of["iterations"])
         return f"{found.algorithm}, {found.iterations:,} iterations: nash_conv {found.nash_conv:.6f}"
 
     def chances(self, view: View) -> dict[int, float]:
-        """Its whole way to play, for `dubito policy`."""
+        """Return the probability of each action, for `dubito policy`."""
         return dict(_solution(view.game, *self._how).table[view.sees])
 
     def act(self, view: View) -> int:
@@ -56,5 +55,5 @@ def _no_tree(game: str) -> str | None:
     try:
         Tree(pyspiel().load_game(game))
     except UsageError as error:
-        return f"does not play it, since {error}"
+        return f"cannot play this game: {error}"
     return None

@@ -1,16 +1,16 @@
-"""UniformRandom: any legal action, each as likely."""
+"""UniformRandom, which takes every legal action with the same probability."""
 
 from dubito.plugins.openspiel.bot import OpenSpielBot
 from dubito.plugins.openspiel.state import View
 
 
 class UniformRandom(OpenSpielBot):
-    """Draws lots."""
+    """Takes a random legal action."""
 
     origin = "OpenSpiel"
 
     def chances(self, view: View) -> dict[int, float]:
-        """Its whole way to play, for `dubito policy`."""
+        """Return the probability of each action, for `dubito policy`."""
         return {action: 1 / len(view.legal) for action in view.legal}
 
     def act(self, view: View) -> int:
