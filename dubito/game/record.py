@@ -61,7 +61,7 @@ def read_game_name(text: str, default: str) -> str:
         return default
     name = content.get("game", default) if isinstance(content, dict) else default
     if not isinstance(name, str):
-        raise UsageError("this is no game record: game: Input should be a valid string")
+        raise UsageError("this is not a game record: game: Input should be a valid string")
     return name
 
 
@@ -245,7 +245,7 @@ class Records:
             self._game.rules(**record.rules)
         except ValidationError as error:
             refuse_other_format(text, FORMAT, "this game")
-            raise UsageError(f"this is no game record: {fault(error)}") from None
+            raise UsageError(f"this is not a game record: {fault(error)}") from None
         return record
 
     def replay(self, record: Any) -> Iterator[str]:

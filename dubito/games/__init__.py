@@ -1,1 +1,1 @@
-"""The games, one package each; the rest of the harness knows them through `dubito/game/__init__.py`."""
+"""The games, one package each. The rest of the harness uses them through `dubito/game/__init__.py`."""

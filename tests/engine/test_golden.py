@@ -119,7 +119,7 @@ def test_the_end_of_a_record_is_compared() -> None:
     """An output too few or too many is noticed, and what is missing is said."""
     record = load_golden(golden.GAMES[0])
     short = replace(record, outputs=record.outputs[:-1])
-    assert list(replay(short))[-1] == "The outputs end before the game does."
+    assert list(replay(short))[-1] == "The outputs end before the game is over."
     long = replace(record, outputs=[*record.outputs, RecordedOutput(True, None, None)])
     assert list(replay(long))[-1] == f"turn {len(long.outputs)}: refused: the game is over"
     assert -1 not in (first_difference(short), first_difference(long))

@@ -220,14 +220,14 @@ def test_a_malformed_record_is_a_usage_error(subtests: pytest.Subtests) -> None:
     for change, words in MALFORMED:
         with subtests.test(change=change, words=words):
             said = complaint(json.dumps({**plain(), **change}))
-            assert said == words or said.startswith(f"this is no game record: {words}: ")
+            assert said == words or said.startswith(f"this is not a game record: {words}: ")
 
 
 @pytest.mark.parametrize("field", ["players", "hands", "outputs", "story", "format"])
 def test_a_missing_field_is_a_usage_error(field: str) -> None:
     read = plain()
     del read[field]
-    assert complaint(json.dumps(read)) == f"this is no game record: {field}: Field required"
+    assert complaint(json.dumps(read)) == f"this is not a game record: {field}: Field required"
 
 
 @pytest.mark.parametrize("format", ["dubito game 0", "dubito game 2", 1, True, ["x"], {}])
@@ -238,7 +238,7 @@ def test_a_record_of_another_version_is_refused(format: object) -> None:
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "null", "7", '"x"', "\x00", "\ud800", "[" * 100_000, "{'a': 1}"])
 def test_what_is_no_json_object_is_a_usage_error(text: str) -> None:
-    assert complaint(text).startswith("this is no game record: the file: ")
+    assert complaint(text).startswith("this is not a game record: the file: ")
 
 
 def test_a_short_deck_is_welcome() -> None:

@@ -71,11 +71,11 @@ def test_only_show_hands_shows_what_nobody_knows(shell: Shell) -> None:
         ({"story": 0}, 1, "recorded: changed"),
         ({"outputs": 0}, 1, "replayed: turn 1: refused: "),
         ({"deal": 1}, 2, "dubito: the record's cards are not those that its seed deals: it was changed or is damaged"),
-        ({"seed": "x"}, 2, "dubito: this is no game record: seed: "),
-        ({"rules": {"jokers": 2}}, 2, "dubito: this is no game record: jokers: "),
+        ({"seed": "x"}, 2, "dubito: this is not a game record: seed: "),
+        ({"rules": {"jokers": 2}}, 2, "dubito: this is not a game record: jokers: "),
         ({"game": "chess"}, 2, "dubito: there is no game 'chess': "),
-        ({"game": 5}, 2, "dubito: this is no game record: "),
-        ({"extra": 1}, 2, "dubito: this is no game record: extra: "),
+        ({"game": 5}, 2, "dubito: this is not a game record: "),
+        ({"extra": 1}, 2, "dubito: this is not a game record: extra: "),
     ],
 )
 def test_a_changed_record_is_found(shell: Shell, change: dict[str, Any], code: int, sentence: str) -> None:
@@ -221,7 +221,7 @@ def test_draw_and_defuse_is_typed_by_letters(play: Play) -> None:
     typed = "x\ns\n" + "\n0\n" * 30  # draws, and puts the bomb on top
     said = play("Medium", "--game", "defuse", "--seed", "5", "--seat", "0", typed=typed)
     assert said.code == 0, said.err
-    assert "Enter draws; s see, k skip, b bottom\n> 'x' is no act: press Enter to draw" in said.out
+    assert "Enter draws; s see, k skip, b bottom\n> 'x' is not an action: press Enter to draw" in said.out
     assert "You have seen, from the top: nothing, see, see." in said.out
     assert "Where do you put the bomb? 0 is the top of the pile, " in said.out
     assert "You have no defuse card and blow up: Medium wins." in said.out

@@ -59,9 +59,9 @@ def test_no_hand_but_his_own_is_shown(play: Play) -> None:
         ("2 2 2 3", "4 cards were played; play 1 to 3."),
         ("ace", "The hand holds no ace."),
         ("2 as 7", "The number of this round is 1; declare it or None."),
-        ("14", "'14' is no card: type ace, 2 to 10, jack, queen, king, joker, or `doubt`."),
-        ("\x1b[31m", "'\\x1b[31m' is no card: type ace, 2 to 10, jack, queen, king, joker, or `doubt`."),
-        ("x" * 5000, f"'{'x' * 19}…' is no card: type ace, 2 to 10, jack, queen, king, joker, or `doubt`."),
+        ("14", "'14' is not a card: type ace, 2 to 10, jack, queen, king, joker, or `doubt`."),
+        ("\x1b[31m", "'\\x1b[31m' is not a card: type ace, 2 to 10, jack, queen, king, joker, or `doubt`."),
+        ("x" * 5000, f"'{'x' * 19}…' is not a card: type ace, 2 to 10, jack, queen, king, joker, or `doubt`."),
     ],
 )
 def test_what_may_not_be_is_one_sentence_and_asked_again(play: Play, typed: str, sentence: str) -> None:
@@ -76,7 +76,7 @@ def test_what_may_not_be_is_one_sentence_and_asked_again(play: Play, typed: str,
 
 def test_bytes_that_are_no_text_are_asked_again(play: Play) -> None:
     said = play(*SEATED, typed=b"\xff\xfe\n2\n")
-    assert "is no card" in said.out.splitlines()[10]
+    assert "is not a card" in said.out.splitlines()[10]
     assert said.out.splitlines()[11] == ">    2. You play 1 card as aces."
 
 
@@ -214,5 +214,5 @@ def test_what_a_person_types(line: str, number: int, output: TurnOutput) -> None
 
 @pytest.mark.parametrize("line", ["seven", "7 as", "7 as 14", "7 as 7 7", "as", "-1", "7;8", "d d"])
 def test_what_nobody_can_read(line: str) -> None:
-    with pytest.raises(UsageError, match="is no card: type"):
+    with pytest.raises(UsageError, match="is not a card: type"):
         read_move(line, 0)

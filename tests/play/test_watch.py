@@ -67,7 +67,7 @@ def test_a_models_reasons_are_told_before_its_move(shell: Shell) -> None:
     assert (said.code, said.err) == (0, house)
     first = next(place for place, line in enumerate(lines) if ": Doubt? " in line)
     name = "house:house-sharp@reasoned"
-    why = "I hold two 3s, and put a bluff at 74 %, but getting rid of my own cards is worth more."
+    why = "I hold two 3s, and think a bluff is 74 % likely, but playing my own cards is worth more."
     assert lines[first] == f"   2.   {name}: Doubt? No. Stated: 74 % a bluff; it was a bluff. “{why}”"
     assert lines[first - 1].startswith(f"   2. [{name} holds ")
     assert next(line for line in lines[first:] if line.startswith(f"   2. {name} ")).endswith("honest]")
@@ -242,7 +242,7 @@ def test_a_runs_models_are_told_as_they_were(shell: Shell) -> None:
         ((".",), ". is not a run folder: it has no manifest.yaml"),
         (("StefaBot", "ClaudeBot", "--web", "--port", "0"), "Dubito needs 3 to 8 players, not 2"),
         (("--web", "--pace", "3"), "--pace is chosen on the page: leave it out"),
-        (("notes.txt",), "notes.txt: this is no game record: "),
+        (("notes.txt",), "notes.txt: this is not a game record: "),
         (("StefaBot,ClaudeBot",), "who sits at one table is parted by spaces: StefaBot ClaudeBot"),
         (("StefaBot", "ClaudBot"), "no bot is named 'ClaudBot': did you mean 'ClaudeBot'?"),
     ],

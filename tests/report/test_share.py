@@ -139,7 +139,7 @@ def test_too_large_a_game_leaves_out_bodies_then_requests(
         (("share", "r"), "a run has many games: say which with --game, as in: dubito share r --game 0"),
         (("share", "games/2026"), "there is no games/2026: `dubito share` alone says which games and runs are here\n"),
         (("share", "r", "--game", "99"), "there is no game 99"),
-        (("share", "c.txt"), "c.txt: this is no game record"),
+        (("share", "c.txt"), "c.txt: this is not a game record"),
         (("share", "c.txt", "--game", "1"), "--game belongs to a run, and this is one saved game: leave it out"),
         (("share", "c.txt", "--url", "a.b"), "--url a.b is no address of a page, such as https://me.github.io/games/"),
         (("share", "r", "--game", "0", "--output", "."), ". is a folder: name the page, as in --output game.html"),

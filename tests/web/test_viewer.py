@@ -186,18 +186,18 @@ def test_what_is_no_whole_game_is_a_sentence(server: Served, browser: Browser) -
     broken = replace(record, outputs=[RecordedOutput(False, 1, [1, 1, 1, 1])])
     after = replace(record, outputs=[*record.outputs, record.outputs[0]])
     texts = {
-        "empty": ("", "This is no game record: the file: "),
-        "half": (dump(record)[:2000], "This is no game record: the file: "),
-        "other": ("{}", "This is no game record: players: Field required."),
-        "number": (dump(replace(record, number=-1)), "This is no game record: number: "),
+        "empty": ("", "This is not a game record: the file: "),
+        "half": (dump(record)[:2000], "This is not a game record: the file: "),
+        "other": ("{}", "This is not a game record: players: Field required."),
+        "number": (dump(replace(record, number=-1)), "This is not a game record: number: "),
         "cheat": (dump(broken), "Turn 1 of the record breaks the rules: 4 cards were played; play 1 to 3."),
         "after": (dump(after), f"Turn {len(record.outputs) + 1} of the record breaks the rules: the game is over."),
         "early": (
             dump(replace(record, outputs=record.outputs[:9])),
             "The record breaks off after 9 turns, before the game is over.",
         ),
-        SCRIPT.replace("/", "_"): ('{"players": "' + SCRIPT.replace("/", "") + '"}', "This is no game record: "),
-        "deep": ("[" * 100_000, "This is no game record: the file: "),
+        SCRIPT.replace("/", "_"): ('{"players": "' + SCRIPT.replace("/", "") + '"}', "This is not a game record: "),
+        "deep": ("[" * 100_000, "This is not a game record: the file: "),
         "large": (" " * 10_000_001, "This file is too large for a game."),
     }
     for name, (text, sentence) in texts.items():
@@ -228,4 +228,4 @@ def test_the_list_says_who_played_and_how_it_ended(server: Served, browser: Brow
     assert "RandomBoi 7 won against " in words
     assert words.count('/share" download') == 3
     (server.folder / "00.json").write_text("{}")
-    assert "Cannot be shown. This is no game record: " in browser("GET", "/games").text
+    assert "Cannot be shown. This is not a game record: " in browser("GET", "/games").text

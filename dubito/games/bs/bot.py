@@ -1,4 +1,4 @@
-"""What a bot of BS is: four callbacks, two of which it must write."""
+"""The base class of BS bots: four callbacks, two of which a bot must override."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -10,7 +10,7 @@ from dubito.games.bs.table import PublicState, View
 
 
 class BSBot(Player):
-    """The base of every BS bot; a new instance plays each game.
+    """The base class of BS bots. Each game has a new instance.
 
     `self.id` is the seat, `self.cards` the own hand, `self.rng` the only randomness to use.
     """
@@ -18,28 +18,28 @@ class BSBot(Player):
     cards: HandView
 
     def initialize(self, table: View) -> None:
-        """Called once the cards are dealt."""
+        """Receive the table once the cards are dealt."""
 
     def request_cards(self, number: int, table: View) -> Sequence[Card]:
-        """Your turn: the cards to play, at least one of `self.cards`. One of another number than asked is a lie."""
+        """Return the cards to play, at least one of `self.cards`. A card of another number makes it a lie."""
         raise _not_written("request_cards", self)
 
     def bs(self, seat: int, number: int, n_cards: int, table: View) -> bool:
-        """A seat has played n_cards, said to be of this number: True accuses it of a lie."""
+        """Return whether to accuse the seat, which played n_cards claimed to be of this number."""
         raise _not_written("bs", self)
 
     def update(self, table: View) -> None:
-        """Called at the end of every round, with the table as it was then."""
+        """Receive the table at the end of every round."""
 
     def play(self, view: View) -> Any:
-        """Ask the callback of the node."""
-        public = view._public  # four properties fewer to call, at every question of every game
+        """Answer the node by its callback."""
+        public = view._public  # saves four property calls at every question
         if public.node == "bs":
             return self.bs(public.mover, public.number, public.n_cards, view)
         return self.request_cards(public.number, view)
 
     def observe(self, event: GameEvent) -> None:
-        """Calls `initialize` and `update`; an override ends in `super().observe(event)`."""
+        """Call `initialize` and `update`. An override ends in `super().observe(event)`."""
         if isinstance(event, RoundEvent):
             public = PublicState(event.hands, number=event.number, pile=event.pile, round=event.round)
             self.update(View(public))
@@ -48,7 +48,7 @@ class BSBot(Player):
 
     @classmethod
     def observes(cls) -> bool:
-        """Only whoever overrides one of the three is told anything."""
+        """Return whether the bot overrides one of the three callbacks for events."""
         return (
             cls.observe is not BSBot.observe or cls.initialize is not BSBot.initialize or cls.update is not BSBot.update
         )

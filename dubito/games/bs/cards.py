@@ -1,6 +1,6 @@
-"""Cards and hands of BS, and what its players observe.
+"""BS's cards, hands and events.
 
-A hand is the engine's truth, a `HandView` what its bot holds as `self.cards`. Nobody is told who accused or what was
+A `Hand` belongs to the engine; bots get a `HandView` of it as `self.cards`. Events do not show who accused or what was
 played: players infer it from the sizes.
 """
 
@@ -16,7 +16,7 @@ COPIES: Final = 4
 
 
 class Card(NamedTuple):
-    """One of the 52 cards: its number, 0-12, and which of the four copies of that number it is, 0-3."""
+    """One of the 52 cards: its number, 0-12, and its copy, 0-3."""
 
     number: int
     copy: int
@@ -24,12 +24,12 @@ class Card(NamedTuple):
 
 DECK: Final = tuple(Card(number, copy) for number in range(NUMBERS) for copy in range(COPIES))
 _BITS: Final = {card: 1 << place for place, card in enumerate(DECK)}
-_BITS_BY_ID: Final = {id(card): bit for card, bit in _BITS.items()}  # for what a bot gives back: none of its code runs
+_BITS_BY_ID: Final = {id(card): bit for card, bit in _BITS.items()}  # for a bot's output, whose code must not run
 
 
 def deck_card(card: object) -> Card:
-    """The deck's own card that this is, or equals; raises IllegalOutput if it is no card, whose code never runs."""
-    if type(card) is Card and len(card) == 2:  # a tuple of another length can be made to look like one
+    """Return the deck's card that equals this value. Raises IllegalOutput without running the value's code."""
+    if type(card) is Card and len(card) == 2:  # a tuple of another length can pose as a card
         number, copy = card
         if type(number) is int and type(copy) is int and 0 <= number < NUMBERS and 0 <= copy < COPIES:
             return DECK[COPIES * number + copy]
@@ -40,7 +40,7 @@ def deck_card(card: object) -> Card:
 
 
 class Hand:
-    """Cards of the deck in the order drawn, and the same as bits: each card is the bit of its place in the deck."""
+    """Cards in the order drawn, and the same as a bit set, by place in the deck."""
 
     __slots__ = ("bits", "cards")
 
@@ -49,9 +49,9 @@ class Hand:
         self.bits = sum([_BITS[card] for card in self.cards])
 
     def chosen(self, output: object) -> tuple[list[Card], int]:
-        """The cards that a play puts down, each once, in its order, and the same as bits.
+        """Return the cards of a play, each once, in order, and the same as bits.
 
-        Raises IllegalOutput if it is no list of cards of this hand, or empty.
+        Raises IllegalOutput unless it is a non-empty list of cards of this hand.
         """
         if type(output) is not list and type(output) is not tuple:
             raise IllegalOutput(f"a play is a list of cards, not {kind_of(output)}")
@@ -85,7 +85,7 @@ class Hand:
         pile.bits = 0
 
     def pop(self, place: int) -> tuple[list[Card], int]:
-        """Put down the card at this place; returns it, alone in a list, and the same as bits."""
+        """Remove the card at this place; return it in a list, and as bits."""
         card = self.cards.pop(place)
         bit = _BITS[card]
         self.bits ^= bit
@@ -93,7 +93,7 @@ class Hand:
 
 
 class HandView:
-    """What a bot may ask of its own hand, at any time: the cards it holds now, in the order drawn."""
+    """A bot's live view of its own hand, in the order drawn."""
 
     __slots__ = ("_hand",)
 
@@ -130,14 +130,14 @@ def kind_of(value: object) -> str:
 
 @dataclass(frozen=True, slots=True)
 class DealEvent(GameEvent):
-    """The hands are dealt; seat 0 begins, with number 0."""
+    """The hands were dealt; seat 0 begins with the number 0."""
 
     hands: tuple[int, ...]  # sizes, by seat
 
 
 @dataclass(frozen=True, slots=True)
 class PlayEvent(GameEvent):
-    """A seat has put cards on the pile, face down, said to be of this number."""
+    """A seat played cards face down, claimed to be of this number."""
 
     seat: int
     number: int
@@ -146,7 +146,7 @@ class PlayEvent(GameEvent):
 
 @dataclass(frozen=True, slots=True)
 class TurnEvent(GameEvent):
-    """A turn is over, an accusation resolved, if there was one."""
+    """A turn ended, after any accusation was resolved."""
 
     pile: int
     hands: tuple[int, ...]
@@ -154,16 +154,16 @@ class TurnEvent(GameEvent):
 
 @dataclass(frozen=True, slots=True)
 class RoundEvent(GameEvent):
-    """A round is over, four turns long unless somebody won."""
+    """A round ended, after four turns or a win."""
 
     round: int  # from 1
-    number: int  # that would be asked next
+    number: int  # of the next question
     pile: int
     hands: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class WinEvent(GameEvent):
-    """A seat has no cards left, and the game is over."""
+    """A seat ran out of cards, and the game is over."""
 
     seat: int

@@ -1,6 +1,6 @@
-"""One game of BS between two answers. Chance is the stream that dealt it; no clock, no I/O.
+"""The state of a game of BS. Its only randomness is the stream that dealt it; there is no clock and no I/O.
 
-A turn is four moves: the mover's cards, then yes or no of the three others, in seat order.
+A turn has four moves: the mover's cards, then a yes or no from each of the other seats, in seat order.
 """
 
 from collections.abc import Sequence
@@ -27,7 +27,7 @@ from dubito.games.bs.cards import (
 )
 from dubito.games.bs.table import SEATS, PublicState, View, check
 
-# By mover: who is asked whether it is BS after each seat, in seat order (B5); None: nobody more.
+# By mover: the seat that is asked after each seat, in seat order (B5); None after the last one.
 _ASKED_NEXT: Final = ((None, 2, 3, None), (2, None, 3, None), (1, 3, None, None), (1, 2, None, None))
 
 
@@ -36,13 +36,13 @@ class SeatCounts:
     cards: int = 0  # held at the end
     plays: int = 0
     cards_played: int = 0
-    lies: int = 0  # plays with a card of another number
-    lies_accused: int = 0  # of them, those for which the pile was taken back
-    accusations: int = 0  # yes to the question whether it is BS
-    accusations_drawn: int = 0  # of them, those that counted: of several accusers one is drawn
+    lies: int = 0  # plays that were lies
+    lies_accused: int = 0  # lies that were accused
+    accusations: int = 0  # accusations made
+    accusations_drawn: int = 0  # accusations that counted: one of several accusers is drawn
     accusations_right: int = 0  # of those
     asked: int = 0  # whether it is BS
-    forfeits: int = 0  # games that it ended by a mistake
+    forfeits: int = 0  # games ended by its mistakes
 
 
 SEAT_COUNTS: Final = tuple(field.name for field in fields(SeatCounts))
@@ -54,7 +54,7 @@ class State:
     """The state of a game. Read its attributes freely; change it only through `apply` and `forfeit`."""
 
     def __init__(self, hands: Sequence[Sequence[Card]], max_rounds: int, rng: Random) -> None:
-        """A game that seat 0 begins with number 0 (B1); `rng` draws accusers and the cards they lose."""
+        """Begin a game with seat 0 and number 0 (B1); `rng` draws accusers and the cards they lose."""
         if len(hands) != len(SEATS):
             raise UsageError(f"BS is played by {len(SEATS)}, not {len(hands)}")
         self.hands = [Hand(cards) for cards in hands]
@@ -68,7 +68,7 @@ class State:
         self.public = PublicState([len(cards) for cards in hands])
         self._views = [View(self.public, hand) for hand in self.hands]
         self._rng = rng
-        self._lie = False  # the play under question is one
+        self._lie = False  # whether the play in question is a lie
         self._accusers: list[int] = []
 
     @property
@@ -86,7 +86,7 @@ class State:
         return HandView(self.hands[seat])
 
     def apply(self, output: Any, announce: bool = True) -> Sequence[GameEvent]:
-        """Play cards, or answer whether it is BS, for the seat to move; as `dubito.game.State` has it."""
+        """Play cards, or answer an accusation question, for the seat to move (see `dubito.game.State`)."""
         if self.over:
             raise IllegalOutput("the game is over")
         public = self.public
@@ -112,14 +112,14 @@ class State:
         return output if isinstance(output, bool) else list(output)
 
     def forfeit(self, seat: int) -> None:
-        """This seat has made a mistake: the game is over, nobody wins, and it counts for all (B3)."""
+        """End the game after a seat's mistake: nobody wins, and it counts for all (B3)."""
         if self.over:
             raise IllegalOutput("the game is over")
         self.counts[seat].forfeits += 1
         self.over = True
 
     def ending(self) -> Ending:
-        """Who won, and the counts; a game that nobody won counts as capped."""
+        """Return the winner and the counts. A game without a winner counts as capped."""
         counts = []
         for count, hand in zip(self.counts, self.hands, strict=True):
             count.cards = len(hand.cards)
@@ -148,7 +148,7 @@ class State:
         return [PlayEvent(seat, public.number, n)] if announce else ()
 
     def _accuse(self) -> None:
-        """Resolve the accusation of one of those who said yes (B5)."""
+        """Resolve the accusation of one of the accusers (B5)."""
         accusers, mover, public = self._accusers, self.public.mover, self.public
         accuser = accusers[0] if len(accusers) == 1 else accusers[int(self._rng.random() * len(accusers))]
         accusers.clear()
@@ -166,7 +166,7 @@ class State:
             public.pile = 1
 
     def _end_turn(self, announce: bool) -> Sequence[GameEvent]:
-        """The next turn, or the end: an empty hand wins (B6), and after `max_rounds` nobody does (B2)."""
+        """Begin the next turn, or end the game: by an empty hand (B6) or after `max_rounds` (B2)."""
         public = self.public
         sizes = public.hands
         self.turns_played += 1

@@ -1,9 +1,9 @@
-"""What prompts are told of BS, and how its positions are kept (`dubito.game.Facts`).
+"""The facts for BS prompts, and how positions are stored (`dubito.game.Facts`).
 
-Everything that a hand-written bot can see or derive is in the facts, and nothing else. Players are seats, never names;
-cards are their numbers. A line of the history is the same whenever it is told.
+The facts have all that a hand-written bot can see or derive, and nothing else. Players are seats, never names; cards
+are numbers. A line of the history never changes.
 
-Positions to try a prompt on come from games by players who answer by chance.
+Sample positions come from games of players that answer at random.
 """
 
 from collections import Counter
@@ -27,7 +27,7 @@ from dubito.games.bs.worlds import Output, World
 
 
 def lines(witness: Witness, dealt: Iterable[int]) -> tuple[list[str], list[int]]:
-    """The history, and the places in it of the seat's own moves: its plays, and its answers."""
+    """Return the history, and the indices of the seat's own plays and answers in it."""
     told = [f"Every seat is dealt {NUMBERS} cards. Yours: {numbers(dealt)}."]
     own = []
     for seen in witness.turns:
@@ -76,20 +76,20 @@ def _laid_in_words(laid: Laid) -> str:
     return f"{numbers(sorted(laid.cards))} of seat {laid.seat} ({how})"
 
 
-_HONEST: Final = 0.85  # who holds the number plays it, mostly
+_HONEST: Final = 0.85  # chance of an honest play with the number in hand
 _ACCUSES: Final = 0.1
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A question of a game, and what was answered."""
+    """A question of a game and its answer."""
 
     position: Position
     output: Output
 
 
 def sample_game(deal: int) -> Iterator[tuple[World, Asked]]:
-    """The questions of a game by chance, each with the game so far."""
+    """Yield the questions of a random game, each with the game so far."""
     chance, deck, rules = Random(deal), list(DECK), BSRules()
     chance.shuffle(deck)
     hands = [tuple(deck[first : first + NUMBERS]) for first in range(0, len(deck), NUMBERS)]
@@ -105,15 +105,15 @@ def sample_game(deal: int) -> Iterator[tuple[World, Asked]]:
     tell([state.start])
     while not state.over:
         seat, view = state.seat, state.view()
-        output = by_chance(view, state.hands[seat].cards, chance)
+        output = random_answer(view, state.hands[seat].cards, chance)
         yield world, Asked(books[seat].position(view.node, view, state.hands[seat].cards), output)
         books[seat].answered(view.node, output)
         world = replace(world, moves=(*world.moves, output))
         tell(state.apply(output))
 
 
-def by_chance(view: View, cards: Sequence[Card], chance: Random) -> Output:
-    """A legal answer of whoever sees this and holds these cards."""
+def random_answer(view: View, cards: Sequence[Card], chance: Random) -> Output:
+    """Return a random legal answer for this view and these cards."""
     if view.node == "bs":
         return chance.random() < _ACCUSES
     held = [card for card in cards if card.number == view.number]
@@ -123,24 +123,24 @@ def by_chance(view: View, cards: Sequence[Card], chance: Random) -> Output:
 
 
 _EXAMPLE_DEAL: Final = 1
-_EXAMPLE_TURNS: Final = 20  # by then there are accusations, and piles that were taken up
+_EXAMPLE_TURNS: Final = 20  # by then there are accusations and piles picked up
 
 
 def _fault(position: Position) -> str | None:
-    """Why no game can have it; raises UsageError for turns that none can."""
+    """Return why no game can have this position. Raises UsageError for impossible turns."""
     seat, turns = position.seat, position.turns
     if seat not in SEATS:
         return f"seat: seats are 0 to {SEATS[-1]}"
     if len(position.dealt) != NUMBERS or max(Counter(position.dealt).values()) > COPIES:
-        return f"dealt: it is {NUMBERS} cards, at most {COPIES} of one number"
+        return f"dealt: it must have {NUMBERS} cards, at most {COPIES} of one number"
     if any(not turn.is_over for turn in turns[:-1]):
-        return "turns: only the last one may lack pile and hands"
+        return "turns: only the last turn may lack pile and hands"
     if (position.node == "bs") != bool(turns and not turns[-1].is_over):
-        return "turns: the last one is not over at bs, and all are at cards"
+        return "turns: the last turn must be unfinished at bs, and none at cards"
     if (position.node == "cards") != (position.mover == seat):
-        return f"node: seat {seat} is not asked that here, where it is the turn of seat {position.mover}"
+        return f"node: seat {seat} is not asked this on the turn of seat {position.mover}"
     if position.node == "bs" and turns[-1].answer is not None:
-        return f"turns.{len(turns) - 1}: answer: it is asked for now"
+        return f"turns.{len(turns) - 1}: answer: the position asks for it"
     if len(turns) - (position.node == "bs") >= len(SEATS) * position.rules.max_rounds:
         return "turns: the game was over after max_rounds"
     return "turns: the game is over" if 0 in Witness(position).hands and position.node == "cards" else None
@@ -152,7 +152,7 @@ to_json, from_json = _FILE.to_json, _FILE.from_json
 
 @cache
 def example_position(node: str) -> Position:
-    """A fixed position in the middle of a game at which this node is asked, by players who answer by chance."""
+    """Return a fixed position in the middle of a random game at which this node is asked."""
     return next(
         asked.position
         for _, asked in sample_game(_EXAMPLE_DEAL)
@@ -190,9 +190,9 @@ _MEANINGS: Final = {
 
 
 def facts(position: Position) -> dict[str, Any]:
-    """The facts as plain values that JSON can hold; the keys are the same at every node, and None where it lacks one.
+    """Return the facts as JSON values. The keys are the same at every node; facts that a node lacks are None.
 
-    Raises UsageError for turns that no game can produce.
+    Raises UsageError for impossible turns.
     """
     witness = Witness(position)
     history, own_moves = lines(witness, position.dealt)
@@ -226,7 +226,7 @@ def _rules_in_words(rules: BSRules) -> dict[str, Any]:
 
 
 def _question(position: Position, witness: Witness) -> dict[str, Any]:
-    """What is asked on this very turn, and what the answers do; what may be played is listed."""
+    """Return the question, what its answers do, and the legal cards."""
     if position.node == "cards":
         held = sorted(witness.hand.elements())
         return {
@@ -251,9 +251,9 @@ def _question(position: Position, witness: Witness) -> dict[str, Any]:
 
 
 def _hand(position: Position, witness: Witness) -> dict[str, Any]:
-    """The own cards, and the numbers that they will be asked for."""
+    """Return the own cards and the numbers that the seat's turns will ask for."""
     seat, turns = position.seat, len(position.turns)
-    to_own = turns + (seat - turns) % len(SEATS)  # the place of the own turn that comes next, or is
+    to_own = turns + (seat - turns) % len(SEATS)  # index of the seat's current or next turn
     return {
         "hand": {str(number): witness.hand[number] for number in range(NUMBERS) if witness.hand[number]},
         "own_cards": witness.hand.total(),

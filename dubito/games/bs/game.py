@@ -1,4 +1,4 @@
-"""BS as the harness has it."""
+"""BS's entry for the harness."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def _rules(**said: Any) -> "BSRules":
-    from dubito.games.bs.witness import BSRules  # late: whoever lists bots or games needs no pydantic
+    from dubito.games.bs.witness import BSRules  # imported late, so that listing bots or games does not load pydantic
 
     return BSRules(**said)
 
@@ -45,7 +45,7 @@ def _output_from_json(value: Any) -> bool | list[Card]:
 
 
 def _output_of(node: str, answer: Any, cards: HandView) -> Any:
-    """A model's yes or no as it is; its numbers as the first cards of each that are held."""
+    """Return a model's yes or no unchanged, and its numbers as cards of the hand."""
     if node == "bs":
         return answer
     output = []
@@ -64,7 +64,7 @@ def short_of(number: int, held: int, wanted: int) -> str:
 
 
 def _lie(state: State, output: bool | Sequence[Card]) -> Lie | None:
-    """What lie a play is: a card of another number, by choice where the hand has one of the number."""
+    """Return what kind of lie a play is: voluntary if the hand had a card of the number."""
     number = state.public.number
     if isinstance(output, bool) or all(card.number == number for card in output):
         return None

@@ -1,7 +1,7 @@
-"""The house's policy for BS, by what the facts in the prompt say and nothing else.
+"""The built-in model server's policy for BS, which uses only the facts in the prompt.
 
-It reads the lines that `prompts/bs/shared/facts.jinja` writes between its two markers, and raises LookupError or
-ValueError where these are missing, or are not what the partial writes.
+It reads the facts between the two markers of `prompts/bs/shared/facts.jinja`. It raises LookupError or ValueError if
+facts are missing or malformed.
 """
 
 from collections.abc import Mapping
@@ -21,7 +21,7 @@ MODELS: Final[Mapping[str, HousePolicy]] = {"house-careful": _house_careful}
 
 
 def cards(values: Mapping[str, str]) -> list[int]:
-    """All it holds of the number asked, else the one card that it will be asked for last."""
+    """Return all cards of the number, or else the one card that its turns ask for last."""
     held = {int(number): int(n) for n, number in (part.split("x ") for part in values["hand"].split(", "))}
     number = int(values["number"])
     if number in held:

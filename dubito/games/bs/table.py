@@ -1,4 +1,4 @@
-"""What everybody at a BS table sees, and what the seat to move sees of it."""
+"""The public state of a BS table, and the view of the seat to move."""
 
 from collections.abc import Sequence
 from typing import Any, Final, Literal
@@ -12,7 +12,7 @@ NodeName = Literal["cards", "bs"]
 
 
 class PublicState:
-    """All that is public; the engine brings it up to date, views read it."""
+    """All public state. The engine updates it, and views read it."""
 
     __slots__ = ("hands", "mover", "n_cards", "node", "number", "pile", "round")
 
@@ -27,9 +27,9 @@ class PublicState:
 
 
 class View:
-    """The table as a seat sees it, read from the game when asked; nothing here can be changed.
+    """A read-only view of the table, computed from the game on access.
 
-    It shows the game as it is now, also if it is kept.
+    A stored view shows the current state of the game.
     """
 
     __slots__ = ("_hand", "_public")
@@ -71,7 +71,7 @@ class View:
         return self._public.round
 
     def why_illegal(self, output: Any) -> str | None:
-        """Why this may not be answered to what is asked now, in a sentence; None if it may."""
+        """Return why this is not a legal answer to the current question; None if it is."""
         try:
             check(self._public.node, output, self._hand)
         except IllegalOutput as error:
@@ -79,11 +79,11 @@ class View:
         return None
 
 
-Table = View  # as bots of BS call it
+Table = View  # the name that BS bots use
 
 
 def check(node: NodeName, output: object, hand: Hand | None) -> None:
-    """Raise IllegalOutput if this is no answer to this question by whoever holds this hand."""
+    """Raise IllegalOutput unless this answers the question legally with this hand."""
     if node == "bs":
         if output is not True and output is not False:
             raise IllegalOutput(f"whether it is BS is answered with True or False, not with {kind_of(output)}")

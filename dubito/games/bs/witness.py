@@ -1,8 +1,8 @@
 """What one seat of BS has seen, played and answered, turn by turn, and what follows from it.
 
-Sizes tell how a turn ended: whose hand took the pile, and whose hand lost a card to it. So everybody knows whether the
-play was a lie, and which accuser it was that counted. Whatever is said to be held here is held: a card that may have
-been put down is not.
+The sizes show how a turn ended: which hand grew by the pile, and which lost a card to it. So everyone knows whether
+the play was a lie, and whose accusation counted. A card is listed as held only if it certainly is; a card that may have
+been played is not listed.
 """
 
 from collections import Counter
@@ -23,22 +23,22 @@ Number = Annotated[int, Field(ge=0, lt=NUMBERS)]
 
 
 class BSRules(Checked):
-    """What of the rules may be varied."""
+    """The rules that a config can change."""
 
     max_rounds: int = Field(default=1000, ge=1, description="Rounds after which nobody wins.")  # (B2)
 
 
 @dataclass(frozen=True, slots=True)
 class Turn(Strict):
-    """One turn as a seat saw it; the place of a turn says whose it is, and for which number."""
+    """One turn as a seat saw it. Its index determines the mover and the number."""
 
-    n_cards: Annotated[int, Field(ge=1)]  # put down
-    cards: tuple[Number, ...] = ()  # the same of an own play, ascending; empty: another seat's
-    answer: bool | None = None  # the own one to another seat's play; None: not yet, or somebody answered in its place
-    pile: int | None = None  # its size after the turn; None: the turn is not over
-    hands: tuple[int, ...] = ()  # their sizes after the turn
-    taken: tuple[Number, ...] = ()  # what the seat took up with the pile, in the order in which it was put down
-    lost: Number | None = None  # the card drawn from the seat's hand
+    n_cards: Annotated[int, Field(ge=1)]  # of the play
+    cards: tuple[Number, ...] = ()  # of an own play, ascending; empty for another seat's play
+    answer: bool | None = None  # own answer to another seat's play; None: not yet, or a substitute answered
+    pile: int | None = None  # size after the turn; None while it is not over
+    hands: tuple[int, ...] = ()  # sizes after the turn
+    taken: tuple[Number, ...] = ()  # cards the seat picked up with the pile, in the order they were played
+    lost: Number | None = None  # card drawn from the seat's hand
 
     @property
     def is_over(self) -> bool:
@@ -47,13 +47,13 @@ class Turn(Strict):
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """All that one seat has when one node is asked."""
+    """All that one seat has observed when a node is asked."""
 
     rules: BSRules
     seat: int
     node: NodeName
     dealt: tuple[int, ...]  # the seat's first hand, ascending
-    turns: tuple[Turn, ...]  # the last one is not over at `bs`
+    turns: tuple[Turn, ...]  # the last turn is unfinished at `bs`
 
     @property
     def number(self) -> int:
@@ -65,9 +65,9 @@ class Position:
 
 
 class Notebook:
-    """Kept for one seat in one game, by its player or by somebody who watches.
+    """The record of one seat in one game, kept by its player or an observer.
 
-    What was played, taken and lost it reads off the hand, so that it does not matter who played for the seat.
+    It infers what was played, picked up and lost from the hand, so that a substitute may have played for the seat.
     """
 
     def __init__(self, seat: int, rules: BSRules | BaseModel) -> None:
@@ -75,10 +75,10 @@ class Notebook:
         self._rules = rules if isinstance(rules, BSRules) else BSRules(**rules.model_dump())
         self._dealt: tuple[int, ...] = ()
         self._turns: list[Turn] = []
-        self._held: list[Card] = []  # when something was last observed
+        self._held: list[Card] = []  # the hand at the last event
 
     def observe(self, event: GameEvent, cards: Iterable[Card]) -> None:
-        """The seat observed this; `cards` is what it holds now, in the order drawn."""
+        """Record an event; `cards` is the hand after it, in the order drawn."""
         before, self._held = self._held, list(cards)
         match event:
             case DealEvent():
@@ -111,50 +111,50 @@ def _numbers(cards: Iterable[Card]) -> tuple[int, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Laid:
-    """Cards that came to the pile together."""
+    """Cards that were put on the pile together."""
 
-    seat: int  # whose they were
-    number: int | None  # that they are said to be of; None: a card drawn from an accuser
+    seat: int  # the seat they came from
+    number: int | None  # claimed number; None: a card drawn from an accuser
     n_cards: int
-    cards: tuple[int, ...]  # empty where the seat cannot know them
+    cards: tuple[int, ...]  # empty if the seat cannot know them
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """A turn, and what its sizes tell."""
+    """A turn and what its sizes show."""
 
     mover: int
     number: int
     turn: Turn
-    accuser: int | None = None  # who counted; None: nobody accused, or the turn is not over
-    lie: bool | None = None  # None: nobody has looked
-    shown: tuple[Laid, ...] = ()  # what the seat took up, as it came to the pile
+    accuser: int | None = None  # the accuser that counted; None: nobody accused, or the turn is not over
+    lie: bool | None = None  # None: unknown
+    shown: tuple[Laid, ...] = ()  # the cards that the seat picked up
 
 
 @dataclass(slots=True)
 class SeatHistory:
-    """What all have seen of a seat."""
+    """What everyone has seen of a seat."""
 
     plays: int = 0
-    lies: int = 0  # plays that were looked at, and were lies
-    honest: int = 0  # the same, and were none
-    right: int = 0  # accusations of its own that counted
+    lies: int = 0  # accused plays that were lies
+    honest: int = 0  # accused plays that were honest
+    right: int = 0  # own accusations that counted
     wrong: int = 0
 
 
 class Witness:
-    """The public state of a game after some turns, and what is certain to one seat."""
+    """The public state of a game after some turns, and one seat's certain knowledge."""
 
     def __init__(self, position: Position) -> None:
-        """Watch the turns; raises UsageError for what no game can produce."""
+        """Process the turns. Raises UsageError for impossible ones."""
         self.seat = position.seat
         self.hand = Counter(position.dealt)
         self.hands = [NUMBERS] * len(SEATS)  # sizes
-        self.pile: list[Laid] = []  # the bottom first
+        self.pile: list[Laid] = []  # from the bottom
         self.records = [SeatHistory() for _ in SEATS]
         self.turns: list[Seen] = []
-        self.known = [Counter[int]() for _ in SEATS]  # cards that other seats are known to have taken up
-        self.put_down = [0] * len(SEATS)  # since then, and not taken back: perhaps some of these
+        self.known = [Counter[int]() for _ in SEATS]  # cards that other seats are known to have picked up
+        self.put_down = [0] * len(SEATS)  # cards played since: perhaps some of these
         for place, turn in enumerate(position.turns):
             try:
                 self._watch(place % len(SEATS), place % NUMBERS, turn)
@@ -172,8 +172,10 @@ class Witness:
         return sorted(card for laid in self.pile for card in laid.cards)
 
     def placed(self, number: int) -> int:
-        """How many cards of this number cannot have been put down unseen: those in the own hand, own ones on the pile,
-        and what others are certain to hold."""
+        """Return how many cards of this number the seat can locate.
+
+        These are cards in its hand, its own cards on the pile, and cards that others certainly hold.
+        """
         others = sum(self.certain(seat, number) for seat in SEATS)
         return self.hand[number] + self.own_in_pile().count(number) + others
 
@@ -200,7 +202,7 @@ class Witness:
             self.put_down[laid.seat] += laid.n_cards
 
     def _ending(self, mover: int, turn: Turn) -> tuple[int | None, bool | None]:
-        """Who accused, if anybody did, and whether the play was a lie, by the sizes."""
+        """Infer from the sizes who accused, if anyone, and whether the play was a lie."""
         changes = {seat: n - self.hands[seat] for seat, n in enumerate(turn.hands) if n != self.hands[seat]}
         if not changes and turn.pile == self.pile_size:
             return None, None
@@ -212,7 +214,7 @@ class Witness:
         raise ValueError("no turn can end with these sizes")
 
     def _settle(self, play: Laid, accuser: int, lie: bool, turn: Turn) -> tuple[Laid, ...]:
-        """An accusation: note who knows what of the pile now; returns what the seat took up."""
+        """Settle an accusation: update who knows which cards; return what the seat picked up."""
         taker = play.seat if lie else accuser
         if lie:
             self.records[play.seat].lies += 1
@@ -243,18 +245,18 @@ class Witness:
         return shown
 
     def _identified(self, laid: Laid) -> None:
-        self.known[laid.seat] -= Counter(laid.cards)  # what falls below 0 is dropped
+        self.known[laid.seat] -= Counter(laid.cards)  # Counter subtraction drops counts below 0
         self.put_down[laid.seat] = max(0, self.put_down[laid.seat] - laid.n_cards)
 
     def _forget(self) -> None:
-        """Of a hand of which nothing is certain any more, nothing is known."""
+        """Forget what was known of a hand of which nothing is certain any more."""
         for seat in SEATS:
             if self.put_down[seat] >= max(self.known[seat].values(), default=0):
                 self.known[seat].clear()
                 self.put_down[seat] = 0
 
     def _check_play(self, mover: int, turn: Turn) -> None:
-        """Raise ValueError for a play that cannot be."""
+        """Raise ValueError for an impossible play."""
         if 0 in self.hands:
             raise ValueError("the game was over before it")
         if turn.n_cards > self.hands[mover]:
@@ -274,9 +276,9 @@ class Witness:
         """Raise ValueError for an ending that contradicts what the seat knows."""
         own = self.seat
         if turn.answer is not None and turn.answer != (accuser == own) and accuser in (None, own):
-            raise ValueError("answer: the sizes say otherwise")
+            raise ValueError("answer: it disagrees with the sizes")
         if mover == own and lie is not None and lie == all(card == number for card in turn.cards):
-            raise ValueError("cards: the sizes say otherwise")
+            raise ValueError("cards: they disagree with the sizes")
         if len(turn.taken) != (self.pile_size if own == (mover if lie else accuser) else 0):
             raise ValueError(f"taken: it is the pile whenever seat {own} takes it, and only then")
         loses = accuser == own and bool(lie)
@@ -285,7 +287,7 @@ class Witness:
 
 
 def _split(pile: Sequence[Laid], cards: Sequence[int]) -> Iterator[Laid]:
-    """The pile with what it turns out to be; raises ValueError if that is not what the seat knows of it."""
+    """Assign the cards shown to the pile's plays. Raises ValueError if they contradict what the seat knows."""
     start = 0
     for laid in pile:
         here = tuple(cards[start : start + laid.n_cards])

@@ -1,4 +1,4 @@
-"""BS in words for people: its rules, what everybody observes, the truth beside it, and what is asked at the table."""
+"""BS in words for people: rules, public events with the truth behind them, and a person at the table."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
@@ -55,7 +55,7 @@ TO_ME: Final = {
 
 
 QUESTIONS: Final = {"cards": "Which cards?", "bs": "Say BS?"}
-_SUITS: Final = ("spades", "hearts", "clubs", "diamonds")  # by copy; they count for nothing
+_SUITS: Final = ("spades", "hearts", "clubs", "diamonds")  # by copy; suits do not matter
 _NAMES: Final = {card: f"{card.number} of {_SUITS[card.copy]}" for card in DECK}
 FACES: Final = {_NAMES[card]: Face(str(card.number), _SUITS[card.copy]) for card in DECK}
 
@@ -69,7 +69,7 @@ def in_short(rules: Any) -> str:
 
 
 def sentence(event: GameEvent, label: Label) -> str:
-    """What everybody observes: plays, and sizes."""
+    """Describe a public event: plays and sizes."""
     match event:
         case DealEvent():
             held = (f"{label(seat)} holds {n}" for seat, n in enumerate(event.hands))
@@ -99,13 +99,13 @@ def hand(state: State, seat: int) -> list[str]:
 
 
 class Teller:
-    """Tells one game with what nobody at its table knows."""
+    """Narrates one game, including what nobody at its table knows."""
 
     def __init__(self, state: State, label: Label) -> None:
         self._state, self._label = state, label
         self._accusers: list[int] = []
         self._play: Sequence[Card] = ()
-        self._asked = 0  # the number that the last play was said to be of
+        self._asked = 0  # the claimed number of the last play
         self._marks = Marks()
         self._note_state()
 
@@ -148,7 +148,7 @@ class Teller:
         return Line(sentence(event, self._label), truth)
 
     def _settled(self) -> str:
-        """What came of the accusations of the turn that has just ended."""
+        """Describe how the accusations of the last turn ended."""
         state, label = self._state, self._label
         if not self._accusers:
             return "nobody says BS"
@@ -189,14 +189,14 @@ class Teller:
 
 BOTS: Final = ("Player1", "Player4", "CalculatingLiar")
 HOW: Final = (
-    "On your turn type the numbers of the cards you play, as in `3 3 7`: at least one, all of them said to be the "
-    "number asked for. When another has played, type `yes` to accuse it of a lie, or `no`. `rules` tells the rules, "
+    "On your turn type the numbers of the cards you play, as in `3 3 7`; you claim that all of them have the number "
+    "asked for. After another player's turn type `yes` to accuse them of lying, or `no`. `rules` shows the rules, "
     "`hand` what you see, `log` what happened; Ctrl-D leaves the table."
 )
 
 
 def sees(state: State, seat: int, label: Label) -> list[str]:
-    """The sizes of all hands, the pile, the own cards, and the question."""
+    """Return lines with all hand sizes, the pile, the own cards and the question."""
     public = state.public
     held = ", ".join(f"{to_person(label(other), TO_ME)} {n}" for other, n in enumerate(public.hands))
     lines = [f"Cards held: {held}. On the pile: {public.pile}.", f"{HAND}{numbers(state.hands[seat].cards)}"]

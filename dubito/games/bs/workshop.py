@@ -1,4 +1,4 @@
-"""What the prompt workshop takes from BS (`dubito/workshop/recordings.py`)."""
+"""What the prompt workshop needs of BS (see `dubito/workshop/recordings.py`)."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,13 +12,13 @@ from dubito.game.streams import DealStreams
 from dubito.game.table import Entrant, Table
 from dubito.games.bs.bot import BSBot
 from dubito.games.bs.engine import State, deal
-from dubito.games.bs.facts import by_chance, sample_game
+from dubito.games.bs.facts import random_answer, sample_game
 from dubito.games.bs.game import short_of
 from dubito.games.bs.table import SEATS, View
 from dubito.games.bs.witness import BSRules, Number, Position, Witness
 from dubito.games.bs.worlds import another
 
-RIGHT: Final = "at bs, an accusation of what is a lie, and of nothing else"
+RIGHT: Final = "accused lies and accepted honest plays (node bs)"
 _SEED: Final = 0
 _GAMES: Final = 6
 
@@ -55,14 +55,14 @@ IMPORTANT: Final[Mapping[str, list[tuple[str, ...]]]] = {
 
 
 class _ByChance(BSBot):
-    """Answers so that all kinds of things happen."""
+    """Answers at random, such that all kinds of things happen."""
 
     def play(self, view: View) -> Any:
-        return by_chance(view, list(self.cards), self.rng)
+        return random_answer(view, list(self.cards), self.rng)
 
 
 def sample_tables() -> Iterator[tuple[Table, BSRules]]:
-    """Games of four such players, each with its rules."""
+    """Yield games of four such players, each with its rules."""
     rules = BSRules()
     for number in range(_GAMES):
         streams = DealStreams(_SEED, number)
@@ -76,7 +76,7 @@ class Hidden(Strict):
 
     hands: tuple[tuple[Number, ...], ...]  # by seat, each sorted
     pile: tuple[Number, ...]  # the last play last
-    lie: bool | None  # whether the play in question is one; None if none is
+    lie: bool | None  # whether the play in question is a lie; None if there is none
 
 
 def hidden(state: State) -> Hidden:
@@ -85,7 +85,7 @@ def hidden(state: State) -> Hidden:
 
 
 def contradiction(position: Position, truth: Hidden) -> str | None:
-    """Where a position and what is said to be its truth disagree; None if they do not."""
+    """Return where a position and its recorded truth disagree; None if they agree."""
     witness = Witness(position)
     if [len(hand) for hand in truth.hands] != witness.hands:
         return "hands: their sizes are not those that the turns leave"
@@ -96,7 +96,7 @@ def contradiction(position: Position, truth: Hidden) -> str | None:
     lie = None
     if position.node == "bs":
         lie = any(card != position.number for card in truth.pile[-position.turns[-1].n_cards :])
-    return None if truth.lie is lie else "lie: the cards of the pile say otherwise"
+    return None if truth.lie is lie else "lie: it disagrees with the cards of the pile"
 
 
 def right(position: Position, truth: Hidden) -> bool | None:
@@ -104,7 +104,7 @@ def right(position: Position, truth: Hidden) -> bool | None:
 
 
 def check(position: Position, answer: bool | Sequence[int]) -> None:
-    """Raise IllegalOutput for no card, or one that is not held so often."""
+    """Raise IllegalOutput for a list without cards, or with cards that are not held."""
     if isinstance(answer, bool):
         return
     if not answer:
@@ -116,7 +116,7 @@ def check(position: Position, answer: bool | Sequence[int]) -> None:
 
 
 def world_pairs() -> Iterator[tuple[Position, Position]]:
-    """The positions of a game for which another world is found, each beside the same one in that world."""
+    """Yield positions for which another world is found, each with the same position in that world."""
     chance = Random(0)
     for world, asked in sample_game(0):
         seat = asked.position.seat

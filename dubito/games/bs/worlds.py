@@ -1,7 +1,7 @@
-"""Another game of BS that one seat cannot tell from the one it plays: two cards are in each other's place.
+"""Find a game of BS that one seat cannot distinguish from the one it plays: two cards change places.
 
-If the seat saw neither, and no accusation ended otherwise, it cannot know in which of the two it is. It takes the game
-itself to make one: most plays nobody ever sees, and what they can have been hangs together over the whole game.
+If the seat saw neither card and every accusation ends as before, it cannot distinguish the two games. The game has to
+be replayed for that: most plays are never seen, and what they can have been depends on the whole game.
 """
 
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ Output = bool | Sequence[Card]
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """A game so far, as its deal and its moves."""
+    """A game so far: its deal and its moves."""
 
     deal: int
     hands: tuple[tuple[Card, ...], ...]
@@ -31,9 +31,9 @@ class World:
     rules: BSRules = field(default_factory=BSRules)
 
     def seen_by(self, seat: int) -> tuple[Position, list[Any]]:
-        """The question to this seat after all moves, and all that it saw on the way.
+        """Return the question to this seat after all moves, with all that it saw before.
 
-        Raises IllegalOutput if a move cannot be made in this world.
+        Raises IllegalOutput for an impossible move.
         """
         state = State(self.hands, self.rules.max_rounds, Random(self.deal))
         book, saw = Notebook(seat, self.rules), list[Any]()
@@ -53,7 +53,7 @@ class World:
 
 
 def another(world: World, seat: int, chance: Random) -> World | None:
-    """One in which this seat has seen the same; None if none was found."""
+    """Return a world in which this seat has seen the same; None if none was found."""
     _, saw = world.seen_by(seat)
     for _ in range(_TRIES):
         places = dict(zip(pair := chance.sample(DECK, 2), pair[::-1], strict=True))

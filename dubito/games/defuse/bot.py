@@ -1,4 +1,4 @@
-"""What a bot of draw and defuse is: a turn, and where the bomb goes."""
+"""The base class of bots for draw and defuse: a turn, and where to put the bomb."""
 
 from collections.abc import Generator
 from types import GeneratorType
@@ -13,33 +13,33 @@ Turn = Generator[str, Seen, str | None] | str | None
 
 
 class DefuseBot(Player):
-    """The base of every bot of draw and defuse; a new instance plays each game (D6).
+    """The base class of bots for draw and defuse. Each game has a new instance (D6).
 
     `self.id` is the seat, `self.cards` the own hand as it is now, `self.rng` the only randomness to use.
     """
 
     cards: HandView
 
-    _waiting: Generator[str, Seen, str | None] | None = None  # the turn that has yielded an act
-    _asked_next: int = -1  # its next act is asked for when the game has had so many moves
+    _waiting: Generator[str, Seen, str | None] | None = None  # the unfinished turn, which has yielded an action
+    _asked_next: int = -1  # number of moves of the game at which its next action is due
 
     def turn(self, view: View) -> Turn:
-        """Your turn: `top = yield "see"` shows up to three cards, the top first, and `yield "shuffle"` shuffles.
+        """Play a turn: `top = yield "see"` shows up to three cards, the top first; `yield "shuffle"` shuffles.
 
-        Return what ends the turn: "draw" (or nothing), "skip" or "bottom". Without a yield it is a plain method.
+        Return what ends the turn: "draw" (or None), "skip" or "bottom". Without a yield it is a plain method.
         """
         raise IllegalOutput(f"turn of {type(self).__name__} is not written yet")
 
     def defuse(self, view: View) -> int:
-        """You have drawn the bomb and played a defuse card: 0 puts it on top of the pile, `view.pile` at the bottom."""
+        """Return where to put the bomb that you drew: 0 is the top of the pile, `view.pile` the bottom."""
         raise IllegalOutput(f"defuse of {type(self).__name__} is not written yet")
 
     def play(self, view: View) -> Any:
-        """Begin the turn, go on with it after a see or shuffle card, or place the bomb."""
+        """Begin the turn, continue it after a see or shuffle card, or place the bomb."""
         turn, self._waiting = self._waiting, None
         if view.node == "place":
             return self.defuse(view)
-        if turn is not None and view.moves == self._asked_next:  # else another has acted in its place since
+        if turn is not None and view.moves == self._asked_next:  # otherwise a substitute has acted since
             seen: Seen | None = view.seen
         else:
             begun, seen = self.turn(view), None
@@ -59,7 +59,7 @@ class DefuseBot(Player):
 
 
 def _last_act(act: object) -> Any:
-    """What a turn has returned; raises IllegalOutput if that does not end one."""
+    """Return the action that ends a turn. Raises IllegalOutput if it does not end one."""
     if act is None:
         return DRAW
     if type(act) is not str or act not in ENDS_TURN:
@@ -70,5 +70,5 @@ def _last_act(act: object) -> Any:
 
 
 def _act_in_words(act: object) -> str:
-    """Only text of the usual kind is shown, since no code of a bot's may run."""
+    """Describe a bot's action. Only plain strings are quoted, so that no code of the bot runs."""
     return repr(act) if type(act) is str and len(act) <= 20 else f"a value of type {type(act).__name__}"

@@ -1,8 +1,8 @@
-"""One game of draw and defuse between two acts. Chance is the stream that dealt it; no clock, no I/O.
+"""The state of a game of draw and defuse. Its only randomness is the stream that dealt it; no clock, no I/O.
 
-A turn is one or more acts: see and shuffle cards, then a draw, a skip or a bottom card. Where a draw is the bomb and
-the seat holds a defuse card, that card is played, and the seat says where the bomb goes. A card is its name. The
-rulings D1 to D7 stand in docs/defuse.md.
+A turn has one or more actions: see and shuffle cards, then a draw, a skip or a bottom card. If the drawn card is the
+bomb and the seat holds a defuse card, that card is played and the seat chooses where to put the bomb. Cards are their
+names. docs/defuse.md has the rulings D1 to D7.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -28,22 +28,22 @@ from dubito.games.defuse.events import (
 
 BOMB: Final = "bomb"
 DEFUSE: Final = "defuse"
-DEALT: Final = {"skip": 4, "bottom": 4, "shuffle": 4, "see": 8, "nothing": 4}  # how many there are of each (D1)
-IN_HAND: Final = 5  # of these each seat is dealt so many, and one defuse card
-SPARE: Final = 2  # defuse cards that go into the pile, with the bomb
-HELD: Final = (DEFUSE, *DEALT)  # all cards that a hand may hold, in the order in which they are told
+DEALT: Final = {"skip": 4, "bottom": 4, "shuffle": 4, "see": 8, "nothing": 4}  # how many of each are in the game (D1)
+IN_HAND: Final = 5  # cards dealt to each seat, besides one defuse card
+SPARE: Final = 2  # defuse cards in the pile
+HELD: Final = (DEFUSE, *DEALT)  # all cards that a hand may hold, in display order
 ALL_CARDS: Final[Mapping[str, int]] = MappingProxyType({BOMB: 1, DEFUSE: 2 + SPARE, **DEALT})
-SHOWN: Final = 3  # a see card shows so many, from the top
+SHOWN: Final = 3  # cards that a see card shows
 
-DRAW: Final = "draw"  # the act that plays no card
+DRAW: Final = "draw"  # the action that plays no card
 ENDS_TURN: Final = (DRAW, "skip", "bottom")
-KEEPS_TURN: Final = ("shuffle", "see")  # the same seat acts again
+KEEPS_TURN: Final = ("shuffle", "see")  # the same seat acts again afterwards
 ACTS: Final = (*ENDS_TURN, *KEEPS_TURN)
 NodeName = Literal["turn", "place"]
 
 
 class HandView:
-    """What a seat holds, read from the game when asked; a bot's `self.cards`."""
+    """A bot's live view of its own hand."""
 
     __slots__ = ("_held",)
 
@@ -71,14 +71,14 @@ class HandView:
 @dataclass(slots=True)
 class SeatCounts:
     turns: int = 0  # that it began
-    draw: int = 0  # from the top without a card; these five are named as the acts are
+    draw: int = 0  # draws from the top; these five names are those of the actions
     skip: int = 0
     bottom: int = 0
     shuffle: int = 0
     see: int = 0
     bombs: int = 0  # drawn
-    defuse: int = 0  # of them, those that it survived
-    forfeits: int = 0  # games that it ended by a mistake
+    defuse: int = 0  # bombs that it survived
+    forfeits: int = 0  # games ended by its mistakes
 
 
 SEAT_COUNTS: Final = tuple(field.name for field in fields(SeatCounts))
@@ -90,7 +90,7 @@ class State:
     """The state of a game. Read its attributes freely; change it only through `apply` and `forfeit`."""
 
     def __init__(self, hands: Sequence[Sequence[str]], pile: Sequence[str], rng: Random) -> None:
-        """Seat 0 begins. The end of `pile` is its top (D2); `rng` shuffles it where a card says so."""
+        """Begin with seat 0. The end of `pile` is its top (D2); `rng` is for shuffle cards."""
         self.hands = [{card: cards.count(card) for card in HELD} for cards in hands]
         self.pile = list(pile)
         self.discard: list[str] = []
@@ -100,7 +100,7 @@ class State:
         self.winner: int | None = None
         self.turns_played = 0
         self.moves = 0
-        self.seen: tuple[str, ...] = ()  # by the last see card of this turn, unless the pile was shuffled since
+        self.seen: tuple[str, ...] = ()  # cards shown in this turn, unless the pile was shuffled since
         self.counts = [SeatCounts(turns=1), SeatCounts()]
         self._view = View(self)
         self._rng = rng
@@ -116,14 +116,14 @@ class State:
         return HandView(self.hands[seat])  # which draws nothing from the streams
 
     def apply(self, output: Any, announce: bool = True) -> Sequence[GameEvent]:
-        """An act of a turn, or the place of the bomb; as `dubito.game.State` has it."""
+        """Apply an action or the place of the bomb (see `dubito.game.State`)."""
         if why := self.why_illegal(output):
             raise IllegalOutput(why)
         self.moves += 1
         if self.node == "place":
             return self._place(output, announce)
         seat, counts = self.seat, self.counts[self.seat]
-        if output == DRAW:  # most acts are
+        if output == DRAW:  # the most common case
             counts.draw += 1
             return self._draw("top", announce)
         setattr(counts, output, getattr(counts, output) + 1)
@@ -131,7 +131,7 @@ class State:
         self.discard.append(output)
         events: list[GameEvent] = [PlayEvent(seat, output)] if announce else []
         if output == "see":
-            self.seen = tuple(self.pile[: -SHOWN - 1 : -1])  # from its end, the top
+            self.seen = tuple(self.pile[: -SHOWN - 1 : -1])  # the end is the top
             if announce:
                 events.append(LookEvent(self.seen, only=seat))
         elif output == "shuffle":
@@ -147,14 +147,14 @@ class State:
         return output  # nobody can change it
 
     def forfeit(self, seat: int) -> None:
-        """This seat has made a mistake: the game is over, and the other wins (D4)."""
+        """End the game after a seat's mistake: the other seat wins (D4)."""
         if self.over:
             raise IllegalOutput("the game is over")
         self.counts[seat].forfeits += 1
         self._win(1 - seat)
 
     def ending(self) -> Ending:
-        """Who won (a mark of 1), and the counts; a turn that the bomb or a mistake ended counts."""
+        """Return the winner (mark 1) and the counts, including the turn that ended the game."""
         bombs = sum(counts.bombs for counts in self.counts)
         marks = [int(seat == self.winner) for seat in (0, 1)]
         turns = self.turns_played + 1
@@ -163,14 +163,14 @@ class State:
         )
 
     def legal(self) -> Sequence[str | int]:
-        """What the seat to move may do, the acts in their order."""
+        """Return the legal actions of the seat to move, in order."""
         if self.node == "place":
             return range(len(self.pile) + 1)
         hand = self.hands[self.seat]
         return [act for act in ACTS if act == DRAW or hand[act]]
 
     def why_illegal(self, output: object) -> str | None:
-        """Why the seat to move may not do this; None if it may. No code of the output runs."""
+        """Return why the seat to move may not do this; None if it may. Runs no code of the output."""
         if self.over:
             return "the game is over"
         if self.node == "place":
@@ -223,7 +223,7 @@ class State:
 
 
 class View:
-    """The table as the seat to move sees it, read from the game when asked; nothing here can be changed."""
+    """A read-only view of the table for the seat to move, computed from the game on access."""
 
     __slots__ = ("_state",)
 
@@ -262,7 +262,7 @@ class View:
 
 
 def deal(rng: Random) -> State:
-    """Deal as the source does, from the end of what is shuffled; then the spare defuses and the bomb go in (D1)."""
+    """Deal as the source does, from the end of the deck; then add the spare defuses and the bomb (D1)."""
     pile = [card for card, n in DEALT.items() for _ in range(n)]
     shuffle(pile, rng)
     hands = [[DEFUSE, *(pile.pop() for _ in range(IN_HAND))] for _ in (0, 1)]
@@ -272,7 +272,7 @@ def deal(rng: Random) -> State:
 
 
 def shuffle(pile: list[str], rng: Random) -> None:
-    """Every order is equally likely; by `random` alone, which is thrice as fast as the library's own."""
+    """Shuffle uniformly. Uses only `random`, which is three times as fast as `Random.shuffle`."""
     draw = rng.random
     for last in range(len(pile) - 1, 0, -1):
         other = int(draw() * (last + 1))

@@ -1,4 +1,4 @@
-"""What the players of draw and defuse observe; where `only` names a seat, nobody else does."""
+"""The events of draw and defuse. If `only` names a seat, no other seat observes the event."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -8,7 +8,7 @@ from dubito.game import GameEvent
 
 @dataclass(frozen=True, slots=True)
 class DealEvent(GameEvent):
-    """The hands are dealt and the bomb is in the pile; seat 0 begins."""
+    """The hands were dealt and the bomb is in the pile; seat 0 begins."""
 
     hands: tuple[int, ...]  # sizes, by seat
     pile: int
@@ -16,7 +16,7 @@ class DealEvent(GameEvent):
 
 @dataclass(frozen=True, slots=True)
 class PlayEvent(GameEvent):
-    """A seat has played a card: skip, bottom, shuffle, see, or a defuse because it must."""
+    """A seat played a card: skip, bottom, shuffle, see, or a defuse to survive."""
 
     seat: int
     card: str
@@ -32,7 +32,7 @@ class LookEvent(GameEvent):
 
 @dataclass(frozen=True, slots=True)
 class DrawEvent(GameEvent):
-    """A seat has drawn a card; the bomb is shown to everybody."""
+    """A seat drew a card. Everyone sees whether it is the bomb."""
 
     seat: int
     end: Literal["top", "bottom"]
@@ -41,7 +41,7 @@ class DrawEvent(GameEvent):
 
 @dataclass(frozen=True, slots=True)
 class TakeEvent(GameEvent):
-    """What the seat that drew has in its hand now."""
+    """The card that a seat drew, for that seat alone."""
 
     card: str
     only: int | None = None
@@ -49,14 +49,14 @@ class TakeEvent(GameEvent):
 
 @dataclass(frozen=True, slots=True)
 class PlaceEvent(GameEvent):
-    """A seat has put the bomb back into the pile."""
+    """A seat put the bomb back into the pile."""
 
     seat: int
 
 
 @dataclass(frozen=True, slots=True)
 class HideEvent(GameEvent):
-    """Where the seat put it: 0 is the top (D2)."""
+    """Where the seat put the bomb, for that seat alone: 0 is the top (D2)."""
 
     place: int
     only: int | None = None
@@ -64,6 +64,6 @@ class HideEvent(GameEvent):
 
 @dataclass(frozen=True, slots=True)
 class EndEvent(GameEvent):
-    """A seat has drawn the bomb without a defuse card, and the other one wins."""
+    """A seat drew the bomb without a defuse card, and the other seat wins."""
 
     loser: int

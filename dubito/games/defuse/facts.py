@@ -1,6 +1,6 @@
-"""What prompts are told of draw and defuse, and how its positions are kept (`dubito.game.Facts`).
+"""The facts for prompts of draw and defuse, and how positions are stored (`dubito.game.Facts`).
 
-Everything that a hand-written bot can see or derive is in the facts, and nothing else. Players are seats, never names.
+The facts have all that a hand-written bot can see or derive, and nothing else. Players are seats, never names.
 """
 
 from collections import Counter
@@ -46,9 +46,9 @@ _MEANINGS: Final = {
 
 
 def facts(position: Position) -> dict[str, Any]:
-    """The facts as plain values that JSON can hold; the keys are the same at both nodes, and None where one is lacking.
+    """Return the facts as JSON values. The keys are the same at both nodes; facts that a node lacks are None.
 
-    Raises UsageError for acts that no game can have.
+    Raises UsageError for impossible actions.
     """
     witness, dealt = Witness(position), f"The cards are dealt. Yours: {', '.join(position.dealt)}."
     return {
@@ -104,7 +104,7 @@ def _pile(pile: Pile) -> dict[str, Any]:
 
 
 def _line(act: Act, own: int) -> str:
-    """What a seat has seen of an act."""
+    """Describe an action as a seat has seen it."""
     mine = act.seat == own
     who, s = ("You", "") if mine else (f"seat {act.seat}", "s")
     match act.act:
@@ -137,15 +137,15 @@ class _Act(Checked):
 
 
 def _fault(position: Position) -> str | None:
-    """Why no game can have it; raises UsageError for acts that none can."""
+    """Return why no game can have this position. Raises UsageError for impossible actions."""
     dealt = Counter(position.dealt)
     if dealt[DEFUSE] != 1 or len(position.dealt) != IN_HAND + 1 or any(dealt[card] > n for card, n in DEALT.items()):
-        return f"dealt: it is a defuse card and {IN_HAND} others"
+        return f"dealt: it must have a defuse card and {IN_HAND} others"
     witness = Witness(position)
     if witness.seat != position.seat:
-        return f"acts: after them it is seat {witness.seat} that is asked"
+        return f"acts: the next question is for seat {witness.seat}"
     if witness.placing != (position.node == "place"):
-        return "node: place is asked after the bomb was drawn, and turn otherwise"
+        return "node: it must be place after the bomb was drawn, and turn otherwise"
     return None
 
 
@@ -156,7 +156,7 @@ to_json, from_json = _FILE.to_json, _FILE.from_json
 
 
 def example_position(node: str) -> Position:
-    """A fixed position in the middle of a game: seat 0 has looked, and drawn the bomb later."""
+    """Return a fixed position in the middle of a game: seat 0 has looked, and drew the bomb later."""
     acts = [
         Act(0, "see", cards=("nothing", "see", "shuffle")),
         Act(0, "draw", "nothing"),

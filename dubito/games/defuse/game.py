@@ -1,4 +1,4 @@
-"""Draw and defuse as the harness has it."""
+"""Draw and defuse's entry for the harness."""
 
 from random import Random
 from types import SimpleNamespace
@@ -28,8 +28,8 @@ def _output_from_json(value: Any) -> str | int:
 RESULTS = Results(
     buckets=("wins", "losses"),
     endings=("won", "lost"),
-    bucket=lambda mark, capped: 1 - mark,  # who has won has the mark 1, and the first bucket
-    measures=(Measure("wins", "won", "Wins", (1, 0)),),  # 1 for the bucket of wins, 0 for that of losses
+    bucket=lambda mark, capped: 1 - mark,  # a winner's mark is 1, and wins are the first bucket
+    measures=(Measure("wins", "won", "Wins", (1, 0)),),  # 1 for wins, 0 for losses
     headline=("wins",),
     equal_share=lambda seats: {"wins": 1 / seats},
     game_counts=GAME_COUNTS,
@@ -66,7 +66,7 @@ GAME = Game(
     package="dubito.games.defuse",
     rules_version=1,
     missing=unanswered(DefuseBot, NODES),
-    kept_rules=SimpleNamespace,  # there are none, and this loads no pydantic
+    kept_rules=SimpleNamespace,  # there are no rules to set, and this does not load pydantic
     demo={"games": 60, "bots": ["Medium", "Scared", "Simple"], "contenders": house_contenders("careful", "random")},
     forfeits=True,
     forfeit_means="the other wins",

@@ -1,4 +1,4 @@
-"""What one seat of draw and defuse has seen, act by act, and what it can know of the pile and the hands from that."""
+"""What one seat of draw and defuse has seen, and what it can derive about the pile and the hands."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -16,18 +16,18 @@ ActName = Literal["draw", "skip", "bottom", "shuffle", "see", "place"]
 
 @dataclass(frozen=True, slots=True)
 class Act:
-    """One act as a seat saw it."""
+    """One action as a seat saw it."""
 
-    seat: int  # whose it was
+    seat: int  # the acting seat
     act: ActName
-    card: str | None = None  # drawn: the bomb, or an own card; None: the other's, or nothing was drawn
-    cards: tuple[str, ...] = ()  # what an own see card showed, the top first
+    card: str | None = None  # drawn: the bomb or an own card; None if unseen or nothing was drawn
+    cards: tuple[str, ...] = ()  # shown by an own see card, the top first
     place: int | None = None  # where the seat itself put the bomb
 
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """All that one seat has when one node is asked."""
+    """All that one seat has observed when a node is asked."""
 
     seat: int
     node: NodeName
@@ -36,7 +36,7 @@ class Position:
 
 
 class Notebook:
-    """Kept for one seat in one game, by its player or by somebody who watches."""
+    """The record of one seat in one game, kept by its player or an observer."""
 
     def __init__(self, seat: int, rules: Any) -> None:
         self._seat = seat
@@ -44,7 +44,7 @@ class Notebook:
         self._acts: list[Act] = []
 
     def observe(self, event: GameEvent, cards: Iterable[str]) -> None:
-        """The seat observed this; `cards` is what it holds now."""
+        """Record an event; `cards` is the hand after it."""
         acts = self._acts
         match event:
             case DealEvent():
@@ -64,7 +64,7 @@ class Notebook:
                 acts[-1] = replace(acts[-1], place=place)
 
     def answered(self, node: str, answer: object) -> None:
-        """All that an answer does is observed."""
+        """Do nothing: all effects of an answer are observed."""
 
     def position(self, node: NodeName, view: object, cards: Iterable[str]) -> Position:
         return Position(self._seat, node, self._dealt, tuple(self._acts))
@@ -74,15 +74,15 @@ class Notebook:
 class Pile:
     """The pile as far as a seat knows it.
 
-    Where the other seat has put the bomb back, it lies somewhere between places `least` and `most`, and `cards` are
-    the others, in their order. Else it is one of `cards`, if it was seen, or lies at one of the unknown places.
+    If the other seat has put the bomb back, the bomb is somewhere between places `least` and `most`, and `cards` are
+    the other cards in order. Otherwise it is one of `cards`, if it was seen, or at one of the unknown places.
     """
 
     cards: list[str | None] = field(default_factory=lambda: [None] * _PILE)  # the top first; None: not known
-    astray: bool = False  # the other seat has put the bomb somewhere
+    astray: bool = False  # whether the other seat chose the bomb's place
     least: int = 0
-    looked: int | None = None  # cards drawn since the own last see card, unless the pile was shuffled since
-    hidden: bool = False  # the other has put the bomb back since that look
+    looked: int | None = None  # draws since the last own see card, unless the pile was shuffled since
+    hidden: bool = False  # whether the other seat has put the bomb back since that look
 
     @property
     def size(self) -> int:
@@ -97,7 +97,7 @@ class Pile:
         self.astray, self.looked, self.hidden = False, None, False
 
     def draw(self, top: bool, bomb: bool, seen: str | None = None) -> None:
-        """A card has left it; `seen` is what it was, where that is known."""
+        """Remove the top or bottom card; `seen` is the card, if it is known."""
         if self.looked is not None:
             self.looked += 1
         if bomb and self.astray:
@@ -107,12 +107,12 @@ class Pile:
             raise UsageError("a card is drawn from an empty pile")
         known = self.cards.pop(0 if top else -1)
         if known is not None and known != (BOMB if bomb else seen or known):
-            raise UsageError(f"a {known} card lay where another one is drawn")
+            raise UsageError(f"a {known} card was there, but another one is drawn")
         if self.astray and top:
             self.least = max(0, self.least - 1)
 
     def look(self, shown: Sequence[str]) -> None:
-        """The top cards were shown, the bomb among them or not."""
+        """Note the top cards, which the seat saw."""
         if self.astray and BOMB in shown:
             self.cards.insert(shown.index(BOMB), BOMB)
             self.astray = False
@@ -120,7 +120,7 @@ class Pile:
         self.least, self.looked, self.hidden = len(shown), 0, False
 
     def place(self, where: int | None) -> None:
-        """The bomb is put back; None: by the other seat."""
+        """Put the bomb back; None if the other seat chose the place."""
         if where is None:
             self.astray, self.least = True, 0
             self.hidden = self.looked is not None
@@ -130,7 +130,7 @@ class Pile:
             raise UsageError(f"place {where}: the pile has {len(self.cards)} cards")
 
     def bomb_from(self) -> tuple[int, int] | None:
-        """The first and the last place at which the bomb may lie; None: it is out of the pile."""
+        """Return the first and the last place where the bomb may be; None if it is not in the pile."""
         if self.astray:
             return self.least, self.most
         if BOMB in self.cards:
@@ -139,7 +139,7 @@ class Pile:
         return (unknown[0], unknown[-1]) if unknown else None
 
     def chance_on(self, place: int) -> float | None:
-        """The chance that the bomb lies there (-1: at the bottom); None where it is the other's choice."""
+        """Return the probability that the bomb is there (-1: the bottom); None if the other seat chose."""
         if not self.cards and not self.astray:
             return 0.0
         place %= self.size
@@ -154,14 +154,14 @@ class Pile:
 
 @dataclass
 class Witness:
-    """A position, worked out: hands, pile, what was played. Raises UsageError for what no game can have."""
+    """The hands, the pile and the played cards of a position. Raises UsageError for impossible ones."""
 
     position: Position
     pile: Pile = field(default_factory=Pile)
     hand: Counter[str] = field(default_factory=Counter)
     sizes: list[int] = field(default_factory=lambda: [6, 6])
     played: list[str] = field(default_factory=list)
-    seat: int = 0  # whose act comes next
+    seat: int = 0  # the seat to act next
     placing: bool = False
 
     def __post_init__(self) -> None:
@@ -173,7 +173,7 @@ class Witness:
                 raise UsageError(f"acts.{number}: {error}") from None
 
     def unseen(self) -> dict[str, int]:
-        """The cards in the pile and in the other's hand, by name: all but the own hand and what was played."""
+        """Return the cards in the pile and the other hand: all but the own hand and the played cards."""
         left = Counter(ALL_CARDS)
         left.subtract(self.hand)
         left.subtract(self.played)

@@ -1,7 +1,7 @@
-"""The house's policy for draw and defuse, by what the facts in the prompt say and nothing else.
+"""The built-in model server's policy for draw and defuse, which uses only the facts in the prompt.
 
-It reads the lines that `prompts/defuse/shared/facts.jinja` writes between its two markers, and raises LookupError or
-ValueError where these are missing, or are not what the partial writes.
+It reads the facts between the two markers of `prompts/defuse/shared/facts.jinja`. It raises LookupError or ValueError
+if facts are missing or malformed.
 """
 
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ from typing import Any, Final
 from dubito.game import HousePolicy
 from dubito.game.words import facts_in
 
-_FEAR: Final = 0.2  # a chance of the bomb that it does not take without a defuse card
+_MAX_RISK: Final = 0.2  # highest accepted chance of the bomb without a defuse card
 
 
 def _house_careful(text: str, chance: Random) -> dict[str, Any]:
@@ -23,14 +23,14 @@ MODELS: Final[Mapping[str, HousePolicy]] = {"house-careful": _house_careful}
 
 
 def act(values: Mapping[str, str]) -> str:
-    """Draws with a defuse card in hand or what is most likely no bomb; looks where it can, dodges where it must."""
+    """Draw if that is safe enough; otherwise look, and avoid a likely bomb."""
     held = _kinds_held(values["hand"])
     top, bottom = _chance(values["bomb_on_top"]), _chance(values["bomb_at_bottom"])
-    if top == 0 or (top < 1 and "defuse" in held) or top < _FEAR:
+    if top == 0 or (top < 1 and "defuse" in held) or top < _MAX_RISK:
         return "draw"
     if "see" in held and top < 1:
         return "see"
-    if "bottom" in held and bottom < _FEAR:
+    if "bottom" in held and bottom < _MAX_RISK:
         return "bottom"
     return next((card for card in ("skip", "shuffle") if card in held), "draw")
 

@@ -1,4 +1,4 @@
-"""Draw and defuse in words for people: its rules, what is observed, the truth beside it, and how a person answers."""
+"""Draw and defuse in words for people: rules, events with the truth behind them, and a person's answers."""
 
 from collections.abc import Sequence
 from typing import Any, Final
@@ -64,7 +64,7 @@ TO_ME: Final = {
 }
 
 
-_ICONS: Final = {DEFUSE: "shield", "see": "eye", "nothing": "blank"}  # of the cards that have none by their own name
+_ICONS: Final = {DEFUSE: "shield", "see": "eye", "nothing": "blank"}  # of cards without an icon of their own name
 FACES: Final = {card: Face(card, _ICONS.get(card, card)) for card in ALL_CARDS}
 QUESTIONS: Final = {"turn": "What now?", "place": "Where to hide the bomb?"}
 
@@ -74,7 +74,7 @@ def rules(rules: Any, seats: int) -> list[str]:
 
 
 def in_short(rules: Any) -> str:
-    return "There is nothing to vary."
+    return ""
 
 
 def sentence(event: GameEvent, label: Label) -> str:
@@ -85,7 +85,7 @@ def sentence(event: GameEvent, label: Label) -> str:
             then = ": the pile is shuffled" if event.card == "shuffle" else ""
             return f"{label(event.seat)} plays a {event.card} card{then}."
         case LookEvent():
-            return f"From the top there lie: {', '.join(event.cards)}."
+            return f"The top cards are {', '.join(event.cards)}."
         case DrawEvent():
             bomb = ": the bomb!" if event.bomb else "."
             return f"{label(event.seat)} draws a card from the {event.end} of the pile{bomb}"
@@ -94,14 +94,14 @@ def sentence(event: GameEvent, label: Label) -> str:
         case PlaceEvent():
             return f"{label(event.seat)} puts the bomb back into the pile."
         case HideEvent():
-            return f"The bomb lies at place {event.place} of the pile; 0 is the top."
+            return f"The bomb is at place {event.place} of the pile; 0 is the top."
         case EndEvent():
             return f"{label(event.loser)} has no defuse card and blows up: {label(1 - event.loser)} wins."
     return ""
 
 
 def drawn_as(event: GameEvent) -> Sequence[str]:
-    """The cards that only its seat sees of it."""
+    """Return the cards that only the event's seat sees."""
     match event:
         case LookEvent():
             return event.cards
@@ -115,7 +115,7 @@ def hand(state: State, seat: int) -> list[str]:
 
 
 class Teller:
-    """Tells one game with what nobody at its table knows."""
+    """Narrates one game, including what nobody at its table knows."""
 
     def __init__(self, state: State, label: Label) -> None:
         self._state, self._label = state, label
@@ -125,7 +125,7 @@ class Teller:
         return str(HandView(self._state.hands[seat]))
 
     def moved(self, seat: int, output: object, events: Sequence[GameEvent]) -> list[Line]:
-        """A line an event; what one seat alone observes is truth beside it."""
+        """Return a line per event; what only one seat observes is the truth behind it."""
         self._events = events
         lines: list[Line] = []
         for event in events:
@@ -152,7 +152,7 @@ class Teller:
         pile = Panel(
             "The pile", f"{counted(len(down))}.", f"from the top: {' '.join(down)}" if down else "", cards=down
         )
-        played = Panel("Played, the last one last", " ".join(state.discard) or "Nothing.", cards=[*state.discard])
+        played = Panel("Played, in order", " ".join(state.discard) or "Nothing.", cards=[*state.discard])
         return [*hands, pile, played]
 
     def ending(self) -> list[str]:
@@ -166,22 +166,22 @@ class Teller:
 BOTS: Final = ("Medium",)
 EASY: Final = ("Simple",)
 HARD: Final = ("Sapper",)
-ENTER: Final = "draw"  # what an empty line means
+ENTER: Final = "draw"  # the meaning of an empty line
 HOW: Final = (
-    "On your turn press Enter to draw, or type `h` to play a shuffle card, `s` see, `k` skip, `b` bottom; the whole "
-    "words do as well. Where you have defused the bomb, type its place in the pile: 0 is the top. `rules` tells the "
-    "rules, `hand` what you see, `log` what happened; Ctrl-D leaves the table."
+    "On your turn press Enter to draw, or type `h` to play a shuffle card, `s` see, `k` skip, `b` bottom, or the whole "
+    "words. When you have defused the bomb, type its place in the pile: 0 is the top. `rules` shows the rules, `hand` "
+    "what you see, `log` what happened; Ctrl-D leaves the table."
 )
 _LETTERS: Final = {"d": "draw", "h": "shuffle", "s": "see", "k": "skip", "b": "bottom"}
 
 
 def sees(state: State, seat: int, label: Label) -> list[str]:
-    """The pile, the own hand, the other's size, what was played, what a see card has shown, and the question."""
+    """Return lines with the pile, both hands as far as known, the played cards and the question."""
     played = ", ".join(reversed(state.discard)) or "nothing"
     pile, theirs = counted(len(state.pile)), counted(sum(state.hands[1 - seat].values()))
     lines = [
         f"In the pile: {pile}. {label(1 - seat)} holds {theirs}.",
-        f"Played so far, the last one first: {played}.",
+        f"Played so far, latest first: {played}.",
         f"{HAND}{HandView(state.hands[seat])}.",
     ]
     if state.node == "place":
@@ -209,11 +209,11 @@ def read(line: str, state: State, seat: int) -> str | int:
     word = line.casefold().strip()
     if state.node == "place":
         if not (word.isascii() and word.isdecimal() and len(word) < 10):
-            raise UsageError(f"'{one_line(line, 20)}' is no place: type a number from 0 to {len(state.pile)}")
+            raise UsageError(f"'{one_line(line, 20)}' is not a place: type a number from 0 to {len(state.pile)}")
         return int(word)
     act = _LETTERS.get(word, word)
     if act not in ACTS:
-        raise UsageError(f"'{one_line(line, 20)}' is no act: press Enter to draw, or type h, s, k or b")
+        raise UsageError(f"'{one_line(line, 20)}' is not an action: press Enter to draw, or type h, s, k or b")
     return act
 
 
@@ -228,4 +228,4 @@ def answered(answer: Any, state: State, seat: int) -> str | int:
         return answer
     if state.node == "turn" and isinstance(answer, str) and answer in ACTS:
         return answer
-    raise UsageError(f"this is no answer to `{state.node}`")
+    raise UsageError(f"this is not an answer to `{state.node}`")

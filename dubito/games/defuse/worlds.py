@@ -1,7 +1,7 @@
-"""Another game of draw and defuse that one seat cannot tell from the one it plays.
+"""Sample games of draw and defuse that one seat cannot distinguish from the one it plays.
 
-Hidden are what the other was dealt and has drawn, the order of the pile, and where the other put the bomb. Worlds are
-drawn as likely as the deal and the shuffles make them; how likely the other is to act so is not weighed.
+Hidden are the cards that the other seat was dealt and drew, the order of the pile, and where the other seat put the
+bomb. Worlds have the probabilities of the deal and the shuffles; how likely the other seat's actions are is ignored.
 """
 
 from collections import Counter
@@ -15,16 +15,16 @@ from typing import Final, NamedTuple
 from dubito.games.defuse.engine import ALL_CARDS, BOMB, DEALT, DEFUSE, HELD, IN_HAND, HandView, State
 from dubito.games.defuse.knowledge import Act, Notebook, Position
 
-_MIXED: Final = 80  # changes that are tried, for what the other holds to be as likely as it should
-_STUCK: Final = 20_000  # changes without finding cards that fit
+_MIXED: Final = 80  # changes to try, enough for the right distribution
+_STUCK: Final = 20_000  # changes to try before giving up
 _LOGS: Final = [lgamma(n + 1) for n in range(sum(ALL_CARDS.values()) + 1)]  # of n!
 
-Kinds = dict[int, str]  # what cards are, by their number in `Trace`
+Kinds = dict[int, str]  # names of cards, by their number in `Trace`
 
 
 @dataclass
 class Trace:
-    """The acts with every card numbered, anew after each shuffle; `kinds` has those that the seat has identified."""
+    """The actions, with cards numbered anew after each shuffle; `kinds` has the identified cards."""
 
     acts: Sequence[Act]
     seat: int
@@ -34,7 +34,7 @@ class Trace:
     places: dict[int, int] = field(default_factory=dict)  # by which act: where the other put the bomb
 
     def follow(self, spots: Mapping[int, float]) -> int | None:
-        """Go through the acts, with the other's places as shares of the pile; returns one that cannot be right."""
+        """Follow the actions, with the other seat's places as shares of the pile; return one that fails."""
         numbers, bomb, last = count(), -1, -1
         pile = self.orders[-1] = [next(numbers) for _ in range(17)]
         pile = pile[:]
@@ -63,7 +63,7 @@ class Trace:
         return None
 
     def _fits(self, card: int, kind: str | None, bomb: int) -> bool:
-        if kind is None:  # all that is known is that it was not the bomb
+        if kind is None:  # it is only known that it was not the bomb
             return self.kinds.get(card) != BOMB
         if bomb >= 0 and (kind == BOMB) != (card == bomb):
             return False
@@ -71,21 +71,21 @@ class Trace:
 
 
 class World(NamedTuple):
-    """What a seat of a game cannot know."""
+    """What a seat cannot know of a game."""
 
-    hand: Sequence[str]  # what the other was dealt, without its defuse card
+    hand: Sequence[str]  # the other seat's deal, without its defuse card
     orders: Mapping[int, Sequence[str]]  # by which act, -1 the deal: the pile, top first
     places: Mapping[int, int]  # by which act: where the bomb lies now
 
     def seen(self, position: Position) -> Position:
-        """The position as the engine has it in this world; raises IllegalOutput for an act that cannot be."""
+        """Return the position in this world. Raises IllegalOutput for an impossible action."""
         seat, hands = position.seat, [position.dealt, [DEFUSE, *self.hand]]
         state = State(hands if seat == 0 else hands[::-1], self.orders[-1][::-1], Random(0))
         book, cards = Notebook(seat, None), HandView(state.hands[seat])
         book.observe(state.start, cards)
         for place, act in enumerate(position.acts):
             events = state.apply(self.places[place] if act.act == "place" else act.act)
-            state.pile[:] = self.orders.get(place, state.pile[::-1])[::-1]  # as chance has shuffled it
+            state.pile[:] = self.orders.get(place, state.pile[::-1])[::-1]  # as shuffled
             for event in events:
                 if event.only in (None, seat):
                     book.observe(event, cards)
@@ -93,20 +93,20 @@ class World(NamedTuple):
 
 
 def another(position: Position, chance: Random) -> World:
-    """One of the worlds in which this seat is dealt these cards and sees these acts, drawn at random."""
+    """Sample a world in which this seat is dealt these cards and sees these actions."""
     seat, dealt = position.seat, position.dealt
     acts = [
         act if act.seat == seat else Act(act.seat, act.act, BOMB if act.card == BOMB else None) for act in position.acts
     ]
     trace = _traced(acts, seat, chance)
-    hand = range(-IN_HAND, 0)  # what the other was dealt
+    hand = range(-IN_HAND, 0)  # the other seat's deal
     kinds = _Guess(trace, dealt, hand).kinds(chance)
     orders = _arranged(trace, dealt, hand, kinds, chance)
     return World([kinds[card] for card in hand], orders, trace.places)
 
 
 def _traced(acts: Sequence[Act], seat: int, chance: Random) -> Trace:
-    """The acts, with places of the bomb that contradict nothing seen."""
+    """Trace the actions, with places of the bomb that agree with all that was seen."""
     spots = {place: chance.random() for place, act in enumerate(acts) if act.act == "place"}
     while True:
         trace = Trace(acts, seat)
@@ -118,15 +118,18 @@ def _traced(acts: Sequence[Act], seat: int, chance: Random) -> Trace:
 
 @dataclass
 class _Piles:
-    """How many of each card everybody has, act by act."""
+    """The number of each card in every hand and pile, action by action."""
 
     trace: Trace
     dealt: Sequence[str]
     hand: Sequence[int]
 
     def orders(self, kinds: Kinds) -> Iterator[tuple[int, Counter[str], Counter[str], int]]:
-        """For each time that the pile was ordered: by which act, what it was of, what of this is given by `kinds`, and
-        how many cards the other has played since the time before that it did not hold."""
+        """Yield each ordering of the pile.
+
+        Each has the action, the pile's cards, those given by `kinds`, and how many cards the other seat has played
+        since the ordering before without holding them.
+        """
         trace, short = self.trace, 0
         hands = {
             trace.seat: Counter(self.dealt),
@@ -158,7 +161,7 @@ class _Piles:
 
 
 class _Guess:
-    """What the other was dealt and drew, as far as the seat cannot know it."""
+    """A guess of what the other seat was dealt and drew."""
 
     def __init__(self, trace: Trace, dealt: Sequence[str], hand: Sequence[int]) -> None:
         self._hand = hand
@@ -169,7 +172,7 @@ class _Guess:
         self._left.subtract([card for card in dealt if card != DEFUSE])
 
     def kinds(self, chance: Random) -> Kinds:
-        """One of them, drawn at random: change a card, or two, again and again."""
+        """Sample kinds by repeatedly changing one or two cards."""
         kinds, dealt = self._kinds, tuple(DEALT)
         rest = list(self._left.elements())
         chance.shuffle(rest)
@@ -195,7 +198,7 @@ class _Guess:
         return kinds
 
     def _judge(self) -> tuple[int, float]:
-        """How much of it cannot be; if nothing, how likely it is, as a logarithm."""
+        """Return how much of the guess is impossible, and the logarithm of its probability."""
         dealt = Counter([self._kinds[card] for card in self._hand])
         faults, weight = _ways(self._left, dealt)
         for _, pile, given, short in self._piles.orders(self._kinds):
@@ -205,7 +208,7 @@ class _Guess:
 
 
 def _ways(cards: Counter[str], given: Counter[str]) -> tuple[int, float]:
-    """How many of the given cards there are too few of; and the logarithm of the ways to draw them one by one."""
+    """Return how many of the given cards are missing, and the logarithm of the ways to draw them."""
     faults, weight = 0, 0.0
     for card, n in cards.items():
         wanted = given[card]
@@ -219,7 +222,7 @@ def _ways(cards: Counter[str], given: Counter[str]) -> tuple[int, float]:
 def _arranged(
     trace: Trace, dealt: Sequence[str], hand: Sequence[int], kinds: Kinds, chance: Random
 ) -> dict[int, list[str]]:
-    """The piles card by card, the top first, by the act that ordered them: what is not given, in any order."""
+    """Return the piles, the top first, by the action that ordered them; unknown cards in random order."""
     orders = {}
     for place, pile, given, _ in _Piles(trace, dealt, hand).orders(kinds):
         if place in trace.orders:

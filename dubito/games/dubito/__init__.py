@@ -1,1 +1,1 @@
-"""Dubito: the engine, its words, what prompts and people are told of it."""
+"""Dubito: the engine, its sentences, and the facts for prompts and people."""

@@ -1,4 +1,4 @@
-"""The base of Dubito's bots: the helpers they may use, and the walk through the nodes A-E."""
+"""The base class of Dubito's bots, with their helpers and the walk through the nodes A-E."""
 
 from collections.abc import Generator
 from typing import ClassVar, Final
@@ -13,13 +13,13 @@ from dubito.games.dubito.events import Event
 
 @mypyc_attr(allow_interpreted_subclasses=True, serializable=True)
 class PlayerAI(Player[Loose[HandView]]):
-    """The base of every bot of Dubito: answers a turn with a `TurnOutput` (R28)."""
+    """The base class of Dubito's bots. A bot answers each turn with a `TurnOutput` (R28)."""
 
     uncertainty_value: ClassVar[float] = 0.05  # R22
 
     @property
     def rules(self) -> Loose[Rules]:
-        """The rules of this game: `jokers`, `win_rule`, `max_turns`; they cannot be changed."""
+        """The rules of this game, read-only: `jokers`, `win_rule`, `max_turns`."""
         if self._rules is None:
             rules = self._seating.rules
             self._rules = rules if isinstance(rules, Rules) else Rules()
@@ -31,42 +31,42 @@ class PlayerAI(Player[Loose[HandView]]):
         self._rules = rules
 
     def play(self, p: TurnData) -> Loose[TurnOutput]:
-        """Decide this turn. Override it, or subclass `bots.base.BotBase` and answer A-E."""
+        """Decide this turn. Override this, or subclass `bots.base.BotBase` and answer A-E."""
         raise NotImplementedError(f"{type(self).__name__} has no play()")
 
     def observe(self, event: Loose[Event]) -> None:
-        """Called after every action with what the table saw (R26); does nothing by default."""
+        """Receive each event that the table sees (R26). Does nothing by default."""
 
     @classmethod
     def observes(cls) -> bool:
         return cls.observe is not PlayerAI.observe
 
     def is_first_turn(self, p: TurnData) -> bool:
-        """Whether the board is empty, so that this turn opens a round."""
+        """Return whether the board is empty, so that this turn opens a round."""
         return p.board_cards == 0
 
     def can_play_truthfully(self, p: TurnData) -> bool:
-        """Whether the hand holds the current number; jokers do not count (R22)."""
+        """Return whether the hand holds the current number, not counting jokers (R22)."""
         return p.board_cards > 0 and self.cards.has(p.current_number)
 
     def prev_player_started_turn(self, p: TurnData) -> bool:
-        """Whether prev placed the last cards and they are the whole board (R22)."""
+        """Return whether the board is a single play, made by the previous player (R22)."""
         return 0 < p.board_cards == p.n_cards_played and p.last_player_id == p.prev.id
 
     def doubt(self, p: TurnData) -> Loose[TurnOutput]:
         return TurnOutput(True)
 
     def bluff(self, p: TurnData, *, maximize: bool) -> Loose[TurnOutput]:
-        """Random cards: three if `maximize`, else a random 1-3; an opening draws its number (R24)."""
+        """Play random cards: three if `maximize`, else 1 to 3. An opening draws its number (R24)."""
         n = MOST if maximize else self._draw(MOST)
         cards = self.cards.pick_random(n)
         return TurnOutput(False, self._draw_number(p) if p.board_cards == 0 else None, cards)
 
     def play_truthfully(self, p: TurnData, *, maximize: bool) -> Loose[TurnOutput]:
-        """Honest cards (R24, R25).
+        """Play honest cards (R24, R25).
 
-        Opening: all of the most common value, or one random card; declares its value. Regular: all
-        matching cards, or a random number of them. Raises IllegalOutput without the number in hand.
+        An opening plays all cards of the most common value, or one random card, and names that value. Other turns
+        play all matching cards, or a random number of them. Raises IllegalOutput without the number in hand.
         """
         if p.board_cards == 0:
             cards = self.cards.pick_most() if maximize else self.cards.pick_random(1)
@@ -78,11 +78,12 @@ class PlayerAI(Player[Loose[HandView]]):
         return TurnOutput(False, None, cards[:n])
 
     def _draw(self, most: int) -> int:
-        """1 to `most`, all alike, from the framework's stream."""
+        """Draw a uniform number from 1 to `most` from the framework's stream."""
         return 1 + int(self._seating.streams.framework.random() * most)
 
     def _draw_number(self, p: TurnData) -> int:
-        numbers = p.playing_cards or NUMBERS[:1]  # only jokers are left, which are honest under any
+        # If only jokers are left, they are honest under any number.
+        numbers = p.playing_cards or NUMBERS[:1]
         return numbers[self._draw(len(numbers)) - 1]
 
 
@@ -97,27 +98,27 @@ NODES: Final = {
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Listener:
-    """Is told each question of a walk and its answer; override the methods you need."""
+    """Receives each question of a walk and its answer. Override the methods you need."""
 
     def asked(self, node: str) -> None:
-        """This node is about to be asked."""
+        """Note that this node is about to be asked."""
 
     def answered(self, node: str, answer: bool) -> None:
-        """The node that was asked last was answered with this."""
+        """Note the answer to the node that was asked last."""
 
 
 @mypyc_attr(allow_interpreted_subclasses=True, serializable=True)
 class FiveNodes(PlayerAI):
     """A player whose turn is the walk through the nodes A-E; bots subclass it as `bots.base.BotBase`."""
 
-    listeners: tuple[Listener, ...] = ()  # set on an instance to have each question and answer reported
+    listeners: tuple[Listener, ...] = ()  # set on an instance to report each question and answer
 
     def play(self, p: TurnData) -> Loose[TurnOutput]:
-        """A then B; or C, D if the number is held, E (R24). Raises IllegalOutput for an answer that is no bool (R13).
+        """Ask A and B, or C, D (if the number is held) and E (R24).
 
-        With listeners (all model players, rehearsals, recorders) the same walk runs in `_play_with_listeners`.
-
-        An override brings its own state up to date and ends in `return super().play(p)`.
+        Raises IllegalOutput for an answer that is not a bool (R13). With listeners (model players, rehearsals,
+        recorders) the same walk runs in `_play_with_listeners`. An override updates its own state and ends in
+        `return super().play(p)`.
         """
         if self.listeners:
             return self._play_with_listeners(p)
@@ -142,9 +143,9 @@ class FiveNodes(PlayerAI):
         return self.play_truthfully(p, maximize=maximize)
 
     def _play_with_listeners(self, p: TurnData) -> Loose[TurnOutput]:
-        """The same walk with every question and answer reported to the listeners.
+        """Walk as `play` does, and report every question and answer to the listeners.
 
-        Kept apart: one method for both would cost a bot 5 to 12 % of its game.
+        A separate method, since one method for both would make bots' games 5 to 12 % slower.
         """
         walk = five_questions(self, p)
         try:
@@ -166,28 +167,28 @@ class FiveNodes(PlayerAI):
         return answer
 
     def bluff_first_hand(self, p: TurnData) -> Loose[bool]:
-        """A, opening: True declares a random number over random cards, False is honest."""
+        """Answer A, opening: True plays random cards under a random number, False is honest."""
         raise _not_written("A", self)
 
     def maximize_first_hand(self, p: TurnData) -> Loose[bool]:
-        """B, opening: True, the default, plays as many cards as possible."""
+        """Answer B, opening: True, the default, plays as many cards as possible."""
         return True
 
     def should_doubt(self, p: TurnData) -> Loose[bool]:
-        """C, regular turn: True doubts the last play, False plays."""
+        """Answer C, regular turn: True doubts the last play, False plays."""
         raise _not_written("C", self)
 
     def bluff_regular(self, p: TurnData) -> Loose[bool]:
-        """D, regular turn with the number in hand: True bluffs all the same."""
+        """Answer D, regular turn with the number in hand: True bluffs anyway."""
         raise _not_written("D", self)
 
     def maximize_regular(self, p: TurnData) -> Loose[bool]:
-        """E, regular turn: True, the default, plays as many cards as possible."""
+        """Answer E, regular turn: True, the default, plays as many cards as possible."""
         return True
 
 
 def five_questions(player: FiveNodes, p: TurnData) -> Generator[str, bool, Loose[TurnOutput]]:
-    """The walk of one turn, question by question (`Game.walk`); the output is the player's, by its helpers (R24)."""
+    """Yield the nodes of one turn (`Game.walk`) and return the player's output (R24)."""
     if p.board_cards == 0:
         bluff = yield "A"
         maximize = yield "B"
@@ -200,9 +201,9 @@ def five_questions(player: FiveNodes, p: TurnData) -> Generator[str, bool, Loose
 
 
 def missing_nodes(cls: type[Player]) -> list[str]:
-    """The nodes without a default that this class leaves unanswered, as `C (should_doubt)`.
+    """Return the nodes without a default that this class does not answer, as `C (should_doubt)`.
 
-    A bot that answers none of them and has a `play` of its own decides its turns without them.
+    A bot that answers none of them and overrides `play` does not need them.
     """
     if not issubclass(cls, FiveNodes):
         return []

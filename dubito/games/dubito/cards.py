@@ -1,8 +1,8 @@
-"""What a bot of Dubito sees and answers, and the hands: the engine's truth, and what a bot holds as `self.cards`.
+"""What a bot of Dubito sees and answers; the hands of the engine, and the view of them that bots get.
 
 Field names are those of the source blueprint; `PlayerData.id`, `TurnData.can_doubt` and `TurnData.last_player_id` are
-added (R4, R20). Turn data is a plain value made afresh for each turn, so a bot that changes it harms only itself. Its
-fields' types are quoted because pydantic reads them, and the compiler keeps only those as they are written.
+added (R4, R20). Turn data is a new value each turn, so a bot that changes it harms only itself. The types of fields
+are quoted because pydantic reads them, and the compiler keeps only quoted types as they are written.
 """
 
 from collections import Counter
@@ -15,7 +15,7 @@ from dubito.game.streams import SeatStreams
 
 JOKER: Final = 0
 NUMBERS: Final = tuple(range(1, 14))
-COPIES: Final = 4  # of each number, unless the rules say less; all in one hand are a set and leave the game (R8)
+COPIES: Final = 4  # cards of each number, unless the rules set fewer; all in one hand are a set (R8)
 MOST: Final = 3  # cards in one play (R3)
 
 
@@ -29,8 +29,8 @@ class PlayerData:
     turns: "Loose[int]"  # a doubt and its free turn are two
     not_first_turns: "Loose[int]"  # turns on a board that was not empty
     doubts: "Loose[int]"
-    honest_times: "Loose[int]"  # doubts of its own plays that found them honest (R23)
-    dishonest_times: "Loose[int]"  # doubts of its own plays that found a bluff (R23)
+    honest_times: "Loose[int]"  # doubted plays that were honest (R23)
+    dishonest_times: "Loose[int]"  # doubted plays that were bluffs (R23)
 
     def __init__(
         self,
@@ -59,15 +59,15 @@ class TurnData:
     board_cards: "Loose[int]"
     playing_cards: "Loose[tuple[int, ...]]"  # numbers not yet discarded as a set, ascending, no joker
     current_number: "Loose[int]"  # 0 on an empty board
-    n_cards_played: "Loose[int]"  # size of the last play, whoever placed it; 0 on an empty board
+    n_cards_played: "Loose[int]"  # size of the last play; 0 on an empty board
     streak: "Loose[int]"  # plays on the board since the last doubt (R21)
-    n_players: "Loose[int]"  # still seated, a pending winner included (R9)
+    n_players: "Loose[int]"  # players still in the game, including a pending winner (R9)
     my_n_cards: "Loose[int]"
     me: "Loose[PlayerData]"
     prev: "Loose[PlayerData]"  # the nearest seat before that is still in the game
     next: "Loose[PlayerData]"  # the nearest seat after that is still in the game
     can_doubt: "Loose[bool]"  # R4
-    last_player_id: "Loose[int | None]"  # who placed the last cards; None on an empty board
+    last_player_id: "Loose[int | None]"  # the seat that made the last play; None on an empty board
 
     def __init__(
         self,
@@ -118,22 +118,23 @@ class TurnOutput:
         self.cards = cards
 
 
-for _words in (PlayerData, TurnData, TurnOutput):  # compiled, they have none, and pydantic wants to see them
-    cast(Any, _words).__slots__ = tuple(field.name for field in fields(_words))
+# Compiled classes have no __slots__, but pydantic needs them.
+for _class in (PlayerData, TurnData, TurnOutput):
+    cast(Any, _class).__slots__ = tuple(field.name for field in fields(_class))
 
 
 @mypyc_attr(allow_interpreted_subclasses=True, serializable=True)
 class Hand:
-    """Cards, and how many of each value 0-13; both lists stay the same objects for the whole game."""
+    """Cards and counts by value 0-13. Both lists stay the same objects for the whole game."""
 
     __slots__ = ("cards", "copies", "counts", "has_set")
 
     def __init__(self, cards: Sequence[int], copies: int = COPIES) -> None:
-        """`copies` of a number are all there are, and a set."""
+        """Take the cards; `copies` of a number make a set."""
         self.cards: list[int] = []
         self.counts = [0] * (len(NUMBERS) + 1)
         self.copies = copies
-        self.has_set = False  # all of a number; only a hand that grows can come to hold them (R8)
+        self.has_set = False  # whether it holds a set; only `add` can set this (R8)
         self.add(cards)
 
     def add(self, cards: Sequence[int]) -> None:
@@ -166,12 +167,12 @@ class Hand:
 
 @mypyc_attr(allow_interpreted_subclasses=True, serializable=True)
 class HandView:
-    """What a bot may ask of its own hand. Every `pick_` builds a list and leaves the hand alone."""
+    """A bot's view of its own hand. The `pick_` methods return lists and do not change the hand."""
 
     __slots__ = ("_cards", "_counts", "_streams")
 
     def __init__(self, hand: "Hand | HandView", streams: SeatStreams) -> None:
-        """A view of a hand; of another view, it sees the same hand and draws from these streams."""
+        """View a hand, or the hand of another view, and draw from these streams."""
         if isinstance(hand, Hand):
             self._cards, self._counts = hand.cards, hand.counts
         else:
@@ -200,7 +201,7 @@ class HandView:
         return len(set(self._cards)) <= 1
 
     def most_common(self) -> int:
-        """The most common number; ties go to the lowest; 0 only for a hand of jokers (R25)."""
+        """Return the most common number; the lowest if several tie, 0 only for jokers (R25)."""
         counts, most, common = self._counts, 0, JOKER
         for number in range(1, len(counts)):
             if counts[number] > most:

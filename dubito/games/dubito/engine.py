@@ -1,7 +1,7 @@
-"""Dubito: its rules, one game between two moves, the deal, and what a game comes to in numbers (R10, R12, R30, R31).
+"""Dubito's rules, the state of a game, the deal and the results (R10, R12, R30, R31).
 
-Whoever drives a game (bots, a terminal, a replay) repeats `turn_data()` and `apply(output)` until `over`. An illegal
-output raises and changes nothing (R13). There is no clock, no I/O, and no chance but the stream that deals.
+The driver of a game (a table of bots, a terminal, a replay) repeats `turn_data()` and `apply(output)` until `over`. An
+illegal output raises and changes nothing (R13). There is no clock and no I/O; the only randomness is the deal.
 """
 
 from collections.abc import Mapping, Sequence
@@ -38,9 +38,9 @@ LEAST_COPIES: Final = 2  # with one of each number every card would be a set
 @mypyc_attr(native_class=False)
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """The rules in force: R1 (jokers), R9 (when an empty hand wins), R12 (cap on turns); and what makes a variant."""
+    """The rules in force: R1 (jokers), R9 (when an empty hand wins), R12 (turn limit), and the variant."""
 
-    # Where records are read. Its type is quoted, as below: the compiler keeps only those as they are written.
+    # For reading records. The types are quoted because the compiler keeps only quoted types as written.
     __pydantic_config__: "ClassVar[dict[str, object]]" = {"extra": "forbid", "strict": True}  # noqa: RUF008
 
     jokers: int = 2
@@ -71,7 +71,7 @@ class Rules:
         return self.is_whole and not self.duel
 
     def said(self) -> dict[str, Any]:
-        """As runs, records and prompts have them: of what makes a variant, only what is not as usual."""
+        """Return the rules as runs, records and prompts store them: variant fields only if unusual."""
         usual = {"ranks": len(NUMBERS), "copies": COPIES, "duel": False}
         variant = {key: getattr(self, key) for key in usual}
         own = {key: value for key, value in variant.items() if value != usual[key]}
@@ -94,7 +94,7 @@ _USUAL: Final = Rules()
 
 
 def check_players(n: int, rules: Rules = _USUAL) -> None:
-    """Refuse a table that Dubito cannot be played at by these rules (R1)."""
+    """Raise UsageError if these rules do not allow a table of this size (R1)."""
     if rules.duel and n != DUEL:
         raise UsageError(f"a duel is played by {DUEL}, not {n}: seat {DUEL}, or leave out `duel`")
     if not rules.duel and not MIN_PLAYERS <= n <= MAX_PLAYERS:
@@ -108,7 +108,7 @@ def _check_deck(n: int, rules: Rules) -> None:
 
 
 def deal_hands(rng: Random, n_players: int, rules: Rules) -> list[Hand]:
-    """Shuffle and deal card by card from seat 0, again and again until no hand holds a set (R1, R2)."""
+    """Shuffle and deal card by card from seat 0; repeat until no hand holds a set (R1, R2)."""
     check_players(n_players, rules)
     _check_deck(n_players, rules)
     deck = rules.deck
@@ -120,7 +120,7 @@ def deal_hands(rng: Random, n_players: int, rules: Rules) -> list[Hand]:
 
 
 def _shuffle(deck: list[int], rng: Random) -> None:
-    """As `Random.shuffle` does it, draw by draw, in half the time; what is no plain `Random` shuffles by itself."""
+    """Shuffle exactly as `Random.shuffle` does, in half the time, if `chance` is a plain `Random`."""
     if type(rng) is not Random:
         rng.shuffle(deck)
         return
@@ -138,7 +138,7 @@ def last_play_is_dishonest(board: Sequence[int], n: int, number: int | None) -> 
 
 
 def is_honest(cards: Sequence[int], number: int) -> bool:
-    """Whether each card is the declared number or a joker (R5)."""
+    """Return whether each card is the declared number or a joker (R5)."""
     for card in cards:  # noqa: SIM110, a generator costs twice as much
         if card != number and card != JOKER:
             return False
@@ -146,9 +146,10 @@ def is_honest(cards: Sequence[int], number: int) -> bool:
 
 
 def lie_told(cards: Sequence[int] | None, declared: int | None, number: int, held: Sequence[int]) -> Lie | None:
-    """What bluff a play is in a round of this number, 0 to open one, by a hand with so many of each value (R5, R25).
+    """Return what kind of bluff a play is, by the round's number (0: an opening) and the hand's counts (R5, R25).
 
-    Who opens can always be honest; later only who holds the number can, since jokers do not count (R22).
+    An opener can always be honest. Later a bluff is voluntary only if the hand holds the number; jokers do not count
+    (R22).
     """
     if not cards or is_honest(cards, declared or number):
         return None
@@ -156,10 +157,10 @@ def lie_told(cards: Sequence[int] | None, declared: int | None, number: int, hel
 
 
 def why_illegal(output: object, held: list[int], number: int, can_doubt: bool, ranks: int = NUMBERS[-1]) -> str | None:
-    """Why the seat to move may not do this, or None if it may (R3, R4, R13).
+    """Return why the seat to move may not do this, or None if it may (R3, R4, R13).
 
     `held` counts the seat's own cards by value, `number` is the round's (0 on an empty board), and numbers go up to
-    `ranks`. Runs no code of the bot's: types are compared exactly, and only their names are quoted.
+    `ranks`. Types are compared exactly and only their names are quoted, so that no code of the bot runs.
     """
     if type(output) is not TurnOutput:
         return f"the output is {_kind(output)}, not a TurnOutput"
@@ -178,7 +179,7 @@ def why_illegal(output: object, held: list[int], number: int, can_doubt: bool, r
     n = len(cards)
     if not 1 <= n <= MOST:
         return f"{n} cards were played; play 1 to {MOST}"
-    for card in cards:  # all, before any is compared: no code of a card runs
+    for card in cards:  # check all types first, so that no code of a card runs
         if type(card) is not int or not 0 <= card <= 13:
             return f"there is no card {_number_or_kind(card)}"
     for card in cards:
@@ -210,7 +211,7 @@ def _kind(value: object) -> str:
 
 
 class Result(StrEnum):
-    """What a game was for one player (R10, R12); the values are the buckets of a run's results (R30)."""
+    """A player's result (R10, R12). The values are the buckets of a run's results (R30)."""
 
     HARD_WIN = "hard_wins"
     SOFT_WIN = "soft_wins"
@@ -221,9 +222,9 @@ class Result(StrEnum):
 @mypyc_attr(allow_interpreted_subclasses=True, serializable=True)
 @dataclass(slots=True)
 class SeatCounts:
-    """What the game counts for one seat: its public PlayerData, and more (R31).
+    """One seat's counters: its public PlayerData and more (R31).
 
-    Numbers are Loose, as those of PlayerData are, so that compiled code hands them on as they are.
+    Numbers are Loose, as in PlayerData, so that compiled code passes them on unchanged.
     """
 
     seat: Loose[int]
@@ -239,7 +240,7 @@ class SeatCounts:
     successful_doubts: Loose[int] = 0
 
     def public(self) -> PlayerData:
-        """What the table knows of the seat, made afresh at each call."""
+        """Return a new value with what the table knows of the seat."""
         return PlayerData(
             self.seat,
             self.n_cards,
@@ -256,36 +257,36 @@ class State:
     """The state of one game. Read its attributes freely; change it only through `apply`."""
 
     def __init__(self, rules: Rules, hands: list[Hand]) -> None:
-        """A game that seat 0 opens; the hands become the game's own, and none may hold a set (R2)."""
+        """Begin a game with seat 0. Takes ownership of the hands; none may hold a set (R2)."""
         n = len(hands)
         check_players(n, rules)
         self.rules = rules
         self.hands = hands
         self.counts = [SeatCounts(seat, len(hand.cards)) for seat, hand in enumerate(hands)]
-        self.places: list[int | None] = [None] * n  # 1, 2, ... for who has won (R10)
+        self.places: list[int | None] = [None] * n  # 1, 2, ... for winners (R10)
         self.n_players = n  # still seated
         self.seat = 0  # whose turn it is
         self.board: list[int] = []
-        self.number = 0  # the round's; 0 on an empty board
+        self.number = 0  # the number of the round; 0 on an empty board
         self.n_cards_played = 0
         self.last_player: int | None = None
         self.streak = 0
         self.can_doubt = False
         self.playing_cards = NUMBERS[: rules.ranks]
-        self.turns = 0  # finished ones, free turns not counted (R12, R32)
+        self.turns = 0  # finished turns, without free turns (R12, R32)
         self.free_turns = 0
         self.over = False
-        self.capped = False  # over because of the cap: who is still seated is unfinished
+        self.capped = False  # over because of the turn limit; seated players are unfinished
         self._before = [seat - 1 for seat in range(n)]
         self._before[0] = n - 1
         self._after: list[int] = [*range(1, n), 0]
         self._bluffed = False  # the last play was not honest (R5)
         self._free = False  # this turn is a free one (R7)
-        self._pending: int | None = None  # contested: who played the last card it held (R9)
+        self._pending: int | None = None  # contested: the seat that played its last card (R9)
         self._events: list[Event] | None = None
 
     def view(self) -> TurnData:
-        """What the seat to move sees, made afresh at each call."""
+        """Return a new value with what the seat to move sees."""
         seat, counts = self.seat, self.counts
         me = counts[seat]
         return TurnData(
@@ -331,7 +332,7 @@ class State:
         return Result.UNFINISHED if self.capped else Result.LOSS
 
     def ending(self) -> Ending:
-        """What the finished game came to, in the order of `results.RESULTS` (R31)."""
+        """Return the finished game's counts, in the order of `RESULTS` (R31)."""
         counts: list[tuple[int, ...]] = [
             (
                 own.n_cards,
@@ -348,10 +349,9 @@ class State:
         return Ending(self.capped, (self.turns, self.free_turns), [place or 0 for place in self.places], counts)
 
     def apply(self, output: Loose[TurnOutput], announce: bool = True) -> list[Event]:
-        """Make the move of the seat to move and return what the table observes of it, in order (R26).
+        """Apply the output of the seat to move and return the events that the table observes (R26).
 
-        With `announce` off no event is built. Raises IllegalOutput, the game untouched, if the rules
-        refuse the output.
+        Without `announce` no events are built. Raises IllegalOutput, and changes nothing, if the output is illegal.
         """
         if self.over:
             raise IllegalOutput("the game is over")
@@ -379,7 +379,7 @@ class State:
         if not earned:
             self.seat = self._after[seat]
             if self.turns >= self.rules.max_turns and not self.over:
-                self.over = self.capped = True  # R12: a free turn that was earned is still played
+                self.over = self.capped = True  # R12: an earned free turn is still played
         return events
 
     def _play(self, seat: int, cards: list[int], number: int) -> None:
@@ -410,9 +410,9 @@ class State:
                 self.can_doubt = False
 
     def _doubt(self, seat: int) -> bool:
-        """Resolve the doubt and say whether it caught a bluff."""
+        """Resolve the doubt and return whether it caught a bluff."""
         target = self.last_player
-        assert target is not None  # why_illegal saw to it
+        assert target is not None  # why_illegal has checked this
         latest = self.board[-self.n_cards_played :]
         counts = self.counts
         counts[seat].doubts += 1
@@ -447,7 +447,7 @@ class State:
         self.can_doubt = False
 
     def _discard_sets(self, seat: int) -> None:
-        """Only the hand that just grew can hold a set (R8)."""
+        """Discard the sets of the hand that just grew; no other hand can hold one (R8)."""
         hand = self.hands[seat]
         sets = hand.discard_sets()
         self.counts[seat].n_cards = len(hand.cards)
@@ -462,7 +462,7 @@ class State:
         self._pending = None
 
     def _win(self, seat: int) -> None:
-        """Give the next place; with two players left, or in a duel one, the game is over (R10)."""
+        """Give the seat the next place; end the game if two players (in a duel one) are left (R10)."""
         place = len(self.places) - self.n_players + 1
         self.places[seat] = place
         self.n_players -= 1
@@ -510,7 +510,7 @@ def _position(place: int, seats: int, capped: bool) -> int:
 
 
 def equal_share(seats: int) -> Mapping[str, float]:
-    """What every seat of a table gets if all are equal: one hard win, n - 3 soft wins, two losses (R10)."""
+    """Return the chance level: each seat's results if all players were equal (R10)."""
     if seats == DUEL:
         return {"score": 1 / 2, "hard_wins": 1 / 2, "soft_wins": 0.0, "losses": 1 / 2, "unfinished": 0.0}
     return {
@@ -535,7 +535,7 @@ RESULTS: Final = Results(
     ),
     headline=("score", "hard_wins"),
     equal_share=equal_share,
-    game_counts=("turns", "free_turns"),  # free ones are not among the turns (R32)
+    game_counts=("turns", "free_turns"),  # turns do not include free turns (R32)
     seat_counts=(
         "cards",  # held at the end
         "bluffs",
@@ -555,9 +555,9 @@ RESULTS: Final = Results(
         Habit("cards", "cards per play", "cards", "cards_played", "play_turns", most=3),
     ),
     lies="bluff",
-    lies_in_words="A bluff is by choice where its seat opened the round or held the number: a model has said so at "
-    "node A or D. It is forced where the seat did not hold the number, so that node D was never asked. A play that "
-    "comes out honest, as that of a joker alone, is no bluff, whatever was meant.",
+    lies_in_words="A bluff is voluntary if the seat opened the round or held the number: a model chose it at node A or "
+    "D. It is forced if the seat did not hold the number, so that node D was not asked. A play that turns out honest, "
+    "such as a single joker, is not a bluff, whatever was intended.",
     lie_nodes=("A", "D"),
     lie_words=("bluff", "doubt"),
     found_out="bluff_caught",
@@ -568,8 +568,8 @@ RESULTS: Final = Results(
     turns_in_words=lambda means: f"{means[0]:.1f} without free turns, {sum(means):.1f} with them",
     rate="hard-win rate",
     meaning="Score is 1 for a hard win (first out of cards), 1/2 for a soft win (out of cards later), 0 for a loss.",
-    neighbours="The next player may doubt what you put down; the previous one plays what you may doubt. So in general "
-    "aggressive bots, who bluff much, vary with the next player, and passive ones with the previous.",
+    neighbours="The next player may doubt your plays, and you may doubt those of the previous player. So the results "
+    "of bots that bluff a lot usually depend on the next player, and those of passive bots on the previous one.",
     habits_in_words="A bluff is a play with a card that is neither the declared number nor a joker. A doubt is right "
     "when it turns over a bluff.",
     stated="that the last play is dishonest (node C)",

@@ -1,4 +1,4 @@
-"""What the table observes; events are immutable and shared (R26)."""
+"""The events that the table observes. They are immutable and shared (R26)."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,7 @@ from dubito.game import GameEvent
 
 @dataclass(frozen=True, slots=True)
 class GameStartEvent(GameEvent):
-    """The deal is done; counts are in the order of the ids."""
+    """The cards were dealt; counts are in the order of the ids."""
 
     player_ids: tuple[int, ...]
     initial_card_counts: tuple[int, ...]
@@ -15,7 +15,7 @@ class GameStartEvent(GameEvent):
 
 @dataclass(frozen=True, slots=True)
 class CardsPlayedEvent(GameEvent):
-    """Cards went face down on the board; which ones stays hidden."""
+    """Cards were played face down on the board."""
 
     player_id: int
     declared_number: int
@@ -24,11 +24,11 @@ class CardsPlayedEvent(GameEvent):
 
 @dataclass(frozen=True, slots=True)
 class DoubtResolvedEvent(GameEvent):
-    """The last play was turned over, and somebody picked up the board."""
+    """The last play was turned over, and a player picked up the board."""
 
     doubter_id: int
-    target_id: int  # who placed the last cards
-    correct: bool  # True: it was a bluff, and the target picks up
+    target_id: int  # the player of the last cards
+    correct: bool  # whether it was a bluff, so that the target picks up
     latest_cards: tuple[int, ...]  # the doubted play
     board_cards: tuple[int, ...]  # exactly what the loser picks up
     declared_number: int
@@ -41,7 +41,7 @@ class DoubtResolvedEvent(GameEvent):
 
 @dataclass(frozen=True, slots=True)
 class DiscardEvent(GameEvent):
-    """All cards of one number left the game from one hand (R8)."""
+    """A player discarded all cards of one number (R8)."""
 
     player_id: int
     card_number: int

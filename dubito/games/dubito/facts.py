@@ -1,7 +1,7 @@
-"""How Dubito's positions are collected, checked and kept; what prompts are told of them is in `knowledge`.
+"""Collect, check and store Dubito's positions. `knowledge` has the facts that prompts get.
 
-A player is watched if it answers the nodes A-E one by one. Tables to try a prompt on have every size under both win
-rules, with players who answer by chance.
+Only players that answer the nodes A-E one by one are watched. The sample tables for prompts have every size under both
+win rules, with players that answer at random.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -26,14 +26,14 @@ from dubito.games.dubito.knowledge import turn as turn
 from dubito.games.dubito.witness import Memory
 from dubito.games.dubito.witness import OwnPlay as OwnPlay
 
-Note = Callable[[int, Position], None]  # is told each question, with its seat, before it is answered
+Note = Callable[[int, Position], None]  # receives each question, with its seat, before it is answered
 
 
 class Questions:
-    """Plays a game at a table turn by turn, and notes what its players are asked."""
+    """Plays a game turn by turn and reports the questions that its players get."""
 
     def __init__(self, table: Table, rules: Any, note: Note) -> None:
-        """Listen to the players of a table whose game has not begun; `rules` as a notebook takes them."""
+        """Listen to the players of a table before its game begins; `rules` are a notebook's."""
         self._table = table
         self._seats = [_Seat(seat, rules, table, note) for seat in range(len(table.players))]
         self._tell([table.state.start])
@@ -71,8 +71,8 @@ class _Seat(Listener):
 _SEED: Final = 0
 
 
-class _ByChance(FiveNodes):
-    """Chances under which all kinds of things happen: doubts, sets, wins, long and short rounds."""
+class _RandomPlayer(FiveNodes):
+    """Answers at random, such that doubts, sets, wins, long and short rounds all happen."""
 
     def bluff_first_hand(self, p: TurnData) -> bool:
         return self.rng.random() < 0.3
@@ -91,7 +91,7 @@ class _ByChance(FiveNodes):
 
 
 def sample_tables() -> Iterator[tuple[Table, Rules]]:
-    """All of them, before their first turn, each with its rules."""
+    """Yield the sample tables before their first turn, each with its rules."""
     for win_rule in get_args(WinRule):
         for deal, size in enumerate(range(MIN_PLAYERS, MAX_PLAYERS + 1)):
             rules = Rules(win_rule=win_rule)
@@ -99,26 +99,26 @@ def sample_tables() -> Iterator[tuple[Table, Rules]]:
 
 
 def sample_table(rules: Rules, size: int, deal: int) -> Table:
-    entrants = [Entrant(f"player {seat}", _ByChance) for seat in range(size)]
+    entrants = [Entrant(f"player {seat}", _RandomPlayer) for seat in range(size)]
     return deal_table(entrants, rules, DealStreams(_SEED, deal), deal=deal, number=deal)
 
 
-_EXAMPLE_EVENTS: Final = 24  # by then there are doubts, pick-ups and own plays to tell of
-# The nodes that may have been answered before on the same turn (R24); where C or D is not asked, it is missing.
+_EXAMPLE_EVENTS: Final = 24  # by then there are doubts, pick-ups and own plays
+# The nodes that may have been answered earlier in the turn (R24). C and D are missing if they were not asked.
 _BEFORE: Final = {"A": [""], "B": ["A"], "C": [""], "D": ["", "C"], "E": ["", "C", "D", "CD"]}
 
 
 def _fault(position: Position) -> str | None:
-    """What makes the position one that no game can have, as far as prompts depend on it."""
+    """Return why no game can have this position, as far as prompts depend on it."""
     start, turn = position.events[0] if position.events else None, position.turn
     if not isinstance(start, GameStartEvent) or sum(isinstance(event, GameStartEvent) for event in position.events) > 1:
-        return "events: the first one, and no other, is the start of the game"
+        return "events: the first event, and no other, must be the start of the game"
     n = len(start.player_ids)
     least, most = position.rules.seats
     if not least <= n <= most or start.player_ids != tuple(range(n)) or position.seat not in range(n):
-        return f"events.0: player_ids are the seats from 0 to at most {most - 1}, the own one among them"
+        return f"events.0: player_ids must be the seats from 0 to at most {most - 1}, including the player's own"
     if len(start.initial_card_counts) != n:
-        return "events.0: initial_card_counts has another length than player_ids"
+        return "events.0: initial_card_counts and player_ids differ in length"
     highest = position.rules.ranks
     if not all(JOKER <= card <= highest for card in _cards(position)):
         return f"a card is not between {JOKER} and {highest}"
@@ -130,14 +130,14 @@ def _fault(position: Position) -> str | None:
         if isinstance(event, CardsPlayedEvent) and event.player_id == position.seat
     ]
     if played != [len(play.cards) for play in position.own_plays] or not all(1 <= n <= MOST for n in played):
-        return f"own_plays: not the plays of seat {position.seat} in events"
+        return f"own_plays: these are not the plays of seat {position.seat} in events"
     if not _is_asked(position):
         return f"node {one_line(position.node)} is not asked here, or not after these answers"
     return _contradiction(position, turn.prev.id, turn.next.id)
 
 
 def _is_asked(position: Position) -> bool:
-    """Whether the walk through the nodes asks this one (R24)."""
+    """Return whether the walk through the nodes asks this one (R24)."""
     node, turn = position.node, position.turn
     if node not in NODES or set(position.answers) not in map(set, _BEFORE[node]):
         return False
@@ -149,15 +149,15 @@ def _is_asked(position: Position) -> bool:
 
 
 def _contradiction(position: Position, before: int, after: int) -> str | None:
-    """Where the events contradict the turn data."""
+    """Return where the events contradict the turn data."""
     turn, seat = position.turn, position.seat
     try:
         witness = Memory.of(seat, position.events, position.own_plays, position.rules.copies).witness
     except LookupError:
-        return "events: a player is none of the table"
+        return "events: a player is not at the table"
     around = witness.active()
     if seat not in around or len(around) < position.rules.seats[0] or (around[-1], around[1]) != (before, after):
-        return "turn: prev and next are not the neighbours that the events leave"
+        return "turn: prev and next disagree with the events"
     neighbours = [witness.players[other] for other in (seat, before, after)]
     if neighbours != [turn.me, turn.prev, turn.next] or not len(position.hand) == turn.my_n_cards == turn.me.n_cards:
         return "turn: me, prev, next or the hand disagree with the events"
@@ -197,7 +197,7 @@ to_json, from_json = _FILE.to_json, _FILE.from_json
 
 @cache
 def example_position(node: str) -> Position:
-    """A fixed position in the middle of a game of four at which this node ("A" to "E") is asked."""
+    """Return a fixed position in mid-game, at a table of four, at which this node is asked."""
     table, asked = sample_table(Rules(), 4, 0), list[Position]()
     questions = Questions(table, Rules(), lambda _, position: asked.append(position))
     while not table.state.over:
@@ -206,4 +206,4 @@ def example_position(node: str) -> Position:
             if position.node == node and len(position.events) >= _EXAMPLE_EVENTS:
                 return position
         asked.clear()
-    raise AssertionError(f"the example game never comes to node {node}")
+    raise AssertionError(f"the example game never asks node {node}")

@@ -1,4 +1,4 @@
-"""Dubito, as the harness has it."""
+"""Dubito's entry for the harness."""
 
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, Final
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
 @cache
 def _rules_of_a_config() -> "type[BaseModel]":
-    """`rules` of a config; their defaults are those of `Rules`."""
-    from pydantic import Field, model_serializer  # late, as what follows: whoever lists bots or games needs no pydantic
+    """Return the config model of `rules`, with the defaults of `Rules`."""
+    from pydantic import Field, model_serializer  # imported late, so that listing bots or games does not load pydantic
 
     from dubito.files import Checked
 
@@ -78,7 +78,7 @@ GAME: Final = Game(
     deal=lambda rules, seats, deck: deal_game(rules.in_force, seats, deck),
     deal_to_json=lambda state: {"hands": [list(hand.cards) for hand in state.hands]},
     output_to_json=lambda output: [output.doubt, output.number, output.cards],
-    # A list, or a mapping as tables in the browser were once kept.
+    # A list, or a mapping as older tables in the browser stored it.
     output_from_json=lambda plain: TurnOutput(**plain) if isinstance(plain, dict) else TurnOutput(*plain),
     walk=five_questions,
     package=__package__,

@@ -1,6 +1,6 @@
-"""What one seat of Dubito has seen, played and answered, and what it may know at one question, as one plain mapping.
+"""Everything that one seat of Dubito knows at a question, as a mapping of plain values.
 
-Everything that a hand-written bot can see or derive is in it, and nothing else. Players are seats, never names.
+It has all that a hand-written bot can see or derive, and nothing else. Players are seats, never names.
 """
 
 from collections import Counter
@@ -22,34 +22,36 @@ from dubito.games.dubito.words import NODE_TEXTS, WALK, WALK_AT_ONCE, effects, o
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """All that one seat has when one node is asked."""
+    """All that one seat has observed when a node is asked."""
 
     rules: Rules
     seat: int
     node: str  # "A" to "E"
     hand: tuple[int, ...]  # sorted
     turn: TurnData
-    events: tuple[Event, ...]  # all that the seat observed, GameStartEvent first
+    events: tuple[Event, ...]  # what the seat observed, beginning with the GameStartEvent
     own_plays: tuple[OwnPlay, ...]  # in the order of the seat's own CardsPlayedEvents
-    answers: Mapping[str, bool]  # nodes answered before on this turn; a forced bluff has no D
+    answers: Mapping[str, bool]  # earlier answers of this turn; D is missing if the bluff is forced
 
 
 AT_ONCE: Final = {"walk": WALK_AT_ONCE}
 
 
 def turn(position: Position) -> list[Position]:
-    """This question and all that its turn may ask after it (R24), each after the answers that lead there.
+    """Return this question and all that its turn may ask after it (R24), with the answers that lead to them.
 
-    One that means something else after another answer stands once for each.
+    A question that means something different after another answer is listed once for each.
     """
-    asked = [position]
-    for one in asked:  # it grows
-        after = ((_asked_next(one, answer), {**one.answers, one.node: answer}) for answer in (True, False))
-        asked += [replace(one, node=node, answers=answers) for node, answers in after if node]
-    return asked
+    questions = [position]
+    for question in questions:  # the list grows
+        following = (
+            (_next_node(question, answer), {**question.answers, question.node: answer}) for answer in (True, False)
+        )
+        questions += [replace(question, node=node, answers=answers) for node, answers in following if node]
+    return questions
 
 
-def _asked_next(position: Position, answer: bool) -> str | None:
+def _next_node(position: Position, answer: bool) -> str | None:
     match position.node:
         case "A":
             return "B"
@@ -90,10 +92,10 @@ _MEANINGS: Final = {
 
 
 def facts(position: Position, memory: Memory | None = None) -> dict[str, Any]:
-    """The facts as plain values that JSON can hold; the keys are the same at every node.
+    """Return the facts as JSON values; the keys are the same at every node.
 
-    Cards are words ("ace", "7", "joker"); a rate without data and what an empty board lacks are None. `memory` is
-    what the position's events come to, where it was kept.
+    Cards are words ("ace", "7", "joker"). Rates without data, and facts that an empty board lacks, are None. `memory`
+    is the memory of the position's events, if the caller has it.
     """
     turn, seat = position.turn, position.seat
     memory = memory or Memory.of(seat, position.events, position.own_plays, position.rules.copies)
@@ -190,7 +192,7 @@ def _table(players: Collection[PlayerData]) -> dict[str, Any]:
 
 
 def _rates(who: str, doubts: int, chances: int, honest: int, dishonest: int) -> dict[str, Any]:
-    """Doubts per chance to doubt, and the honest and the dishonest share of doubted plays."""
+    """Return the rate of doubts, and the shares of honest and dishonest plays among doubted ones."""
     return {
         f"{who}doubt_rate": rate(doubts, chances),
         f"{who}honest_share": rate(honest, honest + dishonest),
@@ -224,18 +226,18 @@ def _spread(counts: Sequence[int]) -> list[str]:
 
 
 class Notebook(Listener):
-    """Kept for one seat in one game, by its player or by somebody who watches."""
+    """The record of one seat in one game, kept by its player or an observer."""
 
     def __init__(self, seat: int, rules: Rules | BaseModel) -> None:
-        """`rules` as the engine has them, or as a config says them."""
+        """Take the rules of the engine or of a config."""
         self.events: list[Event] = []
         self.own_plays: list[OwnPlay] = []
         self._rules = rules if isinstance(rules, Rules) else Rules(**rules.model_dump())
         self._memory = Memory(seat, self._rules.copies)
-        self._last: Position | None = None  # the one that the memory is of
+        self._last: Position | None = None  # the position that the memory belongs to
         self._seat = seat
         self._answers: dict[str, bool] = {}
-        self._held = Counter[int]()  # the hand as the turn began
+        self._held = Counter[int]()  # the hand when the turn began
 
     def turn_begins(self, hand: Iterable[int]) -> None:
         self._answers = {}
@@ -245,9 +247,9 @@ class Notebook(Listener):
         self._answers[node] = answer
 
     def observe(self, event: Event, hand: Iterable[int], played: Sequence[int] | None = None) -> None:
-        """The table saw this; `hand` is the seat's now, `played` the cards of an own play where they are known.
+        """Record an event; `hand` is the seat's hand now, `played` the cards of its own play.
 
-        Else they are those that the hand has lost: a substitute may have chosen them (R13).
+        Without `played` the cards are inferred from the hand, since a substitute may have chosen them (R13).
         """
         self.events.append(event)
         own_play = None

@@ -1,6 +1,6 @@
-"""What is seen of the table after each turn by the person who plays.
+"""What a person sees of the table after each turn.
 
-A page shows frames and knows no rules. A frame holds nothing that its person may not know.
+A page shows frames and knows no rules. A frame contains nothing that the person may not know.
 """
 
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ WORDS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class ShownDoubt:
-    """A doubt: the play that was turned over, and who took the board."""
+    """A doubt: the play that was turned over, and the player who picked up the board."""
 
     doubter: int
     target: int
@@ -35,7 +35,7 @@ class ShownDoubt:
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """The table between two turns; `really` and `honest` are None where they are not the person's to see."""
+    """The table between two turns. `really` and `honest` are None if the person may not know them."""
 
     turn: int  # turns played, free ones included
     mover: int | None  # whose turn it was
@@ -52,9 +52,9 @@ class Frame:
     won: list[int]  # seats that have just won
     shown: ShownDoubt | None
     hand: list[int]  # the person's own
-    hands: list[list[int]]  # everybody's, once the game is over; none before
-    turned: list[int]  # the cards on the board, the last one on top, once the game is over; none before
-    really: list[int] | None  # the cards of this turn's play, if it was the person's, or the game is over
+    hands: list[list[int]]  # all hands, once the game is over; None before
+    turned: list[int]  # the board's cards, the last one on top, once the game is over; None before
+    really: list[int] | None  # this turn's cards, if the person played them or the game is over
     honest: bool | None
 
 

@@ -1,7 +1,7 @@
-"""A game as its deal plus the outputs: enough to play it again exactly, and to tell it in words.
+"""A game's deal and outputs, enough to replay it exactly and to describe it in words.
 
-The `story` is what the engine made of it when it was recorded, an event a line; replay compares
-against it and names the first turn that differs.
+The `story` has one line per event, as the engine reported it when the game was recorded. Replay compares against it and
+reports the first turn that differs.
 """
 
 from collections import Counter
@@ -34,7 +34,7 @@ Card = Annotated[int, Field(strict=True, ge=JOKER, le=NUMBERS[-1])]
 
 @dataclass(frozen=True, slots=True)
 class RecordedOutput(Strict):
-    """A `TurnOutput` as it is kept."""
+    """A stored `TurnOutput`."""
 
     doubt: bool
     number: int | None
@@ -43,7 +43,7 @@ class RecordedOutput(Strict):
 
 @dataclass(frozen=True, slots=True)
 class GameRecord(Strict):
-    """One game, complete."""
+    """A complete game."""
 
     players: list[str]
     hands: list[list[Card]]
@@ -124,12 +124,12 @@ def _format() -> TypeAdapter[GameRecord]:
 
 
 def load(text: str) -> GameRecord:
-    """The inverse of `dump`; raises UsageError that names what is wrong."""
+    """Parse the output of `dump`. Raises UsageError that names the problem."""
     try:
         record = _format().validate_json(text)
     except ValidationError as error:
         refuse_other_format(text, FORMAT, "this game")
-        raise UsageError(f"this is no game record: {fault(error)}") from None
+        raise UsageError(f"this is not a game record: {fault(error)}") from None
     check_players(len(record.hands), record.rules)
     if len(record.players) != len(record.hands):
         raise UsageError(f"the record names {len(record.players)} players but holds {len(record.hands)} hands")
@@ -163,9 +163,9 @@ class Recorder:
 
 
 def replay(record: GameRecord) -> Iterator[str]:
-    """Play the outputs again from the deal and tell the story anew, line by line.
+    """Replay the outputs from the deal and yield the story line by line.
 
-    An output that the rules refuse ends the story with a line that says so.
+    An illegal output ends the story with a line that reports it.
     """
     state, outputs = deal_record(record)
     for turn, output in enumerate(outputs, start=1):
@@ -177,7 +177,7 @@ def replay(record: GameRecord) -> Iterator[str]:
     if state.over:
         yield from (ending(state), _seal(record.hands, record.outputs))
     else:
-        yield "The outputs end before the game does."
+        yield "The outputs end before the game is over."
 
 
 def recorder(state: State, rules: Mapping[str, Any]) -> Recorder:

@@ -1,4 +1,4 @@
-"""A bot in its seat at a turn that you choose, for its own unit tests."""
+"""Put a bot into its seat at a chosen turn, for the bot's unit tests."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -24,11 +24,11 @@ def at_turn(
     rules: Rules = _RULES,
     **settings: Any,
 ) -> tuple[Any, TurnData]:
-    """The bot, in the seat whose turn it is after these moves, and what it sees there.
+    """Return the bot, seated where it must move after these moves, and what it sees.
 
-    `hands` are dealt from seat 0 on, who moves first; they need not be a whole deck. The engine plays the
-    moves, the bot's own among them, so that turn data, hand and observed events agree. The bot is a class, or
-    a name that `dubito bots` lists. Raises UsageError for hands and moves that no game has.
+    `hands` are dealt from seat 0, which moves first; they need not be a whole deck. The engine plays the moves,
+    including the bot's own, so that turn data, hand and observed events agree. The bot is a class or a name that
+    `dubito bots` lists. Raises UsageError for hands and moves that no game can have.
     """
     cls = find_bots(Path.cwd()).find(bot).cls if isinstance(bot, str) else bot
     _refuse_impossible(hands, rules)

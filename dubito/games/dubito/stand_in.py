@@ -1,7 +1,7 @@
-"""The house's policies for Dubito: by rule, or by weighing what the facts in the prompt say.
+"""The built-in model server's policies for Dubito: `house-honest` and `house-sharp`.
 
-They read the lines that `prompts/shared/facts.jinja` writes between its two markers. Each raises LookupError,
-ValueError or ArithmeticError where these are missing, or are not what the partial writes.
+They read the facts between the two markers of `prompts/shared/facts.jinja`. Each raises LookupError, ValueError or
+ArithmeticError if facts are missing or malformed.
 """
 
 from collections.abc import Mapping
@@ -30,16 +30,16 @@ MODELS: Final[Mapping[str, HousePolicy]] = {"house-honest": _house_honest, "hous
 
 
 def read_facts(prompt_text: str) -> dict[str, str]:
-    """The last block of facts in the text, name to value; empty if there is none."""
+    """Return the last block of facts in the text, by name; empty if there is none."""
     values = facts_in(prompt_text)
-    for who, names in _LISTS.items():  # several facts in one line
+    for who, names in _LISTS.items():  # these lines have several facts
         if who in values:
             values |= zip((name.format(who) for name in names), values.pop(who).split(), strict=False)
     return values
 
 
 def honest(values: Mapping[str, str]) -> bool:
-    """Never a bluff by choice; a doubt only when it would have to bluff, or when prev is about to win."""
+    """Never bluff voluntarily; doubt only if forced to bluff or if prev is about to win."""
     match values["node"]:
         case "A" | "D":
             return False
@@ -52,27 +52,28 @@ def honest(values: Mapping[str, str]) -> bool:
 
 
 def sharp(values: Mapping[str, str]) -> bool:
-    """Weighs, in cards of its own hand, what doubting, honest cards and a bluff are likely to bring.
+    """Compare the expected values of a doubt, an honest play and a bluff, measured in own cards.
 
-    Raises KeyError or ValueError if a fact is missing or is not what the shared partial writes.
+    Raises KeyError or ValueError if a fact is missing or malformed.
     """
-    return _more_by_yes(values) > 0
+    return _advantage_of_yes(values) > 0
 
 
 def odds(values: Mapping[str, str]) -> dict[bool, float]:
-    """How probable it makes each answer: a card more that one brings than the other makes it e times as probable.
+    """Return the probability of each answer: a logistic function of the difference in cards.
 
-    Raises as `sharp` does, which takes the more probable one.
+    Raises as `sharp` does, which gives the more probable answer.
     """
-    yes = 1 / (1 + exp(-_more_by_yes(values)))
+    yes = 1 / (1 + exp(-_advantage_of_yes(values)))
     return {True: yes, False: 1 - yes}
 
 
-def _more_by_yes(values: Mapping[str, str]) -> float:
-    """Cards that yes brings more than no; without bound where one of them is certain."""
+def _advantage_of_yes(values: Mapping[str, str]) -> float:
+    """Return how many cards yes is worth more than no; infinite if one of them is certainly better."""
     node, own = values["node"], int(values["own_cards"])
-    if own <= _MOST and values["win_rule"] == "immediate":
-        return -_CERTAIN if node == "C" else _CERTAIN  # all cards at once: nobody can doubt the last ones
+    if own <= _MAX_PLAY and values["win_rule"] == "immediate":
+        # It can play all its cards at once, and nobody can doubt the last ones.
+        return -_CERTAIN if node == "C" else _CERTAIN
     match node:
         case "A":
             return -_CERTAIN
@@ -87,7 +88,7 @@ def _more_by_yes(values: Mapping[str, str]) -> float:
 
 
 def stated_chance(values: Mapping[str, str]) -> float | None:
-    """The probability that `house-sharp`, at node C, gives to the last play being dishonest; None without the facts."""
+    """Return `house-sharp`'s probability that the last play is a bluff; None elsewhere than at C or without facts."""
     try:
         if values["node"] != "C":
             return None
@@ -97,7 +98,7 @@ def stated_chance(values: Mapping[str, str]) -> float | None:
 
 
 def reason(values: Mapping[str, str], answer: bool) -> str | None:
-    """Why `house-sharp` answers so, by what it has weighed; None without the facts."""
+    """Return the reason for `house-sharp`'s answer; None without the facts."""
     try:
         return _reason(values, answer)
     except (LookupError, ValueError, ArithmeticError):
@@ -106,31 +107,31 @@ def reason(values: Mapping[str, str], answer: bool) -> str | None:
 
 def _reason(values: Mapping[str, str], answer: bool) -> str:
     node = values["node"]
-    if int(values["own_cards"]) <= _MOST and values["win_rule"] == "immediate":
-        return "I can put down all my cards at once, and nobody doubts the last ones."
+    if int(values["own_cards"]) <= _MAX_PLAY and values["win_rule"] == "immediate":
+        return "I can play all my cards at once, and nobody can doubt the last ones."
     if node == "C":
         return _reason_to_doubt(values, answer)
     if node == "A":
-        return "Whoever opens may call the number, so I need no bluff."
+        return "I open and choose the number, so I do not need to bluff."
     if node == "D":
         held, rate = _cards_held(values), _rate(values["next_doubt_rate"], values["table_doubt_rate"])
-        seen = f"I hold {held}, and the next player doubts about {100 * rate:.0f} % of the time"
-        return f"{seen}: a bluff gets rid of more." if answer else f"{seen}: I play them honestly."
-    return "The more cards I put down, the sooner I am out."
+        view = f"I hold {held}, and the next player doubts about {100 * rate:.0f} % of the time"
+        return f"{view}: a bluff gets rid of more cards." if answer else f"{view}: I play them honestly."
+    return "The more cards I play, the sooner I am out."
 
 
 def _reason_to_doubt(values: Mapping[str, str], answer: bool) -> str:
     if values["sure_bluff"] == "yes":
-        return f"I know where too many {values['number']}s are: these cannot be {values['last_play']} more."
+        return f"I know where too many {values['number']}s are, so these cannot be {values['last_play']} more."
     if values["prev_about_to_win"] == "yes":
         return "The last play wins the game unless somebody doubts it."
     share = _chance_of_bluff(values)
-    chance = f"I hold {_cards_held(values)}, and put a bluff at {100 * share:.0f} %"
+    chance = f"I hold {_cards_held(values)}, and think a bluff is {100 * share:.0f} % likely"
     if answer:
         return f"{chance}: I doubt it."
     if share > 1 / 2:
-        return f"{chance}, but getting rid of my own cards is worth more."
-    return f"{chance}: not enough to risk the {counted(int(values['board_cards']))} on the board."
+        return f"{chance}, but playing my own cards is worth more."
+    return f"{chance}: not enough to risk picking up {counted(int(values['board_cards']))}."
 
 
 def _cards_held(values: Mapping[str, str]) -> str:
@@ -138,45 +139,46 @@ def _cards_held(values: Mapping[str, str]) -> str:
     return f"{('no', 'one', 'two', 'three', 'four')[held]} {values['number']}{'s' * (held != 1)}"
 
 
-_MOST: Final = 3  # cards in a play
+_MAX_PLAY: Final = 3  # cards
 _CERTAIN: Final = float("inf")
 _UNKNOWN: Final = 0.5
-_WEIGHT: Final = 2.0  # doubts that a record counts for before there is one
+_PRIOR_WEIGHT: Final = 2.0  # of the table's rate, in doubts
 _SIZE_ODDS: Final = {1: 0.4, 2: 0.9, 3: 2.0}  # odds of a bluff by the number of cards
 _OPENER_ODDS: Final = 0.35  # the opener chose the number
-_SCARCE_ODDS: Final = (1.0, 1.5, 4.0)  # by cards of the number left: some to spare, just enough, too few without jokers
-_FREE_TURN: Final = 2.5  # cards that the turn after a caught bluff puts down
-_PICK_UP: Final = 0.6  # what a card taken up costs: some soon leave as a set
-_THREAT: Final = 3.0  # what it is worth to stop a player who could win on its next turn
+# If cards of the number are left over, exactly enough, or too few without jokers.
+_SCARCE_ODDS: Final = (1.0, 1.5, 4.0)
+_FREE_TURN: Final = 2.5  # cards played in the free turn after a caught bluff
+_PICK_UP: Final = 0.6  # cost of a card picked up; less than 1, since some soon leave as a set
+_THREAT: Final = 3.0  # value of stopping a player who could win on their next turn
 
 
 def _doubting(values: Mapping[str, str]) -> float:
     if values["sure_bluff"] == "yes" or values["prev_about_to_win"] == "yes":
         return float("inf")
     p = _chance_of_bluff(values)
-    gain = _FREE_TURN + (_THREAT if int(values["prev_cards"]) <= _MOST else 0.0)
+    gain = _FREE_TURN + (_THREAT if int(values["prev_cards"]) <= _MAX_PLAY else 0.0)
     return p * gain - (1 - p) * _PICK_UP * int(values["board_cards"])
 
 
 def _playing_honestly(values: Mapping[str, str]) -> float:
-    held = min(_MOST, int(values["held_of_number"]))
+    held = min(_MAX_PLAY, int(values["held_of_number"]))
     return float(held) if held else float("-inf")
 
 
 def _bluffing(values: Mapping[str, str]) -> float:
-    cards = min(_MOST, int(values["own_cards"]))
+    cards = min(_MAX_PLAY, int(values["own_cards"]))
     caught = _rate(values["next_doubt_rate"], values["table_doubt_rate"])
     return (1 - caught) * cards - caught * _PICK_UP * int(values["board_cards"])
 
 
 def _chance_of_bluff(values: Mapping[str, str]) -> float:
-    """By the player's record, the size of the play, and how many cards of the number are left for it."""
+    """Estimate it from the player's record, the size of the play and the cards of the number left."""
     size = int(values["last_play"])
     record = values[f"seat {values['last_player']}"].split()[2]
     honest, _, doubted = record.partition("/")
     usual = _rate(values["table_bluff_rate"])
     bluffs = int(doubted) - int(honest)
-    p = (bluffs + _WEIGHT * usual) / (int(doubted) + _WEIGHT)
+    p = (bluffs + _PRIOR_WEIGHT * usual) / (int(doubted) + _PRIOR_WEIGHT)
     spare = 4 - int(values["number_elsewhere"]) - size
     odds = p / (1 - p) if p < 1 else 1e3
     odds *= _SIZE_ODDS[size] * _SCARCE_ODDS[0 if spare > 0 else 1 if spare == 0 else 2]

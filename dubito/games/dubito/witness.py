@@ -1,7 +1,7 @@
-"""What follows from the events that one seat observed: everyone's counters (R20-R23), and who must hold what.
+"""What one seat can derive from the events it observed: all counters (R20-R23), and which cards others must hold.
 
-Every doubt turns the whole board over, so all that is hidden at any moment is which cards of this round each player put
-down. Whatever is said to be held here is held: a card that may lie on the board is not.
+Every doubt turns the whole board over, so only the cards that each player played in this round are hidden. A card is
+listed as held only if it certainly is; a card that may be on the board is not listed.
 """
 
 from collections.abc import Iterable, Sequence
@@ -25,19 +25,19 @@ _VALUES: Final = NUMBERS[-1] + 1
 
 
 class Witness:
-    """The public state of a game, and what is certain to one seat, after a sequence of events."""
+    """The public state of a game and one seat's certain knowledge, after some events."""
 
     def __init__(self, seat: int, copies: int = COPIES) -> None:
         self.seat, self.copies = seat, copies
         self.players: dict[int, PlayerData] = {}  # by seat, winners included
-        self.places: dict[int, int] = {}  # by seat, of those who have won
+        self.places: dict[int, int] = {}  # of winners, by seat
         self.board_cards = 0
         self.streak = 0
         self.last_player: int | None = None
-        self.sets_gone: list[int] = []  # numbers, in the order in which they left
+        self.sets_gone: list[int] = []  # numbers, in the order they left the game
         self.jokers_gone = 0
-        self.down: dict[int, int] = {}  # cards each seat put down in this round
-        self._certain: dict[int, list[int]] = {}  # seat -> least number held of each value when the round began
+        self.down: dict[int, int] = {}  # cards played in this round, by seat
+        self._certain: dict[int, list[int]] = {}  # by seat: at least this many of each value when the round began
         self._own_down = [0] * _VALUES  # the seat's own cards on the board, by value
 
     def active(self) -> list[int]:
@@ -53,9 +53,10 @@ class Witness:
         return self._certain[seat]
 
     def elsewhere(self, value: int) -> int:
-        """How many cards of a value cannot be in what others put down: own ones, certain ones, those that are gone.
+        """Return how many cards of a value cannot be in other players' plays of this round.
 
-        The cards in the own hand are left to the caller, who sees them.
+        These are own cards on the board, cards certainly in other hands, and cards out of the game. The caller adds
+        those in the own hand.
         """
         gone = self.jokers_gone if value == JOKER else self.copies * (value in self.sets_gone)
         in_hands = 0
@@ -65,9 +66,9 @@ class Witness:
         return gone + self._own_down[value] + in_hands
 
     def watch(self, event: Event, own_cards: Sequence[int] = ()) -> None:
-        """Go on with the next event, GameStartEvent first; `own_cards` are those of a play of the seat's own.
+        """Process the next event, beginning with GameStartEvent; `own_cards` are the cards of an own play.
 
-        Raises LookupError for an event that no game can produce: of an unknown player.
+        Raises LookupError for an event with an unknown player.
         """
         match event:
             case CardsPlayedEvent():
@@ -122,10 +123,10 @@ class Witness:
         self._own_down = [0] * _VALUES
 
     def _reveal(self, event: DoubtResolvedEvent) -> None:
-        """Take from what was certain the cards that now prove to have been put down.
+        """Remove cards that a doubt shows to have been played from what was certain.
 
-        The last play's cards are known to be the target's. Of the older ones a seat can have put down no
-        more than lay there (without the own cards of this seat), and no more than it put down at all.
+        The last play's cards are the target's. Of the older cards a seat can have played at most as many as were on
+        the board (apart from this seat's own), and at most as many as it played in all.
         """
         latest = [0] * _VALUES
         for card in event.latest_cards:
@@ -149,26 +150,26 @@ class Witness:
 
 @dataclass(frozen=True, slots=True)
 class OwnPlay:
-    """One of the seat's own plays: the number it claimed, and the cards it really was."""
+    """One of the seat's own plays: the number it claimed and the real cards."""
 
     number: int
     cards: tuple[int, ...]
 
 
 class Memory:
-    """The public state, what is certain to the seat, and the history in words."""
+    """The public state, the seat's certain knowledge, and the history in words."""
 
     def __init__(self, seat: int, copies: int = COPIES) -> None:
         self.witness = Witness(seat, copies)
-        self.history: list[str] = []  # what the table saw, an event a line, the seat's own cards beside its own plays
-        self.own_moves: list[int] = []  # places in it of the seat's own moves
+        self.history: list[str] = []  # one line per event, with the cards of the seat's own plays
+        self.own_moves: list[int] = []  # indices of the seat's own moves in the history
         self.own_plays: list[dict[str, Any]] = []  # in words
 
     @classmethod
     def of(cls, seat: int, events: Iterable[Event], own_plays: Iterable[OwnPlay], copies: int = COPIES) -> Self:
-        """Of all these events, GameStartEvent first, and of the seat's own plays among them, in their order.
+        """Build the memory of these events and of the seat's own plays among them.
 
-        Raises LookupError for events that no game can produce: of an unknown player, or a play too many.
+        Raises LookupError for an event with an unknown player, or for more plays than `own_plays` has.
         """
         memory, own = cls(seat, copies), iter(own_plays)
         for event in events:
@@ -177,21 +178,21 @@ class Memory:
         return memory
 
     def watch(self, event: Event, own_play: OwnPlay | None) -> None:
-        """The table saw this, which was the seat's own play if one is given."""
+        """Process an event, which is the seat's own play if one is given."""
         seat, line = self.witness.seat, _line(event)
         if isinstance(event, CardsPlayedEvent) and event.player_id == seat:
             if own_play is None:
-                raise LookupError(f"seat {seat} played more often than its own plays say")
+                raise LookupError(f"seat {seat} played more often than own_plays lists")
             number, cards, honest = own_play.number, own_play.cards, is_honest(own_play.cards, own_play.number)
             line += f" Yours: {cards_in_words(cards)}, {'honest' if honest else 'a bluff'}."
             self.own_plays.append({"number": card_name(number), "cards": names(in_order(cards)), "honest": honest})
         self.witness.watch(event, own_play.cards if own_play else ())
-        if _moved(event) == seat:
+        if _acting_seat(event) == seat:
             self.own_moves.append(len(self.history))
         self.history.append(line)
 
 
-def _moved(event: Event) -> int | None:
+def _acting_seat(event: Event) -> int | None:
     if isinstance(event, CardsPlayedEvent):
         return event.player_id
     return event.doubter_id if isinstance(event, DoubtResolvedEvent) else None

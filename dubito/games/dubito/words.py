@@ -1,6 +1,6 @@
-"""Dubito in words: its rules and what each answer does, for prompts and people; a game told; a person at the table.
+"""Dubito in words: the rules and what answers do, the viewer's data, and what a person at the table reads and types.
 
-docs/rules.md is the rulebook; each sentence is one of its rulings in the words of `record.sentence`.
+docs/rules.md is the rulebook. Sentences about events come from `record.sentence`.
 """
 
 import json
@@ -31,7 +31,7 @@ WALK: Final = (
 WALK_AT_ONCE: Final = WALK.replace("one per request", "all in one request")
 
 _RANDOM_NUMBER: Final = "a random number still in play"
-_LAST_TABLE: Final = 3  # players, or the two of a duel: the next win ends the game (R10)
+_LAST_TABLE: Final = 3  # with at most this many players the next win ends the game (R10)
 
 # What each node asks in general (R24, R25). `effects` describes what an answer does on a given turn.
 NODE_TEXTS: Final = {
@@ -223,8 +223,8 @@ def _random_cards(held: int) -> tuple[tuple[int, str], str]:
     return (held, "all your cards"), "one to three random cards, but no more than you hold"
 
 
-_LETTERS: Final = "*A23456789TJQK"  # a card is a letter, so that a hand is a short word
-_OPENING: Final = "AB"  # the nodes that are asked on an empty board
+_LETTERS: Final = "*A23456789TJQK"  # one letter per card value
+_OPENING: Final = "AB"  # nodes asked on an empty board
 _JOKERS: Final = ("No joker", "One joker", "Two jokers")
 _LAST_CARD: Final = {"immediate": "winning at once", "contested": "open to doubt"}
 TO_ME: Final = {
@@ -292,9 +292,9 @@ class Teller:
 def drawn(
     state: State, turns: Turns, names: Sequence[str], label: Label, spoken: Callable[[str], str] = str
 ) -> dict[str, Any]:
-    """The game as the viewer draws it with cards, from its deal on; an error of a turn is passed on.
+    """Return the game as the viewer draws it, from the deal on. Errors of a turn propagate.
 
-    `label` names the players in sentences, which are then `spoken` to whom they are for.
+    `label` names the players in sentences; `spoken` then adapts a sentence to its reader.
     """
     held = [list(hand.cards) for hand in state.hands]
     dealt = [_letters(hand) for hand in held]
@@ -302,7 +302,7 @@ def drawn(
     story: list[str] = []
     opened, number, free, seat, doubtable = 0, 0, 0, state.seat, state.can_doubt
     for output, events in turns:
-        bluffed = doubtable and not shown[-1]["honest"]  # a bluff lay on top, and there was doubting it
+        bluffed = doubtable and not shown[-1]["honest"]
         was_free, free = state.free_turns > free, state.free_turns
         if output.doubt:
             opened = len(shown) + 1
@@ -311,7 +311,7 @@ def drawn(
         shown.append(
             {
                 "seat": seat,
-                "pile": opened,  # the first turn whose cards lie on the board
+                "pile": opened,  # the first turn whose cards are on the board
                 "won": [event.player_id for event in events if isinstance(event, PlayerWonEvent)],
                 "free": was_free,
                 "hands": {place: _letters(hand) for place, hand in enumerate(now) if hand != held[place]},
@@ -324,7 +324,7 @@ def drawn(
         "names": list(names),
         "hands": dealt,
         "turns": shown,
-        "story": story,  # a line for each turn
+        "story": story,  # one line per turn
         "places": list(state.places),
         "ending": spoken(ending(state, label)),
     }
@@ -349,7 +349,7 @@ def _cards_shown(output: TurnOutput, number: int) -> dict[str, Any]:
 
 
 def _marks(output: TurnOutput, number: int, seat: int, bluffed: bool) -> dict[str, Any]:
-    """What the viewer can look for: bluffs and doubts, and what a seat got wrong of the play before."""
+    """Return what the viewer can search for: bluffs, doubts, and mistakes about the play before."""
     if output.doubt:
         mistakes = {} if bluffed else {seat: "doubted an honest play"}
         return {"marks": ["doubt"], "mistakes": mistakes, "let_pass": {}}
@@ -366,15 +366,15 @@ BOTS: Final = ("ClaudeBot", "AdaptyBoi", "StefaBot")
 EASY: Final = ("RandomBoi", "JustPutCards", "MrNoDoubt")
 HARD: Final = ("Sherlock",)
 HOW: Final = (
-    "Type `doubt` (or `d`), or the cards you put down: `7 7 joker`, also `a k j`, `jack`, `*` for a joker. When you "
-    "open a round, say the number you claim: `7 king as 7`; without it, cards of one number are claimed as what they "
-    "are. `?` tells the rules, Ctrl-D leaves the table."
+    "Type `doubt` (or `d`), or the cards you play: `7 7 joker`, also `a k j`, `jack`, `*` for a joker. When you open a "
+    "round, add the number you claim: `7 king as 7`. Without it, cards of one number are claimed as that number. `?` "
+    "shows the rules, Ctrl-D leaves the table."
 )
 LEAD: Final = (
-    "Dubito, “I doubt it”: put cards face down, claim what they are, and catch the others lying. The first to be "
-    "rid of all cards has a hard win, the next ones a soft win, worth half; those left at the end lose."
+    "Dubito, “I doubt it”: play cards face down, claim what they are, and catch the others lying. First out wins "
+    "(1 point). Anyone out before the last two gets half a point. The last two lose."
 )
-OPTIONS: Final = (  # what of the rules a page offers: the rule, its label, its values in words, the first the usual one
+OPTIONS: Final = (  # rules that a page offers: name, label, and values with their words, the default first
     ("jokers", "Jokers", ((2, "2"), (1, "1"), (0, "0"))),
     ("win_rule", "Your last card", (("immediate", "wins at once"), ("contested", "may still be doubted"))),
 )
@@ -413,9 +413,9 @@ def read(line: str, state: State, seat: int) -> TurnOutput:
 
 
 def read_move(line: str, number: int) -> TurnOutput:
-    """What a person typed, in a round of that number (0: they open); whether it is legal the engine says.
+    """Parse what a person typed in a round of this number (0: an opening). The engine checks whether it is legal.
 
-    Raises UsageError for what cannot be read.
+    Raises UsageError if it cannot be parsed.
     """
     words = line.casefold().replace(",", " ").split()
     if words in (["doubt"], ["d"]):
@@ -430,13 +430,15 @@ def read_move(line: str, number: int) -> TurnOutput:
 
 def _card(word: str) -> int:
     if word not in _CARDS:
-        raise UsageError(f"'{one_line(word, 20)}' is no card: type ace, 2 to 10, jack, queen, king, joker, or `doubt`")
+        raise UsageError(
+            f"'{one_line(word, 20)}' is not a card: type ace, 2 to 10, jack, queen, king, joker, or `doubt`"
+        )
     return _CARDS[word]
 
 
 @dataclass(frozen=True, slots=True)
 class _Move(Strict):
-    """What the page sends."""
+    """A move as the page sends it."""
 
     doubt: bool = False
     cards: list[int] | None = None

@@ -1,4 +1,4 @@
-"""What the prompt workshop takes from Dubito (`dubito/workshop/recordings.py`)."""
+"""What the prompt workshop needs of Dubito (see `dubito/workshop/recordings.py`)."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -15,12 +15,12 @@ from dubito.games.dubito.knowledge import Position
 from dubito.games.dubito.record import Card
 from dubito.games.dubito.worlds import another
 
-# Facts that are not missed where another one says the same.
+# Facts that a prompt may leave out if it uses one of these instead.
 INSTEAD: Final[Mapping[str, tuple[str, ...]]] = {
     "rules": ("rule_text",),
     "rule_text": ("rules",),  # a prompt may tell them in its own words
     "win_rule": ("rule_text",),
-    # It says in its own words how a turn is asked, and what facts mean.
+    # A prompt may describe the questions and the facts in its own words.
     **dict.fromkeys(("walk", "node_texts", "meanings"), ("turn", "rules")),
     "node_name": ("node", "question"),
     "node": ("question",),
@@ -46,11 +46,11 @@ _ALWAYS: Final = [
     ("if_false",),
     ("hand",),
 ]
-_AFTER: Final = [  # who may doubt what is put down
+_AFTER: Final = [  # about the player who may doubt the play
     ("next_cards", "players.cards"),
     ("next_doubt_rate", "players.doubt_rate", "players.doubts", "history"),
 ]
-# What matters at each node: one of each group has to be told, `players.x` being a field of each player's.
+# The important facts at each node: a prompt needs one of each group. `players.x` is a field of each player.
 IMPORTANT: Final[Mapping[str, list[tuple[str, ...]]]] = {
     "A": [*_ALWAYS, *_AFTER],
     "B": [*_ALWAYS, *_AFTER],
@@ -86,7 +86,7 @@ def own_turn(position: Position) -> int:
     return position.turn.me.turns + 1
 
 
-RIGHT: Final = "at C, a doubt of what is dishonest, and of nothing else"
+RIGHT: Final = "doubted bluffs and accepted honest plays (node C)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,10 +104,10 @@ def hidden(state: State) -> Hidden:
 
 
 def contradiction(position: Position, truth: Hidden) -> str | None:
-    """Where a position and what is said to be its truth disagree; None if they do not."""
+    """Return where a position and its recorded truth disagree; None if they agree."""
     turn, seat = position.turn, position.seat
     start = position.events[0]
-    assert isinstance(start, GameStartEvent)  # from_json has seen to it
+    assert isinstance(start, GameStartEvent)  # from_json has checked this
     if len(truth.hands) != len(start.player_ids):
         return "hands: there are more or fewer than players"
     if truth.hands[seat] != tuple(sorted(position.hand)):
@@ -115,7 +115,7 @@ def contradiction(position: Position, truth: Hidden) -> str | None:
     if len(truth.board) != turn.board_cards:
         return "board: it has another number of cards than the position's"
     if truth.dishonest is not last_play_is_dishonest(truth.board, turn.n_cards_played, turn.current_number):
-        return "dishonest: the cards of the board say otherwise"
+        return "dishonest: it disagrees with the cards of the board"
     return None
 
 
@@ -129,7 +129,7 @@ def world_pairs() -> Iterator[tuple[Position, Position]]:
 
 
 def pairs(rules: Rules, size: int) -> Iterator[tuple[Position, Position]]:
-    """Those of a game of so many."""
+    """Yield the pairs of one game with `size` players."""
     table, chance, asked = sample_table(rules, size, size), Random(size), list[Position]()
     questions = Questions(table, rules, lambda seat, position: asked.append(position))
     while not table.state.over:

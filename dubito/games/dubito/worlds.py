@@ -1,8 +1,8 @@
-"""Other games of Dubito that one seat cannot tell from the one it plays.
+"""Sample games of Dubito that one seat cannot distinguish from the one it plays.
 
-Every doubt turns the whole board over, so what a seat does not know is how the others' first hands were, within what
-they have shown since, and what they have put down since the last doubt. Of all deals that fit, each is equally
-likely; of a hand, all cards are equally likely to be put down. How likely its owner is to play so is not weighed.
+Every doubt turns the whole board over. So a seat does not know the others' first hands, as far as they have not shown
+them, and the cards played since the last doubt. All deals that fit are equally likely, and so are all cards of a hand
+to be played. How likely the owners are to play them is ignored.
 """
 
 from collections import Counter
@@ -22,14 +22,14 @@ _STUCK: Final = 10_000  # swaps without finding a deal that fits
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """A game so far, as its deal and its moves."""
+    """A game so far: its deal and its moves."""
 
     rules: Rules
     hands: tuple[tuple[int, ...], ...]  # as dealt
     moves: tuple[TurnOutput, ...] = ()
 
     def seen(self, position: Position) -> Position:
-        """The position as the engine has it in this world; raises IllegalOutput for a move that cannot be made."""
+        """Return the position in this world. Raises IllegalOutput for an impossible move."""
         state = State(self.rules, [Hand(list(hand), self.rules.copies) for hand in self.hands])
         book, hand = Notebook(position.seat, self.rules), state.hands[position.seat].cards
         book.observe(state.start, hand)
@@ -42,7 +42,7 @@ class World:
 
 
 def another(position: Position, chance: Random) -> World:
-    """One of the worlds in which this seat holds these cards and has seen these events, drawn at random."""
+    """Sample a world in which this seat holds these cards and has seen these events."""
     seat, plays = position.seat, iter(position.own_plays)
     bounds = _Bounds(position)
     hands, rules = bounds.deal(chance), position.rules
@@ -64,7 +64,7 @@ def another(position: Position, chance: Random) -> World:
 
 
 def turned_over(event: DoubtResolvedEvent, sizes: Sequence[int]) -> Iterator[tuple[int, ...]]:
-    """The cards that a doubt has shown, by the plays of the round, which are of these sizes."""
+    """Split the cards that a doubt has shown into the round's plays, which have these sizes."""
     cards = [*event.board_cards[: sum(sizes[:-1])], *event.latest_cards]
     for n in sizes:
         yield tuple(cards[:n])
@@ -72,7 +72,7 @@ def turned_over(event: DoubtResolvedEvent, sizes: Sequence[int]) -> Iterator[tup
 
 
 class _Bounds:
-    """What the other seats must have been dealt, at least and at most, and what they have shown since."""
+    """Bounds on the cards that the other seats were dealt, from what they have shown since."""
 
     def __init__(self, position: Position) -> None:
         self.seat, self.rules = position.seat, position.rules
@@ -121,7 +121,7 @@ class _Bounds:
             self.least[seat][card] = max(self.least[seat][card], -self._net[seat][card])
 
     def _keep_no_set(self) -> None:
-        """Whoever picked up discards all its sets: so it holds no other."""
+        """Note that a seat that picked up cards has discarded all its sets."""
         if self._grown is not None:
             most, net = self.most[self._grown], self._net[self._grown]
             for number in NUMBERS:
@@ -129,7 +129,7 @@ class _Bounds:
             self._grown = None
 
     def deal(self, chance: Random) -> list[list[int]]:
-        """First hands that fit, drawn at random."""
+        """Sample first hands that fit the bounds."""
         left = Counter(self.rules.deck)
         left.subtract(self.own)
         for least in self.least[: self.seat] + self.least[self.seat + 1 :]:
@@ -147,7 +147,7 @@ class _Bounds:
                 return hands
 
     def _mix(self, hands: list[list[int]], chance: Random) -> bool:
-        """Swap cards of two hands wherever that fits no worse; whether they fit at last."""
+        """Swap cards between hands where that fits no worse. Return whether they fit in the end."""
         counts = [Counter(hand) for hand in hands]
         others = [seat for seat in range(len(hands)) if seat != self.seat]
         wrong = sum(self._distance(seat, card, counts) for seat in others for card in (JOKER, *NUMBERS))

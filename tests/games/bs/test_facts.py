@@ -250,15 +250,15 @@ def own_turn(plain: dict[str, Any], **what: Any) -> None:
         (lambda p: p.pop("dealt"), "dealt: Field required"),
         (lambda p: p.update(format="dubito position 1"), "format: Input should be 'bs position 1'"),
         (lambda p: p.update(seat=4), "seat: seats are 0 to 3"),
-        (lambda p: p.update(node="cards"), "turns: the last one is not over at bs, and all are at cards"),
+        (lambda p: p.update(node="cards"), "turns: the last turn must be unfinished at bs, and none at cards"),
         (lambda p: p.update(rules={"max_rounds": 4}), "turns: the game was over after max_rounds"),
-        (lambda p: p["dealt"].pop(), "dealt: it is 13 cards, at most 4 of one number"),
-        (lambda p: p["turns"].pop(), "turns: the last one is not over at bs, and all are at cards"),
+        (lambda p: p["dealt"].pop(), "dealt: it must have 13 cards, at most 4 of one number"),
+        (lambda p: p["turns"].pop(), "turns: the last turn must be unfinished at bs, and none at cards"),
         (lambda p: p["turns"][1].update(n_cards=14), "turns.1: n_cards: seat 1 holds 13"),
         (lambda p: p["turns"][0].update(pile=7), "turns.0: no turn can end with these sizes"),
         (lambda p: p["turns"][0].update(hands=[]), "turns.0: pile and hands: both are told of a turn that is over"),
-        (lambda p: p["turns"][3].update(pile=None), "turns: only the last one may lack pile and hands"),
-        (lambda p: p["turns"][-1].update(answer=True), "turns.19: answer: it is asked for now"),
+        (lambda p: p["turns"][3].update(pile=None), "turns: only the last turn may lack pile and hands"),
+        (lambda p: p["turns"][-1].update(answer=True), "turns.19: answer: the position asks for it"),
         (lambda p: p["turns"][1].update(cards=[1]), "turns.1: cards: they are those that seat 0 put down"),
         (lambda p: own_turn(p, answer=True), "turns.0: answer: nobody is asked about a play of its own"),
         (lambda p: p["turns"][1].update(taken=[1, 2]), "turns.1: taken: it is the pile whenever seat 0 takes it"),
@@ -279,5 +279,5 @@ def test_sizes_that_contradict_the_own_answer_are_refused() -> None:
     place = next(n for n, turn in enumerate(position.turns) if turn.answer is False)
     assert isinstance(position, Position)
     assert broken(lambda p: p["turns"][place].update(answer=True), "cards") in (
-        f"turns.{place}: answer: the sizes say otherwise",
+        f"turns.{place}: answer: it disagrees with the sizes",
     )

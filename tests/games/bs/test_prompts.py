@@ -100,7 +100,7 @@ def test_shipped_positions_are_of_both_nodes_and_both_truths() -> None:
         (lambda hidden: hidden["hands"][0].append(13), "hidden.hands.0.+: Input should be less than 13"),
         (lambda hidden: hidden["hands"][1].append(1), "hidden.hands: their sizes are not those that the turns leave"),
         (lambda hidden: hidden["pile"].append(1), "hidden.pile: it is not the one that the turns leave"),
-        (lambda hidden: hidden.update(lie=None), "hidden.lie: the cards of the pile say otherwise"),
+        (lambda hidden: hidden.update(lie=None), "hidden.lie: it disagrees with the cards of the pile"),
         (lambda hidden: hidden["source"].update(seat=9), "hidden.source: the position is of seat"),
     ],
 )
@@ -123,7 +123,7 @@ def test_prompts_are_shown_and_tried_by_the_games_name(shell: Shell) -> None:
     said = shell("prompts", "test", "plain", "--against", "plain", "--game", "bs", "--model", "house:house-random")
     assert said.code == 0
     assert "house-random at 24 positions of 24 deals" in said.out
-    assert "right: at bs, an accusation of what is a lie, and of nothing else" in said.out
+    assert "right: accused lies and accepted honest plays (node bs)" in said.out
     (judged,) = [line.split() for line in said.out.splitlines() if line.startswith("plain  ") and " bs " in line]
     assert "-" not in judged[:9], "the truth says which answers are right"
     flips = [line for line in said.out.splitlines() if line.startswith("flipped: cards-")]

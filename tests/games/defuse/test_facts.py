@@ -179,12 +179,12 @@ PILE = ["skip", "bomb", "nothing", *["see"] * 14]
     ("change", "words"),
     [
         ({"seat": 2}, "seat: Input should be less than or equal to 1"),
-        ({"node": "place"}, "node: place is asked after the bomb was drawn"),
-        ({"dealt": ["see"] * 6}, "dealt: it is a defuse card and 5 others"),
+        ({"node": "place"}, "node: it must be place after the bomb was drawn"),
+        ({"dealt": ["see"] * 6}, "dealt: it must have a defuse card and 5 others"),
         ({"acts": [{"seat": 1, "act": "draw"}]}, "acts.0: it is not draw of seat 1 that comes next"),
         ({"acts": [{"seat": 0, "act": "draw"}]}, "acts.0: a seat knows what it draws"),
         ({"acts": [{"seat": 0, "act": "see", "cards": ["see"]}]}, "acts.0: a see card shows three cards, or all"),
-        ({"acts": [{"seat": 0, "act": "draw", "card": "see"}]}, "acts: after them it is seat 1 that is asked"),
+        ({"acts": [{"seat": 0, "act": "draw", "card": "see"}]}, "acts: the next question is for seat 1"),
     ],
 )
 def test_positions_that_no_game_has_are_refused(change: dict[str, object], words: str) -> None:
