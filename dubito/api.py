@@ -44,7 +44,7 @@ Row = TypeVar("Row")
 
 
 class ReplayDiffers(DubitoError):
-    """A run that was played again is not what it was; the message states the first difference."""
+    """A replay differs from the run; the message states the first difference."""
 
 
 class Rows(list[Row]):
@@ -74,7 +74,7 @@ def _as_dict(row: Any) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class ModelDecision:
-    """A decision that a model player took."""
+    """A decision of a model player."""
 
     seat: int
     decision: int  # number of the seat's decision in its game, from 0
@@ -82,38 +82,38 @@ class ModelDecision:
     player: str
     model: str
     node: str
-    messages: list[tuple[str, str]]  # what was asked last, as (role, text)
-    reply: str | None  # text of the last reply; None: none came
-    answer: Any  # what was played
+    messages: list[tuple[str, str]]  # the last request, as (role, text)
+    reply: str | None  # text of the last reply, if there was one
+    answer: Any  # the played answer
     outcome: str  # model, model_after_reask, or fallback:CAUSE
     stated: float | None  # the probability that the model stated
-    truth: Any  # what the engine knew and the seat did not
-    attempts: int  # how often it was asked
-    usd: float | None  # None: no price is known
+    truth: Any  # known to the engine, but not to the seat
+    attempts: int  # the question and its re-asks
+    usd: float | None  # None: the price is unknown
 
 
 class PlayedGame:
-    """A game of a run. Events and decisions are read when they are first asked for; the game is played again."""
+    """A game of a run. Its events and decisions are computed on first use, by replaying the game."""
 
     def __init__(self, run: "Run", row: Mapping[str, Any]) -> None:
         self._run = run
         self.number: int = row["game"]
         self.deal: int = row["deal"]
-        self.players: list[str] = row["players"]  # by seat
-        self.results = [
-            str(getattr(bucket, "value", bucket)) for bucket in row["buckets"]
-        ]  # by seat, such as hard_wins
-        self.measures: list[dict[str, float | None]] = json.loads(row["measures"])  # by seat
-        self.is_capped: bool = row["capped"]  # whether it was stopped at the most turns
+        # By seat: the player, its result such as hard_wins, and its measures.
+        self.players: list[str] = row["players"]
+        self.results = [str(getattr(bucket, "value", bucket)) for bucket in row["buckets"]]
+        self.measures: list[dict[str, float | None]] = json.loads(row["measures"])
+        # Whether it was stopped at the maximum number of turns.
+        self.is_capped: bool = row["capped"]
 
     @cached_property
     def events(self) -> list[str]:
-        """The game told, a sentence for each event."""
+        """A sentence for each event of the game."""
         return [*self._run.replayed_games.play(self.number)["story"]]
 
     @cached_property
     def decisions(self) -> Rows[ModelDecision]:
-        """What models decided, in the order of the game's turns and seats."""
+        """The models' decisions, ordered by turn and seat."""
         return Rows(self._run.read_decisions(self.number))
 
     def __repr__(self) -> str:
@@ -127,7 +127,7 @@ class Run:
         """Open a run folder, or a file of `dubito export`.
 
         Raises:
-            UsageError: there is no run, or it is damaged or of another version.
+            UsageError: There is no run, or it is damaged or has another version.
         """
         self._stack = ExitStack()
         self.path = Path(path)
@@ -159,7 +159,7 @@ class Run:
 
     @property
     def counted(self) -> int:
-        """How many games the results are of: all games before the first that is not finished."""
+        """The number of games in the results: all games before the first unfinished one."""
         return self.stored.counts.counted
 
     @property
@@ -171,21 +171,21 @@ class Run:
         return self.stored.results_digest
 
     def ranking(self) -> Rows[documents.PlayerResult]:
-        """Return the players, the best first, each with its rates and their 95 % intervals."""
+        """Return the players, the best first, with their rates and 95 % confidence intervals."""
         stored = self.stored
         results, contenders = stored.game.results, compared(stored.planned, stored.models)
         order = order_of(stored.tally, stored.names, contenders, results, stored.models)
         return Rows(documents.players(stored.tally, stored.kinds, order, results))
 
     def comparisons(self) -> Rows[documents.PairResult]:
-        """Return every pair of contenders with its difference on the same deals; empty without contenders."""
+        """Return every pair of contenders with its difference on the same deals. Without contenders, it is empty."""
         if len(self.stored.contenders) < 2:
             return Rows()
-        found = compared_runs([self.stored])
-        return Rows(documents.pairs(found.tally, found.contenders, found.results))
+        comparison = compared_runs([self.stored])
+        return Rows(documents.pairs(comparison.tally, comparison.contenders, comparison.results))
 
     def calibration(self) -> Rows[Calibration]:
-        """Return how the probabilities that players stated agree with the truth, for each player that stated any."""
+        """Return how well stated probabilities agree with the truth, for each player that stated any."""
         return Rows(calibrations(self.stored.tally, self.stored.names))
 
     def games(self) -> Iterator[PlayedGame]:
@@ -195,7 +195,7 @@ class Run:
             yield PlayedGame(self, row)
 
     def read_decisions(self, game: int) -> Iterator[ModelDecision]:
-        """Yield what models decided in a game."""
+        """Yield the models' decisions in a game."""
         log = ModelLog(self.stored.db)
         for row in self._decision_rows.of_game(game):
             yield ModelDecision(
@@ -217,7 +217,7 @@ class Run:
 
     @cached_property
     def replayed_games(self) -> ReplayedGames:
-        """The games played again; that this is possible is checked once for all of them."""
+        """The replayed games. Whether the run can be replayed is checked once."""
         return ReplayedGames(self.stored)
 
     @cached_property
@@ -225,17 +225,17 @@ class Run:
         return DecisionRows(self.stored)
 
     def replay(self, workers: int | None = None) -> int:
-        """Play all games again without a model and compare; return how many games are identical.
+        """Replay all games without a model, and return how many games are identical.
 
         Raises:
-            ReplayDiffers: a game, a sum or a call is not what the run states.
+            ReplayDiffers: A game, a sum or a call differs from the run.
         """
         check_to_replay(self.stored)
-        found = replay_run(self.stored, workers or cores(), lambda games: None)
-        if found.difference is not None:
-            details = "; ".join(one_line(detail, 400) for detail in found.difference.details)
-            raise ReplayDiffers(f"{found.difference}: {details}")
-        return found.games
+        result = replay_run(self.stored, workers or cores(), lambda games: None)
+        if result.difference is not None:
+            details = "; ".join(one_line(detail, 400) for detail in result.difference.details)
+            raise ReplayDiffers(f"{result.difference}: {details}")
+        return result.games
 
 
 def load(path: str | Path) -> Run:
@@ -244,15 +244,15 @@ def load(path: str | Path) -> Run:
 
 
 def run(config: str | Path | Mapping[str, Any] | None = None, /, **settings: Any) -> Run:
-    """Play an experiment and return its run. A run that is in its folder already goes on or is returned.
+    """Play an experiment and return its run. If its folder has the run already, it is resumed or returned.
 
     Args:
         config: A YAML file, or a mapping with the same keys.
         **settings: Keys of a config, which override those of `config`: `games=100`, `output="runs/a"`.
 
     Raises:
-        UsageError: a setting is wrong; nothing was started.
-        RunStopped, BotError, GameError: the run stopped; what was played is kept, and the same call resumes it.
+        UsageError: A setting is wrong; nothing was started.
+        RunStopped, BotError, GameError: The run stopped; its games are saved, and the same call resumes it.
     """
     here, file = Path.cwd(), Path(config) if isinstance(config, str | Path) else None
     content = read_config(file) if file else dict(config) if isinstance(config, Mapping) else {}
@@ -270,6 +270,6 @@ def run(config: str | Path | Mapping[str, Any] | None = None, /, **settings: Any
 
 
 def check_game(game: Game | str, *, quick: bool = False) -> list[Flaw]:
-    """Return what is wrong with a game, as `dubito games check` finds it; a `quick` check starts no process."""
+    """Return the flaws of a game, as `dubito games check` reports them. A `quick` check starts no process."""
     found = find_game(game, Path.cwd(), flawed=True) if isinstance(game, str) else game
     return [*flaws_in(Subject(found, Path.cwd()), [*hooks.game_checks()], quick)]

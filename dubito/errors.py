@@ -1,14 +1,14 @@
-"""Everything this project raises on purpose: whose fault it is, and what to do next.
+"""The errors that this project raises on purpose, and helpers for their messages.
 
 DubitoError
 ├── UsageError     the user's mistake, found before anything started (exit code 2)
-├── IllegalOutput  what a bot gave back breaks the rules; raised by the engine, which knows no bot's name
+├── IllegalOutput  a bot's output breaks the rules; raised by the engine, which does not know the bot's name
 ├── BotError       the same, or an exception in a bot's method, with bot, game, deal and turn (R13)
-├── GameError      an exception in a game's own code: no player is to blame (exit code 3)
-└── RunStopped     a run that could not go on after its start: disk, a bot error (exit code 3)
+├── GameError      an exception in a game's own code, for which no player is to blame (exit code 3)
+└── RunStopped     a run had to stop after its start: disk, a bot error (exit code 3)
 
-ToldToEnd, a KeyboardInterrupt, is a signal that ends the process. Below them are helpers for sentences.
-`dubito/llm/request.py` adds what can go wrong when a model is asked. Anything else that is raised is a bug.
+StopSignal, a KeyboardInterrupt, is a signal that ends the process. `dubito/llm/request.py` has the errors of asking a
+model. Any other exception is a bug.
 """
 
 import re
@@ -16,8 +16,8 @@ import signal
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-# Characters that leave no mark although Python counts them as printable: fillers, joiners, hidden selectors, and the
-# braille blank. The ordinary variation selectors are apart, since people write them behind card suits and emoji.
+# Characters that are invisible although Python counts them as printable: fillers, joiners, selectors, and the braille
+# blank. The ordinary variation selectors are separate, since people write them after card suits and emoji.
 _BLANKS: Final = "\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\uffa0\U000e0100-\U000e01ef"
 _BLANK: Final = re.compile(f"[{_BLANKS}]")
 _INVISIBLE: Final = re.compile(f"[{_BLANKS}\ufe00-\ufe0f]")
@@ -74,11 +74,11 @@ def format_error(error: DubitoError, *, as_flags: bool = False, with_quote: bool
 
 
 class UsageError(DubitoError):
-    """The user's mistake: the text says what is wrong, where, and what to do next."""
+    """The user's mistake: the message states what is wrong, where, and what to do."""
 
 
 class IllegalOutput(DubitoError):
-    """An output or an answer that the rules refuse; the text is the reason."""
+    """An output or an answer breaks the rules; the message is the reason."""
 
 
 class BotError(DubitoError):
@@ -98,7 +98,7 @@ class BotError(DubitoError):
 
 
 class GameError(DubitoError):
-    """A game's own code raised, and no player is to blame: nothing goes on. All fields travel between processes."""
+    """A game's own code raised an exception, and the run stops. All fields travel between processes."""
 
     def __init__(self, name: str, game: int, deal: int, turn: int, reason: str) -> None:
         super().__init__(name, game, deal, turn, reason)
@@ -113,11 +113,11 @@ class GameError(DubitoError):
 
 
 class RunStopped(DubitoError):
-    """A run had to stop after its start; the text says why, and what was kept."""
+    """A run had to stop after its start; the message states why, and what was saved."""
 
 
-class ToldToEnd(KeyboardInterrupt):
-    """Another signal than Ctrl-C's told this process to end, and is answered as Ctrl-C is."""
+class StopSignal(KeyboardInterrupt):
+    """A signal other than Ctrl-C's ends the process, in the same way as Ctrl-C."""
 
     def __init__(self, number: int = signal.SIGINT) -> None:
         super().__init__(number)
@@ -128,7 +128,7 @@ OUT_OF_MEMORY: Final = "out of memory: raise its limit (`ulimit -v`), or lower i
 
 
 def signal_of(error: BaseException | None) -> int:
-    return error.number if isinstance(error, ToldToEnd) else signal.SIGINT
+    return error.number if isinstance(error, StopSignal) else signal.SIGINT
 
 
 def signal_in_words(number: int) -> str:
@@ -167,10 +167,11 @@ def one_line(text: str, limit: int = 300) -> str:
     return line if len(line) <= limit else line[: limit - 1] + "…"
 
 
-def value_in_words(value: object, longest: int = 20) -> str:
+def describe_value(value: object, max_length: int = 20) -> str:
+    """Describe a bot's output. Unknown types are shown by name only, so that no code of the bot runs."""
     if value is None or type(value) in (bool, float) or (type(value) is int and abs(value) < 10**9):
         return str(value)
-    return repr(value) if type(value) is str and len(value) <= longest else f"a value of type {type(value).__name__}"
+    return repr(value) if type(value) is str and len(value) <= max_length else f"a value of type {type(value).__name__}"
 
 
 def with_stop(sentence: str) -> str:
@@ -183,28 +184,29 @@ def listed(names: Sequence[str]) -> str:
 
 
 def nearest_first(name: str, known: Iterable[str]) -> list[str]:
-    """The known names, the most alike first."""
-    import difflib  # late, as below: few mistakes are made, and every command loads this
+    """Return the known names, the most similar first."""
+    # Late, as below: every command imports this module, and few need it.
+    import difflib
 
-    def unlike(other: str) -> tuple[float, str]:
+    def difference(other: str) -> tuple[float, str]:
         return -difflib.SequenceMatcher(None, name.casefold(), other.casefold()).ratio(), other
 
-    return sorted(known, key=unlike)
+    return sorted(known, key=difference)
 
 
 def near(name: str, known: Iterable[str]) -> str | None:
-    """The known name that may have been meant, if one is like it."""
+    """Return the most similar known name, if one is similar enough."""
     import difflib
 
     folded = {other.casefold(): other for other in sorted(known)}
-    begun = [other for other in folded if len(name) > 2 and other.startswith(name.casefold())]
-    alike = begun or difflib.get_close_matches(name.casefold(), folded, n=1)
-    return folded[alike[0]] if alike else None
+    prefixed = [other for other in folded if len(name) > 2 and other.startswith(name.casefold())]
+    similar = prefixed or difflib.get_close_matches(name.casefold(), folded, n=1)
+    return folded[similar[0]] if similar else None
 
 
 def suggestion(name: str, known: Iterable[str]) -> str:
-    """The nearest known name as a hint, or all of them: `did you mean 'games'?`."""
+    """Return a hint with the most similar known name, such as `did you mean 'games'?`, or else with all of them."""
     names = sorted(known)
-    if (meant := near(name, names)) is not None:
-        return f"did you mean '{one_line(meant)}'?"
+    if (similar := near(name, names)) is not None:
+        return f"did you mean '{one_line(similar)}'?"
     return f"choose from {', '.join(map(one_line, names))}"

@@ -29,7 +29,7 @@ from dubito.errors import (
     BotError,
     GameError,
     RunStopped,
-    ToldToEnd,
+    StopSignal,
     UsageError,
     one_line,
     signal_in_words,
@@ -215,7 +215,7 @@ def _other_signals_as_ctrl_c() -> Iterator[None]:
             return
         handler = signal.getsignal(signal.SIGINT)
         if handler is signal.default_int_handler or not callable(handler):
-            raise ToldToEnd(number)
+            raise StopSignal(number)
         handler(number, frame)
 
     found = [signal.Signals[name] for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any, Final
 
-from dubito.errors import near, one_line, value_in_words
+from dubito.errors import describe_value, near, one_line
 
 _MAX_LISTED: Final = 60  # number of legal moves listed in a sentence
 
@@ -36,7 +36,7 @@ class View:
             return None
         if not legal:
             return "no move is legal here"
-        return f"a move here is {listed_in_words(legal)}, and not {value_in_words(output, 60)}"
+        return f"a move here is {listed_in_words(legal)}, and not {describe_value(output, 60)}"
 
 
 def _misspelt(view: type[View]) -> str:

@@ -1,5 +1,5 @@
-"""The house: a model server on loopback that speaks the providers' wire protocols. A stand-in, not a language model.
+"""The house: a built-in model server on this machine that follows the providers' wire protocols, with fake models.
 
-`server` holds the socket, `core` answers a request without I/O, `responses_wire`, `chat_wire` and
-`anthropic_wire` are the three protocols, `opinions` is what plays.
+`server` has the socket, `core` answers a request without I/O, `wires` and `decisions` are the protocols, `batches`
+their batch APIs, and `faults` makes calls fail on purpose.
 """

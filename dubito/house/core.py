@@ -1,11 +1,9 @@
-"""The house without its socket: a request goes in, an answer and its record come out. No I/O, no clock.
+"""The house without its socket: it turns a request into an answer and a record. No I/O, no clock.
 
-The call log: one record for every request that was answered or struck by a fault. Never a key in it.
+The call log has a record of every request that was answered or met a fault, without keys.
 
-How the house's models answer: `house-random` at random, the others as the `stand_in` modules of their games say.
-
-They read nothing but what they were sent: the text, and the schema of the answer. No position, no game, no memory
-reaches them.
+The model `house-random` answers at random, the others with the `stand_in` modules of their games. They see only what
+they were sent, the text and the schema of the answer, and have no access to a position, a game or a memory.
 """
 
 import json
@@ -21,35 +19,35 @@ from dubito.errors import UsageError, nearest_first
 from dubito.game import ODDS, REASON, STATED, Game, HousePolicy
 from dubito.game.find import DUBITO
 from dubito.game.words import legal_in
-from dubito.house.events import EVENTS, as_events
+from dubito.house.events import EVENTS, stream_reply
 from dubito.house.faults import CONTENT_FAULTS, DECISION_FAULTS, PAGE, ContentFault, Delivery, Faults
-from dubito.house.request import TRY_HEADER, HeardRequest, JsonBody, Opinion, Refusal, answer_text, canonical_bytes
+from dubito.house.request import TRY_HEADER, HouseRequest, JsonBody, Opinion, Refusal, answer_text, canonical_bytes
 from dubito.house.wires import ReadPrompt, Wire
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One request and what became of it; `request` is its digest. Tokens are those that the reply itself states."""
+    """A request and its result; `request` is its digest. Tokens are those that the reply states."""
 
     protocol: str
     path: str
-    model: str | None  # None if the request did not get as far as to name one
-    status: int  # 0 if no whole answer was sent
+    model: str | None  # None if the request was refused before its model was read
+    status: int  # 0 if no complete answer was sent
     request: str
     draw: str
     try_number: int
-    input_tokens: int = 0  # cached ones included, in both protocols
+    input_tokens: int = 0  # including cached ones, for all protocols
     output_tokens: int = 0
     cached_tokens: int = 0
-    understood: bool | None = None  # whether the policy found the facts in the prompt; None if it was not asked
+    understood: bool | None = None  # whether the model found the facts in the prompt; None if it was not asked
     fault: str | None = None
 
-    def unsent(self) -> "Call":
+    def as_unsent(self) -> "Call":
         return replace(self, status=0, input_tokens=0, output_tokens=0, cached_tokens=0)
 
 
 class CallLog:
-    """All calls in order, in memory and, if a file is given, as JSON lines. Any thread may read it."""
+    """All calls in order, in memory and optionally in a file as JSON lines. Threads may share it."""
 
     def __init__(self, file: Path | None = None) -> None:
         self._lock = Lock()
@@ -59,10 +57,10 @@ class CallLog:
             try:
                 self._file = file.open("a", encoding="utf-8")
             except OSError as error:
-                raise UsageError(f"the call log {file} cannot be written: {error.strerror}") from error
+                raise UsageError(f"cannot write the call log {file}: {error.strerror}") from error
 
     def add(self, call: Call) -> None:
-        """Keep a call; it is in the file when this returns."""
+        """Add a call; when this returns, it is in the file."""
         with self._lock:
             self._calls.append(call)
             if self._file is not None:
@@ -82,7 +80,7 @@ class CallLog:
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """What plays: its models' names, and (model, prompt, chance, schema of the reply, if any) -> opinion."""
+    """The models' names, and a function (model, prompt, chance, optional schema of the reply) -> opinion."""
 
     models: Sequence[str]
     answer: Callable[[str, str, Random, Mapping[str, Any] | None], Opinion]
@@ -90,7 +88,7 @@ class Policy:
 
 @dataclass(frozen=True, slots=True)
 class ServerAnswer:
-    """What is sent back, and the record of it; `delivery` is None where it arrives as it should."""
+    """The answer to send, and its record; `delivery` is None if it is sent normally."""
 
     status: int
     headers: Mapping[str, str]
@@ -102,79 +100,79 @@ class ServerAnswer:
 
 @dataclass(frozen=True, slots=True)
 class Core:
-    """Answers requests; `context` is how many tokens a prompt may have."""
+    """Answers requests; `context` is the largest number of tokens of a prompt."""
 
     policy: Policy
     faults: Faults
     context: int
 
-    def create(self, wire: Wire, asked: HeardRequest, headers: Mapping[str, str]) -> ServerAnswer:
-        """One call of a model: checked, struck by a fault or answered."""
+    def create(self, wire: Wire, request: HouseRequest, headers: Mapping[str, str]) -> ServerAnswer:
+        """Check a call of a model, and answer it or apply a fault."""
         try:
             wire.admit(headers)
-            if asked.body is None:
+            if request.body is None:
                 raise Refusal("malformed")
-            if asked.try_number == 0:
+            if request.try_number == 0:
                 raise Refusal("bad_value", name=TRY_HEADER, expected="a whole number from 1")
         except Refusal as refusal:
-            return self.refuse(wire, asked, refusal)
-        struck = self.faults.of_try(asked)
-        if struck is None:
-            return self._reply(wire, asked, asked.body)
-        name, fault = struck
+            return self.refuse(wire, request, refusal)
+        found = self.faults.find_for_try(request)
+        if found is None:
+            return self._reply(wire, request, request.body)
+        name, fault = found
         if fault.error is None:
-            answer = self._reply(wire, asked, asked.body)
+            answer = self._reply(wire, request, request.body)
         else:
-            answer = self.refuse(wire, asked, Refusal(fault.error))
+            answer = self.refuse(wire, request, Refusal(fault.error))
         headers = {**answer.headers, **fault.headers}
         content, media = (PAGE, "text/html") if fault.page else (answer.content, answer.media)
         call = replace(answer.call, fault=name)
         return replace(answer, headers=headers, content=content, media=media, call=call, delivery=fault.delivery)
 
-    def _reply(self, wire: Wire, asked: HeardRequest, body: JsonBody) -> ServerAnswer:
-        """A model's reply to a good request; it depends on no try."""
+    def _reply(self, wire: Wire, request: HouseRequest, body: JsonBody) -> ServerAnswer:
+        """Reply to a valid request. The reply does not depend on the try."""
         try:
             prompt = wire.read(body)
             self._check_prompt(prompt)
         except Refusal as refusal:
-            return self.refuse(wire, asked, refusal)
-        opinion = self.policy.answer(prompt.model, prompt.text, asked.chance("answer"), prompt.schema)
-        name = self.faults.of_reply(asked)
+            return self.refuse(wire, request, refusal)
+        opinion = self.policy.answer(prompt.model, prompt.text, request.chance("answer"), prompt.schema)
+        name = self.faults.find_for_reply(request)
         known = {**CONTENT_FAULTS, **(DECISION_FAULTS if wire.name == "decisions" else {})}
         fault = known.get(name or "", ContentFault())
-        written = fault.write(answer_text(prompt.schema, opinion)).within(prompt.max_output)
+        written = fault.write(answer_text(prompt.schema, opinion)).truncate(prompt.max_output)
         call = Call(
-            *(wire.name, asked.path, prompt.model, 200, asked.digest, asked.draw, asked.try_number),
-            input_tokens=prompt.tokens if fault.counted else 0,
-            output_tokens=written.tokens if fault.counted else 0,
-            cached_tokens=prompt.cached if fault.counted else 0,
+            *(wire.name, request.path, prompt.model, 200, request.digest, request.draw, request.try_number),
+            input_tokens=prompt.tokens if fault.has_usage else 0,
+            output_tokens=written.tokens if fault.has_usage else 0,
+            cached_tokens=prompt.cached if fault.has_usage else 0,
             understood=opinion.understood,
             fault=name,
         )
-        content = fault.pack(wire.reply(asked, body, prompt, written), self.faults.size)
-        headers = wire.headers(_request_id(asked), limited=False)
-        streamed = as_events(wire.name, content) if body.get("stream") is True else None
+        content = fault.pack(wire.reply(request, body, prompt, written), self.faults.size)
+        headers = wire.headers(_request_id(request), limited=False)
+        streamed = stream_reply(wire.name, content) if body.get("stream") is True else None
         if streamed is not None:
             return ServerAnswer(200, headers, streamed, call, EVENTS)
         return ServerAnswer(200, headers, content, call, fault.media)
 
-    def models(self, wire: Wire, asked: HeardRequest, headers: Mapping[str, str], name: str | None) -> ServerAnswer:
+    def models(self, wire: Wire, request: HouseRequest, headers: Mapping[str, str], name: str | None) -> ServerAnswer:
         try:
             wire.admit(headers)
             if name is not None and name not in self.policy.models:
                 raise self._unknown(name)
         except Refusal as refusal:
-            return self.refuse(wire, asked, refusal)
+            return self.refuse(wire, request, refusal)
         body = wire.models(self.policy.models) if name is None else wire.model(name)
-        call = Call(wire.name, asked.path, name, 200, asked.digest, asked.draw, asked.try_number)
-        return ServerAnswer(200, wire.headers(_request_id(asked), limited=False), canonical_bytes(body), call)
+        call = Call(wire.name, request.path, name, 200, request.digest, request.draw, request.try_number)
+        return ServerAnswer(200, wire.headers(_request_id(request), limited=False), canonical_bytes(body), call)
 
-    def refuse(self, wire: Wire, asked: HeardRequest, refusal: Refusal) -> ServerAnswer:
-        model = (asked.body or {}).get("model")
-        named = model if isinstance(model, str) else None
+    def refuse(self, wire: Wire, request: HouseRequest, refusal: Refusal) -> ServerAnswer:
+        model = (request.body or {}).get("model")
+        name = model if isinstance(model, str) else None
         status = wire.problems[refusal.kind].status
-        call = Call(wire.name, asked.path, named, status, asked.digest, asked.draw, asked.try_number)
-        request_id = _request_id(asked)
+        call = Call(wire.name, request.path, name, status, request.digest, request.draw, request.try_number)
+        request_id = _request_id(request)
         headers = wire.headers(request_id, limited=refusal.kind == "rate_limit")
         return ServerAnswer(status, headers, canonical_bytes(wire.error(refusal, request_id)), call)
 
@@ -189,25 +187,25 @@ class Core:
             raise Refusal("too_long", name="input", tokens=prompt.tokens, limit=self.context)
 
 
-def _request_id(asked: HeardRequest) -> str:
-    return f"req_{asked.digest_for('request', by_try=True)[:32]}"
+def _request_id(request: HouseRequest) -> str:
+    return f"req_{request.digest_for('request', by_try=True)[:32]}"
 
 
 RANDOM: Final = "house-random"
-_SAYINGS: Final = ("Well.", "I see.", "Who knows?", "Trust me.", "Not me.", "Maybe.")
+_MESSAGES: Final = ("Well.", "I see.", "Who knows?", "Trust me.", "Not me.", "Maybe.")
 _Schema = Mapping[str, Any]
 _NODE_LINE: Final = "node: "
 _NODE: Final = re.compile(rf"^{_NODE_LINE}(.*)$", re.MULTILINE)
 
 
 def house_policy(games: Sequence[Game]) -> Policy:
-    """The house's models for these games, Dubito's first."""
+    """Return the house's models for these games, Dubito's first."""
     policies: dict[str, HousePolicy | None] = {RANDOM: None}
     for game in sorted(games, key=lambda game: game.name != DUBITO):
         policies |= _policies(game)
 
     def answer(model: str, text: str, chance: Random, schema: _Schema | None) -> Opinion:
-        return opinion(policies[model], text, chance, schema)
+        return form_opinion(policies[model], text, chance, schema)
 
     return Policy(tuple(policies), answer)
 
@@ -221,136 +219,136 @@ def _policies(game: Game) -> Mapping[str, HousePolicy]:
     return {} if module is None else module.MODELS
 
 
-def opinion(policy: HousePolicy | None, text: str, chance: Random, schema: _Schema | None = None) -> Opinion:
-    """What a model says to the prompt; without a policy, or with one that cannot read the text, it draws lots.
+def form_opinion(policy: HousePolicy | None, text: str, chance: Random, schema: _Schema | None = None) -> Opinion:
+    """Return a model's answer to the prompt: a random one without a policy, or if the policy cannot read the text.
 
-    A prompt's line `node: C D E` asks these questions at once: each is answered as if it stood there alone.
+    The line `node: C D E` of a prompt asks these questions at once, and each is answered as if it were the only one.
     """
     if schema is not None and "questions" in schema:
-        return decided(policy, text, chance, schema["questions"])
-    if nodes := _several(text, schema):
-        each = {node: opinion(policy, _asking(text, node), chance, _of_one(schema, node)) for node in nodes}
+        return decide(policy, text, chance, schema["questions"])
+    if nodes := _nodes_asked_at_once(text, schema):
+        each = {node: form_opinion(policy, _ask_only(text, node), chance, _schema_of(schema, node)) for node in nodes}
         stated = [one.stated for one in each.values() if one.stated is not None]
         understood = all(one.understood for one in each.values())
         answers = {node: one.answer for node, one in each.items()}
         reason = next((one.reason for one in each.values() if one.reason), None)
         return Opinion(None, understood, stated[0] if stated else None, answers, reason=reason)
-    drawn = by_lot(schema, text, chance)
+    random = random_answer(schema, text, chance)
     if policy is None:
-        return drawn
+        return random
     try:
-        said = policy(text, chance)
-        answer = said["answer"]
-        if _kind(schema).get("type") == "number":  # the probability of yes
+        result = policy(text, chance)
+        answer = result["answer"]
+        # A prompt with `say: odds` asks for the probability of yes.
+        if _answer_schema(schema).get("type") == "number":
             answer = float(answer)
-        return Opinion(answer, True, said.get(STATED), odds=said.get(ODDS), reason=said.get(REASON))
+        return Opinion(answer, True, result.get(STATED), odds=result.get(ODDS), reason=result.get(REASON))
     except (LookupError, ValueError, ArithmeticError):
-        return Opinion(drawn.answer, understood=False)
+        return Opinion(random.answer, understood=False)
 
 
-def decided(policy: HousePolicy | None, text: str, chance: Random, questions: Sequence[_Schema]) -> Opinion:
-    """The answers to the questions of a decision, named as their nodes: as probable as the policy makes them."""
+def decide(policy: HousePolicy | None, text: str, chance: Random, questions: Sequence[_Schema]) -> Opinion:
+    """Answer the questions of a decision, which are named after their nodes, with the policy's probabilities."""
     answers, understood = list[dict[str, Any]](), True
     for question in questions:
         name = question.get("name", "")
         if question["type"] == "choice":
             values = [choice["value"] for choice in question["choices"]]
-            said = opinion(policy, _asking(text, name.partition("-")[0]), chance, _of_values(values))
-            chosen = said.answer if isinstance(values[0], bool) else str(said.answer)
-            chosen, sure = (chosen, policy is not None and said.understood) if chosen in values else (values[0], False)
-            shares = [float(value == chosen) if sure else 1 / len(values) for value in values]
-            if sure and said.odds is not None:
-                shares = [said.odds.get(value, 0.0) for value in values]
-            understood = understood and said.understood
-            answers.append(_choice(name, chosen, values, shares))
+            opinion = form_opinion(policy, _ask_only(text, name.partition("-")[0]), chance, _schema_for(values))
+            choice = opinion.answer if isinstance(values[0], bool) else str(opinion.answer)
+            is_sure = choice in values and policy is not None and opinion.understood
+            choice = choice if choice in values else values[0]
+            shares = [float(value == choice) if is_sure else 1 / len(values) for value in values]
+            if is_sure and opinion.odds is not None:
+                shares = [opinion.odds.get(value, 0.0) for value in values]
+            understood = understood and opinion.understood
+            answers.append(_choice(name, choice, values, shares))
         else:
-            stated = (
-                (opinion(policy, _asking(text, node), chance).stated for node in _nodes_named(text)) if policy else ()
-            )
+            nodes = _nodes_in(text) if policy else []
+            stated = (form_opinion(policy, _ask_only(text, node), chance).stated for node in nodes)
             share = next((each for each in stated if each is not None), 0.5)
             answers.append({"type": "predicate", "name": name, "probability": share})
     return Opinion(answers, understood)
 
 
-def _choice(name: str, chosen: Any, values: Sequence[Any], shares: Sequence[float]) -> dict[str, Any]:
+def _choice(name: str, choice: Any, values: Sequence[Any], shares: Sequence[float]) -> dict[str, Any]:
     rows = [{"value": value, "probability": share} for value, share in zip(values, shares, strict=True)]
-    confidence = shares[values.index(chosen)]
-    return {"type": "choice", "name": name, "choice": chosen, "confidence": confidence, "probabilities": rows}
+    confidence = shares[values.index(choice)]
+    return {"type": "choice", "name": name, "choice": choice, "confidence": confidence, "probabilities": rows}
 
 
-def _of_values(values: Sequence[Any]) -> _Schema:
+def _schema_for(values: Sequence[Any]) -> _Schema:
     kind = {"type": "boolean"} if isinstance(values[0], bool) else {"type": "string", "enum": values}
     return {"properties": {"answer": kind}}
 
 
-def _nodes_named(text: str) -> list[str]:
-    named = _NODE.findall(text)
-    return named[-1].split() if named else [""]
+def _nodes_in(text: str) -> list[str]:
+    lines = _NODE.findall(text)
+    return lines[-1].split() if lines else [""]
 
 
-def _several(text: str, schema: _Schema | None) -> list[str]:
+def _nodes_asked_at_once(text: str, schema: _Schema | None) -> list[str]:
     fields = (schema or {}).get("properties", {})
-    return [node for node in _nodes_named(text) if node in fields] if "answer" not in fields else []
+    return [node for node in _nodes_in(text) if node in fields] if "answer" not in fields else []
 
 
-def _asking(text: str, node: str) -> str:
-    """The text as if it asked this question alone."""
+def _ask_only(text: str, node: str) -> str:
+    """Return the text with only this question."""
     if f"\n{_NODE_LINE}" not in text or not node:
         return text
-    before, _, behind = text.rpartition(f"\n{_NODE_LINE}")
-    return f"{before}\n{_NODE_LINE}{node}\n{behind.partition(chr(10))[2]}"
+    before, _, after = text.rpartition(f"\n{_NODE_LINE}")
+    return f"{before}\n{_NODE_LINE}{node}\n{after.partition(chr(10))[2]}"
 
 
-def _kind(schema: _Schema | None) -> _Schema:
-    kind: _Schema = (schema or {}).get("properties", {}).get("answer", {})
-    return kind
+def _answer_schema(schema: _Schema | None) -> _Schema:
+    part: _Schema = (schema or {}).get("properties", {}).get("answer", {})
+    return part
 
 
-def _of_one(schema: _Schema | None, node: str) -> _Schema:
+def _schema_of(schema: _Schema | None, node: str) -> _Schema:
     return {"properties": {"answer": (schema or {})["properties"][node]}}
 
 
-def by_lot(schema: _Schema | None, text: str, chance: Random) -> Opinion:
-    """An answer that fits the schema, of what the text says is legal: where it lists cards, one or more of them.
+def random_answer(schema: _Schema | None, text: str, chance: Random) -> Opinion:
+    """Return a random answer that fits the schema and is legal, as far as the text lists what is legal.
 
-    Without a list it is any that fits, and it says that it did not understand; yes or no needs none, nor does what is
-    said, which harms nobody.
+    Without such a list the answer is not marked as understood, except yes or no and messages, which need no list.
     """
-    kind = _kind(schema)
+    part = _answer_schema(schema)
     legal = legal_in(text)
-    match kind.get("type"):
-        case "string" if "description" in kind and not legal:  # something is to be said
-            return Opinion(chance.choice(_SAYINGS), understood=True)
+    match part.get("type"):
+        case "string" if "description" in part and not legal:
+            return Opinion(chance.choice(_MESSAGES), understood=True)
         case "string":
-            known = kind.get("enum", legal)
-            return _one_of([option for option in legal if option in known], known or [""], chance)
+            options = part.get("enum", legal)
+            return _pick_one([option for option in legal if option in options], options or [""], chance)
         case "number":
             return Opinion(0.5, understood=True)
         case "integer":
-            return _one_of(_numbers(legal), [0], chance)
-        case "object" if kind.get("properties"):
-            return _shares(legal, kind["properties"])
-        case "array" if "enum" in kind.get("items", {}):
-            known = kind["items"]["enum"]
-            return _some_of([card for card in _numbers(legal) if card in known], known, chance)
+            return _pick_one(_numbers_in(legal), [0], chance)
+        case "object" if part.get("properties"):
+            return _equal_shares(legal, part["properties"])
+        case "array" if "enum" in part.get("items", {}):
+            cards = part["items"]["enum"]
+            return _pick_some([card for card in _numbers_in(legal) if card in cards], cards, chance)
         case _:
             return Opinion(chance.random() < 0.5, understood=True)
 
 
-def _one_of(legal: Sequence[Any], possible: Sequence[Any], chance: Random) -> Opinion:
+def _pick_one(legal: Sequence[Any], possible: Sequence[Any], chance: Random) -> Opinion:
     return Opinion(chance.choice(legal or possible), understood=bool(legal))
 
 
-def _shares(legal: Sequence[str], known: Iterable[str]) -> Opinion:
+def _equal_shares(legal: Sequence[str], names: Iterable[str]) -> Opinion:
     share = 1 / len(legal) if legal else 0.0
-    return Opinion({name: share if name in legal else 0.0 for name in known}, understood=bool(legal))
+    return Opinion({name: share if name in legal else 0.0 for name in names}, understood=bool(legal))
 
 
-def _some_of(held: Sequence[int], possible: Sequence[int], chance: Random) -> Opinion:
+def _pick_some(held: Sequence[int], possible: Sequence[int], chance: Random) -> Opinion:
     if not held:
         return Opinion([chance.choice(possible)], understood=False)
     return Opinion(chance.sample(held, chance.randint(1, len(held))), understood=True)
 
 
-def _numbers(words: Sequence[str]) -> list[int]:
+def _numbers_in(words: Sequence[str]) -> list[int]:
     return [int(word) for word in words if word.removeprefix("-").isdecimal()]

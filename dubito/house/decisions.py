@@ -1,19 +1,19 @@
-"""OpenAI's Decisions API, as much of it as the house speaks: questions about a text, and the odds of their answers."""
+"""The part of OpenAI's Decisions API that the house supports: questions about a text, and the odds of their answers."""
 
 import json
 from contextlib import suppress
 from typing import Any, Final
 
-from dubito.house.request import HeardRequest, JsonBody, Refusal, blocks, model_of
-from dubito.house.wires import ModelOutput, OpenAIWire, ReadPrompt, prompt_of, responses_texts
+from dubito.house.request import HouseRequest, JsonBody, Refusal, blocks, read_model
+from dubito.house.wires import ModelOutput, OpenAIWire, ReadPrompt, build_prompt, responses_texts
 
 _DECISIONS_PARAMETERS: Final = "input model prompt_cache_key prompt_cache_options questions safety_identifier"
-_MOST_QUESTIONS: Final = 400
-_CHOICES: Final = range(2, 256)
+_MAX_QUESTIONS: Final = 400
+_CHOICE_COUNTS: Final = range(2, 256)
 
 
 class DecisionsWire(OpenAIWire):
-    """POST /v1/decisions: questions about a text, each answered with how probable its answers are."""
+    """POST /v1/decisions: questions about a text, each answered with a probability for every answer."""
 
     name = "decisions"
     unsupported = frozenset[str]()
@@ -21,19 +21,19 @@ class DecisionsWire(OpenAIWire):
 
     def read(self, body: JsonBody) -> ReadPrompt:
         self.check_parameters(body)
-        model = model_of(body)
+        model = read_model(body)
         for name in ("input", "questions"):
             if body.get(name) is None:
                 raise Refusal("missing", name=name)
         questions = blocks(body["questions"], "questions")
-        if not 1 <= len(questions) <= _MOST_QUESTIONS:
-            raise Refusal("bad_value", name="questions", expected=f"an array with 1 to {_MOST_QUESTIONS} items")
+        if not 1 <= len(questions) <= _MAX_QUESTIONS:
+            raise Refusal("bad_value", name="questions", expected=f"an array with 1 to {_MAX_QUESTIONS} items")
         for place, question in enumerate(questions):
             _check_question(question, f"questions[{place}]")
-        return prompt_of(model, list(responses_texts(body)), {"questions": questions}, None)
+        return build_prompt(model, list(responses_texts(body)), {"questions": questions}, None)
 
-    def reply(self, asked: HeardRequest, body: JsonBody, prompt: ReadPrompt, written: ModelOutput) -> JsonBody:
-        """Answers where the text is some; none where it was spoilt, a refusal of each where the model declined."""
+    def reply(self, request: HouseRequest, body: JsonBody, prompt: ReadPrompt, written: ModelOutput) -> JsonBody:
+        """Reply with the answers in the text: none if a fault spoilt it, or refusals if the model declined."""
         questions = (prompt.schema or {})["questions"]
         if written.end in ("refused", "filtered"):
             answers: Any = [{"type": "refusal", "name": question.get("name")} for question in questions]
@@ -56,7 +56,7 @@ class DecisionsWire(OpenAIWire):
 
 
 def _check_question(question: JsonBody, name: str) -> None:
-    """Raise Refusal for a question that is none of the three kinds, or has nothing to choose from."""
+    """Raise Refusal for a question of an unknown type, or a choice with invalid values."""
     kind = question.get("type")
     if kind not in ("predicate", "choice", "score"):
         raise Refusal("bad_value", name=f"{name}.type", expected="one of predicate, choice, score")
@@ -66,7 +66,7 @@ def _check_question(question: JsonBody, name: str) -> None:
         return
     choices = blocks(question.get("choices"), f"{name}.choices")
     values = [(type(choice.get("value")), choice.get("value")) for choice in choices]
-    if len(values) not in _CHOICES or len(set(values)) < len(values):
+    if len(values) not in _CHOICE_COUNTS or len(set(values)) < len(values):
         raise Refusal("bad_value", name=f"{name}.choices", expected="2 to 255 unique choices")
     if not all(kind in (str, bool) for kind, _ in values):
         raise Refusal("bad_value", name=f"{name}.choices", expected="values that are strings or booleans")

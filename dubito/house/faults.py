@@ -1,7 +1,7 @@
-"""Faults on purpose: which tries and which replies are struck, and by what. The same try is struck again.
+"""Faults on purpose: which tries, replies and batches get a fault, and which one. The same try gets the same fault.
 
-A try gets an error in place of the answer, or an answer that does not arrive as it should; a reply that arrives in
-full, with status 200, is wrong in its text, its shape, or its bytes; a batch comes late, in part, or not at all.
+A try may get an error instead of the answer, or an answer that is not sent normally. A complete reply with status 200
+may have a wrong text, a wrong shape, or wrong bytes. A batch may be late, partial, or fail.
 """
 
 import json
@@ -13,43 +13,44 @@ from random import Random
 from typing import Any, AnyStr, Final, Literal
 
 from dubito.errors import UsageError, one_line, suggestion
-from dubito.house.request import HeardRequest, JsonBody, RefusalKind, canonical_bytes
+from dubito.house.request import HouseRequest, JsonBody, RefusalKind, canonical_bytes
 from dubito.house.wires import ModelOutput
 
 PAGE: Final = b"<!DOCTYPE html><html><head><title>502 Bad Gateway</title></head><body>Bad Gateway</body></html>"
-_DEEP_TEXT: Final = 2_000  # Python's own reader gives up at half of it, and it fits the usual limit on output
+_DEEP_TEXT: Final = 2_000  # twice what Python's JSON parser accepts, and short enough for the usual output limit
 _DEEP_BODY: Final = 100_000
 _REFUSAL: Final = "I'm sorry, but I can't help with that."
-_ESCAPES: Final = "\x1b[2J\x1b]0;house\x07\x1b[31m\r\x00\u202e"  # what would clear, name and colour a terminal
+# Would clear, rename and color a terminal.
+_ESCAPES: Final = "\x1b[2J\x1b]0;house\x07\x1b[31m\r\x00\u202e"
 
 
 @dataclass(frozen=True, slots=True)
 class ContentFault:
-    """What is written in place of the text, and what is sent in place of the body; `size` of `pack` is in bytes."""
+    """How to change a reply's text and body; `pack` receives the body and a size in bytes."""
 
     write: Callable[[str], ModelOutput] = ModelOutput
     pack: Callable[[JsonBody, int], bytes] = lambda body, size: canonical_bytes(body)
     media: str = "application/json"
-    counted: bool = True  # whether a reader finds the usage in it
+    has_usage: bool = True  # whether a reader finds the usage in it
 
 
-def _in_text(text: Callable[[str], str]) -> ContentFault:
-    return ContentFault(write=lambda said: ModelOutput(text(said)))
+def _in_text(change: Callable[[str], str]) -> ContentFault:
+    return ContentFault(write=lambda text: ModelOutput(change(text)))
 
 
 def _in_body(pack: Callable[[JsonBody, int], bytes]) -> ContentFault:
-    return ContentFault(pack=pack, counted=False)
+    return ContentFault(pack=pack, has_usage=False)
 
 
 CONTENT_FAULTS: Final[Mapping[str, ContentFault]] = {
     "fenced": _in_text(lambda text: f"```json\n{text}\n```"),
     "prose": _in_text(lambda text: f"I have thought about it. My answer is {text}. I hope this helps!"),
-    "wrong_string": _in_text(lambda text: _answering(text, _as_text(_answer(text)))),
-    "wrong_number": _in_text(lambda text: _answering(text, _as_number(_answer(text)))),
-    "wrong_null": _in_text(lambda text: _answering(text, None)),
-    "nan": _in_text(lambda text: _answering(text, float("nan"))),
+    "wrong_string": _in_text(lambda text: _with_answer(text, _as_text(_answer_in(text)))),
+    "wrong_number": _in_text(lambda text: _with_answer(text, _as_number(_answer_in(text)))),
+    "wrong_null": _in_text(lambda text: _with_answer(text, None)),
+    "nan": _in_text(lambda text: _with_answer(text, float("nan"))),
     "no_answer": _in_text(lambda text: "{}"),
-    "duplicate_keys": _in_text(lambda text: f'{text[:-1]},"answer":{json.dumps(not _answer(text))}}}'),
+    "duplicate_keys": _in_text(lambda text: f'{text[:-1]},"answer":{json.dumps(not _answer_in(text))}}}'),
     "extra_fields": _in_text(lambda text: f'{text[:-1]},"confidence":"high"}}'),
     "surrogate": _in_text(lambda text: f'{text[:-1]},"mood":"\ud83d"}}'),
     "escapes": _in_text(lambda text: f"{_ESCAPES}{text}"),
@@ -72,7 +73,7 @@ CONTENT_FAULTS: Final[Mapping[str, ContentFault]] = {
     "broken_json": _in_body(lambda body, size: canonical_bytes(body).replace(b'"', b"'")),
     "wrong_shape": _in_body(lambda body, size: canonical_bytes([body])),
     "empty_body": _in_body(lambda body, size: b""),
-    "html": ContentFault(pack=lambda body, size: PAGE, media="text/html", counted=False),
+    "html": ContentFault(pack=lambda body, size: PAGE, media="text/html", has_usage=False),
 }
 
 
@@ -84,7 +85,8 @@ def _in_first(**fields: Any) -> ContentFault:
     return _in_answers(lambda answers: [{**answers[0], **fields}, *answers[1:]])
 
 
-DECISION_FAULTS: Final[Mapping[str, ContentFault]] = {  # what only a decision can have wrong
+# Faults of replies of the Decisions API.
+DECISION_FAULTS: Final[Mapping[str, ContentFault]] = {
     "declined": _in_answers(lambda answers: [{"type": "refusal", "name": answers[0]["name"]}, *answers[1:]]),
     "missing": _in_answers(lambda answers: answers[:-1]),
     "doubled": _in_answers(lambda answers: [answers[0], *answers]),
@@ -95,21 +97,22 @@ DECISION_FAULTS: Final[Mapping[str, ContentFault]] = {  # what only a decision c
         probability=-0.1, probabilities=[{"value": value, "probability": 0.7} for value in (True, False)]
     ),
 }
-BATCH_FAULTS: Final[Sequence[str]] = (  # of which each strikes a whole batch
-    "late_batch",  # it has ended at the fourth look
-    "failed_batch",  # nothing of it is processed
+# Faults of whole batches.
+BATCH_FAULTS: Final[Sequence[str]] = (
+    "late_batch",  # it has ended at the fourth poll
+    "failed_batch",  # no entry is processed
     "expired_batch",  # every second entry is not processed
-    "unreadable_file",  # what came of it is cut short when it is read first
+    "unreadable_file",  # the results are truncated when they are read first
     "reordered_entries",
     "doubled_entries",
-    "missing_entries",  # the last one, though it was processed
+    "missing_entries",  # the last one is missing, although it was processed
 )
 NO_REPLIES: Final = frozenset({"truncated_json", "broken_json", "deep_body", "wrong_shape", "empty_body", "html"})
 
 
-def _answer(text: str) -> Any:
-    said = json.loads(text)
-    answer = said.get("answer") if isinstance(said, dict) else None
+def _answer_in(text: str) -> Any:
+    content = json.loads(text)
+    answer = content.get("answer") if isinstance(content, dict) else None
     return '"answer":true' in text if answer is None or isinstance(answer, bool) else answer
 
 
@@ -123,9 +126,9 @@ def _as_number(answer: Any) -> float:
     return answer + 0.5 if isinstance(answer, int) else 1
 
 
-def _answering(text: str, value: object) -> str:
-    said = json.loads(text)
-    return json.dumps({**(said if isinstance(said, dict) else {}), "answer": value}, separators=(",", ":"))
+def _with_answer(text: str, value: object) -> str:
+    content = json.loads(text)
+    return json.dumps({**(content if isinstance(content, dict) else {}), "answer": value}, separators=(",", ":"))
 
 
 def _half(text: AnyStr) -> AnyStr:
@@ -133,7 +136,7 @@ def _half(text: AnyStr) -> AnyStr:
 
 
 def _with_unknown(value: object) -> object:
-    """The value with a field that nobody knows in each of its objects."""
+    """Return the value with an unknown field in each of its objects."""
     if isinstance(value, list):
         return [_with_unknown(item) for item in value]
     if isinstance(value, dict):
@@ -143,23 +146,23 @@ def _with_unknown(value: object) -> object:
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """How much of an answer is sent, and what becomes of the connection then; `interval` is the wait after each byte.
+    """How much of an answer is sent, and what happens to the connection then.
 
-    `hold` leaves the client waiting until it or the house ends.
+    `interval` is the wait after each byte. `hold` leaves the client waiting until it or the house ends.
     """
 
     part: Literal["nothing", "half the head", "half the body", "all"]
     end: Literal["close", "reset", "hold"] = "close"
-    interval: float | None = None  # None: at once
+    interval: float | None = None  # seconds; None: no wait
 
 
 @dataclass(frozen=True, slots=True)
 class TransportFault:
-    """An error with its headers, or, without one, a delivery."""
+    """An error with its headers, or else a fault of delivery."""
 
     error: RefusalKind | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
-    page: bool = False  # the error has a web page for a body, as of something that stands before the provider
+    page: bool = False  # whether the error's body is a web page, as a proxy's is
     delivery: Delivery | None = None
 
 
@@ -170,7 +173,8 @@ class Parameters:
     size: int  # bytes
 
 
-_PAST: Final = "Thu, 01 Jan 2026 00:00:00 GMT"  # no clock here: a date in the past asks for no wait
+# A date in the past asks for no wait, whatever the time is.
+_PAST: Final = "Thu, 01 Jan 2026 00:00:00 GMT"
 _GARBLED: Final = ("soon", "", "-1", "nan", "1,5", "0x10", "Thu, 32 Foo 2026 25:61:00 GMT")
 _LONG: Final[Sequence[Mapping[str, str]]] = (
     {"retry-after": "7200"},
@@ -206,33 +210,39 @@ TRANSPORT_FAULTS: Final[Mapping[str, Callable[[Random, Parameters], TransportFau
     "trickle": lambda chance, given: TransportFault(delivery=Delivery("all", interval=given.interval)),
 }
 _ALL: Final = (*TRANSPORT_FAULTS, *CONTENT_FAULTS, *DECISION_FAULTS, *BATCH_FAULTS)
-SLOW: Final = frozenset({"rate_limit_long", "stall", "stall_body", "trickle"})  # what only a deadline or a cap ends
+# Faults that only a deadline or a cap ends.
+SLOW: Final = frozenset({"rate_limit_long", "stall", "stall_body", "trickle"})
 
 
-PROBE: Final = "probe"  # the draw of a call that asks whether anybody answers
+PROBE: Final = "probe"  # the draw of a probe, which only tests whether the model answers
 PARAMETERS: Final = ("retry_after", "interval", "size")
 
 
-def _even(share: float, *names: str) -> dict[str, float]:
+def _equal_parts(share: float, *names: str) -> dict[str, float]:
     return dict.fromkeys(names, share / len(names))
 
 
-_PASSING: Final = tuple(name for name in TRANSPORT_FAULTS if name not in SLOW)
-MIXES: Final[Mapping[str, Mapping[str, float]]] = {  # of a mix's share, the part of each fault
-    "transport": _even(1, *_PASSING),
-    "content": _even(1, *CONTENT_FAULTS),
-    "decisions": _even(1, *DECISION_FAULTS),
-    "batches": _even(1, *BATCH_FAULTS),
-    "storm": _even(2 / 3, *_PASSING) | _even(1 / 3, *CONTENT_FAULTS),
+_TRANSIENT: Final = tuple(name for name in TRANSPORT_FAULTS if name not in SLOW)
+# The part of each fault in a mix.
+MIXES: Final[Mapping[str, Mapping[str, float]]] = {
+    "transport": _equal_parts(1, *_TRANSIENT),
+    "content": _equal_parts(1, *CONTENT_FAULTS),
+    "decisions": _equal_parts(1, *DECISION_FAULTS),
+    "batches": _equal_parts(1, *BATCH_FAULTS),
+    "storm": _equal_parts(2 / 3, *_TRANSIENT) | _equal_parts(1 / 3, *CONTENT_FAULTS),
 }
 
 
 class Faults:
-    """The probability of each fault: a transport fault's at a try, a content fault's at a reply.
+    """The probability of each fault: of a transport fault per try, of a content fault per reply.
 
-    Keywords are the names of faults and of MIXES, whose parts add up. `retry_after` is the wait in seconds that
-    `rate_limit` and `rate_limit_ms` ask for, `interval` the seconds between two bytes of a `trickle`, `size`
-    the bytes that `huge` adds. Raises UsageError.
+    Args:
+        retry_after: The wait in seconds that `rate_limit` and `rate_limit_ms` ask for.
+        interval: The seconds between two bytes of a `trickle`.
+        size: The bytes that `huge` adds.
+        **shares: Probabilities by fault or by mix (`MIXES`), which add up.
+
+    Raises UsageError.
     """
 
     def __init__(
@@ -240,58 +250,58 @@ class Faults:
     ) -> None:
         for name, number in {"retry_after": retry_after, "interval": interval, "size": size}.items():
             if not (isfinite(number) and number >= 0):
-                raise UsageError(f"{name} is a number from 0, not {number}")
+                raise UsageError(f"{name} must be a number from 0, not {number}")
         self._parameters = Parameters(retry_after, interval, int(size))
         parts = _fault_shares(shares)
-        self._of_tries = {name: parts[name] for name in TRANSPORT_FAULTS if name in parts}
-        self._of_replies = {name: parts[name] for name in (*CONTENT_FAULTS, *DECISION_FAULTS) if name in parts}
-        self._of_batches = {name: parts[name] for name in BATCH_FAULTS if name in parts}
-        kinds = {"tries": self._of_tries, "replies": self._of_replies, "batches": self._of_batches}
-        for kind, struck in kinds.items():
-            if sum(struck.values()) > 1 + 1e-9:
-                raise UsageError(f"the shares of {kind} struck are together at most 1, not {sum(struck.values()):g}")
+        self._tries = {name: parts[name] for name in TRANSPORT_FAULTS if name in parts}
+        self._replies = {name: parts[name] for name in (*CONTENT_FAULTS, *DECISION_FAULTS) if name in parts}
+        self._batches = {name: parts[name] for name in BATCH_FAULTS if name in parts}
+        kinds = {"tries": self._tries, "replies": self._replies, "batches": self._batches}
+        for kind, probabilities in kinds.items():
+            if (total := sum(probabilities.values())) > 1 + 1e-9:
+                raise UsageError(f"the shares of faults of {kind} must add up to at most 1, not {total:g}")
 
     @classmethod
     def parse(cls, text: str) -> "Faults":
-        """The faults spelled `NAME:NUMBER,NAME:NUMBER`. Raises UsageError."""
+        """Parse `NAME:NUMBER,NAME:NUMBER`. Raises UsageError."""
         numbers: dict[str, float] = {}
         for part in text.split(","):
             name, _, number = (word.strip() for word in part.partition(":"))
             try:
                 value = float(number)
             except ValueError:
-                spelled = "are NAME:SHARE, as in storm:0.3 or rate_limit:0.1,server_error:0.1"
-                raise UsageError(f"faults {spelled}, not '{one_line(part)}'") from None
+                form = "NAME:SHARE, such as storm:0.3 or rate_limit:0.1,server_error:0.1"
+                raise UsageError(f"write faults as {form}, not '{one_line(part)}'") from None
             if name in numbers:
-                raise UsageError(f"faults name '{one_line(name)}' twice")
+                raise UsageError(f"the fault '{one_line(name)}' appears twice")
             numbers[name] = value
         return cls(**numbers)
 
-    def of_try(self, asked: HeardRequest) -> tuple[str, TransportFault] | None:
-        """What befalls this try, with its name. A probe is spared: a fault strikes calls, never a whole account."""
-        if asked.draw == PROBE:
+    def find_for_try(self, request: HouseRequest) -> tuple[str, TransportFault] | None:
+        """Return the fault of this try, with its name. Probes get none, since faults affect calls, not accounts."""
+        if request.draw == PROBE:
             return None
-        chance = asked.chance("fault", by_try=True)
-        name = _struck(self._of_tries, chance.random())
+        chance = request.chance("fault", by_try=True)
+        name = _pick(self._tries, chance.random())
         return None if name is None else (name, TRANSPORT_FAULTS[name](chance, self._parameters))
 
-    def of_reply(self, asked: HeardRequest) -> str | None:
-        """The name of what is wrong with the reply to this request and draw, whichever try gets it.
+    def find_for_reply(self, request: HouseRequest) -> str | None:
+        """Return the name of the fault in the reply to this request and draw, which is the same for each try.
 
-        A body that is no reply is tried again: from the second try on it strikes by the try, and no probe.
+        Bodies that are not replies are an exception: from the second try on, they depend on the try. Probes get none.
         """
-        name = _struck(self._of_replies, asked.chance("content fault").random())
+        name = _pick(self._replies, request.chance("content fault").random())
         if name not in NO_REPLIES:
             return name
-        if asked.draw == PROBE:
+        if request.draw == PROBE:
             return None
-        if asked.try_number < 2:
+        if request.try_number < 2:
             return name
-        bodies = {fault: share for fault, share in self._of_replies.items() if fault in NO_REPLIES}
-        return _struck(bodies, asked.chance("content fault", by_try=True).random())
+        bodies = {fault: share for fault, share in self._replies.items() if fault in NO_REPLIES}
+        return _pick(bodies, request.chance("content fault", by_try=True).random())
 
-    def of_batch(self, entries: bytes) -> str | None:
-        return _struck(self._of_batches, Random(sha256(entries).digest()).random())
+    def find_for_batch(self, entries: bytes) -> str | None:
+        return _pick(self._batches, Random(sha256(entries).digest()).random())
 
     @property
     def size(self) -> int:
@@ -304,16 +314,16 @@ def _fault_shares(shares: Mapping[str, float]) -> dict[str, float]:
     for name, share in shares.items():
         if name not in known:
             hint = suggestion(name, (*known, *PARAMETERS))
-            raise UsageError(f"there is no fault called '{one_line(name)}': {hint}")
+            raise UsageError(f"there is no fault named '{one_line(name)}': {hint}")
         if not 0 <= share <= 1:
-            raise UsageError(f"{name} is a probability from 0 to 1, not {share}")
+            raise UsageError(f"{name} must be a probability from 0 to 1, not {share}")
         for fault, part in known[name].items():
             parts[fault] = parts.get(fault, 0.0) + share * part
     return parts
 
 
-def _struck(shares: Mapping[str, float], point: float) -> str | None:
-    """The faults share one throw, each its part of it, in the order of the catalogue."""
+def _pick(shares: Mapping[str, float], point: float) -> str | None:
+    """Pick a fault with these probabilities; `point` is uniform in [0, 1)."""
     for name, share in shares.items():
         point -= share
         if point < 0:

@@ -1,14 +1,8 @@
-"""What the house was asked: the identity of a request, and all chance that follows from it.
+"""Requests to the house: their identity, from which all randomness follows, and checks of their fields and schemas.
 
-The answer is a function of (request, draw), a fault of (request, draw, try). A request is the canonical
-JSON of protocol, path (below the address that the SDK was given) and body, so that its digest here is the
-one that `dubito.llm` keeps; draw and try come in headers that no provider knows.
-
-Why a request gets no answer, in words that all protocols can translate.
-
-Fields of a request's body, checked as they are read.
-
-Structured outputs: which schemas the providers take, and the smallest JSON that fits one.
+An answer is a function of (request, draw), a fault a function of (request, draw, try). A request's identity is the
+canonical JSON of protocol, path (below the SDK's base URL) and body, so its digest is the one that `dubito.llm` logs.
+Draw and try are in headers that providers do not know.
 """
 
 import json
@@ -28,20 +22,20 @@ JsonBody = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class HeardRequest:
-    """One try of one request; `body` is None if it was no JSON object, `try_number` 0 if it was no number from 1."""
+class HouseRequest:
+    """One try of a request. `body` is None if it is not a JSON object, `try_number` is 0 if it is not positive."""
 
     protocol: str
-    base: str  # the part of the path that belongs to the server's address, not to the request
+    base: str  # the part of the path that belongs to the base URL
     path: str
     draw: str
     try_number: int
     raw: bytes
 
     @classmethod
-    def of(cls, protocol: str, base: str, path: str, headers: Mapping[str, str], raw: bytes) -> "HeardRequest":
-        said = headers.get(TRY_HEADER, "1")
-        number = int(said) if said.isascii() and said.isdecimal() and len(said) < 10 else 0
+    def of(cls, protocol: str, base: str, path: str, headers: Mapping[str, str], raw: bytes) -> "HouseRequest":
+        text = headers.get(TRY_HEADER, "1")
+        number = int(text) if text.isascii() and text.isdecimal() and len(text) < 10 else 0
         return cls(protocol, base, path, headers.get(_DRAW_HEADER, "0"), number, raw)
 
     @property
@@ -55,7 +49,7 @@ class HeardRequest:
     @cached_property
     def _body_and_digest(self) -> tuple[JsonBody | None, str]:
         try:
-            body = json.loads(self.raw.decode(), parse_constant=_no_json)
+            body = json.loads(self.raw.decode(), parse_constant=_refuse_constant)
             if isinstance(body, dict):
                 return body, self._digest(body)
         except (ValueError, RecursionError):
@@ -64,7 +58,8 @@ class HeardRequest:
 
     def _digest(self, body: object) -> str:
         path = self.path.removeprefix(self.base)
-        if isinstance(body, dict):  # what is said is the same, however it is sent
+        # Streaming does not change the answer.
+        if isinstance(body, dict):
             body = {key: value for key, value in body.items() if key not in ("stream", "stream_options")}
         return sha256(canonical_bytes({"protocol": self.protocol, "path": path, "body": body})).hexdigest()
 
@@ -80,7 +75,7 @@ def canonical_bytes(value: object) -> bytes:
     return json.dumps(value, sort_keys=True, separators=(",", ":")).encode()
 
 
-def _no_json(constant: str) -> NoReturn:
+def _refuse_constant(constant: str) -> NoReturn:
     raise ValueError(constant)
 
 
@@ -107,7 +102,7 @@ RefusalKind = Literal[
 
 
 class Refusal(Exception):
-    """A request that gets no answer: the kind of error, and the facts its message names."""
+    """A request is refused: the kind of error, and the facts for its message."""
 
     def __init__(self, kind: RefusalKind, **facts: object) -> None:
         super().__init__(kind, facts)
@@ -124,7 +119,7 @@ def first_tokens(text: str, count: int) -> str:
 
 
 def texts_in(content: object, name: str) -> Iterator[str]:
-    """The texts in a content: itself, or those of its blocks. Raises Refusal if it is neither text nor blocks."""
+    """Yield the texts of a content: itself, or those of its blocks. Raises Refusal if it is neither text nor blocks."""
     if isinstance(content, str):
         yield content
         return
@@ -141,7 +136,7 @@ def blocks(value: object, name: str) -> list[JsonBody]:
 
 
 def section(body: JsonBody, name: str) -> JsonBody:
-    """An object in the body, empty if it is absent or null. Raises Refusal if it is something else."""
+    """Return an object in the body, empty if it is absent or null. Raises Refusal if it is something else."""
     value = body.get(name)
     if value is None:
         return {}
@@ -150,7 +145,7 @@ def section(body: JsonBody, name: str) -> JsonBody:
     return value
 
 
-def model_of(body: JsonBody) -> str:
+def read_model(body: JsonBody) -> str:
     model = body.get("model")
     if model is None:
         raise Refusal("missing", name="model")
@@ -159,17 +154,17 @@ def model_of(body: JsonBody) -> str:
     return model
 
 
-def limit_of(body: JsonBody, name: str, least: int) -> int | None:
-    """A limit on output tokens, None if the request has none. Raises Refusal."""
+def read_limit(body: JsonBody, name: str, minimum: int) -> int | None:
+    """Return a limit on output tokens, None if the request has none. Raises Refusal."""
     limit = body.get(name)
     if limit is None:
         return None
-    if not isinstance(limit, int) or isinstance(limit, bool) or limit < least:
-        raise Refusal("bad_value", name=name, expected=f"an integer greater than or equal to {least}")
+    if not isinstance(limit, int) or isinstance(limit, bool) or limit < minimum:
+        raise Refusal("bad_value", name=name, expected=f"an integer greater than or equal to {minimum}")
     return limit
 
 
-_SCHEMA: Final[Mapping[str, Any]] = {
+_DEFAULT_SCHEMA: Final[Mapping[str, Any]] = {
     "type": "object",
     "properties": {"answer": {"type": "boolean"}},
     "required": ["answer"],
@@ -181,77 +176,78 @@ _NO_REASON: Final = "The house has no reasons."
 
 @dataclass(frozen=True, slots=True)
 class Opinion:
-    """An answer, of JSON, and what else a prompt may ask for."""
+    """A model's answer, and what else a prompt may ask for."""
 
     answer: Any
-    understood: bool  # whether what it needs was found in the prompt
-    stated: float | None = None  # a probability; None: it states none
-    answers: Mapping[str, Any] = field(default_factory=dict)  # by field, where several questions are asked at once
-    odds: Mapping[Any, float] | None = None  # how probable each answer is; None: the answer is certain
+    understood: bool  # whether the model found what it needs in the prompt
+    stated: float | None = None  # a probability
+    answers: Mapping[str, Any] = field(default_factory=dict)  # by field, if several questions are asked at once
+    odds: Mapping[Any, float] | None = None  # the probability of each answer; None: the answer is certain
     reason: str | None = None
 
 
 def answer_text(schema: Mapping[str, Any] | None, opinion: Opinion) -> str:
-    """Compact JSON that fits the schema, its properties in the schema's order.
+    """Return compact JSON that fits the schema, with its properties in the schema's order.
 
-    What is named `answer` is the answer, as are booleans if it is one; what is named as one of several answers is that
-    one; a number named as `STATED` is the stated probability, the rest is filler or null. Without a schema it is
-    `{"answer":true}` or `{"answer":false}`.
+    The field `answer` is the answer, and so are booleans if the answer is one. A field named after one of several
+    answers is that answer, and a number named as `STATED` is the stated probability. The rest is filler or null.
+    Without a schema the text is `{"answer":true}` or `{"answer":false}`.
     """
-    if schema is not None and "questions" in schema:  # a decision: a list of answers
+    # A decision is a list of answers.
+    if schema is not None and "questions" in schema:
         return json.dumps(opinion.answer, separators=(",", ":"))
-    whole = _SCHEMA if schema is None else schema
-    return json.dumps(_value(whole, opinion, whole.get("$defs", {})), separators=(",", ":"))
+    schema = _DEFAULT_SCHEMA if schema is None else schema
+    return json.dumps(_build_value(schema, opinion, schema.get("$defs", {})), separators=(",", ":"))
 
 
-def check_schema(schema: object, name: str, every_required: bool) -> Mapping[str, Any]:
-    """The schema, if a provider takes it: objects closed, and where it insists, every property required.
+def check_schema(schema: object, name: str, requires_all: bool) -> Mapping[str, Any]:
+    """Return the schema if a provider accepts it. Otherwise, raises Refusal.
 
-    Raises Refusal.
+    Objects must not allow other properties; with `requires_all`, every property must be required.
     """
     if not isinstance(schema, dict):
         raise Refusal("bad_schema", name=name, reason="schema must be an object")
     try:
-        _check_objects(schema, name, every_required)
+        _check_objects(schema, name, requires_all)
         answer_text(schema, Opinion(answer=True, understood=True))
     except (AttributeError, LookupError, TypeError, ValueError, RecursionError) as error:
         raise Refusal("bad_schema", name=name, reason="this is not a valid JSON schema") from error
     return schema
 
 
-def _check_objects(part: Mapping[str, Any], name: str, every_required: bool) -> None:
+def _check_objects(part: Mapping[str, Any], name: str, requires_all: bool) -> None:
     properties = part.get("properties", {})
     if part.get("type") == "object":
         if part.get("additionalProperties") is not False:
             reason = "'additionalProperties' is required to be supplied and to be false"
             raise Refusal("bad_schema", name=name, reason=reason)
-        if every_required and set(part.get("required", ())) != set(properties):
+        if requires_all and set(part.get("required", ())) != set(properties):
             reason = "'required' is required to be supplied and to be an array including every key in properties"
             raise Refusal("bad_schema", name=name, reason=reason)
-    below = [*properties.values(), *part.get("$defs", {}).values(), *part.get("anyOf", ())]
+    inner_parts = [*properties.values(), *part.get("$defs", {}).values(), *part.get("anyOf", ())]
     if "items" in part:
-        below.append(part["items"])
-    for inner in below:
-        _check_objects(inner, name, every_required)
+        inner_parts.append(part["items"])
+    for inner in inner_parts:
+        _check_objects(inner, name, requires_all)
 
 
-def _value(part: Mapping[str, Any], opinion: Opinion, definitions: Mapping[str, Any]) -> object:
+def _build_value(part: Mapping[str, Any], opinion: Opinion, definitions: Mapping[str, Any]) -> object:
     if "$ref" in part:
-        return _value(definitions[part["$ref"].rpartition("/")[2]], opinion, definitions)
+        return _build_value(definitions[part["$ref"].rpartition("/")[2]], opinion, definitions)
     if "const" in part:
         return part["const"]
     if part.get("enum"):
         return part["enum"][0]
     if part.get("anyOf"):
-        return _value(min(part["anyOf"], key=_liking), opinion, definitions)
+        return _build_value(min(part["anyOf"], key=_preference), opinion, definitions)
     kind = part.get("type")
     if isinstance(kind, list):
-        return _value({**part, "type": min(kind, key=_LIKING.index)}, opinion, definitions)
+        return _build_value({**part, "type": min(kind, key=_PREFERRED_TYPES.index)}, opinion, definitions)
     if kind == "object":
-        wanted = {*part.get("required", ()), "answer"}
-        inner = {name: value for name, value in part.get("properties", {}).items() if name in wanted}
-        values = {name: _value(value, opinion, definitions) for name, value in inner.items()}
-        if opinion.stated is not None and _takes_numbers(inner.get(STATED, {})):
+        names = {*part.get("required", ()), "answer"}
+        inner = {name: value for name, value in part.get("properties", {}).items() if name in names}
+        values = {name: _build_value(value, opinion, definitions) for name, value in inner.items()}
+        if opinion.stated is not None and _allows_numbers(inner.get(STATED, {})):
             values[STATED] = opinion.stated
         if "answer" in inner and not isinstance(opinion.answer, bool):
             values["answer"] = opinion.answer
@@ -260,13 +256,14 @@ def _value(part: Mapping[str, Any], opinion: Opinion, definitions: Mapping[str, 
     return plain.get(str(kind))
 
 
-def _takes_numbers(part: Mapping[str, Any]) -> bool:
+def _allows_numbers(part: Mapping[str, Any]) -> bool:
     return any("number" in option.get("type", ()) for option in part.get("anyOf", [part]))
 
 
-_LIKING: Final = ("boolean", "null", "string", "integer", "number", "array", "object")  # of several types, the first
+# If a schema allows several types, the first of these is used.
+_PREFERRED_TYPES: Final = ("boolean", "null", "string", "integer", "number", "array", "object")
 
 
-def _liking(part: Mapping[str, Any]) -> int:
+def _preference(part: Mapping[str, Any]) -> int:
     kind = part.get("type")
-    return _LIKING.index(kind) if isinstance(kind, str) and kind in _LIKING else len(_LIKING)
+    return _PREFERRED_TYPES.index(kind) if isinstance(kind, str) and kind in _PREFERRED_TYPES else len(_PREFERRED_TYPES)

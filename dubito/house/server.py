@@ -1,6 +1,6 @@
-"""The house on loopback: `with House() as house:` serves in a thread until the block ends.
+"""The house as a server on this machine: `with House() as house:` serves in a thread until the block ends.
 
-Answers that do not arrive as they should: written past the HTTP server, to the connection itself.
+Answers with a fault of delivery bypass the HTTP server and are written directly to the connection.
 """
 
 import asyncio
@@ -32,16 +32,16 @@ from dubito.house.core import Call, CallLog, Core, Policy, ServerAnswer, house_p
 from dubito.house.decisions import DecisionsWire
 from dubito.house.events import EVENTS
 from dubito.house.faults import Delivery, Faults
-from dubito.house.request import HeardRequest, Refusal, RefusalKind
+from dubito.house.request import HouseRequest, Refusal, RefusalKind
 from dubito.house.wires import AnthropicWire, ChatWire, ResponsesWire, Wire, WireName
 from dubito.serve import listen, plain_http
 
-TRANSPORT: Final = "transport"  # under this name the connection stands in a request's state
+TRANSPORT: Final = "transport"  # the key of the connection in a request's state
 _NO_LINGER: Final = struct.pack("hh" if os.name == "nt" else "ii", 1, 0)
 
 
-class Delivered(Response):
-    """An answer, sent as its delivery says; the connection is closed afterwards in any case."""
+class FaultyResponse(Response):
+    """An answer that is sent with a fault of delivery; the connection is always closed afterwards."""
 
     def __init__(self, answer: ServerAnswer, delivery: Delivery, log: CallLog, closing: asyncio.Event) -> None:
         super().__init__(answer.content, answer.status, {**answer.headers, "connection": "close"}, answer.media)
@@ -49,11 +49,12 @@ class Delivered(Response):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         transport: asyncio.Transport = scope["state"][TRANSPORT]
-        closing = asyncio.create_task(self._closing.wait())  # the end of the house does not wait for a held client
+        # When the house closes, it does not wait for a client on hold.
+        closing = asyncio.create_task(self._closing.wait())
         closing.add_done_callback(lambda _: transport.abort())
         try:
             await self._send(transport, receive)
-            await _gone(receive)
+            await _wait_for_disconnect(receive)
         finally:
             closing.cancel()
 
@@ -61,10 +62,11 @@ class Delivered(Response):
         if self._delivery.part == "all":
             await self._trickle(transport, receive)
         else:
-            self._log.add(self._answer.call.unsent())
+            self._log.add(self._answer.call.as_unsent())
             transport.write(self._bytes())
         if transport.is_closing():
-            return  # the client was faster
+            # The client closed it first.
+            return
         if self._delivery.end == "reset":
             transport.get_extra_info("socket").setsockopt(SOL_SOCKET, SO_LINGER, _NO_LINGER)
             transport.abort()
@@ -72,15 +74,15 @@ class Delivered(Response):
             transport.close()
 
     async def _trickle(self, transport: asyncio.Transport, receive: Receive) -> None:
-        """Byte by byte. It is an answer once its last byte is under way; the log has it before."""
-        everything = self._bytes()
-        for place in range(len(everything) - 1):
-            transport.write(everything[place : place + 1])
-            if await _gone(receive, self._delivery.interval):
-                self._log.add(self._answer.call.unsent())
+        """Send the answer byte by byte, and log it before its last byte."""
+        content = self._bytes()
+        for place in range(len(content) - 1):
+            transport.write(content[place : place + 1])
+            if await _wait_for_disconnect(receive, self._delivery.interval):
+                self._log.add(self._answer.call.as_unsent())
                 return
         self._log.add(self._answer.call)
-        transport.write(everything[-1:])
+        transport.write(content[-1:])
 
     def _bytes(self) -> bytes:
         lines = [f"HTTP/1.1 {self.status_code} ".encode(), *(b": ".join(header) for header in self.raw_headers)]
@@ -94,8 +96,8 @@ class Delivered(Response):
         return (head + bytes(self.body))[: ends[self._delivery.part]]
 
 
-async def _gone(receive: Receive, seconds: float | None = None) -> bool:
-    """Wait for so long, or for ever; whether the client has gone."""
+async def _wait_for_disconnect(receive: Receive, seconds: float | None = None) -> bool:
+    """Wait up to this many seconds, or forever; return whether the client has disconnected."""
     try:
         async with asyncio.timeout(seconds):
             while (await receive())["type"] != "http.disconnect":
@@ -106,11 +108,11 @@ async def _gone(receive: Receive, seconds: float | None = None) -> bool:
 
 
 _HOST: Final = "127.0.0.1"
-_CONTEXT: Final = 200_000  # tokens
-_KEEP_ALIVE: Final = 3600  # seconds: no client should meet a connection that closes as it is reused
-_GRACE: Final = 2  # seconds that a request half sent may hold up the end
-_ROUNDS: Final = 10  # turns of the loop in which calls that came before the end are still heard
-_TICK: Final = 0.005  # seconds between two looks whether anybody is left at the end
+_CONTEXT_TOKENS: Final = 200_000
+_KEEP_ALIVE: Final = 3600  # seconds, so that no client reuses a connection that is being closed
+_SHUTDOWN_SECONDS: Final = 2  # for requests that were not completely sent
+_SHUTDOWN_ROUNDS: Final = 10  # iterations of the event loop in which earlier calls are still accepted
+_POLL_SECONDS: Final = 0.005  # between checks whether connections are open at shutdown
 
 _RESPONSES: Final = ResponsesWire()
 _CHAT: Final = ChatWire()
@@ -121,97 +123,101 @@ _PATHS: Final[Mapping[str, Wire]] = {
     "/v1/messages": _MESSAGES,
     "/v1/decisions": DecisionsWire(),
 }
-_BETWEEN: Final = b"\n\n"  # events
+_EVENT_SEPARATOR: Final = b"\n\n"
 _BASES: Final[Mapping[WireName, str]] = {wire.name: wire.base for wire in _PATHS.values()}
 
 
-class _Desk:
-    """Between starlette and the core: reads requests, keeps the log, waits out the latency."""
+class _Endpoints:
+    """The endpoints of the models: they read requests, log calls and add the latency."""
 
     def __init__(self, core: Core, log: CallLog, latency: float, closing: asyncio.Event) -> None:
         self._core, self._log, self._latency, self._closing = core, log, latency, closing
 
     async def create(self, request: Request) -> Response:
         wire = _PATHS[request.url.path]
-        asked = await _asked(wire, request)
-        answer = self._core.create(wire, asked, request.headers)
-        sent = self._sent(answer)
+        heard = await _read_request(wire, request)
+        answer = self._core.create(wire, heard, request.headers)
+        response = self._respond(answer)
         if answer.media == EVENTS and answer.delivery is None and self._latency:
-            return StreamingResponse(self._in_time(answer.content), answer.status, answer.headers, EVENTS)
+            return StreamingResponse(self._stream(answer.content), answer.status, answer.headers, EVENTS)
         await self._wait(self._latency)
-        return sent
+        return response
 
-    async def _in_time(self, events: bytes) -> AsyncIterator[bytes]:
-        """The events, one by one, over the time of the latency."""
-        single = [event + _BETWEEN for event in events.split(_BETWEEN) if event]
+    async def _stream(self, events: bytes) -> AsyncIterator[bytes]:
+        """Yield the events one by one, spread over the latency."""
+        single = [event + _EVENT_SEPARATOR for event in events.split(_EVENT_SEPARATOR) if event]
         for event in single:
             await self._wait(self._latency / len(single))
             yield event
 
     async def _wait(self, seconds: float) -> None:
-        """Let the time pass; the end of the house does not wait for its own latency."""
+        """Wait, unless the house closes."""
         if seconds:
             with suppress(TimeoutError):
                 async with asyncio.timeout(seconds):
                     await self._closing.wait()
 
     async def models(self, request: Request) -> Response:
-        wire = _speaks(request)
-        asked = await _asked(wire, request)
-        return self._sent(self._core.models(wire, asked, request.headers, request.path_params.get("name")))
+        wire = _find_wire(request)
+        heard = await _read_request(wire, request)
+        return self._respond(self._core.models(wire, heard, request.headers, request.path_params.get("name")))
 
-    async def astray(self, request: Request, error: Exception) -> Response:
-        missed = isinstance(error, HTTPException) and error.status_code == 405
-        kind: RefusalKind = "wrong_method" if missed else "unknown_path"
-        wire = _speaks(request)
+    async def refuse_unknown(self, request: Request, error: Exception) -> Response:
+        is_wrong_method = isinstance(error, HTTPException) and error.status_code == 405
+        kind: RefusalKind = "wrong_method" if is_wrong_method else "unknown_path"
+        wire = _find_wire(request)
         refusal = Refusal(kind, method=request.method, path=request.url.path)
-        return self._sent(self._core.refuse(wire, await _asked(wire, request), refusal))
+        return self._respond(self._core.refuse(wire, await _read_request(wire, request), refusal))
 
-    async def left(self, request: Request, error: Exception) -> Response:
+    async def client_left(self, request: Request, error: Exception) -> Response:
         return Response(status_code=499)
 
-    def _sent(self, answer: ServerAnswer) -> Response:
-        """The answer for starlette. It is logged before it leaves: no client has an answer that the log lacks."""
+    def _respond(self, answer: ServerAnswer) -> Response:
+        """Return the response, after its call is logged: no client gets an answer that the log lacks."""
         if answer.delivery is not None:
-            return Delivered(answer, answer.delivery, self._log, self._closing)
+            return FaultyResponse(answer, answer.delivery, self._log, self._closing)
         self._log.add(answer.call)
         return Response(answer.content, answer.status, answer.headers, media_type=answer.media)
 
 
-def house_app(desk: _Desk, batches: BatchDesk) -> Starlette:
+def house_app(endpoints: _Endpoints, batches: BatchDesk) -> Starlette:
     app = Starlette(
         routes=[
             *batches.routes,
-            *(Route(path, desk.create, methods=["POST"]) for path in _PATHS),
-            Route("/v1/models", desk.models, methods=["GET"]),
-            Route("/v1/models/{name}", desk.models, methods=["GET"]),
+            *(Route(path, endpoints.create, methods=["POST"]) for path in _PATHS),
+            Route("/v1/models", endpoints.models, methods=["GET"]),
+            Route("/v1/models/{name}", endpoints.models, methods=["GET"]),
         ],
-        exception_handlers={404: desk.astray, 405: desk.astray, ClientDisconnect: desk.left},
+        exception_handlers={
+            404: endpoints.refuse_unknown,
+            405: endpoints.refuse_unknown,
+            ClientDisconnect: endpoints.client_left,
+        },
     )
     app.router.redirect_slashes = False
     return app
 
 
-def _speaks(request: Request) -> Wire:
-    known = _PATHS.get(request.url.path)
-    anthropic = "anthropic-version" in request.headers or "x-api-key" in request.headers
-    return known or (_MESSAGES if anthropic else _RESPONSES)
+def _find_wire(request: Request) -> Wire:
+    wire = _PATHS.get(request.url.path)
+    is_anthropic = "anthropic-version" in request.headers or "x-api-key" in request.headers
+    return wire or (_MESSAGES if is_anthropic else _RESPONSES)
 
 
-async def _asked(wire: Wire, request: Request) -> HeardRequest:
-    return HeardRequest.of(wire.name, wire.base, request.url.path, request.headers, await request.body())
+async def _read_request(wire: Wire, request: Request) -> HouseRequest:
+    return HouseRequest.of(wire.name, wire.base, request.url.path, request.headers, await request.body())
 
 
 class _Protocol(H11Protocol):
-    """Shows a request its connection, for the faults that HTTP has no words for."""
+    """Adds the connection to a request's state, for faults below HTTP."""
 
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         self.app_state = {**self.app_state, TRANSPORT: transport}
 
 
 class _Server(uvicorn.Server):
-    """Says when it serves, and ends as soon as it is told to and nobody is left; uvicorn's own looks now and then."""
+    """Reports when it is ready, and stops as soon as it is idle; uvicorn's own server polls only now and then."""
 
     def __init__(self, config: uvicorn.Config, closing: asyncio.Event) -> None:
         super().__init__(config)
@@ -224,7 +230,8 @@ class _Server(uvicorn.Server):
         self.ready.set()
 
     def end(self) -> None:
-        with suppress(RuntimeError):  # it has ended
+        # The loop may have ended.
+        with suppress(RuntimeError):
             self._loop.call_soon_threadsafe(self._closing.set)
 
     async def main_loop(self) -> None:
@@ -232,24 +239,30 @@ class _Server(uvicorn.Server):
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         state = self.server_state
-        for _ in range(_ROUNDS):
+        for _ in range(_SHUTDOWN_ROUNDS):
             await asyncio.sleep(0)
         for server in self.servers:
             server.close()
         for connection in list(state.connections):
             connection.shutdown()
         with suppress(TimeoutError):
-            async with asyncio.timeout(_GRACE):
+            async with asyncio.timeout(_SHUTDOWN_SECONDS):
                 while state.connections or state.tasks:
-                    await asyncio.sleep(_TICK)
+                    await asyncio.sleep(_POLL_SECONDS)
 
 
 class House:
-    """The server as a context manager: ready when entered, gone when left.
+    """The server as a context manager.
 
-    Port 0 takes a free one; `latency` is in seconds; `log` is a file that every call is appended to;
-    `context` is how many tokens a prompt may have. Raises UsageError for a port in use, a log that
-    cannot be written, or a number out of its range.
+    Args:
+        port: The port; 0 for a free one.
+        latency: Delay of each answer, in seconds.
+        faults: Which calls fail, and how.
+        log: A file to which every call is appended.
+        policy: The models; by default, those of all games.
+        context: The largest number of tokens of a prompt.
+
+    Raises UsageError for a port in use, a log that is not writable, or a number out of range.
     """
 
     def __init__(
@@ -260,10 +273,10 @@ class House:
         faults: Faults | None = None,
         log: Path | None = None,
         policy: Policy | None = None,
-        context: int = _CONTEXT,
+        context: int = _CONTEXT_TOKENS,
     ) -> None:
         if not (isfinite(latency) and latency >= 0):
-            raise UsageError(f"latency is a number of seconds from 0, not {latency}")
+            raise UsageError(f"latency must be a number of seconds from 0, not {latency}")
         self.port = port
         self._latency = latency
         self._core = Core(policy or house_policy(find_games(Path())), faults or Faults(), context)
@@ -298,14 +311,15 @@ class House:
             raise
         self.port = listener.getsockname()[1]
         closing = asyncio.Event()
-        desk = _Desk(self._core, self._log, self._latency, closing)
-        app = house_app(desk, BatchDesk(self._core, self._log, _PATHS))
+        endpoints = _Endpoints(self._core, self._log, self._latency, closing)
+        app = house_app(endpoints, BatchDesk(self._core, self._log, _PATHS))
         self._server = _Server(plain_http(app, http=_Protocol, timeout_keep_alive=_KEEP_ALIVE), closing)
         self._thread = threading.Thread(target=self._serve, args=(listener,), name="dubito-house", daemon=True)
         self._thread.start()
         self._server.ready.wait()
         if not self._server.started:
-            raise RuntimeError("the house did not come up")  # its thread has said why
+            # Its thread has printed the reason.
+            raise RuntimeError("the house did not start")
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
@@ -318,4 +332,5 @@ class House:
             self._server.run([listener])
         finally:
             listener.close()
-            self._server.ready.set()  # or its caller would wait for a server that never came up
+            # Otherwise, __enter__ would wait forever for a server that did not start.
+            self._server.ready.set()

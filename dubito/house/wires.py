@@ -1,7 +1,7 @@
-"""The protocols, as much of them as the house speaks: requests read, replies and errors written.
+"""The protocols, as far as the house supports them: read requests, write replies and errors.
 
-Anthropic's Messages API, and OpenAI's Chat Completions, which other servers speak too, and Responses API. Its Decisions
-API is in `decisions`.
+These are Anthropic's Messages API, and OpenAI's Responses API and Chat Completions, which other servers offer as well.
+The Decisions API is in `decisions`.
 """
 
 from abc import ABC, abstractmethod
@@ -10,29 +10,29 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Final, Literal, NamedTuple
 
 from dubito.house.request import (
-    HeardRequest,
+    HouseRequest,
     JsonBody,
     Refusal,
     RefusalKind,
     blocks,
     check_schema,
     first_tokens,
-    limit_of,
-    model_of,
+    read_limit,
+    read_model,
     section,
     texts_in,
     tokens,
 )
 
 WireName = Literal["responses", "chat", "messages", "decisions"]
-End = Literal["stop", "length", "refused", "filtered"]  # by itself, at the limit, declined, stopped by a filter
+End = Literal["stop", "length", "refused", "filtered"]  # of a text: complete, at the limit, declined, or filtered
 
-CREATED: Final = 1_767_225_600  # 2026-01-01T00:00:00Z: no clock in answers
+CREATED: Final = 1_767_225_600  # 2026-01-01T00:00:00Z, since answers do not depend on a clock
 CREATED_TEXT: Final = "2026-01-01T00:00:00Z"
 
 
 class Problem(NamedTuple):
-    """How a provider says one kind of error; the message is a template over the refusal's facts."""
+    """A provider's form of one kind of error; the message is a template for the refusal's facts."""
 
     status: int
     type: str
@@ -42,11 +42,11 @@ class Problem(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ReadPrompt:
-    """A request, read: what the policy sees, and what bounds and shapes the reply."""
+    """A parsed request: what the policy sees, and the limits and the form of the reply."""
 
     model: str
     text: str
-    cached: int  # tokens of the text's beginning that count as read from the provider's cache
+    cached: int  # tokens at the beginning of the text that count as cached
     schema: Mapping[str, Any] | None
     max_output: int | None
 
@@ -57,14 +57,14 @@ class ReadPrompt:
 
 @dataclass(frozen=True, slots=True)
 class ModelOutput:
-    """What a model wrote, and how it came to its end; `text` is None if there is none, `thoughts` go before it."""
+    """A model's output and how it ended; `text` is None if there is none, and follows the `thoughts`."""
 
     text: str | None
     end: End = "stop"
     thoughts: str | None = None
 
-    def within(self, limit: int | None) -> "ModelOutput":
-        """The same, cut where a limit on output cuts it. Thoughts count first; a refusal stays one."""
+    def truncate(self, limit: int | None) -> "ModelOutput":
+        """Return the output cut at a limit. Thoughts count first; a refusal stays a refusal."""
         if limit is None or self.tokens <= limit:
             return self
         left = limit - self.thought_tokens
@@ -82,17 +82,17 @@ class ModelOutput:
 
 
 class Wire(ABC):
-    """One provider's protocol: reads its requests, writes its replies and its errors."""
+    """One provider's protocol."""
 
     name: ClassVar[WireName]
-    base: ClassVar[str]  # the path in the address that its SDK takes
+    base: ClassVar[str]  # the path in the base URL of its SDK
     problems: ClassVar[Mapping[RefusalKind, Problem]]
     parameters: ClassVar[frozenset[str]]  # of a request's body
-    rejected: ClassVar[frozenset[str]]  # parameters refused whatever their value
-    unsupported: ClassVar[frozenset[str]]  # parameters refused unless false or null
+    rejected: ClassVar[frozenset[str]]  # parameters that are always refused
+    unsupported: ClassVar[frozenset[str]]  # parameters that are refused unless false or null
 
     def admit(self, headers: Mapping[str, str]) -> None:
-        """Any key will do, except none, `wrong...` (not known) and `broke...` (out of money)."""
+        """Refuse a missing key, one that begins with `wrong`, and one that begins with `broke` (no credit)."""
         key = self.key(headers)
         if not key:
             raise Refusal("no_key")
@@ -102,7 +102,7 @@ class Wire(ABC):
             raise Refusal("no_money")
 
     def check_parameters(self, body: JsonBody) -> None:
-        """Refuse the first parameter, by name, that the provider would."""
+        """Refuse the alphabetically first parameter that the provider would refuse."""
         for name in sorted(body):
             if name in self.rejected or (name in self.unsupported and body[name]):
                 raise Refusal("unsupported", name=name)
@@ -115,31 +115,31 @@ class Wire(ABC):
 
     @abstractmethod
     def key(self, headers: Mapping[str, str]) -> str:
-        """The key in the headers, empty if there is none."""
+        """Return the key in the headers, empty if there is none."""
 
     @abstractmethod
     def read(self, body: JsonBody) -> ReadPrompt:
-        """What is asked. Raises Refusal."""
+        """Parse a request. Raises Refusal."""
 
     @abstractmethod
-    def reply(self, asked: HeardRequest, body: JsonBody, prompt: ReadPrompt, written: ModelOutput) -> JsonBody:
-        """The body of a good answer."""
+    def reply(self, request: HouseRequest, body: JsonBody, prompt: ReadPrompt, written: ModelOutput) -> JsonBody:
+        """Return the body of a reply."""
 
     @abstractmethod
     def error(self, refusal: Refusal, request_id: str) -> JsonBody:
-        """The body of a refusal."""
+        """Return the body of an error."""
 
     @abstractmethod
     def headers(self, request_id: str, limited: bool) -> dict[str, str]:
-        """The headers of any answer; `limited` if a rate limit was hit."""
+        """Return the headers of an answer; `limited` if a rate limit was hit."""
 
     @abstractmethod
     def model(self, name: str) -> JsonBody:
-        """A model, as the list of models has it."""
+        """Return a model's entry in the list of models."""
 
     @abstractmethod
     def models(self, names: Sequence[str]) -> JsonBody:
-        """The list of models."""
+        """Return the list of models."""
 
 
 _ANTHROPIC_INVALID: Final = "invalid_request_error"
@@ -204,44 +204,46 @@ class AnthropicWire(Wire):
         return headers.get("x-api-key") or headers.get("authorization", "").removeprefix("Bearer ").strip()
 
     def read(self, body: JsonBody) -> ReadPrompt:
-        """System and messages. What the cache would hold: the system part up to its last `cache_control`; where a block
-        of a message has one, all before that block, assuming that an earlier request marked it.
+        """Parse system and messages, and count what would be cached.
+
+        That is the system part up to its last `cache_control`, or, if a block of a message has one, everything before
+        that block, assuming that an earlier request had a mark there.
         """
         self.check_parameters(body)
-        model = model_of(body)
+        model = read_model(body)
         for name in ("max_tokens", "messages"):
             if body.get(name) is None:
                 raise Refusal("missing", name=name)
         messages = blocks(body["messages"], "messages")
         if not messages:
             raise Refusal("bad_value", name="messages", expected="at least one message")
-        said: list[str] = []
-        held = 0  # texts before the last mark
+        texts: list[str] = []
+        marked = 0  # texts before the last mark
         for place, message in enumerate(messages):
             content, name = message.get("content"), f"messages.{place}.content"
             for block in blocks(content, name) if isinstance(content, list) else []:
-                held = len(said) if block.get("cache_control") is not None else held
-                said += texts_in([block], name)
-            said += texts_in(content, name) if not isinstance(content, list) else []
+                marked = len(texts) if block.get("cache_control") is not None else marked
+                texts += texts_in([block], name)
+            texts += texts_in(content, name) if not isinstance(content, list) else []
         system = [] if body.get("system") is None else list(texts_in(body["system"], "system"))
-        cached = system + said[:held] if held else _cacheable_texts(body, system)
+        cached = system + texts[:marked] if marked else _cacheable_texts(body, system)
         return ReadPrompt(
             model=model,
-            text="\n".join(system + said),
+            text="\n".join(system + texts),
             cached=tokens("\n".join(cached)),
             schema=_messages_schema(section(body, "output_config")),
-            max_output=limit_of(body, "max_tokens", 1),
+            max_output=read_limit(body, "max_tokens", 1),
         )
 
-    def reply(self, asked: HeardRequest, body: JsonBody, prompt: ReadPrompt, written: ModelOutput) -> JsonBody:
+    def reply(self, request: HouseRequest, body: JsonBody, prompt: ReadPrompt, written: ModelOutput) -> JsonBody:
         declined = written.end in ("refused", "filtered")
         details = {"type": "refusal", "category": None, "explanation": None}
         return {
-            "id": f"msg_01{asked.digest_for('reply')[:22]}",
+            "id": f"msg_01{request.digest_for('reply')[:22]}",
             "type": "message",
             "role": "assistant",
             "model": prompt.model,
-            "content": _content(asked, written),
+            "content": _content(request, written),
             "stop_reason": _STOP_REASONS[written.end],
             "stop_sequence": None,
             "stop_details": details if declined else None,
@@ -254,7 +256,7 @@ class AnthropicWire(Wire):
         return {"type": "error", "error": {"type": problem.type, "message": message}, "request_id": request_id}
 
     def headers(self, request_id: str, limited: bool) -> dict[str, str]:
-        """Request id and rate limits; the limits never move, the house counts nothing."""
+        """Return request id and rate limits, which never change, since the house counts no calls."""
         headers = {"request-id": request_id, "anthropic-organization-id": "00000000-0000-0000-0000-000000000000"}
         for name, limit in _LIMITS.items():
             headers[f"anthropic-ratelimit-{name}-limit"] = str(limit)
@@ -284,28 +286,28 @@ class AnthropicWire(Wire):
 
 
 def _cacheable_texts(body: JsonBody, system: list[str]) -> list[str]:
-    """The texts of the system part that are marked as cacheable: up to the last mark, all by a mark on the request."""
+    """Return the cacheable texts of the system part: up to the last mark, or all with a mark on the request."""
     if body.get("cache_control") is not None:
         return system
     if not isinstance(body.get("system"), list):
         return []
-    given = blocks(body["system"], "system")
-    marks = [place for place, block in enumerate(given) if block.get("cache_control") is not None]
-    return list(texts_in(given[: marks[-1] + 1], "system")) if marks else []
+    parts = blocks(body["system"], "system")
+    marks = [place for place, block in enumerate(parts) if block.get("cache_control") is not None]
+    return list(texts_in(parts[: marks[-1] + 1], "system")) if marks else []
 
 
 def _messages_schema(output: JsonBody) -> Mapping[str, Any] | None:
     form = section(output, "format")
     if form.get("type") != "json_schema":
         return None
-    return check_schema(form.get("schema"), "output_config.format.schema", every_required=False)
+    return check_schema(form.get("schema"), "output_config.format.schema", requires_all=False)
 
 
-def _content(asked: HeardRequest, written: ModelOutput) -> list[JsonBody]:
-    """The blocks: none for a refusal; after a filter, the text up to where it was stopped."""
+def _content(request: HouseRequest, written: ModelOutput) -> list[JsonBody]:
+    """Return the blocks of a reply: none for a refusal, and the partial text after a filter."""
     blocks: list[JsonBody] = []
     if written.thoughts is not None:
-        signature = asked.digest_for("thoughts")
+        signature = request.digest_for("thoughts")
         blocks.append({"type": "thinking", "thinking": written.thoughts, "signature": signature})
     if written.text is not None and written.end != "refused":
         blocks.append({"type": "text", "text": written.text, "citations": None})
@@ -313,8 +315,8 @@ def _content(asked: HeardRequest, written: ModelOutput) -> list[JsonBody]:
 
 
 def _messages_usage(prompt: ReadPrompt, written: ModelOutput) -> JsonBody:
-    """Cached tokens are not part of the input tokens."""
     return {
+        # Without cached tokens.
         "input_tokens": prompt.tokens - prompt.cached,
         "cache_creation_input_tokens": 0,
         "cache_read_input_tokens": prompt.cached,
@@ -325,7 +327,7 @@ def _messages_usage(prompt: ReadPrompt, written: ModelOutput) -> JsonBody:
     }
 
 
-_CACHED_FROM: Final = 1024  # tokens from which OpenAI's cache works by itself
+_MIN_CACHED: Final = 1024  # tokens; OpenAI caches no shorter prefix
 _OPENAI_INVALID: Final = "invalid_request_error"
 
 _OPENAI_PROBLEMS: Final[Mapping[RefusalKind, Problem]] = {
@@ -378,7 +380,7 @@ _OPENAI_PROBLEMS: Final[Mapping[RefusalKind, Problem]] = {
 
 
 class OpenAIWire(Wire, ABC):
-    """Whatever is not the request's and the reply's own shape."""
+    """What OpenAI's protocols have in common."""
 
     base = "/v1"
     rejected = frozenset[str]()
@@ -411,22 +413,22 @@ class OpenAIWire(Wire, ABC):
         return {"object": "list", "data": [self.model(name) for name in names]}
 
 
-def prompt_of(
-    model: str, said: Iterable[tuple[str, str]], schema: Mapping[str, Any] | None, max_output: int | None
+def build_prompt(
+    model: str, messages: Iterable[tuple[str, str]], schema: Mapping[str, Any] | None, max_output: int | None
 ) -> ReadPrompt:
-    """The prompt of (role, text) pairs. System messages at the start are what a cache would hold."""
+    """Build a prompt from (role, text) pairs. System messages at the beginning count as cacheable."""
     stable: list[str] = []
     rest: list[str] = []
-    for role, text in said:
+    for role, text in messages:
         (stable if role in ("system", "developer") and not rest else rest).append(text)
     cached = tokens("\n".join(stable))
-    return ReadPrompt(model, "\n".join(stable + rest), cached if cached >= _CACHED_FROM else 0, schema, max_output)
+    return ReadPrompt(model, "\n".join(stable + rest), cached if cached >= _MIN_CACHED else 0, schema, max_output)
 
 
-def named_schema(form: JsonBody, name: str) -> Mapping[str, Any]:
+def read_schema(form: JsonBody, name: str) -> Mapping[str, Any]:
     if not isinstance(form.get("name"), str):
         raise Refusal("missing", name=f"{name}.name")
-    return check_schema(form.get("schema"), f"{name}.schema", every_required=form.get("strict") is True)
+    return check_schema(form.get("schema"), f"{name}.schema", requires_all=form.get("strict") is True)
 
 
 _CHAT_PARAMETERS: Final = (
@@ -453,23 +455,23 @@ class ChatWire(OpenAIWire):
     parameters = frozenset(_CHAT_PARAMETERS.split())
 
     def read(self, body: JsonBody) -> ReadPrompt:
-        """The messages. `max_tokens` is the old name of `max_completion_tokens`."""
+        """Parse the messages. `max_tokens` is the old name of `max_completion_tokens`."""
         self.check_parameters(body)
-        model = model_of(body)
+        model = read_model(body)
         if body.get("messages") is None:
             raise Refusal("missing", name="messages")
         if body.get("n") not in (None, 1):
             raise Refusal("unsupported", name="n")
-        limits = [limit_of(body, name, 1) for name in ("max_completion_tokens", "max_tokens")]
+        limits = [read_limit(body, name, 1) for name in ("max_completion_tokens", "max_tokens")]
         if None not in limits:
             raise Refusal("unsupported", name="max_tokens")
-        prompt = prompt_of(model, list(_chat_texts(body["messages"])), _chat_schema(body), limits[0] or limits[1])
+        prompt = build_prompt(model, list(_chat_texts(body["messages"])), _chat_schema(body), limits[0] or limits[1])
         if _format(body) == "json_object" and "json" not in prompt.text.lower():
             raise Refusal("bad_value", name="messages", expected="the word 'json' in them to use 'json_object'")
         return prompt
 
-    def reply(self, asked: HeardRequest, body: JsonBody, prompt: ReadPrompt, written: ModelOutput) -> JsonBody:
-        """A chat completion object. Thoughts stand where servers other than OpenAI's put them."""
+    def reply(self, request: HouseRequest, body: JsonBody, prompt: ReadPrompt, written: ModelOutput) -> JsonBody:
+        """Return a chat completion. Its thoughts are where other servers than OpenAI's put them."""
         refused = written.end == "refused"
         message: JsonBody = {
             "role": "assistant",
@@ -481,7 +483,7 @@ class ChatWire(OpenAIWire):
             message["reasoning_content"] = written.thoughts
         finish = _FINISHES.get(written.end, "stop")
         return {
-            "id": f"chatcmpl-{asked.digest_for('reply')[:29]}",
+            "id": f"chatcmpl-{request.digest_for('reply')[:29]}",
             "object": "chat.completion",
             "created": CREATED,
             "model": prompt.model,
@@ -492,16 +494,17 @@ class ChatWire(OpenAIWire):
         }
 
 
-def _chat_texts(given: object) -> Iterator[tuple[str, str]]:
-    """Role and text of all texts in the messages. Raises Refusal."""
-    messages = blocks(given, "messages")
+def _chat_texts(value: object) -> Iterator[tuple[str, str]]:
+    """Yield role and text of all texts in the messages. Raises Refusal."""
+    messages = blocks(value, "messages")
     if not messages:
         raise Refusal("bad_value", name="messages", expected="at least one message")
     for place, message in enumerate(messages):
         role, content = message.get("role"), message.get("content")
         if role not in _ROLES:
             raise Refusal("bad_value", name=f"messages[{place}].role", expected=f"one of {', '.join(_ROLES)}")
-        if role == "assistant" and content is None:  # what it refused to say
+        # The assistant's message has no content after a refusal.
+        if role == "assistant" and content is None:
             continue
         for text in texts_in(content, f"messages[{place}].content"):
             yield role, text
@@ -518,11 +521,10 @@ def _chat_schema(body: JsonBody) -> Mapping[str, Any] | None:
     if _format(body) != "json_schema":
         return None
     form = section(section(body, "response_format"), "json_schema")
-    return named_schema(form, "response_format.json_schema")
+    return read_schema(form, "response_format.json_schema")
 
 
 def _chat_usage(prompt: ReadPrompt, written: ModelOutput) -> JsonBody:
-    """Cached tokens are part of the prompt's tokens, thoughts of the completion's."""
     return {
         "prompt_tokens": prompt.tokens,
         "completion_tokens": written.tokens,
@@ -537,7 +539,7 @@ def _chat_usage(prompt: ReadPrompt, written: ModelOutput) -> JsonBody:
     }
 
 
-_LEAST_OUTPUT: Final = 16
+_MIN_OUTPUT: Final = 16
 _RESPONSES_PARAMETERS: Final = (
     "access_programs background background_options context_management conversation image include input"
     " instructions max_output_tokens max_tool_calls metadata model moderation parallel_tool_calls"
@@ -546,7 +548,8 @@ _RESPONSES_PARAMETERS: Final = (
     " top_logprobs top_p truncation user"
 )
 
-_DEFAULTS: Final[Mapping[str, Any]] = {  # what a reply repeats of its request, and says if that said nothing
+# Fields that a reply repeats from its request, with their defaults.
+_DEFAULTS: Final[Mapping[str, Any]] = {
     "background": False,
     "instructions": None,
     "max_output_tokens": None,
@@ -566,7 +569,8 @@ _DEFAULTS: Final[Mapping[str, Any]] = {  # what a reply repeats of its request, 
     "truncation": "disabled",
     "user": None,
 }
-_REASONS: Final = {"length": "max_output_tokens", "filtered": "content_filter"}  # why a reply is not complete
+# Why a reply is incomplete.
+_REASONS: Final = {"length": "max_output_tokens", "filtered": "content_filter"}
 
 
 class ResponsesWire(OpenAIWire):
@@ -578,25 +582,25 @@ class ResponsesWire(OpenAIWire):
 
     def read(self, body: JsonBody) -> ReadPrompt:
         self.check_parameters(body)
-        model = model_of(body)
+        model = read_model(body)
         if body.get("input") is None:
             raise Refusal("missing", name="input")
         form = section(section(body, "text"), "format")
-        return prompt_of(
+        return build_prompt(
             model,
             list(responses_texts(body)),
-            named_schema(form, "text.format") if form.get("type") == "json_schema" else None,
-            limit_of(body, "max_output_tokens", _LEAST_OUTPUT),
+            read_schema(form, "text.format") if form.get("type") == "json_schema" else None,
+            read_limit(body, "max_output_tokens", _MIN_OUTPUT),
         )
 
-    def reply(self, asked: HeardRequest, body: JsonBody, prompt: ReadPrompt, written: ModelOutput) -> JsonBody:
+    def reply(self, request: HouseRequest, body: JsonBody, prompt: ReadPrompt, written: ModelOutput) -> JsonBody:
         reason = _REASONS.get(written.end)
         status = "incomplete" if reason else "completed"
-        said = {name: value for name, value in body.items() if name in _DEFAULTS and value is not None}
+        repeated = {name: value for name, value in body.items() if name in _DEFAULTS and value is not None}
         return {
             **_DEFAULTS,
-            **said,
-            "id": f"resp_{asked.digest_for('reply')[:48]}",
+            **repeated,
+            "id": f"resp_{request.digest_for('reply')[:48]}",
             "object": "response",
             "created_at": CREATED,
             "completed_at": None if reason else CREATED,
@@ -604,7 +608,7 @@ class ResponsesWire(OpenAIWire):
             "error": None,
             "incomplete_details": {"reason": reason} if reason else None,
             "model": prompt.model,
-            "output": _output(asked, written, status),
+            "output": _output(request, written, status),
             "service_tier": "default",
             "text": {"format": {"type": "text"}, "verbosity": "medium", **section(body, "text")},
             "usage": _responses_usage(prompt, written),
@@ -612,7 +616,7 @@ class ResponsesWire(OpenAIWire):
 
 
 def responses_texts(body: JsonBody) -> Iterator[tuple[str, str]]:
-    """Role and text of all texts; the input is a text or a list of items, some of them messages."""
+    """Yield role and text of all texts; the input is a text or a list of items, some of which are messages."""
     if body.get("instructions") is not None:
         for text in texts_in(body["instructions"], "instructions"):
             yield "developer", text
@@ -624,23 +628,22 @@ def responses_texts(body: JsonBody) -> Iterator[tuple[str, str]]:
             yield str(item.get("role")), text
 
 
-def _output(asked: HeardRequest, written: ModelOutput, status: str) -> list[JsonBody]:
-    """The items: thoughts, and the message that holds the text."""
+def _output(request: HouseRequest, written: ModelOutput, status: str) -> list[JsonBody]:
+    """Return the items: thoughts, and the message with the text."""
     items: list[JsonBody] = []
     if written.thoughts is not None:
         summary = [{"type": "summary_text", "text": written.thoughts}]
-        items.append({"id": f"rs_{asked.digest_for('thoughts')[:48]}", "type": "reasoning", "summary": summary})
+        items.append({"id": f"rs_{request.digest_for('thoughts')[:48]}", "type": "reasoning", "summary": summary})
     if written.text is not None:
         content: JsonBody = {"type": "output_text", "annotations": [], "logprobs": [], "text": written.text}
         if written.end == "refused":
             content = {"type": "refusal", "refusal": written.text}
         message = {"type": "message", "status": status, "role": "assistant", "content": [content]}
-        items.append({"id": f"msg_{asked.digest_for('message')[:48]}", **message})
+        items.append({"id": f"msg_{request.digest_for('message')[:48]}", **message})
     return items
 
 
 def _responses_usage(prompt: ReadPrompt, written: ModelOutput) -> JsonBody:
-    """Cached tokens are part of the input tokens, thoughts of the output tokens."""
     return {
         "input_tokens": prompt.tokens,
         "input_tokens_details": {"cached_tokens": prompt.cached, "cache_write_tokens": 0},

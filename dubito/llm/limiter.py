@@ -282,7 +282,7 @@ class AccountTraffic:
                 f"`patience` is {format_duration(self._timing.patience)}: check {slow}that the server is up, that "
                 "`base_url` is right and which limits the account has, or resume later"
             )
-            problem = f"{self.account} {what}; the last error was: {error.problem}"
+            problem = f"{self.account} {what}; last error: {error.problem}"
             self._outage = AccountFault(problem, quote=error.quote, hint=hint)
 
     def _raise_if_ended(self) -> None:

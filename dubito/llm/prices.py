@@ -12,7 +12,7 @@ from threading import Lock
 from typing import Any, Final
 
 from dubito.llm.protocols import STANDARD_MODES, service_modes
-from dubito.llm.request import PLAIN, Charges, Request, Usage, entries
+from dubito.llm.request import PLAIN, Charges, Request, Usage, nested_items
 from dubito.store.model_log import Spend
 
 PICO: Final = 10**12  # picodollars in a dollar
@@ -44,7 +44,7 @@ class PricingOptions:
 
 
 def has_long_ttl(value: Any) -> bool:
-    return any(key == "ttl" and ttl not in _SHORT_TTLS for key, ttl in entries(value))
+    return any(key == "ttl" and ttl not in _SHORT_TTLS for key, ttl in nested_items(value))
 
 
 _STANDARD: Final = PricingOptions()

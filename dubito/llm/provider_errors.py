@@ -16,7 +16,7 @@ from dubito.llm.protocols import detect_protocol
 from dubito.llm.redaction import Redaction
 from dubito.llm.request import AccountFault, Api, Attempt, NonReply, NonReplyKind, RawReply, Reply, TryFailed
 from dubito.llm.settings import Account, is_on_this_machine, setting_fields
-from dubito.llm.verdicts import SYSTEM_ROLE, Verdict, text_of, verdict, verdict_within
+from dubito.llm.verdicts import SYSTEM_ROLE, Verdict, error_text, judge_error, judge_error_in_body
 from dubito.store.model_log import Spend
 
 E = TypeVar("E", bound=BaseException)
@@ -100,8 +100,8 @@ class ErrorReader:
 
     def read_batch_entry(self, status: int | None, error: Any, ask: Attempt) -> TryFailed | AccountFault:
         """Read the error that a batch has for one of its requests."""
-        found = verdict_within(error, {}) if status is None else verdict(status, text_of(error), {})
-        return self._read_verdict(found, f"status {found.status} in a batch", text_of(error), ask)
+        found = judge_error_in_body(error, {}) if status is None else judge_error(status, error_text(error), {})
+        return self._read_verdict(found, f"status {found.status} in a batch", error_text(error), ask)
 
     def read_status(self, status: int, text: str, headers: Mapping[str, str], ask: Attempt) -> TryFailed | AccountFault:
         """Read an answer whose status is not a success."""
@@ -109,7 +109,7 @@ class ErrorReader:
             # Never followed: the question and the key are for this server alone.
             target = self._quote(headers.get("location", "nowhere"))
             return self.blame(ask, "base_url", f"redirects elsewhere (status {status})", target)
-        found = verdict(status, text, headers)
+        found = judge_error(status, text, headers)
         if found.meaning == "model" and _names_path(text, ask) and ask.request.protocol in _PATHS:
             return self._read_unknown_path(status, self._quote(text), ask)
         return self._read_verdict(found, f"status {status}", text, ask)
@@ -117,9 +117,9 @@ class ErrorReader:
     def read_non_reply(self, body: NonReply, received: RawReply, ask: Attempt) -> TryFailed | AccountFault:
         """Read a body with status 200 that is not a reply."""
         if body.kind is None:
-            found = verdict_within(body.error, received.headers)
+            found = judge_error_in_body(body.error, received.headers)
             problem = f"status {received.status} with an error in it"
-            failed = self._read_verdict(found, problem, text_of(body.error), ask)
+            failed = self._read_verdict(found, problem, error_text(body.error), ask)
             if isinstance(failed, TryFailed):
                 failed.billed = body.generated is True or (body.generated is None and found.meaning == "server")
             return failed
@@ -190,7 +190,7 @@ class ErrorReader:
             return TryFailed("rejected", f"a re-ask was rejected ({status})", quote=quote)
         setting = _find_setting(text, ask)
         fault = self.blame(ask, setting, f"rejected the request ({status})", quote)
-        fault.stray = setting == _ANY_PARAMETER
+        fault.is_unexplained = setting == _ANY_PARAMETER
         return fault
 
     def _quote(self, text: str) -> str:

@@ -1,19 +1,17 @@
-"""What goes out and what comes back: requests and replies as plain values with digests.
+"""Requests and replies as plain values with digests, and the errors of asking a model.
 
-The identity of a request is the canonical JSON of exactly what is sent: protocol, path, body. Not the
-time, the key, the process, nor which of several samples of it this is (that is the draw).
-
-What can go wrong when a model is asked: one try, one attempt, or the whole account.
+The identity of a request is the canonical JSON of exactly what is sent: protocol, path, body. It does not include the
+time, the key, the process, or which of several samples of the request this is (that is the draw).
 
 DubitoError
-├── TryFailed      one HTTP call gave no reply; says whether another try may help
+├── TryFailed      one HTTP call failed
 ├── OutOfTurn      a call was not sent, since the budget has no room for it now
-├── AttemptFailed  an attempt ended without an answer: one of the `CAUSES`, counted, never silent
+├── AttemptFailed  an attempt ended without an answer, for one of the `CAUSES`, which are counted
 └── RunStopped     of dubito/errors.py
-    ├── AccountFault  the user's to fix: key, money, model, parameter, budget, offline miss, outage
-    ├── Suspended     the game is put back, other games go on
-    │   └── Waits     until the next wave is there
-    └── Interrupted   the user's wish: no further question is asked
+    ├── AccountFault      the user has to act: key, money, model, parameter, budget, offline miss, outage
+    ├── Suspended         the game is played again later, other games continue
+    │   └── BatchPending  after the next wave of batches
+    └── Interrupted       the user stopped the run
 """
 
 import json
@@ -47,7 +45,7 @@ def replace_surrogates(text: str) -> str:
 
 
 def parse_json(text: str) -> Any:
-    """What a text says, if it is JSON; None if not, or if it nests too deep to be read."""
+    """Parse JSON; return None if the text is not JSON, or is nested too deeply."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
@@ -66,17 +64,17 @@ def refuse_duplicate_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return fields
 
 
-def entries(value: Any) -> Iterator[tuple[Any, Any]]:
-    """The keys of a mapping with their values, and those of all that it holds."""
+def nested_items(value: Any) -> Iterator[tuple[Any, Any]]:
+    """Yield the items of a mapping and, recursively, of all mappings in it."""
     if isinstance(value, dict):
         yield from value.items()
     for inner in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
-        yield from entries(inner)
+        yield from nested_items(inner)
 
 
 @dataclass(frozen=True)
 class Request:
-    """Exactly what is sent, save the credentials."""
+    """Exactly what is sent, without the credentials."""
 
     protocol: Api
     path: str
@@ -93,7 +91,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens as billed. `input` counts all of the input, cached and newly cached tokens included."""
+    """Tokens as billed. `input` is all of the input, including cached and newly cached tokens."""
 
     input: int
     cached: int
@@ -103,16 +101,17 @@ class Usage:
 
     @property
     def counts(self) -> tuple[int, ...]:
-        return (self.input, self.cached, self.cache_write, self.output, self.reasoning)  # by the log's TOKENS
+        """The tokens in the order of the log's TOKENS."""
+        return (self.input, self.cached, self.cache_write, self.output, self.reasoning)
 
 
 @dataclass(frozen=True, slots=True)
 class Charges:
-    """What a reply says of its price besides the tokens."""
+    """What else a reply states about its price."""
 
-    modes: tuple[tuple[str, str], ...] = ()  # how it was served: (`service_tier`, `priority`)
-    long_writes: int = 0  # of the newly cached tokens, those kept for longer than the price is for
-    tool_calls: int = 0  # of the provider's own tools, charged by the call
+    modes: tuple[tuple[str, str], ...] = ()  # how it was served, such as (`service_tier`, `priority`)
+    long_writes: int = 0  # newly cached tokens that are stored for longer than the usual price includes
+    tool_calls: int = 0  # of the provider's own tools, charged by call
 
 
 NonReplyKind = Literal["empty", "page", "stream", "text", "unreadable", "json"]
@@ -132,16 +131,16 @@ PLAIN: Final = Charges()
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What a model said, read from a received body."""
+    """A model's reply, parsed from a received body."""
 
-    text: str | None  # None: there is no text to read, whatever the body is
+    text: str | None  # None: the body has no text
     finish: Finish
     usage: Usage | None
     received: RawReply
     origin: ReplyOrigin = "live"
     charges: Charges = PLAIN
     non_reply: NonReply | None = None  # what the body is, if not a reply
-    model: str | None = None  # who it says that it is of, usually the snapshot behind the name that was asked for
+    model: str | None = None  # the model that it names, usually the snapshot behind the requested name
 
     @property
     def digest(self) -> str:
@@ -150,14 +149,14 @@ class Reply:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where in a run an attempt is made."""
+    """An attempt's place in a run."""
 
     player: str
     game: int
     deal: int
     seat: int
     decision: int  # of this player in this game, from 0
-    attempt: int  # 0, then a re-ask each
+    attempt: int  # 0 for the question, then 1 for its first re-ask
     node: str
 
     @property
@@ -174,7 +173,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One attempt: a request, which sample of it, and where."""
+    """A question or a re-ask: a request, which sample of it, and its place."""
 
     request: Request
     draw: str
@@ -189,7 +188,7 @@ class Sends(Protocol):
 
 
 class Asks(Protocol):
-    """An attempt, which takes as many calls as it needs: recorded and cached."""
+    """One attempt, with as many calls as it needs: recorded and cached."""
 
     def ask(self, attempt: Attempt) -> Reply:
         """Return the model's reply. Raises AttemptFailed or RunStopped."""
@@ -204,7 +203,8 @@ Cause = Literal["unreachable", "refused", "rejected", "truncated", "too_long", "
 CAUSES: Final[tuple[Cause, ...]] = get_args(Cause)
 
 FailureKind = Literal["rate_limit", "server", "connection", "deadline", "too_long", "refused", "rejected"]
-FINAL_FAILURES: Final = ("too_long", "refused", "rejected")  # of this request: another try would end alike
+# Failures of the request itself: another try would end in the same way.
+FINAL_FAILURES: Final = ("too_long", "refused", "rejected")
 
 
 class TryFailed(DubitoError):
@@ -216,7 +216,7 @@ class TryFailed(DubitoError):
 
     # The cost, if a body stated it.
     spent: Spend | None = None
-    # Whether a rate limit bounds the calls in flight, not those of a minute.
+    # Whether a rate limit bounds the calls in flight, not their number per minute.
     is_concurrent: bool = False
 
     def __init__(
@@ -238,37 +238,40 @@ class TryFailed(DubitoError):
 
 
 class OutOfTurn(DubitoError):
-    """A call that was not sent after all: the budget has no room for it now. It waits for the budget again."""
+    """A call was not sent, since the budget has no room for it now. It waits for the budget again."""
 
 
 class AttemptFailed(DubitoError):
-    """An attempt ended without an answer, and why."""
+    """An attempt ended without an answer."""
 
-    origin: ReplyOrigin = "live"  # of the failure itself; one of a reply's text is as old as the reply
+    origin: ReplyOrigin = "live"
 
     def __init__(self, cause: Cause, detail: str, text: str | None = None) -> None:
         super().__init__(cause, detail, text)
         self.cause, self.detail = cause, detail
-        self.text = text  # what the model did say
+        # The model's text, which was not an answer.
+        self.text = text
 
     def __str__(self) -> str:
         return f"{self.cause}: {self.detail}"
 
 
 class Suspended(RunStopped):
-    """Under `provider_errors: suspend`: the model could not be reached, and the game is put back until it can be."""
+    """With `provider_errors: suspend`, the model cannot be reached; the game is played again once it can be."""
 
 
 class BatchPending(Suspended):
-    """The request goes out with the next wave, or is under way with one."""
+    """The request is in a batch, or waits for the next one."""
 
 
 class Interrupted(RunStopped):
-    """The run was told to stop; what is under way is kept, nothing more is asked."""
+    """The user stopped the run: replies in flight are saved, and nothing more is asked."""
 
 
 class AccountFault(RunStopped):
-    """Never a cause of a fallback: the run stops cleanly, and the message says what to do."""
+    """A fault that the user has to correct. It never leads to a fallback: the run stops cleanly."""
 
-    spent: Spend | None = None  # as in TryFailed
-    stray: bool = False  # nothing in the request is named: another try may show that it was none of the request's
+    # As in TryFailed.
+    spent: Spend | None = None
+    # Whether the server named nothing in the request, so that another try may succeed.
+    is_unexplained: bool = False

@@ -1,8 +1,8 @@
 """Retries: the only place that makes them. Waits between them are random and change no result.
 
-A server error, a lost connection and a passed deadline are the account's trouble as long as its other requests suffer
-as well: the decision waits, and `AccountTraffic` ends the run once patience has run out. A decision is unreachable only
-where its request alone fails again and again while others are answered (`FailureStreak`).
+Server errors, lost connections and passed deadlines are the account's problem as long as its other requests fail as
+well: the decision waits, and `AccountTraffic` ends the run once patience has run out. A decision is unreachable only if
+its request alone fails repeatedly while others are answered (`FailureStreak`).
 """
 
 import random
@@ -83,11 +83,11 @@ class FailureStreak:
         failed, others = self.failed, self.answered + self.failed
         return prod((failed + 1 + number) / (others + 2 + number) for number in range(self.counted))
 
-    def in_words(self, counts: CallCounts, error: TryFailed) -> str:
+    def describe(self, counts: CallCounts, error: TryFailed) -> str:
         answered = counts.answered - self.first.answered
         others = answered + counts.failed - self.first.failed - self.failures + 1
         of = f"{answered}" if answered == others else f"{answered} of {others}"
-        return f"failed {self.failures} times while {of} other requests were answered, the last: {error}"
+        return f"failed {self.failures} times while {of} other requests were answered; last error: {error}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +196,7 @@ class AttemptRetries:
             is_sick = error.spent is None and (error.kind != "connection" or error.billed)
             if streak.failures < (max(tries, _PREFLIGHT_FAILURES) if is_sick else tries):
                 return None
-            return AttemptFailed("unreachable", f"{streak.failures} tries, the last: {error}")
+            return AttemptFailed("unreachable", f"{streak.failures} tries; last error: {error}")
         fails_alone = streak.failures >= tries and streak.chance < _MAX_CHANCE
         if self.stage.suspend and (fails_alone or streak.uncounted >= tries - 1):
             whose = f"for {traffic.account}, which cannot be reached"
@@ -204,7 +204,7 @@ class AttemptRetries:
         if not fails_alone:
             return None
         traffic.give_up(self.attempt)
-        return AttemptFailed("unreachable", streak.in_words(traffic.counts(self.attempt), error))
+        return AttemptFailed("unreachable", streak.describe(traffic.counts(self.attempt), error))
 
 
 def _error_of(state: "RetryCallState") -> BaseException | None:
@@ -214,4 +214,4 @@ def _error_of(state: "RetryCallState") -> BaseException | None:
 def _may_be_a_mistake(error: BaseException | None) -> bool:
     if isinstance(error, TryFailed):
         return error.kind == "rejected"
-    return isinstance(error, AccountFault) and error.stray
+    return isinstance(error, AccountFault) and error.is_unexplained

@@ -14,7 +14,7 @@ from dubito.errors import UsageError, one_line, suggestion
 from dubito.files import Checked
 from dubito.game import Game
 from dubito.hooks import model_servers
-from dubito.llm.request import Api, entries
+from dubito.llm.request import Api, nested_items
 from dubito.settings import setting
 
 if TYPE_CHECKING:
@@ -198,7 +198,7 @@ def _check_parameters(name: str, api: Api, parameters: Mapping[str, Any]) -> Non
         )
     if "text" in parameters:
         _check_text(name, api, parameters["text"])
-    for key in (str(key) for key, _ in entries(parameters)):
+    for key in (str(key) for key, _ in nested_items(parameters)):
         if key not in _TOKEN_COUNTS and any(word in key.lower() for word in _SECRET_WORDS) and "cache" not in key:
             raise _refusal(name, f"parameters.{key}", "credentials belong in an environment variable")
 

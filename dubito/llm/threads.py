@@ -63,28 +63,28 @@ def run_until_stopped(work: Callable[[], None], stopped: Callable[[], bool]) -> 
 
 
 def map_in_threads(call: Callable[[Item], Result], items: Iterable[Item], count: int, name: str) -> list[Result]:
-    """Call it for each item in up to `count` threads, and return the results in order.
+    """Call a function for each item in up to `count` threads, and return the results in order.
 
     After an error no further call begins. The first one is raised once no call is in flight, or after
     STOP_GRACE_SECONDS; an interruption is raised only if there is no other error.
     """
-    todo, results, errors = list(enumerate(items)), dict[int, Result](), dict[int, BaseException]()
-    todo.reverse()
+    pending, results, errors = list(enumerate(items)), dict[int, Result](), dict[int, BaseException]()
+    pending.reverse()
     lock = Lock()
 
     def run() -> None:
         while True:
             with lock:
-                if errors or not todo:
+                if errors or not pending:
                     return
-                number, item = todo.pop()
+                number, item = pending.pop()
             try:
                 results[number] = call(item)
             except BaseException as error:
                 errors[number] = error
 
-    wait_for_threads(start_threads(run, min(count, len(todo)), name), lambda: bool(errors))
-    found = sorted([*errors.values()], key=lambda error: isinstance(error, Interrupted))
-    if found:
-        raise found[0]
+    wait_for_threads(start_threads(run, min(count, len(pending)), name), lambda: bool(errors))
+    raised = sorted([*errors.values()], key=lambda error: isinstance(error, Interrupted))
+    if raised:
+        raise raised[0]
     return [results[number] for number in sorted(results)]

@@ -1,7 +1,7 @@
-"""What a server's error means, whichever protocol it speaks: whose fault it is, and whether to ask again.
+"""The meaning of a server's error, for all protocols: whose fault it is, and whether to ask again.
 
-Errors come as a status with a body, or within a body of status 200. Codes are matched whole, words anywhere in the
-message; what stands in neither is told by the status alone.
+An error is a status with a body, or is in a body with status 200. Codes must match fully, words may appear anywhere in
+the message. If neither matches, the status decides.
 """
 
 import json
@@ -14,10 +14,11 @@ from typing import Any, Final, Literal
 
 from dubito.llm.request import parse_json
 
-# of this try, as in TryFailed; then the user's to fix
+# The first four concern this try, as in TryFailed; the user has to correct the others.
 Meaning = Literal["too_long", "refused", "rate_limit", "server", "size", "quota", "money", "key", "model", "request"]
-_NESTED: Final = 6  # an error within an error within ...: routers hand on what others said
-_STATUS_OF: Final[Mapping[str, int]] = {  # of errors that come with status 200 and have no number
+_MAX_NESTING: Final = 6  # of errors in errors: routers pass on what other servers sent
+# The status of errors that have status 200 and no number.
+_STATUS_OF: Final[Mapping[str, int]] = {
     "invalid_request_error": 400,
     "authentication_error": 401,
     "billing_error": 402,
@@ -36,29 +37,33 @@ _STATUS_OF: Final[Mapping[str, int]] = {  # of errors that come with status 200 
             *("image_too_small", "image_parse_error", "invalid_image_mode", "image_file_too_large"),
             *("unsupported_image_media_type", "empty_image_file", "image_file_not_found"),
         ),
-        400,  # no prompt of ours has an image: the player's parameters have
+        # Our prompts have no images, so the player's parameters have.
+        400,
     ),
 }
-_SERVER: Final = 500  # the status of an error with status 200 that says nothing known of itself
+_SERVER: Final = 500  # the status of an unknown error with status 200
 
 _TOO_LONG_CODES: Final = (
     *("context_length_exceeded", "exceed_context_size_error", "request_too_large"),
     "request_body_too_large_after_decoding",
 )
 _TOO_LONG: Final = (
-    *("prompt is too long", "context window", "maximum context length"),  # Anthropic, OpenAI, vLLM and OpenRouter
-    *("available context size", "exceed context limit", "exceeds the context"),  # llama.cpp, Anthropic, others
-    *("input token count", "input length exceeds", "input is too long"),  # Gemini, others, Bedrock
+    # Anthropic, OpenAI, vLLM and OpenRouter
+    *("prompt is too long", "context window", "maximum context length"),
+    # llama.cpp, Anthropic, others
+    *("available context size", "exceed context limit", "exceeds the context"),
+    # Gemini, others, Bedrock
+    *("input token count", "input length exceeds", "input is too long"),
     *("context_length_exceeded", "request_too_large"),
 )
-_MAY_BE_TOO_LONG: Final = (400, 422, 429)  # where the request itself may be at fault
+_MAY_BE_TOO_LONG: Final = (400, 422, 429)
 _MAY_BE_TOO_LARGE: Final = (*_MAY_BE_TOO_LONG, 413)
 _RATE: Final = re.compile(r"\b(?:per[ _-]?(?:min|hour|day)|[tr]p[md]\b|rate limit)")
 _LARGER: Final = re.compile(
     r"\b(?:too (?:large|big)|larger than|(?:input or output|prompt or output) tokens must be reduced)"
 )
 _LIMIT: Final = re.compile(r"\blimit(?: is| of|:)? ?~?(\d[\d,]*)")
-_ASKED: Final = re.compile(r"\brequested:? ?~?(\d[\d,]*)|\b(\d[\d,]*) tokens requested")
+_REQUESTED: Final = re.compile(r"\brequested:? ?~?(\d[\d,]*)|\b(\d[\d,]*) tokens requested")
 _MONEY_CODES: Final = (
     *("insufficient_quota", "billing_error", "billing_hard_limit_reached", "billing_not_active"),
     *("enforced_spend_limit_reached", "contract_spend_limit_reached", "linked_organization_spend_limit_reached"),
@@ -79,29 +84,29 @@ _REFUSED: Final = (
     *("requires moderation", "moderation block", "usage policy", "usage policies", "usage guidelines"),
     *("content exists risk", "considered high risk", "inappropriate content", "content_policy_violation"),
 )
-_NO_FILTER: Final = (401, 404, 405, 429)  # whatever they say, it is not of this prompt
+_NOT_ABOUT_PROMPT: Final = (401, 404, 405, 429)
 _UNKNOWN_MODEL: Final = re.compile(
     r"\b(?:invalid|unknown|unsupported) model\b|\bno such model\b|\bmodel (?:was |is )?not found\b"
     r"|\bmodel (?:name )?\S{1,200} (?:was |is )?(?:not found|does not exist|unknown)"
 )
-# A chat template without a system message; some servers answer so with status 500.
+# A chat template without a system message; some servers report this with status 500.
 SYSTEM_ROLE: Final = re.compile(r"system role (?:is )?not supported|conversation roles must alternate")
 _DISABLED: Final = ("organization_on_hold", "account_deactivated")
-_QUOTA: Final = "exceeded your current quota"  # OpenAI and Gemini; Gemini also of a minute's
-_NONE_AT_ALL: Final = re.compile(r"limit: 0\b")
-_PER_DAY: Final = re.compile(r"per(?:day|month)")  # in Gemini's ids, beside which one of a minute may stand
+_QUOTA: Final = "exceeded your current quota"  # OpenAI and Gemini; Gemini uses it for limits per minute, too
+_ZERO_LIMIT: Final = re.compile(r"limit: 0\b")
+# Parts of Gemini's ids, which may appear together.
+_PER_DAY: Final = re.compile(r"per(?:day|month)")
 _PER_MINUTE: Final = re.compile(r"per(?:minute|second)")
 _DAY: Final = re.compile(
     r"(?:\bper[ _-]?|/ ?|\bfor (?:the|this) |by)(?:day|week|month)\b|\b(?:24 ?h(?:ou)?rs?|86,?400 ?s|today|tomorrow)\b"
     r"|\b[tr]p[dw]\b|\b(?:daily|weekly|monthly)\b.{0,40}\b(?:limit|quota)"  # above: GitHub's `UserByModelByDay`
 )
 _MINUTE: Final = re.compile(r"\bper[ _-]?(?:min|sec|hour)|/ ?(?:min(?:ute)?|sec(?:ond)?|hour)\b|\b[tr]p[hms]\b")
-_RESET: Final = re.compile(
-    r'"x-ratelimit-reset": ?"?(\d{13})\b'
-)  # in an error of OpenRouter's: milliseconds since 1970
-_MAY_BE_CROWDED: Final = (429, 503, 529)
+# In an error of OpenRouter, in milliseconds since 1970.
+_RESET: Final = re.compile(r'"x-ratelimit-reset": ?"?(\d{13})\b')
+_MAY_BE_CONCURRENT: Final = (429, 503, 529)
 _CALLS: Final = r"(?:request|connection|call|quer|session|job|generation|invocation)"
-_AT_ONCE: Final = re.compile(
+_CONCURRENT_WORDS: Final = re.compile(
     r"concurren|\u5e76\u53d1"  # Anthropic, Mistral, Moonshot, W&B and others, Zhipu
     rf"|(?:parallel|simultaneous|in[ -]?flight|pending|outstanding)[ _-]{_CALLS}"  # LiteLLM, Ollama, Azure
     rf"|{_CALLS}\w* (?:in parallel|in[ -]?flight|simultaneously|at once|at the same time)"
@@ -115,63 +120,64 @@ _UNITS: Final = {"ms": 0.001, "milli": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What an error means; `retry_after` are the seconds that the server asks for, if it asks for any."""
+    """The meaning of an error."""
 
     meaning: Meaning
-    status: int  # the answer's, or the one that an error with status 200 stands for
-    retry_after: float | None = None
-    is_concurrent: bool = False  # of a rate limit: it is one of calls under way
+    status: int  # the answer's, or the equivalent one of an error with status 200
+    retry_after: float | None = None  # seconds, if the server asks to wait
+    is_concurrent: bool = False  # whether a rate limit bounds the calls in flight
 
 
 @dataclass(frozen=True, slots=True)
-class _Said:
-    """An error's parts: its codes and its message, in lower case, and all of its text."""
+class _ErrorParts:
+    """The parts of an error, in lower case."""
 
     codes: frozenset[str]
-    words: str
-    text: str
-    flagged: bool  # names the reasons of a moderation
+    words: str  # its messages
+    text: str  # all of it
+    has_moderation_reasons: bool
 
 
-def verdict(status: int, text: str, headers: Mapping[str, str]) -> Verdict:
-    """What an answer with an error's status means."""
-    said = _parts_said(text)
-    meaning = _meaning(status, said)
+def judge_error(status: int, text: str, headers: Mapping[str, str]) -> Verdict:
+    """Judge an answer with an error's status."""
+    parts = _parse_parts(text)
+    meaning = _find_meaning(status, parts)
     if meaning not in ("rate_limit", "server", "quota"):
         return Verdict(meaning, status)
-    asked = wait_asked(headers) or _delay(said) or None
-    if meaning != "quota" and _is_of_calls_at_once(status, said):
-        return Verdict("rate_limit", status, asked, is_concurrent=True)
-    return Verdict(meaning, status, asked)
+    seconds = parse_retry_after(headers) or _find_delay(parts) or None
+    if meaning != "quota" and _is_concurrency_limit(status, parts):
+        return Verdict("rate_limit", status, seconds, is_concurrent=True)
+    return Verdict(meaning, status, seconds)
 
 
-def text_of(error: Any) -> str:
+def error_text(error: Any) -> str:
     try:
         return error if isinstance(error, str) else json.dumps(error)
     except RecursionError:
-        return "an error that is nested without end"
+        return "an error with endless nesting"
 
 
-def verdict_within(error: Any, headers: Mapping[str, str]) -> Verdict:
-    """What an error means that came with status 200."""
-    text, status = text_of(error), _status_of(error)
-    if status is None:  # its words may say whose fault it is; otherwise it is the server's
-        found = verdict(400, text, headers)
-        return found if found.meaning != "request" else verdict(_SERVER, text, headers)
-    return verdict(status, text, headers)
+def judge_error_in_body(error: Any, headers: Mapping[str, str]) -> Verdict:
+    """Judge an error with status 200."""
+    text, status = error_text(error), _find_status(error)
+    if status is None:
+        # Its words may name the cause; otherwise it is the server's fault.
+        found = judge_error(400, text, headers)
+        return found if found.meaning != "request" else judge_error(_SERVER, text, headers)
+    return judge_error(status, text, headers)
 
 
-def _meaning(status: int, said: _Said) -> Meaning:
-    codes, words = said.codes, said.words
-    if status in _MAY_BE_TOO_LARGE and _beyond_a_limit(words):
+def _find_meaning(status: int, parts: _ErrorParts) -> Meaning:
+    codes, words = parts.codes, parts.words
+    if status in _MAY_BE_TOO_LARGE and _exceeds_minute_limit(words):
         return "size"
     if status == 413 or codes.intersection(_TOO_LONG_CODES) or (status in _MAY_BE_TOO_LONG and _has(words, _TOO_LONG)):
         return "too_long"
     if status == 402 or codes.intersection(_MONEY_CODES) or (400 <= status < 500 and _has(words, _MONEY)):
         return "money"
-    if status not in _NO_FILTER and (
+    if status not in _NOT_ABOUT_PROMPT and (
         any(_REFUSED_CODES.fullmatch(code) for code in codes)
-        or (status < 500 and (said.flagged or _has(words, _REFUSED)))
+        or (status < 500 and (parts.has_moderation_reasons or _has(words, _REFUSED)))
     ):
         return "refused"
     if status in (400, 422, 500) and SYSTEM_ROLE.search(words):
@@ -179,7 +185,7 @@ def _meaning(status: int, said: _Said) -> Meaning:
     if status in (400, 422) and _UNKNOWN_MODEL.search(words):
         return "model"
     if status == 429 or (status == 403 and _DAY.search(words)):
-        return _used_up(said) or "rate_limit"
+        return _find_used_up(parts) or "rate_limit"
     if status >= 500 or status in (408, 409, 425, 499):
         return "server"
     if status in (401, 403) or codes.intersection(_DISABLED):
@@ -187,59 +193,63 @@ def _meaning(status: int, said: _Said) -> Meaning:
     return "model" if status in (404, 405) else "request"
 
 
-def _is_of_calls_at_once(status: int, said: _Said) -> bool:
-    """Whether too many calls are under way, rather than too many a minute."""
-    words = " ".join((*said.codes, said.words))
-    if status not in _MAY_BE_CROWDED or _MINUTE.search(words):
+def _is_concurrency_limit(status: int, parts: _ErrorParts) -> bool:
+    """Return whether too many calls are in flight, rather than too many per minute."""
+    words = " ".join((*parts.codes, parts.words))
+    if status not in _MAY_BE_CONCURRENT or _MINUTE.search(words):
         return False
-    return _AT_ONCE.search(words) is not None or (status == 429 and "overloaded" in words)
+    return _CONCURRENT_WORDS.search(words) is not None or (status == 429 and "overloaded" in words)
 
 
-def _beyond_a_limit(words: str) -> bool:
-    """Whether a request alone is more tokens than the account may have in a minute: it would never pass.
+def _exceeds_minute_limit(words: str) -> bool:
+    """Return whether one request has more tokens than the account may use per minute, so it would never pass.
 
-    The output that it reserves counts: OpenAI and Groq say `Limit 10000, Requested 12500`.
+    This includes the output that it reserves: OpenAI and Groq report `Limit 10000, Requested 12500`.
     """
     if "token" not in words or not _RATE.search(words):
         return False
-    if not (limit := _LIMIT.search(words)) or not (asked := _ASKED.search(words)):
+    if not (limit := _LIMIT.search(words)) or not (requested := _REQUESTED.search(words)):
         return _LARGER.search(words) is not None
-    most, tokens = (int(number.replace(",", "")) for number in (limit[1], asked[1] or asked[2]))
+    most, tokens = (int(number.replace(",", "")) for number in (limit[1], requested[1] or requested[2]))
     return tokens > most
 
 
-def _used_up(said: _Said) -> Meaning | None:
-    """What is gone for longer than an hour, if anything. Gemini has one sentence for a day and a minute, and ids."""
-    if _QUOTA in said.words:
-        if _NONE_AT_ALL.search(said.text):
+def _find_used_up(parts: _ErrorParts) -> Meaning | None:
+    """Return what is used up for longer than an hour, if anything.
+
+    Gemini has the same message for a day and for a minute, so its ids decide.
+    """
+    if _QUOTA in parts.words:
+        if _ZERO_LIMIT.search(parts.text):
             return "money"
-        if _PER_DAY.search(said.text):
+        if _PER_DAY.search(parts.text):
             return "quota"
-        if not _PER_MINUTE.search(said.text) and _delay(said) is None:
+        if not _PER_MINUTE.search(parts.text) and _find_delay(parts) is None:
             return "money"
-    return "quota" if _DAY.search(said.words) and not _MINUTE.search(said.words) else None
+    return "quota" if _DAY.search(parts.words) and not _MINUTE.search(parts.words) else None
 
 
 def _has(text: str, words: tuple[str, ...]) -> bool:
     return any(each in text for each in words)
 
 
-def _parts_said(text: str) -> _Said:
-    """The parts of an error; where it has no known form, all of its text is its message."""
-    codes, words, flagged = set[str](), list[str](), False
-    for part in _objects_in(parse_json(text), _NESTED):
+def _parse_parts(text: str) -> _ErrorParts:
+    """Parse an error; if it has no known form, all of its text is its message."""
+    codes, words, has_reasons = set[str](), list[str](), False
+    for part in _objects_in(parse_json(text), _MAX_NESTING):
         codes |= {str(part[name]).lower() for name in ("code", "type", "error_code") if part.get(name)}
         words += [part[name] for name in ("message", "error", "detail") if isinstance(part.get(name), str)]
-        flagged |= isinstance(part.get("reasons"), list)
+        has_reasons |= isinstance(part.get("reasons"), list)
     folded = text.lower()
-    return _Said(frozenset(codes), "\n".join(words).lower() or folded, folded, flagged)
+    return _ErrorParts(frozenset(codes), "\n".join(words).lower() or folded, folded, has_reasons)
 
 
 def _objects_in(value: Any, depth: int) -> Iterator[dict[str, Any]]:
-    """The objects of an error that say something of it: itself, and those it quotes."""
+    """Yield the objects of an error: itself, and those it quotes."""
     if isinstance(value, str) and value.startswith(("{", "[")):
         value = parse_json(value)
-    if isinstance(value, list) and len(value) == 1:  # so Gemini packs it
+    # Gemini wraps errors in a list.
+    if isinstance(value, list) and len(value) == 1:
         value = value[0]
     if isinstance(value, dict) and depth:
         yield value
@@ -247,57 +257,57 @@ def _objects_in(value: Any, depth: int) -> Iterator[dict[str, Any]]:
             yield from _objects_in(value.get(name), depth - 1)
 
 
-def _status_of(error: Any) -> int | None:
-    """The status that an error within a body stands for; None if it says none."""
-    for part in _objects_in(error, _NESTED):
+def _find_status(error: Any) -> int | None:
+    """Return the equivalent status of an error in a body; None if it states none."""
+    for part in _objects_in(error, _MAX_NESTING):
         for name in ("code", "status", "type"):
-            said = part.get(name)
-            if isinstance(said, str) and said in _STATUS_OF:
-                return _STATUS_OF[said]
-            number = int(said) if isinstance(said, str) and re.fullmatch(r"\d{3}", said) else said
+            value = part.get(name)
+            if isinstance(value, str) and value in _STATUS_OF:
+                return _STATUS_OF[value]
+            number = int(value) if isinstance(value, str) and re.fullmatch(r"\d{3}", value) else value
             if type(number) is int and 400 <= number <= 599:
                 return number
     return None
 
 
-def _delay(said: _Said) -> float | None:
-    """The seconds that the body asks for: Gemini's `retryDelay`, or words such as `try again in 6m0s`."""
-    for part in _details(said.text):
-        if (found := _seconds(str(part.get("retrydelay", "")))) is not None:
-            return found
-    if reset := _RESET.search(said.text):
+def _find_delay(parts: _ErrorParts) -> float | None:
+    """Return the seconds that the body asks to wait: Gemini's `retryDelay`, or words such as `try again in 6m0s`."""
+    for detail in _details(parts.text):
+        if (seconds := _parse_span(str(detail.get("retrydelay", "")))) is not None:
+            return seconds
+    if reset := _RESET.search(parts.text):
         return max(0.0, int(reset[1]) / 1000 - time.time())
-    words = _DELAY.search(said.text)
-    return _seconds(words[1]) if words else None
+    words = _DELAY.search(parts.text)
+    return _parse_span(words[1]) if words else None
 
 
 def _details(folded: str) -> Iterator[dict[str, Any]]:
-    for part in _objects_in(parse_json(folded), _NESTED):
+    for part in _objects_in(parse_json(folded), _MAX_NESTING):
         details = part.get("details")
         yield from (each for each in details if isinstance(each, dict)) if isinstance(details, list) else ()
 
 
-def _seconds(span: str) -> float | None:
+def _parse_span(span: str) -> float | None:
     parts = _SPAN.findall(span)
     seconds = sum(float(number) * _UNITS[unit] for number, unit in parts)
     return seconds if parts and seconds < float("inf") else None
 
 
-def wait_asked(headers: Mapping[str, str]) -> float | None:
-    """Seconds from `retry-after-ms`, or from `retry-after` in seconds or as a date; None if it says nothing usable."""
+def parse_retry_after(headers: Mapping[str, str]) -> float | None:
+    """Return the seconds of `retry-after-ms`, or of `retry-after` as seconds or date; None if neither is usable."""
     for name, unit in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
-        said = headers.get(name, "")
+        value = headers.get(name, "")
         try:
-            seconds = float(said) / unit
+            seconds = float(value) / unit
         except ValueError:
-            seconds = _until(said)
-        if 0 < seconds < float("inf"):  # none at all is no time to wait for
+            seconds = _seconds_until(value)
+        if 0 < seconds < float("inf"):
             return seconds
     return None
 
 
-def _until(date: str) -> float:
-    """The seconds until an HTTP date, 0 if it is past; NaN if it is none."""
+def _seconds_until(date: str) -> float:
+    """Return the seconds until an HTTP date: 0 if it is past, NaN if it is not a date."""
     try:
         return max(0.0, parsedate_to_datetime(date).timestamp() - time.time())
     except (ValueError, TypeError, OverflowError):

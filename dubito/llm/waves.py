@@ -181,7 +181,7 @@ class Waves:
             raise result.fault
         if self._waves_without_reply >= _MAX_WAVES_WITHOUT_REPLY:
             raise AccountFault(
-                f"the last {_MAX_WAVES_WITHOUT_REPLY} waves brought no reply; the last error was: {result.last_error}",
+                f"the last {_MAX_WAVES_WITHOUT_REPLY} waves brought no reply; last error: {result.last_error}",
                 hint="check the batches on the provider's website, or resume later",
             )
 
@@ -397,7 +397,7 @@ class Waves:
         if isinstance(failed, TryFailed) and failed.kind in FINAL_FAILURES:
             self._wave_log.give_up(entry, failed.kind, str(failed))
         elif failures >= max(_MIN_FAILURES, lane.settings.tries) and not (self._suspend or self._waves_without_reply):
-            self._wave_log.give_up(entry, "unreachable", f"failed in {failures} waves; the last error was: {failed}")
+            self._wave_log.give_up(entry, "unreachable", f"failed in {failures} waves; last error: {failed}")
         else:
             self._wave_log.send_again(entry, failures)
 
@@ -420,8 +420,7 @@ class Waves:
                 number += 1
                 if self._timing.clock() - began >= self._timing.patience:
                     raise AccountFault(
-                        f"{lane.account} cannot be reached, and its batches are not finished; the last error was: "
-                        f"{error}",
+                        f"{lane.account} cannot be reached, and its batches are not finished; last error: {error}",
                         hint=f"`patience` is {format_duration(self._timing.patience)}: resume later, and the batches "
                         "that were sent are found again",
                     ) from None

@@ -54,7 +54,7 @@ def test_a_prompt_with_rules_of_its_own_is_refused(shell: Shell) -> None:
     assert said.code == 2
     assert said.err.strip() == (
         "dubito: prompt plan states the default rules of dubito in its own text, and this game has others: choose a "
-        "prompt that renders the fact rule_text, such as plain"
+        "prompt that uses the fact rule_text, such as plain"
     )
 
 

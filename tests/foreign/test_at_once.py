@@ -7,7 +7,7 @@ from typing import Final
 import pytest
 
 from dubito.llm.pacer import Limit, Pacer, read_limits
-from dubito.llm.verdicts import verdict
+from dubito.llm.verdicts import judge_error
 from tests.foreign.kit import played
 from tests.foreign.server import Answer, Foreign, Habits
 from tests.foreign.simulation import simulated
@@ -52,21 +52,21 @@ OF_A_RATE: Final[dict[str, tuple[int, object]]] = {
 @pytest.mark.parametrize("name", CROWDED)
 def test_a_refusal_that_speaks_of_calls_at_once(name: str) -> None:
     status, body = CROWDED[name]
-    found = verdict(status, json.dumps(body), {})
+    found = judge_error(status, json.dumps(body), {})
     assert (found.meaning, found.is_concurrent) == ("rate_limit", True)
 
 
 @pytest.mark.parametrize("name", OF_A_RATE)
 def test_a_refusal_that_does_not(name: str) -> None:
     status, body = OF_A_RATE[name]
-    assert not verdict(status, json.dumps(body), {}).is_concurrent
+    assert not judge_error(status, json.dumps(body), {}).is_concurrent
 
 
 @pytest.mark.parametrize(
     ("status", "words"), [(503, "The model is overloaded. Please try again later."), (500, "concurrent map writes")]
 )
 def test_an_error_of_the_server_stays_one(status: int, words: str) -> None:
-    assert verdict(status, json.dumps({"error": {"message": words}}), {}).meaning == "server"
+    assert judge_error(status, json.dumps({"error": {"message": words}}), {}).meaning == "server"
 
 
 def test_places_are_no_rate_in_headers_either() -> None:

@@ -11,7 +11,7 @@ from dubito.errors import IllegalOutput, UsageError
 from dubito.game import Node, Text
 from dubito.game.speech import quoted
 from dubito.game.words import Words, describe_answers
-from dubito.house.core import by_lot
+from dubito.house.core import random_answer
 from dubito.llm.answers import answer_format, build_form, read_answer, reask_text
 from dubito.llm.decide import put_question
 from dubito.llm.prompts import RenderedPrompt
@@ -129,10 +129,10 @@ def test_what_cannot_be_said_is_asked_for_again_with_the_reason(text: str) -> No
 
 
 def test_a_stand_in_says_what_harms_nobody() -> None:
-    drawn = [by_lot(FORM.schema, "What do you say?", Random(seed)) for seed in range(60)]
+    drawn = [random_answer(FORM.schema, "What do you say?", Random(seed)) for seed in range(60)]
     assert all(one.understood and Text(10).why_not(one.answer) is None for one in drawn)
     assert len({one.answer for one in drawn}) > 3
-    assert by_lot(FORM.schema, "What do you say?\nlegal: aye | nay", Random(0)).answer in ("aye", "nay")
+    assert random_answer(FORM.schema, "What do you say?\nlegal: aye | nay", Random(0)).answer in ("aye", "nay")
 
 
 class Asked:

@@ -127,7 +127,7 @@ def test_a_content_fault(struck: Desk, protocol: Api, request: pytest.FixtureReq
         assert decided.asked_again is not None
         assert words in decided.asked_again
         assert '{"answer": true} or {"answer": false}' in decided.asked_again
-    assert set(decided.assumed) == {not CONTENT_FAULTS[fault].counted}, "what it cost is known or assumed, never none"
+    assert set(decided.assumed) == {not CONTENT_FAULTS[fault].has_usage}, "what it cost is known or assumed, never none"
     assert struck.clock.slept == []
 
 

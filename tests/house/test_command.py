@@ -50,15 +50,15 @@ def test_it_fails_on_purpose(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["--faults", "storm:2"], "storm is a probability from 0 to 1, not 2.0"),
-        (["--faults", "strom:0.3"], "there is no fault called 'strom': did you mean 'storm'?"),
-        (["--latency", "inf"], "latency is a number of seconds from 0, not inf"),
-        (["--latency", "nan"], "latency is a number of seconds from 0, not nan"),
-        (["--latency", "-1"], "latency is a number of seconds from 0, not -1.0"),
+        (["--faults", "storm:2"], "storm must be a probability from 0 to 1, not 2.0"),
+        (["--faults", "strom:0.3"], "there is no fault named 'strom': did you mean 'storm'?"),
+        (["--latency", "inf"], "latency must be a number of seconds from 0, not inf"),
+        (["--latency", "nan"], "latency must be a number of seconds from 0, not nan"),
+        (["--latency", "-1"], "latency must be a number of seconds from 0, not -1.0"),
         (["--port", "66000"], "port is a number from 0 to 65535, not 66000"),
         (["--port", "-1"], "port is a number from 0 to 65535, not -1"),
-        (["--log", "."], "the call log . cannot be written: Is a directory"),
-        (["--log", "no/such/folder"], "the call log no/such/folder cannot be written: No such file or directory"),
+        (["--log", "."], "cannot write the call log .: Is a directory"),
+        (["--log", "no/such/folder"], "cannot write the call log no/such/folder: No such file or directory"),
     ],
 )
 def test_mistakes_have_one_sentence(

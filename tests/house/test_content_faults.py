@@ -215,4 +215,4 @@ def test_a_limit_on_output_holds_for_faults_too() -> None:
     ],
 )
 def test_cutting(written: ModelOutput, limit: int | None, cut: ModelOutput) -> None:
-    assert written.within(limit) == cut
+    assert written.truncate(limit) == cut

@@ -7,24 +7,24 @@ import pytest
 
 from dubito.errors import UsageError
 from dubito.house.faults import CONTENT_FAULTS, MIXES, SLOW, TRANSPORT_FAULTS, Faults
-from dubito.house.request import HeardRequest
+from dubito.house.request import HouseRequest
 
 MANY = 6_000
 
 
 @cache
-def make_request(draw: int) -> HeardRequest:
+def make_request(draw: int) -> HouseRequest:
     headers = {"x-dubito-draw": str(draw), "x-dubito-try": "1"}
-    return HeardRequest.of("chat", "/v1", "/v1/chat/completions", headers, b'{"model":"m"}')
+    return HouseRequest.of("chat", "/v1", "/v1/chat/completions", headers, b'{"model":"m"}')
 
 
 def of_tries(faults: Faults) -> list[str | None]:
-    struck = [faults.of_try(make_request(draw)) for draw in range(MANY)]
+    struck = [faults.find_for_try(make_request(draw)) for draw in range(MANY)]
     return [None if one is None else one[0] for one in struck]
 
 
 def of_replies(faults: Faults) -> list[str | None]:
-    return [faults.of_reply(make_request(draw)) for draw in range(MANY)]
+    return [faults.find_for_reply(make_request(draw)) for draw in range(MANY)]
 
 
 def test_without_faults_nothing_is_struck() -> None:
@@ -65,23 +65,23 @@ def test_a_mix_may_be_all_there_is_and_adds_to_others() -> None:
 
 def test_faults_are_spelled_as_names_and_numbers() -> None:
     spelled = Faults.parse("rate_limit:0.5, retry_after:0.02,size:1e6,prose:1")
-    struck = {str(spelled.of_try(make_request(draw))) for draw in range(50)}
-    assert struck == {"None", str(Faults(rate_limit=1, retry_after=0.02).of_try(make_request(0)))}
-    assert (spelled.of_reply(make_request(0)), spelled.size) == ("prose", 1_000_000)
+    struck = {str(spelled.find_for_try(make_request(draw))) for draw in range(50)}
+    assert struck == {"None", str(Faults(rate_limit=1, retry_after=0.02).find_for_try(make_request(0)))}
+    assert (spelled.find_for_reply(make_request(0)), spelled.size) == ("prose", 1_000_000)
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("storm", "faults are NAME:SHARE, as in storm:0.3 or rate_limit:0.1,server_error:0.1, not 'storm'"),
-        ("storm:0.1,", "faults are NAME:SHARE, as in storm:0.3 or rate_limit:0.1,server_error:0.1, not ''"),
-        ("storms:0.3", "there is no fault called 'storms': did you mean 'storm'?"),
-        ("prose:0.1,prose:0.2", "faults name 'prose' twice"),
-        ("rate_limit:1.5", "rate_limit is a probability from 0 to 1, not 1.5"),
-        ("server_error:nan", "server_error is a probability from 0 to 1, not nan"),
-        ("rate_limit:0.6,dropped:0.6", "the shares of tries struck are together at most 1, not 1.2"),
-        ("content:0.6,prose:0.6", "the shares of replies struck are together at most 1, not 1.2"),
-        ("retry_after:inf", "retry_after is a number from 0, not inf"),
+        ("storm", "write faults as NAME:SHARE, such as storm:0.3 or rate_limit:0.1,server_error:0.1, not 'storm'"),
+        ("storm:0.1,", "write faults as NAME:SHARE, such as storm:0.3 or rate_limit:0.1,server_error:0.1, not ''"),
+        ("storms:0.3", "there is no fault named 'storms': did you mean 'storm'?"),
+        ("prose:0.1,prose:0.2", "the fault 'prose' appears twice"),
+        ("rate_limit:1.5", "rate_limit must be a probability from 0 to 1, not 1.5"),
+        ("server_error:nan", "server_error must be a probability from 0 to 1, not nan"),
+        ("rate_limit:0.6,dropped:0.6", "the shares of faults of tries must add up to at most 1, not 1.2"),
+        ("content:0.6,prose:0.6", "the shares of faults of replies must add up to at most 1, not 1.2"),
+        ("retry_after:inf", "retry_after must be a number from 0, not inf"),
     ],
 )
 def test_impossible_faults_are_refused(text: str, message: str) -> None:

@@ -48,7 +48,7 @@ YES = Opinion(answer=True, understood=True)
 
 @pytest.mark.parametrize("answer", [True, False])
 def test_the_text_fits_the_schema(answer: bool) -> None:
-    schema = check_schema(Rich.model_json_schema(), "schema", every_required=True)
+    schema = check_schema(Rich.model_json_schema(), "schema", requires_all=True)
     text = answer_text(schema, Opinion(answer, understood=True))
     rich = Rich.model_validate_json(text)
     assert (rich.answer, rich.maybe, rich.inner.answer) == (answer, answer, answer)
@@ -83,9 +83,7 @@ def test_a_stated_probability_goes_where_the_schema_takes_it(
     form: dict[str, Any], stated: float | None, written: str
 ) -> None:
     properties = {"reasoning": {"type": "string"}, "p_bluff": form, **ANSWER}
-    schema = check_schema(
-        {**CLOSED, "properties": properties, "required": [*properties]}, "schema", every_required=True
-    )
+    schema = check_schema({**CLOSED, "properties": properties, "required": [*properties]}, "schema", requires_all=True)
     text = answer_text(schema, Opinion(answer=True, understood=True, stated=stated))
     assert text == f'{{"reasoning":"The house has no reasons.","p_bluff":{written},"answer":true}}'
 
@@ -113,16 +111,16 @@ ANSWER = {"answer": {"type": "boolean"}}
         ({"$ref": "#/$defs/a", "$defs": {"a": {"$ref": "#/$defs/a"}}}, False, "not a valid JSON schema"),
     ],
 )
-def test_schemas_that_are_refused(schema: Any, every_required: bool, reason: str) -> None:
+def test_schemas_that_are_refused(schema: Any, requires_all: bool, reason: str) -> None:
     with pytest.raises(Refusal) as caught:
-        check_schema(schema, "schema", every_required)
+        check_schema(schema, "schema", requires_all)
     assert caught.value.kind == "bad_schema"
     assert reason in str(caught.value.facts["reason"])
 
 
 def test_optional_properties_pass_where_not_all_must_be_required() -> None:
     schema = {**CLOSED, "properties": ANSWER}
-    assert check_schema(schema, "schema", every_required=False) == schema
+    assert check_schema(schema, "schema", requires_all=False) == schema
 
 
 def test_all_protocols_have_a_word_for_every_refusal() -> None:

@@ -17,7 +17,7 @@ from dubito.game import Player
 from dubito.game.find import find_bots, find_game
 from dubito.game.streams import DealStreams
 from dubito.game.table import Entrant, Table, step
-from dubito.house.core import by_lot
+from dubito.house.core import random_answer
 from dubito.house.faults import CONTENT_FAULTS
 from dubito.llm.answers import answer_format, build_form, read_answer
 from dubito.llm.cache import ReplyCache
@@ -229,7 +229,7 @@ SCHEMAS: Final = {name: build_form(("answer",), node).schema for name, node in N
 
 
 def draw_answers(node: str, text: str) -> list[Any]:
-    return [by_lot(SCHEMAS[node], text, Random(seed)).answer for seed in range(300)]
+    return [random_answer(SCHEMAS[node], text, Random(seed)).answer for seed in range(300)]
 
 
 def test_house_random_draws_from_the_last_line_of_what_is_legal() -> None:
@@ -245,8 +245,8 @@ def test_without_that_line_house_random_fits_the_schema() -> None:
     assert set(draw_answers("hint", "")) == {"high", "low", "none"}
     assert {tuple(cards) for cards in draw_answers("stake", "")} == {(1,), (2,), (3,), (5,)}
     assert set(draw_answers("number", "legal: a")) == {0}
-    assert not by_lot(SCHEMAS["number"], "", Random(0)).understood
-    assert by_lot(SCHEMAS["sure"], "", Random(0)).understood
+    assert not random_answer(SCHEMAS["number"], "", Random(0)).understood
+    assert random_answer(SCHEMAS["sure"], "", Random(0)).understood
 
 
 def test_the_faces_play_any_game_with_what_they_know() -> None:

@@ -78,7 +78,7 @@ def test_a_server_that_is_down(shell: Shell) -> None:
     mend = "start the server, or correct `base_url` in the entry of 'Asker'"
     assert said.startswith(f"nothing answers at {gone} (connection refused); {mend}; 0 of 2 games are kept")
     said = sentence_after_no_game(played(shell, down, games=30, flags=("--no-preflight", "--output", "s")))
-    assert re.match(rf"{re.escape(gone)} \(no key\) cannot be reached: no answer for \d s; the last error was: ", said)
+    assert re.match(rf"{re.escape(gone)} \(no key\) cannot be reached: no answer for \d s; last error: ", said)
     assert "check that the server is up, that `base_url` is right" in said
 
 

@@ -294,7 +294,7 @@ def test_what_the_account_or_its_entry_is_wrong_in(
 @pytest.mark.usefixtures("unhurried")
 def test_a_server_that_does_not_answer(shell: Shell) -> None:
     """It stops the run with `suspend` too."""
-    words = "unreachable: 40 tries, the last: status 503"
+    words = "unreachable: 40 tries; last error: status 503"
     with Server(lambda _: Said(503)) as server:
         ended = played(shell, asker(server, tries=2), flags=["--patience", "30m"], provider_errors="suspend")
         said = stopped(ended)

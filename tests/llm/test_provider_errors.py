@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from dubito.llm.client import Provider
 from dubito.llm.request import AccountFault, Api, TryFailed
 from dubito.llm.settings import Account
-from dubito.llm.verdicts import Meaning, verdict, verdict_within, wait_asked
+from dubito.llm.verdicts import Meaning, judge_error, judge_error_in_body, parse_retry_after
 from tests.conftest import any_text, in_gate
 from tests.llm.kit import KEY, PATH_OF, PROTOCOLS, Line, Said, Server, error_body, says
 from tests.llm.test_providers import asked, provider
@@ -134,7 +134,7 @@ def test_a_date_says_how_long_it_is_till_then(line: Line, protocol: Api) -> None
 @example("Thu, 01 Jan 0001 00:00:00 +2359")
 def test_any_header_says_how_long_to_wait_or_nothing(said: str) -> None:
     for name in ("retry-after", "retry-after-ms"):
-        seconds = wait_asked({name: said})
+        seconds = parse_retry_after({name: said})
         assert seconds is None or 0 <= seconds < float("inf")
 
 
@@ -184,7 +184,7 @@ def test_a_rate_limit_that_only_advises_to_pay_is_a_rate_limit(line: Line) -> No
     ],
 )
 def test_a_prompt_that_does_not_fit_is_too_long(kind: str, message: str) -> None:
-    assert verdict(400, error_body("chat", kind, message), {}).meaning == "too_long"
+    assert judge_error(400, error_body("chat", kind, message), {}).meaning == "too_long"
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
@@ -288,8 +288,8 @@ ANYTHING = st.recursive(
 @example(400, {"error": {"code": "9" * 400, "message": {"message": ["x"]}}})
 def test_any_error_has_a_verdict(status: int, error: Any) -> None:
     for found in (
-        verdict(status, error if isinstance(error, str) else json.dumps(error), {}),
-        verdict_within(error, {}),
+        judge_error(status, error if isinstance(error, str) else json.dumps(error), {}),
+        judge_error_in_body(error, {}),
     ):
         assert found.meaning in get_args(Meaning)
         assert found.retry_after is None or 0 <= found.retry_after < float("inf")
@@ -299,8 +299,8 @@ def test_an_error_that_is_nested_without_end_has_one() -> None:
     error: Any = []
     for _ in range(100_000):
         error = {"error": [error]}
-    assert verdict_within(error, {}).meaning == "server"
-    assert verdict(500, "[" * 100_000, {}).meaning == "server"
+    assert judge_error_in_body(error, {}).meaning == "server"
+    assert judge_error(500, "[" * 100_000, {}).meaning == "server"
 
 
 @pytest.mark.parametrize(
@@ -317,7 +317,9 @@ def test_an_error_that_is_nested_without_end_has_one() -> None:
 )
 def test_a_wait_that_only_the_body_names(words: str, seconds: float | None) -> None:
     text = json.dumps({"error": {"message": words}})
-    assert verdict(429, text, {}).retry_after == (seconds if seconds is None else pytest.approx(seconds))
-    assert verdict(429, text, {"retry-after": "3"}).retry_after == 3, "a header goes before"
-    assert verdict(429, text, {"retry-after": "0"}).retry_after == (seconds and pytest.approx(seconds)), "it says none"
-    assert verdict(400, text, {}).retry_after is None
+    assert judge_error(429, text, {}).retry_after == (seconds if seconds is None else pytest.approx(seconds))
+    assert judge_error(429, text, {"retry-after": "3"}).retry_after == 3, "a header goes before"
+    assert judge_error(429, text, {"retry-after": "0"}).retry_after == (seconds and pytest.approx(seconds)), (
+        "it says none"
+    )
+    assert judge_error(400, text, {}).retry_after is None

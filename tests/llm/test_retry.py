@@ -100,7 +100,7 @@ def test_a_request_that_alone_goes_on_failing_is_given_up(
     assert crowd.asked in failures
     assert failed.value.cause == "unreachable"
     of = r"\d+ of \d+" if sick else r"\d+"
-    words = rf"failed {crowd.asked} times while {of} other requests were answered, the last: status 500"
+    words = rf"failed {crowd.asked} times while {of} other requests were answered; last error: status 500"
     assert re.fullmatch(words, failed.value.detail), failed.value.detail
 
 

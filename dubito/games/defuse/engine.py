@@ -12,7 +12,7 @@ from random import Random
 from types import MappingProxyType
 from typing import Any, Final, Literal
 
-from dubito.errors import IllegalOutput, listed, value_in_words
+from dubito.errors import IllegalOutput, describe_value, listed
 from dubito.game import Ending, GameEvent
 from dubito.game.streams import SeatStreams
 from dubito.games.defuse.events import (
@@ -178,10 +178,10 @@ class State:
             if type(output) is int and 0 <= output <= last:
                 return None
             return (
-                f"the bomb goes to a place from 0, the top, to {last}, the bottom, and not to {value_in_words(output)}"
+                f"the bomb goes to a place from 0, the top, to {last}, the bottom, and not to {describe_value(output)}"
             )
         if type(output) is not str or output not in ACTS:
-            return f"an act of a turn is one of {', '.join(ACTS)}, and not {value_in_words(output)}"
+            return f"an act of a turn is one of {', '.join(ACTS)}, and not {describe_value(output)}"
         if output != DRAW and not self.hands[self.seat][output]:
             return f"the hand holds no {output} card"
         return None

@@ -10,7 +10,7 @@ from functools import cached_property, lru_cache
 from random import Random
 from typing import Any, Final, Literal
 
-from dubito.errors import IllegalOutput, RunStopped, one_line, value_in_words
+from dubito.errors import IllegalOutput, RunStopped, describe_value, one_line
 from dubito.game import Ending, GameEvent
 from dubito.game.streams import SeatStreams
 from dubito.plugins.openspiel.engine import range_of
@@ -390,6 +390,6 @@ class View:
         if type(output) is str and output in self.names.values():
             return None
         legal = [*self.names.values()]
-        said = repr(one_line(output, 60)) if type(output) is str else value_in_words(output)
+        said = repr(one_line(output, 60)) if type(output) is str else describe_value(output)
         more = f", and {len(legal) - _SHOWN:,} others" if len(legal) > _SHOWN else ""
         return f"an action here is one of {', '.join(legal[:_SHOWN])}{more}, and not {said}"

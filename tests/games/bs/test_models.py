@@ -18,7 +18,7 @@ from dubito.games.bs.facts import sample_game
 from dubito.games.bs.game import GAME
 from dubito.games.bs.stand_in import MODELS
 from dubito.games.bs.witness import BSRules
-from dubito.house.core import by_lot
+from dubito.house.core import random_answer
 from dubito.llm.answers import build_form
 from dubito.llm.cache import ReplyCache
 from dubito.llm.decide import Decider, GameServices, Journal
@@ -147,7 +147,7 @@ def test_house_random_is_legal_at_every_node() -> None:
     chance = Random(1)
     for _, asked in sample_game(3):
         position = asked.position
-        opinion = by_lot(schemas[position.node], PLAIN.render(position).user, chance)
+        opinion = random_answer(schemas[position.node], PLAIN.render(position).user, chance)
         assert opinion.understood
         if position.node == "cards":
             held = GAME.facts.facts(position)["legal"]
