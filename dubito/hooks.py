@@ -1,7 +1,7 @@
 """What a plugin can add to Dubito (docs/writing-a-plugin.md).
 
-A plugin is a module or object with functions marked `@hookimpl`, named as in `Hooks`. Plugins that ship with Dubito
-lie in `dubito/plugins/NAME` with that module in `plugin.py`. An installed package names its module by an entry point
+A plugin is a module or object with functions marked `@hookimpl` and named as in `Hooks`. Plugins that ship with Dubito
+are in `dubito/plugins/NAME`, with that module in `plugin.py`. An installed package names its module by an entry point
 of the group `dubito`. Games are not added here: they have the entry-point group `dubito.games`.
 """
 
@@ -103,7 +103,8 @@ def plugins() -> pluggy.PluginManager:
 @cache
 def load_installed() -> Sequence[str]:
     """Register the plugins of installed packages. Return a message for each that cannot be used."""
-    from importlib.metadata import entry_points  # late: reading the metadata of all packages takes a while
+    # Late: reading the metadata of all packages takes a while.
+    from importlib.metadata import entry_points
 
     faults = []
     for point in sorted(entry_points(group=ENTRY_POINTS), key=lambda point: point.name):
@@ -111,9 +112,10 @@ def load_installed() -> Sequence[str]:
             plugins().register(point.load(), point.name)
         except KeyboardInterrupt:
             raise
-        except BaseException as error:  # a plugin is foreign code: its import may raise anything
-            why = one_line(f"{type(error).__name__}: {error}", 200)
-            faults.append(f"plugin {_describe(point)}: loading it raises {why}. Reinstall or remove the package.")
+        # A plugin is foreign code: its import may raise anything.
+        except BaseException as error:
+            reason = one_line(f"{type(error).__name__}: {error}", 200)
+            faults.append(f"plugin {_describe(point)}: loading it raises {reason}. Reinstall or remove the package.")
     return faults
 
 
@@ -142,13 +144,14 @@ def find_executor(name: str, where: str) -> Callable[..., Any]:
         if name not in known:
             hint = " ".join(["choose", " or ".join(["processes", *known]), *faults])
             raise UsageError(f"{where}: there is no executor {one_line(repr(name), 60)}: {hint}")
-    found: Callable[..., Any] = import_place(known[name])
-    return found
+    executor: Callable[..., Any] = import_place(known[name])
+    return executor
 
 
 def _merge(hook: pluggy.HookCaller) -> dict[str, Any]:
     merged: dict[str, Any] = {}
-    for added in hook():  # pluggy calls the plugin that was registered last first: the earlier one wins
+    # Pluggy calls the last registered plugin first, so an earlier one overrides it.
+    for added in hook():
         merged |= added
     return merged
 

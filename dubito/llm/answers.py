@@ -1,11 +1,11 @@
-"""The answer of a model: its form, its strict reading, and the words of a re-ask.
+"""A model's answer: its form, its strict parser, and the text of a re-ask.
 
-Only JSON of the node's kind passes as an answer, nothing beside the fields asked for, never a guess from prose. The
-fields are those of the prompt; what a node `states` beside its answer is recorded, and never decides anything. A
-schema is fixed for its node: whether an answer is legal at a position, the engine says once it is read.
+Only JSON with the right fields and values is an answer, never a guess from prose. The prompt sets the fields. A
+probability that a node `states` is recorded, but decides nothing. The schema depends only on the node; the engine
+checks later whether the answer is legal at the position.
 
-A prompt with `ask: turn` asks all the questions of a turn at once: its reply has a field for each, named as its node.
-There a field that cannot be read spoils no other one.
+With `ask: turn`, a prompt asks all questions of a turn at once. The reply has a field for each, named after its node,
+and an unreadable field does not affect the others.
 """
 
 import json
@@ -23,7 +23,7 @@ from dubito.game import STATED, Answer, Bool, Cards, Choice, Node, Position, Sha
 from dubito.llm.request import AttemptFailed, Cause, DuplicateKey, Reply, parse_json, refuse_duplicate_keys
 
 Field = Literal["reasoning", "p_bluff", "answer"]
-ANSWER: Final = "answer"  # the field of an answer that stands alone
+ANSWER: Final = "answer"  # the field of the only answer
 Schema = Mapping[str, Any]
 
 _SCHEMAS: Final[Mapping[str, Schema]] = {
@@ -32,12 +32,12 @@ _SCHEMAS: Final[Mapping[str, Schema]] = {
 }
 _TYPES: Final[Mapping[str, Any]] = {"reasoning": str, STATED: Any}
 _NO_JSON: Final = "it is not JSON"
-_EVEN: Final = 0.5  # a probability above it says yes
-_ROUNDING: Final = 0.01 + 1e-9  # how far the sum of probabilities may be from 1
+_YES_ABOVE: Final = 0.5  # a higher probability means yes
+_MAX_ROUNDING: Final = 0.01 + 1e-9  # distance of a sum of probabilities from 1
 _EXAMPLES: Final[Mapping[str, str]] = {"reasoning": '"..."', STATED: "0.4"}
-_LISTED: Final = 40  # names that an answer's description lists; where there are more, the request says what is legal
-_NAMED: Final = "one of the legal answers, as they are listed"
-_SEARCHED: Final = 2**15  # characters at the end of a reply in which an object is looked for
+_MAX_LISTED: Final = 40  # names in the description of an answer; the request lists the legal ones
+_ANY_LEGAL: Final = "one of the legal answers, as they are listed"
+_MAX_SEARCHED: Final = 2**15  # characters at the end of a reply that are searched for an object
 _THOUGHTS: Final = r"(?:think|thinking|thought|thoughts|reasoning|reflection)"
 _THOUGHTS_BEGIN: Final = re.compile(rf"<{_THOUGHTS}>", re.IGNORECASE)
 _THOUGHTS_END: Final = re.compile(rf"</{_THOUGHTS}>", re.IGNORECASE)
@@ -46,7 +46,7 @@ _YES_OR_NO: Final = '{"answer": true} or {"answer": false}'
 
 @dataclass(frozen=True, slots=True)
 class Odds:
-    """What is asked for in place of yes or no by a prompt with `say: odds`: the probability of yes."""
+    """The answer to a yes-or-no question in a prompt with `say: odds`: the probability of yes."""
 
 
 def with_odds(node: Node) -> Node:
@@ -55,10 +55,10 @@ def with_odds(node: Node) -> Node:
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """What a reply has to look like."""
+    """The form of a reply."""
 
     fields: tuple[str, ...]
-    answers: Mapping[str, Node]  # of the fields: those that are answers, `answer` or one for each node
+    answers: Mapping[str, Node]  # fields with answers: `answer`, or one for each node
     schema: Schema
     model: type[BaseModel]
 
@@ -88,7 +88,7 @@ class Form:
 
     @property
     def wanted(self) -> str:
-        """The reply in an example or two, or with an X and what it is."""
+        """The wanted reply as an example, or with an X and its description."""
         if self.fields == (ANSWER,) and isinstance(self.answers[ANSWER].answer, Bool):
             return _YES_OR_NO
         kinds = {field: node.answer for field, node in self.answers.items()}
@@ -108,14 +108,12 @@ class Form:
 
 @dataclass(frozen=True, slots=True)
 class ModelAnswer:
-    """What a model answers, as its reply was read."""
+    """A model's answer in its reply."""
 
     answer: Any  # of the node's kind
     stated: float | None = None  # within [0, 1]
-    impossible: bool = False  # what was stated is not a probability; it counts as missing
-    shares: tuple[
-        tuple[Any, float], ...
-    ] = ()  # each answer that was offered, and how probable it is, where that is said
+    impossible: bool = False  # whether the stated value is not a probability; it counts as missing
+    shares: tuple[tuple[Any, float], ...] = ()  # each possible answer with its probability, if they are known
 
 
 @lru_cache(maxsize=64)
@@ -125,9 +123,9 @@ def build_form(fields: tuple[Field, ...], node: Node) -> Form:
 
 @lru_cache(maxsize=256)
 def build_turn_form(fields: tuple[str, ...], nodes: tuple[Node, ...]) -> Form:
-    stated = any(node.states == STATED for node in nodes)
-    beside = tuple(field for field in fields if field != ANSWER and (field != STATED or stated))
-    return _form((*beside, *(node.name for node in nodes)), {node.name: node for node in nodes})
+    has_stated = any(node.states == STATED for node in nodes)
+    other_fields = tuple(field for field in fields if field != ANSWER and (field != STATED or has_stated))
+    return _form((*other_fields, *(node.name for node in nodes)), {node.name: node for node in nodes})
 
 
 def _form(fields: tuple[str, ...], answers: Mapping[str, Node]) -> Form:
@@ -164,10 +162,10 @@ def reask_text(failure: AttemptFailed, form: Form) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class ReadAnswers:
-    """What a reply answers, by the keys of its form."""
+    """The answers in a reply, by the keys of its form."""
 
     given: Mapping[str, ModelAnswer]
-    unread: Mapping[str, AttemptFailed] = field(default_factory=dict)  # why the others have no answer
+    unread: Mapping[str, AttemptFailed] = field(default_factory=dict)  # the errors of the other keys
 
 
 _TOOL_CALL: Final = re.compile(
@@ -180,81 +178,83 @@ def read_answer(reply: Reply, form: Form) -> ModelAnswer:
 
 
 def read_answers(reply: Reply, form: Form) -> ReadAnswers:
-    """The answers in a reply; raises AttemptFailed with its cause where there is none."""
+    """Read the answers in a reply. Raises AttemptFailed with the cause if there are none."""
     if reply.finish == "refusal":
         raise AttemptFailed("refused", "the model or a filter declined", reply.text)
     if reply.finish == "length":
         raise AttemptFailed("truncated", "the reply stopped at its length limit", reply.text)
     text = reply.text or ""
     if not text.strip():
-        called = _TOOL_CALL.search(reply.received.raw) is not None
-        raise AttemptFailed(
-            "malformed", "it calls a tool, and there is none" if called else "it holds no text", reply.text
-        )
+        calls_tool = _TOOL_CALL.search(reply.received.raw) is not None
+        detail = "it calls a tool, and there is none" if calls_tool else "it holds no text"
+        raise AttemptFailed("malformed", detail, reply.text)
     try:
-        _DECODER.decode(text)  # refuses twin keys, NaN and Infinity before pydantic reads it
+        # Unlike pydantic, this refuses duplicate keys, NaN and Infinity.
+        _DECODER.decode(text)
         return ReadAnswers(_answers_in(form.model.model_validate_json(text).__dict__, form))
     except DuplicateKey as error:
         detail = str(error)
     except ValidationError as error:
-        detail = _detail(dict(error.errors()[0]), form)
-        spoilt = {str(each["loc"][0]) if each["loc"] else "" for each in error.errors()}
-        if spoilt < form.answers.keys():
-            return _answers_beside(text, form, spoilt, AttemptFailed("malformed", detail, text))
+        detail = _describe_error(dict(error.errors()[0]), form)
+        bad = {str(each["loc"][0]) if each["loc"] else "" for each in error.errors()}
+        if bad < form.answers.keys():
+            return _read_other_fields(text, form, bad, AttemptFailed("malformed", detail, text))
     except (ValueError, RecursionError):
-        detail = _unreadable(text)
+        detail = _describe_unreadable(text)
     raise AttemptFailed("malformed", detail, text)
 
 
-def _answers_in(said: Mapping[str, Any], form: Form) -> dict[str, ModelAnswer]:
-    found = {}
+def _answers_in(values: Mapping[str, Any], form: Form) -> dict[str, ModelAnswer]:
+    answers = {}
     for name, node in form.answers.items():
-        stated = _probability(said.get(STATED)) if node.states == STATED else (None, False)
-        answer, shares = said[name], tuple[tuple[Any, float], ...]()
+        stated = _parse_probability(values.get(STATED)) if node.states == STATED else (None, False)
+        answer, shares = values[name], tuple[tuple[Any, float], ...]()
         if isinstance(node.answer, Odds):
-            answer, shares = said[name] > _EVEN, ((True, said[name]), (False, 1 - said[name]))
-        found[node.name] = ModelAnswer(answer, *stated, shares)
-    return found
+            answer, shares = values[name] > _YES_ABOVE, ((True, values[name]), (False, 1 - values[name]))
+        answers[node.name] = ModelAnswer(answer, *stated, shares)
+    return answers
 
 
-def _answers_beside(text: str, form: Form, spoilt: Collection[str], unread: AttemptFailed) -> ReadAnswers:
-    """The answers of a turn in the other fields than those that are spoilt."""
-    rest = form.of_keys([node.name for name, node in form.answers.items() if name not in spoilt])
-    said = {name: value for name, value in json.loads(text).items() if name in rest.fields}
-    given = _answers_in(rest.model.model_validate_json(json.dumps(said)).__dict__, rest)
+def _read_other_fields(text: str, form: Form, bad: Collection[str], unread: AttemptFailed) -> ReadAnswers:
+    """Read the answers of a turn without the fields that cannot be read."""
+    rest = form.of_keys([node.name for name, node in form.answers.items() if name not in bad])
+    values = {name: value for name, value in json.loads(text).items() if name in rest.fields}
+    given = _answers_in(rest.model.model_validate_json(json.dumps(values)).__dict__, rest)
     return ReadAnswers(given, {key: unread for key in form.keys if key not in given})
 
 
 def find_last_object(text: str) -> str | None:
-    """Return the last complete JSON object after a model's thoughts, as it is written; None if there is none.
+    """Return the source of the last complete JSON object after a model's thoughts; None if there is none.
 
-    Only the end of a long text is searched, so that a hostile one takes no time.
+    Only the end of a long text is searched, so that a hostile text cannot take much time.
     """
-    rest = _THOUGHTS_END.split(text)[-1][-_SEARCHED:]
-    if _THOUGHTS_BEGIN.search(rest):  # they never ended: what is in them is not the answer
+    rest = _THOUGHTS_END.split(text)[-1][-_MAX_SEARCHED:]
+    # Thoughts that never end contain no answer.
+    if _THOUGHTS_BEGIN.search(rest):
         return None
-    found, at = None, rest.find("{")
-    while at >= 0:
+    last, start = None, rest.find("{")
+    while start >= 0:
         try:
-            value, end = _PLAIN.raw_decode(rest, at)
-        except RecursionError:  # nested without end: each of its beginnings would take as long
+            value, end = _PLAIN.raw_decode(rest, start)
+        except RecursionError:
+            # Each further brace of a deeply nested text would take as long.
             return None
         except ValueError:
-            end = at + 1
+            end = start + 1
         else:
-            found = rest[at:end] if isinstance(value, dict) else found
-        at = rest.find("{", end)
-    return found
+            last = rest[start:end] if isinstance(value, dict) else last
+        start = rest.find("{", end)
+    return last
 
 
 def reasoning_of(reply: str) -> str:
-    said = parse_json(find_last_object(reply) or reply)
-    reasons = said.get("reasoning") if isinstance(said, dict) else None
-    return reasons if isinstance(reasons, str) else ""
+    content = parse_json(find_last_object(reply) or reply)
+    reasoning = content.get("reasoning") if isinstance(content, dict) else None
+    return reasoning if isinstance(reasoning, str) else ""
 
 
 def answer_format(fields: Sequence[Field], nodes: Sequence[Node], *, turn: bool = False) -> str:
-    """What a prompt says of the reply: to one question, or to all of a turn."""
+    """Return a prompt's description of the reply to one question, or to all of a turn."""
     kinds = {node.answer: None for node in nodes}
     words = "; ".join(f"at {_where(kind, nodes)} {kind_in_words(kind)}" for kind in kinds)
     if len(kinds) == 1:
@@ -283,7 +283,7 @@ def _where(kind: Answer, nodes: Sequence[Node]) -> str:
 
 
 def answer_schema(kind: Answer | Odds) -> Schema:
-    """The JSON schema of an answer of this kind; without bounds, since no two providers support the same ones."""
+    """Return the JSON schema of an answer of this kind, without bounds, which providers support differently."""
     match kind:
         case Bool():
             return {"type": "boolean"}
@@ -311,9 +311,13 @@ def kind_in_words(kind: Answer | Odds) -> str:
         case Odds():
             return "a number from 0 to 1, how probable yes (true) is to be"
         case Choice(None):
-            return _NAMED
+            return _ANY_LEGAL
         case Choice(tuple(options)):
-            return _NAMED if len(options) > _LISTED else "one of " + ", ".join(json.dumps(option) for option in options)
+            return (
+                _ANY_LEGAL
+                if len(options) > _MAX_LISTED
+                else "one of " + ", ".join(json.dumps(option) for option in options)
+            )
         case Cards(cards):
             unbroken = [*cards] == [*range(cards[0], cards[-1] + 1)]
             which = f"a number from {cards[0]} to {cards[-1]}" if unbroken else f"one of {', '.join(map(str, cards))}"
@@ -332,45 +336,45 @@ def _type_of(kind: Answer | Odds) -> Any:
         case Bool():
             return bool
         case Odds():
-            return Annotated[float, AfterValidator(_share)]
+            return Annotated[float, AfterValidator(_check_share)]
         case Choice(None) | Text():
             return str
         case Choice(tuple(options)):
             return Literal[tuple(options)]
         case Cards(cards):
-            return list[Annotated[int, AfterValidator(partial(_known, cards))]]
+            return list[Annotated[int, AfterValidator(partial(_check_card, cards))]]
         case Shares(options):
-            return Annotated[dict[str, float], AfterValidator(partial(_shares, options))]
+            return Annotated[dict[str, float], AfterValidator(partial(_normalize_shares, options))]
         case _:
             return int
 
 
-def _share(said: float) -> float:
-    if not 0 <= said <= 1:
-        raise ValueError(said)
-    return said
+def _check_share(share: float) -> float:
+    if not 0 <= share <= 1:
+        raise ValueError(share)
+    return share
 
 
-def _known(cards: Sequence[int], card: int) -> int:
+def _check_card(cards: Sequence[int], card: int) -> int:
     if card not in cards:
         raise ValueError(card)
     return card
 
 
-def _shares(options: Sequence[str], said: dict[str, float]) -> dict[str, float]:
-    """The probabilities, made to sum to 1 if they nearly do; raises ValueError if they are not, or a name is left out.
+def _normalize_shares(options: Sequence[str], shares: dict[str, float]) -> dict[str, float]:
+    """Scale probabilities to sum to 1. Raises ValueError if they do not nearly do so, or a name is missing.
 
-    A name that the game does not have is left for the engine to refuse.
+    The engine refuses names that the game does not have.
     """
-    total = sum(said.values())
-    if not {*options} <= said.keys() or not all(0 <= share <= 1 for share in said.values()):
-        raise ValueError(said)
-    if abs(total - 1) > _ROUNDING:
+    total = sum(shares.values())
+    if not {*options} <= shares.keys() or not all(0 <= share <= 1 for share in shares.values()):
+        raise ValueError(shares)
+    if abs(total - 1) > _MAX_ROUNDING:
         raise ValueError(total)
-    return {name: share / total for name, share in said.items()}
+    return {name: share / total for name, share in shares.items()}
 
 
-def _probability(stated: object) -> tuple[float | None, bool]:
+def _parse_probability(stated: object) -> tuple[float | None, bool]:
     if stated is None:
         return None, False
     if isinstance(stated, bool) or not isinstance(stated, int | float) or not 0 <= stated <= 1:
@@ -378,23 +382,23 @@ def _probability(stated: object) -> tuple[float | None, bool]:
     return float(stated), False
 
 
-def _no_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no JSON")
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not JSON")
 
 
 _PLAIN: Final = json.JSONDecoder()
-_DECODER: Final = json.JSONDecoder(object_pairs_hook=refuse_duplicate_keys, parse_constant=_no_constant)
+_DECODER: Final = json.JSONDecoder(object_pairs_hook=refuse_duplicate_keys, parse_constant=_refuse_constant)
 
 
-def _unreadable(text: str) -> str:
-    """What is wrong with a text that is not JSON: often there is JSON in it, in a fence or a sentence."""
+def _describe_unreadable(text: str) -> str:
+    """Describe a text that is not JSON: often it contains JSON, in a code fence or a sentence."""
     with suppress(ValueError, RecursionError):
-        json.loads(text[text.find("{") : text.rfind("}") + 1], parse_constant=_no_constant)
+        json.loads(text[text.find("{") : text.rfind("}") + 1], parse_constant=_refuse_constant)
         return "something stands before or behind the JSON object, where no word and no code fence may stand"
     return _NO_JSON
 
 
-def _detail(error: dict[str, Any], form: Form) -> str:
+def _describe_error(error: dict[str, Any], form: Form) -> str:
     where = error["loc"][0] if error["loc"] else ""
     if where in form.answers and error["type"] not in ("missing", "string_unicode"):
         kind = form.answers[where].answer

@@ -98,7 +98,7 @@ ANSWER = {"answer": {"type": "boolean"}}
 
 
 @pytest.mark.parametrize(
-    ("schema", "every_required", "reason"),
+    ("schema", "requires_all", "reason"),
     [
         (None, False, "must be an object"),
         ({"type": "object"}, False, "additionalProperties"),

@@ -355,4 +355,4 @@ def test_a_game_without_facts_or_prompts_says_so() -> None:
     bare = replace(GAME, name="bare", package="dubito.llm")
     with pytest.raises(UsageError, match="no prompt can tell of bare, so no model plays it: its package has no facts"):
         load_prompt("./prompts/guess/plain", HOME, bare)
-    assert refused("plian", HOME, bare).endswith("'plian': there is none yet: write one in prompts/bare")
+    assert refused("plian", HOME, bare).endswith("'plian': the game has none yet: write one in prompts/bare")

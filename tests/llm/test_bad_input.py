@@ -96,7 +96,7 @@ def test_an_unknown_model(shell: Shell) -> None:
 
 def test_an_unknown_prompt(shell: Shell) -> None:
     refused(shell, "no prompt is named 'reasond': did you mean 'reasoned'?", prompt="reasond")
-    refused(shell, "there is no folder", "nowhere: give the path of a prompt's folder", prompt="./nowhere")
+    refused(shell, "there is no folder", "nowhere: use the path of a prompt's folder", prompt="./nowhere")
 
 
 @pytest.mark.parametrize(

@@ -156,7 +156,7 @@ def test_more_than_was_reserved_is_said_with_numbers(shell: Shell) -> None:
         ended = played(shell, asker(server, max_output=100), prices={"some-model": PRICE})
         stopped = shell("run", "c.yaml", "--output", "r", "--games", "40", "--budget", "tokens=1000000", "--quiet")
     pattern = (
-        r"The first: the server reported 16,777,218 tokens, where (\d,\d{3}) were reserved "
+        r"The first: the server reported 16,777,218 tokens, but (\d,\d{3}) were reserved "
         r"\(\$33\.5545 and \$0\.\d{4}\)"
     )
     begins = "More than was reserved: 1 calls of asker used it, which no budget can prevent. "

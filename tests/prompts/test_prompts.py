@@ -84,7 +84,7 @@ def test_a_loaded_prompt_reads_nothing_again(tmp_path: Path) -> None:
 
 def test_the_same_name_with_other_bytes_is_refused(tmp_path: Path) -> None:
     prompt_folder(tmp_path, "plain")
-    assert "they differ: rename one, or give its path" in refusal(tmp_path, "plain")
+    assert "they differ: rename one, or use its path" in refusal(tmp_path, "plain")
     assert load_prompt("./prompts/plain", tmp_path).title == "A test"
     shutil.rmtree(tmp_path / "prompts")
     shutil.copytree(OWN_PROMPTS, tmp_path / "prompts")
@@ -100,7 +100,7 @@ def test_an_unknown_name_is_answered_with_the_nearest(tmp_path: Path) -> None:
 @pytest.mark.parametrize("file", ["prompt.yaml", "system.jinja", "user.jinja"])
 def test_a_missing_file_is_named(tmp_path: Path, file: str) -> None:
     (prompt_folder(tmp_path) / file).unlink()
-    wanted = "a prompt's folder has prompt.yaml, system.jinja and user.jinja, and what these include"
+    wanted = "a prompt's folder has prompt.yaml, system.jinja and user.jinja, and the files they include"
     assert refusal(tmp_path) == f"there is no {tmp_path / 'prompts' / 'mine' / file}: {wanted}"
 
 

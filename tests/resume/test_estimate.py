@@ -95,8 +95,8 @@ def test_all_prices_in_use_are_looked_at_on_the_day_given(tmp_path: Path) -> Non
     assert outdated_prices(small(*players), registry(), calls, date(2026, 11, 25)) == []
     assert ending_models(small(*players), registry(), date(2026, 11, 25)) == []
     ending = small(*players[1:], {"bot": "AnthropicBot", "name": "five", "model": "claude-sonnet-4-5"})
-    assert [one.split()[1:3] for one in ending_models(ending, registry(), date(2026, 11, 25))] == [
-        ["claude-sonnet-4-5", "ends"]
+    assert [one.split()[2:5] for one in ending_models(ending, registry(), date(2026, 11, 25))] == [
+        ["provider", "retires", "claude-sonnet-4-5"]
     ]
 
 

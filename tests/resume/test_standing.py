@@ -81,7 +81,7 @@ class RefusingResults(Unhurried):
     folder: Path
     has_begun = False
 
-    def count(self, outcome: str) -> None:
+    def count_outcome(self, outcome: str) -> None:
         super().count_outcome(outcome)
         with self._lock:
             if not self.has_begun:

@@ -180,7 +180,7 @@ def test_a_shard_has_a_folder_of_its_own_and_says_so(shell: Shell, short_chunks:
     assert shell("replay", "two.zip", "--quiet", "--workers", "1").out.startswith("identical: 4 games")
     assert shell("replay", f"{two}", "--game", "1").err.startswith(f"dubito: {two} keeps the games 2 to 5")
     said = shell(*words, "--output", f"{one}")
-    assert said.err == f"dubito: {one} holds a shard, and this is a whole run: choose another --output\n"
+    assert said.err == f"dubito: {one} contains a shard, and this is a whole run: choose another --output\n"
     longer = shell(*words[:4], "8", *words[5:], "--shard", "2/2")
     assert "shard.games is 6 there and 8 here" in longer.err
 

@@ -157,7 +157,7 @@ def test_a_trial_is_no_run_and_says_so(trial: Shell, words: tuple[str, ...]) -> 
     said = trial(*words)
     assert (said.code, said.out) == (2, "")
     assert said.err == (
-        "dubito: r holds a trial of prompts, in which no game was played: `dubito status` reads it, and the "
+        "dubito: r contains a trial of prompts, without games; `dubito status` reads it, and the "
         "command that wrote it resumes it or prints it again\n"
     )
 

@@ -302,7 +302,7 @@ def test_policies_are_listed_and_read_as_what_they_are(shell: Shell) -> None:
     assert told[2].startswith("house:house-random (stand-in): 12 decisions in 12 states")
     (used,) = json.loads(shell("status", "runs/p", "--json").out)["models"]
     assert (used["name"], used["decisions"]) == ("house:house-random", 12)
-    assert shell("replay", "runs/p").err.startswith("dubito: runs/p holds policies, in which no game was played")
+    assert shell("replay", "runs/p").err.startswith("dubito: runs/p contains policies, without games")
     assert shell(*words).out == shell(*words, "--offline").out
     other = shell("policy", "FirstLegal", *KUHN, "--output", "runs/p")
     assert (other.code, "choose another --output" in other.err) == (2, True)
