@@ -271,5 +271,5 @@ def run(config: str | Path | Mapping[str, Any] | None = None, /, **settings: Any
 
 def check_game(game: Game | str, *, quick: bool = False) -> list[Flaw]:
     """Return the flaws of a game, as `dubito games check` reports them. A `quick` check starts no process."""
-    found = find_game(game, Path.cwd(), flawed=True) if isinstance(game, str) else game
-    return [*flaws_in(Subject(found, Path.cwd()), [*hooks.game_checks()], quick)]
+    game = find_game(game, Path.cwd(), flawed=True) if isinstance(game, str) else game
+    return [*flaws_in(Subject(game, Path.cwd()), [*hooks.game_checks()], quick)]

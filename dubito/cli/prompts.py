@@ -31,7 +31,7 @@ from dubito.report.run_tables import calibration_bins, calibration_table
 from dubito.report.tables import cell_text
 from dubito.stats.players import calibrations
 from dubito.store.folder import is_export, unpack
-from dubito.store.model_log import answer_in_words
+from dubito.store.model_log import describe_answer
 from dubito.workshop.checks import golden_files
 from dubito.workshop.lint import FIRST, prompt_differences
 from dubito.workshop.lint import lint as advice_on
@@ -319,7 +319,7 @@ def _print_agreement(
     table(f"{one_line(one)} and {one_line(two)} at the positions that both answered", headers, cells)
     for name, first, second in zip(files, taken, other, strict=True):
         if None not in (first.answer, second.answer) and first.answer != second.answer:
-            answers = (answer_in_words(first.answer), answer_in_words(second.answer))
+            answers = (describe_answer(first.answer), describe_answer(second.answer))
             say(f"flipped: {name}: {answers[0]} by {one_line(one)}, {answers[1]} by {one_line(two)}")
 
 

@@ -90,7 +90,7 @@ def finished_run(experiment: Experiment, registry: Registry, folder: Path) -> Pl
 
     Raises UsageError if it holds anything else.
     """
-    kept = run_folder.games_kept(folder, manifest(experiment, registry))
+    kept = run_folder.count_kept_games(folder, manifest(experiment, registry))
     if not kept or (kept != experiment.games and experiment.stop is None):
         return None
     with opened_run(folder) as stored:
@@ -110,7 +110,7 @@ def play(experiment: Experiment, folder: Path, how: RunOptions) -> Played:
     """
     with lock_folder(folder) as is_locked:
         ours = manifest(experiment, how.registry)
-        kept = run_folder.games_kept(folder, ours) or 0
+        kept = run_folder.count_kept_games(folder, ours) or 0
         with run_folder.open_run(folder, ours) as db:
             how.progress(count_games(db, experiment.first_game, experiment.games_per_deal).finished)
             log = RunLog(folder)

@@ -116,10 +116,10 @@ class Core:
                 raise Refusal("bad_value", name=TRY_HEADER, expected="a whole number from 1")
         except Refusal as refusal:
             return self.refuse(wire, request, refusal)
-        found = self.faults.find_for_try(request)
-        if found is None:
+        named_fault = self.faults.find_for_try(request)
+        if named_fault is None:
             return self._reply(wire, request, request.body)
-        name, fault = found
+        name, fault = named_fault
         if fault.error is None:
             answer = self._reply(wire, request, request.body)
         else:

@@ -98,8 +98,8 @@ class Form:
         if not others:
             return shape
         if ANSWER in others:
-            return f"{shape}, X being {kind_in_words(others[ANSWER])}"
-        return f"{shape}, X being at " + "; at ".join(f"{field} {kind_in_words(others[field])}" for field in others)
+            return f"{shape}, X being {describe_kind(others[ANSWER])}"
+        return f"{shape}, X being at " + "; at ".join(f"{field} {describe_kind(others[field])}" for field in others)
 
     def of_keys(self, keys: Collection[str]) -> "Form":
         fields = tuple(field for field in self.fields if field not in self.answers)
@@ -256,9 +256,9 @@ def reasoning_of(reply: str) -> str:
 def answer_format(fields: Sequence[Field], nodes: Sequence[Node], *, turn: bool = False) -> str:
     """Return a prompt's description of the reply to one question, or to all of a turn."""
     kinds = {node.answer: None for node in nodes}
-    words = "; ".join(f"at {_where(kind, nodes)} {kind_in_words(kind)}" for kind in kinds)
+    words = "; ".join(f"at {_where(kind, nodes)} {describe_kind(kind)}" for kind in kinds)
     if len(kinds) == 1:
-        words = kind_in_words(nodes[0].answer)
+        words = describe_kind(nodes[0].answer)
     if turn and tuple(fields) == (ANSWER,):
         return f"Reply with a JSON object and nothing else. It has a field for each question, named after it, {words}."
     if tuple(fields) != (ANSWER,):
@@ -299,12 +299,12 @@ def answer_schema(kind: Answer | Odds) -> Schema:
             numbers = {option: {"type": "number"} for option in options}
             return {"type": "object", "properties": numbers, "required": [*options], "additionalProperties": False}
         case Text():
-            return {"type": "string", "description": kind_in_words(kind)}
+            return {"type": "string", "description": describe_kind(kind)}
         case _:
             return {"type": "integer"}
 
 
-def kind_in_words(kind: Answer | Odds) -> str:
+def describe_kind(kind: Answer | Odds) -> str:
     match kind:
         case Bool():
             return "true or false"
@@ -405,7 +405,7 @@ def _describe_error(error: dict[str, Any], form: Form) -> str:
         if kind == Bool():
             return f"`{where}` is neither true nor false (without quotes)"
         quotes = "" if isinstance(kind, Choice | Shares | Text) else " (without quotes)"
-        return f"`{where}` is not {kind_in_words(kind)}{quotes}"
+        return f"`{where}` is not {describe_kind(kind)}{quotes}"
     match error["type"]:
         case "json_invalid" | "string_unicode":
             return _NO_JSON

@@ -65,57 +65,57 @@ class Provider:
         self._redaction = Redaction(key)
         self.errors = ErrorReader(account, self._address, self._redaction)
 
-    def send(self, ask: Attempt, number: int, deadline: float) -> RawReply:
+    def send(self, attempt: Attempt, number: int, deadline: float) -> RawReply:
         """Make one HTTP call; raises TryFailed or AccountFault."""
         headers = {}
         if self._is_local:
             # For the built-in server's repeatable faults; other servers must not see it.
-            headers = {"x-dubito-draw": ask.draw, "x-dubito-try": str(number)}
+            headers = {"x-dubito-draw": attempt.draw, "x-dubito-try": str(number)}
         options = {"headers": headers, "timeout": deadline}
-        protocol, callback = ask.request.protocol, text_callback() if self._can_stream else None
-        body, stream = ask.request.body, None
+        protocol, callback = attempt.request.protocol, text_callback() if self._can_stream else None
+        body, stream = attempt.request.body, None
         if callback and protocol in STREAM_FIELDS:
             body = {**body, **STREAM_FIELDS[protocol]}
             stream = StreamedReply(protocol, callback, self._redaction)
         before = _STREAM.set(stream)
         try:
             return self._receive(
-                ask,
+                attempt,
                 deadline,
                 # Not the SDK's typed method, which may change the body.
-                lambda client: client.post(ask.request.path, cast_to=httpx2.Response, body=body, options=options),
+                lambda client: client.post(attempt.request.path, cast_to=httpx2.Response, body=body, options=options),
             )
         except _NoStreamsError:
             self._can_stream = False
-            return self.send(ask, number, deadline)
+            return self.send(attempt, number, deadline)
         finally:
             _STREAM.reset(before)
 
-    def get(self, ask: Attempt, deadline: float, path: str) -> RawReply:
+    def get(self, attempt: Attempt, deadline: float, path: str) -> RawReply:
         """Download from a path for this attempt; a batch's file may be long.
 
         Raises NotFound, and TryFailed or AccountFault as `send` does.
         """
         options = {"timeout": deadline}
         return self._receive_batch(
-            ask, deadline, lambda client: client.get(path, cast_to=httpx2.Response, options=options)
+            attempt, deadline, lambda client: client.get(path, cast_to=httpx2.Response, options=options)
         )
 
-    def post(self, ask: Attempt, deadline: float, path: str, **content: Any) -> RawReply:
+    def post(self, attempt: Attempt, deadline: float, path: str, **content: Any) -> RawReply:
         """Send `content`, as the SDK's `post` takes it, to a path for this attempt. Raises as `get` does."""
         options = {"timeout": deadline, **content.pop("options", {})}
         return self._receive_batch(
-            ask, deadline, lambda client: client.post(path, cast_to=httpx2.Response, options=options, **content)
+            attempt, deadline, lambda client: client.post(path, cast_to=httpx2.Response, options=options, **content)
         )
 
-    def _receive_batch(self, ask: Attempt, deadline: float, call: Callable[[Any], Any]) -> RawReply:
+    def _receive_batch(self, attempt: Attempt, deadline: float, call: Callable[[Any], Any]) -> RawReply:
         before = _MAX_BYTES.set(_MAX_BATCH_BYTES)
         try:
-            return self._receive(ask, deadline, call)
+            return self._receive(attempt, deadline, call)
         finally:
             _MAX_BYTES.reset(before)
 
-    def _receive(self, ask: Attempt, deadline: float, call: Callable[[Any], Any]) -> RawReply:
+    def _receive(self, attempt: Attempt, deadline: float, call: Callable[[Any], Any]) -> RawReply:
         """Return what a call received; raises TryFailed or AccountFault."""
         client, bound = self._client
         # It may have been closed before it had a client.
@@ -125,11 +125,11 @@ class Provider:
             try:
                 response = self._call_again_if_stale(client, bound, call)
             except self._sdk.APIStatusError as error:
-                raise self._status_error(error.response, ask) from None
+                raise self._status_error(error.response, attempt) from None
             except self._sdk.APIConnectionError as error:
-                raise self.errors.read_connection_error(error, deadline, ask, is_late=bound.has_passed) from None
+                raise self.errors.read_connection_error(error, deadline, attempt, is_late=bound.has_passed) from None
             except UnicodeEncodeError:
-                raise self.errors.blame(ask, "api_key_env", "was not asked: the key cannot be written") from None
+                raise self.errors.blame(attempt, "api_key_env", "was not asked: the key cannot be written") from None
 
         if timeout := _KEEP_ALIVE.search(response.headers.get("keep-alive", "")):
             bound.limit_idle(float(timeout[1]))
@@ -141,12 +141,12 @@ class Provider:
         raw = self._redaction.reply(response.content.decode("utf-8", "replace"))
         return RawReply(response.status_code, raw, self._logged_headers(response.headers))
 
-    def _status_error(self, response: httpx2.Response, ask: Attempt) -> Exception:
+    def _status_error(self, response: httpx2.Response, attempt: Attempt) -> Exception:
         if _STREAM.get() and response.status_code == 400 and b"stream" in response.content:
             return _NoStreamsError()
         if response.status_code in _NOT_FOUND and _MAX_BYTES.get() == _MAX_BATCH_BYTES:
             return NotFound(response.status_code)
-        failed = self.errors.read_status(response.status_code, response.text, response.headers, ask)
+        failed = self.errors.read_status(response.status_code, response.text, response.headers, attempt)
         if isinstance(failed, TryFailed):
             failed.headers = self._logged_headers(response.headers)
         return failed

@@ -1,9 +1,9 @@
-"""Notice when a server cuts a prompt to fit its context window, and answers as if nothing had happened.
+"""Detect when a server silently cuts a prompt to fit its context window.
 
-Ollama does so (ollama#17889): status 200, and a token count after the cut. So the characters sent are compared with the
-tokens counted. In play only the prompts of one player in one game are compared: the verdict on a reply depends on
-nothing else, and is the same in a replay. The preflight compares its longest question with a short piece of it. A count
-that stays the same while the prompt grows is a cut too, unless it is too small to be a count at all.
+Ollama does so (ollama#17889): it answers with status 200, and with the token count after the cut. So the characters
+sent are compared with the tokens counted. During a run, only the prompts of one player in one game are compared, so a
+replay has the same result. The preflight compares its longest question with a shorter one. A count that stays the same
+while the prompt grows is a cut as well, unless it is too small to be a count.
 """
 
 from collections.abc import Mapping
@@ -12,14 +12,14 @@ from typing import Any, Final
 from dubito.llm.request import AttemptFailed, Reply
 
 CONTEXT_HINT: Final = "raise its context window: Ollama `num_ctx`, llama.cpp `-c`, vLLM `--max-model-len`"
-_MAX_PER_TOKEN: Final = 7.0  # characters; no text has more: English has 4 to 5, and our prompts have 3 to 4
+_MAX_PER_TOKEN: Final = 7.0  # characters; English text has 4 to 5, and our prompts have 3 to 4
 _USUAL_PER_TOKEN: Final = 4.0
 _MIN_PER_TOKEN: Final = 2.5
-_MIN_COUNT: Final = 256  # tokens; servers that count nothing report less, such as 0 or 1, and no window is smaller
+_MIN_COUNT: Final = 256  # tokens; servers that do not count report less, such as 0 or 1, and no window is smaller
 _MIN_GROWTH: Final = 1000  # characters by which a prompt must have grown before its count says much
 _MIN_FALL: Final = 500  # characters of growth after which a smaller count is a cut
-_FALLEN: Final = 0.97  # of the earlier count
-_THINNED: Final = 1.3  # times the characters a token of the same text; what a history adds has fewer
+_MIN_RATIO: Final = 0.97  # to the earlier count
+_MAX_INCREASE: Final = 1.3  # of the characters per token; a history has fewer than the rules
 
 
 class PromptCounts:
@@ -36,33 +36,37 @@ class PromptCounts:
         is_cut = tokens * _MAX_PER_TOKEN < size or any(_is_cut(size, tokens, *earlier) for earlier in self._seen)
         self._seen.append((size, reply.usage.input))
         if is_cut:
-            raise cut_at(reply)
+            raise cut_failure(reply)
 
 
 def _is_cut(size: int, tokens: int, earlier_size: int, earlier_tokens: int) -> bool:
     growth = size - earlier_size
     if growth >= _MIN_GROWTH and (tokens - earlier_tokens) * _MAX_PER_TOKEN < growth:
         return True
-    return growth >= _MIN_FALL and tokens < earlier_tokens * _FALLEN
+    return growth >= _MIN_FALL and tokens < earlier_tokens * _MIN_RATIO
 
 
 def is_count_unusual(body: Mapping[str, Any], reply: Reply) -> bool:
     """Return whether a prompt has fewer tokens than usual, or so many that the count may be a constant."""
     tokens, size = _most_tokens(reply), prompt_size(body)
-    counted = reply.usage.input if reply.usage else 0  # some servers count cached tokens here, too
+    # Some servers include cached tokens here.
+    counted = reply.usage.input if reply.usage else 0
     return tokens >= _MIN_COUNT and not counted * _MIN_PER_TOKEN <= size <= tokens * _USUAL_PER_TOKEN
 
 
-def is_cut_beside(body: Mapping[str, Any], reply: Reply, short_body: Mapping[str, Any], short_reply: Reply) -> bool:
+def is_cut_compared_with(
+    body: Mapping[str, Any], reply: Reply, short_body: Mapping[str, Any], short_reply: Reply
+) -> bool:
     """Return whether a prompt was cut, by the tokens of a short piece of the same text."""
     size, tokens = prompt_size(body), _most_tokens(reply)
     short, few = prompt_size(short_body), _most_tokens(short_reply)
-    if few < _MIN_COUNT and tokens == few:  # the server counts nothing
+    # The server does not count.
+    if few < _MIN_COUNT and tokens == few:
         return False
-    return tokens <= few or (size - short) / (tokens - few) > _THINNED * short / few
+    return tokens <= few or (size - short) / (tokens - few) > _MAX_INCREASE * short / few
 
 
-def cut_at(reply: Reply) -> AttemptFailed:
+def cut_failure(reply: Reply) -> AttemptFailed:
     tokens = reply.usage.input if reply.usage else 0
     return AttemptFailed("cut", f"the server cuts prompts at about {tokens:,} tokens", reply.text)
 

@@ -62,11 +62,11 @@ class Forecast:
 
         A game in progress counts as the part of its questions that it has probably had.
         """
-        asked, ended = self._in_progress.values(), len(self._ended)
+        counts, ended = self._in_progress.values(), len(self._ended)
         usual = self._average_questions() if self._ended_with_questions else ASSUMED_QUESTIONS
-        played = sum(count / (count + _questions_left(usual, count)) for count in asked)
-        share = (self._ended_with_questions + len(asked)) / max(1, ended + len(asked))
-        left = share * (games - ended - len(asked)) + len(asked) - played
+        played = sum(count / (count + _questions_left(usual, count)) for count in counts)
+        share = (self._ended_with_questions + len(counts)) / max(1, ended + len(counts))
+        left = share * (games - ended - len(counts)) + len(counts) - played
         return self._ended_with_questions + played, left
 
     def start(self, game: int) -> None:

@@ -22,19 +22,19 @@ from dubito.llm.settings import Account
 Sleep = Callable[[float, str], None]  # receives the seconds and the reason
 Waiting = Callable[[str], AbstractContextManager[object]]  # receives what is waited for, which the progress line shows
 
-PATIENCE: Final = 30 * 60.0  # seconds: the default
+PATIENCE: Final = 30 * 60.0  # seconds, by default
 _FIRST_WAIT: Final = 0.5  # seconds: the longest wait after the first failure; it doubles up to `_MAX_WAIT`
 _MAX_WAIT: Final = 30.0
 _MAX_DOUBLINGS: Final = 6
 _JITTER: Final = random.Random()  # the length of a wait changes no result, so it needs no seed
-_PROBED_SHARE: Final = 0.1  # of the silence so far passes before the account is probed again
-_POLL_SECONDS: Final = 1.0  # a waiting thread looks that often whether the run has stopped
+_PROBE_SHARE: Final = 0.1  # of the silence so far, after which the account is probed again
+_POLL_SECONDS: Final = 1.0  # between checks whether the run has stopped
 _MIN_WAIT: Final = 1e-6  # seconds: a shorter wait may not move a clock
-_MAX_PAUSE: Final = 5.0  # seconds after a rate limit, where the server does not say how long it lasts
+_MAX_PAUSE: Final = 5.0  # seconds after a rate limit, if the server does not state how long it lasts
 _TRUSTED_PAUSES: Final = 3  # rate limits in a row for which the server's own pause is used alone
 _BYTES_PER_TOKEN: Final = 4  # of a request, about
 _OUTPUT_LIMITS: Final = ("max_output_tokens", "max_completion_tokens", "max_tokens")
-_SHOWN_SECONDS: Final = 60.0  # a pace that held a call back is shown that long
+_SHOWN_SECONDS: Final = 60.0  # for which a pace is shown after it last held a call back
 
 
 def backoff(error: TryFailed, failures: int, cap: float, spread: float = 1.0) -> float:
@@ -58,12 +58,12 @@ def format_duration(seconds: float) -> str:
 class Timing:
     """Clocks, and how to wait; nothing in it can change a completed run's results."""
 
-    patience: float  # seconds that an account may go without an answer while it is asked
+    patience: float  # seconds that an account may be silent while it is asked
     sleep: Sleep
     waiting: Waiting
     clock: Callable[[], float]  # seconds
-    stopped: Callable[[], bool]  # True: ask nothing more
-    time: Callable[[], float] = time.time  # of the day, in seconds since 1970: servers name moments
+    stopped: Callable[[], bool]  # whether the run has been stopped
+    time: Callable[[], float] = time.time  # in seconds since 1970
 
 
 def check_stop(timing: Timing) -> None:
@@ -81,7 +81,7 @@ class CallCounts(NamedTuple):
 
 @dataclass(slots=True)
 class ModelHealth:
-    """What became of the calls to one model of an account: one model may be down while others answer."""
+    """The results of the calls to one model of an account: one model may be down while others answer."""
 
     model: str
     answered: int = 0
@@ -216,7 +216,7 @@ class AccountTraffic:
     def _probe(self, health: ModelHealth, since: int, send_probe: Callable[[], object], why: str) -> None:
         """Wait, then send one probe, unless another call is in flight by then."""
         silence = 0.0 if health.silent_since is None else self._timing.clock() - health.silent_since
-        longest_samples = min(_MAX_WAIT, max(_FIRST_WAIT, _PROBED_SHARE * silence))
+        longest_samples = min(_MAX_WAIT, max(_FIRST_WAIT, _PROBE_SHARE * silence))
         self._timing.sleep(longest_samples * _JITTER.uniform(0.5, 1), why)
         if not health.in_flight and health.latest_answered <= since:
             with suppress(TryFailed):
@@ -272,8 +272,8 @@ class AccountTraffic:
         own = min(_MAX_PAUSE, backoff(TryFailed(error.kind, error.problem), refusals, cap, spread=0.5))
         if not error.retry_after:
             return own
-        asked = backoff(error, refusals, cap)
-        return max(asked, own) if refusals > _TRUSTED_PAUSES else asked
+        server_wait = backoff(error, refusals, cap)
+        return max(server_wait, own) if refusals > _TRUSTED_PAUSES else server_wait
 
     def _end_run(self, what: str, error: TryFailed) -> None:
         if self._outage is None:

@@ -54,13 +54,13 @@ class Limit:
 
 def read_limits(headers: Mapping[str, str], time: float) -> list[Limit]:
     """Return the limits that are reported completely; `time` is the time of day, in seconds since 1970."""
-    found: dict[str, dict[str, str]] = {}
+    values_of: dict[str, dict[str, str]] = {}
     for name, value in headers.items():
         if match := _HEADER.fullmatch(name.lower()):
             kind = match["of"] or match["aof"] or "requests"
-            found.setdefault(kind, {})[match["what"] or match["awhat"]] = value.strip()
+            values_of.setdefault(kind, {})[match["what"] or match["awhat"]] = value.strip()
     limits = []
-    for kind, values in sorted(found.items()):
+    for kind, values in sorted(values_of.items()):
         limit, remaining = _parse_number(values.get("limit", "")), _parse_number(values.get("remaining", ""))
         if limit and remaining is not None and not any(word in kind for word in _CONCURRENCY_WORDS):
             limits.append(Limit(kind, limit, remaining, _parse_reset(values.get("reset", ""), time)))

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from dubito.errors import one_line
-from dubito.llm.context import CONTEXT_HINT, cut_at, is_count_unusual, is_cut_beside, prompt_size
+from dubito.llm.context import CONTEXT_HINT, cut_failure, is_count_unusual, is_cut_compared_with, prompt_size
 from dubito.llm.decide import put_question, settings_to_check
 from dubito.llm.protocols import Exchange, build_request
 from dubito.llm.request import AccountFault, Asks, Attempt, AttemptFailed, Place, Reply, Suspended, TryFailed
@@ -61,8 +61,8 @@ class Preflight:
         # Only the token count matters here, not the answer.
         except (AttemptFailed, Suspended):
             return
-        if is_cut_beside(body, reply, request.body, short):
-            self._stop_or_warn(cut_at(reply))
+        if is_cut_compared_with(body, reply, request.body, short):
+            self._stop_or_warn(cut_failure(reply))
 
     def _check(self, decision: int, sample: "Sample") -> None:
         """Ask a question, and stop or warn if it is not answered."""

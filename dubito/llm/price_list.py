@@ -74,13 +74,13 @@ def find_charged_by_call(parameters: Mapping[str, Any]) -> str | None:
     return next((name for name in _CHARGED_BY_CALL if parameters.get(name)), None)
 
 
-def read_prices(given: str | Mapping[str, Any], source: str, home: Path) -> dict[str, Price]:
+def read_prices(prices_or_path: str | Mapping[str, Any], source: str, home: Path) -> dict[str, Price]:
     """Read a config's prices by model, from a mapping or the path of a file with one. Raises UsageError."""
-    if isinstance(given, str):
-        source = str(home / given)
-        given = _read_file(home / given)
+    if isinstance(prices_or_path, str):
+        source = str(home / prices_or_path)
+        prices_or_path = _read_file(home / prices_or_path)
     prices: dict[str, Price] = {}
-    for model, entry in given.items():
+    for model, entry in prices_or_path.items():
         name = one_line(str(model))
         # Two keys differ in YAML if one is a number and the other a text.
         if str(model) in prices:

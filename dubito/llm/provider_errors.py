@@ -66,7 +66,7 @@ class ErrorReader:
     def __init__(self, account: Account, address: str, redaction: Redaction) -> None:
         self._account, self._address, self._redaction = account, address, redaction
 
-    def read_connection_error(self, error: Exception, deadline: float, ask: Attempt, *, is_late: bool) -> TryFailed:
+    def read_connection_error(self, error: Exception, deadline: float, attempt: Attempt, *, is_late: bool) -> TryFailed:
         """Read the error of a call without an answer.
 
         Unless no connection was made, the server may have answered, and may bill it.
@@ -87,7 +87,7 @@ class ErrorReader:
         os_error = _cause(error, OSError)
         if os_error is not None and os_error.errno in (errno.EMFILE, errno.ENFILE):
             return TryFailed("connection", f"{os_error.strerror}: lower `in_flight`, or raise `ulimit -n`")
-        base_url = setting_fields("base_url", ask.place.player)
+        base_url = setting_fields("base_url", attempt.place.player)
         if refused is not None:
             problem = f"nothing answers at {self._address} (connection refused)"
             return TryFailed("connection", problem, hint="start the server, or correct {setting}", **base_url)
@@ -98,98 +98,102 @@ class ErrorReader:
         cause = f": {type(error.__cause__).__name__}" if error.__cause__ else ""
         return TryFailed("connection", self._quote(f"{type(error).__name__}: {error}{cause}"), billed=sent)
 
-    def read_batch_entry(self, status: int | None, error: Any, ask: Attempt) -> TryFailed | AccountFault:
+    def read_batch_entry(self, status: int | None, error: Any, attempt: Attempt) -> TryFailed | AccountFault:
         """Read the error that a batch has for one of its requests."""
-        found = judge_error_in_body(error, {}) if status is None else judge_error(status, error_text(error), {})
-        return self._read_verdict(found, f"status {found.status} in a batch", error_text(error), ask)
+        verdict = judge_error_in_body(error, {}) if status is None else judge_error(status, error_text(error), {})
+        return self._read_verdict(verdict, f"status {verdict.status} in a batch", error_text(error), attempt)
 
-    def read_status(self, status: int, text: str, headers: Mapping[str, str], ask: Attempt) -> TryFailed | AccountFault:
+    def read_status(
+        self, status: int, text: str, headers: Mapping[str, str], attempt: Attempt
+    ) -> TryFailed | AccountFault:
         """Read an answer whose status is not a success."""
         if status < 400:
             # Never followed: the question and the key are for this server alone.
             target = self._quote(headers.get("location", "nowhere"))
-            return self.blame(ask, "base_url", f"redirects elsewhere (status {status})", target)
-        found = judge_error(status, text, headers)
-        if found.meaning == "model" and _names_path(text, ask) and ask.request.protocol in _PATHS:
-            return self._read_unknown_path(status, self._quote(text), ask)
-        return self._read_verdict(found, f"status {status}", text, ask)
+            return self.blame(attempt, "base_url", f"redirects elsewhere (status {status})", target)
+        verdict = judge_error(status, text, headers)
+        if verdict.meaning == "model" and _names_path(text, attempt) and attempt.request.protocol in _PATHS:
+            return self._read_unknown_path(status, self._quote(text), attempt)
+        return self._read_verdict(verdict, f"status {status}", text, attempt)
 
-    def read_non_reply(self, body: NonReply, received: RawReply, ask: Attempt) -> TryFailed | AccountFault:
+    def read_non_reply(self, body: NonReply, received: RawReply, attempt: Attempt) -> TryFailed | AccountFault:
         """Read a body with status 200 that is not a reply."""
         if body.kind is None:
-            found = judge_error_in_body(body.error, received.headers)
+            verdict = judge_error_in_body(body.error, received.headers)
             problem = f"status {received.status} with an error in it"
-            failed = self._read_verdict(found, problem, error_text(body.error), ask)
+            failed = self._read_verdict(verdict, problem, error_text(body.error), attempt)
             if isinstance(failed, TryFailed):
-                failed.billed = body.generated is True or (body.generated is None and found.meaning == "server")
+                failed.billed = body.generated is True or (body.generated is None and verdict.meaning == "server")
             return failed
-        spoken = detect_protocol(received.raw) if body.kind == "json" and not ask.place.in_game else None
+        spoken = detect_protocol(received.raw) if body.kind == "json" and not attempt.place.in_game else None
         if spoken is not None:
-            fields = setting_fields("api", ask.place.player, spoken)
-            problem = f"{self._address} answers in {_API_NAMES[spoken]}, but {_describe_api(ask)}"
+            fields = setting_fields("api", attempt.place.player, spoken)
+            problem = f"{self._address} answers in {_API_NAMES[spoken]}, but {_describe_api(attempt)}"
             return AccountFault(problem, hint="set {setting}", **fields)
-        problem = f"{describe_non_reply(body.kind, ask.request.protocol)} with status {received.status}"
+        problem = f"{describe_non_reply(body.kind, attempt.request.protocol)} with status {received.status}"
         return TryFailed("server", problem, billed=body.generated is True, quote=self._quote(received.raw))
 
-    def blame(self, ask: Attempt, setting: str, problem: str, quote: str = "", value: str = "") -> AccountFault:
+    def blame(self, attempt: Attempt, setting: str, problem: str, quote: str = "", value: str = "") -> AccountFault:
         """Return a fault that the user corrects with a setting of the player."""
         hint, key_env = "set {setting}" if value else "change {setting}", self._account.key_env
         if setting == "api_key_env" and key_env:
             hint = f"set {key_env}, or change {{setting}}"
         if setting == _ANY_PARAMETER and key_env is None:
             hint += ", or name the variable with your key in `api_key_env`: no key was sent"
-        fields = setting_fields(setting, ask.place.player, value)
+        fields = setting_fields(setting, attempt.place.player, value)
         return AccountFault(f"{self._account} {problem}", quote=quote, hint=hint, **fields)
 
-    def _read_unknown_path(self, status: int, quote: str, ask: Attempt) -> AccountFault:
+    def _read_unknown_path(self, status: int, quote: str, attempt: Attempt) -> AccountFault:
         """Read the answer to a path that the server does not know: it may know another protocol's."""
-        protocol = ask.request.protocol
+        protocol = attempt.request.protocol
         other: Api = "responses" if protocol == "chat" else "chat"
         path = urlsplit(self._address).path.strip("/")
-        hint = f"{_describe_api(ask)}: set {{setting}}, or correct `base_url`"
-        fields = setting_fields("api", ask.place.player, other)
+        hint = f"{_describe_api(attempt)}: set {{setting}}, or correct `base_url`"
+        fields = setting_fields("api", attempt.place.player, other)
         if protocol == "messages" and path.endswith("v1"):
-            hint, fields = "remove /v1 from the end of {setting}", setting_fields("base_url", ask.place.player)
+            hint, fields = "remove /v1 from the end of {setting}", setting_fields("base_url", attempt.place.player)
         elif protocol != "messages" and not path:
-            hint = f"most servers need /v1 at the end of `base_url`; otherwise, set {{setting}}: {_describe_api(ask)}"
+            hint = (
+                f"most servers need /v1 at the end of `base_url`; otherwise, set {{setting}}: {_describe_api(attempt)}"
+            )
         problem = f"{self._account} has no {_PATHS[protocol]} (status {status})"
         return AccountFault(problem, quote=quote, hint=hint, **fields)
 
-    def _read_verdict(self, found: Verdict, status: str, text: str, ask: Attempt) -> TryFailed | AccountFault:
+    def _read_verdict(self, verdict: Verdict, status: str, text: str, attempt: Attempt) -> TryFailed | AccountFault:
         quote = self._quote(text)
-        match found.meaning:
+        match verdict.meaning:
             case "too_long" | "refused" | "rate_limit" | "server" as kind:
-                failed = TryFailed(kind, status, found.retry_after, quote=quote)
-                failed.is_concurrent = found.is_concurrent
+                failed = TryFailed(kind, status, verdict.retry_after, quote=quote)
+                failed.is_concurrent = verdict.is_concurrent
                 return failed
             case "size":
                 problem = f"does not accept a request of this size ({status}), which includes the reserved output"
-                return self.blame(ask, "max_output", problem, quote)
+                return self.blame(attempt, "max_output", problem, quote)
             case "quota":
                 problem = f"{self._account} has used up a limit of a day or longer ({status})"
-                return AccountFault(problem, quote=quote, hint=_describe_renewal(found))
+                return AccountFault(problem, quote=quote, hint=_describe_renewal(verdict))
             case "money":
                 problem, hint = f"{self._account} has no credit left ({status})", "top it up"
-                if found.status != 402:
+                if verdict.status != 402:
                     hint += ", or resume when its quota is renewed"
-                return AccountFault(problem, quote="" if found.status == 402 else quote, hint=hint)
+                return AccountFault(problem, quote="" if verdict.status == 402 else quote, hint=hint)
             case "key":
-                return self.blame(ask, "api_key_env", f"refused the key ({status})")
+                return self.blame(attempt, "api_key_env", f"refused the key ({status})")
             case "model":
-                model = one_line(str(ask.request.body.get("model")), 80)
-                return self.blame(ask, "model", f"has no model {model!r}, or `api` or `base_url` is wrong", quote)
+                model = one_line(str(attempt.request.body.get("model")), 80)
+                return self.blame(attempt, "model", f"has no model {model!r}, or `api` or `base_url` is wrong", quote)
             case "request":
-                return self._read_rejection(status, text, ask)
+                return self._read_rejection(status, text, attempt)
 
-    def _read_rejection(self, status: str, text: str, ask: Attempt) -> TryFailed | AccountFault:
+    def _read_rejection(self, status: str, text: str, attempt: Attempt) -> TryFailed | AccountFault:
         quote = self._quote(text)
         if SYSTEM_ROLE.search(text.lower()):
-            return self.blame(ask, "system", f"does not accept a system message ({status})", quote, "user")
-        if ask.place.attempt:
+            return self.blame(attempt, "system", f"does not accept a system message ({status})", quote, "user")
+        if attempt.place.attempt:
             # The question itself was answered, so the server objects to what a re-ask adds.
             return TryFailed("rejected", f"a re-ask was rejected ({status})", quote=quote)
-        setting = _find_setting(text, ask)
-        fault = self.blame(ask, setting, f"rejected the request ({status})", quote)
+        setting = _find_setting(text, attempt)
+        fault = self.blame(attempt, setting, f"rejected the request ({status})", quote)
         fault.is_unexplained = setting == _ANY_PARAMETER
         return fault
 
@@ -201,18 +205,18 @@ def describe_non_reply(kind: NonReplyKind, protocol: Api) -> str:
     return _NON_REPLIES[kind].format(_REPLY_NAMES[protocol])
 
 
-def error_in_reply(errors: ErrorReader, reply: Reply, ask: Attempt, cost: Spend) -> TryFailed | AccountFault | None:
+def error_in_reply(errors: ErrorReader, reply: Reply, attempt: Attempt, cost: Spend) -> TryFailed | AccountFault | None:
     """Return the error, with its cost, if the body is not a reply. Such a body is never used and never cached."""
     if reply.non_reply is None:
         return None
-    failed = errors.read_non_reply(reply.non_reply, reply.received, ask)
+    failed = errors.read_non_reply(reply.non_reply, reply.received, attempt)
     is_billed = reply.usage is not None or (isinstance(failed, TryFailed) and failed.billed)
     failed.spent = cost if is_billed else Spend(calls=1)
     return failed
 
 
-def _describe_api(ask: Attempt) -> str:
-    return f"{one_line(ask.place.player)} uses {_API_NAMES[ask.request.protocol]}"
+def _describe_api(attempt: Attempt) -> str:
+    return f"{one_line(attempt.place.player)} uses {_API_NAMES[attempt.request.protocol]}"
 
 
 def _proxy_for(address: str) -> str | None:
@@ -224,8 +228,8 @@ def _proxy_for(address: str) -> str | None:
     return one_line(proxy.partition("://")[2].rpartition("@")[2].strip("/") or proxy, 80)
 
 
-def _names_path(text: str, ask: Attempt) -> bool:
-    names_model = "model" in text.lower() or str(ask.request.body.get("model")) in text
+def _names_path(text: str, attempt: Attempt) -> bool:
+    names_model = "model" in text.lower() or str(attempt.request.body.get("model")) in text
     return not text.strip() or (not names_model and _UNKNOWN_PATH.search(text) is not None)
 
 
@@ -235,22 +239,22 @@ def _cause(error: BaseException | None, kind: type[E]) -> E | None:
     return error
 
 
-def _find_setting(text: str, ask: Attempt) -> str:
+def _find_setting(text: str, attempt: Attempt) -> str:
     """Return the setting that a server complains about: its own, or one of the player's `parameters`."""
-    names_limit = any(name in text and name in ask.request.body for name in ("max_tokens", "max_completion_tokens"))
-    if ask.request.protocol == "chat" and names_limit and any(words in text.lower() for words in _UNSUPPORTED):
+    names_limit = any(name in text and name in attempt.request.body for name in ("max_tokens", "max_completion_tokens"))
+    if attempt.request.protocol == "chat" and names_limit and any(words in text.lower() for words in _UNSUPPORTED):
         # The server knows the limit by its other name.
         return "output_limit"
     for setting, names in _FIELDS_OF_SETTING.items():
         if any(name in text for name in names):
             return setting
-    added = sorted(set(ask.request.body) - _FIXED_FIELDS, key=len, reverse=True)
+    added = sorted(set(attempt.request.body) - _FIXED_FIELDS, key=len, reverse=True)
     return next((f"parameters.{name}" for name in added if name in text), _ANY_PARAMETER)
 
 
-def _describe_renewal(found: Verdict) -> str:
+def _describe_renewal(verdict: Verdict) -> str:
     """Return when a used-up limit is renewed, as the server states it; a wait under a minute is another limit's."""
-    if found.retry_after is None or not _MINUTE <= found.retry_after < _YEAR:
+    if verdict.retry_after is None or not _MINUTE <= verdict.retry_after < _YEAR:
         return "resume when it is renewed"
-    moment = datetime.now() + timedelta(seconds=found.retry_after)
-    return f"resume in {format_duration(found.retry_after)}, at {moment:%Y-%m-%d %H:%M}"
+    moment = datetime.now() + timedelta(seconds=verdict.retry_after)
+    return f"resume in {format_duration(verdict.retry_after)}, at {moment:%Y-%m-%d %H:%M}"

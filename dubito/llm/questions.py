@@ -18,7 +18,7 @@ from typing import Any, Final
 from dubito.errors import RunStopped, UsageError, one_line
 from dubito.game import STATED, Bool, Choice, Game, Node, Position, Whole
 from dubito.game.words import question_in_words
-from dubito.llm.answers import HARMLESS, ModelAnswer, ReadAnswers, kind_in_words
+from dubito.llm.answers import HARMLESS, ModelAnswer, ReadAnswers, describe_kind
 from dubito.llm.request import AttemptFailed, Reply, parse_json
 
 ANSWER_FORMAT: Final = "The questions are put beside this text, each with its possible answers."
@@ -239,6 +239,6 @@ def check_askable(name: str, game: Game) -> None:
         if _choices(node, facts.facts(position)) is None:
             raise UsageError(
                 f"{one_line(name)}: api: decisions: a decision model needs a list of {_MIN_VALUES} to {_MAX_VALUES} "
-                f"answers, and node {node.name} of {game.name} is answered by {kind_in_words(node.answer)}",
+                f"answers, and node {node.name} of {game.name} is answered by {describe_kind(node.answer)}",
                 hint="choose another `api`",
             )

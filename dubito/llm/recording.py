@@ -18,7 +18,7 @@ from dubito.errors import RunStopped, one_line
 from dubito.llm.cache import CacheEntry
 from dubito.llm.protocols import read_recorded_reply
 from dubito.llm.request import CAUSES, Attempt, AttemptFailed, Cause, Place, Reply
-from dubito.store.model_log import TOKENS, Decision, ModelLog, RecordedAttempt, answer_in_words
+from dubito.store.model_log import TOKENS, Decision, ModelLog, RecordedAttempt, describe_answer
 
 _MAX_SHOWN: Final = 100  # characters of each part
 _SHOWN_BEFORE: Final = 30  # of them before the place where two texts begin to differ
@@ -212,5 +212,5 @@ def _describe_decision(decision: Decision | None) -> str:
         return "no decision"
     stated = "" if decision.stated is None else f", probability {decision.stated!r}"
     return (
-        f"turn {decision.turn}, node {decision.node}: {answer_in_words(decision.answer)} ({decision.outcome}){stated}"
+        f"turn {decision.turn}, node {decision.node}: {describe_answer(decision.answer)} ({decision.outcome}){stated}"
     )

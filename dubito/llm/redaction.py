@@ -1,21 +1,21 @@
-"""Keep an account's key, and the ids of organisations and projects, out of everything that a server echoes."""
+"""Remove an account's key, and the ids of organisations and projects, from everything that a server echoes."""
 
 import re
 from html import escape
 from typing import Final
 
-_SHORTEST_KEY: Final = 8  # characters from which a key is a secret
+_MIN_SECRET: Final = 8  # characters; shorter keys are not secrets
 _IDS: Final = r"org-[A-Za-z0-9]{16,}|proj_[A-Za-z0-9]{16,}"  # of organisations and projects
-_UUID: Final = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"  # so one provider names them in its errors
+_UUID: Final = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"  # a form of such ids in one provider's errors
 
 
 class Redaction:
-    """Replaces the key of one account in texts of its server."""
+    """Removes the key of one account from texts of its server."""
 
     def __init__(self, key: str) -> None:
-        written = pattern_of_key(key)
-        self._in_errors = re.compile(f"{written}|{_IDS}|{_UUID}")
-        self._in_replies = re.compile(f"{written}|{_IDS}" if len(key) >= _SHORTEST_KEY else _IDS)
+        pattern = key_pattern(key)
+        self._in_errors = re.compile(f"{pattern}|{_IDS}|{_UUID}")
+        self._in_replies = re.compile(f"{pattern}|{_IDS}" if len(key) >= _MIN_SECRET else _IDS)
 
     def error(self, text: str) -> str:
         return self._in_errors.sub("***", text)
@@ -24,12 +24,12 @@ class Redaction:
         return self._in_replies.sub("***", text)
 
 
-def pattern_of_key(key: str) -> str:
+def key_pattern(key: str) -> str:
     slashes = re.compile(r"\\+|[^\\]")
-    return "".join(_pattern_of_characters(part) for part in slashes.findall(key))
+    return "".join(_character_pattern(part) for part in slashes.findall(key))
 
 
-def _pattern_of_characters(part: str) -> str:
+def _character_pattern(part: str) -> str:
     """Return the pattern of one character, or of backslashes in a row, which each level of JSON doubles."""
     slash = r"(?:\\(?:u005[cC])?)"
     code = ord(part[0])

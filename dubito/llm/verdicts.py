@@ -162,8 +162,8 @@ def judge_error_in_body(error: Any, headers: Mapping[str, str]) -> Verdict:
     text, status = error_text(error), _find_status(error)
     if status is None:
         # Its words may name the cause; otherwise it is the server's fault.
-        found = judge_error(400, text, headers)
-        return found if found.meaning != "request" else judge_error(_SERVER, text, headers)
+        verdict = judge_error(400, text, headers)
+        return verdict if verdict.meaning != "request" else judge_error(_SERVER, text, headers)
     return judge_error(status, text, headers)
 
 

@@ -15,7 +15,7 @@ from dubito.show.run import CannotShowGame, ReplayedGames
 from dubito.show.story import ModelDecisions, Texts, own_moves, title_of, winners
 from dubito.stats.ranking import ranking
 from dubito.stats.tally import Outcome
-from dubito.store.model_log import answer_in_words
+from dubito.store.model_log import describe_answer
 
 DEFAULT_GAMES: Final = 500  # default number of games shown
 DEFAULT_REPLAYS: Final = 60  # the default without models: each game must be played again, 400 of them in a second
@@ -160,7 +160,7 @@ class ShownGames:
             decision["question"],
             decision["node"],
             outcome,
-            answer_in_words(decision["answer"]),
+            describe_answer(decision["answer"]),
             decision["p_bluff"],
             len(attempts),
             None if reply is None else one_line(reply, 300),

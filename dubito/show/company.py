@@ -19,7 +19,7 @@ from dubito.llm.answers import reasoning_of
 from dubito.llm.decide import Decider, DecisionLog, GameServices, Journal
 from dubito.llm.request import Asks, Attempt, Reply, Suspended
 from dubito.llm.streamed import streaming_to
-from dubito.store.model_log import Decision, answer_in_words
+from dubito.store.model_log import Decision, describe_answer
 
 if TYPE_CHECKING:
     from dubito.experiment.models import Models
@@ -59,7 +59,7 @@ class Thought:
         `truth` says whether the first of the node's `truths` was the case; None leaves it out.
         """
         spoken, truths = isinstance(node.answer, Text), node.truths
-        answer = quoted(self.answer) if spoken else one_line(answer_in_words(self.answer))
+        answer = quoted(self.answer) if spoken else one_line(describe_answer(self.answer))
         again = f" (asked {self.asked} times)" if self.asked > 1 else ""
         if self.outcome.startswith(FALLBACK_OUTCOME):
             cause = self.outcome.removeprefix(FALLBACK_OUTCOME)

@@ -58,7 +58,7 @@ def _is_simple(content: object) -> bool:
     return not isinstance(content, str) or _SIMPLE(content) is not None
 
 
-def games_kept(folder: Path, manifest: Mapping[str, Any]) -> int | None:
+def count_kept_games(folder: Path, manifest: Mapping[str, Any]) -> int | None:
     """Return how many games of this run the folder has, without changing anything; None if the folder is free.
 
     Raises UsageError if it has other contents: another run, a longer one, or a damaged one.
@@ -93,7 +93,7 @@ def games_kept(folder: Path, manifest: Mapping[str, Any]) -> int | None:
 
 
 def open_run(folder: Path, manifest: Mapping[str, Any]) -> RunDb:
-    """Open the run in this folder for writing, or create it. `games_kept` must have accepted the folder.
+    """Open the run in this folder for writing, or create it. `count_kept_games` must have accepted the folder.
 
     Raises UsageError if it is not writable; then nothing of a new run is left.
     """

@@ -52,13 +52,13 @@ def attempt_keys(
     return keys
 
 
-def answer_in_words(answer: Any) -> str:
+def describe_answer(answer: Any) -> str:
     if isinstance(answer, bool):
         return "yes" if answer else "no"
     return answer if isinstance(answer, str) else json.dumps(answer)
 
 
-def stored_answer(answer: Any) -> int | bytes:
+def serialize_answer(answer: Any) -> int | bytes:
     return int(answer) if isinstance(answer, bool) else json.dumps(answer, separators=(",", ":")).encode()
 
 
@@ -476,7 +476,7 @@ class ModelLog:
 
         An answer in JSON is stored as bytes, so that the column does not convert it to a number.
         """
-        stored = stored_answer(decision.answer)
+        stored = serialize_answer(decision.answer)
         key = (decision.game, decision.seat, decision.number)
         query = (
             "INSERT OR REPLACE INTO decisions (game, seat, decision, turn, node, answer, outcome, p_bluff) "
@@ -501,7 +501,7 @@ class ModelLog:
 
     def _answer(self, stored: int | bytes) -> Any:
         answer = bool(stored) if isinstance(stored, int) else self._from_json(stored)
-        if stored_answer(answer) != stored:
+        if serialize_answer(answer) != stored:
             raise RunStopped(f"{self._db.path} is damaged: a decision has an invalid answer")
         return answer
 

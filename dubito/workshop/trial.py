@@ -167,13 +167,13 @@ def ask(entries: Sequence[TrialEntry], found: Mapping[str, RecordedPosition], fo
     rendered = [[entry.prompt.render(one.position) for one in found.values()] for entry in entries]
     versions = {"dubito": __version__, "python": python_version()}
     manifest = {"games": 0, "identity": identity(entries, found), "versions": versions}
-    run_folder.games_kept(folder, manifest)
+    run_folder.count_kept_games(folder, manifest)
     with (
         closing(ReplyCache(means.calls.cache, writes=not means.calls.offline)) as cache,
         lock_folder(folder),
         ExitStack() as stack,
     ):
-        run_folder.games_kept(folder, manifest)
+        run_folder.count_kept_games(folder, manifest)
         log = ModelLog(stack.enter_context(run_folder.open_run(folder, manifest)))
         before, stop = log.spent(), Event()
         pipeline = stack.enter_context(

@@ -14,7 +14,7 @@ from urllib.parse import quote
 import diskcache
 import pytest
 
-from dubito.llm.redaction import pattern_of_key
+from dubito.llm.redaction import key_pattern
 from dubito.llm.request import Api
 from dubito.store.model_log import ModelLog
 from dubito.store.run_db import RunDb
@@ -161,11 +161,11 @@ KEYS: Final = (
 def test_a_key_is_found_however_it_is_echoed(way: str) -> None:
     for key in KEYS:
         said = f"the key <{ECHOES[way](key)}> is wrong"
-        assert re.sub(pattern_of_key(key), "***", said) == "the key <***> is wrong", key
+        assert re.sub(key_pattern(key), "***", said) == "the key <***> is wrong", key
 
 
 def test_a_long_row_of_backslashes_is_searched_at_once() -> None:
-    assert re.search(pattern_of_key("\\" * 40 + '"' * 10 + "x"), "\\" * 20_000) is None
+    assert re.search(key_pattern("\\" * 40 + '"' * 10 + "x"), "\\" * 20_000) is None
 
 
 def collect_texts(folder: Path) -> Iterator[str]:

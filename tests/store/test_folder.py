@@ -17,7 +17,7 @@ from dubito.errors import RunStopped, UsageError
 from dubito.experiment.progress import ModelProgress
 from dubito.experiment.run import play
 from dubito.files import write_whole
-from dubito.store.folder import DATABASE, MANIFEST, games_kept, open_run, to_yaml
+from dubito.store.folder import DATABASE, MANIFEST, count_kept_games, open_run, to_yaml
 from dubito.store.lock import LOCK, is_locked, lock_folder
 from dubito.store.run_db import Chunk
 from tests.conftest import any_text
@@ -36,26 +36,26 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 
 def test_a_free_folder_is_none_and_a_run_says_its_games(tmp_path: Path) -> None:
-    assert games_kept(tmp_path / "new", RUN) is None
-    assert games_kept(tmp_path, RUN) is None, "an empty folder is free"
+    assert count_kept_games(tmp_path / "new", RUN) is None
+    assert count_kept_games(tmp_path, RUN) is None, "an empty folder is free"
     with lock_folder(tmp_path / "claimed"):
-        assert games_kept(tmp_path / "claimed", RUN) is None, "and one that holds nothing but the lock"
+        assert count_kept_games(tmp_path / "claimed", RUN) is None, "and one that holds nothing but the lock"
     a_run(tmp_path / "deep" / "run", games=2)
-    assert games_kept(tmp_path / "deep" / "run", RUN) == 2
+    assert count_kept_games(tmp_path / "deep" / "run", RUN) == 2
 
 
 def test_fewer_games_than_there_are_is_refused(tmp_path: Path) -> None:
     a_run(tmp_path / "run")
     before = contents(tmp_path / "run")
     with pytest.raises(UsageError, match="already has 3 games of this run: set --games to at least as many"):
-        games_kept(tmp_path / "run", RUN | {"games": 2})
+        count_kept_games(tmp_path / "run", RUN | {"games": 2})
     assert contents(tmp_path / "run") == before
 
 
 def test_a_longer_run_goes_on_and_the_manifest_says_so(tmp_path: Path) -> None:
     a_run(tmp_path / "run")
     longer = RUN | {"games": 5}
-    assert games_kept(tmp_path / "run", longer) == 3
+    assert count_kept_games(tmp_path / "run", longer) == 3
     with open_run(tmp_path / "run", longer) as db:
         assert (db.game_count(), db.sums_json()) == (3, "sums")
     assert "games: 5" in (tmp_path / "run" / MANIFEST).read_text()
@@ -67,7 +67,7 @@ def test_a_run_that_died_before_its_first_write_begins_anew(tmp_path: Path, left
     (tmp_path / "run" / DATABASE).unlink()
     if left is not None:
         (tmp_path / "run" / DATABASE).write_bytes(left)
-    assert games_kept(tmp_path / "run", RUN) == 0
+    assert count_kept_games(tmp_path / "run", RUN) == 0
     with open_run(tmp_path / "run", RUN) as db:
         assert db.game_count() == 0
 
@@ -75,9 +75,9 @@ def test_a_run_that_died_before_its_first_write_begins_anew(tmp_path: Path, left
 def test_what_is_no_run_folder_is_refused(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("mine")
     with pytest.raises(UsageError, match="is not a run folder"):
-        games_kept(tmp_path, RUN)
+        count_kept_games(tmp_path, RUN)
     with pytest.raises(UsageError, match="is not a run folder"):
-        games_kept(tmp_path / "notes.txt", RUN)
+        count_kept_games(tmp_path / "notes.txt", RUN)
     assert (tmp_path / "notes.txt").read_text() == "mine"
 
 
@@ -86,7 +86,7 @@ def test_a_damaged_manifest_is_named(tmp_path: Path, text: str) -> None:
     a_run(tmp_path / "run")
     (tmp_path / "run" / MANIFEST).write_text(text)
     with pytest.raises(UsageError, match=r"manifest\.yaml is damaged"):
-        games_kept(tmp_path / "run", RUN)
+        count_kept_games(tmp_path / "run", RUN)
 
 
 @pytest.mark.parametrize("cut", [50, 5000, -20000])
@@ -96,7 +96,7 @@ def test_a_damaged_database_is_named_and_left_as_it_is(tmp_path: Path, cut: int)
     file.write_bytes(file.read_bytes()[:cut])
     before = contents(tmp_path / "run")
     with pytest.raises(UsageError, match=r"run\.db is damaged"):
-        games_kept(tmp_path / "run", RUN)
+        count_kept_games(tmp_path / "run", RUN)
     assert contents(tmp_path / "run") == before
 
 
@@ -158,7 +158,7 @@ def test_what_differs_from_the_run_that_is_there_is_said(tmp_path: Path, change:
     folder.mkdir()
     open_run(folder, {"games": 2, "identity": identity}).__exit__()
     with pytest.raises(UsageError, match=f"run belongs to another run: {words}; choose another --output"):
-        games_kept(folder, {"games": 2, "identity": identity | change})
+        count_kept_games(folder, {"games": 2, "identity": identity | change})
 
 
 def test_a_look_at_the_lock_keeps_nobody_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -176,7 +176,7 @@ def _begin(folder: Path, identity: dict[str, Any]) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         if (folder / run_folder.MANIFEST).exists():
-            run_folder.games_kept(folder, manifest)
+            run_folder.count_kept_games(folder, manifest)
         else:
             run_folder.save_manifest(folder, manifest)
     except OSError as error:
