@@ -30,7 +30,7 @@ from dubito.experiment.resolve import CallOptions, resolve
 from dubito.experiment.workers import new_stop
 from dubito.game.find import Registry, find_bots
 from dubito.games.dubito.engine import RESULTS
-from dubito.stats.tally import tally_of, unpack
+from dubito.stats.tally import tally_of, unpack_outcome
 from dubito.store.run_db import Chunk, RunDb
 
 HERE = Path(__file__).resolve().parent.parent
@@ -113,7 +113,7 @@ def parts(registry: Registry, folder: Path) -> dict[str, float]:
     start = time.process_time()
     played = player.play(range(DEALS_A_CHUNK), lambda: False)
     play = time.process_time() - start
-    deals = [[unpack(row, RESULTS)] for row in played.outcomes]
+    deals = [[unpack_outcome(row, RESULTS)] for row in played.outcomes]
     start = time.process_time()
     tally = tally_of(deals, RESULTS)
     tallied = time.process_time() - start

@@ -17,7 +17,7 @@ import yaml
 
 from dubito.game.find import find_bots
 from dubito.plugins.leaderboard.book import BOOKS
-from dubito.store.folder import manifest_of, unpacked
+from dubito.store.folder import load_manifest, unpack
 
 REPO: Final = Path(__file__).resolve().parent.parent
 
@@ -40,8 +40,8 @@ def replay_submissions() -> None:
 
 def replay_submission(file: Path) -> None:
     """Play a submission's run with today's bots, and replace the submission with its export."""
-    with unpacked(file) as folder:
-        manifest = manifest_of(folder)
+    with unpack(file) as folder:
+        manifest = load_manifest(folder)
     identity = manifest["identity"]
     config = {key: identity[key] for key in ("game", "seed", "table_sizes", "rules")}
     config |= {key: [player["name"] for player in identity[key]] for key in ("bots", "contenders")}

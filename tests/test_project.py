@@ -127,7 +127,7 @@ def test_every_ruling_is_cited_by_a_test() -> None:
 
 
 def test_no_module_or_function_has_outgrown_its_room() -> None:
-    """A module of 700 lines, or a function of 40, is two ideas."""
+    """A module of 700 lines is two ideas, and so is a function of 40, its docstring aside."""
     sources = [path for room in ("dubito", "bots", "tests", "benchmarks") for path in (REPO / room).rglob("*.py")]
     assert len(sources) > 60
     assert [str(path) for path in sources if len(path.read_text().splitlines()) > 700] == []
@@ -136,7 +136,8 @@ def test_no_module_or_function_has_outgrown_its_room() -> None:
         for path in sources
         if "tests" not in path.relative_to(REPO).parts
         for node in syntax(path)
-        if isinstance(node, ast.FunctionDef) and (node.end_lineno or 0) - node.lineno >= 40
+        if isinstance(node, ast.FunctionDef)
+        and (node.end_lineno or 0) - node.lineno - (ast.get_docstring(node) or "").count("\n") >= 40
     ]
     assert functions == []
 

@@ -22,13 +22,6 @@ from dubito.game.find import DUBITO, Registry, find_bots
 from dubito.stats.ranking import ranking
 
 _LOCAL: Final = "local:smollm2"
-_LOCAL_TABLE: Final[Mapping[str, Mapping[str, Any]]] = {  # games that a slow model ends within minutes
-    DUBITO: {
-        "bots": ["Sherlock", "ClaudeBot", "StefaBot", f"{_LOCAL}@plan"],
-        "table_sizes": [4],
-        "rules": {"max_turns": 24},
-    },
-}
 
 
 @click.command()
@@ -44,7 +37,8 @@ def demo(output: Path | None, game: Game, local: bool, tables: bool) -> int:
     """Play fake models against bots over HTTP, then from the cache.
 
     Two model players ask the built-in server, which answers in place of a provider. The second run is offline and has
-    the same results. With --local, a small language model plays four games against three bots; it is downloaded once.
+    the same results. With --local, a small language model plays two games against three bots; it is downloaded
+    once.
     """
     here = Path.cwd()
     folder = output or _free(here / "runs")
@@ -83,8 +77,9 @@ def demo(output: Path | None, game: Game, local: bool, tables: bool) -> int:
 def _play_local(registry: Registry, here: Path, folder: Path, again: str, tables: bool) -> int:
     if _LOCAL.partition(":")[0] not in PROVIDERS:
         raise UsageError("--local needs the plugin local, which is not in dubito/plugins")
-    bots = [bot.name for bot in registry.hand_written()][:3]
-    said = {"game": registry.game.name, "games": 4, "bots": [*bots, _LOCAL], **_LOCAL_TABLE.get(registry.game.name, {})}
+    said = {**_config(registry), "games": 2, "contenders": []}
+    bots = said.get("bots") or [bot.name for bot in registry.hand_written()]
+    said["bots"] = [*bots[:3], _LOCAL]
     run, new = _run(registry, here, folder / "local", folder / "cache", said, offline=False)
     if code := exit_code(run, f"`{again}`"):
         return code

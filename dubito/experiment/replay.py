@@ -35,7 +35,7 @@ from dubito.llm.recording import Differs, ReplayRecording, ReplyCallback
 from dubito.stats.players import cluster
 from dubito.stats.ranking import all_games
 from dubito.stats.rates import Rate, Sums, clustered_rate
-from dubito.stats.tally import Outcome, Tally, outcome_in, outcome_of, read_tally, record_in, unpack
+from dubito.stats.tally import Outcome, Tally, outcome_in, outcome_of, read_tally, record_in, unpack_outcome
 from dubito.store import folder as run_folder
 from dubito.store.model_log import ModelLog
 from dubito.store.run_db import Chunk, RunDb
@@ -407,7 +407,7 @@ def _check_stop(kept: Run) -> None:
 
 def _outcome_in_words(row: bytes, results: Results) -> str:
     try:
-        outcome: Outcome = unpack(row, results)
+        outcome: Outcome = unpack_outcome(row, results)
     except ValueError:
         return f"nothing that can be read ({row.hex()})"
     return f"seats {outcome.seats}, marks {outcome.marks}, {outcome.game_counts[0]} turns, counts {outcome.counts}"

@@ -16,7 +16,7 @@ from dubito.experiment.stored import Run, compared
 from dubito.game import Game, Results
 from dubito.stats.ranking import contender_pairs
 from dubito.stats.stopping import FIRST_LOOK, PairTest, PairVerdict, StopTest, difference_to_find
-from dubito.stats.tally import contended, read_tally, tally_of, unpack
+from dubito.stats.tally import contended, read_tally, tally_of, unpack_outcome
 
 _DIFFERENT: Final = "significantly different"
 
@@ -35,7 +35,7 @@ class RunDecision:
             self.add(deal)
 
     def add(self, deal: Sequence[bytes]) -> None:
-        self.test.add(contended([unpack(row, self._results) for row in deal], self._results))
+        self.test.add(contended([unpack_outcome(row, self._results) for row in deal], self._results))
 
     def judged(self, piece: tuple[range, ChunkResult]) -> tuple[range, ChunkResult]:
         """The next deals, up to the one that decides; what they decide is in their tally."""
@@ -56,7 +56,7 @@ class RunDecision:
             return replace(played, decided=True, stopped=False, error=None)
         assert not played.records  # with models none is played beyond a look
         m = self._experiment.games_per_deal
-        outcomes = [unpack(row, self._results) for row in played.outcomes[: deals * m]]
+        outcomes = [unpack_outcome(row, self._results) for row in played.outcomes[: deals * m]]
         by_deal = [outcomes[first : first + m] for first in range(0, len(outcomes), m)]
         return ChunkResult(
             played.number,

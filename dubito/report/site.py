@@ -43,7 +43,7 @@ def write_pages(folder: Path, site: Site, pages: Iterable[Page], *, ours: bool =
     The folder's old content is deleted. `ours`: skip the check that the folder is a report. Raises UsageError if
     the folder is not a report, RunStopped if it cannot be written.
     """
-    with draft_folder(folder, ours) as draft:
+    with draft_site(folder, ours) as draft:
         render = Renderer(site)
         for page in pages:
             put_page(draft, page, render)
@@ -81,7 +81,7 @@ def write_report(
         if not source.kept:
             raise UsageError(f"{source} keeps no finished game: there is nothing to show yet")
         choice = choose_games(source, games)
-        with draft_folder(folder) as draft:
+        with draft_site(folder) as draft:
             asked = ModelDecisions(source.db, source.game)
             shown = ShownGames(source, choice, ReplayedGames(source), asked, odds=odds)
             write_run_pages(draft, source, shown, scan(source, scanned), name, address=address)
@@ -94,7 +94,7 @@ def write_site(folder: Path, title: str, about: str, runs: Mapping[str, Path], h
     `address` is where the site will be published, ending in `/`, if known. Raises the same errors as
     `write_report`; nothing is written then.
     """
-    with draft_folder(folder) as draft:
+    with draft_site(folder) as draft:
         rows: list[list[Value]] = []
         chart: Chart | None = None
         for name, run in runs.items():
@@ -112,7 +112,7 @@ def write_site(folder: Path, title: str, about: str, runs: Mapping[str, Path], h
 
 
 @contextmanager
-def draft_folder(said: Path, ours: bool = False) -> Iterator[Path]:
+def draft_site(said: Path, ours: bool = False) -> Iterator[Path]:
     """Yield a new folder with the shared files; replace the folder `said` at the end.
 
     Links are followed. If anything fails, the old folder stays unchanged.

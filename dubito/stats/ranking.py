@@ -26,7 +26,7 @@ from dubito.stats.players import FallbackBounds, contender_bounds, fallback_shar
 from dubito.stats.rates import ERROR, Rate, clustered_rate, deals_to_separate, deviation, paired_difference, variance_of
 from dubito.stats.stopping import PairVerdict, anytime_difference, difference_to_find, verdict_in
 from dubito.stats.tally import Tally
-from dubito.stats.verdict import ComparedPair, RateLimits, decide, limits_in_words
+from dubito.stats.verdict import ComparedPair, RateLimits, limits_in_words, reach_verdict
 from dubito.store.model_log import PlayerLog
 
 FEW: Final = 10  # deals: with fewer no difference is significant
@@ -147,7 +147,7 @@ class _Seen:
         if self.within is not None:
             significant = self.stop_test == "told apart" if self.tested else significant
         enough = self.tested or self.n >= FEW
-        verdict = decide(self.rate(), significant and enough, self.limits, self.fallback_shares)
+        verdict = reach_verdict(self.rate(), significant and enough, self.limits, self.fallback_shares)
         stop_test = "undecided" if self.stop_test == "told apart" and verdict.is_open else self.stop_test
         more: int | None = None
         if verdict.winner is not None:
@@ -494,7 +494,7 @@ def _order_of_field(rows: Sequence[RankingRow], deals: int, results: Results, sh
         )
         limits = (better.bounds.rates[results.headline[0]], worse.bounds.rates[results.headline[0]])
         both_shares = (shares.get(better.name, 0.0), shares.get(worse.name, 0.0))
-        verdicts[one, other] = decide(difference, deals >= FEW and difference.low > 0, limits, both_shares)
+        verdicts[one, other] = reach_verdict(difference, deals >= FEW and difference.low > 0, limits, both_shares)
     return Order([row.name for row in played], verdicts, measure, deals=deals, limits=limits_in_words(results))
 
 

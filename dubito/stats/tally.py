@@ -68,7 +68,7 @@ def outcome_of(game: State, seats: list[int], contender_seat: int | None, fallba
     return Outcome(ending.game_counts, ending.capped, contender_seat, seats, ending.marks, counts)
 
 
-def unpack(row: bytes, results: Results) -> Outcome:
+def unpack_outcome(row: bytes, results: Results) -> Outcome:
     """The inverse of `pack`, for a game with these results; raises ValueError on a row that `pack` did not write."""
     letter = _WIDTHS.get(row[0] if row else 0)
     if letter is None or (len(row) - 1) % row[0]:
@@ -91,7 +91,7 @@ def unpack(row: bytes, results: Results) -> Outcome:
 def outcome_in(row: bytes, results: Results, players: int, file: Path) -> Outcome:
     """The same of a row in anybody's file; raises UsageError if it is none that a run of so many players writes."""
     try:
-        found = unpack(row, results)
+        found = unpack_outcome(row, results)
         found.buckets(results)
         fits = max(found.seats) < players and (found.contender_seat or 0) < len(found.seats)
     except (ValueError, LookupError, TypeError):

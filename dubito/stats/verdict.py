@@ -48,7 +48,7 @@ class ComparedPair:
         return 0 if self.difference.value > 0 else 1
 
 
-def decide(
+def reach_verdict(
     difference: Rate, is_significant: bool, limits: tuple[RateLimits, RateLimits], fallback_shares: tuple[float, float]
 ) -> ComparedPair:
     (lowest, highest), (other_lowest, other_highest) = limits

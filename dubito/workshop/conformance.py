@@ -28,7 +28,7 @@ from dubito.game.record import records_of, require_whole_game
 from dubito.game.words import ME, words_of
 from dubito.llm.prompts import Prompt, load_prompt
 from dubito.show.session import Session, session_of_record, table_moves
-from dubito.stats.tally import outcome_of, unpack
+from dubito.stats.tally import outcome_of, unpack_outcome
 from dubito.workshop.caps import caps
 from dubito.workshop.hangs import Hangs, watched
 from dubito.workshop.leaks import leaks, stale_cards
@@ -276,7 +276,7 @@ def _results(subject: Subject) -> Iterator[Flaw]:
         for output in subject.outputs[deal, seats]:
             table.state.apply(output)
         outcome = outcome_of(table.state, [*range(seats)], None, table.fallback_turns)
-        if unpack(outcome.pack(), results) != outcome:
+        if unpack_outcome(outcome.pack(), results) != outcome:
             yield Flaw(subject.main, "an ending is not the same when it was kept and read again")
         for measured in outcome.measured(results):
             for measure, value in zip(results.measures, measured, strict=True):

@@ -14,7 +14,7 @@ import yaml
 from dubito.cli.summary import command_called
 from dubito.experiment.stored import opened_run
 from dubito.games.dubito.engine import RESULTS
-from dubito.stats.tally import unpack
+from dubito.stats.tally import unpack_outcome
 from dubito.store.run_db import RunDb
 from tests.cli.kit import Said, Shell, started
 from tests.conftest import in_gate
@@ -97,7 +97,7 @@ def test_a_run_prints_its_ranking_and_keeps_it_on_disk(shell: Shell) -> None:
 def test_r32_says_which_turns_it_means(shell: Shell) -> None:
     said = shell("run", *SHORT, "--output", "mine")
     with RunDb.open(Path("mine/run.db")) as db:
-        games = [unpack(row, RESULTS) for row in db.outcomes()]
+        games = [unpack_outcome(row, RESULTS) for row in db.outcomes()]
     turns, free = (sum(counts) for counts in zip(*(game.game_counts for game in games), strict=True))
     assert free > 0
     expected = f"turns a game: {turns / 60:.1f} without free turns, {(turns + free) / 60:.1f} with them"

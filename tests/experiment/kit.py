@@ -13,7 +13,7 @@ from dubito.experiment.run import Played, Progress, RunOptions, play
 from dubito.experiment.workers import new_stop
 from dubito.game.find import DUBITO, Registry, find_bots
 from dubito.games.dubito.engine import RESULTS
-from dubito.stats.tally import Outcome, unpack
+from dubito.stats.tally import Outcome, unpack_outcome
 
 REPO = Path(dubito.__file__).resolve().parent.parent
 
@@ -28,7 +28,10 @@ def experiment(**config: Any) -> Experiment:
 
 
 def outcomes(of: Experiment) -> list[Outcome]:
-    return [unpack(row, RESULTS) for row in ChunkPlayer(of, registry()).play(range(of.deals), lambda: False).outcomes]
+    return [
+        unpack_outcome(row, RESULTS)
+        for row in ChunkPlayer(of, registry()).play(range(of.deals), lambda: False).outcomes
+    ]
 
 
 def means(

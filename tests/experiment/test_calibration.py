@@ -20,7 +20,7 @@ from dubito.games.dubito.cards import JOKER, Hand, TurnOutput
 from dubito.games.dubito.engine import RESULTS, Rules, State
 from dubito.llm.decide import Journal
 from dubito.stats.players import Calibration, Statement, add_stated, calibrations
-from dubito.stats.tally import Tally, unpack
+from dubito.stats.tally import Tally, unpack_outcome
 from tests.experiment.kit import experiment, registry
 from tests.llm.kit import contender, ran, rows, small
 
@@ -191,7 +191,7 @@ def test_a_run_is_scored_as_its_store_tells_it(tmp_path: Path, capsys: pytest.Ca
         asked = [
             bluff
             for seat, bluff in asked_again(record, Rules(**of.rules))
-            if seat == unpack(row, RESULTS).contender_seat
+            if seat == unpack_outcome(row, RESULTS).contender_seat
         ]
         stated = [p for (p,) in rows(run.folder, query, (game,))]
         errors += [(p - bluff) ** 2 for p, bluff in zip(stated, asked, strict=True)]

@@ -12,7 +12,7 @@ from dubito.experiment.resolve import resolve
 from dubito.game.find import find_bots
 from dubito.games.dubito.engine import RESULTS
 from dubito.stats.rates import paired_difference
-from dubito.stats.tally import unpack
+from dubito.stats.tally import unpack_outcome
 
 TWIN = '''
 from bots.manual.random_boi import RandomBoi
@@ -34,7 +34,7 @@ def differences(folder: Path, contenders: tuple[Any, ...], **config: Any) -> lis
     experiment = resolve(check({"bots": FIELD, "games": 2000, "contenders": [*contenders], **config}, "test"), registry)
     scores = []
     for row in ChunkPlayer(experiment, registry).play(range(experiment.deals), lambda: False).outcomes:
-        outcome = unpack(row, RESULTS)
+        outcome = unpack_outcome(row, RESULTS)
         assert outcome.contender_seat is not None
         scores.append(outcome.measured(RESULTS)[outcome.contender_seat][0])
     return [two - one for one, two in zip(scores[::2], scores[1::2], strict=True)]

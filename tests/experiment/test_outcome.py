@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dubito.games.dubito.engine import RESULTS
-from dubito.stats.tally import Outcome, unpack
+from dubito.stats.tally import Outcome, unpack_outcome
 
 small = st.integers(0, 300)
 counts = st.tuples(*(st.one_of(st.integers(0, 60), st.integers(0, 70_000)) for _ in RESULTS.counts))
@@ -26,7 +26,7 @@ def any_outcome(draw: st.DrawFn) -> Outcome:
 
 @given(any_outcome())
 def test_unpack_is_the_inverse_of_pack(outcome: Outcome) -> None:
-    assert unpack(outcome.pack(), RESULTS) == outcome
+    assert unpack_outcome(outcome.pack(), RESULTS) == outcome
 
 
 def test_an_everyday_row_takes_a_byte_a_number() -> None:
@@ -45,4 +45,4 @@ def test_results_follow_places_and_the_cap() -> None:
 @pytest.mark.parametrize("row", [b"", b"\x01", b"\x03abc", b"\x01\x03\x00", b"\x02abc", b"\x01" + b"\x00" * 38])
 def test_what_is_no_row_is_refused(row: bytes) -> None:
     with pytest.raises(ValueError, match="not a packed outcome"):
-        unpack(row, RESULTS)
+        unpack_outcome(row, RESULTS)

@@ -6,7 +6,7 @@ import yaml
 
 from dubito.experiment.run import finished_run
 from dubito.games.dubito.engine import RESULTS
-from dubito.stats.tally import tally_of, unpack
+from dubito.stats.tally import tally_of, unpack_outcome
 from dubito.store.run_db import RunDb
 from tests.experiment.kit import experiment, played, registry
 
@@ -17,7 +17,7 @@ def test_the_sums_on_disk_are_those_of_the_games_on_disk(tmp_path: Path) -> None
     of = experiment(bots=BOTS, games=60, contenders=["StefaBot", "ClaudeBot"])
     run = played(of, tmp_path / "run")
     with RunDb.open(tmp_path / "run" / "run.db") as db:
-        rows = [unpack(row, RESULTS) for row in db.outcomes()]
+        rows = [unpack_outcome(row, RESULTS) for row in db.outcomes()]
         assert db.sums_json() == tally_of([rows[k : k + 2] for k in range(0, 60, 2)], RESULTS).to_json()
     results = yaml.safe_load((tmp_path / "run" / "all_games.yaml").read_text())
     assert list(results) == run.experiment.names == [*BOTS, "StefaBot", "ClaudeBot"]

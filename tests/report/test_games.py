@@ -14,7 +14,7 @@ from dubito.errors import UsageError
 from dubito.game.find import find_bots
 from dubito.games.dubito.engine import RESULTS
 from dubito.report.site import write_report
-from dubito.stats.tally import Outcome, unpack
+from dubito.stats.tally import Outcome, unpack_outcome
 from tests.experiment.kit import REPO, registry
 from tests.llm.kit import rows
 from tests.report.kit import Seen, data, hand_written, reported
@@ -158,7 +158,7 @@ def test_a_long_run_shows_the_first_games_and_the_longest(tmp_path: Path, monkey
     report = reported(tmp_path / "run")
     listed = data(report, "games")
     assert [row["game"] for row in listed[:4]] == [str(game) for game in range(4)]
-    lengths = sorted((len_of(unpack(row, RESULTS)) for (row,) in rows(tmp_path / "run", LATER)), reverse=True)
+    lengths = sorted((len_of(unpack_outcome(row, RESULTS)) for (row,) in rows(tmp_path / "run", LATER)), reverse=True)
     assert sorted((row["turns"] + row["free_turns"] for row in listed[4:]), reverse=True) == lengths[:4]
     assert "8 of 20 games: the first 4, and the 4 longest others" in Seen(report / "games.html").words
 

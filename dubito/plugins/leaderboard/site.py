@@ -8,7 +8,7 @@ from dubito.plugins.leaderboard.submissions import Submissions
 from dubito.report.games import ShownGames
 from dubito.report.render import Renderer, Site
 from dubito.report.scan import SCANNED_GAMES, scan
-from dubito.report.site import draft_folder, put_page, write_run_pages
+from dubito.report.site import draft_site, put_page, write_run_pages
 from dubito.show.run import ReplayedGames
 from dubito.show.story import ModelDecisions
 
@@ -19,7 +19,7 @@ def write_leaderboard(folder: Path, found: Submissions, title: str, address: str
     `address` is where the site will stand, ending in `/`, if that is known.
     Raises UsageError if the folder is not ours, RunStopped if it cannot be written.
     """
-    with draft_folder(folder) as draft:
+    with draft_site(folder) as draft:
         render = Renderer(Site("", pages=[("index.html", "Leaderboard")], address=address))
         for page in pages_of_leaderboard(found, title):
             put_page(draft, page, render)
