@@ -44,7 +44,7 @@ def test_solved_against_uniform_is_worth_what_is_reckoned(tmp_path: Path) -> Non
     engine = pyspiel.load_game("kuhn_poker")
     tree = Tree(engine)
     exact = versus(tree, solve(engine).table, uniform(tree))
-    run = played(tmp_path, KUHN, {"games": 3500, "bots": ["Solved", "UniformRandom"]})
+    run = played(tmp_path, KUHN, {"games": 5000, "bots": ["Solved", "UniformRandom"]})
     duels = Duels(run.tally, run.game.results, run.game.results.measures[0])
     solved = run.experiment.names.index("Solved")
     for seat in (0, 1):
