@@ -109,9 +109,8 @@ class AccountTraffic:
 
     def start(self, attempt: Attempt) -> OpenCall:
         """Wait until a call may be sent; raises AccountFault or Interrupted if none may be anymore."""
-        why = f"for {self.account} (rate limit)"
         if not self._next.acquire(blocking=False):
-            with self._timing.waiting(why):
+            with self._timing.waiting(self._reason_to_wait()):
                 self._next.acquire()
         try:
             while True:
@@ -126,9 +125,13 @@ class AccountTraffic:
                         self._changed.wait(_POLL_SECONDS)
                         continue
                     self._held_at = now
-                self._timing.sleep(min(seconds, _POLL_SECONDS), why)
+                self._timing.sleep(min(seconds, _POLL_SECONDS), self._reason_to_wait())
         finally:
             self._next.release()
+
+    def _reason_to_wait(self) -> str:
+        is_limited = self._held_at > -inf or self._pacer.concurrency.most < inf
+        return f"for {self.account} ({'rate limit' if is_limited else 'busy'})"
 
     def finish(self, attempt: Attempt, call: OpenCall, headers: Mapping[str, str]) -> None:
         """Learn from a call that was answered, with a reply or with an error of the request's own."""
