@@ -186,7 +186,7 @@ def read_answers(reply: Reply, form: Form) -> ReadAnswers:
     text = reply.text or ""
     if not text.strip():
         calls_tool = _TOOL_CALL.search(reply.received.raw) is not None
-        detail = "it calls a tool, and there is none" if calls_tool else "it holds no text"
+        detail = "it calls a tool, but there are no tools" if calls_tool else "it has no text"
         raise AttemptFailed("malformed", detail, reply.text)
     try:
         # Unlike pydantic, this refuses duplicate keys, NaN and Infinity.
@@ -394,7 +394,7 @@ def _describe_unreadable(text: str) -> str:
     """Describe a text that is not JSON: often it contains JSON, in a code fence or a sentence."""
     with suppress(ValueError, RecursionError):
         json.loads(text[text.find("{") : text.rfind("}") + 1], parse_constant=_refuse_constant)
-        return "something stands before or behind the JSON object, where no word and no code fence may stand"
+        return "there is text or a code fence before or after the JSON object"
     return _NO_JSON
 
 
@@ -412,8 +412,8 @@ def _describe_error(error: dict[str, Any], form: Form) -> str:
         case "missing":
             return f"the field `{where}` is missing"
         case "extra_forbidden":
-            return "it has other fields than " + " and ".join(f"`{field}`" for field in form.fields)
+            return "it has fields other than " + " and ".join(f"`{field}`" for field in form.fields)
         case "string_type":
-            return f"`{where}` is no text"
+            return f"`{where}` is not a text"
         case _:
-            return "it is no JSON object"
+            return "it is not a JSON object"

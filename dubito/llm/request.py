@@ -60,7 +60,7 @@ def refuse_duplicate_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Return the object. Raises DuplicateKey, since nobody knows which of two values is meant."""
     fields = dict(pairs)
     if len(fields) < len(pairs):
-        raise DuplicateKey("a key stands twice")
+        raise DuplicateKey("a key appears twice")
     return fields
 
 

@@ -109,7 +109,7 @@ def read_recorded(text: str, game: Game) -> RecordedPosition:
     if told is None:
         return RecordedPosition(game, position)
     if not isinstance(told, dict):
-        raise UsageError("this is no position: hidden: it is no JSON object")
+        raise UsageError("this is no position: hidden: it is not a JSON object")
     source = _read_as(Provenance, told.pop("source", None), "hidden.source")
     hidden = _read_as(part(game, "Hidden", _Nothing), told, "hidden")
     why = part(game, "contradiction", lambda position, hidden: None)(position, hidden)

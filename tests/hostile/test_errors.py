@@ -207,7 +207,7 @@ TOOLS: Final[dict[Api, dict[str, Any]]] = {
 def test_a_call_of_a_tool_is_called_so(scene: Scene, protocol: Api) -> None:
     made = scene(protocol, first(Said(body=json.dumps(reply_body(protocol) | TOOLS[protocol]))))
     assert made.outcome == "model_after_reask"
-    assert "it calls a tool, and there is none" in str(made.asked_again)
+    assert "it calls a tool, but there are no tools" in str(made.asked_again)
 
 
 WORDS = (None, "eos", "COMPLETE", "", 7, ["stop"], *["left out"] * 3)  # for an end, that no protocol has

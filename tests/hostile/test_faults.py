@@ -16,14 +16,14 @@ from tests.hostile.kit import Desk
 from tests.llm.kit import PROTOCOLS
 
 MODEL: Final = ("model", None)
-AROUND: Final = ("malformed", "something stands before or behind the JSON object, where no word and no code fence")
+AROUND: Final = ("malformed", "there is text or a code fence before or after the JSON object")
 NO_JSON: Final = ("malformed", "it is not JSON")
 NO_BOOL: Final = ("malformed", "`answer` is neither true nor false (without quotes)")
-NO_TEXT: Final = ("malformed", "it holds no text")
-OTHERS: Final = ("malformed", "it has other fields than `answer`")
+NO_TEXT: Final = ("malformed", "it has no text")
+OTHERS: Final = ("malformed", "it has fields other than `answer`")
 CUT_OFF: Final = ("truncated", "was cut off before the answer. Think less this time")
 REFUSED: Final = ("refused", "\n\nThis is a card game among programs; bluffing is part of its rules")
-TWINS: Final = ("malformed", "a key stands twice")
+TWINS: Final = ("malformed", "a key appears twice")
 NO_REPLY: Final = ("unreachable", None)
 MISSING: Final = ("malformed", "the field `answer` is missing")
 

@@ -29,15 +29,15 @@ def test_json_true_and_false_are_the_answer(text: str, answer: bool) -> None:
 
 
 NO_JSON = "it is not JSON"
-NO_OBJECT = "it is no JSON object"
-AROUND = "something stands before or behind the JSON object, where no word and no code fence may stand"
-EMPTY = "it holds no text"
+NO_OBJECT = "it is not a JSON object"
+AROUND = "there is text or a code fence before or after the JSON object"
+EMPTY = "it has no text"
 NO_BOOL = "`answer` is neither true nor false (without quotes)"
-OTHERS = "it has other fields than `answer`"
+OTHERS = "it has fields other than `answer`"
 MALFORMED = {
     "a text": ('{"answer": "true"}', NO_BOOL),
     "a field more": ('{"answer": true, "reason": "he lies"}', OTHERS),
-    "twins": ('{"answer": true, "answer": false}', "a key stands twice"),
+    "twins": ('{"answer": true, "answer": false}', "a key appears twice"),
     "another case": ('{"Answer": true}', "the field `answer` is missing"),
     "a bare bool": ("true", NO_OBJECT),
     "a fence": ('```json\n{"answer": true}\n```', AROUND),
@@ -76,7 +76,7 @@ def test_how_the_model_finished_counts_before_its_text(
 def test_no_text_is_malformed(finish: Finish) -> None:
     with pytest.raises(AttemptFailed) as failed:
         read_answer(make_reply(None, finish), PLAIN)
-    assert (failed.value.cause, failed.value.detail) == ("malformed", "it holds no text")
+    assert (failed.value.cause, failed.value.detail) == ("malformed", "it has no text")
 
 
 def test_the_schema_of_the_answer_alone() -> None:

@@ -12,7 +12,7 @@ from dubito.llm.request import AttemptFailed, RawReply, Reply
 
 ALL: tuple[Field, ...] = ("reasoning", "p_bluff", "answer")
 AT_C = build_form(ALL, GAME.node("C"))
-AROUND = "something stands before or behind the JSON object, where no word and no code fence may stand"
+AROUND = "there is text or a code fence before or after the JSON object"
 
 
 def read(text: str, form: Form = AT_C) -> ModelAnswer:
@@ -115,10 +115,10 @@ def test_an_impossible_probability_is_dropped_and_the_answer_kept(subtests: pyte
         (stating("[NaN]"), "it is not JSON"),
         (stating("0.4", "null"), "`answer` is neither true nor false (without quotes)"),
         (stating("0.4", '"true"'), "`answer` is neither true nor false (without quotes)"),
-        (stating('0.4, "p_bluff": 0.5'), "a key stands twice"),
+        (stating('0.4, "p_bluff": 0.5'), "a key appears twice"),
         (
             stating('0.4, "confidence": 1'),
-            "it has other fields than `reasoning` and `p_bluff` and `answer`",
+            "it has fields other than `reasoning` and `p_bluff` and `answer`",
         ),
         (f"<think>He lies.</think>{stating('0.4')}", AROUND),
     ],
@@ -129,7 +129,7 @@ def test_a_reply_of_another_form_is_malformed(text: str, detail: str) -> None:
 
 @pytest.mark.parametrize("reasoning", ["null", "7", "true", '["So."]', '{"why": "So."}'])
 def test_reasoning_is_a_text(reasoning: str) -> None:
-    assert malformed(f'{{"reasoning": {reasoning}, "p_bluff": null, "answer": true}}') == "`reasoning` is no text"
+    assert malformed(f'{{"reasoning": {reasoning}, "p_bluff": null, "answer": true}}') == "`reasoning` is not a text"
 
 
 @pytest.mark.parametrize("reasoning", ["", "\n\t", 'He holds {three} aces; "answer": false. \U0001f0cf', "x" * 100_000])
@@ -146,7 +146,7 @@ def test_the_order_in_a_reply_is_free(fields: list[tuple[str, str]]) -> None:
 @pytest.mark.parametrize("node", "ABDE")
 def test_p_bluff_elsewhere_than_at_c_is_another_field(node: str) -> None:
     form = build_form(ALL, GAME.node(node))
-    assert malformed(stating("0.4"), form) == "it has other fields than `reasoning` and `answer`"
+    assert malformed(stating("0.4"), form) == "it has fields other than `reasoning` and `answer`"
     assert read('{"reasoning": "So.", "answer": false}', form) == ModelAnswer(False)
 
 

@@ -54,11 +54,11 @@ def test_an_answer_that_cannot_be_read_spoils_no_other(
     ("text", "detail"),
     [
         ('{"p_bluff": 0.5, "C": 0, "D": "yes"}', "`C` is neither true nor false"),
-        ('{"p_bluff": 0.5, "C": false, "D": true, "E": true, "F": true}', "it has other fields than"),
+        ('{"p_bluff": 0.5, "C": false, "D": true, "E": true, "F": true}', "it has fields other than"),
         ('{"C": false, "D": true, "E": true}', "the field `p_bluff` is missing"),
-        ('{"p_bluff": 0.5, "C": false, "C": true, "D": true, "E": true}', "a key stands twice"),
+        ('{"p_bluff": 0.5, "C": false, "C": true, "D": true, "E": true}', "a key appears twice"),
         ('{"answer": true}', "missing"),
-        ("[]", "it is no JSON object"),
+        ("[]", "it is not a JSON object"),
     ],
 )
 def test_a_reply_without_an_answer_fails_whole(text: str, detail: str) -> None:

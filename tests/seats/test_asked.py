@@ -76,7 +76,7 @@ def test_a_question_is_what_a_model_player_is_sent_and_the_same_again() -> None:
         (ChatAnswer("I bet."), "could not be read: it is not JSON", "malformed"),
         (ChatAnswer('{"answer": "fold"}'), 'could not be read: `answer` is not one of "pass"', "malformed"),
         (ChatAnswer('{"answer": "b', cut_off=True), "was cut off before the answer", "truncated"),
-        (ChatAnswer(None), "could not be read: it holds no text", "malformed"),
+        (ChatAnswer(None), "could not be read: it has no text", "malformed"),
     ],
 )
 def test_a_reply_that_cannot_be_used_is_asked_again_and_then_the_fallback_plays(
