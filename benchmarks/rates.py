@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from tests.foreign.kit import played
+from tests.foreign.kit import play_at
 from tests.foreign.limits import MINUTE, Bucket, Window
 from tests.foreign.server import Foreign, Habits
 
@@ -36,7 +36,7 @@ def measure(name: str, scale: float, in_flight: int, folder: Path) -> str:
     """Play a run; how it went, in words."""
     rate, habits = CASES[name]
     with Foreign(replace(habits(), scale=scale)) as server:
-        run = played(server, folder, in_flight, games=GAMES if rate > 100 else GAMES // 8, preflight=True)
+        run = play_at(server, folder, in_flight, games=GAMES if rate > 100 else GAMES // 8, preflight=True)
     taken = sorted(heard.at for heard in server.heard if heard.status == 200)
     end = max(heard.at for heard in server.heard)
     late = sum(at > end / 2 for at in taken)

@@ -196,7 +196,7 @@ class Chrome:
 
 
 @contextmanager
-def started() -> Iterator[Chrome]:
+def start_browser() -> Iterator[Chrome]:
     """A browser of its own; never outlives the test."""
     assert CHROMIUM is not None
     theirs_in, to = os.pipe()

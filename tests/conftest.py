@@ -19,7 +19,7 @@ import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 
-from tests.chromium import CHROMIUM, Chrome, started
+from tests.chromium import CHROMIUM, Chrome, start_browser
 from tests.cli.kit import Shell
 
 _REAL = "DUBITO_TESTS_MAY_CONNECT" in os.environ  # set by `python -m tests.cassettes.record --real` only
@@ -181,7 +181,7 @@ def chromium() -> Iterator[Chrome]:
         pytest.skip(
             "no Chromium here, so no page was opened: install the package `chromium-headless-shell` or `chromium`"
         )
-    with started() as chromium:
+    with start_browser() as chromium:
         yield chromium
 
 

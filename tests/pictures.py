@@ -11,8 +11,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from dubito.cli.company import opponents
-from tests.chromium import started
-from tests.web.kit import served
+from tests.chromium import start_browser
+from tests.web.kit import serve
 
 REPO = Path(__file__).parent.parent
 CONFIG = REPO / "examples" / "models.yaml"
@@ -36,8 +36,8 @@ def pictures(into: Path) -> None:
     games = Path("games")
     with (
         opponents(CONFIG, None, games, int(time.time() * 1000), lambda: False) as company,
-        served(games, opponents=company) as server,
-        started() as chrome,
+        serve(games, opponents=company) as server,
+        start_browser() as chrome,
     ):
         chrome.screen(1100, 900)
         chrome.open(Path("models/report/index.html"))

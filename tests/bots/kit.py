@@ -156,7 +156,7 @@ def entrants(*names: str) -> list[Entrant]:
     return [Entrant(name, REGISTRY.bots[name].cls) for name in names]
 
 
-def told(table: Sequence[Entrant], rules: Rules, seed: int, deal: int) -> list[str]:
+def story_of(table: Sequence[Entrant], rules: Rules, seed: int, deal: int) -> list[str]:
     """A whole game in words, an event a line; a BotError ends the test."""
     sitting = deal_table(table, rules, DealStreams(seed, deal), deal=deal)
     story = []
@@ -166,7 +166,7 @@ def told(table: Sequence[Entrant], rules: Rules, seed: int, deal: int) -> list[s
     return [*story, ending(sitting.state)]
 
 
-def played(table: Sequence[Entrant], rules: Rules, seed: int, deal: int) -> State:
+def play_out(table: Sequence[Entrant], rules: Rules, seed: int, deal: int) -> State:
     """A whole game, finished."""
     sitting = deal_table(table, rules, DealStreams(seed, deal), deal=deal)
     while not sitting.state.over:

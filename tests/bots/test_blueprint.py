@@ -13,7 +13,7 @@ from dubito.game.find import KINDS, Bot, BotKind
 from dubito.game.streams import DealStreams
 from dubito.game.table import Entrant, play_game
 from dubito.games.dubito.engine import Rules, WinRule, deal_table
-from tests.bots.kit import entrants, load_bot, played
+from tests.bots.kit import entrants, load_bot, play_out
 
 TEMPLATE = """\
 from bots.base import BotBase
@@ -166,7 +166,7 @@ def whole_games(bot: Bot, games: int = 20) -> None:
     table = [Entrant("pasted", bot.cls), *entrants("StefaBot", "AdaptyBoi"), Entrant("pasted too", bot.cls)]
     for rule in get_args(WinRule):
         for deal in range(games):
-            assert played(table, Rules(win_rule=rule), 8, deal).over
+            assert play_out(table, Rules(win_rule=rule), 8, deal).over
 
 
 @pytest.mark.parametrize("kind", KINDS)

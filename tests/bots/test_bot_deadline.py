@@ -17,7 +17,7 @@ from dubito.games.dubito.cards import TurnData, TurnOutput
 from dubito.games.dubito.engine import Rules, deal_table
 from dubito.games.dubito.events import Event
 from dubito.games.dubito.game import GAME
-from tests.bots.kit import NODES_A_TO_E, entrants, told
+from tests.bots.kit import NODES_A_TO_E, entrants, story_of
 from tests.engine.test_hostile import Quiet
 
 DEADLINE = 0.25  # seconds: long beside a turn, even on a machine that has much else to do
@@ -170,7 +170,7 @@ def test_a_bot_in_time_plays_the_same_games() -> None:
     bots = entrants("ClaudeBot", "AdaptyBoi", "RandomBoi")
     timed = [Entrant(bot.name, limit_bot_time(bot.bot, 3600, GAME.nodes)) for bot in bots]
     for deal in range(10):
-        assert told(timed, Rules(), 2, deal) == told(bots, Rules(), 2, deal)
+        assert story_of(timed, Rules(), 2, deal) == story_of(bots, Rules(), 2, deal)
 
 
 def test_the_alarm_is_put_back_as_it_was() -> None:

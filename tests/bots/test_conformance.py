@@ -18,7 +18,7 @@ from dubito.game.table import Entrant, Table
 from dubito.games.dubito.bot import FiveNodes, PlayerAI
 from dubito.games.dubito.cards import Hand, TurnData
 from dubito.games.dubito.engine import MAX_PLAYERS, MIN_PLAYERS, Rules, WinRule, deal_table
-from tests.bots.kit import NODES_A_TO_E, REGISTRY, REPO, Scripted, entrants, in_seat, played, run_python, told
+from tests.bots.kit import NODES_A_TO_E, REGISTRY, REPO, Scripted, entrants, in_seat, play_out, run_python, story_of
 from tests.conftest import in_gate
 
 BOTS = sorted(
@@ -62,17 +62,17 @@ def test_the_registry_finds_every_file_of_the_project() -> None:
 def test_plays_whole_games_without_an_error(bot: Bot, rules: Rules, size: int) -> None:
     """R13: a BotError would end the test. All seats but two have won at the end, or the cap has struck (R12)."""
     for deal in range(3):
-        game = played(seated(bot.name, size, deal), rules, SEED, deal)
+        game = play_out(seated(bot.name, size, deal), rules, SEED, deal)
         assert game.over
         assert game.capped or sum(place is None for place in game.places) == 2
 
 
 def test_same_seed_same_game(bot: Bot, rules: Rules) -> None:
     """No instance leaves anything behind that another one finds, in the same game or a later one."""
-    first = [told(seated(bot.name, 4, deal), rules, SEED, deal) for deal in range(2)]
+    first = [story_of(seated(bot.name, 4, deal), rules, SEED, deal) for deal in range(2)]
     for deal in range(2, 4):
-        played(seated(bot.name, 5, deal), rules, SEED + 1, deal)
-    again = [told(seated(bot.name, 4, deal), rules, SEED, deal) for deal in reversed(range(2))]
+        play_out(seated(bot.name, 5, deal), rules, SEED + 1, deal)
+    again = [story_of(seated(bot.name, 4, deal), rules, SEED, deal) for deal in reversed(range(2))]
     assert first == again[::-1]
 
 
@@ -81,24 +81,24 @@ def test_draws_from_no_randomness_but_its_own(bot: Bot, rules: Rules) -> None:
     table = seated(bot.name, 4, 0)
     random.seed(1)
     untouched = random.getstate()
-    story = told(table, rules, SEED, 0)
+    story = story_of(table, rules, SEED, 0)
     assert random.getstate() == untouched
     random.seed(2)
-    assert told(table, rules, SEED, 0) == story
+    assert story_of(table, rules, SEED, 0) == story
     assert bot.repeatable
 
 
 A_GAME_OF_ALL = f"""
 import json
 from dubito.games.dubito.engine import Rules
-from tests.bots.kit import entrants, told
-print(json.dumps([told(entrants(name, *{BOTS[:3]}), Rules(), {SEED}, 1) for name in {BOTS}]))
+from tests.bots.kit import entrants, story_of
+print(json.dumps([story_of(entrants(name, *{BOTS[:3]}), Rules(), {SEED}, 1) for name in {BOTS}]))
 """
 
 
 def test_same_game_in_another_process() -> None:
     out = run_python(A_GAME_OF_ALL, REPO, PYTHONHASHSEED="1")
-    assert json.loads(out) == [told(entrants(name, *BOTS[:3]), Rules(), SEED, 1) for name in BOTS]
+    assert json.loads(out) == [story_of(entrants(name, *BOTS[:3]), Rules(), SEED, 1) for name in BOTS]
 
 
 def turns(table: Table) -> Iterator[tuple[PlayerAI, TurnData, list[Hand]]]:

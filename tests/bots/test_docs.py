@@ -28,7 +28,7 @@ from tests.bots.kit import (
     entrants,
     in_seat,
     load_bot,
-    played,
+    play_out,
     regular,
 )
 from tests.bots.test_statistics import PUBLISHED
@@ -62,7 +62,7 @@ def plays(bot: Bot, **settings: object) -> None:
     mine = Entrant(bot.name, bot.cls, settings)
     for rule in get_args(WinRule):
         for deal in range(20):
-            assert played([mine, *entrants("StefaBot", "ClaudeBot"), mine], Rules(win_rule=rule), 3, deal).over
+            assert play_out([mine, *entrants("StefaBot", "ClaudeBot"), mine], Rules(win_rule=rule), 3, deal).over
 
 
 @pytest.mark.parametrize("source", [*bots_and_tests()[0], WITNESS, CAREFUL, TEMPLATE], ids=name_of)

@@ -12,7 +12,7 @@ from dubito.game.find import KINDS, BotKind, find_bots
 from dubito.game.packages import set_games_path
 from dubito.game.table import Entrant
 from dubito.games.dubito.engine import Rules
-from tests.bots.kit import REGISTRY, REPO, entrants, load_bot, played, run_python, write_bot
+from tests.bots.kit import REGISTRY, REPO, entrants, load_bot, play_out, run_python, write_bot
 from tests.conftest import in_gate
 
 SOURCE = '''
@@ -59,7 +59,7 @@ def test_dropping_a_file_in_is_the_whole_registration(tmp_path: Path, kind: BotK
     assert bot.repeatable
     assert find_bots(tmp_path).find("Good") == bot
     table = [*entrants("StefaBot", "RandomBoi"), Entrant("Good", bot.cls)]
-    assert played(table, Rules(), 1, 2).over
+    assert play_out(table, Rules(), 1, 2).over
 
 
 def test_the_projects_bots_are_found_in_any_folder(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from dubito.errors import UsageError
 from dubito.llm.request import Api
 from tests.cassettes.kit import CASSETTES, INDEX, Readable, kept_request, kept_response, played_whole
 from tests.cassettes.test_recorded import SCENES, game
-from tests.llm.kit import PROTOCOLS, Said, Server, asker, ran, reply_body, small
+from tests.llm.kit import PROTOCOLS, Response, Server, player_at, reply_body, run_games, small
 
 CHANGED: Final = {
     "prompt.yaml": "title: changed\nanswer: [answer]\n",
@@ -45,7 +45,7 @@ def test_a_changed_prompt_fails_and_says_where(tmp_path: Path, protocol: Api, vc
     for name, text in CHANGED.items():
         (folder / name).write_text(text)
     with pytest.raises(pytest.fail.Exception) as failed, played_whole(vcr):
-        ran(game(protocol, str(folder), index()), tmp_path / "run", in_flight=1)
+        run_games(game(protocol, str(folder), index()), tmp_path / "run", in_flight=1)
     first, *lines = str(failed.value).splitlines()
     assert first.startswith("a request is not as it was recorded; `python -m tests.cassettes.record` records anew.")
     assert [
@@ -64,7 +64,7 @@ def test_a_recording_that_nobody_asked_for_fails(tmp_path: Path, vcr: Any) -> No
         pytest.raises(pytest.fail.Exception, match=r"\d of \d+ recorded interactions were not used"),
         played_whole(vcr),
     ):
-        ran(game("chat", "plain", index()), tmp_path / "run", in_flight=1)
+        run_games(game("chat", "plain", index()), tmp_path / "run", in_flight=1)
 
 
 @pytest.mark.vcr
@@ -73,7 +73,7 @@ def test_a_recording_that_nobody_asked_for_fails(tmp_path: Path, vcr: Any) -> No
 def test_a_request_more_than_was_recorded_fails(tmp_path: Path, vcr: Any) -> None:
     def twice() -> None:
         for name in ("one", "two"):
-            ran(game("messages", "plain", index()), tmp_path / name / "run", in_flight=1)
+            run_games(game("messages", "plain", index()), tmp_path / name / "run", in_flight=1)
 
     with pytest.raises(pytest.fail.Exception, match="one request more than the "), played_whole(vcr):
         twice()
@@ -121,10 +121,10 @@ def test_what_is_planted_is_scrubbed(tmp_path: Path, protocol: Api, monkeypatch:
     headers |= {"request-id": "req_planted", "x-request-id": "req_planted", "cf-ray": "planted", "x-echo": KEY}
     file = tmp_path / "cassette.yaml"
     hooks = {"before_record_request": kept_request, "before_record_response": kept_response}
-    with Server(lambda _: Said(body=json.dumps(body), headers=headers)) as server:
-        player = asker(server, protocol, api_key_env=variable)
+    with Server(lambda _: Response(body=json.dumps(body), headers=headers)) as server:
+        player = player_at(server, protocol, api_key_env=variable)
         with vcrpy.use_cassette(str(file), decode_compressed_response=True, **hooks):
-            ran(small(player, games=1, turns=3), tmp_path / "run", in_flight=1)
+            run_games(small(player, games=1, turns=3), tmp_path / "run", in_flight=1)
         assert KEY in str(server.heard[0].headers), "it was really sent"
     text = file.read_text()
     for planted in (KEY, COOKIE, ORGANISATION, UUID, "planted", "req_0123", server.address):

@@ -14,7 +14,7 @@ from dubito.experiment.run import Played
 from dubito.llm.request import Api
 from tests.cassettes.kit import INDEX, played_whole
 from tests.games.bs import models as bs
-from tests.llm.kit import BOT_OF, PROTOCOLS, contender, ran, small
+from tests.llm.kit import BOT_OF, PROTOCOLS, contender, run_games, small
 
 FAULTS: Final = "house?faults=fenced:0.2,wrong_string:0.1,refusal:0.1,rate_limit:0.1"  # so that there are re-asks
 OF_BS: Final = "bs-"  # before the name of a prompt of BS
@@ -31,7 +31,7 @@ def game(protocol: Api, prompt: str, index: dict[str, Any], turns: int = 6) -> E
 
 
 def played(protocol: Api, prompt: str, index: dict[str, Any], folder: Path) -> Played:
-    run = bs.ran if prompt.startswith(OF_BS) else ran
+    run = bs.ran if prompt.startswith(OF_BS) else run_games
     return run(game(protocol, prompt, index), folder, in_flight=1)
 
 

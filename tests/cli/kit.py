@@ -19,7 +19,7 @@ REPO = Path(dubito.__file__).resolve().parent.parent
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class Result:
     """What a command printed, and its exit code."""
 
     code: int
@@ -35,7 +35,7 @@ class Shell:
         self.folder = folder
         self._capsys = capsys
 
-    def __call__(self, *words: str) -> Said:
+    def __call__(self, *words: str) -> Result:
         """The command in this process; it prints all tables, and a run writes no report and starts no worker processes
         unless asked to."""
         if words[:1] in (("run",), ("merge",), ("policy",)):
@@ -47,7 +47,7 @@ class Shell:
             main(words)
         out, err = self._capsys.readouterr()
         assert isinstance(ended.value.code, int)
-        return Said(ended.value.code, out, err)
+        return Result(ended.value.code, out, err)
 
     def bot(self, name: str, text: str, kind: str = "manual") -> None:
         folder = self.folder / "bots" / kind
@@ -55,14 +55,14 @@ class Shell:
         (folder / name).write_text(text)
 
 
-def made(folder: Path, *words: str) -> None:
+def run_in(folder: Path, *words: str) -> None:
     with contextlib.chdir(folder), pytest.raises(SystemExit) as ended:
         main(words)
     assert ended.value.code == 0
 
 
 @contextmanager
-def started(folder: Path, *words: str, **how: Any) -> Iterator[subprocess.Popen[str]]:
+def start(folder: Path, *words: str, **how: Any) -> Iterator[subprocess.Popen[str]]:
     """`python -m dubito` in a process of its own, working in that folder; never outlives the test."""
     command = [sys.executable, "-m", "dubito", *words]
     path = os.pathsep.join(filter(None, (str(REPO), os.environ.get("PYTHONPATH"))))

@@ -14,7 +14,7 @@ import yaml
 
 from dubito.cli.main import main
 from tests.cli.kit import Shell
-from tests.llm.kit import Heard, Said, Server, config_file, contender, says
+from tests.llm.kit import Incoming, Response, Server, config_file, contender, respond
 
 FIELD = "StefaBot,UsualBot,RandomBoi"
 
@@ -79,9 +79,9 @@ def test_contenders_of_one_name_are_told_apart_by_their_run(shell: Shell) -> Non
     assert "+0.0 [-15.0, +15.0]  cannot be estimated" in twins
 
 
-def flawed(heard: Heard) -> Said:
+def flawed(heard: Incoming) -> Response:
     lost = heard.body["model"] == "flawed" and int(sha256(heard.raw).hexdigest(), 16) % 12 == 0
-    return says("responses", "I would rather not say." if lost else '{"answer": true}')
+    return respond("responses", "I would rather not say." if lost else '{"answer": true}')
 
 
 def test_bounds_of_players_in_the_field_are_shown_too(shell: Shell) -> None:

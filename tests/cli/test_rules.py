@@ -7,7 +7,7 @@ import httpx2
 import pytest
 import yaml
 
-from tests.cli.kit import REPO, Shell, started
+from tests.cli.kit import REPO, Shell, start
 
 ORCHARD = """
 from typing import Literal
@@ -128,13 +128,13 @@ def test_help_shows_the_rules_of_the_game(orchard: Shell, command: str) -> None:
 
 def test_a_person_plays_by_the_rules_of_the_game(shell: Shell) -> None:
     words = ("play", "--game", "bs", "--max-rounds", "3", "--seed", "1")
-    with started(shell.folder, *words, stdin=subprocess.PIPE) as process:
+    with start(shell.folder, *words, stdin=subprocess.PIPE) as process:
         told = process.communicate("rules\n", timeout=60)[0]
     assert "If nobody has won after 3 rounds" in told
 
 
 def test_a_table_in_the_browser_keeps_the_rules_that_were_given(shell: Shell) -> None:
-    with started(shell.folder, "web", "--port", "0", "--jokers", "1", "--max-turns", "77") as process:
+    with start(shell.folder, "web", "--port", "0", "--jokers", "1", "--max-turns", "77") as process:
         assert process.stdout is not None
         address = process.stdout.readline().removeprefix("Play at ").strip()
         lobby = httpx2.get(address).text

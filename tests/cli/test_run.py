@@ -16,7 +16,7 @@ from dubito.experiment.stored import opened_run
 from dubito.games.dubito.engine import RESULTS
 from dubito.stats.tally import unpack_outcome
 from dubito.store.run_db import RunDb
-from tests.cli.kit import Said, Shell, started
+from tests.cli.kit import Result, Shell, start
 from tests.conftest import in_gate
 
 FIELD = ("--bots", "StefaBot,ClaudeBot,RandomBoi")
@@ -34,7 +34,7 @@ class Faulty(BotBase):
 '''
 
 
-def digest(said: Said) -> str:
+def digest(said: Result) -> str:
     """The results digest, alone on its line."""
     (line,) = [line for line in said.out.splitlines() if line.startswith("results digest: ")]
     hexadecimal = line.removeprefix("results digest: ")
@@ -43,7 +43,7 @@ def digest(said: Said) -> str:
     return hexadecimal
 
 
-def rows(said: Said, title: str) -> dict[str, list[str]]:
+def rows(said: Result, title: str) -> dict[str, list[str]]:
     """First cell -> other cells of the table under a title."""
     lines = said.out.splitlines()
     start = next(place for place, line in enumerate(lines) if line.startswith(title))
@@ -243,7 +243,7 @@ def test_ctrl_c_stops_in_order_and_keeps_the_games_before(tmp_path: Path) -> Non
         "--no-report",
         "--tables",
     )
-    with started(tmp_path, "run", *words, "--output", "out") as process:
+    with start(tmp_path, "run", *words, "--output", "out") as process:
         assert process.stderr is not None
         said = process.stderr.readline()  # progress: something is kept
         process.send_signal(signal.SIGINT)
@@ -272,7 +272,7 @@ def _files_of_at_most(size: int) -> Iterator[None]:
 @pytest.mark.parametrize("workers", in_gate("21", 1))
 def test_a_full_disk_stops_in_order(tmp_path: Path, workers: str) -> None:
     words = (*FIELD, "--games", "60000", "--table-sizes", "3", "--max-turns", "6", "--workers", workers, "--no-report")
-    with _files_of_at_most(150_000), started(tmp_path, "run", *words, "--output", "out", "--quiet") as process:
+    with _files_of_at_most(150_000), start(tmp_path, "run", *words, "--output", "out", "--quiet") as process:
         _, err = process.communicate(timeout=120)
     assert process.returncode == 3
     assert "cannot write out/run.db" in err
@@ -306,7 +306,7 @@ def test_a_report_that_cannot_be_written_costs_nothing_but_itself(shell: Shell) 
 
 def test_a_run_ends_in_twelve_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The first five and who is told apart, the report, the next command as this one was called."""
-    with started(tmp_path, "run", "--games", "12", "--workers", "1", "--quiet", "--output", "r") as process:
+    with start(tmp_path, "run", "--games", "12", "--workers", "1", "--quiet", "--output", "r") as process:
         out, _ = process.communicate(timeout=60)
     lines = out.splitlines()
     assert len(lines) <= 12

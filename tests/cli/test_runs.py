@@ -7,7 +7,7 @@ from urllib.request import urlopen
 
 import pytest
 
-from tests.cli.kit import Shell, started
+from tests.cli.kit import Shell, start
 
 RUN = ("run", "--games", "20", "--bots", "StefaBot,RandomBoi", "--table-sizes", "3", "--quiet")
 
@@ -112,7 +112,7 @@ def test_a_report_is_opened_and_written_anew_after_more_games(shell: Shell, monk
 def test_the_report_of_an_exported_run_is_served_on_loopback(shell: Shell) -> None:
     play(shell, "runs/one", 1_700_000_000)
     shell("export", "runs/one", "one.zip")
-    with started(shell.folder, "report", "one.zip", "--port", "0") as process:
+    with start(shell.folder, "report", "one.zip", "--port", "0") as process:
         assert process.stdout is not None
         found = re.fullmatch(r"report: (http://127\.0\.0\.1:\d+/) \(Ctrl-C ends\)\n", process.stdout.readline())
         assert found

@@ -44,6 +44,6 @@ def means(
     return RunOptions(registry(game), workers, how, new_stop(workers), progress)
 
 
-def played(of: Experiment, folder: Path, workers: int = 1, **calls: Any) -> Played:
+def play_all(of: Experiment, folder: Path, workers: int = 1, **calls: Any) -> Played:
     how = means(folder, workers=workers, **calls)
     return play(checked_models(of, registry(), how.calls), folder, how)

@@ -22,7 +22,7 @@ from dubito.llm.decide import Journal
 from dubito.stats.players import Calibration, Statement, add_stated, calibrations
 from dubito.stats.tally import Tally, unpack_outcome
 from tests.experiment.kit import experiment, registry
-from tests.llm.kit import contender, ran, rows, small
+from tests.llm.kit import contender, rows, run_games, small
 
 Deal = list[tuple[int, Statement]]
 
@@ -183,7 +183,7 @@ def test_the_seats_that_a_fallback_touched_leave_the_game_with_it() -> None:
 
 def test_a_run_is_scored_as_its_store_tells_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     of = small(contender("sharp", "house-sharp", prompt="reasoned"), games=2, turns=20)
-    run = ran(of, tmp_path / "r")
+    run = run_games(of, tmp_path / "r")
     assert run.failure is None
     errors = []
     query = "SELECT p_bluff FROM decisions WHERE game = ? AND node = 'C' ORDER BY decision"

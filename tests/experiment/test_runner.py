@@ -8,14 +8,14 @@ from dubito.experiment.run import finished_run
 from dubito.games.dubito.engine import RESULTS
 from dubito.stats.tally import tally_of, unpack_outcome
 from dubito.store.run_db import RunDb
-from tests.experiment.kit import experiment, played, registry
+from tests.experiment.kit import experiment, play_all, registry
 
 BOTS = ["RandomBoi", "JustPutCards", "AdaptyBoi"]
 
 
 def test_the_sums_on_disk_are_those_of_the_games_on_disk(tmp_path: Path) -> None:
     of = experiment(bots=BOTS, games=60, contenders=["StefaBot", "ClaudeBot"])
-    run = played(of, tmp_path / "run")
+    run = play_all(of, tmp_path / "run")
     with RunDb.open(tmp_path / "run" / "run.db") as db:
         rows = [unpack_outcome(row, RESULTS) for row in db.outcomes()]
         assert db.sums_json() == tally_of([rows[k : k + 2] for k in range(0, 60, 2)], RESULTS).to_json()
@@ -26,7 +26,7 @@ def test_the_sums_on_disk_are_those_of_the_games_on_disk(tmp_path: Path) -> None
 
 def test_a_finished_run_is_found_again_and_its_results_rewritten(tmp_path: Path) -> None:
     of = experiment(bots=BOTS, games=30)
-    run = played(of, tmp_path / "run")
+    run = play_all(of, tmp_path / "run")
     written = (tmp_path / "run" / "all_games.yaml").read_bytes()
     (tmp_path / "run" / "all_games.yaml").unlink()
     again = finished_run(of, registry(), tmp_path / "run")
@@ -37,6 +37,6 @@ def test_a_finished_run_is_found_again_and_its_results_rewritten(tmp_path: Path)
 
 def test_another_seed_gives_another_digest(tmp_path: Path) -> None:
     digests = {
-        played(experiment(bots=BOTS, games=30, seed=seed), tmp_path / f"{seed}").results_digest for seed in range(4)
+        play_all(experiment(bots=BOTS, games=30, seed=seed), tmp_path / f"{seed}").results_digest for seed in range(4)
     }
     assert len(digests) == 4

@@ -9,10 +9,10 @@ from dubito.experiment.run import Played
 from dubito.llm.limiter import PATIENCE
 from dubito.llm.request import Api
 from tests.foreign.server import Foreign
-from tests.llm.kit import asker, ran, small
+from tests.llm.kit import player_at, run_games, small
 
 
-class Hurried(ModelProgress):
+class FastClock(ModelProgress):
     """Its seconds are `scale` times as short as the clock's."""
 
     def __init__(self, scale: float) -> None:
@@ -24,9 +24,9 @@ class Hurried(ModelProgress):
             time.sleep(seconds / self._scale)
 
 
-def played(
+def play_at(
     server: Foreign, folder: Path, in_flight: int, games: int = 130, protocol: Api = "chat", **calls: Any
 ) -> Played:
-    player = asker(server, protocol, prompt="plain", deadline=calls.pop("deadline", 300))
+    player = player_at(server, protocol, prompt="plain", deadline=calls.pop("deadline", 300))
     of = small(player, games=games, turns=calls.pop("turns", 4))
-    return ran(of, folder, Hurried(server.habits.scale), in_flight=in_flight, **{"patience": PATIENCE} | calls)
+    return run_games(of, folder, FastClock(server.habits.scale), in_flight=in_flight, **{"patience": PATIENCE} | calls)

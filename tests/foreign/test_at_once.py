@@ -8,7 +8,7 @@ import pytest
 
 from dubito.llm.pacer import Limit, Pacer, read_limits
 from dubito.llm.verdicts import judge_error
-from tests.foreign.kit import played
+from tests.foreign.kit import play_at
 from tests.foreign.server import Answer, Foreign, Habits
 from tests.foreign.simulation import simulated
 from tests.llm.kit import outcomes_of
@@ -132,7 +132,7 @@ AT_ONCE: Final[dict[str, Habits]] = {
 @pytest.mark.parametrize("name", AT_ONCE)
 def test_a_run_at_a_server_that_takes_few_at_once(tmp_path: Path, name: str) -> None:
     with Foreign(AT_ONCE[name]) as server:
-        run = played(server, tmp_path / name, 32, games=16)
+        run = play_at(server, tmp_path / name, 32, games=16)
     assert run.failure is None
     assert outcomes_of(tmp_path / name).keys() == {"model"}
     refused = server.count(429) + server.count(503)

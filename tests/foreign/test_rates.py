@@ -8,7 +8,7 @@ import pytest
 
 from dubito.llm.request import Api
 from tests.conftest import in_gate
-from tests.foreign.kit import played
+from tests.foreign.kit import play_at
 from tests.foreign.limits import Bucket, Window
 from tests.foreign.server import Answer, Foreign, Habits, by_the_question
 from tests.llm.kit import error_body, outcomes_of, rows
@@ -33,7 +33,7 @@ LIMITED: Final[dict[str, Callable[[], Habits]]] = {
 def unlimited(tmp_path_factory: pytest.TempPathFactory) -> str:
     """The results digest of the run that nothing limits."""
     with Foreign(Habits(latency=QUICK, scale=SCALE)) as server:
-        run = played(server, tmp_path_factory.mktemp("free") / "run", 32, games=GAMES)
+        run = play_at(server, tmp_path_factory.mktemp("free") / "run", 32, games=GAMES)
     assert run.failure is None
     return run.results_digest
 
@@ -47,7 +47,7 @@ def unlimited(tmp_path_factory: pytest.TempPathFactory) -> str:
 )
 def test_a_rate_limit_changes_nothing(tmp_path: Path, unlimited: str, limits: str, in_flight: int) -> None:
     with Foreign(LIMITED[limits]()) as server:
-        run = played(server, tmp_path / "run", in_flight, games=GAMES)
+        run = play_at(server, tmp_path / "run", in_flight, games=GAMES)
     assert run.failure is None
     assert outcomes_of(tmp_path / "run").keys() == {"model"}
     assert run.results_digest == unlimited
@@ -62,7 +62,7 @@ def test_a_rate_limit_changes_nothing(tmp_path: Path, unlimited: str, limits: st
 def test_a_burst_of_errors_takes_no_move(tmp_path: Path, unlimited: str, seconds: int, in_flight: int) -> None:
     habits = Habits(latency=QUICK, overloaded=(10, seconds), scale=SCALE)
     with Foreign(habits) as server:
-        run = played(server, tmp_path / "run", in_flight, games=GAMES)
+        run = play_at(server, tmp_path / "run", in_flight, games=GAMES)
     assert server.count(529) > 0
     assert run.failure is None
     assert outcomes_of(tmp_path / "run").keys() == {"model"}
@@ -72,12 +72,12 @@ def test_a_burst_of_errors_takes_no_move(tmp_path: Path, unlimited: str, seconds
 def test_a_day_used_up_stops_the_run_and_another_goes_on(tmp_path: Path, unlimited: str) -> None:
     day = Window(20, 86_400.0)
     with Foreign(Habits([day], retry_after="whole", latency=QUICK, scale=SCALE)) as server:
-        cut = played(server, tmp_path / "run", 8, games=GAMES)
+        cut = play_at(server, tmp_path / "run", 8, games=GAMES)
         assert "asks to wait" in str(cut.failure)
         assert "`patience` is 30 min" in str(cut.failure)
         assert server.count(429) <= 8, "nobody knocks at a closed door"
         day.limit = 10**6
-        run = played(server, tmp_path / "run", 8, games=GAMES)
+        run = play_at(server, tmp_path / "run", 8, games=GAMES)
     assert run.failure is None
     assert run.results_digest == unlimited
 
@@ -90,7 +90,7 @@ def test_a_filter_that_declines_a_few_questions_stops_nothing(tmp_path: Path) ->
         return said
 
     with Foreign(Habits(latency=QUICK, scale=SCALE), filtered) as server:
-        run = played(server, tmp_path / "run", 32, games=GAMES)
+        run = play_at(server, tmp_path / "run", 32, games=GAMES)
     assert run.failure is None
     assert server.count(400) > 0
     found = outcomes_of(tmp_path / "run")
@@ -111,7 +111,7 @@ SICK: Final[dict[str, tuple[float, int, dict[str, Any]]]] = {  # the share of ca
 def test_failures_at_random_take_no_move(tmp_path: Path, unlimited: str, sick: str) -> None:
     share, in_flight, how = SICK[sick]
     with Foreign(Habits(latency=QUICK, scale=10 * SCALE, sick=share, **how)) as server:
-        run = played(server, tmp_path / "run", in_flight, games=GAMES, deadline=2.0)
+        run = play_at(server, tmp_path / "run", in_flight, games=GAMES, deadline=2.0)
     assert run.failure is None
     assert outcomes_of(tmp_path / "run").keys() == {"model"}
     assert run.results_digest == unlimited
@@ -129,7 +129,7 @@ def test_questions_that_are_never_answered_end_unreachable(tmp_path: Path) -> No
     runs = []
     for in_flight in (1, 32):
         with Foreign(Habits(latency=QUICK, scale=10 * SCALE, sick=0.6), poisoned) as server:
-            runs.append(played(server, tmp_path / f"{in_flight}", in_flight, games=GAMES))
+            runs.append(play_at(server, tmp_path / f"{in_flight}", in_flight, games=GAMES))
         found = outcomes_of(tmp_path / f"{in_flight}")
         assert found.keys() == {"model", "fallback:unreachable"}
         assert server.count(500) <= 100 * found["fallback:unreachable"]

@@ -23,7 +23,7 @@ import pytest
 import yaml
 
 from dubito.cli.main import main
-from tests.cli.kit import REPO, Said
+from tests.cli.kit import REPO, Result
 
 HERE: Final = Path(__file__).parent
 SCENES: Final[dict[str, list[str]]] = yaml.safe_load((HERE / "scenes.yaml").read_text(encoding="utf-8"))
@@ -55,7 +55,7 @@ _MASKS: Final = (
     (r"\b3\.1\d\.\d+\b", "<python>"),
     (r", the oldest [\d,]+ days? old\b", ""),  # of the cache's replies
 )
-Speak = Callable[..., Said]
+Speak = Callable[..., Result]
 
 
 def masked(text: str) -> str:
@@ -67,7 +67,7 @@ def masked(text: str) -> str:
     return text
 
 
-def in_process(*words: str) -> Said:
+def in_process(*words: str) -> Result:
     """`dubito` as the shell of the tests runs it."""
     if words[0] == "run":
         words += ("--no-report", "--workers", "1")
@@ -75,7 +75,7 @@ def in_process(*words: str) -> Said:
     with redirect_stdout(out), redirect_stderr(err), pytest.raises(SystemExit) as ended:
         main(words)
     assert isinstance(ended.value.code, int)
-    return Said(ended.value.code, out.getvalue(), err.getvalue())
+    return Result(ended.value.code, out.getvalue(), err.getvalue())
 
 
 def digest(path: Path) -> str:

@@ -17,7 +17,7 @@ from dubito.workshop.conformance import Probe
 from dubito.workshop.leaks import leaks
 from dubito.workshop.listed import lists, shapes
 from dubito.workshop.subject import Subject
-from tests.cli.kit import REPO, Said, Shell
+from tests.cli.kit import REPO, Result, Shell
 from tests.conftest import in_gate
 from tests.games.kit import EVERY_GAME, GAMES, exchange, write_kuhn, write_kuhn_course, write_stacks
 
@@ -128,7 +128,7 @@ def test_a_list_can_show_what_is_hidden() -> None:
     assert said.startswith("view() shows what its seat cannot know: legal(): [")
 
 
-def checked(shell: Shell, name: str, *flags: str) -> Said:
+def checked(shell: Shell, name: str, *flags: str) -> Result:
     said = shell("games", "check", name, *flags)
     assert said.code == 0, said
     assert re.fullmatch(r".* keeps to all that was tried, in \d+ games\.\n", said.out)

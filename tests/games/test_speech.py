@@ -18,7 +18,7 @@ from dubito.llm.prompts import RenderedPrompt
 from dubito.llm.request import Attempt, AttemptFailed, Place, Reply
 from tests.conftest import any_text
 from tests.games.kit import GAMES
-from tests.llm.kit import AsksBy, reply, settings
+from tests.llm.kit import AskFunction, reply, settings
 
 SAY = Node("say", "say", Text(40))
 FORM = build_form(("answer",), SAY)
@@ -110,7 +110,7 @@ def test_what_cannot_be_said_is_asked_for_again_with_the_reason(text: str) -> No
         return reply(json.dumps({"answer": text if len(asked) == 1 else "I pass."}))
 
     place = Place("x", 0, 0, 0, 0, 0, "say")
-    answered = put_question(RenderedPrompt("s", "u"), FORM, settings(), place, str, AsksBy(server))
+    answered = put_question(RenderedPrompt("s", "u"), FORM, settings(), place, str, AskFunction(server))
     assert (answered.answer, len(asked)) == ("I pass.", 2)
     failure = AttemptFailed("illegal", str(Text(40).why_not(text)), "")
     assert json.dumps(reask_text(failure, FORM), ensure_ascii=False) in json.dumps(
@@ -123,7 +123,7 @@ def test_what_cannot_be_said_is_asked_for_again_with_the_reason(text: str) -> No
             settings(reasks=0),
             place,
             str,
-            AsksBy(lambda ask: reply(json.dumps({"answer": text}))),
+            AskFunction(lambda ask: reply(json.dumps({"answer": text}))),
         )
     assert caught.value.cause == "illegal"
 

@@ -10,7 +10,7 @@ from dubito.llm.request import Api
 from tests.llm.kit import YES, reply_body
 
 
-class Wrong(NamedTuple):
+class ErrorCase(NamedTuple):
     """An answer with an error, and what it comes to: how a try fails, or who has to mend it."""
 
     status: int
@@ -24,11 +24,11 @@ def openai(code: str | None, message: str, kind: str | None = "invalid_request_e
 
 
 _TABLES: Final = yaml.safe_load(Path(__file__).with_name("errors.yaml").read_text(encoding="utf-8"))
-STATUSES: Final[Mapping[str, Wrong]] = {name: Wrong(**row) for name, row in _TABLES["with_status"].items()}
-_ALONE: Final[Mapping[str, Wrong]] = {name: Wrong(**row) for name, row in _TABLES["alone"].items()}
+STATUSES: Final[Mapping[str, ErrorCase]] = {name: ErrorCase(**row) for name, row in _TABLES["with_status"].items()}
+_ALONE: Final[Mapping[str, ErrorCase]] = {name: ErrorCase(**row) for name, row in _TABLES["alone"].items()}
 
 
-def failed(code: str, message: str = "Something happened.", **more: Any) -> dict[str, Any]:
+def failed_body(code: str, message: str = "Something happened.", **more: Any) -> dict[str, Any]:
     changes: dict[str, Any] = {"output": [], "usage": None, **more}
     return reply_body("responses", status="failed", error={"code": code, "message": message}, **changes)
 
@@ -51,28 +51,30 @@ RESPONSE_ERRORS: Final[Mapping[str, str]] = {  # each code of the SDK's Response
     **dict.fromkeys((*_IMAGES, "data_residency_mismatch"), "stray"),
 }
 
-BODIES: Final[Mapping[Api, Mapping[str, Wrong]]] = {
+BODIES: Final[Mapping[Api, Mapping[str, ErrorCase]]] = {
     "responses": {
         **_ALONE,
-        **{f"failed, {code}": Wrong(200, failed(code), meaning) for code, meaning in RESPONSE_ERRORS.items()},
-        "failed, an unknown code": Wrong(200, failed("solar_flare"), "server"),
-        "failed, no error": Wrong(200, reply_body("responses", None, status="failed"), "server"),
-        "failed beside an answer": Wrong(
-            200, failed("server_error", output=reply_body("responses")["output"]), "server"
+        **{f"failed, {code}": ErrorCase(200, failed_body(code), meaning) for code, meaning in RESPONSE_ERRORS.items()},
+        "failed, an unknown code": ErrorCase(200, failed_body("solar_flare"), "server"),
+        "failed, no error": ErrorCase(200, reply_body("responses", None, status="failed"), "server"),
+        "failed beside an answer": ErrorCase(
+            200, failed_body("server_error", output=reply_body("responses")["output"]), "server"
         ),
-        "failed, too long": Wrong(200, failed("context_length_exceeded"), "too_long"),
-        "cancelled": Wrong(200, reply_body("responses", status="cancelled"), "server"),
-        "queued": Wrong(200, reply_body("responses", None, status="queued"), "server"),
-        "in progress": Wrong(200, reply_body("responses", status="in_progress"), "server"),
+        "failed, too long": ErrorCase(200, failed_body("context_length_exceeded"), "too_long"),
+        "cancelled": ErrorCase(200, reply_body("responses", status="cancelled"), "server"),
+        "queued": ErrorCase(200, reply_body("responses", None, status="queued"), "server"),
+        "in progress": ErrorCase(200, reply_body("responses", status="in_progress"), "server"),
     },
     "chat": {
         **_ALONE,
-        "in the choice, 502": Wrong(200, choice({"code": 502, "message": "Upstream"}, "I thi"), "server"),
-        "in the choice, 429": Wrong(200, choice({"code": 429, "message": "Slow down"}), "rate_limit"),
-        "in the choice, 403": Wrong(200, choice({"code": 403, "message": "Flagged: requires moderation"}), "refused"),
-        "in the choice, 402": Wrong(200, choice({"code": 402, "message": "Insufficient credits"}), "money"),
-        "in the choice, no finish": Wrong(200, choice({"code": 502, "message": "Upstream"}, finish=None), "server"),
-        "finish_reason error": Wrong(200, choice(None, YES), "server"),
+        "in the choice, 502": ErrorCase(200, choice({"code": 502, "message": "Upstream"}, "I thi"), "server"),
+        "in the choice, 429": ErrorCase(200, choice({"code": 429, "message": "Slow down"}), "rate_limit"),
+        "in the choice, 403": ErrorCase(
+            200, choice({"code": 403, "message": "Flagged: requires moderation"}), "refused"
+        ),
+        "in the choice, 402": ErrorCase(200, choice({"code": 402, "message": "Insufficient credits"}), "money"),
+        "in the choice, no finish": ErrorCase(200, choice({"code": 502, "message": "Upstream"}, finish=None), "server"),
+        "finish_reason error": ErrorCase(200, choice(None, YES), "server"),
     },
     "messages": _ALONE,
 }

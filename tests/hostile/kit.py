@@ -19,13 +19,13 @@ from dubito.llm.request import Api, Place
 from dubito.llm.settings import check_settings
 from dubito.store.model_log import ModelLog
 from dubito.store.run_db import RunDb
-from tests.llm.kit import Clock, Heard, Said, Server, says
+from tests.llm.kit import Clock, Incoming, Response, Server, respond
 from tests.prompts.kit import PROMPTS, REGISTRY
 
 _PATIENCE: Final = 1e9  # seconds: many decisions share an account, and one that waits long stops no other
 IN_FLIGHT: Final = 4  # calls that an account lets go at once
 
-Answer = Callable[[Heard], Said]
+Answer = Callable[[Incoming], Response]
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +129,7 @@ class Scene:
     """A pipeline at a server that answers as the next decision needs it."""
 
     def __init__(self, folder: Path) -> None:
-        self._answer: Answer = lambda heard: says(heard.protocol)
+        self._answer: Answer = lambda heard: respond(heard.protocol)
         self.server = Server(lambda heard: self._answer(heard))
         self.desk = Desk(folder, lambda api, _: self.server.base_url(api))
 
@@ -141,6 +141,6 @@ class Scene:
         return self.desk.decide(protocol, **settings)
 
 
-def first(*answers: Said) -> Answer:
+def first(*answers: Response) -> Answer:
     left = list(answers)
-    return lambda heard: left.pop(0) if left else says(heard.protocol)
+    return lambda heard: left.pop(0) if left else respond(heard.protocol)

@@ -13,13 +13,13 @@ from openai.types.responses import ResponseError
 from dubito.llm.cache import ReplyCache
 from dubito.llm.request import AccountFault, Api
 from tests.conftest import in_gate
-from tests.hostile.errors import BODIES, CONTRADICTIONS, RESPONSE_ERRORS, STATUSES, Wrong, _message, openai
+from tests.hostile.errors import BODIES, CONTRADICTIONS, RESPONSE_ERRORS, STATUSES, ErrorCase, _message, openai
 from tests.hostile.kit import Answer, Decided, Scene, first
-from tests.llm.kit import PROBE, PROTOCOLS, YES, Said, reply_body, says
+from tests.llm.kit import PROBE, PROTOCOLS, YES, Response, reply_body, respond
 
 
-def to_answer(wrong: Wrong) -> Said:
-    return Said(wrong.status, wrong.body if isinstance(wrong.body, str) else json.dumps(wrong.body))
+def to_answer(wrong: ErrorCase) -> Response:
+    return Response(wrong.status, wrong.body if isinstance(wrong.body, str) else json.dumps(wrong.body))
 
 
 STOPS = {
@@ -32,7 +32,7 @@ STOPS = {
 }
 
 
-def check(scene: Scene, protocol: Api, wrong: Wrong) -> Decided | None:
+def check(scene: Scene, protocol: Api, wrong: ErrorCase) -> Decided | None:
     """One decision, whose first call is answered so and all others well; None if the run is stopped by it."""
     if wrong.meaning in STOPS:
         with pytest.raises(AccountFault, match=STOPS[wrong.meaning]) as stopped:
@@ -68,7 +68,7 @@ def check_resume(told: str, wait: float | None) -> None:
     assert f"resume in {round(wait / 60)} min, at " in told
 
 
-def check_stray(scene: Scene, protocol: Api, wrong: Wrong) -> None:
+def check_stray(scene: Scene, protocol: Api, wrong: ErrorCase) -> None:
     """Once or twice it is sent again, and a run goes on; what stays is the request's."""
     for times in (1, 2):
         made = scene(protocol, first(*[to_answer(wrong)] * times), tries=1)
@@ -118,16 +118,16 @@ def test_each_code_of_the_sdk_is_classed() -> None:
     assert set(get_args(ResponseError.model_fields["code"].annotation)) == set(RESPONSE_ERRORS)
 
 
-def probed(error: Said) -> Answer:
-    return lambda heard: says(heard.protocol) if PROBE in heard.raw else error
+def probed(error: Response) -> Answer:
+    return lambda heard: respond(heard.protocol) if PROBE in heard.raw else error
 
 
 @pytest.mark.parametrize("protocol", in_gate(PROTOCOLS, 1))
 def test_what_is_no_reply_with_status_200_is_never_cached(tmp_path: Path, protocol: Api) -> None:
     scene = Scene(tmp_path)
-    page = Said(body="<!DOCTYPE html><html><body>502 Bad Gateway</body></html>")
+    page = Response(body="<!DOCTYPE html><html><body>502 Bad Gateway</body></html>")
     with scene.server, scene.desk:
-        for error in (Said(body=json.dumps(openai("server_error", "no"))), page):
+        for error in (Response(body=json.dumps(openai("server_error", "no"))), page):
             made = scene(protocol, probed(error), tries=2)
             assert (made.outcome, set(made.tries)) == ("fallback:unreachable", {"server"})
             assert scene(protocol, first(error)).outcome == "model"
@@ -140,7 +140,7 @@ def test_what_is_no_reply_with_status_200_is_never_cached(tmp_path: Path, protoc
 )
 def test_a_body_that_contradicts_itself_is_no_answer(scene: Scene, protocol: Api, name: str) -> None:
     changes = CONTRADICTIONS[protocol][name]
-    made = scene(protocol, lambda _: says(protocol, **changes))
+    made = scene(protocol, lambda _: respond(protocol, **changes))
     assert (made.outcome, made.tries) == ("fallback:malformed", ("received", "received"))
     assert set(made.assumed) == {False}
 
@@ -150,7 +150,7 @@ def test_a_key_that_stands_twice_anywhere_makes_a_body_unreadable(scene: Scene, 
     body = json.dumps(reply_body(protocol))
     for key in ("usage", "role", "text", "content"):
         if f'"{key}": ' in body:
-            twins = Said(body=body.replace(f'"{key}": ', f'"{key}": 1, "{key}": ', 1))
+            twins = Response(body=body.replace(f'"{key}": ', f'"{key}": 1, "{key}": ', 1))
             made = scene(protocol, first(twins, twins))
             assert made.outcome == "fallback:malformed"
             assert set(made.assumed) == {True}
@@ -170,7 +170,7 @@ COMMENTARY = _message("I think it is a bluff.", phase="commentary")
     ],
 )
 def test_only_the_final_answer_counts(scene: Scene, output: list[dict[str, Any]]) -> None:
-    made = scene("responses", lambda _: says("responses", output=output))
+    made = scene("responses", lambda _: respond("responses", output=output))
     assert (made.outcome, made.answer) == ("model", True)
 
 
@@ -179,10 +179,10 @@ def test_a_gzip_body_without_its_end_is_no_reply(scene: Scene, protocol: Api) ->
     """Cut anywhere: in the text, in the last block, in the sum behind it."""
     packed = gzip.compress(json.dumps(reply_body(protocol)).encode(), mtime=0)
     headers = {"content-type": "application/json", "content-encoding": "x-gzip" if protocol == "chat" else "gzip"}
-    made = scene(protocol, first(Said(body=packed, headers=headers)))
+    made = scene(protocol, first(Response(body=packed, headers=headers)))
     assert (made.outcome, made.tries) == ("model", ("received",))
     for cut in (1, 8, 9, len(packed) // 2, len(packed) - 1):
-        lost = Said(body=packed[:-cut], headers=headers)
+        lost = Response(body=packed[:-cut], headers=headers)
         made = scene(protocol, first(lost))
         assert (made.outcome, made.tries) == ("model", ("server", "received")), cut
         assert made.errors[0].startswith("a truncated gzip body with status 200")
@@ -205,7 +205,7 @@ TOOLS: Final[dict[Api, dict[str, Any]]] = {
 
 @pytest.mark.parametrize("protocol", TOOLS)
 def test_a_call_of_a_tool_is_called_so(scene: Scene, protocol: Api) -> None:
-    made = scene(protocol, first(Said(body=json.dumps(reply_body(protocol) | TOOLS[protocol]))))
+    made = scene(protocol, first(Response(body=json.dumps(reply_body(protocol) | TOOLS[protocol]))))
     assert made.outcome == "model_after_reask"
     assert "it calls a tool, but there are no tools" in str(made.asked_again)
 
@@ -218,7 +218,7 @@ def test_an_end_that_nobody_knows_is_none_of_an_answer_s_faults(scene: Scene, pr
     """Beside a complete answer; what is no answer is told by its text."""
     for text, outcome in ((YES, "model"), (YES[:-1], "model_after_reask")):
         body = ended(reply_body(protocol, text), protocol, word)
-        made = scene(protocol, first(Said(body=json.dumps(body))))
+        made = scene(protocol, first(Response(body=json.dumps(body))))
         assert made.outcome == outcome
     assert scene.server.heard[1].conversation[-2]["content"] == YES[:-1], "it is quoted"
 
@@ -237,7 +237,7 @@ def ended(body: dict[str, Any], protocol: Api, word: Any) -> dict[str, Any]:
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_a_re_ask_quotes_what_was_said_and_no_more_than_its_end(scene: Scene, protocol: Api) -> None:
     words = "\x1b[2J" + "x" * 5000 + ' I would say {"answer": true'
-    scene(protocol, first(says(protocol, words)))
+    scene(protocol, first(respond(protocol, words)))
     said = scene.server.heard[1].conversation[-2]
     assert said["role"] == "assistant"
     assert said["content"] == words[-500:]

@@ -8,11 +8,24 @@ import pytest
 
 from dubito.llm.recording import compare_requests
 from dubito.llm.request import Api, canonical
-from tests.cli.kit import Said as Ended
+from tests.cli.kit import Result as Ended
 from tests.cli.kit import Shell
 from tests.conftest import in_gate
 from tests.hostile.kit import Desk
-from tests.llm.kit import PROBE, PROTOCOLS, Heard, Said, Server, asker, config_file, contender, ran, rows, says, small
+from tests.llm.kit import (
+    PROBE,
+    PROTOCOLS,
+    Incoming,
+    Response,
+    Server,
+    config_file,
+    contender,
+    player_at,
+    respond,
+    rows,
+    run_games,
+    small,
+)
 
 pytestmark = pytest.mark.usefixtures("unhurried")
 NAMES: Final = (
@@ -28,7 +41,7 @@ NAMES: Final = (
 def collect_requests(folder: Path, *names: str) -> list[tuple[Any, ...]]:
     """All requests of a run of three players with these names."""
     bots = [{"bot": "StefaBot", "name": names[1]}, {"bot": "UsualBot", "name": names[2]}]
-    run = ran(small(contender(names[0], prompt="reasoned"), games=2, bots=bots), folder)
+    run = run_games(small(contender(names[0], prompt="reasoned"), games=2, bots=bots), folder)
     assert run.failure is None
     return rows(folder, "SELECT game, seat, decision, attempt, request, draw FROM attempts ORDER BY 1, 2, 3, 4")
 
@@ -48,7 +61,7 @@ def test_the_name_of_a_model_is_one_field_and_nothing_else(tmp_path: Path, proto
     names = ["gpt", "house-sharp", "house?faults=storm:1", *NAMES]
     names = [*names, STEERING]
     with (
-        Server(lambda heard: says(heard.protocol)) as server,
+        Server(lambda heard: respond(heard.protocol)) as server,
         Desk(tmp_path, lambda api, _: server.base_url(api)) as desk,
     ):
         for name in names:
@@ -59,12 +72,14 @@ def test_the_name_of_a_model_is_one_field_and_nothing_else(tmp_path: Path, proto
         assert [difference.part for difference in compare_requests(text, texts[0])] in (["model"], ["model, line 1"])
 
 
-def hostile(heard: Heard) -> Said:
+def hostile(heard: Incoming) -> Response:
     """A text full of what steers terminals; an error of it for every fourth question, however often."""
     if sum(heard.raw) % 4 == 0 and PROBE not in heard.raw:
-        return Said(503, f"slow {STEERING} down", {"content-type": "text/plain", "retry-after": "0"})
-    said = says(heard.protocol, f'{STEERING}{{"answer": true}}{STEERING}', note=STEERING)
-    return Said(body=json.dumps(json.loads(str(said.body)), ensure_ascii=False), headers={"x-request-id": "\x80\x9b2J"})
+        return Response(503, f"slow {STEERING} down", {"content-type": "text/plain", "retry-after": "0"})
+    said = respond(heard.protocol, f'{STEERING}{{"answer": true}}{STEERING}', note=STEERING)
+    return Response(
+        body=json.dumps(json.loads(str(said.body)), ensure_ascii=False), headers={"x-request-id": "\x80\x9b2J"}
+    )
 
 
 def check(ended: Ended, *codes: int) -> None:
@@ -76,7 +91,7 @@ def check(ended: Ended, *codes: int) -> None:
 def test_nothing_that_a_server_says_reaches_the_terminal_as_it_is(shell: Shell, protocol: Api) -> None:
     with Server(hostile) as server:
         bots = [{"bot": "StefaBot", "name": NAMES[3]}, "UsualBot"]
-        one = asker(server, protocol, tries=3)
+        one = player_at(server, protocol, tries=3)
         file = config_file(one, bots=bots, provider_errors="fallback", rules={"max_turns": 5}, preflight=False)
         first = shell("run", file, "--output", "r")
         check(first)
@@ -123,7 +138,7 @@ def test_two_spellings_of_one_name_are_one_name(shell: Shell) -> None:
 
 @pytest.mark.parametrize("status", [400, 401])
 def test_an_error_that_stops_the_run_is_told_harmless(shell: Shell, status: int) -> None:
-    with Server(lambda _: Said(status, STEERING * 3)) as server:
-        ended = shell("run", config_file(asker(server)), "--output", "r")
+    with Server(lambda _: Response(status, STEERING * 3)) as server:
+        ended = shell("run", config_file(player_at(server)), "--output", "r")
     check(ended)
     assert ended.code == 3

@@ -16,18 +16,18 @@ from tests.hostile.kit import Scene, first
 from tests.llm.kit import (
     PROTOCOLS,
     YES,
-    Said,
+    Response,
     Server,
-    asker,
     outcomes_of,
-    played,
+    player_at,
     reply_body,
-    says,
+    respond,
+    run_cli,
 )
 
 HTML: Final = {"content-type": "text/html"}
 PACKED: Final = {"content-type": "application/json", "content-encoding": "gzip"}
-PAGE: Final = Said(body="<!DOCTYPE html><html><body>502 Bad Gateway</body></html>", headers=HTML)
+PAGE: Final = Response(body="<!DOCTYPE html><html><body>502 Bad Gateway</body></html>", headers=HTML)
 
 
 def whole(protocol: Api) -> str:
@@ -43,39 +43,47 @@ def streamed(protocol: Api) -> str:
     return f"event: {kind}\ndata: {whole(protocol)}\n\n"
 
 
-def bodies(protocol: Api) -> Mapping[str, tuple[Said, str, bool]]:
+def bodies(protocol: Api) -> Mapping[str, tuple[Response, str, bool]]:
     """What comes, how it is called, and whether it may be a bill that was lost on its way."""
     text = whole(protocol)
     return {
         "a page": (PAGE, "a web page", False),
-        "a page with the answer in it": (Said(body=f"<html><script>{YES}</script></html>"), "a web page", False),
-        "an answer of XML": (Said(body='<?xml version="1.0"?><Error><Code>Busy</Code></Error>'), "a web page", False),
-        "no content": (Said(204), "an empty body", False),
-        "an empty body": (Said(), "an empty body", True),
-        "keep-alive blanks": (Said(body="\n   \n \n"), "an empty body", True),
+        "a page with the answer in it": (Response(body=f"<html><script>{YES}</script></html>"), "a web page", False),
+        "an answer of XML": (
+            Response(body='<?xml version="1.0"?><Error><Code>Busy</Code></Error>'),
+            "a web page",
+            False,
+        ),
+        "no content": (Response(204), "an empty body", False),
+        "an empty body": (Response(), "an empty body", True),
+        "keep-alive blanks": (Response(body="\n   \n \n"), "an empty body", True),
         "a stream": (
-            Said(body=streamed(protocol), headers={"content-type": "text/event-stream"}),
+            Response(body=streamed(protocol), headers={"content-type": "text/event-stream"}),
             "event stream",
             True,
         ),
-        "half of it": (Said(body=text[: len(text) // 2]), "truncated or unreadable JSON", True),
-        "without its last byte": (Said(body=text[:-1]), "truncated or unreadable JSON", True),
-        "packed, without its end": (Said(body=gzip.compress(text.encode())[:-8], headers=PACKED), "truncated", True),
-        "too large": (Said(body=text[:-1] + f', "x": "{"x" * 9_000_000}"}}'), "more than 8 MB", True),
-        "the answer alone": (Said(body=YES), "JSON that is not a", False),
-        "a good word": (Said(body='{"message": "ok"}'), "JSON that is not a", False),
-        "a list of it": (Said(body=f"[{text}]"), "JSON that is not a", False),
-        "a string": (Said(body='"ok"'), "JSON that is not a", False),
-        "null": (Said(body="null"), "JSON that is not a", False),
-        "a text": (Said(body="OK"), "a text that is not JSON", False),
-        "a health check": (Said(201, '{"status": "healthy"}'), "JSON that is not a", False),
+        "half of it": (Response(body=text[: len(text) // 2]), "truncated or unreadable JSON", True),
+        "without its last byte": (Response(body=text[:-1]), "truncated or unreadable JSON", True),
+        "packed, without its end": (
+            Response(body=gzip.compress(text.encode())[:-8], headers=PACKED),
+            "truncated",
+            True,
+        ),
+        "too large": (Response(body=text[:-1] + f', "x": "{"x" * 9_000_000}"}}'), "more than 8 MB", True),
+        "the answer alone": (Response(body=YES), "JSON that is not a", False),
+        "a good word": (Response(body='{"message": "ok"}'), "JSON that is not a", False),
+        "a list of it": (Response(body=f"[{text}]"), "JSON that is not a", False),
+        "a string": (Response(body='"ok"'), "JSON that is not a", False),
+        "null": (Response(body="null"), "JSON that is not a", False),
+        "a text": (Response(body="OK"), "a text that is not JSON", False),
+        "a health check": (Response(201, '{"status": "healthy"}'), "JSON that is not a", False),
         "another protocol": (
-            Said(body=json.dumps(reply_body(PROTOCOLS[PROTOCOLS.index(protocol) - 1], usage=None))),
+            Response(body=json.dumps(reply_body(PROTOCOLS[PROTOCOLS.index(protocol) - 1], usage=None))),
             "JSON that is not a",
             False,
         ),
         "parts of the wrong kind": (
-            Said(body='{"choices": ["x"], "content": ["x"], "output": ["x"]}'),
+            Response(body='{"choices": ["x"], "content": ["x"], "output": ["x"]}'),
             "JSON that is not a",
             False,
         ),
@@ -96,24 +104,24 @@ def test_a_body_that_is_no_reply_is_tried_again(scene: Scene, at_length: bool, s
 
 
 def test_what_it_is_is_told_with_its_first_words(scene: Scene) -> None:
-    made = scene("chat", first(PAGE, Said(body=whole("messages"))))
+    made = scene("chat", first(PAGE, Response(body=whole("messages"))))
     assert made.errors[0] == f"a web page with status 200: {PAGE.body!s}"
     assert made.errors[1].startswith("JSON that is not a chat completion with status 200: {")
 
 
 @pytest.mark.parametrize("kind", ["a page", "a list of it"])
 def test_cached_body_that_is_no_reply_is_not_served(shell: Shell, kind: str) -> None:
-    with Server(lambda heard: says(heard.protocol)) as server:
-        who = asker(server, "chat", base_url=server.base_url("chat"))
+    with Server(lambda heard: respond(heard.protocol)) as server:
+        who = player_at(server, "chat", base_url=server.base_url("chat"))
         flags = ["--no-preflight"]
-        assert played(shell, who, games=1, flags=flags).code == 0
+        assert run_cli(shell, who, games=1, flags=flags).code == 0
         calls = len(server.heard)
         spoil(Path("cache"), bodies("chat")[kind][0].body, entries=2)
-        offline = played(shell, who, games=1, flags=[*flags, "--offline", "--output", "off"])
+        offline = run_cli(shell, who, games=1, flags=[*flags, "--offline", "--output", "off"])
         assert offline.code == 3
         assert "the cache has" in offline.err
         assert "`dubito cache drop --cause malformed" in offline.err
-        assert played(shell, who, games=1, flags=[*flags, "--output", "s"]).code == 0
+        assert run_cli(shell, who, games=1, flags=[*flags, "--output", "s"]).code == 0
         assert len(server.heard) == calls + 2
     assert outcomes_of(Path("s")).keys() == {"model"}
     with closing(ReplyCache(Path("cache"))) as cache:

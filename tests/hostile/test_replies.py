@@ -16,7 +16,7 @@ from dubito.llm.answers import Form, build_form, read_answer
 from dubito.llm.protocols import read_reply
 from dubito.llm.request import Api, AttemptFailed, RawReply, Reply
 from tests.hostile.corpus import bodies, mutations, near_answers, near_bodies, texts
-from tests.llm.kit import KEY, PROTOCOLS, Line, Said, ask, reply_body
+from tests.llm.kit import KEY, PROTOCOLS, Line, Response, ask, reply_body
 
 PLAIN: Final = build_form(("answer",), GAME.node("C"))
 REASONED: Final = build_form(("reasoning", "p_bluff", "answer"), GAME.node("C"))
@@ -195,7 +195,7 @@ def test_the_real_sdk_hands_each_body_on_as_it_came(protocol: Api) -> None:
     sample += list(mutations(json.dumps(reply_body(protocol)), ("\x00",)))[::48]
     with Line(KEY) as line:
         for raw in sample:
-            received = line(Said(body=raw.encode()), ask(protocol=protocol))
+            received = line(Response(body=raw.encode()), ask(protocol=protocol))
             assert (received.status, received.raw) == (200, raw)
             check_body(protocol, received.raw)
     assert len(sample) >= 35

@@ -20,7 +20,7 @@ from dubito.store.model_log import ModelLog
 from dubito.store.run_db import RunDb
 from tests.cli.kit import Shell
 from tests.conftest import in_gate
-from tests.llm.kit import PROTOCOLS, Heard, Said, Server, asker, error_body, played, rows, says
+from tests.llm.kit import PROTOCOLS, Incoming, Response, Server, error_body, player_at, respond, rows, run_cli
 
 KEY: Final = r"""sk-proj-0a1b/2c"3d\\4e'5f\Zz"""
 COOKIE: Final = "__cf_bm=planted-cookie-7d6e5f"
@@ -60,42 +60,46 @@ def headers() -> dict[str, str]:
     }
 
 
-def plain(heard: Heard) -> Said:
-    body = says(heard.protocol, f"I doubt it, {KEY} of {ORGANISATION}", metadata={"key": KEY, "project": PROJECT}).body
-    return Said(body=body, headers=headers())
+def plain(heard: Incoming) -> Response:
+    body = respond(
+        heard.protocol, f"I doubt it, {KEY} of {ORGANISATION}", metadata={"key": KEY, "project": PROJECT}
+    ).body
+    return Response(body=body, headers=headers())
 
 
-def hidden(heard: Heard) -> Said:
-    body = str(says(heard.protocol, "@").body).replace('"@"', escaped(f"I say {KEY}"))
-    return Said(body=body, headers=headers())
+def hidden(heard: Incoming) -> Response:
+    body = str(respond(heard.protocol, "@").body).replace('"@"', escaped(f"I say {KEY}"))
+    return Response(body=body, headers=headers())
 
 
-def slashed(heard: Heard) -> Said:
-    body = str(says(heard.protocol, f"I say {KEY}").body).replace("/", "\\/")
-    return Said(body=body, headers=headers())
+def slashed(heard: Incoming) -> Response:
+    body = str(respond(heard.protocol, f"I say {KEY}").body).replace("/", "\\/")
+    return Response(body=body, headers=headers())
 
 
-def limited(heard: Heard) -> Said:
+def limited(heard: Incoming) -> Response:
     message = f"Rate limit reached in organization {ORGANISATION} ({UUID}) for key {KEY}, project {PROJECT}"
     body = error_body(heard.protocol, "rate_limit_error", message)
-    return Said(429, body.replace(json.dumps(KEY)[1:-1], escaped(KEY)[1:-1]) if len(heard.raw) % 2 else body, headers())
+    return Response(
+        429, body.replace(json.dumps(KEY)[1:-1], escaped(KEY)[1:-1]) if len(heard.raw) % 2 else body, headers()
+    )
 
 
-def broken(heard: Heard) -> Said:
-    return Said(200, f"<html>{KEY} {COOKIE[:3]}{ORGANISATION}", headers(), lost=10)
+def broken(heard: Incoming) -> Response:
+    return Response(200, f"<html>{KEY} {COOKIE[:3]}{ORGANISATION}", headers(), lost=10)
 
 
-def elsewhere(heard: Heard) -> Said:
+def elsewhere(heard: Incoming) -> Response:
     if "?" in heard.path:
-        return Said(404, error_body(heard.protocol, "not_found", f"no {heard.path}"), headers())
-    return Said(307, "", {**headers(), "location": f"{heard.path}?key={KEY}&org={ORGANISATION}"})
+        return Response(404, error_body(heard.protocol, "not_found", f"no {heard.path}"), headers())
+    return Response(307, "", {**headers(), "location": f"{heard.path}?key={KEY}&org={ORGANISATION}"})
 
 
-def refusing(heard: Heard) -> Said:
-    return Said(401, error_body(heard.protocol, "auth", f"Incorrect key {KEY} of {ORGANISATION} {UUID}"), headers())
+def refusing(heard: Incoming) -> Response:
+    return Response(401, error_body(heard.protocol, "auth", f"Incorrect key {KEY} of {ORGANISATION} {UUID}"), headers())
 
 
-SERVERS: Final[Mapping[str, Callable[[Heard], Said]]] = {
+SERVERS: Final[Mapping[str, Callable[[Incoming], Response]]] = {
     answer.__name__: answer for answer in (plain, hidden, slashed, limited, broken, elsewhere, refusing)
 }
 CHECKED: Final = (("refusing", "messages"), ("limited", "chat"))  # it is the preflight that is answered so
@@ -106,9 +110,9 @@ CHECKED: Final = (("refusing", "messages"), ("limited", "chat"))  # it is the pr
 )
 def test_what_a_hostile_server_says_of_us_is_nowhere(shell: Shell, protocol: Api, server: str) -> None:
     with Server(SERVERS[server]) as hostile:
-        player = asker(hostile, protocol, api_key_env="MY_KEY", tries=2)
+        player = player_at(hostile, protocol, api_key_env="MY_KEY", tries=2)
         check = "--preflight" if (server, protocol) in CHECKED else "--no-preflight"
-        ended = played(shell, player, flags=[check], games=1, rules={"max_turns": 5})
+        ended = run_cli(shell, player, flags=[check], games=1, rules={"max_turns": 5})
     assert KEY in " ".join(hostile.heard[0].headers.values()), "it was really sent"
     exported = shell("export", "r", "run.zip")
     told = shell("replay", "r", "--game", "0")

@@ -21,7 +21,7 @@ from dubito.house.server import House
 from dubito.llm.budget import Caps
 from tests.conftest import in_gate
 from tests.hostile.kit import IN_FLIGHT, Desk
-from tests.llm.kit import BOT_OF, PROTOCOLS, Unhurried, contender, ran, rows, small
+from tests.llm.kit import BOT_OF, PROTOCOLS, NoWait, contender, rows, run_games, small
 
 CAPS: Final = Caps(calls=10**9, tokens=10**12)
 
@@ -75,13 +75,13 @@ def counting() -> Iterator[list[Counted]]:
 def storm(folder: Path, games: int, in_flight: int, latency: float) -> Storm:
     """A run through a storm; its cache is a new one. The house takes its time, so that calls come to be under way."""
     before = threading.active_count()
-    watch = Unhurried()
+    watch = NoWait()
     with counting() as desks, House(faults=Faults(storm=0.4, size=10_000), latency=latency) as house:
         players = [
             contender(protocol, "house-sharp", BOT_OF[protocol], api=protocol, base_url=house.base_url(protocol))
             for protocol in PROTOCOLS
         ]
-        run = ran(small(*players, games=games, turns=4), folder, watch, in_flight=in_flight, caps=CAPS)
+        run = run_games(small(*players, games=games, turns=4), folder, watch, in_flight=in_flight, caps=CAPS)
     return Storm(
         run, games, in_flight, house.calls, desks[0].most, watch.describe_use(), threading.active_count() - before
     )

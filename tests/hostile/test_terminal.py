@@ -21,7 +21,7 @@ from dubito.cli.main import main
 from dubito.errors import printable, printable_json
 from dubito.report.render import Renderer, Site, embedded
 from dubito.report.tables import Page
-from tests.cli.kit import made
+from tests.cli.kit import run_in
 from tests.conftest import in_gate
 
 # The clipboard, the cursor, one byte for the same, the direction of writing, and characters without a width.
@@ -36,12 +36,12 @@ def stranger(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a run, its export, a saved game, a position, and a recorded trial of a prompt."""
     folder = tmp_path_factory.mktemp("stranger")
     players = ["--bots", "StefaBot,UsualBot,RandomBoi", "--contenders", "house:house-sharp@plain", "--table-sizes", "3"]
-    made(folder, "run", *players, "--games", "2", "--output", "r", "--quiet", "--no-report", "--workers", "1")
-    made(folder, "export", "r", "r.zip", "--quiet")
-    made(folder, "prompts", "record", "r", "--count", "2", "--output", "positions")
+    run_in(folder, "run", *players, "--games", "2", "--output", "r", "--quiet", "--no-report", "--workers", "1")
+    run_in(folder, "export", "r", "r.zip", "--quiet")
+    run_in(folder, "prompts", "record", "r", "--count", "2", "--output", "positions")
     trial = ("--model", "house:house-sharp", "--positions", "positions", "--output", "t", "--quiet")
-    made(folder, "prompts", "test", "plain", *trial)
-    made(folder, "watch", "StefaBot", "UsualBot", "ClaudeBot", "--save", "game.json", "--seed", "1")
+    run_in(folder, "prompts", "test", "plain", *trial)
+    run_in(folder, "watch", "StefaBot", "UsualBot", "ClaudeBot", "--save", "game.json", "--seed", "1")
     return folder
 
 

@@ -113,10 +113,10 @@ class Asker:
 
 
 def answer_in(body: str) -> bool:
-    return Answer.model_validate_json(ended(body)[0] or "").answer
+    return Answer.model_validate_json(text_and_end(body)[0] or "").answer
 
 
-def ended(body: str) -> tuple[str | None, str]:
+def text_and_end(body: str) -> tuple[str | None, str]:
     """The text in the body of a reply of any protocol, a refusal's too, and the protocol's word for its end."""
     reply = json.loads(body)
     if "choices" in reply:
@@ -167,7 +167,7 @@ def rest(connection: socket.socket) -> bytes | None:
     return received
 
 
-def logged(house: House, count: int) -> list[Call]:
+def wait_for_calls(house: House, count: int) -> list[Call]:
     """The log, as soon as it has so many calls."""
     for _ in range(10**7):
         if len(house.calls) >= count:

@@ -11,12 +11,12 @@ import pytest
 from dubito.cli.lists import house as command
 from dubito.errors import UsageError
 from dubito.house.server import House
-from tests.cli.kit import started
+from tests.cli.kit import start
 from tests.house.kit import POLICY
 
 
 def test_it_serves_until_ctrl_c(tmp_path: Path) -> None:
-    with started(tmp_path, "house", "--port", "0", "--log", "calls.jsonl", "--latency", "0.001") as process:
+    with start(tmp_path, "house", "--port", "0", "--log", "calls.jsonl", "--latency", "0.001") as process:
         assert process.stdout is not None
         first, second, third, fourth = (process.stdout.readline().split() for _ in range(4))
         assert third[:4] == ["models:", "house-random,", "house-honest,", "house-sharp,"], "then those of other games"
@@ -34,7 +34,7 @@ def test_it_serves_until_ctrl_c(tmp_path: Path) -> None:
 
 
 def test_it_fails_on_purpose(tmp_path: Path) -> None:
-    with started(tmp_path, "house", "--port", "0", "--log", "calls.jsonl", "--faults", "dropped:1") as process:
+    with start(tmp_path, "house", "--port", "0", "--log", "calls.jsonl", "--faults", "dropped:1") as process:
         assert process.stdout is not None
         first, *_, fourth = (process.stdout.readline().split() for _ in range(4))
         assert fourth == ["faults", "on", "purpose:", "dropped:1"]

@@ -11,7 +11,7 @@ from dubito.house.faults import CONTENT_FAULTS, Faults
 from dubito.house.request import Opinion
 from dubito.house.server import House
 from dubito.house.wires import ModelOutput
-from tests.house.kit import POLICY, PROTOCOLS, Asker, answer_in, anthropic_at, ended, openai_at, usage_in
+from tests.house.kit import POLICY, PROTOCOLS, Asker, answer_in, anthropic_at, openai_at, text_and_end, usage_in
 
 YES = '{"answer":true}'
 NESTED = "[" * 2000 + "]" * 2000
@@ -79,14 +79,14 @@ def test_another_text_in_a_good_reply(replies: Replies, subtests: pytest.Subtest
     for protocol in PROTOCOLS:
         for name in TEXTS:
             with subtests.test(protocol=protocol, name=name):
-                assert ended(replies[protocol, name][0]) == (TEXTS[name], STOP[protocol])
+                assert text_and_end(replies[protocol, name][0]) == (TEXTS[name], STOP[protocol])
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 @pytest.mark.parametrize("name", ENDS)
 def test_another_end(replies: Replies, protocol: str, name: str) -> None:
     text, ends = ENDS[name]
-    assert ended(replies[protocol, name][0]) == (text, ends[protocol])
+    assert text_and_end(replies[protocol, name][0]) == (text, ends[protocol])
 
 
 def test_a_refusal_in_each_protocols_shape(replies: Replies) -> None:

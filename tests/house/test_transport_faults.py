@@ -14,7 +14,7 @@ import pytest
 
 from dubito.house.faults import Faults
 from dubito.house.server import House
-from tests.house.kit import POLICY, PROTOCOLS, Asker, anthropic_at, bare, logged, openai_at, rest, usage_in
+from tests.house.kit import POLICY, PROTOCOLS, Asker, anthropic_at, bare, openai_at, rest, usage_in, wait_for_calls
 
 CONNECTION = ("reset", "dropped", "cut_headers", "cut_body")
 
@@ -156,7 +156,7 @@ def test_a_stalled_client_leaves_when_it_likes(caplog: pytest.LogCaptureFixture)
     with struck(stall=1) as house:
         for place in (0, 2):
             with bare(house) as connection:
-                call = logged(house, place + 1)[place]
+                call = wait_for_calls(house, place + 1)[place]
                 assert_silent(house, connection)
             assert (call.fault, call.status, call.input_tokens) == ("stall", 0, 0)
     assert not caplog.records
@@ -170,7 +170,7 @@ def test_a_client_that_left_before_its_fault_is_not_heard_of(caplog: pytest.LogC
         with bare(house, 8) as connection:
             house.__exit__(None, None, None)
             rest(connection)
-        assert {call.fault for call in logged(house, 9)} == {"reset", "cut_body"}
+        assert {call.fault for call in wait_for_calls(house, 9)} == {"reset", "cut_body"}
     assert not caplog.records
 
 
@@ -180,7 +180,7 @@ def test_half_a_body_and_then_nothing(caplog: pytest.LogCaptureFixture) -> None:
     with struck(stall_body=1) as house, bare(house) as connection:
         assert connection.recv(len(half), socket.MSG_WAITALL) == half
         assert_silent(house, connection)
-        assert logged(house, 1)[0].status == 0
+        assert wait_for_calls(house, 1)[0].status == 0
         house.__exit__(None, None, None)
         assert rest(connection) in (b"", None), "the house went, the client heard no more"
     assert not caplog.records
@@ -203,7 +203,7 @@ def test_held_clients_by_the_hundred_do_not_hold_up_the_end(caplog: pytest.LogCa
     threads, files = threading.active_count(), len(os.listdir("/dev/fd"))
     with ExitStack() as clients, struck(stall=0.5, stall_body=0.5) as house:
         connections = [clients.enter_context(bare(house, draw)) for draw in range(128)]
-        calls = logged(house, 128)
+        calls = wait_for_calls(house, 128)
         house.__exit__(None, None, None)
         assert {len(rest(connection) or b"") > 0 for connection in connections} == {True, False}
         assert house.calls == calls, "one record each"

@@ -4,12 +4,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.llm.kit import KEY, Line, Unhurried
+from tests.llm.kit import KEY, Line, NoWait
 
 
 @pytest.fixture
 def unhurried(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dubito.cli.run.ModelProgress", Unhurried)
+    monkeypatch.setattr("dubito.cli.run.ModelProgress", NoWait)
 
 
 @pytest.fixture(scope="session")

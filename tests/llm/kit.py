@@ -34,7 +34,7 @@ from dubito.llm.request import (
     Usage,
 )
 from dubito.llm.settings import Account, ModelSettings
-from tests.cli.kit import Said as Ended
+from tests.cli.kit import Result as Ended
 from tests.cli.kit import Shell
 from tests.experiment.kit import experiment, means, registry
 
@@ -53,7 +53,7 @@ PLACE: Final = Place("Somebody", 7, 3, 2, 5, 0, "C")
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
+class Incoming:
     """A request as it came in."""
 
     path: str
@@ -87,7 +87,7 @@ class Heard:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class Response:
     """What the server answers; `lost` are bytes that it promises and never sends, None drops the line at once."""
 
     status: int = 200
@@ -124,8 +124,8 @@ class Loopback:
 class Server(Loopback):
     """A loopback server that answers as a function says; a context manager that keeps what it heard."""
 
-    def __init__(self, answer: Callable[[Heard], Said]) -> None:
-        heard = self.heard = list[Heard]()
+    def __init__(self, answer: Callable[[Incoming], Response]) -> None:
+        heard = self.heard = list[Incoming]()
 
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
@@ -133,7 +133,7 @@ class Server(Loopback):
 
             def do_POST(self) -> None:
                 raw = self.rfile.read(int(self.headers["content-length"]))
-                request = Heard(self.path, {name.lower(): value for name, value in self.headers.items()}, raw)
+                request = Incoming(self.path, {name.lower(): value for name, value in self.headers.items()}, raw)
                 heard.append(request)
                 said = answer(request)
                 self.close_connection = said.lost != 0
@@ -153,7 +153,7 @@ class Server(Loopback):
                 self.wfile.write(body)
 
             def do_CONNECT(self) -> None:
-                heard.append(Heard(self.path, {}, b""))
+                heard.append(Incoming(self.path, {}, b""))
                 self.send_error(502)
 
             def log_message(self, *_: object) -> None:
@@ -184,8 +184,8 @@ def reply_body(protocol: Api, text: str | None = YES, finish: str = "stop", **ch
     return {"status": status, "incomplete_details": details, "output": output, "usage": usage} | changes
 
 
-def says(protocol: Api, text: str | None = YES, finish: str = "stop", **changes: Any) -> Said:
-    return Said(body=json.dumps(reply_body(protocol, text, finish, **changes)))
+def respond(protocol: Api, text: str | None = YES, finish: str = "stop", **changes: Any) -> Response:
+    return Response(body=json.dumps(reply_body(protocol, text, finish, **changes)))
 
 
 def error_body(protocol: Api, kind: str, message: str) -> str:
@@ -207,7 +207,7 @@ def reply(text: str = YES, protocol: Api = "responses", usage: Usage | None = No
     return Reply(text, "stop", usage, RawReply(200, json.dumps(reply_body(protocol, text))))
 
 
-class Unhurried(ModelProgress):
+class NoWait(ModelProgress):
     """Waits no time at all: for it, time passes faster."""
 
     def __init__(self, **more: Any) -> None:
@@ -230,7 +230,7 @@ class Serves(typing.Protocol):
         """The base URL for that protocol's SDK."""
 
 
-def asker(server: Serves, protocol: Api = "responses", name: str = "asker", **more: Any) -> dict[str, Any]:
+def player_at(server: Serves, protocol: Api = "responses", name: str = "asker", **more: Any) -> dict[str, Any]:
     settings = {"base_url": server.base_url(protocol), "api": protocol} | more
     return contender(name, "some-model", BOT_OF[protocol], **settings)
 
@@ -240,8 +240,8 @@ def small(*contenders: dict[str, Any], games: int = 4, turns: int = 9, **config:
     return experiment(games=games, contenders=list(contenders), **base | config)
 
 
-def ran(of: Experiment, folder: Path, watch: ModelProgress | None = None, **calls: Any) -> Played:
-    how = replace(means(folder, **calls), model_progress=watch or Unhurried())
+def run_games(of: Experiment, folder: Path, watch: ModelProgress | None = None, **calls: Any) -> Played:
+    how = replace(means(folder, **calls), model_progress=watch or NoWait())
     return play(checked_models(of, registry(), how.calls), folder, how)
 
 
@@ -251,7 +251,7 @@ def config_file(*contenders: object, name: str = "c.yaml", **config: Any) -> str
     return name
 
 
-def played(shell: Shell, *contenders: object, flags: Sequence[str] = (), **config: Any) -> Ended:
+def run_cli(shell: Shell, *contenders: object, flags: Sequence[str] = (), **config: Any) -> Ended:
     return shell("run", config_file(*contenders, **config), "--output", "r", "--quiet", "--patience", "2s", *flags)
 
 
@@ -276,7 +276,7 @@ class Line:
     """A server that says what it is told to next, and a provider of each protocol that calls it."""
 
     def __init__(self, key: str) -> None:
-        self.next = Said()
+        self.next = Response()
         self.server = Server(lambda _: self.next)
         self._key = key
 
@@ -293,7 +293,7 @@ class Line:
             provider.close()
         self.server.__exit__()
 
-    def __call__(self, said: Said, ask: Attempt) -> RawReply:
+    def __call__(self, said: Response, ask: Attempt) -> RawReply:
         self.next = said
         return self._providers[ask.request.protocol].send(ask, 1, 20.0)
 
@@ -322,7 +322,7 @@ Outcome = FailureKind | TryFailed | AccountFault | Reply | None  # None: a plain
 
 
 @dataclass(frozen=True, slots=True)
-class SendsBy:
+class Sender:
     """The innermost stage of a call, as a function."""
 
     function: Callable[[Attempt, int], Reply]
@@ -332,7 +332,7 @@ class SendsBy:
 
 
 @dataclass(frozen=True, slots=True)
-class AsksBy:
+class AskFunction:
     """The innermost stage of an attempt, as a function."""
 
     function: Callable[[Attempt], Reply]

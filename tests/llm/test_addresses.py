@@ -7,9 +7,9 @@ import pytest
 import yaml
 
 from dubito.house.server import House
-from tests.cli.kit import Said, Shell
+from tests.cli.kit import Result, Shell
 from tests.conftest import in_gate
-from tests.llm.kit import Server, says
+from tests.llm.kit import Server, respond
 
 VARIABLES = {"OPENAI_BASE_URL": "openai", "ANTHROPIC_BASE_URL": "anthropic"}
 
@@ -20,7 +20,7 @@ def no_variables(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name, raising=False)
 
 
-def run(shell: Shell, contender: str, *flags: str) -> Said:
+def run(shell: Shell, contender: str, *flags: str) -> Result:
     fixed = ("--bots", "StefaBot,UsualBot", "--table-sizes", "3", "--games", "2", "--max-turns", "5", "--no-report")
     return shell("run", "--contenders", contender, *fixed, "--output", "r", "--quiet", *flags)
 
@@ -54,7 +54,7 @@ def test_a_protocol_that_the_provider_does_not_speak(shell: Shell) -> None:
 
 
 def test_an_address_that_speaks_no_tls_is_told_so(shell: Shell) -> None:
-    with Server(lambda _: says("responses")) as server:
+    with Server(lambda _: respond("responses")) as server:
         address = server.base_url("responses").replace("http:", "https:")
         said = run(shell, "openai:my-model", "--base-url", address).err
     assert f"dubito: no TLS at {address} (" in said
@@ -63,7 +63,7 @@ def test_an_address_that_speaks_no_tls_is_told_so(shell: Shell) -> None:
 
 
 def test_a_server_of_another_protocol_names_the_flag(shell: Shell) -> None:
-    with Server(lambda _: says("chat")) as server:
+    with Server(lambda _: respond("chat")) as server:
         address = server.base_url("responses")
         said = run(shell, "openai:my-model", "--base-url", address)
     told = f"{address} answers in Chat Completions, but openai:my-model uses the Responses API; set `--api chat`"
@@ -158,7 +158,7 @@ def test_a_variable_that_nobody_uses_is_said_once(shell: Shell, monkeypatch: pyt
 @pytest.mark.parametrize("provider", ["house", "openai"])
 def test_short_form_takes_settings_of_replies(shell: Shell, provider: str) -> None:
     flags = ("--read", "last_object", "--system", "user", "--max-output", "77")
-    with Server(lambda heard: says(heard.protocol)) as server:
+    with Server(lambda heard: respond(heard.protocol)) as server:
         where = ("--base-url", server.base_url("responses")) if provider == "openai" else ()
         said = run(shell, f"{provider}:house-sharp", *flags, *where)
     assert (said.code, said.err) == (0, "")

@@ -30,7 +30,7 @@ from dubito.llm.request import AttemptFailed
 from dubito.llm.settings import ModelSettings, settings_for
 from dubito.store.model_log import Decision, ModelLog
 from dubito.store.run_db import RunDb
-from tests.llm.kit import Heard, Server, Unhurried, reply, says
+from tests.llm.kit import Incoming, NoWait, Server, reply, respond
 
 HOME: Final = Path(__file__).parent / "tiny_game"
 GAME: Final = find_game("guess", HOME)
@@ -57,7 +57,7 @@ def at_the_table(folder: Path, offline: bool = False, **more: Any) -> Iterator[t
     calls = CallOptions(8, folder.parent / "cache", offline)
     with RunDb.create(folder / "run.db") as db:
         log, cache = ModelLog(db), ReplyCache(calls.cache)
-        with asking(log, cache, calls, Unhurried(), lambda: False, suspend=False, game=GAME) as pipeline:
+        with asking(log, cache, calls, NoWait(), lambda: False, suspend=False, game=GAME) as pipeline:
             asks = pipeline.build_asks("x", checked, None)
             Preflight("x", 0, checked, asks, lambda warning: None).run(PROMPT.samples)
             fallback = fallback_of("x", checked, BOTS)
@@ -112,16 +112,18 @@ def test_a_game_comes_again_from_the_cache_and_the_tape(tmp_path: Path) -> None:
         assert log.spent().calls == 0
 
 
-def answering(answers: dict[str, object]) -> Callable[[Heard], Any]:
+def answering(answers: dict[str, object]) -> Callable[[Incoming], Any]:
     """A server that says this at each question, as it stands if it is a text."""
 
-    def answer(heard: Heard) -> Any:
+    def answer(heard: Incoming) -> Any:
         text = json.dumps(heard.body)
         node = next((name for name in NODES if f"Question {name}." in text), "sure")
         said = answers.get(node, {"hint": "high", "stake": None, "number": 7, "sure": True}[node])
         if said is None:
             said = [int(text.split("You hold ")[-1][0])]
-        return says(heard.protocol, said if isinstance(said, str) and said[:1] == "{" else json.dumps({"answer": said}))
+        return respond(
+            heard.protocol, said if isinstance(said, str) and said[:1] == "{" else json.dumps({"answer": said})
+        )
 
     return answer
 
@@ -148,7 +150,7 @@ def test_what_the_rules_refuse_is_asked_again_then_falls_back(tmp_path: Path) ->
 
 
 def test_a_legal_answer_to_the_re_ask_is_the_models(tmp_path: Path) -> None:
-    def answer(heard: Heard) -> Any:
+    def answer(heard: Incoming) -> Any:
         return answering({} if heard.re_asked else {"number": 10})(heard)
 
     with (

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.cli.kit import Said, Shell
+from tests.cli.kit import Result, Shell
 from tests.llm.kit import Server, contender, rows
 from tests.llm.test_any_game import HOME, answering
 
@@ -95,4 +95,4 @@ def test_a_miss_is_explained(home: Shell) -> None:
     assert "body.input" in said.out + said.err
     Path("runs").mkdir()
     Path("s").rename("runs/s")
-    assert home("cache", "explain", "0.0.0") == Said(0, said.out, "the latest run: runs/s\n")
+    assert home("cache", "explain", "0.0.0") == Result(0, said.out, "the latest run: runs/s\n")

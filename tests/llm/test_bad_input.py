@@ -9,10 +9,10 @@ import pytest
 from dubito.errors import UsageError
 from dubito.house.server import House
 from dubito.llm.settings import check_settings
-from tests.cli.kit import Said as Ended
+from tests.cli.kit import Result as Ended
 from tests.cli.kit import Shell
 from tests.experiment.kit import experiment
-from tests.llm.kit import contender, played
+from tests.llm.kit import contender, run_cli
 
 
 def sentence(ended: Ended, code: int) -> str:
@@ -25,7 +25,7 @@ def sentence(ended: Ended, code: int) -> str:
 
 def refused(shell: Shell, *words: str, flags: tuple[str, ...] = (), **settings: Any) -> None:
     """A player with these settings is refused before anything starts; each word is said."""
-    said = sentence(played(shell, contender("Asker", **settings), flags=flags), 2)
+    said = sentence(run_cli(shell, contender("Asker", **settings), flags=flags), 2)
     for word in words:
         assert word in said, said
     assert not Path("r").exists(), "nothing was started"
@@ -55,7 +55,7 @@ def test_a_key_that_is_not_good(
     shell: Shell, bot: str, key: str, words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MINE", key)
-    said = sentence_after_no_game(played(shell, contender("Asker", bot=bot, api_key_env="MINE")))
+    said = sentence_after_no_game(run_cli(shell, contender("Asker", bot=bot, api_key_env="MINE")))
     for word in (*words, "0 of 2 games are kept in r"):
         assert word in said
     assert key not in said
@@ -74,21 +74,21 @@ def test_a_server_that_is_down(shell: Shell) -> None:
     with House() as house:
         gone = house.openai_base_url
     down = contender("Asker", base_url=gone, tries=1)
-    said = sentence_after_no_game(played(shell, down))
+    said = sentence_after_no_game(run_cli(shell, down))
     mend = "start the server, or correct `base_url` in the entry of 'Asker'"
     assert said.startswith(f"nothing answers at {gone} (connection refused); {mend}; 0 of 2 games are kept")
-    said = sentence_after_no_game(played(shell, down, games=30, flags=("--no-preflight", "--output", "s")))
+    said = sentence_after_no_game(run_cli(shell, down, games=30, flags=("--no-preflight", "--output", "s")))
     assert re.match(rf"{re.escape(gone)} \(no key\) cannot be reached: no answer for \d s; last error: ", said)
     assert "check that the server is up, that `base_url` is right" in said
 
 
 def test_an_unknown_model(shell: Shell) -> None:
     known = "house-sharp, house-honest, house-random"
-    ended = played(shell, contender("Asker", "house-sharpp"))
+    ended = run_cli(shell, contender("Asker", "house-sharpp"))
     assert (ended.code, ended.err) == (2, f"dubito: Asker: the house has no model 'house-sharpp'; it has {known}\n")
     with House() as house:
         address = house.openai_base_url
-        said = sentence_after_no_game(played(shell, contender("Asker", "house-sharpp") | {"base_url": address}))
+        said = sentence_after_no_game(run_cli(shell, contender("Asker", "house-sharpp") | {"base_url": address}))
     assert said.startswith(f"{address} (no key) has no model 'house-sharpp', or `api` or `base_url` is wrong: ")
     assert "The house has house-sharp, " in said, "and the models of the other games behind it"
     assert "; change `model` in the entry of 'Asker'; 0 of 2 games are kept in r" in said
@@ -198,18 +198,18 @@ def test_a_wrong_setting(settings: dict[str, Any], words: str) -> None:
 
 
 def test_no_model(shell: Shell) -> None:
-    said = sentence(played(shell, {"bot": "OpenAIBot", "base_url": "house"}), 2)
+    said = sentence(run_cli(shell, {"bot": "OpenAIBot", "base_url": "house"}), 2)
     assert said == "c.yaml: contenders.0: OpenAIBot: model: is needed"
 
 
 def test_a_misspelt_key_is_told_with_its_place(shell: Shell) -> None:
     bad = {"bot": "OpenAIBot", "name": "Asker", "modl": "house-random", "base_url": "house"}
-    said = sentence(played(shell, contender("fine"), bad, games=2), 2)
+    said = sentence(run_cli(shell, contender("fine"), bad, games=2), 2)
     assert said == "c.yaml: contenders.1: Asker: unknown setting 'modl': did you mean 'model'?"
 
 
 def test_offline_needs_no_key(shell: Shell) -> None:
-    said = sentence_after_no_game(played(shell, contender("Asker", base_url=None), flags=("--offline",)))
+    said = sentence_after_no_game(run_cli(shell, contender("Asker", base_url=None), flags=("--offline",)))
     assert said.startswith("--offline: ")
 
 
@@ -256,20 +256,20 @@ def test_a_misspelt_prompt_is_no_part_of_a_models_name(shell: Shell, short: str,
 
 
 def test_two_contenders_of_one_name(shell: Shell) -> None:
-    said = sentence(played(shell, contender("Asker"), contender("Asker", "house-sharp")), 2)
+    said = sentence(run_cli(shell, contender("Asker"), contender("Asker", "house-sharp")), 2)
     assert said == "two players are named 'Asker': give one a name of its own, {bot: ..., name: ...}"
-    said = sentence(played(shell, contender("StefaBot")), 2)
+    said = sentence(run_cli(shell, contender("StefaBot")), 2)
     assert said == "the contender 'StefaBot' has the name of another player of the field: rename one"
 
 
 @pytest.mark.parametrize("short", ["opnai:gpt-6", "OpenAI:gpt-6", "gpt-6@plain"])
 def test_a_short_form_of_nobody(shell: Shell, short: str) -> None:
-    assert sentence(played(shell, short), 2).startswith(f"c.yaml: contenders.0: no bot is named '{short}'")
+    assert sentence(run_cli(shell, short), 2).startswith(f"c.yaml: contenders.0: no bot is named '{short}'")
 
 
 def test_two_short_forms_of_one_player(shell: Shell) -> None:
-    assert "two players are named 'openai:m'" in sentence(played(shell, "openai:m", "openai:m"), 2)
-    assert "model: must not be empty" in sentence(played(shell, "openai:"), 2)
+    assert "two players are named 'openai:m'" in sentence(run_cli(shell, "openai:m", "openai:m"), 2)
+    assert "model: must not be empty" in sentence(run_cli(shell, "openai:"), 2)
 
 
 @pytest.mark.parametrize(
@@ -285,7 +285,7 @@ def test_two_short_forms_of_one_player(shell: Shell) -> None:
     ],
 )
 def test_a_key_in_the_place_of_its_variable_is_not_repeated(shell: Shell, secret: str) -> None:
-    ended = played(shell, contender("Asker", base_url="https://example.invalid/v1", api_key_env=secret))
+    ended = run_cli(shell, contender("Asker", base_url="https://example.invalid/v1", api_key_env=secret))
     assert (ended.code, ended.out, ended.err.count("\n")) == (2, "", 1)
     assert "api_key_env" in ended.err
     assert not secret or secret not in ended.err

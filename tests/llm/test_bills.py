@@ -18,16 +18,16 @@ from tests.llm.kit import (
     PATH_OF,
     PROBE,
     PROTOCOLS,
-    Heard,
-    Said,
+    Incoming,
+    NoWait,
+    Response,
     Server,
-    Unhurried,
-    asker,
-    played,
-    ran,
+    player_at,
     reply_body,
+    respond,
     rows,
-    says,
+    run_cli,
+    run_games,
     small,
 )
 
@@ -350,19 +350,19 @@ BEGUN: dict[Api, dict[str, Any]] = {  # an error after a part of an answer
 ALONE = {"error": {"code": 502, "message": "Bad gateway"}}
 
 
-def tries_after(folder: Path, server_says: Said, protocol: Api) -> tuple[list[Any], str]:
+def tries_after(folder: Path, server_says: Response, protocol: Api) -> tuple[list[Any], str]:
     """The rows of the tries of a run in which the first call is answered so, and what its budget says at the end."""
-    calls: list[Heard] = []
+    calls: list[Incoming] = []
 
-    def answer(heard: Heard) -> Said:
+    def answer(heard: Incoming) -> Response:
         calls.append(heard)
-        return server_says if len(calls) == 1 else says(heard.protocol)
+        return server_says if len(calls) == 1 else respond(heard.protocol)
 
-    watch = Unhurried()
+    watch = NoWait()
     with Server(answer) as server:
-        players = small(asker(server, protocol), games=1, turns=9)
+        players = small(player_at(server, protocol), games=1, turns=9)
         how = {"prices": {"some-model": RUN_PRICE}, "caps": Caps(usd=PICO), "preflight": False}
-        run = ran(players, folder, watch, in_flight=1, **how)
+        run = run_games(players, folder, watch, in_flight=1, **how)
     assert run.failure is None
     query = (
         "SELECT state, kind, error, picodollars, assumed, raw IS NOT NULL FROM tries ORDER BY decision, attempt, try"
@@ -377,7 +377,7 @@ def test_an_error_after_a_part_of_an_answer_is_billed(
 ) -> None:
     """By its usage, or at its worst; row and budget agree, and the body is kept."""
     body = reply_body(protocol, **BEGUN[protocol])
-    said = Said(body=json.dumps(body if usage else {**body, "usage": None}))
+    said = Response(body=json.dumps(body if usage else {**body, "usage": None}))
     tries, budget = tries_after(tmp_path / "r", said, protocol)
     state, kind, error, cost, was_assumed, kept = tries[0]
     assert (state, kind, bool(was_assumed), kept) == ("failed", "server", assumed, 1)
@@ -391,7 +391,7 @@ def test_an_error_after_a_part_of_an_answer_is_billed(
 @pytest.mark.parametrize("protocol", in_gate(PROTOCOLS, 1))
 def test_an_error_alone_costs_nothing(tmp_path: Path, protocol: Api) -> None:
     """As one with a status of its own does not."""
-    tries, _ = tries_after(tmp_path / "r", Said(body=json.dumps(ALONE)), protocol)
+    tries, _ = tries_after(tmp_path / "r", Response(body=json.dumps(ALONE)), protocol)
     state, kind, error, cost, assumed, kept = tries[0]
     assert (state, kind, cost, assumed, kept) == ("failed", "server", 0, 0, 1)
     assert "Bad gateway" in error
@@ -401,8 +401,8 @@ def test_an_error_alone_costs_nothing(tmp_path: Path, protocol: Api) -> None:
 @pytest.mark.usefixtures("unhurried")
 def test_an_error_with_status_200_is_a_failed_call_to_whoever_asks(shell: Shell) -> None:
     body = json.dumps(reply_body("responses", status="failed", error=ERROR))
-    with Server(lambda heard: says("responses") if PROBE in heard.raw else Said(body=body)) as server:
-        ended = played(shell, asker(server, tries=1), games=1, rules={"max_turns": 4}, flags=["--no-preflight"])
+    with Server(lambda heard: respond("responses") if PROBE in heard.raw else Response(body=body)) as server:
+        ended = run_cli(shell, player_at(server, tries=1), games=1, rules={"max_turns": 4}, flags=["--no-preflight"])
     assert ended.code == 0
     assert "fallback:unreachable" in ended.out
     status = shell("status", "r").out
@@ -421,10 +421,10 @@ def test_a_cap_holds_where_reasoning_is_reported_apart(tmp_path: Path) -> None:
     }
     true = 300 * RUN_PRICE.input + 220 * RUN_PRICE.output
     cap = 25 * true
-    with Server(lambda heard: says("chat", usage=usage)) as server:
-        players = small(asker(server, "chat", max_output=400), games=40, turns=20)
+    with Server(lambda heard: respond("chat", usage=usage)) as server:
+        players = small(player_at(server, "chat", max_output=400), games=40, turns=20)
         how: dict[str, Any] = {"prices": {"some-model": RUN_PRICE}, "caps": Caps(usd=cap), "preflight": False}
-        run = ran(players, tmp_path / "r", in_flight=16, **how)
+        run = run_games(players, tmp_path / "r", in_flight=16, **how)
     assert run.failure is not None
     assert "the budget is used up" in str(run.failure)
     calls = len(server.heard)
@@ -437,10 +437,10 @@ def test_a_cap_holds_where_a_server_says_that_it_took_nothing(tmp_path: Path, pr
     """Each reply is counted at its worst, since nobody knows what it cost."""
     nothing = dict.fromkeys(["input_tokens", "output_tokens", "prompt_tokens", "completion_tokens", "total_tokens"], 0)
     cap = 400 * EACH
-    with Server(lambda heard: says(heard.protocol, usage=nothing)) as server:
-        players = small(asker(server, protocol, max_output=20), games=40, turns=20)
+    with Server(lambda heard: respond(heard.protocol, usage=nothing)) as server:
+        players = small(player_at(server, protocol, max_output=20), games=40, turns=20)
         how: dict[str, Any] = {"prices": {"some-model": RUN_PRICE}, "caps": Caps(usd=cap), "preflight": False}
-        run = ran(players, tmp_path / "r", **how)
+        run = run_games(players, tmp_path / "r", **how)
     assert run.failure is not None
     assert "the budget is used up" in str(run.failure)
     assert 0 < len(server.heard) * EACH <= cap, "the server's own bill"
@@ -450,8 +450,8 @@ def test_a_cap_holds_where_a_server_says_that_it_took_nothing(tmp_path: Path, pr
 
 def test_a_call_of_the_servers_own_tools_is_on_the_bill(tmp_path: Path) -> None:
     usage = {"input_tokens": 100, "output_tokens": 20, "server_tool_use": {"web_search_requests": 2}}
-    with Server(lambda heard: says("messages", usage=usage)) as server:
-        players = small(asker(server, "messages"), games=1, turns=9)
-        ran(players, tmp_path / "r", prices={"some-model": RUN_PRICE}, preflight=False)
+    with Server(lambda heard: respond("messages", usage=usage)) as server:
+        players = small(player_at(server, "messages"), games=1, turns=9)
+        run_games(players, tmp_path / "r", prices={"some-model": RUN_PRICE}, preflight=False)
     query = "SELECT DISTINCT picodollars FROM tries"
     assert rows(tmp_path / "r", query) == [(EACH + 2 * PICO // 40,)]

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from tests.cli.kit import Shell
-from tests.llm.kit import contender, played, rows
+from tests.llm.kit import contender, rows, run_cli
 
 ONCE = """
 from bots.llms.openai_bot import OpenAIBot
@@ -24,7 +24,7 @@ class OnceBot(OpenAIBot):
 def test_a_turn_of_the_substitute_is_remembered_as_an_own_play(shell: Shell) -> None:
     shell.bot("once_bot.py", ONCE, "llms")
     player = contender("one", "house-honest", bot="OnceBot")
-    said = played(shell, player, games=1, on_bot_error="fallback", rules={"max_turns": 40})
+    said = run_cli(shell, player, games=1, on_bot_error="fallback", rules={"max_turns": 40})
     assert said.code == 0, said.err
     (line,) = [line for line in said.out.splitlines() if "played by the fallback" in line]
     failed = int(line.split()[1])

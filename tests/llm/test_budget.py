@@ -24,16 +24,16 @@ from tests.conftest import in_gate
 from tests.llm.kit import (
     BOT_OF,
     PROTOCOLS,
+    NoWait,
     Script,
     Server,
-    Unhurried,
     ask,
-    asker,
     contender,
-    played,
-    ran,
+    player_at,
+    respond,
     rows,
-    says,
+    run_cli,
+    run_games,
     small,
 )
 from tests.llm.test_bad_input import sentence
@@ -43,7 +43,7 @@ ENTRY = {"input": 2, "cached_input": 0.1, "cache_write": 2.5, "output": 10}
 
 
 def refused(shell: Shell, *flags: str, **config: Any) -> str:
-    said = sentence(played(shell, contender("Asker"), flags=flags, **config), 2)
+    said = sentence(run_cli(shell, contender("Asker"), flags=flags, **config), 2)
     assert not Path("r").exists(), "nothing was started"
     return said
 
@@ -86,15 +86,15 @@ def test_a_config_without_a_proper_budget(shell: Shell, budget: Any, words: str)
 
 def test_a_flag_takes_no_other_cap_away(shell: Shell) -> None:
     """As with the rules: what a flag does not say stands as the config says it."""
-    with Server(lambda heard: says(heard.protocol)) as server:
-        ended = played(shell, asker(server), flags=("--budget", "calls=500"), budget={"tokens": 1})
+    with Server(lambda heard: respond(heard.protocol)) as server:
+        ended = run_cli(shell, player_at(server), flags=("--budget", "calls=500"), budget={"tokens": 1})
     assert ended.code == 3
     assert server.heard == []
 
 
 def test_dollars_need_a_price(shell: Shell) -> None:
-    with Server(lambda heard: says(heard.protocol)) as server:
-        said = sentence(played(shell, asker(server, name="Asker"), budget={"usd": 5}), 2)
+    with Server(lambda heard: respond(heard.protocol)) as server:
+        said = sentence(run_cli(shell, player_at(server, name="Asker"), budget={"usd": 5}), 2)
         assert server.heard == []
         assert said == (
             f"Asker: budget.usd needs a price of 'some-model' at {server.base_url('responses')}, and there is none: "
@@ -103,12 +103,12 @@ def test_dollars_need_a_price(shell: Shell) -> None:
             "{input: 30, cached_input: 30, cache_write: 30, output: 180}}"
         )
         assert not Path("r").exists()
-        assert played(shell, asker(server), games=1, budget={"tokens": 10**9}).code == 0, "other caps need none"
+        assert run_cli(shell, player_at(server), games=1, budget={"tokens": 10**9}).code == 0, "other caps need none"
 
 
 def test_prices_are_said_in_the_config_or_in_a_file(shell: Shell) -> None:
     Path("p.yaml").write_text(yaml.safe_dump({"some-model": ENTRY}))
-    with Server(lambda heard: says(heard.protocol)) as server:
+    with Server(lambda heard: respond(heard.protocol)) as server:
         how: list[tuple[list[str], dict[str, Any]]] = [
             ([], {"prices": {"some-model": ENTRY}}),
             ([], {"prices": "p.yaml"}),
@@ -117,7 +117,7 @@ def test_prices_are_said_in_the_config_or_in_a_file(shell: Shell) -> None:
         ]
         for number, (flags, config) in enumerate(how):
             flags += ["--output", f"run{number}", "--cache", f"cache{number}"]
-            ended = played(shell, asker(server), games=1, flags=flags, budget={"usd": 5}, **config)
+            ended = run_cli(shell, player_at(server), games=1, flags=flags, budget={"usd": 5}, **config)
             assert ended.code == 0, ended.err
             costs = rows(Path(f"run{number}"), "SELECT DISTINCT picodollars FROM tries")
             assert costs == [(100 * 2_000_000 + 20 * 10_000_000,)]
@@ -144,29 +144,29 @@ def test_dollars_need_the_price_of_what_costs_more(shell: Shell) -> None:
     """The list price is not it; a price of one's own is."""
     player = contender("Asker", "gpt-6-sol", parameters={"speed": "fast"}, base_url="https://api.openai.com/v1")
     stops = ["--offline", "--no-preflight"]
-    said = sentence(played(shell, player, flags=stops, budget={"usd": 5}), 2)
+    said = sentence(run_cli(shell, player, flags=stops, budget={"usd": 5}), 2)
     assert said == (
         "Asker: parameters.speed: the list price of 'gpt-6-sol' does not say what that costs: say in "
         "`prices.gpt-6-sol` what it costs with it, or remove the parameter, or budget.usd"
     )
     assert not Path("r").exists()
     for config in ({"budget": {"usd": 5}, "prices": {"gpt-6-sol": ENTRY}}, {"budget": {"calls": 5}}):
-        ended = played(shell, player, flags=stops, **config)
+        ended = run_cli(shell, player, flags=stops, **config)
         assert ended.code == 3
         assert "--offline: the cache has no reply" in ended.err
 
 
 def test_dollars_hold_no_tools_that_are_charged_by_the_call(shell: Shell) -> None:
-    with Server(lambda heard: says(heard.protocol)) as server:
-        player = asker(server, name="Asker", parameters={"tools": [{"type": "web_search"}]})
-        said = sentence(played(shell, player, budget={"usd": 5}, prices={"some-model": ENTRY}), 2)
+    with Server(lambda heard: respond(heard.protocol)) as server:
+        player = player_at(server, name="Asker", parameters={"tools": [{"type": "web_search"}]})
+        said = sentence(run_cli(shell, player, budget={"usd": 5}, prices={"some-model": ENTRY}), 2)
         assert said == (
             "Asker: parameters.tools: the server charges for its tools by the call, which no price here says: remove "
             "the parameter, or budget.usd"
         )
         assert server.heard == []
         free = {"some-model": dict.fromkeys(ENTRY, 0)}
-        assert played(shell, player, games=1, budget={"usd": 5}, prices=free).code == 0, "a server of one's own"
+        assert run_cli(shell, player, games=1, budget={"usd": 5}, prices=free).code == 0, "a server of one's own"
 
 
 PRICE = Price(2_000_000, 100_000, 2_500_000, 10_000_000)
@@ -229,13 +229,13 @@ ALL = Caps(calls=10**6, tokens=10**12, usd=10**18)  # so that all three are coun
 
 def play(house: House, folder: Path, caps: Caps) -> tuple[Played, str]:
     """A run of a player in each protocol at that house, and what the budget says at its end."""
-    watch = Unhurried()
+    watch = NoWait()
     players = [
         contender(api, MODELS[api], BOT_OF[api], api=api, base_url=house.base_url(api), max_output=32, tries=30)
         for api in PROTOCOLS
     ]
     of, how = small(*players, games=6, turns=16), {"prices": PRICES, "cache": folder / "cache"}
-    return ran(of, folder / "run", watch, in_flight=32, caps=caps, **how), watch.describe_use()
+    return run_games(of, folder / "run", watch, in_flight=32, caps=caps, **how), watch.describe_use()
 
 
 @contextmanager

@@ -17,9 +17,9 @@ from dubito.llm.cache import ReplyCache, _TextDisk
 from dubito.llm.prompts import OWN_PROMPTS
 from dubito.llm.recording import nearest
 from dubito.llm.request import RawReply, compute_digest
-from tests.cli.kit import Said as Ended
+from tests.cli.kit import Result as Ended
 from tests.cli.kit import Shell
-from tests.llm.kit import ask, contender, played, reply_body, rows
+from tests.llm.kit import ask, contender, reply_body, rows, run_cli
 
 GOOD = RawReply(200, json.dumps(reply_body("responses")), {"request-id": "req_1"})
 
@@ -137,7 +137,7 @@ def test_stats_go_on_behind_a_damaged_entry_and_count_it(shell: Shell) -> None:
 
 def run_of(shell: Shell, *flags: str, folder: str = "r", **changes: Any) -> Ended:
     changes = {"model": "house-random"} | changes
-    return played(shell, contender("Asker", **changes), games=1, flags=("--output", folder, *flags))
+    return run_cli(shell, contender("Asker", **changes), games=1, flags=("--output", folder, *flags))
 
 
 def explained(shell: Shell, what: str, folder: str = "s", *flags: str) -> Ended:

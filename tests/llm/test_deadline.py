@@ -13,7 +13,7 @@ from dubito.llm.client import Provider
 from dubito.llm.request import Api, TryFailed
 from dubito.llm.settings import Account
 from tests.cli.kit import Shell
-from tests.llm.kit import KEY, PROTOCOLS, asker, played, ran, rows, small
+from tests.llm.kit import KEY, PROTOCOLS, player_at, rows, run_cli, run_games, small
 from tests.llm.raw_server import RawServer, answer
 from tests.llm.test_providers import asked
 
@@ -103,8 +103,8 @@ def test_a_server_that_accepts_nobody_is_left_too() -> None:
 
 def test_a_run_with_deadlines_says_that_it_is_not_repeatable(shell: Shell) -> None:
     with dawdler("trickles its body", "at once") as server:
-        who = asker(server, deadline=1.0, tries=2)
-        ended = played(shell, who, games=1, flags=["--no-preflight"])
+        who = player_at(server, deadline=1.0, tries=2)
+        ended = run_cli(shell, who, games=1, flags=["--no-preflight"])
     assert ended.code == 0
     assert "Not repeatable: 1 calls of asker were cut off by their deadline." in ended.out.splitlines()
     tries = rows(Path("r"), "SELECT state, kind, error, assumed FROM tries WHERE try = 1 AND state = 'failed'")
@@ -116,8 +116,8 @@ def test_a_run_with_deadlines_says_that_it_is_not_repeatable(shell: Shell) -> No
 
 def test_an_account_of_nothing_but_deadlines_stops_the_run(tmp_path: Path) -> None:
     with dawdler("trickles its head") as server:
-        who = asker(server, deadline=SHORT, tries=1)
-        run = ran(small(who, games=1, turns=3), tmp_path / "run", patience=5)
+        who = player_at(server, deadline=SHORT, tries=1)
+        run = run_games(small(who, games=1, turns=3), tmp_path / "run", patience=5)
     log = run.models["asker"]
     assert "cannot be reached" in str(run.failure), "nobody is answered"
     assert log.deadlines == log.calls == log.assumed > 0

@@ -28,7 +28,18 @@ from dubito.store.model_log import ModelLog
 from dubito.store.run_db import RunDb
 from tests.cli.kit import REPO, Shell
 from tests.conftest import in_gate
-from tests.llm.kit import Heard, Said, Server, config_file, contender, outcomes_of, ran, rows, settings, small
+from tests.llm.kit import (
+    Incoming,
+    Response,
+    Server,
+    config_file,
+    contender,
+    outcomes_of,
+    rows,
+    run_games,
+    settings,
+    small,
+)
 from tests.llm.kit import reply as a_reply
 
 GAMES: Final = ("dubito", "defuse", "openspiel:kuhn_poker", "openspiel:liars_dice")
@@ -215,14 +226,14 @@ def test_whether_an_account_answers_is_asked_as_its_api_asks(tmp_path: Path) -> 
     )
     assert sent["questions"]
     player = contender("one", "house-sharp", prompt="plan", api="decisions", base_url="house?faults=server_error:0.7")
-    run = ran(small(player, games=1, turns=12, seed=1), tmp_path / "r", in_flight=1)
+    run = run_games(small(player, games=1, turns=12, seed=1), tmp_path / "r", in_flight=1)
     assert run.failure is None
     ((probes,),) = rows(tmp_path / "r", "SELECT count(*) FROM tries WHERE game = -2")
     assert probes > 0
 
 
-def serving(change: Callable[[Heard, list[Any]], list[Any]]) -> Callable[[Heard], Said]:
-    return lambda heard: Said(
+def serving(change: Callable[[Incoming, list[Any]], list[Any]]) -> Callable[[Incoming], Response]:
+    return lambda heard: Response(
         body=body_of(change(heard, [answer_to(question, False) for question in heard.body["questions"]]))
     )
 
@@ -233,7 +244,7 @@ def decider(server: Server, **more: Any) -> dict[str, Any]:
 
 
 def test_a_question_that_is_declined_is_asked_again_alone_and_no_other_failure_is(shell: Shell) -> None:
-    def declines(heard: Heard, answers: list[Any]) -> list[Any]:
+    def declines(heard: Incoming, answers: list[Any]) -> list[Any]:
         again = "bluffing is part of its rules and harms nobody" in str(heard.body["input"])
         return answers if again else [{"type": "refusal", "name": answers[0]["name"]}, *answers[1:]]
 

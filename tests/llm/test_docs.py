@@ -13,7 +13,7 @@ from dubito.store.model_log import ModelLog
 from dubito.store.run_db import RunDb
 from tests.cli.kit import REPO, Shell
 from tests.conftest import in_gate
-from tests.llm.kit import config_file, contender, played, rows
+from tests.llm.kit import config_file, contender, rows, run_cli
 
 PAGE = (REPO / "docs" / "writing-a-model-bot.md").read_text()
 
@@ -108,7 +108,7 @@ def claims(player: str) -> set[bool]:
 
 def test_the_model_is_not_asked_what_the_bot_knows(written: Shell) -> None:
     sure, plain = contender("sure", bot="SureBot"), contender("plain")
-    assert played(written, sure, plain, games=2, rules={"max_turns": 40}).code == 0
+    assert run_cli(written, sure, plain, games=2, rules={"max_turns": 40}).code == 0
     assert claims("plain") == {True, False}
     assert claims("sure") == {False}
 
@@ -157,7 +157,7 @@ class Opens(OpenAIBot):
 )
 def test_a_node_may_be_answered_by_the_bot_itself(shell: Shell, node: str, method: str, answer: bool) -> None:
     shell.bot("opens.py", OPENS.format(node=node, method=method, answer=answer), "llms")
-    assert played(shell, contender("own", bot="Opens"), games=1, rules={"max_turns": 20}).code == 0
+    assert run_cli(shell, contender("own", bot="Opens"), games=1, rules={"max_turns": 20}).code == 0
     asked = {found for (found,) in rows(Path("r"), "SELECT DISTINCT node FROM decisions")}
     assert asked == set("ABCDE") - {node}
 
@@ -177,7 +177,7 @@ def test_an_answer_of_the_bot_itself_is_told_at_the_next_question(
     shell: Shell, method: str, answer: bool, then: str, question: str
 ) -> None:
     shell.bot("opens.py", OPENS.format(node="one node", method=method, answer=answer), "llms")
-    assert played(shell, contender("own", bot="Opens"), games=1, rules={"max_turns": 20}).code == 0
+    assert run_cli(shell, contender("own", bot="Opens"), games=1, rules={"max_turns": 20}).code == 0
     free = [each for each in requests("own") if fact("node", each) == then and fact("held_of_number", each) != "0"]
     assert free
     assert [each for each in free if question not in each] == []
@@ -191,5 +191,5 @@ def test_the_configs_of_other_servers_and_of_money_are_accepted(shell: Shell, pa
     for number, text in enumerate(found):
         config = yaml.safe_load(text)
         players = config.pop("contenders", [contender("one")])
-        ended = played(shell, *players, games=len(players), flags=["--offline", "--output", f"r{number}"], **config)
+        ended = run_cli(shell, *players, games=len(players), flags=["--offline", "--output", f"r{number}"], **config)
         assert (ended.code, "--offline: the cache has no reply" in ended.err) == (3, True), ended.err

@@ -16,38 +16,38 @@ from tests.llm.kit import (
     PROBE,
     PROTOCOLS,
     YES,
-    Heard,
-    Said,
+    Incoming,
+    Response,
     Server,
-    asker,
     contender,
     error_body,
     outcomes_of,
-    played,
-    ran,
+    player_at,
+    respond,
     rows,
-    says,
+    run_cli,
+    run_games,
     small,
 )
 
-Answer = Callable[[Heard], Said]
+Answer = Callable[[Incoming], Response]
 
 
 def run_at(server: Server, protocol: Api, folder: Path, games: int = 1, turns: int = 5, **more: Any) -> Played:
     """A short run of one contender that asks this server."""
     patience = more.pop("patience", 1e9)
-    player = asker(server, protocol, **more)
+    player = player_at(server, protocol, **more)
     calls = {"in_flight": 1, "patience": patience, "on_unusable": "fallback"}
-    return ran(small(player, games=games, turns=turns), folder, **calls)
+    return run_games(small(player, games=games, turns=turns), folder, **calls)
 
 
 def always(text: str | None = YES, finish: str = "stop") -> Answer:
-    return lambda heard: says(heard.protocol, text, finish)
+    return lambda heard: respond(heard.protocol, text, finish)
 
 
 def failing(status: int, kind: str = "some_error", message: str = "no") -> Answer:
     return lambda heard: (
-        says(heard.protocol) if PROBE in heard.raw else Said(status, error_body(heard.protocol, kind, message))
+        respond(heard.protocol) if PROBE in heard.raw else Response(status, error_body(heard.protocol, kind, message))
     )
 
 
@@ -73,8 +73,8 @@ def test_each_cause_is_counted(tmp_path: Path, name: str) -> None:
     """In each protocol: a contender of each plays the same deal."""
     answer, cause, requests = CAUSES[name]
     with Server(answer) as server:
-        players = [asker(server, protocol, protocol, tries=3) for protocol in PROTOCOLS]
-        run = ran(small(*players, games=3, turns=3), tmp_path / "run", in_flight=1)
+        players = [player_at(server, protocol, protocol, tries=3) for protocol in PROTOCOLS]
+        run = run_games(small(*players, games=3, turns=3), tmp_path / "run", in_flight=1)
     assert run.failure is None
     assert run.tally.games == 3, "a game with a fallback is never dropped"
     for protocol, log in run.models.items():
@@ -106,9 +106,9 @@ REFUSED = always("I cannot.", "refusal")
 )
 def test_a_good_answer_to_a_re_ask_is_the_models(tmp_path: Path, first: Answer, asked_again: str) -> None:
     """Who declined once goes on declining: after a refusal the model does not see that it did."""
-    with Server(lambda heard: says(heard.protocol) if heard.re_asked else first(heard)) as server:
-        players = [asker(server, protocol, protocol) for protocol in PROTOCOLS]
-        run = ran(small(*players, games=3, turns=6), tmp_path / "run", in_flight=1)
+    with Server(lambda heard: respond(heard.protocol) if heard.re_asked else first(heard)) as server:
+        players = [player_at(server, protocol, protocol) for protocol in PROTOCOLS]
+        run = run_games(small(*players, games=3, turns=6), tmp_path / "run", in_flight=1)
     assert set(outcomes_of(run.folder)) == {"model_after_reask"}
     again = [heard for heard in server.heard if heard.re_asked]
     assert {heard.protocol for heard in again} == set(PROTOCOLS)
@@ -128,8 +128,8 @@ def test_a_good_answer_to_a_re_ask_is_the_models(tmp_path: Path, first: Answer, 
 
 
 def test_re_asks_after_a_refusal_build_on_the_new_conversation(tmp_path: Path) -> None:
-    def answer(heard: Heard) -> Said:
-        return says(heard.protocol, "prose") if heard.re_asked else says(heard.protocol, "No.", "refusal")
+    def answer(heard: Incoming) -> Response:
+        return respond(heard.protocol, "prose") if heard.re_asked else respond(heard.protocol, "No.", "refusal")
 
     with Server(answer) as server:
         run_at(server, "chat", tmp_path / "run", reasks=2)
@@ -172,7 +172,7 @@ def test_the_fallback_decides_and_has_seen_the_game(shell: Shell) -> None:
     shell.bot("watcher.py", WATCHER)
     with Server(always("prose")) as server:
         who = contender("asker", base_url=server.base_url("responses"), reasks=0, fallback="Watcher")
-        assert played(shell, who, on_unusable="fallback").code == 0
+        assert run_cli(shell, who, on_unusable="fallback").code == 0
     answers = dict(rows(Path("r"), "SELECT node, group_concat(DISTINCT answer) FROM decisions GROUP BY node"))
     assert answers.pop("C") == "1"
     assert set(answers.values()) == {"0"}
@@ -206,8 +206,8 @@ def test_a_nonsensical_count_of_tokens_stops_nobody(tmp_path: Path, count: int) 
     prices = read_prices(
         {"some-model": dict.fromkeys(["input", "cached_input", "cache_write", "output"], 5000)}, "", REPO
     )
-    with Server(lambda heard: says(heard.protocol, usage=usage)) as server:
-        run = ran(small(asker(server), games=1, turns=4), tmp_path / "run", prices=prices)
+    with Server(lambda heard: respond(heard.protocol, usage=usage)) as server:
+        run = run_games(small(player_at(server), games=1, turns=4), tmp_path / "run", prices=prices)
     log = run.models["asker"]
     assert set(outcomes_of(run.folder)) == {"model"}
     assert log.assumed == (0 if count == 2**24 else log.calls)

@@ -15,7 +15,7 @@ from dubito.llm.request import AccountFault, Asks, Attempt, FailureKind, Reply, 
 from dubito.llm.retry import Retry
 from dubito.llm.settings import Account
 from dubito.store.model_log import Spend
-from tests.llm.kit import Clock, Outcome, Script, SendsBy, ask, reply, settings
+from tests.llm.kit import Clock, Outcome, Script, Sender, ask, reply, settings
 
 ACCOUNT = Account("responses", "http://127.0.0.1:1/v1", "SOME_KEY")
 OTHER = Account("responses", "http://127.0.0.1:1/v1", "ANOTHER_KEY")
@@ -69,7 +69,7 @@ def test_no_more_tries_than_slots_at_once() -> None:
             inside -= 1
         return reply()
 
-    one = through(traffic, SendsBy(busy))
+    one = through(traffic, Sender(busy))
     with ThreadPoolExecutor(12) as pool:
         assert len(list(pool.map(lambda n: one.send(ask(n), 1), range(12)))) == 12
     assert most == 3
@@ -149,7 +149,7 @@ def test_the_longest_wait_counts() -> None:
         raise limited((3, 7, 5)[asked.place.decision])
 
     with ThreadPoolExecutor(3) as pool:
-        for late in [pool.submit(through(traffic, SendsBy(slowed)).send, ask(n), 1) for n in range(3)]:
+        for late in [pool.submit(through(traffic, Sender(slowed)).send, ask(n), 1) for n in range(3)]:
             assert isinstance(late.exception(20), TryFailed)
     script = Timed(clock)
     attempts(clock, traffic, script).ask(ask())
@@ -193,7 +193,7 @@ def test_a_call_in_line_for_a_slot_goes_back_when_the_gate_closes() -> None:
 
         late = list[Future[Reply]]()
         with pytest.raises(TryFailed):
-            through(traffic, SendsBy(first)).send(ask(1), 1)
+            through(traffic, Sender(first)).send(ask(1), 1)
         assert late[0].result(20).text
     assert second.sent == [pytest.approx(5.0, abs=0.01)]
 
@@ -227,7 +227,7 @@ def in_turn(narrow: Narrow, error: TryFailed, second: Sends) -> Future[Reply]:
 
         late = list[Future[Reply]]()
         with pytest.raises((TryFailed, AccountFault)):
-            narrow.through(SendsBy(first)).send(ask(1), 1)
+            narrow.through(Sender(first)).send(ask(1), 1)
         late[0].exception(20)
         return late[0]
 

@@ -22,12 +22,12 @@ from dubito.llm.prices import PICO, Price, dollars
 from dubito.store.model_log import PlayerLog
 from tests.cli.kit import Shell
 from tests.conftest import in_gate
-from tests.llm.kit import Heard, Said, Server, asker, config_file, ran, reply_body, rows, small
+from tests.llm.kit import Incoming, Response, Server, config_file, player_at, reply_body, rows, run_games, small
 from tests.resume.killing import start
 
 LISTED = {"input": 2, "cached_input": 0.2, "cache_write": 2.5, "output": 10}
 PRICE = Price(2_000_000, 200_000, 2_500_000, 10_000_000)
-Ends = Callable[[int], Said | None]  # how the call of this number ends; None: with its answer
+Ends = Callable[[int], Response | None]  # how the call of this number ends; None: with its answer
 
 
 class Biller:
@@ -37,7 +37,7 @@ class Biller:
         self.bill = self.calls = self.lost = 0
         self._ends, self._lock = ends, threading.Lock()
 
-    def __call__(self, heard: Heard) -> Said:
+    def __call__(self, heard: Incoming) -> Response:
         chance = sha256(heard.raw).digest()
         into, out = len(heard.raw) // 4 + chance[1] % 20, 20 + chance[2] % 60
         usage = {"prompt_tokens": into, "completion_tokens": out, "total_tokens": into + out}
@@ -46,12 +46,12 @@ class Biller:
             self.bill += into * PRICE.input + out * PRICE.output
             end = self._ends(self.calls)
             self.lost += end is not None
-        return end or Said(
+        return end or Response(
             body=json.dumps(reply_body("chat", f'{{"answer": {str(chance[0] % 3 == 0).lower()}}}', usage=usage))
         )
 
 
-def every(nth: int, end: Said) -> Ends:
+def every(nth: int, end: Response) -> Ends:
     return lambda number: None if number % nth else end
 
 
@@ -60,8 +60,8 @@ def log_of(run: Played) -> PlayerLog:
     return run.models["asker"]
 
 
-DROPPED, CUT = Said(lost=None), Said(body='{"id": "x", "choices": [{"mess', lost=400)
-SILENT = Said(body=json.dumps(reply_body("chat", usage=None)))
+DROPPED, CUT = Response(lost=None), Response(body='{"id": "x", "choices": [{"mess', lost=400)
+SILENT = Response(body=json.dumps(reply_body("chat", usage=None)))
 
 
 ENDS = {"dropped": DROPPED, "cut": CUT, "no usage": SILENT}
@@ -78,9 +78,9 @@ def test_a_lost_reply_is_assumed_to_cost_what_others_did(
     nth, within, preflight = often
     biller = Biller(every(nth, ENDS[end]))
     with Server(biller) as server:
-        players = small(asker(server, "chat"), games=5 if nth > 10 else 3, turns=20)
+        players = small(player_at(server, "chat"), games=5 if nth > 10 else 3, turns=20)
         how: dict[str, Any] = {"prices": {"some-model": PRICE}, "caps": Caps(usd=100 * PICO), "preflight": preflight}
-        log = log_of(ran(players, tmp_path / "r", **how))
+        log = log_of(run_games(players, tmp_path / "r", **how))
     assert log.assumed == biller.lost > 2
     assert log.picodollars is not None
     assert log.picodollars == pytest.approx(biller.bill, rel=within)
@@ -92,10 +92,10 @@ def test_a_lost_reply_is_assumed_to_cost_what_others_did(
 def test_a_used_up_budget_says_how_much_of_it_is_the_worst_of_lost_calls(tmp_path: Path) -> None:
     """Or its figure would stand beside a much smaller cost; before a stop and after it."""
     with Server(Biller(every(4, DROPPED))) as server:
-        players = small(asker(server, "chat"), games=40)
+        players = small(player_at(server, "chat"), games=40)
         for usd in (PICO // 2, PICO):
             how: dict[str, Any] = {"prices": {"some-model": PRICE}, "caps": Caps(usd=usd), "in_flight": 4}
-            run = ran(players, tmp_path / "r", **how)
+            run = run_games(players, tmp_path / "r", **how)
             ((worst,),) = rows(tmp_path / "r", "SELECT sum(picodollars) FROM tries WHERE assumed")
             said = f" spent ({dollars(worst)} of it the worst case of calls whose cost is unknown), and "
             assert said in str(run.failure)
@@ -103,15 +103,15 @@ def test_a_used_up_budget_says_how_much_of_it_is_the_worst_of_lost_calls(tmp_pat
 
 def test_while_there_is_nothing_to_learn_from_it_is_the_worst(tmp_path: Path) -> None:
     with Server(Biller(every(1, SILENT))) as server:
-        players = small(asker(server, "chat"), games=1)
-        log = log_of(ran(players, tmp_path / "r", prices={"some-model": PRICE}, preflight=False))
+        players = small(player_at(server, "chat"), games=1)
+        log = log_of(run_games(players, tmp_path / "r", prices={"some-model": PRICE}, preflight=False))
     assert log.picodollars == log.likely == log.at_worst > 0
 
 
 def test_tables_show_billed_and_assumed_apart(shell: Shell) -> None:
     biller = Biller(every(9, DROPPED))
     with Server(biller) as server:
-        file = config_file(asker(server, "chat"), games=4, prices={"some-model": LISTED})
+        file = config_file(player_at(server, "chat"), games=4, prices={"some-model": LISTED})
         said = shell("run", file, "--output", "r", "--patience", "60s", "--quiet", "--report", "--json")
     (used,) = json.loads(said.out)["models"]
     assert used["assumed"] == biller.lost > 0
@@ -142,7 +142,7 @@ def test_calls_cut_off_by_a_kill_are_assumed_too(tmp_path: Path, shell: Shell, k
     at = [40 * number for number in range(1, kills + 1)]
     reached = [threading.Event() for _ in at]
 
-    def ends(number: int) -> Said | None:
+    def ends(number: int) -> Response | None:
         if number in at:
             reached[at.index(number)].set()
         return None
@@ -150,14 +150,14 @@ def test_calls_cut_off_by_a_kill_are_assumed_too(tmp_path: Path, shell: Shell, k
     biller = Biller(ends)
     never = threading.Event()
 
-    def answer(heard: Heard) -> Said:
+    def answer(heard: Incoming) -> Response:
         said = biller(heard)
         never.wait(0.03)  # as long as a model may take
         return said
 
     with Server(answer) as server:
         file = config_file(
-            asker(server, "chat"),
+            player_at(server, "chat"),
             games=8 if kills == 1 else 40,
             rules={"max_turns": 20},
             prices={"some-model": LISTED},

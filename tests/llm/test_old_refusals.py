@@ -9,7 +9,7 @@ import pytest
 from dubito.llm.request import Api
 from tests.cli.kit import Shell
 from tests.conftest import in_gate
-from tests.llm.kit import PROTOCOLS, Heard, Said, Server, asker, config_file, outcomes_of, says
+from tests.llm.kit import PROTOCOLS, Incoming, Response, Server, config_file, outcomes_of, player_at, respond
 
 pytestmark = pytest.mark.usefixtures("unhurried")
 
@@ -21,11 +21,11 @@ pytestmark = pytest.mark.usefixtures("unhurried")
 def test_a_new_run_asks_refusals_anew_and_says_how_old_the_rest_is(shell: Shell, protocol: Api, finish: str) -> None:
     refuses = True
 
-    def answer(heard: Heard) -> Said:
-        return says(protocol, finish=finish) if refuses and sum(heard.raw) % 3 == 0 else says(protocol)
+    def answer(heard: Incoming) -> Response:
+        return respond(protocol, finish=finish) if refuses and sum(heard.raw) % 3 == 0 else respond(protocol)
 
     with Server(answer) as server:
-        file = config_file(asker(server, protocol, reasks=0), on_unusable="fallback", preflight=False)
+        file = config_file(player_at(server, protocol, reasks=0), on_unusable="fallback", preflight=False)
         run = ("run", file, "--quiet", "--output")
         assert shell(*run, "sick").code == 0
         refused, calls = outcomes_of(Path("sick"))["fallback:refused"], len(server.heard)

@@ -18,7 +18,7 @@ from dubito.llm.prices import Price, Tariff
 from dubito.llm.request import AccountFault, Attempt, Reply, Sends, TryFailed, Usage
 from dubito.store.model_log import Spend
 from tests.conftest import in_gate
-from tests.llm.kit import Heard, Said, Script, SendsBy, Server, ask, asker, reply, reply_body, small
+from tests.llm.kit import Incoming, Response, Script, Sender, Server, ask, player_at, reply, reply_body, small
 from tests.resume.kit import go
 
 TARIFF = Tariff(Price(1, 1, 1, 1), max_output=1000)
@@ -118,7 +118,7 @@ def test_nobody_waits_forever_and_books_stay_within_the_cap(seed: int) -> None:
             raise end
         return end
 
-    send = through(budget, SendsBy(answer))
+    send = through(budget, Sender(answer))
 
     def play(game: int) -> None:
         with budget.playing(game, game):
@@ -142,17 +142,17 @@ def test_nobody_waits_forever_and_books_stay_within_the_cap(seed: int) -> None:
     assert budget.reserved == Spend()
 
 
-def uneven(heard: Heard) -> Said:
+def uneven(heard: Incoming) -> Response:
     """A yes or a no by the question, so that games are of very different lengths; usage of about four bytes a token."""
     chance = sha256(heard.raw).digest()
     into, out = len(heard.raw) // 4, 20 + chance[2] * 2
     usage = {"prompt_tokens": into, "completion_tokens": out, "total_tokens": into + out}
-    return Said(body=json.dumps(reply_body("chat", json.dumps({"answer": chance[0] % 4 == 0}), usage=usage)))
+    return Response(body=json.dumps(reply_body("chat", json.dumps({"answer": chance[0] % 4 == 0}), usage=usage)))
 
 
 @pytest.mark.parametrize("left", in_gate([3, 15], 1))
 def test_ctrl_c_ends_those_that_wait_too(tmp_path: Path, left: int) -> None:
     with Server(uneven) as server:
-        experiment = small(asker(server, "chat"), games=20, turns=60)
+        experiment = small(player_at(server, "chat"), games=20, turns=60)
         run = go(experiment, tmp_path / "r", stop_after=60 - left, caps=Caps(calls=60), in_flight=32)
     assert run.interrupted or "the budget is used up" in str(run.failure)

@@ -7,7 +7,7 @@ import pytest
 from dubito.llm.request import Api
 from tests.cli.kit import Shell
 from tests.conftest import in_gate
-from tests.llm.kit import PROTOCOLS, Said, Server, asker, played, rows, says
+from tests.llm.kit import PROTOCOLS, Response, Server, player_at, respond, rows, run_cli
 
 WRONG_PATH = {  # what is said of a path that the server does not know
     "responses": (" has no /responses (status 40", "uses the Responses API: set `api: chat` in the entry of"),
@@ -20,16 +20,16 @@ PAIRS = [(asked, spoken) for asked in PROTOCOLS for spoken in PROTOCOLS if asked
 @pytest.mark.parametrize(
     ("protocol", "answer"),
     [
-        ("responses", Said(404, "404 page not found", {"content-type": "text/plain"})),
-        ("chat", Said(404, "<html><h1>Not Found</h1></html>", {"content-type": "text/html"})),
-        ("messages", Said(405, '{"detail": "Method Not Allowed"}')),
-        ("responses", Said(404)),
+        ("responses", Response(404, "404 page not found", {"content-type": "text/plain"})),
+        ("chat", Response(404, "<html><h1>Not Found</h1></html>", {"content-type": "text/html"})),
+        ("messages", Response(405, '{"detail": "Method Not Allowed"}')),
+        ("responses", Response(404)),
     ],
     ids=["text", "html", "405", "nothing"],
 )
-def test_a_server_that_does_not_know_the_path(shell: Shell, protocol: Api, answer: Said) -> None:
+def test_a_server_that_does_not_know_the_path(shell: Shell, protocol: Api, answer: Response) -> None:
     with Server(lambda _: answer) as server:
-        ended = played(shell, asker(server, protocol))
+        ended = run_cli(shell, player_at(server, protocol))
     assert ended.code == 3
     first, last = ended.err.splitlines()
     assert first == "No results yet: no game is finished."
@@ -38,8 +38,8 @@ def test_a_server_that_does_not_know_the_path(shell: Shell, protocol: Api, answe
 
 
 def test_an_address_without_a_path_wants_one_first(shell: Shell) -> None:
-    with Server(lambda _: Said(404)) as server:
-        ended = played(shell, asker(server, "chat") | {"base_url": server.base_url("messages")})
+    with Server(lambda _: Response(404)) as server:
+        ended = run_cli(shell, player_at(server, "chat") | {"base_url": server.base_url("messages")})
     assert (
         "; most servers need /v1 at the end of `base_url`; otherwise, set `api: responses` in the entry of 'asker': "
         "asker uses Chat Completions" in ended.err
@@ -49,8 +49,8 @@ def test_an_address_without_a_path_wants_one_first(shell: Shell) -> None:
 @pytest.mark.parametrize(("asked", "spoken"), in_gate(PAIRS, [("responses", "messages"), ("chat", "responses")]))
 def test_a_reply_of_another_protocol_is_none(shell: Shell, asked: Api, spoken: Api) -> None:
     """Even if there is an answer in it; its tokens count where they can be read."""
-    with Server(lambda _: says(spoken)) as server:
-        ended = played(shell, asker(server, asked, max_output=99, tries=2))
+    with Server(lambda _: respond(spoken)) as server:
+        ended = run_cli(shell, player_at(server, asked, max_output=99, tries=2))
     assert ended.code == 3
     apis = {"responses": "the Responses API", "chat": "Chat Completions", "messages": "the Messages API"}
     said = f"{server.base_url(asked)} answers in {apis[spoken]}, but asker uses {apis[asked]}; set `api: {spoken}` in"

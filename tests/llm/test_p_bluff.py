@@ -6,30 +6,30 @@ from pathlib import Path
 from typing import Any
 
 from dubito.experiment.run import Played
-from tests.llm.kit import Heard, Said, Server, asker, ran, rows, says, small
+from tests.llm.kit import Incoming, Response, Server, player_at, respond, rows, run_games, small
 
 Stated = Callable[[int], Any]  # number of the request -> what is stated; no field for Ellipsis
 
 
-def at_c(heard: Heard) -> bool:
+def at_c(heard: Incoming) -> bool:
     return '"p_bluff"' in json.dumps(heard.body.get("text"))
 
 
-def saying(stated: Stated) -> Callable[[Heard], Said]:
+def saying(stated: Stated) -> Callable[[Incoming], Response]:
     """A model that doubts never and bluffs always, and states this."""
 
-    def answer(heard: Heard) -> Said:
+    def answer(heard: Incoming) -> Response:
         said: dict[str, Any] = {"reasoning": "So.", "answer": not at_c(heard)}
         if at_c(heard) and (value := stated(len(heard.raw))) is not ...:
             said["p_bluff"] = value
-        return says("responses", json.dumps(said))
+        return respond("responses", json.dumps(said))
 
     return answer
 
 
 def run_of(folder: Path, stated: Stated, **settings: Any) -> Played:
     with Server(saying(stated)) as server:
-        return ran(small(asker(server, prompt="reasoned", **settings), games=1, turns=20), folder)
+        return run_games(small(player_at(server, prompt="reasoned", **settings), games=1, turns=20), folder)
 
 
 def decisions(run: Played) -> list[tuple[Any, ...]]:

@@ -9,7 +9,7 @@ import pytest
 
 from dubito.llm.limiter import AccountTraffic, Timing
 from dubito.llm.request import AccountFault, Attempt, FailureKind, Interrupted, Reply
-from tests.llm.kit import Clock, Script, SendsBy, ask, reply
+from tests.llm.kit import Clock, Script, Sender, ask, reply
 from tests.llm.test_limiter import ACCOUNT, fail, limited, limited_calls, new_traffic, through, times
 
 KINDS: list[FailureKind] = ["rate_limit", "server", "connection", "deadline"]
@@ -121,7 +121,7 @@ def test_games_stay_put_back_when_a_late_answer_comes_in() -> None:
         return reply()
 
     with ThreadPoolExecutor(1) as pool:
-        late = pool.submit(through(traffic, SendsBy(slow)).send, ask(), 1)
+        late = pool.submit(through(traffic, Sender(slow)).send, ask(), 1)
         assert under_way.wait(20)
         fail(1, limited_calls(traffic, "server"))
         traffic.give_up(ask(game=5))
@@ -156,11 +156,11 @@ def test_a_sign_of_life_is_anybody_s_answer() -> None:
         return reply()
 
     with ThreadPoolExecutor(3) as pool:
-        early = pool.submit(through(traffic, SendsBy(slow)).send, ask(1), 1)
+        early = pool.submit(through(traffic, Sender(slow)).send, ask(1), 1)
         assert under_way.wait(20)
         waits = pool.submit(traffic.wait_for_answer, ask(), lambda: pytest.fail("somebody else asks"), since=1)
         under_way.clear()
-        later = pool.submit(through(traffic, SendsBy(slow)).send, ask(2), 1)
+        later = pool.submit(through(traffic, Sender(slow)).send, ask(2), 1)
         assert under_way.wait(20)
         assert not waits.done()
         go_on.set()

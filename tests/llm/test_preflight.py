@@ -12,33 +12,33 @@ from dubito.experiment.resolve import checked_models
 from dubito.experiment.run import play
 from dubito.house.server import House
 from dubito.llm.request import Api
-from tests.cli.kit import Said as Ended
+from tests.cli.kit import Result as Ended
 from tests.cli.kit import Shell
 from tests.conftest import in_gate
 from tests.experiment.kit import means, registry
 from tests.llm.kit import (
     PROTOCOLS,
     YES,
-    Heard,
-    Said,
+    Incoming,
+    Response,
     Server,
-    asker,
     contender,
     error_body,
     outcomes_of,
-    played,
+    player_at,
+    respond,
     rows,
-    says,
+    run_cli,
     small,
 )
 from tests.prompts.kit import PROMPTS
 
 
-def answering(heard: Heard) -> Said:
-    return says(heard.protocol)
+def answering(heard: Incoming) -> Response:
+    return respond(heard.protocol)
 
 
-def checks(heard: Sequence[Heard]) -> list[Heard]:
+def checks(heard: Sequence[Incoming]) -> list[Incoming]:
     of = [str(texts.user) for prompt in (PROMPTS["plain"], PROMPTS["reasoned"]) for texts, _ in prompt.samples]
     return [each for each in heard if any(each.last.endswith(text) for text in of)]
 
@@ -63,8 +63,8 @@ def test_it_comes_first_and_asks_what_the_game_will_ask(shell: Shell, protocol: 
     """For each form of an answer a whole question of a late turn, with the player's own settings."""
     settings: dict[str, Any] = {"max_output": 99, "parameters": {"metadata": {"mine": "x"}}, "prompt": prompt}
     with Server(answering_by_form) as server:
-        who = asker(server, protocol, **settings)
-        assert played(shell, who, games=1).code == 0
+        who = player_at(server, protocol, **settings)
+        assert run_cli(shell, who, games=1).code == 0
     forms = 1 if prompt == "plain" else 2
     checked, rest = server.heard[:forms], server.heard[forms:]
     assert checks(server.heard) == checked, "once for each form, and before all else"
@@ -85,36 +85,36 @@ def test_it_comes_first_and_asks_what_the_game_will_ask(shell: Shell, protocol: 
 def test_its_question_is_as_long_as_those_of_late_turns(shell: Shell, seated: bool) -> None:
     """A server with too small a window, or a limit that late turns exceed, is found before the first game."""
     with Server(answering) as server:
-        who, rest = asker(server), list[object](["StefaBot", "UsualBot"])
+        who, rest = player_at(server), list[object](["StefaBot", "UsualBot"])
         contenders: list[object] = [who] if seated else []
         field: list[object] = rest if seated else [who, *rest]
         more: dict[str, Any] = {"bots": field, "table_sizes": [6], "games": 2, "rules": {"max_turns": 60}}
-        assert played(shell, *contenders, **more).code == 0
+        assert run_cli(shell, *contenders, **more).code == 0
     first, *rest_of_run = [len(each.raw) for each in server.heard]
     assert first > 0.8 * max(rest_of_run)
     assert checks(server.heard) == [], "longer than the example positions"
 
 
-def schema_of(heard: Heard) -> str:
+def schema_of(heard: Incoming) -> str:
     form = heard.body.get("text") or heard.body.get("response_format") or heard.body["output_config"]
     return json.dumps(form, sort_keys=True)
 
 
-def answering_by_form(heard: Heard) -> Said:
+def answering_by_form(heard: Incoming) -> Response:
     values = {"reasoning": "Hm.", "p_bluff": None, "answer": True}
     asked = {key: value for key, value in values.items() if f'"{key}": {{' in schema_of(heard)}
-    return says(heard.protocol, json.dumps(asked))
+    return respond(heard.protocol, json.dumps(asked))
 
 
 def test_it_is_logged_and_budgeted(shell: Shell) -> None:
     with Server(answering) as server:
-        assert played(shell, asker(server), games=1, budget={"calls": 500}).code == 0
+        assert run_cli(shell, player_at(server), games=1, budget={"calls": 500}).code == 0
     attempts = rows(Path("r"), "SELECT player, game, seat, decision, attempt, cause FROM attempts WHERE game < 0")
     assert attempts == [("asker", -1, 0, 0, 0, None)]
     assert rows(Path("r"), "SELECT state, status, tokens FROM tries WHERE game < 0") == [("received", 200, 120)]
     assert rows(Path("r"), "SELECT count(*) FROM tries") == [(len(server.heard),)]
     with Server(answering) as server:
-        ended = played(shell, asker(server), budget={"tokens": 500}, flags=["--output", "s", "--cache", "d"])
+        ended = run_cli(shell, player_at(server), budget={"tokens": 500}, flags=["--output", "s", "--cache", "d"])
         assert server.heard == []
     assert "the budget is used up: 0 of 500 tokens spent" in stopped(ended, "s")
 
@@ -122,10 +122,10 @@ def test_it_is_logged_and_budgeted(shell: Shell) -> None:
 def test_players_who_are_asked_alike_share_the_call(shell: Shell) -> None:
     """Whatever their names, fallbacks and samples; another model, parameter or form of the answer is another call."""
     with Server(answering_by_form) as server:
-        alike = [asker(server, name="a"), asker(server, name="b", sample=1, reasks=0, fallback="StefaBot")]
+        alike = [player_at(server, name="a"), player_at(server, name="b", sample=1, reasks=0, fallback="StefaBot")]
         others: list[dict[str, Any]] = [{"parameters": {"user": "x"}}, {"prompt": "reasoned"}, {"max_output": 99}]
-        different = [asker(server, name=f"other {number}", **more) for number, more in enumerate(others)]
-        assert played(shell, *alike, *different, games=5).code == 0
+        different = [player_at(server, name=f"other {number}", **more) for number, more in enumerate(others)]
+        assert run_cli(shell, *alike, *different, games=5).code == 0
     assert len(checks(server.heard)) == 5, "two of them for the two forms of the reasoned answers"
     asked = rows(Path("r"), "SELECT player, seat, origin FROM attempts WHERE game < 0 ORDER BY seat, decision")
     names = [("a", 0), ("b", 1), ("other 0", 2), ("other 1", 3), ("other 1", 3), ("other 2", 4)]
@@ -134,8 +134,8 @@ def test_players_who_are_asked_alike_share_the_call(shell: Shell) -> None:
 
 def test_models_of_the_field_are_asked_too_and_no_hand_written_bot(shell: Shell) -> None:
     with Server(answering) as server:
-        field = [asker(server, name="seated"), "StefaBot", "UsualBot"]
-        assert played(shell, "ClaudeBot", games=1, bots=field).code == 0
+        field = [player_at(server, name="seated"), "StefaBot", "UsualBot"]
+        assert run_cli(shell, "ClaudeBot", games=1, bots=field).code == 0
     assert len(checks(server.heard)) == 1
     assert rows(Path("r"), "SELECT player FROM attempts WHERE game < 0") == [("seated",)]
 
@@ -144,7 +144,7 @@ def test_it_changes_no_result(shell: Shell) -> None:
     with Server(answering) as server:
         digests = set()
         for folder, flags in (("r", ["--preflight"]), ("s", ["--no-preflight"]), ("t", ["--offline"])):
-            ended = played(shell, asker(server), flags=["--output", folder, *flags])
+            ended = run_cli(shell, player_at(server), flags=["--output", folder, *flags])
             digests.add(ended.out.splitlines()[-2])
             found = rows(Path(folder), "SELECT count(*) FROM attempts WHERE game < 0")
             assert found == [(1 if folder == "r" else 0,)]
@@ -155,16 +155,16 @@ def test_it_changes_no_result(shell: Shell) -> None:
 
 def test_it_may_be_skipped_in_the_config(shell: Shell) -> None:
     with Server(answering) as server:
-        assert played(shell, asker(server), games=1, preflight=False).code == 0
+        assert run_cli(shell, player_at(server), games=1, preflight=False).code == 0
     assert checks(server.heard) == []
 
 
-UNREAD: dict[str, tuple[Callable[[Api], Said], str]] = {  # what comes, and the setting to look at
-    "prose": (lambda protocol: says(protocol, "Sure, I am ready."), "`read`"),
-    "a refusal": (lambda protocol: says(protocol, "I cannot.", "refusal"), "`prompt`"),
-    "cut off": (lambda protocol: says(protocol, None, "length"), "`max_output`"),
+UNREAD: dict[str, tuple[Callable[[Api], Response], str]] = {  # what comes, and the setting to look at
+    "prose": (lambda protocol: respond(protocol, "Sure, I am ready."), "`read`"),
+    "a refusal": (lambda protocol: respond(protocol, "I cannot.", "refusal"), "`prompt`"),
+    "cut off": (lambda protocol: respond(protocol, None, "length"), "`max_output`"),
     "too long": (
-        lambda protocol: Said(400, error_body(protocol, "context_length_exceeded", "prompt is too long")),
+        lambda protocol: Response(400, error_body(protocol, "context_length_exceeded", "prompt is too long")),
         "`prompt`, `max_output` (--max-output) and the context window",
     ),
 }
@@ -174,40 +174,40 @@ UNREAD: dict[str, tuple[Callable[[Api], Said], str]] = {  # what comes, and the 
 def test_an_answer_that_cannot_be_read_stops_the_run(shell: Shell, protocol: Api, odd: str) -> None:
     """After the re-ask of play; the same command asks anew, and goes on once the server is mended."""
     (answer, setting), mended = UNREAD[odd], list[bool]()
-    with Server(lambda heard: says(protocol) if mended else answer(protocol)) as server:
-        said = stopped(played(shell, asker(server, protocol)))
+    with Server(lambda heard: respond(protocol) if mended else answer(protocol)) as server:
+        said = stopped(run_cli(shell, player_at(server, protocol)))
         assert said.startswith("the preflight of asker got no readable answer (")
         assert f"check {setting}" in said
         assert "--on-unusable fallback" in said
         assert len(server.heard) == (1 if odd == "too long" else 2)
         if odd != "prose":
             return
-        stopped(played(shell, asker(server, protocol)))
+        stopped(run_cli(shell, player_at(server, protocol)))
         mended.append(True)
-        assert played(shell, asker(server, protocol)).code == 0
+        assert run_cli(shell, player_at(server, protocol)).code == 0
     assert set(outcomes_of(Path("r"))) == {"model"}
 
 
 def test_a_re_ask_that_is_answered_passes(shell: Shell) -> None:
-    with Server(lambda heard: says("chat", YES if heard.re_asked else "Hm.")) as server:
-        assert played(shell, asker(server, "chat"), games=1).code == 0
+    with Server(lambda heard: respond("chat", YES if heard.re_asked else "Hm.")) as server:
+        assert run_cli(shell, player_at(server, "chat"), games=1).code == 0
     assert set(outcomes_of(Path("r"))) == {"model_after_reask"}
 
 
 def test_told_to_go_on_it_warns(shell: Shell) -> None:
     """And plays: who wants to see how bad a small model is sees it."""
-    with Server(lambda heard: says("chat", "Sure.")) as server:
-        ended = played(shell, asker(server, "chat", reasks=0), rules={"max_turns": 40}, on_unusable="fallback")
+    with Server(lambda heard: respond("chat", "Sure.")) as server:
+        ended = run_cli(shell, player_at(server, "chat", reasks=0), rules={"max_turns": 40}, on_unusable="fallback")
     assert ended.code == 0
     assert "the preflight of asker got no readable answer (malformed): it is not JSON: Sure.; check " in ended.err
     assert outcomes_of(Path("r")).keys() == {"fallback:malformed"}
     assert len(server.heard) > 21
 
 
-UNUSABLE: dict[str, tuple[Callable[[Heard], Said], str]] = {
-    "prose": (lambda heard: says(heard.protocol, "Hm."), "20 malformed"),
+UNUSABLE: dict[str, tuple[Callable[[Incoming], Response], str]] = {
+    "prose": (lambda heard: respond(heard.protocol, "Hm."), "20 malformed"),
     "in turn": (
-        lambda heard: says(heard.protocol, "Hm.") if heard.re_asked else says(heard.protocol, "{", "length"),
+        lambda heard: respond(heard.protocol, "Hm.") if heard.re_asked else respond(heard.protocol, "{", "length"),
         "10 truncated, 10 malformed",
     ),
 }
@@ -218,7 +218,7 @@ LONG: dict[str, Any] = {"games": 1, "rules": {"max_turns": 36}}
 def test_a_run_stops_when_the_first_answers_are_all_unusable(shell: Shell, odd: str) -> None:
     answer, words = UNUSABLE[odd]
     with Server(answer) as server:
-        ended = played(shell, asker(server, "chat"), flags=["--no-preflight", "--in-flight", "1"], **LONG)
+        ended = run_cli(shell, player_at(server, "chat"), flags=["--no-preflight", "--in-flight", "1"], **LONG)
         assert ended.code == 3
         assert f"the first 20 attempts of asker are all unusable ({words})" in ended.err.replace(
             "10 malformed, 10 truncated", "10 truncated, 10 malformed"
@@ -230,24 +230,24 @@ def test_a_run_stops_when_the_first_answers_are_all_unusable(shell: Shell, odd: 
 def test_a_run_that_stopped_so_goes_on_when_the_model_is_right_again(shell: Shell) -> None:
     """The same command; what is kept tells nothing of the model of today, and is not bought again."""
     said = ["Hm."]
-    with Server(lambda heard: says(heard.protocol, *said) if said else says(heard.protocol)) as server:
-        who, flags = asker(server, "chat"), ["--no-preflight", "--in-flight", "1"]
-        assert played(shell, who, flags=flags, **LONG).code == 3
-        assert played(shell, who, flags=flags, **LONG).code == 3
+    with Server(lambda heard: respond(heard.protocol, *said) if said else respond(heard.protocol)) as server:
+        who, flags = player_at(server, "chat"), ["--no-preflight", "--in-flight", "1"]
+        assert run_cli(shell, who, flags=flags, **LONG).code == 3
+        assert run_cli(shell, who, flags=flags, **LONG).code == 3
         assert len(server.heard) == 40, "20 new ones each time"
         said.clear()
-        assert played(shell, who, flags=flags, **LONG).code == 0
+        assert run_cli(shell, who, flags=flags, **LONG).code == 0
     assert outcomes_of(Path("r")).keys() == {"fallback:malformed", "model"}
     assert outcomes_of(Path("r"))["fallback:malformed"] == 20
 
 
 @pytest.mark.at_length
 def test_a_stopped_run_goes_on_when_told_to_with_the_result_of_one_that_never_stopped(shell: Shell) -> None:
-    with Server(lambda heard: says(heard.protocol, "Hm.")) as server:
-        who, flags = asker(server, "chat"), ["--no-preflight", "--on-unusable"]
-        assert played(shell, who, flags=[*flags, "stop"], **LONG).code == 3
-        went_on = played(shell, who, flags=[*flags, "fallback"], **LONG)
-        at_once = played(shell, who, flags=[*flags, "fallback", "--output", "s", "--cache", "d"], **LONG)
+    with Server(lambda heard: respond(heard.protocol, "Hm.")) as server:
+        who, flags = player_at(server, "chat"), ["--no-preflight", "--on-unusable"]
+        assert run_cli(shell, who, flags=[*flags, "stop"], **LONG).code == 3
+        went_on = run_cli(shell, who, flags=[*flags, "fallback"], **LONG)
+        at_once = run_cli(shell, who, flags=[*flags, "fallback", "--output", "s", "--cache", "d"], **LONG)
     assert (went_on.code, at_once.code) == (0, 0)
     assert digest(went_on) == digest(at_once)
     assert outcomes_of(Path("r")).keys() == {"fallback:malformed"}
@@ -259,16 +259,19 @@ def digest(ended: Ended) -> str:
 
 
 def test_one_usable_answer_is_enough(shell: Shell) -> None:
-    with Server(lambda heard: says("chat", YES if len(server.heard) == 20 else "Hm.")) as server:
+    with Server(lambda heard: respond("chat", YES if len(server.heard) == 20 else "Hm.")) as server:
         flags = ["--no-preflight", "--in-flight", "1"]
-        assert played(shell, asker(server, "chat"), flags=flags, **LONG).code == 0
+        assert run_cli(shell, player_at(server, "chat"), flags=flags, **LONG).code == 0
     assert len(server.heard) > 25
 
 
 def test_each_player_s_answers_count_alone(shell: Shell) -> None:
-    with Server(lambda heard: says(heard.protocol, YES if heard.body.get("user") else "Hm.")) as server:
-        players = [asker(server, "chat", name="good", parameters={"user": "x"}), asker(server, "chat", name="bad")]
-        ended = played(shell, *players, flags=["--no-preflight"], **LONG | {"games": 2})
+    with Server(lambda heard: respond(heard.protocol, YES if heard.body.get("user") else "Hm.")) as server:
+        players = [
+            player_at(server, "chat", name="good", parameters={"user": "x"}),
+            player_at(server, "chat", name="bad"),
+        ]
+        ended = run_cli(shell, *players, flags=["--no-preflight"], **LONG | {"games": 2})
     assert ended.code == 3
     assert "the first 20 attempts of bad are all unusable (20 malformed)" in ended.err
 
@@ -284,8 +287,8 @@ def test_each_player_s_answers_count_alone(shell: Shell) -> None:
 def test_what_the_account_or_its_entry_is_wrong_in(
     shell: Shell, protocol: Api, status: int, message: str, ending: str
 ) -> None:
-    with Server(lambda heard: Said(status, error_body(protocol, "some_error", message))) as server:
-        said = stopped(played(shell, asker(server, protocol)))
+    with Server(lambda heard: Response(status, error_body(protocol, "some_error", message))) as server:
+        said = stopped(run_cli(shell, player_at(server, protocol)))
     assert ending in said
     assert len(server.heard) == 1
     assert rows(Path("r"), "SELECT state, kind FROM tries") == [("failed", "account")]
@@ -295,8 +298,8 @@ def test_what_the_account_or_its_entry_is_wrong_in(
 def test_a_server_that_does_not_answer(shell: Shell) -> None:
     """It stops the run with `suspend` too."""
     words = "unreachable: 40 tries; last error: status 503"
-    with Server(lambda _: Said(503)) as server:
-        ended = played(shell, asker(server, tries=2), flags=["--patience", "30m"], provider_errors="suspend")
+    with Server(lambda _: Response(503)) as server:
+        ended = run_cli(shell, player_at(server, tries=2), flags=["--patience", "30m"], provider_errors="suspend")
         said = stopped(ended)
     assert said.startswith(f"the preflight of asker got no reply ({words}")
     assert said.endswith("); check `base_url` in the entry of 'asker'")
@@ -307,7 +310,7 @@ def test_the_first_player_with_a_fault_is_the_one_named(shell: Shell) -> None:
     with House() as house:
         good = contender("good", base_url=house.openai_base_url)
         bad = contender("bad", "house-sharpp", base_url=house.openai_base_url)
-        ended = played(shell, good, bad)
+        ended = run_cli(shell, good, bad)
     assert stopped(ended).endswith("; change `model` in the entry of 'bad'")
     assert [call.status for call in house.calls] == [200, 404]
 
@@ -315,11 +318,11 @@ def test_the_first_player_with_a_fault_is_the_one_named(shell: Shell) -> None:
 @pytest.mark.usefixtures("unhurried")
 def test_a_run_that_it_stopped_goes_on_when_the_server_is_up_again(shell: Shell) -> None:
     """The same command; what did not answer then is asked again."""
-    answers = [Said(503)]
-    with Server(lambda heard: answers[0] if answers else says("responses")) as server:
-        stopped(played(shell, asker(server, tries=2)))
+    answers = [Response(503)]
+    with Server(lambda heard: answers[0] if answers else respond("responses")) as server:
+        stopped(run_cli(shell, player_at(server, tries=2)))
         answers.clear()
-        ended = played(shell, asker(server, tries=2))
+        ended = run_cli(shell, player_at(server, tries=2))
     assert (ended.code, ended.err) == (0, "")
     assert set(outcomes_of(Path("r"))) == {"model"}
 
@@ -327,13 +330,13 @@ def test_a_run_that_it_stopped_goes_on_when_the_server_is_up_again(shell: Shell)
 def test_ctrl_c_in_the_midst_of_it_interrupts_and_is_no_failure(tmp_path: Path) -> None:
     """Two players: the wish comes while the first is asked, and the second is not asked any more."""
 
-    def answer(heard: Heard) -> Said:
+    def answer(heard: Incoming) -> Response:
         how.stop.set()
-        return says("responses")
+        return respond("responses")
 
     with Server(answer) as server:
         how = means(tmp_path / "run", preflight=True)
-        of = small(asker(server, name="one"), asker(server, name="other", max_output=99))
+        of = small(player_at(server, name="one"), player_at(server, name="other", max_output=99))
         run = play(checked_models(of, registry(), how.calls), tmp_path / "run", how)
     assert len(server.heard) == 1
     assert (run.interrupted, run.failure) == (True, None)

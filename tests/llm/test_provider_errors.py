@@ -17,11 +17,11 @@ from dubito.llm.request import AccountFault, Api, TryFailed
 from dubito.llm.settings import Account
 from dubito.llm.verdicts import Meaning, judge_error, judge_error_in_body, parse_retry_after
 from tests.conftest import any_text, in_gate
-from tests.llm.kit import KEY, PATH_OF, PROTOCOLS, Line, Said, Server, error_body, says
+from tests.llm.kit import KEY, PATH_OF, PROTOCOLS, Line, Response, Server, error_body, respond
 from tests.llm.test_providers import asked, provider
 
 
-def failure(line: Line, protocol: Api, said: Said) -> TryFailed | AccountFault:
+def failure(line: Line, protocol: Api, said: Response) -> TryFailed | AccountFault:
     """What one try of such an answer raises."""
     try:
         line(said, asked(protocol))
@@ -30,9 +30,9 @@ def failure(line: Line, protocol: Api, said: Said) -> TryFailed | AccountFault:
     raise AssertionError("it was received")
 
 
-def refused(status: int, protocol: Api, kind: str = "some_error", message: str = "no", **headers: str) -> Said:
+def refused(status: int, protocol: Api, kind: str = "some_error", message: str = "no", **headers: str) -> Response:
     named = {name.replace("_", "-"): value for name, value in headers.items()}
-    return Said(status, error_body(protocol, kind, message), {"content-type": "application/json", **named})
+    return Response(status, error_body(protocol, kind, message), {"content-type": "application/json", **named})
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
@@ -190,7 +190,7 @@ def test_a_prompt_that_does_not_fit_is_too_long(kind: str, message: str) -> None
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 @pytest.mark.parametrize("lost", [None, 100])
 def test_a_dropped_connection_is_a_failed_try(line: Line, protocol: Api, lost: int | None) -> None:
-    error = failure(line, protocol, Said(body="{", lost=lost))
+    error = failure(line, protocol, Response(body="{", lost=lost))
     assert isinstance(error, TryFailed)
     assert error.kind == "connection"
     assert "Connection" in str(error)
@@ -214,11 +214,11 @@ ODD_BODIES = ["", "<html>Bad gateway</html>", "{", "[]", '{"error": 5}', '{"erro
     ("protocol", "body"), in_gate(product(PROTOCOLS, ODD_BODIES), zip(cycle(PROTOCOLS), ODD_BODIES))
 )
 def test_an_error_body_may_be_anything(line: Line, protocol: Api, body: str) -> None:
-    error = failure(line, protocol, Said(502, body))
+    error = failure(line, protocol, Response(502, body))
     assert isinstance(error, TryFailed)
     assert error.kind == "server"
     for status in (400, 403, 404):
-        assert isinstance(failure(line, protocol, Said(status, body)), AccountFault)
+        assert isinstance(failure(line, protocol, Response(status, body)), AccountFault)
 
 
 def test_the_key_is_in_no_error_even_if_the_server_says_it(
@@ -234,7 +234,7 @@ def test_the_key_is_in_no_error_even_if_the_server_says_it(
                     *(KEY, f"<html><b>{KEY}</b></html>", "x" * 215 + KEY),
                 ]
                 for body in bodies if at_length else [bodies[status % 5]]:
-                    error = failure(line, protocol, Said(status, body))
+                    error = failure(line, protocol, Response(status, body))
                     assert KEY not in str(error)
                     assert KEY not in repr(error)
                     assert KEY[:12] not in str(error)
@@ -244,7 +244,7 @@ def test_the_key_is_in_no_error_even_if_the_server_says_it(
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_an_error_is_one_printable_line(line: Line, protocol: Api) -> None:
-    error = failure(line, protocol, Said(500, "\x1b[2J two\r\nlines" + "x" * 5000))
+    error = failure(line, protocol, Response(500, "\x1b[2J two\r\nlines" + "x" * 5000))
     assert str(error).isprintable()
     assert len(str(error)) < 300
 
@@ -253,8 +253,8 @@ def test_an_error_is_one_printable_line(line: Line, protocol: Api) -> None:
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
 def test_a_redirect_is_not_followed(line: Line, protocol: Api, status: int) -> None:
     """The question goes to no server that nobody named, and a reply of that one is not taken for this one's."""
-    with Server(lambda heard: says(heard.protocol)) as other:
-        moved = Said(status, "", {"location": other.base_url(protocol) + PATH_OF[protocol]})
+    with Server(lambda heard: respond(heard.protocol)) as other:
+        moved = Response(status, "", {"location": other.base_url(protocol) + PATH_OF[protocol]})
         error = failure(line, protocol, moved)
         assert other.heard == []
         assert isinstance(error, AccountFault)

@@ -14,7 +14,19 @@ from dubito.llm.client import Provider
 from dubito.llm.protocols import Exchange, build_request
 from dubito.llm.request import AccountFault, Api, Attempt, RawReply, TryFailed, canonical
 from dubito.llm.settings import Account
-from tests.llm.kit import KEY, PATH_OF, PLACE, PROTOCOLS, Heard, Line, Said, Server, reply_body, says, settings
+from tests.llm.kit import (
+    KEY,
+    PATH_OF,
+    PLACE,
+    PROTOCOLS,
+    Incoming,
+    Line,
+    Response,
+    Server,
+    reply_body,
+    respond,
+    settings,
+)
 
 PARAMETERS = {
     "reasoning": {"effort": "low", "summary": None},
@@ -40,9 +52,9 @@ def asked(protocol: Api, **changes: Any) -> Attempt:
 
 
 @contextmanager
-def sent(protocol: Api, answer: Said | None = None) -> Iterator[tuple[Server, RawReply]]:
+def sent(protocol: Api, answer: Response | None = None) -> Iterator[tuple[Server, RawReply]]:
     """A server that heard one try, and what the provider made of its answer."""
-    with Server(lambda _: says(protocol) if answer is None else answer) as server:
+    with Server(lambda _: respond(protocol) if answer is None else answer) as server:
         with closing(provider(server, protocol)) as call:
             received = call.send(asked(protocol), 1, 20.0)
         yield server, received
@@ -53,7 +65,7 @@ def sent(protocol: Api, answer: Said | None = None) -> Iterator[tuple[Server, Ra
 def test_what_is_sent_is_the_request_to_the_letter(protocol: Api, parameters: dict[str, Any]) -> None:
     ask = asked(protocol, parameters=parameters)
     before = canonical(ask.request.body)
-    with Server(lambda _: says(protocol)) as server, closing(provider(server, protocol)) as call:
+    with Server(lambda _: respond(protocol)) as server, closing(provider(server, protocol)) as call:
         call.send(ask, 1, 20.0)
         call.send(ask, 2, 20.0)
     for heard in server.heard:
@@ -100,7 +112,7 @@ PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy"
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_nothing_is_read_from_the_environment(protocol: Api, monkeypatch: pytest.MonkeyPatch) -> None:
-    with Server(lambda _: Said(500)) as other:
+    with Server(lambda _: Response(500)) as other:
         for name, value in PLANTED.items():
             monkeypatch.setenv(name, value)
         for name in ("OPENAI_BASE_URL", "ANTHROPIC_BASE_URL"):
@@ -114,7 +126,7 @@ def test_nothing_is_read_from_the_environment(protocol: Api, monkeypatch: pytest
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_no_proxy_stands_between_us_and_loopback(protocol: Api, monkeypatch: pytest.MonkeyPatch) -> None:
-    with Server(lambda _: Said(502)) as proxy:
+    with Server(lambda _: Response(502)) as proxy:
         for name in PROXIES:
             monkeypatch.setenv(name, proxy.address)
         with sent(protocol) as (server, _):
@@ -124,7 +136,7 @@ def test_no_proxy_stands_between_us_and_loopback(protocol: Api, monkeypatch: pyt
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_loopback_is_told_draw_and_try(protocol: Api) -> None:
-    with Server(lambda _: says(protocol)) as server, closing(provider(server, protocol)) as call:
+    with Server(lambda _: respond(protocol)) as server, closing(provider(server, protocol)) as call:
         call.send(asked(protocol), 3, 20.0)
     (heard,) = server.heard
     assert (heard.headers["x-dubito-draw"], heard.headers["x-dubito-try"]) == ("a-draw", "3")
@@ -133,7 +145,7 @@ def test_loopback_is_told_draw_and_try(protocol: Api) -> None:
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_nobody_else_is_told_draw_and_try(protocol: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     """A server by another name than loopback's, reached through a proxy of the test's."""
-    with Server(lambda _: says(protocol)) as proxy:
+    with Server(lambda _: respond(protocol)) as proxy:
         monkeypatch.setenv("HTTP_PROXY", proxy.address)
         monkeypatch.setenv("http_proxy", proxy.address)
         address = "http://models.example" if protocol == "messages" else "http://models.example/v1"
@@ -158,7 +170,7 @@ def test_a_reply_is_received_with_the_headers_that_are_allowed(protocol: Api) ->
         "Openai-Organization": "somebody",
     }
     body = json.dumps(reply_body(protocol))
-    with sent(protocol, Said(body=body, headers=headers)) as (_, received):
+    with sent(protocol, Response(body=body, headers=headers)) as (_, received):
         assert (received.status, received.raw) == (200, body)
         assert received.headers == {
             "request-id": "req_1",
@@ -171,12 +183,12 @@ def test_a_reply_is_received_with_the_headers_that_are_allowed(protocol: Api) ->
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_bytes_that_are_no_text_are_replaced(line: Line, protocol: Api) -> None:
-    assert line(Said(body=b"\xff{\x80}"), asked(protocol)).raw == "\ufffd{\ufffd}"
+    assert line(Response(body=b"\xff{\x80}"), asked(protocol)).raw == "\ufffd{\ufffd}"
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_a_reply_that_was_packed_wrongly_is_a_failed_try(line: Line, protocol: Api) -> None:
-    broken = Said(body=b"no gzip", headers={"content-type": "application/json", "content-encoding": "gzip"})
+    broken = Response(body=b"no gzip", headers={"content-type": "application/json", "content-encoding": "gzip"})
     with pytest.raises(TryFailed) as failed:
         line(broken, asked(protocol))
     assert failed.value.kind == "connection"
@@ -191,7 +203,7 @@ def test_a_reply_that_was_packed_wrongly_is_a_failed_try(line: Line, protocol: A
 )
 def test_a_key_that_no_header_can_hold_is_a_failure_with_a_name(protocol: Api, key: str) -> None:
     with (
-        Server(lambda _: says(protocol)) as server,
+        Server(lambda _: respond(protocol)) as server,
         closing(provider(server, protocol, key)) as call,
         pytest.raises((TryFailed, AccountFault)) as failed,
     ):
@@ -202,8 +214,8 @@ def test_a_key_that_no_header_can_hold_is_a_failure_with_a_name(protocol: Api, k
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_one_client_serves_many_tries_and_closes(protocol: Api) -> None:
-    def answer(heard: Heard) -> Said:
-        return says(protocol, changed=heard.headers["x-dubito-try"])
+    def answer(heard: Incoming) -> Response:
+        return respond(protocol, changed=heard.headers["x-dubito-try"])
 
     with Server(answer) as server:
         call = provider(server, protocol)
@@ -218,7 +230,7 @@ def test_one_client_serves_many_tries_and_closes(protocol: Api) -> None:
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_a_long_output_needs_no_stream(protocol: Api) -> None:
-    with Server(lambda _: says(protocol)) as server, closing(provider(server, protocol)) as call:
+    with Server(lambda _: respond(protocol)) as server, closing(provider(server, protocol)) as call:
         assert call.send(asked(protocol, max_output=200_000), 1, 20.0).status == 200
     assert len(server.heard) == 1
 
@@ -226,7 +238,7 @@ def test_a_long_output_needs_no_stream(protocol: Api) -> None:
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_a_query_of_the_address_is_sent_with_each_request(protocol: Api) -> None:
     """As Azure's addresses have one."""
-    with Server(lambda _: says(protocol)) as server:
+    with Server(lambda _: respond(protocol)) as server:
         address = f"{server.base_url(protocol)}?api-version=2026-10-01"
         with closing(Provider(Account(protocol, address, None), address, KEY, 4)) as call:
             call.send(asked(protocol), 1, 20.0)
@@ -241,7 +253,7 @@ def test_a_query_of_the_address_is_sent_with_each_request(protocol: Api) -> None
 def test_a_proxy_that_is_not_there_is_named_without_its_password(
     protocol: Api, scheme: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with Server(lambda _: says(protocol)) as gone:
+    with Server(lambda _: respond(protocol)) as gone:
         port = gone.address.rpartition(":")[2]
     for name in PROXIES:
         monkeypatch.setenv(name, f"http://me:hidden-word@127.0.0.1:{port}")

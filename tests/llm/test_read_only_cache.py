@@ -15,7 +15,7 @@ import yaml
 
 from dubito.errors import RunStopped
 from dubito.llm.cache import ReplyCache
-from tests.cli.kit import Shell, made
+from tests.cli.kit import Shell, run_in
 from tests.conftest import in_gate
 from tests.llm.conftest import unhurried
 from tests.llm.test_cache import GOOD, PARTS, change, says
@@ -50,7 +50,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder in which a run with a model was played."""
     home = tmp_path_factory.mktemp("home")
     (home / "c.yaml").write_text(yaml.safe_dump(CONFIG))
-    made(home, "run", "c.yaml", "--output", "r", "--quiet", "--no-report")
+    run_in(home, "run", "c.yaml", "--output", "r", "--quiet", "--no-report")
     return home
 
 

@@ -13,20 +13,20 @@ from dubito.llm.protocols import read_reply
 from dubito.llm.request import Api, AttemptFailed, RawReply
 from tests.cli.kit import Shell
 from tests.conftest import in_gate
-from tests.llm.kit import PROTOCOLS, Heard, Said, Server, asker, outcomes_of, played, reply_body, says
+from tests.llm.kit import PROTOCOLS, Incoming, Response, Server, outcomes_of, player_at, reply_body, respond, run_cli
 
 YES = '{"answer": true}'
 BAD_REQUEST = {"error": {"message": "Bad request", "type": "invalid_request_error"}}
 
 
-def texts_of(heard: Heard) -> str:
+def texts_of(heard: Incoming) -> str:
     return "".join(map(str, [heard.body.get("system", ""), *(turn["content"] for turn in heard.conversation)]))
 
 
-def counting(window: int, cached: float = 0.0) -> Callable[[Heard], Said]:
+def counting(window: int, cached: float = 0.0) -> Callable[[Incoming], Response]:
     """A server that counts a token for every 3.5 characters, and cuts prompts to its window."""
 
-    def answer(heard: Heard) -> Said:
+    def answer(heard: Incoming) -> Response:
         tokens = int(len(texts_of(heard)) / 3.5)
         read = int(tokens * cached)
         tokens = tokens if tokens < window else window // 2 + tokens % 40
@@ -36,7 +36,7 @@ def counting(window: int, cached: float = 0.0) -> Callable[[Heard], Said]:
             "messages": {"input_tokens": tokens - read, "cache_read_input_tokens": read},
         }
         outputs = {"completion_tokens": 5, "output_tokens": 5}
-        return says(heard.protocol, usage=usages[heard.protocol] | outputs)
+        return respond(heard.protocol, usage=usages[heard.protocol] | outputs)
 
     return answer
 
@@ -45,7 +45,7 @@ def counting(window: int, cached: float = 0.0) -> Callable[[Heard], Said]:
 @pytest.mark.parametrize("window", in_gate([2900, 2048, 512], [2048]))
 def test_a_server_that_cuts_prompts_is_found_before_the_first_game(shell: Shell, protocol: Api, window: int) -> None:
     with Server(counting(window)) as server:
-        ended = played(shell, asker(server, protocol), rules={"max_turns": 90}, table_sizes=[8])
+        ended = run_cli(shell, player_at(server, protocol), rules={"max_turns": 90}, table_sizes=[8])
     assert ended.code == 3
     assert "the server cuts prompts at about" in ended.err
     assert "Ollama `num_ctx`, llama.cpp `-c`" in ended.err
@@ -56,7 +56,7 @@ def test_a_server_that_cuts_prompts_is_found_before_the_first_game(shell: Shell,
 def test_a_prompt_cut_in_play_is_a_fallback_of_its_own(shell: Shell, protocol: Api) -> None:
     more = {"rules": {"max_turns": 60}, "games": 2, "on_unusable": "fallback"}
     with Server(counting(2700)) as server:
-        ended = played(shell, asker(server, protocol), flags=["--no-preflight"], **more)
+        ended = run_cli(shell, player_at(server, protocol), flags=["--no-preflight"], **more)
         replayed = shell("replay", "r")
     assert ended.code == 0, ended.err
     outcomes = outcomes_of(Path("r"))
@@ -69,21 +69,21 @@ def test_a_prompt_cut_in_play_is_a_fallback_of_its_own(shell: Shell, protocol: A
 @pytest.mark.parametrize("cached", in_gate([0.0, 0.3, 0.6, 0.9], [0.6]))
 def test_a_healthy_server_with_a_prompt_cache_is_not_accused(shell: Shell, protocol: Api, cached: float) -> None:
     with Server(counting(10**6, cached)) as server:
-        ended = played(shell, asker(server, protocol), rules={"max_turns": 40}, games=1)
+        ended = run_cli(shell, player_at(server, protocol), rules={"max_turns": 40}, games=1)
     assert ended.code == 0, ended.err
     assert set(outcomes_of(Path("r"))) == {"model"}
 
 
-def always_counting(count: int, protocol: Api) -> Callable[[Heard], Said]:
+def always_counting(count: int, protocol: Api) -> Callable[[Incoming], Response]:
     input_tokens = "prompt_tokens" if protocol == "chat" else "input_tokens"
     usage = {input_tokens: count, "completion_tokens": 1, "output_tokens": 1}
-    return lambda heard: says(protocol, usage=usage)
+    return lambda heard: respond(protocol, usage=usage)
 
 
 @pytest.mark.parametrize("count", in_gate([0, 1, 10, 100], [1]))
 def test_server_that_counts_nothing_is_not_accused(shell: Shell, count: int) -> None:
     with Server(always_counting(count, "chat")) as server:
-        ended = played(shell, asker(server, "chat"), rules={"max_turns": 40}, games=1)
+        ended = run_cli(shell, player_at(server, "chat"), rules={"max_turns": 40}, games=1)
     assert ended.code == 0, ended.err
     assert set(outcomes_of(Path("r"))) == {"model"}
 
@@ -92,7 +92,7 @@ def test_server_that_counts_nothing_is_not_accused(shell: Shell, count: int) -> 
 @pytest.mark.parametrize("count", in_gate([257, 512, 1200, 2048, 8192], [2048]))
 def test_preflight_finds_same_count_for_short_and_long_prompts(shell: Shell, protocol: Api, count: int) -> None:
     with Server(always_counting(count, protocol)) as server:
-        ended = played(shell, asker(server, protocol), rules={"max_turns": 90}, table_sizes=[8])
+        ended = run_cli(shell, player_at(server, protocol), rules={"max_turns": 90}, table_sizes=[8])
     assert ended.code == 3
     assert f"the server cuts prompts at about {count:,} tokens" in ended.err
     assert outcomes_of(Path("r")) == {}
@@ -102,7 +102,7 @@ def test_preflight_finds_same_count_for_short_and_long_prompts(shell: Shell, pro
 def test_same_count_for_growing_prompts_is_a_cut_in_play(shell: Shell, count: int) -> None:
     more = {"rules": {"max_turns": 60}, "games": 1, "on_unusable": "fallback"}
     with Server(always_counting(count, "chat")) as server:
-        ended = played(shell, asker(server, "chat"), flags=["--no-preflight"], **more)
+        ended = run_cli(shell, player_at(server, "chat"), flags=["--no-preflight"], **more)
     assert ended.code == 0, ended.err
     assert outcomes_of(Path("r"))["fallback:cut"] > 0
 
@@ -145,10 +145,10 @@ AROUND = [
 @pytest.mark.parametrize("around", in_gate(AROUND, 1))
 def test_a_longer_reply_is_read_where_the_player_says_so(shell: Shell, around: str) -> None:
     text = around.replace("{}", YES)
-    with Server(lambda heard: says(heard.protocol, text)) as server:
-        strict = played(shell, asker(server, "chat"))
+    with Server(lambda heard: respond(heard.protocol, text)) as server:
+        strict = run_cli(shell, player_at(server, "chat"))
         assert (strict.code, "--read last_object" in strict.err) == (3, True)
-        ended = played(shell, asker(server, "chat", read="last_object"), flags=["--output", "lax"])
+        ended = run_cli(shell, player_at(server, "chat", read="last_object"), flags=["--output", "lax"])
         assert ended.code == 0, ended.err
         replayed = shell("replay", "lax")
     assert set(outcomes_of(Path("lax"))) == {"model:last_object"}
@@ -176,28 +176,28 @@ def test_the_last_complete_object_is_found(text: str, found: str | None) -> None
 
 @pytest.mark.parametrize("status", [400, 500])
 def test_a_model_without_a_system_message_is_told_how_to_be_asked(shell: Shell, status: int) -> None:
-    def answer(heard: Heard) -> Said:
+    def answer(heard: Incoming) -> Response:
         if heard.conversation[0]["role"] != "user":
-            return Said(status, json.dumps({"error": {"message": "System role not supported", "code": status}}))
-        return says(heard.protocol)
+            return Response(status, json.dumps({"error": {"message": "System role not supported", "code": status}}))
+        return respond(heard.protocol)
 
     with Server(answer) as server:
-        refused = played(shell, asker(server, "chat"))
+        refused = run_cli(shell, player_at(server, "chat"))
         assert refused.code == 3
         assert "set `system: user` in the entry of 'asker'" in refused.err
-        ended = played(shell, asker(server, "chat", system="user"), flags=["--output", "asked"])
+        ended = run_cli(shell, player_at(server, "chat", system="user"), flags=["--output", "asked"])
     assert ended.code == 0, ended.err
     assert set(outcomes_of(Path("asked"))) == {"model"}
 
 
 def test_a_re_ask_that_is_rejected_fails_alone(shell: Shell) -> None:
-    def answer(heard: Heard) -> Said:
+    def answer(heard: Incoming) -> Response:
         if len(heard.conversation) > 2:
-            return Said(400, json.dumps(BAD_REQUEST))
-        return says(heard.protocol, "Yes." if "node: C" in texts_of(heard) else YES)
+            return Response(400, json.dumps(BAD_REQUEST))
+        return respond(heard.protocol, "Yes." if "node: C" in texts_of(heard) else YES)
 
     with Server(answer) as server:
-        ended = played(shell, asker(server, "chat"), flags=["--no-preflight"], games=2)
+        ended = run_cli(shell, player_at(server, "chat"), flags=["--no-preflight"], games=2)
         replayed = shell("replay", "r")
     assert ended.code == 0, ended.err
     outcomes = outcomes_of(Path("r"))
@@ -218,7 +218,7 @@ def test_a_re_ask_that_is_rejected_fails_alone(shell: Shell) -> None:
     ],
 )
 def test_what_is_unknown_is_named(shell: Shell, status: int, body: dict[str, object], said: str, protocol: Api) -> None:
-    with Server(lambda heard: Said(status, json.dumps(body))) as server:
-        ended = played(shell, asker(server, protocol))
+    with Server(lambda heard: Response(status, json.dumps(body))) as server:
+        ended = run_cli(shell, player_at(server, protocol))
     assert ended.code == 3
     assert said in ended.err

@@ -11,7 +11,7 @@ from dubito.llm.limiter import AccountTraffic, RateLimiter
 from dubito.llm.request import AccountFault, Attempt, AttemptFailed, FailureKind, Reply, Sends, TryFailed
 from dubito.llm.retry import Retry
 from dubito.llm.settings import Account
-from tests.llm.kit import Clock, Script, SendsBy, ask, reply, settings
+from tests.llm.kit import Clock, Script, Sender, ask, reply, settings
 from tests.llm.test_limiter import times, timing
 
 ACCOUNT = Account("responses", "http://127.0.0.1:1/v1", "SOME_KEY")
@@ -56,7 +56,7 @@ class Crowd:
                     self._limited(self).send(ask(1), 1)
             return self._limited(one or self).send(attempt, number)
 
-        return Retry(SendsBy(send), self._how, self._traffic, self.clock.sleep, PROBE).ask(ask())
+        return Retry(Sender(send), self._how, self._traffic, self.clock.sleep, PROBE).ask(ask())
 
     def _limited(self, one: Sends) -> RateLimiter:
         return RateLimiter(self._traffic, 60, one)
@@ -74,7 +74,7 @@ def poison(asked: Attempt, number: int) -> Reply:
     raise TryFailed("server", "status 500")
 
 
-POISON = SendsBy(poison)
+POISON = Sender(poison)
 
 
 @pytest.mark.parametrize(
@@ -139,7 +139,7 @@ def test_after_as_many_failures_as_tries_others_are_answered_first() -> None:
             probed.append(len(script.numbers))
         return (Script() if attempt is PROBE else script).send(attempt, number)
 
-    limiter = RateLimiter(traffic, 60, SendsBy(send))
+    limiter = RateLimiter(traffic, 60, Sender(send))
     assert Retry(limiter, settings(tries=4), traffic, Clock().sleep, PROBE).ask(ask()).text
     assert probed == [4, 5, 6], "behind the fourth, the fifth and the sixth try"
 
@@ -164,7 +164,7 @@ def test_an_exception_of_another_kind_passes() -> None:
         raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
-        attempt(SendsBy(broken))
+        attempt(Sender(broken))
 
 
 @pytest.mark.parametrize("kind", ["server"])

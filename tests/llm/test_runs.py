@@ -5,7 +5,7 @@ from typing import Any
 
 from dubito.experiment.run import Played
 from dubito.house.server import House
-from tests.llm.kit import Heard, Said, Server, contender, ran, rows, says, small
+from tests.llm.kit import Incoming, Response, Server, contender, respond, rows, run_games, small
 
 
 def two_at(house: House) -> list[dict[str, Any]]:
@@ -23,11 +23,11 @@ def read_results(run: Played) -> bytes:
 def test_a_second_run_makes_no_call_and_neither_does_one_offline(tmp_path: Path) -> None:
     with House() as served:
         of = small(*two_at(served), games=2)
-        first = ran(of, tmp_path / "first")
+        first = run_games(of, tmp_path / "first")
         calls = len(served.calls)
-        second = ran(of, tmp_path / "second", in_flight=1)
+        second = run_games(of, tmp_path / "second", in_flight=1)
         assert len(served.calls) == calls > 0
-    offline = ran(of, tmp_path / "offline", offline=True)
+    offline = run_games(of, tmp_path / "offline", offline=True)
     assert first.results_digest == second.results_digest == offline.results_digest
     for run in (second, offline):
         assert read_results(run) == read_results(first)
@@ -43,7 +43,7 @@ def draws(run: Played, player: str) -> set[tuple[Any, ...]]:
 
 def test_a_twin_with_a_sample_of_its_own_gets_answers_of_its_own(tmp_path: Path) -> None:
     twins = [contender("one"), contender("same"), contender("other", sample=1)]
-    run = ran(small(*twins, games=6), tmp_path / "run", in_flight=4)
+    run = run_games(small(*twins, games=6), tmp_path / "run", in_flight=4)
     per_game = {
         number % 3: rows(
             run.folder, "SELECT turn, node, answer FROM decisions WHERE game IN (?, ?) ORDER BY game, decision", games
@@ -68,7 +68,7 @@ def check_kept(cut: Played, whole: Played) -> None:
 
 
 def test_an_offline_miss_names_player_game_node_and_what_to_do(tmp_path: Path) -> None:
-    run = ran(small(contender("Somebody"), games=2), tmp_path / "run", offline=True)
+    run = run_games(small(contender("Somebody"), games=2), tmp_path / "run", offline=True)
     said = str(run.failure)
     assert said.startswith("--offline: the cache has no reply for Somebody, game ")
     assert "node " in said
@@ -77,13 +77,13 @@ def test_an_offline_miss_names_player_game_node_and_what_to_do(tmp_path: Path) -
 
 
 def test_a_try_and_its_reply_are_on_disk_before_what_follows(tmp_path: Path) -> None:
-    def answer(heard: Heard) -> Said:
+    def answer(heard: Incoming) -> Response:
         books.append(dict(rows(tmp_path / "run", "SELECT state, count(*) FROM tries GROUP BY state")))
-        return Said(429, headers={"retry-after": "0"}) if len(books) % 3 == 0 else says("responses")
+        return Response(429, headers={"retry-after": "0"}) if len(books) % 3 == 0 else respond("responses")
 
     books: list[dict[str, int]] = []
     with Server(answer) as server:
-        run = ran(small(contender("one", base_url=server.base_url("responses")), games=1), tmp_path / "run")
+        run = run_games(small(contender("one", base_url=server.base_url("responses")), games=1), tmp_path / "run")
     assert run.failure is None
     assert len(books) > 5
     for before, book in enumerate(books):

@@ -10,10 +10,10 @@ import pytest
 from dubito.llm.request import Api
 from dubito.store.model_log import ModelLog
 from dubito.store.run_db import RunDb
-from tests.cli.kit import Said as Ended
+from tests.cli.kit import Result as Ended
 from tests.cli.kit import Shell
 from tests.conftest import in_gate
-from tests.llm.kit import PROTOCOLS, Heard, Said, Server, asker, outcomes_of, played, says
+from tests.llm.kit import PROTOCOLS, Incoming, Response, Server, outcomes_of, player_at, respond, run_cli
 
 KEYS: Mapping[str, str] = {
     "OPENAI_API_KEY": "sk-proj-openai-0a1b2c3d4e5f",
@@ -53,13 +53,13 @@ def search(folder: Path, ended: Ended) -> None:
 
 
 def run_at(
-    shell: Shell, protocol: Api, answer: Callable[[Heard], Said], flags: Sequence[str] = (), **more: Any
-) -> tuple[Ended, list[Heard]]:
+    shell: Shell, protocol: Api, answer: Callable[[Incoming], Response], flags: Sequence[str] = (), **more: Any
+) -> tuple[Ended, list[Incoming]]:
     """A run whose player sends its key to this server."""
     variable = "ANTHROPIC_API_KEY" if protocol == "messages" else "OPENAI_API_KEY"
     settings = {"api_key_env": variable} | more
     with Server(answer) as server:
-        ended = played(shell, asker(server, protocol, **settings), flags=flags, games=1)
+        ended = run_cli(shell, player_at(server, protocol, **settings), flags=flags, games=1)
     for heard in server.heard:
         assert KEYS[settings["api_key_env"]] in str(heard.headers), "the key was really sent"
     assert server.heard
@@ -75,14 +75,14 @@ def run_at(
 )
 def test_a_run_that_succeeds(shell: Shell, protocol: Api, variable: str | None) -> None:
     more = {"api_key_env": variable} if variable else {}
-    ended, _ = run_at(shell, protocol, lambda _: says(protocol), **more)
+    ended, _ = run_at(shell, protocol, lambda _: respond(protocol), **more)
     assert ended.code == 0
     search(shell.folder, ended)
 
 
 def test_what_looks_into_a_run_and_its_cache_says_no_key(shell: Shell) -> None:
-    def answer(heard: Heard) -> Said:
-        return says("responses", '{"answer": true}', metadata={"key": KEYS["OPENAI_API_KEY"]})
+    def answer(heard: Incoming) -> Response:
+        return respond("responses", '{"answer": true}', metadata={"key": KEYS["OPENAI_API_KEY"]})
 
     ended, _ = run_at(shell, "responses", answer)
     assert ended.code == 0
@@ -97,8 +97,8 @@ def test_what_looks_into_a_run_and_its_cache_says_no_key(shell: Shell) -> None:
 
 def test_the_keys_of_others_are_sent_to_nobody(shell: Shell) -> None:
     """A player at a loopback server without `api_key_env` sends no key at all."""
-    with Server(lambda _: says("responses")) as server:
-        ended = played(shell, asker(server))
+    with Server(lambda _: respond("responses")) as server:
+        ended = run_cli(shell, player_at(server))
     assert ended.code == 0
     assert server.heard
     for heard in server.heard:
@@ -111,7 +111,7 @@ def test_a_word_that_stands_for_a_key_garbles_no_reply(
 ) -> None:
     """As servers of one's own are given one."""
     monkeypatch.setenv("KEY_OF_MINE", word)
-    with Server(lambda _: says("chat")) as server:
-        ended = played(shell, asker(server, "chat", api_key_env="KEY_OF_MINE"), games=1)
+    with Server(lambda _: respond("chat")) as server:
+        ended = run_cli(shell, player_at(server, "chat", api_key_env="KEY_OF_MINE"), games=1)
     assert ended.code == 0
     assert set(outcomes_of(Path("r"))) == {"model"}

@@ -8,7 +8,7 @@ import pytest
 
 from dubito.llm.prices import dollars
 from tests.cli.kit import Shell
-from tests.llm.kit import Heard, Said, Server, asker, outcomes_of, played, rows, says
+from tests.llm.kit import Incoming, Response, Server, outcomes_of, player_at, respond, rows, run_cli
 
 PRICE = {"input": 2, "cached_input": 0.1, "cache_write": 2.5, "output": 10}
 EACH = 100 * 2_000_000 + 20 * 10_000_000  # picodollars of one of the server's replies
@@ -21,8 +21,8 @@ def lines(shell: Shell, folder: str = "r") -> list[str]:
 
 
 def test_a_finished_run(shell: Shell) -> None:
-    with Server(lambda heard: says(heard.protocol)) as server:
-        ended = played(shell, asker(server), prices={"some-model": PRICE})
+    with Server(lambda heard: respond(heard.protocol)) as server:
+        ended = run_cli(shell, player_at(server), prices={"some-model": PRICE})
     said, calls = lines(shell), len(server.heard)
     assert said[:2] == ["games: 2 of 2 kept", "state: finished"]
     decisions = sum(outcomes_of(Path("r")).values())
@@ -39,11 +39,11 @@ def test_a_finished_run(shell: Shell) -> None:
 
 
 def test_a_run_that_was_stopped(shell: Shell) -> None:
-    def answer(heard: Heard) -> Said:
-        return Said(429, headers={"retry-after": "0"}) if len(server.heard) % 3 == 0 else says(heard.protocol)
+    def answer(heard: Incoming) -> Response:
+        return Response(429, headers={"retry-after": "0"}) if len(server.heard) % 3 == 0 else respond(heard.protocol)
 
     with Server(answer) as server:
-        ended = played(shell, asker(server), games=40, budget={"calls": 30}, flags=["--in-flight", "1"])
+        ended = run_cli(shell, player_at(server), games=40, budget={"calls": 30}, flags=["--in-flight", "1"])
     assert ended.code == 3
     said = lines(shell)
     ((kept,),) = rows(Path("r"), "SELECT count(*) FROM games")
@@ -58,13 +58,13 @@ def test_a_run_while_it_is_played(shell: Shell) -> None:
     """Read from a second connection, in the midst of a call."""
     seen = list[list[str]]()
 
-    def answer(heard: Heard) -> Said:
+    def answer(heard: Incoming) -> Response:
         if len(server.heard) == 5:
             seen.append(lines(shell))
-        return says(heard.protocol)
+        return respond(heard.protocol)
 
     with Server(answer) as server:
-        played(shell, asker(server), flags=["--in-flight", "1", "--no-preflight"])
+        run_cli(shell, player_at(server), flags=["--in-flight", "1", "--no-preflight"])
     (said,) = seen
     assert said[:2] == ["games: 0 of 2 kept", "state: being played"]
     assert "asker: 4 decisions in 1 games, 5 calls, cache 0.0 %" in said
@@ -72,7 +72,7 @@ def test_a_run_while_it_is_played(shell: Shell) -> None:
 
 
 def test_a_run_of_hand_written_bots(shell: Shell) -> None:
-    assert played(shell, "ClaudeBot", games=3).code == 0
+    assert run_cli(shell, "ClaudeBot", games=3).code == 0
     said = lines(shell)
     assert said[:2] == ["games: 3 of 3 kept", "state: finished"]
     assert len(said) == 3

@@ -18,7 +18,7 @@ from dubito.llm.redaction import Redaction
 from dubito.llm.request import Api, Attempt, RawReply, TryFailed
 from dubito.llm.settings import Account, ModelSettings
 from dubito.llm.streamed import StreamedReply, streaming_to
-from tests.llm.kit import PROTOCOLS, Heard, Line, Said, Server, ask, error_body, reply_body, says
+from tests.llm.kit import PROTOCOLS, Incoming, Line, Response, Server, ask, error_body, reply_body, respond
 
 KEY = "sk-a-key-of-nobody-0123456789"
 STREAM = {"content-type": "text/event-stream; charset=utf-8"}
@@ -123,7 +123,7 @@ def line() -> Iterator[Line]:
         yield line
 
 
-def streamed(line: Line, protocol: Api, said: Said) -> tuple[str, list[str]]:
+def streamed(line: Line, protocol: Api, said: Response) -> tuple[str, list[str]]:
     """The body that is kept, and what was told meanwhile."""
     told: list[str] = []
     with streaming_to(told.append):
@@ -133,17 +133,17 @@ def streamed(line: Line, protocol: Api, said: Said) -> tuple[str, list[str]]:
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_only_who_listens_is_streamed_to(line: Line, protocol: Api) -> None:
-    raw, told = streamed(line, protocol, Said(body=written(protocol, EVENTS[protocol]), headers=STREAM))
+    raw, told = streamed(line, protocol, Response(body=written(protocol, EVENTS[protocol]), headers=STREAM))
     assert read_reply(protocol, replace(READ, raw=raw)).text == REPLY
     assert told[-1] == WORDS
     assert line.server.heard[-1].body["stream"] is True
-    line(says(protocol), ask(protocol=protocol))
+    line(respond(protocol), ask(protocol=protocol))
     assert "stream" not in line.server.heard[-1].body
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_a_server_that_streams_nothing_answers_as_ever(line: Line, protocol: Api) -> None:
-    raw, told = streamed(line, protocol, says(protocol))
+    raw, told = streamed(line, protocol, respond(protocol))
     assert (json.loads(raw), told) == (reply_body(protocol), [])
 
 
@@ -151,9 +151,9 @@ def test_a_server_that_streams_nothing_answers_as_ever(line: Line, protocol: Api
 def test_a_stream_that_breaks_is_a_failed_try_that_may_be_billed(line: Line, protocol: Api) -> None:
     half = written(protocol, EVENTS[protocol][:-4])
     with pytest.raises(TryFailed, match="a stream that ended before its reply did, with status 200") as failed:
-        streamed(line, protocol, Said(body=half, headers=STREAM))
+        streamed(line, protocol, Response(body=half, headers=STREAM))
     assert (failed.value.kind, failed.value.billed) == ("server", True)
-    assert streamed(line, protocol, says(protocol)) == (json.dumps(reply_body(protocol)), [])
+    assert streamed(line, protocol, respond(protocol)) == (json.dumps(reply_body(protocol)), [])
     assert "stream" not in line.server.heard[-1].body  # its next try, for another stream might be as odd
 
 
@@ -161,7 +161,7 @@ def test_a_stream_that_breaks_is_a_failed_try_that_may_be_billed(line: Line, pro
 def test_a_connection_that_is_lost_in_a_stream_is_a_lost_reply(line: Line, protocol: Api) -> None:
     half = written(protocol, EVENTS[protocol][:-4])
     with pytest.raises(TryFailed) as lost:
-        streamed(line, protocol, Said(body=half, headers=STREAM, lost=100))
+        streamed(line, protocol, Response(body=half, headers=STREAM, lost=100))
     assert (lost.value.kind, lost.value.billed) == ("connection", True)
 
 
@@ -169,7 +169,7 @@ def test_a_connection_that_is_lost_in_a_stream_is_a_lost_reply(line: Line, proto
 def test_an_error_among_the_events_is_the_body(line: Line, protocol: Api) -> None:
     overloaded = {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}
     said = written(protocol, [*EVENTS[protocol][:3], overloaded])
-    raw, _ = streamed(line, protocol, Said(body=said, headers=STREAM))
+    raw, _ = streamed(line, protocol, Response(body=said, headers=STREAM))
     assert read_reply(protocol, replace(READ, raw=raw)).non_reply is not None
     assert json.loads(raw)["error"]["message"] == "Overloaded"
 
@@ -177,7 +177,7 @@ def test_an_error_among_the_events_is_the_body(line: Line, protocol: Api) -> Non
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_the_key_is_in_no_words(line: Line, protocol: Api) -> None:
     events = json.loads(json.dumps(EVENTS[protocol]).replace("Nine is", f"Nine {KEY} is"))
-    _, told = streamed(line, protocol, Said(body=written(protocol, events), headers=STREAM))
+    _, told = streamed(line, protocol, Response(body=written(protocol, events), headers=STREAM))
     assert told
     assert KEY not in "".join(told)
 
@@ -186,10 +186,10 @@ def test_the_key_is_in_no_words(line: Line, protocol: Api) -> None:
 def test_an_account_that_may_not_stream_is_asked_at_once(protocol: Api) -> None:
     message = "Your organization must be verified to stream this model."
 
-    def strict(heard: Heard) -> Said:
+    def strict(heard: Incoming) -> Response:
         if "stream" in heard.body:
-            return Said(400, error_body(protocol, "invalid_request_error", message))
-        return says(protocol)
+            return Response(400, error_body(protocol, "invalid_request_error", message))
+        return respond(protocol)
 
     with Server(strict) as server:
         address = server.base_url(protocol)

@@ -9,10 +9,21 @@ import pytest
 
 from dubito.llm.prices import dollars
 from dubito.llm.request import Api
-from tests.cli.kit import Said as Ended
+from tests.cli.kit import Result as Ended
 from tests.cli.kit import Shell
 from tests.conftest import in_gate
-from tests.llm.kit import PROTOCOLS, Heard, Said, Server, asker, contender, outcomes_of, played, rows, says
+from tests.llm.kit import (
+    PROTOCOLS,
+    Incoming,
+    Response,
+    Server,
+    contender,
+    outcomes_of,
+    player_at,
+    respond,
+    rows,
+    run_cli,
+)
 
 PRICE = {"input": 2, "cached_input": 0.1, "cache_write": 2.5, "output": 10}
 USAGES: Mapping[Api, dict[str, Any]] = {  # each says: 100 in, 60 of them cached, 5 kept, 20 out
@@ -52,16 +63,16 @@ def models(ended: Ended) -> dict[str, dict[str, str]]:
     return found
 
 
-def billing(usage: Any = None) -> Callable[[Heard], Said]:
-    return lambda heard: says(heard.protocol, usage=USAGES[heard.protocol] if usage is None else usage)
+def billing(usage: Any = None) -> Callable[[Incoming], Response]:
+    return lambda heard: respond(heard.protocol, usage=USAGES[heard.protocol] if usage is None else usage)
 
 
 def test_decisions_fallbacks_and_tokens(shell: Shell) -> None:
-    def answer(heard: Heard) -> Said:
-        return says("responses", finish="refusal") if "node: C" in heard.raw.decode() else says("responses")
+    def answer(heard: Incoming) -> Response:
+        return respond("responses", finish="refusal") if "node: C" in heard.raw.decode() else respond("responses")
 
     with Server(answer) as server:
-        ended = played(shell, asker(server), flags=["--no-preflight"])
+        ended = run_cli(shell, player_at(server), flags=["--no-preflight"])
     counts = outcomes_of(Path("r"))
     refused, decisions = counts["fallback:refused"], sum(counts.values())
     assert 0 < refused < decisions
@@ -92,7 +103,7 @@ def test_decisions_fallbacks_and_tokens(shell: Shell) -> None:
 def test_what_it_cost_in_all_and_a_game_and_what_the_cache_saved(shell: Shell, protocol: Api) -> None:
     """The call of the preflight is paid for too."""
     with Server(billing()) as server:
-        ended = played(shell, asker(server, protocol), prices={"some-model": PRICE})
+        ended = run_cli(shell, player_at(server, protocol), prices={"some-model": PRICE})
     row, calls = models(ended)["asker"], len(server.heard)
     assert calls == int(row["calls"]) == int(row["decisions"]) + 1
     assert (row["tokens in"], row["cached in"], row["tokens out"]) == (
@@ -109,8 +120,8 @@ def test_what_it_cost_in_all_and_a_game_and_what_the_cache_saved(shell: Shell, p
 def test_each_player_pays_for_his_own_calls(shell: Shell) -> None:
     """Twins share the calls: the one who was first pays. And who has no price has dashes."""
     with Server(billing()) as server:
-        players = [asker(server, name="one"), asker(server, name="twin"), contender("free")]
-        ended = played(shell, *players, games=3, prices={"some-model": PRICE})
+        players = [player_at(server, name="one"), player_at(server, name="twin"), contender("free")]
+        ended = run_cli(shell, *players, games=3, prices={"some-model": PRICE})
     shown = models(ended)
     calls = {name: int(row["calls"]) for name, row in shown.items()}
     assert calls["one"] + calls["twin"] == len(server.heard)
@@ -121,7 +132,7 @@ def test_each_player_pays_for_his_own_calls(shell: Shell) -> None:
 
 def test_calls_that_do_not_say_their_cost_are_counted_at_the_worst(shell: Shell) -> None:
     with Server(billing(usage={})) as server:
-        ended = played(shell, asker(server, max_output=99), prices={"some-model": PRICE})
+        ended = run_cli(shell, player_at(server, max_output=99), prices={"some-model": PRICE})
     calls = len(server.heard)
     assert (
         f"Assumed: {calls} calls of asker reported no cost: they are counted at their highest possible cost."
@@ -139,8 +150,8 @@ def test_calls_that_do_not_say_their_cost_are_counted_at_the_worst(shell: Shell)
 
 def test_a_finished_run_printed_again_says_the_same(shell: Shell) -> None:
     with Server(billing()) as server:
-        first = played(shell, asker(server), prices={"some-model": PRICE})
-        again = played(shell, asker(server))
+        first = run_cli(shell, player_at(server), prices={"some-model": PRICE})
+        again = run_cli(shell, player_at(server))
     assert models(again) == models(first)
     assert "finished: nothing was played" in again.err
 
@@ -148,12 +159,12 @@ def test_a_finished_run_printed_again_says_the_same(shell: Shell) -> None:
 def test_more_than_was_reserved_is_said_with_numbers(shell: Shell) -> None:
     """No cap can hold against a server that reports what cannot be; that it was passed is no secret."""
 
-    def answer(heard: Heard) -> Said:
+    def answer(heard: Incoming) -> Response:
         tokens = 2**24 if len(server.heard) == 5 else 9
-        return says(heard.protocol, usage={"input_tokens": tokens, "output_tokens": 2})
+        return respond(heard.protocol, usage={"input_tokens": tokens, "output_tokens": 2})
 
     with Server(answer) as server:
-        ended = played(shell, asker(server, max_output=100), prices={"some-model": PRICE})
+        ended = run_cli(shell, player_at(server, max_output=100), prices={"some-model": PRICE})
         stopped = shell("run", "c.yaml", "--output", "r", "--games", "40", "--budget", "tokens=1000000", "--quiet")
     pattern = (
         r"The first: the server reported 16,777,218 tokens, but (\d,\d{3}) were reserved "
@@ -171,4 +182,4 @@ def test_more_than_was_reserved_is_said_with_numbers(shell: Shell) -> None:
 
 def test_what_was_reserved_is_no_news(shell: Shell) -> None:
     with Server(billing()) as server:
-        assert "reserved" not in played(shell, asker(server)).out + shell("status", "r").out
+        assert "reserved" not in run_cli(shell, player_at(server)).out + shell("status", "r").out

@@ -19,7 +19,19 @@ from dubito.llm.request import AttemptFailed, RawReply, Reply
 from dubito.store.model_log import ModelLog, attempt_keys
 from dubito.store.run_db import RunDb
 from tests.cli.kit import REPO, Shell
-from tests.llm.kit import Heard, Said, Server, asker, config_file, contender, outcomes_of, ran, rows, says, small
+from tests.llm.kit import (
+    Incoming,
+    Response,
+    Server,
+    config_file,
+    contender,
+    outcomes_of,
+    player_at,
+    respond,
+    rows,
+    run_games,
+    small,
+)
 from tests.llm.kit import reply as a_reply
 
 NODES: Final = {node.name: node for node in GAME.nodes}
@@ -73,22 +85,24 @@ def test_a_probability_stands_beside_the_question_that_states_it() -> None:
     assert read_answer(a_reply('{"p_bluff": 7, "C": true, "D": true, "E": false}'), TURN).impossible
 
 
-def asked_by(heard: Heard) -> list[str]:
+def asked_by(heard: Incoming) -> list[str]:
     return list(heard.body["text"]["format"]["schema"]["properties"])
 
 
-def answering(change: Callable[[Heard, dict[str, Any]], dict[str, Any]]) -> Callable[[Heard], Said]:
+def answering(change: Callable[[Incoming, dict[str, Any]], dict[str, Any]]) -> Callable[[Incoming], Response]:
     """Each question answered as `LAST` has it, but for this change of the whole."""
 
-    def answer(heard: Heard) -> Said:
+    def answer(heard: Incoming) -> Response:
         whole = {field: LAST.get(field) for field in asked_by(heard)}
-        return says("responses", json.dumps(change(heard, whole)))
+        return respond("responses", json.dumps(change(heard, whole)))
 
     return answer
 
 
 def run_of(server: Server, folder: Path, prompt: str = "plan", **more: Any) -> Played:
-    return ran(small(asker(server, prompt=prompt, **more), games=3, turns=12), folder, in_flight=1, preflight=False)
+    return run_games(
+        small(player_at(server, prompt=prompt, **more), games=3, turns=12), folder, in_flight=1, preflight=False
+    )
 
 
 def decided(folder: Path) -> dict[tuple[str, str], int]:
@@ -113,7 +127,7 @@ def test_a_request_holds_the_questions_of_a_turn_and_its_walk_uses_what_it_needs
 def test_what_failed_alone_is_asked_again_and_only_where_it_is_needed(tmp_path: Path) -> None:
     """E is left out. Where the turn comes to it, E alone is asked again."""
 
-    def change(heard: Heard, whole: dict[str, Any]) -> dict[str, Any]:
+    def change(heard: Incoming, whole: dict[str, Any]) -> dict[str, Any]:
         return whole if heard.re_asked or set(whole) == {"E"} else {f: v for f, v in whole.items() if f != "E"}
 
     with Server(answering(change)) as server:
@@ -136,7 +150,7 @@ def test_what_failed_alone_is_asked_again_and_only_where_it_is_needed(tmp_path: 
 
 
 def test_a_reply_that_is_none_is_asked_again_whole_and_then_left_to_the_fallback(tmp_path: Path) -> None:
-    with Server(lambda heard: says("responses", "I doubt it.")) as server:
+    with Server(lambda heard: respond("responses", "I doubt it.")) as server:
         run = run_of(server, tmp_path / "run", tries=1)
     again = [heard for heard in server.heard if heard.re_asked]
     assert len(again) * 2 == len(server.heard)
@@ -200,7 +214,7 @@ def test_a_subclass_that_answers_a_node_itself_asks_the_others(tmp_path: Path, s
     Path("bots/llms").mkdir(parents=True)
     Path("bots/llms/calm_bot.py").write_text(ASKS_C_ITSELF)
     with Server(answering(lambda heard, whole: whole)) as server:
-        calm = asker(server, prompt="plan") | {"bot": "CalmBot"}
+        calm = player_at(server, prompt="plan") | {"bot": "CalmBot"}
         config = config_file(calm, games=2, rules={"max_turns": 12}, on_unusable="fallback")
         assert shell("run", config, "--output", "r", "--quiet", "--no-preflight", "--no-report").code == 0
     asked = {"".join(asked_by(heard)) for heard in server.heard}

@@ -11,7 +11,7 @@ import pytest
 from dubito.llm.limiter import Timing
 from dubito.llm.request import Interrupted
 from dubito.llm.warm import PromptPrefixes, prefix_digest
-from tests.llm.kit import Clock, Heard, Said, Server, ask, asker, ran, says, small
+from tests.llm.kit import Clock, Incoming, Response, Server, ask, player_at, respond, run_games, small
 
 AT_ONCE: Final = 6
 
@@ -24,23 +24,23 @@ class WritingServer:
         self._kept, self._changed = set[str](), threading.Condition()
         self.failing: set[str] = set()  # beginnings whose first request is refused
 
-    def __call__(self, heard: Heard) -> Said:
+    def __call__(self, heard: Incoming) -> Response:
         start = heard.conversation[0]["content"]
         with self._changed:
             if start in self.failing:
                 self.failing.remove(start)
-                return Said(500, "{}")
+                return Response(500, "{}")
             if start not in self._kept:
                 self.written[start] += 1
                 self._changed.notify_all()
                 self._changed.wait_for(lambda: self.written[start] > 1, 0.2)  # whether others come as well
                 self._kept.add(start)
-        return says("responses")
+        return respond("responses")
 
 
 def play(server: Server, folder: Path, **more: Any) -> Any:
-    of = small(asker(server, **more), games=AT_ONCE, turns=6)
-    return ran(of, folder, in_flight=AT_ONCE, preflight=False)
+    of = small(player_at(server, **more), games=AT_ONCE, turns=6)
+    return run_games(of, folder, in_flight=AT_ONCE, preflight=False)
 
 
 def test_with_many_in_flight_each_beginning_is_written_once(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 from dubito.llm.protocols import read_reply
 from dubito.llm.request import RawReply
 from tests.cli.kit import Shell
-from tests.llm.kit import PROTOCOLS, Heard, Said, Server, asker, config_file, reply_body, rows, says
+from tests.llm.kit import PROTOCOLS, Incoming, Response, Server, config_file, player_at, reply_body, respond, rows
 
 OLD, NEW = "some-model-2026-01-01", "some-model-2026-11-11"
 
@@ -21,12 +21,12 @@ class Changing:
         self.names = [*names]
         self.server = Server(self._answer)
 
-    def _answer(self, heard: Heard) -> Said:
-        return says(heard.protocol, model=self.names.pop(0) if len(self.names) > 1 else self.names[0])
+    def _answer(self, heard: Incoming) -> Response:
+        return respond(heard.protocol, model=self.names.pop(0) if len(self.names) > 1 else self.names[0])
 
     def run(self, shell: Shell, folder: str, player: str = "Asker") -> str:
         """What `dubito run` printed of a run of its model."""
-        config = config_file(asker(self.server, name=player), in_flight=1)
+        config = config_file(player_at(self.server, name=player), in_flight=1)
         ended = shell("run", config, "--output", folder, "--quiet", "--cache", f"{folder}-cache", "--no-preflight")
         assert ended.code == 0
         return ended.out

@@ -16,7 +16,7 @@ from dubito.llm.request import Usage
 from dubito.store.model_log import Spend
 from tests.cli.kit import Shell
 from tests.conftest import in_gate
-from tests.llm.kit import Script, ask, contender, played, ran, reply, rows, small
+from tests.llm.kit import Script, ask, contender, reply, rows, run_cli, run_games, small
 
 TARIFF = Tariff(Price(1, 1, 1, 1), max_output=1000)
 PAST = PastGames({0: 10, 1: 20}, replies=20, spent=Spend(25, 4000, 200))  # 15 questions a game, 1.25 calls a reply
@@ -117,7 +117,7 @@ def test_the_sentence_says_what_another_game_takes() -> None:
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Played:
-    return ran(two(), tmp_path_factory.mktemp("whole") / "run")
+    return run_games(two(), tmp_path_factory.mktemp("whole") / "run")
 
 
 GAMES = 10
@@ -145,7 +145,7 @@ MIXES: dict[str, dict[str, Any]] = {
 def test_a_cap_buys_counted_games_whatever_the_mix(tmp_path: Path, mix: str, cap: int, in_flight: int) -> None:
     contenders = MIXES[mix].get("contenders", [])
     of = small(*contenders, games=max(1, len(contenders)) * cap // 4, turns=14, bots=MIXES[mix].get("bots", BOTS))
-    run = ran(of, tmp_path / "run", caps=Caps(calls=cap), in_flight=in_flight)
+    run = run_games(of, tmp_path / "run", caps=Caps(calls=cap), in_flight=in_flight)
     assert "raise `budget.calls`" in str(run.failure)
     asked = dict(rows(run.folder, "SELECT game, count(*) FROM attempts WHERE game >= 0 GROUP BY game"))
     uncounted = [game for game in asked if game >= run.tally.games]
@@ -155,7 +155,7 @@ def test_a_cap_buys_counted_games_whatever_the_mix(tmp_path: Path, mix: str, cap
 
 def test_a_cap_too_small_for_one_game_says_so(shell: Shell) -> None:
     with House() as house:
-        ended = played(shell, contender("one", base_url=house.openai_base_url), games=4, flags=["--budget", "calls=3"])
+        ended = run_cli(shell, contender("one", base_url=house.openai_base_url), games=4, flags=["--budget", "calls=3"])
         assert len(house.calls) == 3
     assert ended.code == 3
     assert "3 of 3 calls spent, and the next call may take up to 1; raise `budget.calls`: it was too small" in ended.err

@@ -5,16 +5,16 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.cli.kit import Said, Shell
+from tests.cli.kit import Result, Shell
 
-Play = Callable[..., Said]
+Play = Callable[..., Result]
 
 
 @pytest.fixture
 def play(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> Play:
     """`dubito play` in an empty folder, with these lines typed; their end is Ctrl-D."""
 
-    def played(*words: str, typed: str | bytes = "") -> Said:
+    def played(*words: str, typed: str | bytes = "") -> Result:
         given = typed.encode() if isinstance(typed, str) else typed
         monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(given), "utf-8"))
         return shell("play", *words)

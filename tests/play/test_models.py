@@ -15,9 +15,9 @@ from dubito.cli.company import TableOrder, seated
 from dubito.errors import RunStopped
 from dubito.games.dubito.record import load
 from dubito.show.session import Session
-from tests.cli.kit import Shell, started
+from tests.cli.kit import Shell, start
 from tests.conftest import in_gate
-from tests.llm.kit import KEY, Heard, Said, Server, asker, contender, error_body, rows, says
+from tests.llm.kit import KEY, Incoming, Response, Server, contender, error_body, player_at, respond, rows
 from tests.play.conftest import Play
 
 WHATEVER = "d\n" + "\n".join(f"{card}" for card in ("*", *range(1, 14))) + "\n"
@@ -49,13 +49,13 @@ def test_what_stands_in_the_way_is_told_and_tried_again(play: Play, monkeypatch:
     monkeypatch.setenv("SOME_KEY", KEY)
     answers = iter([True, False] + [False] * SILENCE)  # within a turn, and for long
 
-    def sometimes(heard: Heard) -> Said:
+    def sometimes(heard: Incoming) -> Response:
         if next(answers, True):
-            return says(heard.protocol)
-        return Said(503, error_body(heard.protocol, "overloaded", "come back later"))
+            return respond(heard.protocol)
+        return Response(503, error_body(heard.protocol, "overloaded", "come back later"))
 
     with Server(sometimes) as model:
-        file = config(asker(model, name="asker", api_key_env="SOME_KEY", tries=1))
+        file = config(player_at(model, name="asker", api_key_env="SOME_KEY", tries=1))
         said = play("asker", "MrDoubt", "--config", file, "--seed", "1", "--seat", "0", typed=WHATEVER * 3)
     assert said.code == 0
     assert said.out.count("which cannot be reached") == SILENCE + 1
@@ -74,7 +74,7 @@ def test_a_model_by_its_short_name_needs_no_config(play: Play) -> None:
 
 def test_watch_plays_beside_running_web(shell: Shell) -> None:
     file = config(contender("sharp", "house-sharp"))
-    with started(shell.folder, "web", file, "--port", "0") as web:
+    with start(shell.folder, "web", file, "--port", "0") as web:
         assert web.stdout is not None
         while "Ctrl-C ends it" not in (line := web.stdout.readline()):
             assert line, web.stderr and web.stderr.read()
@@ -107,8 +107,8 @@ def move_in_turn(sessions: Sequence[Session]) -> None:
 
 def test_processes_in_one_games_folder_keep_one_budget(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    with Server(lambda heard: says(heard.protocol)) as model, ExitStack() as tables:
-        players = [asker(model), {"bot": "MrDoubt"}]
+    with Server(lambda heard: respond(heard.protocol)) as model, ExitStack() as tables:
+        players = [player_at(model), {"bot": "MrDoubt"}]
         Path("c.yaml").write_text(yaml.safe_dump({"bots": players, "preflight": False, "budget": {"calls": 5}}))
         games = [tables.enter_context(seated(order("c.yaml", deal))) for deal in (0, 1)]
         sessions = [game.start(lambda thought: None, lambda seat, text: None) for game in games]
@@ -124,9 +124,9 @@ class AnswersAfter:
     def __init__(self, event: threading.Event) -> None:
         self._event = event
 
-    def __call__(self, heard: Heard) -> Said:
+    def __call__(self, heard: Incoming) -> Response:
         assert self._event.wait(60)
-        return says(heard.protocol)
+        return respond(heard.protocol)
 
 
 COMMANDS: dict[str, tuple[str, ...]] = {
@@ -141,8 +141,8 @@ COMMANDS: dict[str, tuple[str, ...]] = {
 def test_command_reports_that_it_waits_for_preflight(tmp_path: Path, name: str) -> None:
     noted = threading.Event()
     with Server(AnswersAfter(noted)) as model:
-        (tmp_path / "c.yaml").write_text(yaml.safe_dump({"bots": [asker(model)]}))
-        with started(tmp_path, *COMMANDS[name], stdin=subprocess.DEVNULL) as process:
+        (tmp_path / "c.yaml").write_text(yaml.safe_dump({"bots": [player_at(model)]}))
+        with start(tmp_path, *COMMANDS[name], stdin=subprocess.DEVNULL) as process:
             assert process.stderr is not None
             assert process.stdout is not None
             assert process.stderr.readline() == (

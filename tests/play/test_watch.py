@@ -21,8 +21,19 @@ from dubito.show.company import Thought
 from dubito.show.run import FollowedRun
 from dubito.store.lock import lock_folder
 from tests.cli.kit import Shell
-from tests.llm.kit import KEY, Heard, Server, asker, contender, error_body, forget_last_reply, ran, says, small
-from tests.llm.kit import Said as Answer
+from tests.llm.kit import (
+    KEY,
+    Incoming,
+    Server,
+    contender,
+    error_body,
+    forget_last_reply,
+    player_at,
+    respond,
+    run_games,
+    small,
+)
+from tests.llm.kit import Response as Answer
 from tests.play.conftest import Play
 
 GAME = ("watch", "StefaBot", "house:house-sharp@reasoned", "MrDoubt")
@@ -156,11 +167,11 @@ def test_a_model_that_cannot_be_asked_ends_it_in_a_sentence(
 ) -> None:
     monkeypatch.setenv("SOME_KEY", KEY)
 
-    def fails(heard: Heard) -> Answer:
+    def fails(heard: Incoming) -> Answer:
         return Answer(status, error_body(heard.protocol, "some_error", "not now"))
 
     with Server(fails) as model:
-        players = {"bots": [asker(model, name="asker", api_key_env="SOME_KEY", tries=1)], "preflight": False}
+        players = {"bots": [player_at(model, name="asker", api_key_env="SOME_KEY", tries=1)], "preflight": False}
         Path("c.yaml").write_text(yaml.safe_dump(players))
         said = shell("watch", "asker", "MrDoubt", "StefaBot", "--config", "c.yaml")
     assert said.code == 3
@@ -171,8 +182,8 @@ def test_a_model_that_cannot_be_asked_ends_it_in_a_sentence(
 
 def test_the_fallback_is_told_in_words(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SOME_KEY", KEY)
-    with Server(lambda heard: says(heard.protocol, "I would doubt it.")) as model:
-        players = {"bots": [asker(model, name="asker", api_key_env="SOME_KEY")], "preflight": False}
+    with Server(lambda heard: respond(heard.protocol, "I would doubt it.")) as model:
+        players = {"bots": [player_at(model, name="asker", api_key_env="SOME_KEY")], "preflight": False}
         Path("c.yaml").write_text(yaml.safe_dump(players))
         said = shell("watch", "asker", "MrDoubt", "StefaBot", "--config", "c.yaml", "--max-turns", "3")
     told = "since its reply could not be read: its fallback says "
@@ -208,9 +219,9 @@ def test_a_run_is_followed_to_its_end_and_only_read(shell: Shell, capsys: pytest
 def test_a_game_that_has_ended_is_told_before_it_is_kept(tmp_path: Path) -> None:
     """Game 1 misses its last reply, so that no game is kept from there on; game 2 had ended beside it."""
     of = small(contender("one"), games=3)
-    whole = ran(of, tmp_path / "whole").folder
+    whole = run_games(of, tmp_path / "whole").folder
     forget_last_reply(whole, 1, tmp_path / "cache")
-    cut = ran(of, tmp_path / "cut", offline=True, in_flight=1).folder
+    cut = run_games(of, tmp_path / "cut", offline=True, in_flight=1).folder
     with closing(sqlite3.connect(cut / "run.db")) as db:
         db.execute("ATTACH ? AS whole", (str(whole / "run.db"),))
         for table in ("attempts", "decisions", "ended"):

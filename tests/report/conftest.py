@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.report.kit import hand_written, models, reported, stating
+from tests.report.kit import hand_written, models, report_of, stating
 
 
 @pytest.fixture(scope="package", autouse=True)
@@ -20,7 +20,7 @@ def bots_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A finished run of hand-written bots with its report."""
     folder = tmp_path_factory.mktemp("bots") / "run"
     hand_written(folder)
-    reported(folder)
+    report_of(folder)
     return folder
 
 
@@ -29,7 +29,7 @@ def models_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A finished run of two model players with its report."""
     folder = tmp_path_factory.mktemp("models") / "run"
     models(folder)
-    reported(folder)
+    report_of(folder)
     return folder
 
 
@@ -38,5 +38,5 @@ def stating_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A finished run of a model player that states probabilities, with its report."""
     folder = tmp_path_factory.mktemp("stating") / "run"
     stating(folder)
-    reported(folder)
+    report_of(folder)
     return folder

@@ -12,8 +12,8 @@ from PIL import Image
 
 from dubito.experiment.run import Played
 from dubito.report.site import write_report
-from tests.experiment.kit import REPO, experiment, played
-from tests.llm.kit import Heard, Said, Server, asker, contender, ran, says, small
+from tests.experiment.kit import REPO, experiment, play_all
+from tests.llm.kit import Incoming, Response, Server, contender, player_at, respond, run_games, small
 
 PICTURE: Final = re.compile(r'property="og:image" content="([^"]+)"')
 SCRIPT: Final = "<script>window.ran = 1</script>"
@@ -40,30 +40,30 @@ def pictures_linked(site: Path, address: str) -> dict[str, set[str]]:
 def hand_written(folder: Path, games: int = 60, **config: Any) -> Played:
     named = [{"bot": "RandomBoi", "name": SCRIPT}, {"bot": "SusBoi", "name": TEMPLATE}]
     settings: dict[str, Any] = {"table_sizes": [3, 5], "bots": ["StefaBot", "UsualBot", *named]}
-    return played(experiment(games=games, **settings | config), folder)
+    return play_all(experiment(games=games, **settings | config), folder)
 
 
 def models(folder: Path, games: int = 6) -> Played:
     """A run of two model players in turn: one is asked again now and then, one fails now and then."""
 
-    def answer(heard: Heard) -> Said:
+    def answer(heard: Incoming) -> Response:
         question = str(heard.conversation[-1]["content"])  # blocks, on messages
         if heard.protocol == "messages" and "queens" in question:
-            return says(heard.protocol, HOSTILE)
+            return respond(heard.protocol, HOSTILE)
         if not heard.re_asked and "kings" in question:
-            return says(heard.protocol, HOSTILE)
-        return says(heard.protocol)
+            return respond(heard.protocol, HOSTILE)
+        return respond(heard.protocol)
 
     with Server(answer) as server:
-        both = asker(server, name="asked again"), asker(server, "messages", name=f"fails {SCRIPT}", reasks=0)
-        return ran(small(*both, games=games, turns=60), folder)
+        both = player_at(server, name="asked again"), player_at(server, "messages", name=f"fails {SCRIPT}", reasks=0)
+        return run_games(small(*both, games=games, turns=60), folder)
 
 
 def stating(folder: Path) -> Played:
-    return ran(small(contender("states", "house-sharp", prompt="reasoned"), games=5, turns=40), folder)
+    return run_games(small(contender("states", "house-sharp", prompt="reasoned"), games=5, turns=40), folder)
 
 
-def reported(run: Path, **options: Any) -> Path:
+def report_of(run: Path, **options: Any) -> Path:
     return write_report(run, REPO, **options).parent
 
 
@@ -77,7 +77,7 @@ def records(report: Path, key: str) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-class Seen(HTMLParser):
+class Page(HTMLParser):
     """A page as a browser takes it apart: elements with attributes, the cells of its tables, the JSON in it."""
 
     def __init__(self, page: Path) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.chromium import Chrome
-from tests.report.kit import HOSTILE, SCRIPT, Seen, data, reported, stating
+from tests.report.kit import HOSTILE, SCRIPT, Page, data, report_of, stating
 
 AT_LENGTH = pytest.mark.at_length
 FADED = "[...document.querySelectorAll('.scroll')].map(box => box.classList.contains('more'))"
@@ -22,7 +22,7 @@ LEFT = "[...document.querySelectorAll('#games tbody tr')].filter(r => !r.hidden)
 def game_with(run: Path, nodes: str = "C", attempts: int = 1) -> tuple[Path, int, int]:
     """A page of a game, and where in it is a decision at one of these nodes with so many attempts."""
     for page in sorted((run / "report" / "games").glob("*.html")):
-        (game,) = Seen(page).json
+        (game,) = Page(page).json
         for place, decision in enumerate(game["decisions"]):
             if decision["node"] in nodes and len(decision["attempts"]) == attempts:
                 return page, decision["turn"], place
@@ -89,14 +89,14 @@ def test_a_chart_is_where_its_numbers_are_and_its_names_are_whole(bots_run: Path
 
 
 def briefest(run: Path) -> tuple[Path, Any]:
-    games = {page: Seen(page).json[0] for page in (run / "report" / "games").glob("*.html")}
+    games = {page: Page(page).json[0] for page in (run / "report" / "games").glob("*.html")}
     page = min(games, key=lambda page: (len(games[page]["turns"]), page))
     return page, games[page]
 
 
 def test_the_viewer_steps_by_keys_buttons_and_links(bots_run: Path, chrome: Chrome) -> None:
     page = bots_run / "report" / "games" / "0.html"
-    (game,) = Seen(page).json
+    (game,) = Page(page).json
     last = len(game["turns"])
     chrome.open(page)
     assert chrome.text("#turn").startswith(f"turn {game['opens']} of {last}")
@@ -168,7 +168,7 @@ def test_the_viewer_goes_to_the_next_bluff_and_plays_on(bots_run: Path, chrome: 
 def test_a_decision_has_a_link_of_its_own(stating_run: Path, chrome: Chrome) -> None:
     """It opens there; beside the model's seat stands what it said, and the truth."""
     page, turn, place = game_with(stating_run)
-    (game,) = Seen(page).json
+    (game,) = Page(page).json
     decision = game["decisions"][place]
     for width, height in ((1440, 900), (390, 844)):
         chrome.screen(width, height)
@@ -218,7 +218,7 @@ def test_a_decision_has_a_link_of_its_own(stating_run: Path, chrome: Chrome) -> 
 
 def test_hands_can_be_hidden(bots_run: Path, chrome: Chrome) -> None:
     page = bots_run / "report" / "games" / "0.html"
-    (game,) = Seen(page).json
+    (game,) = Page(page).json
     chrome.open(page, "#turn-0")
     assert chrome.run("document.querySelectorAll('#seats .card').length") == 54
     assert chrome.text("#open") == "Hide hands"
@@ -234,7 +234,7 @@ def test_hands_can_be_hidden(bots_run: Path, chrome: Chrome) -> None:
 
 def test_a_decision_has_its_prompt_and_its_reply(models_run: Path, chrome: Chrome) -> None:
     page, turn, place = game_with(models_run)
-    (game,) = Seen(page).json
+    (game,) = Page(page).json
     decision = game["decisions"][place]
     chrome.open(page, f"#turn={turn}")
     words = chrome.text("#decisions")
@@ -264,7 +264,7 @@ def test_a_hostile_reply_is_shown_and_never_run(models_run: Path, chrome: Chrome
 def test_a_decision_says_that_its_reply_is_from_the_cache(stating_run: Path, tmp_path: Path, chrome: Chrome) -> None:
     (tmp_path / "cache").symlink_to(stating_run.parent / "cache")
     stating(tmp_path / "run")
-    reported(tmp_path / "run", games="0")
+    report_of(tmp_path / "run", games="0")
     page, turn, _ = game_with(tmp_path / "run")
     chrome.open(page, f"#turn={turn}")
     assert chrome.text("#decisions .cost").startswith("from the cache · ")

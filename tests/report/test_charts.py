@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 from tests.chromium import Chrome
-from tests.report.kit import hand_written, reported
+from tests.report.kit import hand_written, report_of
 
 
 def test_a_name_without_end_does_not_stretch_a_chart(tmp_path: Path, chrome: Chrome) -> None:
@@ -12,7 +12,7 @@ def test_a_name_without_end_does_not_stretch_a_chart(tmp_path: Path, chrome: Chr
     name = "a bot of " + "many words " * 20 + "x" * 100
     hand_written(tmp_path / "run", games=4, bots=[{"bot": "RandomBoi", "name": name}, "StefaBot"])
     chrome.screen(390)
-    chrome.open(reported(tmp_path / "run") / "index.html")
+    chrome.open(report_of(tmp_path / "run") / "index.html")
     assert chrome.run("document.querySelector('.drawing').clientHeight") < 2 * 60 + 80
     assert "…" in chrome.run("document.querySelector('.drawing').textContent")
     assert name in chrome.text("#ranking")
@@ -25,7 +25,7 @@ def test_both_of_a_pair_are_read_on_a_phone(tmp_path: Path, chrome: Chrome) -> N
     contenders = [{"bot": "StefaBot", "name": "a first that takes three lines"}, *long]
     hand_written(tmp_path / "run", games=12, bots=["RandomBoi"], contenders=contenders)
     chrome.screen(390)
-    chrome.open(reported(tmp_path / "run") / "index.html")
+    chrome.open(report_of(tmp_path / "run") / "index.html")
     drawn = chrome.run("[...document.querySelectorAll('.drawing')][1].textContent").replace(" ", "").replace("\n", "")
     assert drawn.count("against") == 3
     assert drawn.count("againsttwoofmanywords") + drawn.count("againstoneofmanywords") >= 2

@@ -10,12 +10,12 @@ import pytest
 
 from dubito.report.site import write_report
 from dubito.store.folder import pack, unpack
-from tests.report.kit import SCRIPT, Seen, data
+from tests.report.kit import SCRIPT, Page, data
 
 
 def linked(report: Path, address: str) -> tuple[Any, Any]:
     file, _, turn = address.partition("#turn-")
-    (game,) = Seen(report / file).json
+    (game,) = Page(report / file).json
     return game["turns"][int(turn) - 1], game["turns"][int(turn)]
 
 
@@ -58,14 +58,14 @@ def test_the_best_lies_and_the_worst_mistakes_are_what_they_are_called(
 
 
 def judged(page: Path) -> list[Any]:
-    (game,) = Seen(page).json
+    (game,) = Page(page).json
     return [one for one in game["decisions"] if one.get("mistake")]
 
 
 def test_the_viewer_marks_a_lie_let_pass_only_where_it_was_thought_likely(stating_run: Path) -> None:
     seen = set()
     for page in (stating_run / "report" / "games").glob("*.html"):
-        (game,) = Seen(page).json
+        (game,) = Page(page).json
         for one in game["decisions"]:
             if "wrong" in one:
                 likely = one["wrong"] == "doubted an honest play" or (one["p_bluff"] or 0) > 0.5

@@ -27,7 +27,7 @@ from tests.cli.kit import REPO
 from tests.conftest import in_gate
 from tests.llm.kit import contender
 from tests.llm.kit import rows as rows_of
-from tests.report.kit import Seen, data, records
+from tests.report.kit import Page, data, records
 
 STAND_INS = [
     contender("gpt-9", "house-sharp", prompt="reasoned"),
@@ -112,7 +112,7 @@ class Shown:
         self.terminal = self.said(*words, "--tables")
         self.run = json.loads(self.said(*words, "--json"))
         self.report = folder / "r/report"
-        self.page = Seen(self.report / "index.html")
+        self.page = Page(self.report / "index.html")
         (answer,) = re.findall('<p class="answer">(.*)</p>', (self.report / "index.html").read_text())
         self.answer = unescape(answer)
 
@@ -384,7 +384,7 @@ def test_charts_legends_maps_and_sentences_tell_kinds_apart_where_they_meet(show
     labels = {f"{name} ({kind})" if several else name for name, kind in kinds.items()}
     drawn = set[str]()
     for path in [*shown.report.glob("*.html"), *shown.report.glob("bots/*.html")]:
-        page = Seen(path)
+        page = Page(path)
         for chart in (one for one in page.json if isinstance(one, dict) and "series" in one):
             drawn |= {*chart["names"]} | {series["name"] for series in chart["series"]}
         drawn |= {cell.strip() for key in page.tables for cell in page.tables[key][0]}
@@ -392,7 +392,7 @@ def test_charts_legends_maps_and_sentences_tell_kinds_apart_where_they_meet(show
     if several:
         assert not drawn & kinds.keys(), "nobody is drawn by a name alone"
         assert all(f"{name} (" in shown.answer for name in kinds if name in shown.answer)
-    game = Seen(shown.report / "games/0.html")
+    game = Page(shown.report / "games/0.html")
     (told,) = (one for one in game.json if isinstance(one, dict) and "kinds" in one)
     assert [kinds[re.sub(" [0-9]$", "", name)] for name in told["names"]] == told["kinds"]
 
@@ -451,7 +451,7 @@ def test_lies_by_choice_and_forced_ones_are_all_lies(shown: Shown) -> None:
         if row["bot"] in ("AlwaysTruthful", "MrNoDoubt", "SusBoi", "opus"):
             assert row["chosen"] == 0, "it never does where it could be honest"
     assert sum(row["forced"] for row in counted) > 0
-    page = Seen(shown.report / "strategy.html")
+    page = Page(shown.report / "strategy.html")
     assert f"Counted over all {shown.run['kept']} games" in page.words
     head, *lines = page.tables["lies"]
     assert [row[head.index("by choice")] for row in lines] == [f"{row['chosen']:,}" for row in counted]
@@ -501,6 +501,6 @@ def test_lies_of_bots_that_were_changed_are_not_counted(tmp_path: Path) -> None:
     assert made.run["ranking"][0]["lies"]["games"] == 12
     bot.write_text(text + "\n# edited\n")
     made.said("report", "r", "--output", "again")
-    words = Seen(tmp_path / "again/strategy.html").words
+    words = Page(tmp_path / "again/strategy.html").words
     assert "forced ones are not counted apart: the file of Mine was changed since" in words
     assert not (tmp_path / "again/data/lies.json").exists()

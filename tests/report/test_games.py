@@ -17,7 +17,7 @@ from dubito.report.site import write_report
 from dubito.stats.tally import Outcome, unpack_outcome
 from tests.experiment.kit import REPO, registry
 from tests.llm.kit import rows
-from tests.report.kit import Seen, data, hand_written, reported
+from tests.report.kit import Page, data, hand_written, report_of
 
 LATER = "SELECT outcome FROM games WHERE game >= 4"
 
@@ -27,7 +27,7 @@ def len_of(outcome: Outcome) -> int:
 
 
 def game_of(report: Path, number: int) -> Any:
-    (game,) = Seen(report / "games" / f"{number}.html").json
+    (game,) = Page(report / "games" / f"{number}.html").json
     return game
 
 
@@ -52,7 +52,7 @@ def test_what_is_looked_for_is_what_was_played(bots_run: Path) -> None:
 def test_what_was_stated_stands_beside_the_truth(stating_run: Path) -> None:
     stated = 0
     for page in (stating_run / "report" / "games").glob("*.html"):
-        (game,) = Seen(page).json
+        (game,) = Page(page).json
         for decision in game["decisions"]:
             if decision["p_bluff"] is not None:
                 assert decision["truth"] == (not game["turns"][decision["turn"] - 2]["honest"])
@@ -62,7 +62,7 @@ def test_what_was_stated_stands_beside_the_truth(stating_run: Path) -> None:
 
 def test_the_winner_stands_in_the_title(bots_run: Path) -> None:
     for number in range(5):
-        page = Seen(bots_run / "report" / "games" / f"{number}.html")
+        page = Page(bots_run / "report" / "games" / f"{number}.html")
         (game,) = page.json
         (winner,) = [name for name, place in zip(game["names"], game["places"], strict=True) if place == 1]
         assert f"Game {number}: {winner} wins" in page.words
@@ -133,7 +133,7 @@ def test_a_changed_bot_is_refused_and_not_shown_wrongly(tmp_path: Path) -> None:
     assert there == links - with_it
     assert with_it
     assert there
-    assert "the file of MyBot was changed since" in Seen(report / "games.html").words
+    assert "the file of MyBot was changed since" in Page(report / "games.html").words
 
 
 def test_a_game_that_ends_otherwise_is_not_shown(tmp_path: Path) -> None:
@@ -144,29 +144,29 @@ def test_a_game_that_ends_otherwise_is_not_shown(tmp_path: Path) -> None:
         connection.execute("UPDATE games SET outcome = ? WHERE game = 2", (changed,))
     report = reported_unscanned(tmp_path / "run")
     assert {path.stem for path in (report / "games").glob("*.html")} == {"0", "1", "3"}
-    assert "1 game is not shown (2): played again it ends otherwise" in Seen(report / "games.html").words
+    assert "1 game is not shown (2): played again it ends otherwise" in Page(report / "games.html").words
 
 
 def reported_unscanned(run: Path) -> Path:
-    return reported(run, scanned=0)
+    return report_of(run, scanned=0)
 
 
 def test_a_long_run_shows_the_first_games_and_the_longest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     hand_written(tmp_path / "run", games=20)
     for name in ("DEFAULT_REPLAYS", "SHOW_ALL_UP_TO", "_LONGEST_GAMES"):
         monkeypatch.setattr(f"dubito.report.games.{name}", 4)
-    report = reported(tmp_path / "run")
+    report = report_of(tmp_path / "run")
     listed = data(report, "games")
     assert [row["game"] for row in listed[:4]] == [str(game) for game in range(4)]
     lengths = sorted((len_of(unpack_outcome(row, RESULTS)) for (row,) in rows(tmp_path / "run", LATER)), reverse=True)
     assert sorted((row["turns"] + row["free_turns"] for row in listed[4:]), reverse=True) == lengths[:4]
-    assert "8 of 20 games: the first 4, and the 4 longest others" in Seen(report / "games.html").words
+    assert "8 of 20 games: the first 4, and the 4 longest others" in Page(report / "games.html").words
 
 
 def test_games_that_are_named_are_shown(tmp_path: Path) -> None:
     hand_written(tmp_path / "run", games=12)
-    assert [row["game"] for row in data(reported(tmp_path / "run", games="5, 0,11"), "games")] == ["0", "5", "11"]
-    assert len(data(reported(tmp_path / "run", games="all"), "games")) == 12
+    assert [row["game"] for row in data(report_of(tmp_path / "run", games="5, 0,11"), "games")] == ["0", "5", "11"]
+    assert len(data(report_of(tmp_path / "run", games="all"), "games")) == 12
 
 
 @pytest.mark.parametrize(
@@ -175,7 +175,7 @@ def test_games_that_are_named_are_shown(tmp_path: Path) -> None:
 )
 def test_games_that_are_not_there_are_refused(bots_run: Path, tmp_path: Path, games: str, sentence: str) -> None:
     with pytest.raises(UsageError, match=sentence):
-        reported(bots_run, games=games, output=tmp_path / "report")
+        report_of(bots_run, games=games, output=tmp_path / "report")
     assert not (tmp_path / "report").exists()
 
 
@@ -183,15 +183,15 @@ def test_pages_that_grow_too_large_are_left_out_and_said(
     models_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("dubito.report.games._MAX_PAGES_BYTES", 60_000)
-    report = reported(models_run, output=tmp_path / "report")
+    report = report_of(models_run, output=tmp_path / "report")
     assert 0 < len(list((report / "games").glob("*.html"))) < 12
-    assert "would become too large" in Seen(report / "games.html").words
+    assert "would become too large" in Page(report / "games.html").words
 
 
 def test_what_is_no_report_is_not_written_over(bots_run: Path, tmp_path: Path) -> None:
     (tmp_path / "mine.txt").write_text("mine")
     with pytest.raises(UsageError, match="is not a report: choose another --output"):
-        reported(bots_run, output=tmp_path)
+        report_of(bots_run, output=tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
 
 
@@ -199,14 +199,14 @@ def test_nor_is_what_lies_where_its_draft_goes(bots_run: Path, tmp_path: Path) -
     (tmp_path / "r.part").mkdir()
     (tmp_path / "r.part" / "mine.txt").write_text("mine")
     with pytest.raises(UsageError, match=r"r\.part exists and is not a report: choose another --output"):
-        reported(bots_run, output=tmp_path / "r")
+        report_of(bots_run, output=tmp_path / "r")
     assert (tmp_path / "r.part" / "mine.txt").read_text() == "mine"
 
 
 def test_a_link_to_a_folder_is_written_through(stating_run: Path, tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(tmp_path / "there")
     for _ in range(2):
-        assert reported(stating_run, output=tmp_path / "link", games="0") == tmp_path / "link"
+        assert report_of(stating_run, output=tmp_path / "link", games="0") == tmp_path / "link"
     assert (tmp_path / "link").is_symlink()
     assert (tmp_path / "there" / "index.html").exists()
 
@@ -218,7 +218,7 @@ def test_a_report_is_written_over_with_the_same_bytes(stating_run: Path, tmp_pat
     first = bytes_of(stating_run / "report")
     copytree(stating_run / "report", tmp_path / "r")
     (tmp_path / "r" / "games" / "999.html").write_text("old")
-    assert bytes_of(reported(stating_run, output=tmp_path / "r")) == first
+    assert bytes_of(report_of(stating_run, output=tmp_path / "r")) == first
 
 
 def test_without_a_finished_game_there_is_no_report(tmp_path: Path) -> None:
@@ -227,16 +227,16 @@ def test_without_a_finished_game_there_is_no_report(tmp_path: Path) -> None:
         for table in ("games", "chunks", "tally"):
             connection.execute(f"DELETE FROM {table}")  # noqa: S608
     with pytest.raises(UsageError, match="keeps no finished game"):
-        reported(tmp_path / "run")
+        report_of(tmp_path / "run")
     with pytest.raises(UsageError, match="is not a run folder"):
-        reported(tmp_path)
+        report_of(tmp_path)
 
 
 def test_an_unfinished_run_says_so(tmp_path: Path) -> None:
     hand_written(tmp_path / "run", games=4)
     manifest = yaml.safe_load((tmp_path / "run" / "manifest.yaml").read_text())
     (tmp_path / "run" / "manifest.yaml").write_text(yaml.safe_dump(manifest | {"games": 10}))
-    assert "unfinished: 4 of 10 games" in Seen(reported(tmp_path / "run") / "index.html").words
+    assert "unfinished: 4 of 10 games" in Page(report_of(tmp_path / "run") / "index.html").words
 
 
 def test_the_command_says_where_the_report_is(

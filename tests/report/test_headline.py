@@ -14,7 +14,7 @@ from dubito.stats.ranking import Order, ranking
 from dubito.stats.rates import Rate
 from dubito.stats.verdict import ComparedPair
 from tests.cli.kit import Shell
-from tests.llm.kit import Server, asker, ran, says, small
+from tests.llm.kit import Server, player_at, respond, run_games, small
 from tests.report.kit import SCRIPT, data, hand_written
 
 SCORE = Measure("score", "Score", "Score", (2, 1, 0), scale=2)
@@ -140,8 +140,8 @@ def test_one_bot_is_compared_with_nobody(tmp_path: Path) -> None:
 
 
 def test_a_model_that_never_answered_is_said_to(tmp_path: Path) -> None:
-    with Server(lambda heard: says(heard.protocol, "no answer")) as server:
-        ran(small(asker(server, name="mute", reasks=0), games=6), tmp_path / "run")
+    with Server(lambda heard: respond(heard.protocol, "no answer")) as server:
+        run_games(small(player_at(server, name="mute", reasks=0), games=6), tmp_path / "run")
     _, *models = read_headline(tmp_path / "run")
     assert models[1:] == [
         f"All answers of mute (model) were fallbacks {FALLBACK}: this run says nothing about the model."

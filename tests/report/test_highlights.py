@@ -4,17 +4,17 @@ from pathlib import Path
 from typing import Any
 
 from dubito.report.highlights import opening
-from tests.report.kit import Seen, data
+from tests.report.kit import Page, data
 
 
 def games(run: Path) -> dict[int, dict[str, Any]]:
     pages = (run / "report" / "games").glob("*.html")
-    return {int(page.stem): Seen(page).json[0] for page in pages}
+    return {int(page.stem): Page(page).json[0] for page in pages}
 
 
 def row_of(run: Path, kind: str) -> tuple[str, str]:
     """What is said of a highlight, and where its link leads."""
-    page = Seen(run / "report" / "games.html")
+    page = Page(run / "report" / "games.html")
     cells = {row[0].strip(): row[1].strip() for row in page.tables["highlights"][1:]}
     links = [str(attrs["href"]) for tag, attrs in page.elements if tag == "a" and "href" in attrs]
     at = [row["highlight"] for row in data(run / "report", "highlights")].index(kind)
@@ -51,7 +51,7 @@ def test_the_most_confident_mistake_is_a_link_to_its_decision(stating_run: Path)
 
 def test_the_upset_is_a_win_against_stronger_ones(bots_run: Path) -> None:
     said, link = row_of(bots_run, "the greatest upset")
-    (told,) = Seen(bots_run / "report" / link).json
+    (told,) = Page(bots_run / "report" / link).json
     ranked = [row["bot"] for row in data(bots_run / "report", "ranking")]
     place = {
         name: ranked.index(name.rpartition(" ")[0]) if name not in ranked else ranked.index(name)

@@ -15,7 +15,7 @@ from dubito.report.tables import Column, ColumnKind, ResultTable, cell_text
 from dubito.stats.ranking import by_table_size, ranking
 from dubito.stats.rates import Rate
 from tests.llm.kit import rows
-from tests.report.kit import Seen, data, hand_written, records, reported
+from tests.report.kit import Page, data, hand_written, records, report_of
 
 COUNTS = [count for count in RESULTS.seat_counts if count != "cards"]
 
@@ -29,7 +29,7 @@ def read_results(run: Path) -> dict[str, Any]:
 def test_counts_are_those_of_all_games(which: str, request: pytest.FixtureRequest) -> None:
     run: Path = request.getfixturevalue(which)
     counted = read_results(run)
-    page = Seen(run / "report" / "strategy.html")
+    page = Page(run / "report" / "strategy.html")
     in_words = {name.strip(): cells for name, _, *cells in page.tables["counts"][1:]}
     for row in data(run / "report", "counts"):
         total = counted[row["bot"]]["total"]
@@ -59,7 +59,7 @@ def test_neighbours_are_those_of_all_games(bots_run: Path) -> None:
 
 def test_a_map_shows_the_neighbours_rates(bots_run: Path) -> None:
     counted = read_results(bots_run)
-    head, *rows = Seen(bots_run / "report" / "neighbours.html").tables["hard-wins-by-next"]
+    head, *rows = Page(bots_run / "report" / "neighbours.html").tables["hard-wins-by-next"]
     for name, *cells in rows:
         own = counted[name]
         for other, cell in zip(head[1:-1], cells, strict=False):
@@ -89,7 +89,7 @@ def long_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def long_report(long_run: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return reported(long_run, output=tmp_path_factory.mktemp("report") / "report", scanned=150, games="0")
+    return report_of(long_run, output=tmp_path_factory.mktemp("report") / "report", scanned=150, games="0")
 
 
 @pytest.mark.at_length
@@ -103,7 +103,7 @@ def test_a_long_run_says_how_its_intervals_and_seats_are_known(long_run: Path, l
     known = "Rates are those of all 1,200 games. The widths of their intervals are estimated from the first 150"
     for key in ("by-table-size", "habits", "deviations", "hard-wins-by-next", "bot-0-habits", "bot-0-by-size"):
         assert known in json.loads((report / "data" / f"{key}.json").read_text())["notes"][-1]
-    assert known in Seen(report / "neighbours.html").words
+    assert known in Page(report / "neighbours.html").words
     for key in ("lies", "bot-0-lies"):
         lies = json.loads((report / "data" / f"{key}.json").read_text())
         assert lies["notes"][0] == "Counted over the first 1,000 games of 1,200, each played again move by move."

@@ -13,7 +13,7 @@ from dubito.report import share
 from dubito.show import odds
 from tests.chromium import Chrome
 from tests.cli.kit import Shell
-from tests.report.kit import Seen
+from tests.report.kit import Page
 
 FEW = ("--games", "2", "--quiet", "--max-turns", "24", "--jokers", "0")
 
@@ -50,7 +50,7 @@ def test_in_a_models_place_a_bot_plays_and_the_page_says_which(shell: Shell, chr
     assert odds_in("m", 1).stand_in == "ClaudeBot"
     assert shell("share", "m", "--game", "1").code == 0
     page = Path("game-1.html")
-    (told,) = Seen(page).json
+    (told,) = Page(page).json
     assert len(told["odds"]["won"]) == len(told["turns"]) + 1
     chrome.open(page.resolve(), "#turn-3")
     assert chrome.run("document.querySelectorAll('#strip polyline').length") == 6
@@ -63,7 +63,7 @@ def test_a_game_that_cannot_be_played_on_says_why_to_who_asked(shell: Shell, chr
     """Whoever is sent it did not."""
     assert shell("run", "--game", "defuse", "--bots", "Simple,Sapper", "--games", "1", "--output", "d").code == 0
     assert shell("report", "d", "--games", "0", "--odds", "--output", "pages").code == 0
-    (told,) = Seen(Path("pages/games/0.html")).json
+    (told,) = Page(Path("pages/games/0.html")).json
     assert told["odds"]["why"].startswith("game 0 cannot be played on from its turns (cannot pickle ")
     assert not Path("d/odds").exists()
     chrome.open(Path("pages/games/0.html"))

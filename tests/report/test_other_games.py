@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from tests.chromium import Chrome
-from tests.cli.kit import Shell, made
+from tests.cli.kit import Shell, run_in
 from tests.conftest import in_gate
 from tests.games.kit import EVERY_GAME, write_kuhn
-from tests.report.kit import Seen, data
+from tests.report.kit import Page, data
 
 BS = ("--bots", "Player1,Player2,Player3,Player4", "--games", "12")
 
@@ -18,7 +18,7 @@ BS = ("--bots", "Player1,Player2,Player3,Player4", "--games", "12")
 @pytest.fixture(scope="module")
 def bs_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     home = tmp_path_factory.mktemp("bs")
-    made(home, "run", "--game", "bs", *BS, "--workers", "1", "--output", "r", "--quiet", "--report")
+    run_in(home, "run", "--game", "bs", *BS, "--workers", "1", "--output", "r", "--quiet", "--report")
     return home
 
 
@@ -29,7 +29,7 @@ def bs_report(bs_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def game_of(number: int) -> Any:
     page = Path("r/report/games") / f"{number}.html"
-    (game,) = Seen(page).json
+    (game,) = Page(page).json
     return game
 
 

@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 from dubito.report.render import embedded
 from dubito.show.story import Texts
 from tests.conftest import any_text
-from tests.report.kit import HOSTILE, SCRIPT, TEMPLATE, Seen
+from tests.report.kit import HOSTILE, SCRIPT, TEMPLATE, Page
 
 RUNS = pytest.mark.parametrize("which", ["bots_run", "models_run", "stating_run"])
 
 
-def pages(run: Path) -> dict[Path, Seen]:
-    found = {path: Seen(path) for path in sorted((run / "report").rglob("*.html"))}
+def pages(run: Path) -> dict[Path, Page]:
+    found = {path: Page(path) for path in sorted((run / "report").rglob("*.html"))}
     assert len(found) > 10
     return found
 

@@ -17,11 +17,11 @@ from tests.chromium import Chrome
 from tests.cli.kit import Shell
 from tests.conftest import in_gate
 from tests.engine.golden import FOLDER
-from tests.report.kit import PICTURE, SCRIPT, Seen, drawn_in, pictures_linked
+from tests.report.kit import PICTURE, SCRIPT, Page, drawn_in, pictures_linked
 
 
 def record_on(page: Path) -> str:
-    (address,) = [attrs["href"] for tag, attrs in Seen(page).elements if attrs.get("download")]
+    (address,) = [attrs["href"] for tag, attrs in Page(page).elements if attrs.get("download")]
     return base64.b64decode((address or "").partition(";base64,")[2]).decode()
 
 
@@ -34,10 +34,10 @@ def test_a_game_of_a_run_opens_alone_and_plays_again(
     assert said.code == 0, said.err
     page = Path("sent.html")
     assert page.stat().st_size < share.MAX_PAGE_BYTES
-    assert not [attrs for _, attrs in Seen(page).elements if not (attrs.get("src") or "data:").startswith("data:")]
+    assert not [attrs for _, attrs in Page(page).elements if not (attrs.get("src") or "data:").startswith("data:")]
     assert 'href="http' not in page.read_text()
     chrome.open(page.resolve())
-    (told,) = Seen(page).json
+    (told,) = Page(page).json
     turns, opens = len(told["turns"]), told["opens"]
     assert "a bluff" in told["story"][opens - 1]
     assert chrome.text("#turn").startswith(f"turn {opens} of {turns}")
@@ -79,7 +79,7 @@ def test_a_persons_game_is_told_to_whoever_is_sent_it(shell: Shell, chrome: Chro
     record = load((FOLDER / "three_immediate.json").read_text())
     Path("g.json").write_text(dump(replace(record, players=[*record.players[:2], GUEST])))
     assert shell("share", "g.json").code == 0
-    page, (told,) = Seen(Path("game.html")), Seen(Path("game.html")).json
+    page, (told,) = Page(Path("game.html")), Page(Path("game.html")).json
     said = " ".join([told["about"], *told["story"], told["ending"]])
     assert not re.search(r"\b(you|your)\b", said, re.IGNORECASE)
     assert any(line.startswith("The person ") for line in told["story"])
@@ -114,7 +114,7 @@ def test_too_large_a_game_leaves_out_bodies_then_requests(
 ) -> None:
     def shared() -> tuple[int, bool, bool]:
         assert shell("share", str(models_run), "--game", "1", "--output", "g.html").code == 0
-        (told,) = Seen(Path("g.html")).json
+        (told,) = Page(Path("g.html")).json
         attempts = [attempt for one in told["decisions"] for attempt in one["attempts"]]
         assert any(attempt["reply"] for attempt in attempts)
         size = Path("g.html").stat().st_size
@@ -170,7 +170,7 @@ def test_runs_are_a_site_with_an_index(models_run: Path, stating_run: Path, shel
     named = ("--title", f"Ours {SCRIPT}", "--about", "Two.", "--url", "https://me.github.io/site")
     said = shell("report", str(models_run), "two.zip", *named, "--site", "s")
     assert (said.code, said.out) == (0, "site: s/index.html\n"), said.err
-    page = Seen(Path("s/index.html"))
+    page = Page(Path("s/index.html"))
     assert "Two." in page.words
     assert [row[1].strip() for row in page.tables["runs"][1:]] == ["Dubito", "Dubito"]
     chrome.screen(390)  # where a run is a card, with its answer in view

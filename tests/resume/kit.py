@@ -9,7 +9,7 @@ from dubito.experiment.progress import ModelProgress
 from dubito.experiment.resolve import checked_models
 from dubito.experiment.run import Played, play
 from tests.experiment.kit import means
-from tests.llm.kit import Unhurried, contender, small
+from tests.llm.kit import NoWait, contender, small
 
 
 def models(games: int = 6, **config: Any) -> Experiment:
@@ -22,7 +22,7 @@ def go(
 ) -> Played:
     """Play the run from where it stands; stop when so many questions were answered in this go."""
     how = means(folder, game=of.game, **calls)
-    watch = watch or Unhurried()
+    watch = watch or NoWait()
     how = replace(how, model_progress=watch)
     if stop_after is not None:
         count = watch.count_outcome

@@ -9,7 +9,7 @@ import pytest
 from dubito.experiment.resolve import checked_models
 from dubito.experiment.run import play
 from tests.experiment.kit import means
-from tests.llm.kit import Heard, Said, Server, Unhurried, asker, ran, rows, says, small
+from tests.llm.kit import Incoming, NoWait, Response, Server, player_at, respond, rows, run_games, small
 
 
 class Hangs:
@@ -19,14 +19,14 @@ class Hangs:
         self._first, self._stop = first, stop
         self.calls, self.released, self._lock = 0, threading.Event(), threading.Lock()
 
-    def __call__(self, heard: Heard) -> Said:
+    def __call__(self, heard: Incoming) -> Response:
         with self._lock:
             self.calls += 1
             holds = self.calls >= self._first
         if holds and not self.released.is_set():
             self._stop.set()
             self.released.wait(60)
-        return says(heard.protocol)
+        return respond(heard.protocol)
 
 
 @pytest.mark.parametrize("preflight", [False, True])
@@ -39,12 +39,12 @@ def test_hanging_calls_are_given_up_at_worst_price(
     assert isinstance(how.stop, threading.Event)
     hangs = Hangs(1 if preflight else 5, how.stop)
     with Server(hangs) as server:
-        of = checked_models(small(asker(server), games=3, turns=6), how.registry, how.calls)
-        cut = play(of, folder, replace(how, model_progress=Unhurried(notify=said.append)))
+        of = checked_models(small(player_at(server), games=3, turns=6), how.registry, how.calls)
+        cut = play(of, folder, replace(how, model_progress=NoWait(notify=said.append)))
         open_calls = rows(folder, "SELECT count(*), sum(assumed), min(tokens) > 8192 FROM tries WHERE state = 'open'")
         hangs.released.set()
-        resumed = ran(of, folder, cache=tmp_path / "c2")
-        whole = ran(of, tmp_path / "whole", cache=tmp_path / "c3")
+        resumed = run_games(of, folder, cache=tmp_path / "c2")
+        whole = run_games(of, tmp_path / "whole", cache=tmp_path / "c3")
     assert cut.interrupted
     assert cut.failure is None
     count = open_calls[0][0]
@@ -57,11 +57,11 @@ def test_hanging_calls_are_given_up_at_worst_price(
 
 def test_added_api_key_variable_is_the_same_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ANOTHER_KEY", "any")
-    with Server(lambda heard: says(heard.protocol)) as server:
-        first, keyed = (small(asker(server, api_key_env=name), games=2) for name in (None, "ANOTHER_KEY"))
-        begun = ran(first, tmp_path / "run")
+    with Server(lambda heard: respond(heard.protocol)) as server:
+        first, keyed = (small(player_at(server, api_key_env=name), games=2) for name in (None, "ANOTHER_KEY"))
+        begun = run_games(first, tmp_path / "run")
         calls = len(server.heard)
-        resumed = ran(keyed, tmp_path / "run")
+        resumed = run_games(keyed, tmp_path / "run")
         assert len(server.heard) == calls
     assert resumed.results_digest == begun.results_digest
     assert resumed.experiment.digest() == begun.experiment.digest()

@@ -8,7 +8,7 @@ import pytest
 from dubito.experiment import play as chunk
 from dubito.experiment.run import finished_run, play
 from dubito.store.run_db import RunDb
-from tests.experiment.kit import experiment, means, played, registry
+from tests.experiment.kit import experiment, means, play_all, registry
 from tests.resume.kit import published
 
 BOTS = ["StefaBot", "ClaudeBot", "RandomBoi"]
@@ -27,7 +27,7 @@ def short_chunks() -> Iterator[None]:
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, bytes]:
     folder = tmp_path_factory.mktemp("whole") / "run"
-    run = played(experiment(bots=BOTS, games=GAMES, table_sizes=[3], rules=SHORT), folder)
+    run = play_all(experiment(bots=BOTS, games=GAMES, table_sizes=[3], rules=SHORT), folder)
     return run.results_digest, published(folder)
 
 
@@ -52,7 +52,7 @@ def test_a_run_is_lengthened_step_by_step(whole: tuple[str, bytes], tmp_path: Pa
     for games in (3, 14, DEALS, DEALS + 1, GAMES):
         of = experiment(bots=BOTS, games=games, table_sizes=[3], rules=SHORT)
         assert finished_run(of, registry(), folder) is None
-        run = played(of, folder, workers=2)
+        run = play_all(of, folder, workers=2)
         assert run.tally.games == games
         with RunDb.open(folder / "run.db") as db:
             db.check()
@@ -62,10 +62,10 @@ def test_a_run_is_lengthened_step_by_step(whole: tuple[str, bytes], tmp_path: Pa
 
 def test_complete_chunks_are_not_played_again(tmp_path: Path) -> None:
     folder = tmp_path / "run"
-    played(experiment(bots=BOTS, games=DEALS, table_sizes=[3], rules=SHORT), folder)
+    play_all(experiment(bots=BOTS, games=DEALS, table_sizes=[3], rules=SHORT), folder)
     with RunDb.create(folder / "run.db") as db, db.writing() as connection:
         connection.execute("UPDATE games SET outcome = x'00' WHERE game = 5")
-    run = played(experiment(bots=BOTS, games=2 * DEALS, table_sizes=[3], rules=SHORT), folder)
+    run = play_all(experiment(bots=BOTS, games=2 * DEALS, table_sizes=[3], rules=SHORT), folder)
     assert run.tally.games == 2 * DEALS
     with RunDb.open(folder / "run.db") as db:
         assert db.read("SELECT outcome FROM games WHERE game = 5") == [(b"\x00",)]
@@ -74,7 +74,7 @@ def test_complete_chunks_are_not_played_again(tmp_path: Path) -> None:
 def test_a_shorter_second_go_takes_nothing_back(tmp_path: Path) -> None:
     """A chunk that was cut at 14 deals, cut again earlier: the 14 stay."""
     folder = tmp_path / "run"
-    played(experiment(bots=BOTS, games=14, table_sizes=[3], rules=SHORT), folder)
+    play_all(experiment(bots=BOTS, games=14, table_sizes=[3], rules=SHORT), folder)
     of = experiment(bots=BOTS, games=GAMES, table_sizes=[3], rules=SHORT)
     how = means(folder)
     how.stop.set()

@@ -26,7 +26,7 @@ from dubito.house.server import House
 from dubito.llm.cache import ReplyCache
 from tests.cli.kit import Shell
 from tests.experiment.kit import means, registry
-from tests.llm.kit import Server, asker, contender, played, ran, rows, says, small
+from tests.llm.kit import Server, contender, player_at, respond, rows, run_cli, run_games, small
 from tests.resume.kit import go, published
 
 IN_FLIGHT = 4
@@ -128,16 +128,16 @@ def no_file_longer_than(size: int) -> Iterator[None]:
 def test_what_found_no_room_in_the_cache_is_not_bought_again(tmp_path: Path) -> None:
     """Replies so long that the cache keeps each in a file, as it is; in the run, compressed, they have room."""
     padding = "".join(Random(0).choices("0123456789abcdef", k=20_000)) * 100
-    with Server(lambda heard: says(heard.protocol, padding=padding)) as server:
-        of = small(asker(server), games=3, turns=6)
+    with Server(lambda heard: respond(heard.protocol, padding=padding)) as server:
+        of = small(player_at(server), games=3, turns=6)
         with no_file_longer_than(10**6):
-            full = ran(of, tmp_path / "run", in_flight=3)
+            full = run_games(of, tmp_path / "run", in_flight=3)
             assert "cannot write the cache" in str(full.failure)
             assert "is the disk full?" in str(full.failure)
             assert len(server.heard) == 3, "one in each game under way"
-            assert ran(of, tmp_path / "run", in_flight=3).failure is not None
+            assert run_games(of, tmp_path / "run", in_flight=3).failure is not None
             assert len(server.heard) == 3, "as full as before, and nothing bought"
-        run = ran(of, tmp_path / "run", in_flight=3)
+        run = run_games(of, tmp_path / "run", in_flight=3)
     assert run.failure is None
     log = run.models["asker"]
     assert (log.calls, log.decisions, log.cached) == (len(server.heard), len(server.heard), 0)
@@ -186,13 +186,13 @@ def test_who_waits_for_another_process_outlives_it_or_is_stopped(tmp_path: Path)
     assert other.pid is not None
     os.kill(other.pid, signal.SIGKILL)
     other.join()
-    assert ran(of, tmp_path / "run").failure is None
+    assert run_games(of, tmp_path / "run").failure is None
 
 
 def test_where_no_locks_can_be_had_it_is_said(shell: Shell) -> None:
     ReplyCache(Path("cache")).close()
     (Path("cache") / "locks").unlink()
     (Path("cache") / "locks").mkdir()
-    ended = played(shell, contender("one"))
+    ended = run_cli(shell, contender("one"))
     assert ended.code == 0
     assert "the cache cache has no locks (Is a directory)" in ended.err

@@ -16,7 +16,7 @@ from dubito.store.run_db import UNPROVEN, _expected_schema
 from tests.cli.kit import REPO, Shell
 from tests.conftest import in_gate
 from tests.experiment.kit import experiment
-from tests.llm.kit import contender, ran
+from tests.llm.kit import contender, run_games
 
 _FAULTY: Final = "house?faults=fenced:0.2,refusal:0.1,no_usage:0.1,truncated_json:0.1,rate_limit:0.2"
 _WAITS: Final = {"prompt": "reasoned", "wait": "batch", "base_url": "house?faults=fenced:0.3,no_usage:0.1"}
@@ -48,7 +48,7 @@ def run_of(tmp_path_factory: pytest.TempPathFactory) -> Get:
             contenders, turns = config.pop("contenders"), config.pop("turns", 9)
             base = {"table_sizes": [3], "bots": ["StefaBot", "UsualBot"], "rules": {"max_turns": turns}}
             of = experiment(contenders=contenders, **base | config)
-            assert ran(of, home / name, on_unusable="fallback").failure is None
+            assert run_games(of, home / name, on_unusable="fallback").failure is None
         return home / name
 
     return get

@@ -24,7 +24,7 @@ from dubito.games.dubito.engine import is_honest
 from dubito.llm.recording import ReplayRecording
 from dubito.store.model_log import ModelLog
 from dubito.store.run_db import RunDb
-from tests.cli.kit import REPO, Shell, made
+from tests.cli.kit import REPO, Shell, run_in
 from tests.llm.kit import config_file, contender, rows
 
 PROMPT = {
@@ -43,7 +43,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (home / "prompts" / "brief" / name).write_text(text)
     both = (contender("one", "house-sharp", prompt="brief"), contender("two", bot="AnthropicBot", prompt="reasoned"))
     config = config_file(*both, games=8, rules={"max_turns": 9}, name=str(home / "c.yaml"))
-    made(home, "run", config, "--output", "r", "--quiet", "--no-preflight", "--no-report")
+    run_in(home, "run", config, "--output", "r", "--quiet", "--no-preflight", "--no-report")
     return home
 
 

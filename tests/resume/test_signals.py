@@ -17,9 +17,9 @@ from typing import Any
 
 import pytest
 
-from tests.cli.kit import REPO, Shell, started
+from tests.cli.kit import REPO, Shell, start
 from tests.conftest import in_gate
-from tests.llm.kit import Heard, Said, Server, asker, config_file, contender, ran, rows, says, small
+from tests.llm.kit import Incoming, Response, Server, config_file, contender, player_at, respond, rows, run_games, small
 from tests.resume.killing import ended_here, same_games
 
 SIGNALS = [signal.SIGTERM, signal.SIGHUP, signal.SIGINT]
@@ -54,21 +54,21 @@ class Counted:
         self.calls, self.reached, self.goes = 0, threading.Event(), threading.Event()
         self._waits, self._lock = then_waits, threading.Lock()
 
-    def __call__(self, heard: Heard) -> Said:
+    def __call__(self, heard: Incoming) -> Response:
         with self._lock:
             self.calls += 1
             waits = self._waits is not None and self.calls >= self._waits
         if waits:
             self.reached.set()
             self.goes.wait(60)
-        return says(heard.protocol)
+        return respond(heard.protocol)
 
 
 def models(folder: Path, server: Server, monkeypatch: pytest.MonkeyPatch) -> tuple[str, ...]:
     """The words for a small run of models."""
     monkeypatch.chdir(folder)
     of: dict[str, Any] = {"table_sizes": [3], "bots": ["StefaBot", "UsualBot"], "rules": {"max_turns": 9}}
-    file = config_file(asker(server, "chat"), games=5, in_flight=4, **of)
+    file = config_file(player_at(server, "chat"), games=5, in_flight=4, **of)
     return (file, "--quiet", "--no-report")
 
 
@@ -142,7 +142,7 @@ def test_a_signal_that_wakes_no_waiting_thread_is_heard_all_the_same(tmp_path: P
 
     before = signal.signal(signal.SIGUSR1, lambda *_: heard.set())
     try:
-        ran(small(contender("one"), games=1), tmp_path / "run", progress=ended)
+        run_games(small(contender("one"), games=1), tmp_path / "run", progress=ended)
     finally:
         signal.signal(signal.SIGUSR1, before)
     assert in_time == [True]
@@ -171,7 +171,7 @@ SERVERS: dict[str, tuple[str, ...]] = {
 
 @pytest.mark.parametrize(("name", "number"), in_gate([(n, s) for s in SIGNALS[:2] for n in SERVERS], 1))
 def test_a_server_of_ours_ends_as_by_ctrl_c(tmp_path: Path, name: str, number: signal.Signals) -> None:
-    with started(tmp_path, *SERVERS[name]) as process:
+    with start(tmp_path, *SERVERS[name]) as process:
         assert process.stdout is not None
         while "Ctrl-C ends it" not in process.stdout.readline():
             assert process.poll() is None
@@ -184,7 +184,7 @@ def test_a_server_of_ours_ends_as_by_ctrl_c(tmp_path: Path, name: str, number: s
 def test_a_command_without_a_way_to_end_says_what_ended_it(tmp_path: Path) -> None:
     """In a game that waits for a person, say."""
     how = {"stdin": subprocess.PIPE}  # where nobody can type any more, the game ends by itself
-    with started(tmp_path, "play", "ClaudeBot", "StefaBot", "--seed", "1", **how) as process:
+    with start(tmp_path, "play", "ClaudeBot", "StefaBot", "--seed", "1", **how) as process:
         assert process.stdout is not None
         process.stdout.readline()
         process.send_signal(signal.SIGTERM)

@@ -16,7 +16,7 @@ from dubito.llm.budget import Caps
 from dubito.llm.request import Place, compute_draw
 from tests.cli.kit import Shell
 from tests.conftest import in_gate
-from tests.llm.kit import Heard, Said, Server, Unhurried, asker, forget_last_reply, rows, says, small
+from tests.llm.kit import Incoming, NoWait, Response, Server, forget_last_reply, player_at, respond, rows, small
 from tests.resume.kit import go, models
 
 FIGURES = r"\d+ games finished, \d+ of them counted, [\d,]+ replies kept"
@@ -27,7 +27,7 @@ def test_progress_end_and_status_say_the_same(
     shell: Shell, tmp_path: Path, capsys: pytest.CaptureFixture[str], stops: list[int]
 ) -> None:
     for stop in stops:
-        watch = Unhurried()
+        watch = NoWait()
         run = go(models(games=6), tmp_path / "run", stop_after=stop, watch=watch, in_flight=6)
         assert exit_code(run) == 130
         (said,) = re.findall(FIGURES, capsys.readouterr().err)
@@ -42,22 +42,22 @@ def test_finished_games_behind_an_unfinished_deal_are_not_counted(
     shell: Shell, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The first game hangs while others end: none of them is published, and nothing has a digest."""
-    watch, goes = Unhurried(), threading.Event()
+    watch, goes = NoWait(), threading.Event()
     first_asks = [compute_draw(0, Place("", 0, 0, seat, 0, 0, ""), 0) for seat in range(3)]
 
-    def answer(asked: Heard) -> Said:
+    def answer(asked: Incoming) -> Response:
         if asked.headers["x-dubito-draw"] in first_asks:
             goes.wait(60)
-        return says(asked.protocol)
+        return respond(asked.protocol)
 
     def count(outcome: str) -> None:
-        Unhurried.count_outcome(watch, outcome)
+        NoWait.count_outcome(watch, outcome)
         if sum(watch.outcomes.values()) >= 40:
             goes.set()
 
     watch.count_outcome = count  # type: ignore[method-assign]
     with Server(answer) as server:
-        of = small(asker(server), games=12, turns=15)
+        of = small(player_at(server), games=12, turns=15)
         run = go(of, tmp_path / "run", stop_after=40, watch=watch, in_flight=2, preflight=False)
     finished = run.counts.finished
     assert (finished > 0, run.tally.games) == (True, 0)
@@ -75,7 +75,7 @@ def test_finished_games_behind_an_unfinished_deal_are_not_counted(
     assert document_of(run, None).results_digest is None
 
 
-class RefusingResults(Unhurried):
+class RefusingResults(NoWait):
     """Lets the database refuse to store results from the first answer on, as a disk does that is full by then."""
 
     folder: Path

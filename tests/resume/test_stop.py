@@ -13,7 +13,7 @@ from dubito.experiment.stored import opened_run
 from dubito.stats.stopping import PairTest
 from dubito.store.folder import MANIFEST
 from tests.cli.kit import Shell
-from tests.experiment.kit import experiment, played
+from tests.experiment.kit import experiment, play_all
 from tests.llm.kit import contender, rows
 from tests.resume.kit import go, published
 
@@ -44,7 +44,7 @@ def decided(folder: Path) -> tuple[int, dict[Any, list[int]], str]:
 def test_hand_written_bots_stop_after_the_same_deal_with_any_number_of_workers(tmp_path: Path) -> None:
     of = experiment(**BOTS, stop={"within": 8, "most": 1500})
     for workers in (1, 2):
-        run = played(of, tmp_path / f"r{workers}", workers=workers)
+        run = play_all(of, tmp_path / f"r{workers}", workers=workers)
         assert (run.failure, run.interrupted) == (None, False)
     one, two = tmp_path / "r1", tmp_path / "r2"
     assert decided(one) == decided(two)
@@ -53,7 +53,7 @@ def test_hand_written_bots_stop_after_the_same_deal_with_any_number_of_workers(t
     assert deals % 10 == 0
     assert published(one) == published(two)
     longer = experiment(**BOTS, stop={"within": 8, "most": 2500})
-    assert played(longer, one).tally.games == 3 * deals, "what is decided is not played on"
+    assert play_all(longer, one).tally.games == 3 * deals, "what is decided is not played on"
 
 
 def test_models_play_no_deal_beyond_the_one_that_decides(whole: Path) -> None:

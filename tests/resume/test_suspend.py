@@ -13,7 +13,7 @@ from dubito.experiment.resolve import checked_models
 from dubito.experiment.run import play
 from tests.conftest import in_gate
 from tests.experiment.kit import experiment, means, registry
-from tests.llm.kit import PROBE, Heard, Said, Server, contender, outcomes_of, rows, says
+from tests.llm.kit import PROBE, Incoming, Response, Server, contender, outcomes_of, respond, rows
 from tests.resume.kit import go, published
 
 ANSWERED, GIVES_UP = 6, 13  # questions, and then failures of one, with probes answered between them
@@ -35,8 +35,8 @@ class Hurried(ModelProgress):
         super().begin_wait(why)
 
 
-def failing(sequence: int) -> Said:
-    return [Said(500, "{}"), Said(503, "{}"), Said(lost=None)][sequence % 3]
+def failing(sequence: int) -> Response:
+    return [Response(500, "{}"), Response(503, "{}"), Response(lost=None)][sequence % 3]
 
 
 def config(address: str, together: bool = False, **more: Any) -> Experiment:
@@ -56,11 +56,11 @@ def config(address: str, together: bool = False, **more: Any) -> Experiment:
 def test_games_are_put_back_and_end_as_if_nothing_had_happened(tmp_path: Path) -> None:
     asked: dict[bytes, int] = {}
 
-    def every_request_fails_three_times(heard: Heard) -> Said:
+    def every_request_fails_three_times(heard: Incoming) -> Response:
         asked[heard.raw] = asked.get(heard.raw, 0) + 1
         if heard.protocol == "responses" and asked[heard.raw] <= 3:
             return failing(asked[heard.raw])
-        return says(heard.protocol)
+        return respond(heard.protocol)
 
     watch = Hurried()
     with Server(every_request_fails_three_times) as server:
@@ -82,10 +82,10 @@ def test_other_games_go_on_while_one_waits(tmp_path: Path) -> None:
     """The one player's server fails until the other player's games have all ended."""
     ended = [0]
 
-    def answer(heard: Heard) -> Said:
+    def answer(heard: Incoming) -> Response:
         if heard.protocol == "responses" and ended[0] < 2:
-            return Said(503, "{}")
-        return says(heard.protocol)
+            return Response(503, "{}")
+        return respond(heard.protocol)
 
     with Server(answer) as server:
         of = config(server.address)
@@ -102,7 +102,7 @@ def test_other_games_go_on_while_one_waits(tmp_path: Path) -> None:
 
 def test_an_outage_stops_the_run_and_it_goes_on_later(tmp_path: Path) -> None:
     down = [True]
-    with Server(lambda heard: Said(500, "{}") if down[0] else says(heard.protocol)) as server:
+    with Server(lambda heard: Response(500, "{}") if down[0] else respond(heard.protocol)) as server:
         cut = go(config(server.address), tmp_path / "run", watch=Hurried(), patience=600)
         assert "cannot be reached: no answer for " in str(cut.failure)
         assert cut.tally.games == 0
@@ -120,13 +120,13 @@ def test_under_fallback_games_of_an_outage_are_asked_again(tmp_path: Path, toget
     """
     asked, down = [0], [True]
 
-    def answer(heard: Heard) -> Said:
+    def answer(heard: Incoming) -> Response:
         if heard.protocol != "messages" or not down[0]:
-            return says(heard.protocol)
+            return respond(heard.protocol)
         probe = PROBE in heard.raw
         asked[0] += not probe
         fails = asked[0] >= ANSWERED + GIVES_UP if probe else asked[0] > ANSWERED
-        return Said(500, "{}") if fails else says(heard.protocol)
+        return Response(500, "{}") if fails else respond(heard.protocol)
 
     with Server(answer) as server:
         of = config(server.address, together, provider_errors="fallback")

@@ -15,7 +15,7 @@ from dubito.llm.cache import ReplyCache
 from dubito.store.run_db import RunDb
 from tests.cli.kit import Shell
 from tests.conftest import in_gate
-from tests.llm.kit import Server, asker, ran, says, small
+from tests.llm.kit import Server, player_at, respond, run_games, small
 
 GAMES = 20
 DEADLINE_SECONDS = 60
@@ -64,12 +64,12 @@ def test_unwritable_log_ends_run_with_message(tmp_path: Path, fault: str, moment
 
     def play() -> None:
         try:
-            failures.append(str(ran(of, folder, progress=break_at, in_flight=GAMES, preflight=False).failure))
+            failures.append(str(run_games(of, folder, progress=break_at, in_flight=GAMES, preflight=False).failure))
         except RunStopped as error:
             failures.append(str(error))
 
-    with Server(lambda heard: says(heard.protocol)) as server, same_limits():
-        of = small(asker(server), games=GAMES, turns=6)
+    with Server(lambda heard: respond(heard.protocol)) as server, same_limits():
+        of = small(player_at(server), games=GAMES, turns=6)
         thread = threading.Thread(target=play, daemon=True)
         thread.start()
         thread.join(DEADLINE_SECONDS)
@@ -84,8 +84,8 @@ def test_memory_error_in_model_turn_is_not_blamed_on_player(tmp_path: Path, monk
         raise MemoryError
 
     monkeypatch.setattr("dubito.llm.decide.build_request", fail)
-    with Server(lambda heard: says(heard.protocol)) as server:
-        run = ran(small(asker(server), games=2), tmp_path / "run", preflight=False)
+    with Server(lambda heard: respond(heard.protocol)) as server:
+        run = run_games(small(player_at(server), games=2), tmp_path / "run", preflight=False)
     assert isinstance(run.failure, RunStopped)
     assert str(run.failure).startswith("out of memory: raise its limit (`ulimit -v`)")
 
@@ -119,14 +119,14 @@ def test_full_disk_ends_run_that_resumes(
         elif games >= moment:
             monkeypatch.setattr(ReplyCache, "_store", store_on_full_disk)
 
-    with Server(lambda heard: says(heard.protocol)) as server:
-        of = small(asker(server), games=GAMES, turns=9)
+    with Server(lambda heard: respond(heard.protocol)) as server:
+        of = small(player_at(server), games=GAMES, turns=9)
         with monkeypatch.context() as patched:
             patched.setattr(RunDb, "create", create_and_keep)
-            cut = ran(of, folder, progress=fill_at, in_flight=4, preflight=False)
+            cut = run_games(of, folder, progress=fill_at, in_flight=4, preflight=False)
         monkeypatch.undo()
-        resumed = ran(of, folder, in_flight=4, preflight=False)
-        whole = ran(of, tmp_path / "whole", in_flight=4, preflight=False, cache=tmp_path / "other")
+        resumed = run_games(of, folder, in_flight=4, preflight=False)
+        whole = run_games(of, tmp_path / "whole", in_flight=4, preflight=False, cache=tmp_path / "other")
     assert cut.failure is None or FULL in str(cut.failure)
     assert cut.failure is not None or moment == GAMES
     assert resumed.failure is None

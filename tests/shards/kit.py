@@ -9,7 +9,7 @@ from typing import Any
 from dubito.experiment.experiment import Experiment
 from dubito.experiment.shards import cut_shard, merge, shards_in
 from tests.experiment.kit import registry
-from tests.llm.kit import ran
+from tests.llm.kit import run_games
 
 
 def play_shards(of: Experiment, folder: Path, count: int, **calls: Any) -> list[Path]:
@@ -17,7 +17,7 @@ def play_shards(of: Experiment, folder: Path, count: int, **calls: Any) -> list[
     folders = [folder / f"{number}-of-{count}" for number in range(count, 0, -1)]
     for number, one in zip(range(count, 0, -1), folders, strict=True):
         calls["cache"] = folder / f"cache-{number}"  # as on machines of their own
-        assert ran(cut_shard(of, number, count, registry()), one, **calls).failure is None
+        assert run_games(cut_shard(of, number, count, registry()), one, **calls).failure is None
     return folders
 
 

@@ -16,7 +16,7 @@ from dubito.experiment.config import check
 from dubito.experiment.resolve import resolve
 from dubito.game.find import find_bots
 from tests.cli.kit import REPO, Shell
-from tests.llm.kit import ran
+from tests.llm.kit import run_games
 from tests.shards.kit import everything_in
 
 CLUSTERS = REPO / "examples" / "clusters"
@@ -54,7 +54,7 @@ def test_an_array_of_slurm_and_its_merge_make_the_run(work: Path, shell: Shell, 
         assert said.code == 0, said.err
     merged = shell(*run_script(["sh", f"{CLUSTERS / 'merge.sh'}"]), "--no-report")
     assert merged.code == 0, merged.err
-    whole = ran(resolve(check(CONFIG, "test"), find_bots(REPO)), work / "whole")
+    whole = run_games(resolve(check(CONFIG, "test"), find_bots(REPO)), work / "whole")
     assert f"results digest: {whole.results_digest}" in merged.out.splitlines()
 
 
@@ -77,7 +77,7 @@ def test_the_script_for_mpi_takes_any_executor(work: Path, short_chunks: int) ->
         mpi = module_of(CLUSTERS / "mpi.py")
         mpi.run(Path("experiment.yaml"), Path("threads"), threads, lambda: 2)
     assert started, "its workers were asked"
-    ran(resolve(check(CONFIG, "test"), find_bots(REPO)), work / "whole")
+    run_games(resolve(check(CONFIG, "test"), find_bots(REPO)), work / "whole")
     assert everything_in(Path("threads")) == everything_in(work / "whole")
 
 

@@ -15,7 +15,7 @@ from dubito.cli.documents import MergeObject
 from dubito.experiment import play as chunk
 from dubito.llm.budget import Caps
 from dubito.store.run_db import RunDb
-from tests.cli.kit import Said, Shell
+from tests.cli.kit import Result, Shell
 from tests.cli.test_json import printed
 from tests.experiment.kit import experiment
 from tests.llm.kit import config_file, contender, rows
@@ -35,7 +35,7 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def shards(played: Path, shell: Shell, short_chunks: int) -> Callable[..., Said]:
+def shards(played: Path, shell: Shell, short_chunks: int) -> Callable[..., Result]:
     shutil.copytree(played, shell.folder, dirs_exist_ok=True)
     return lambda *folders: shell("merge", *folders, "--no-report")
 
@@ -53,7 +53,7 @@ def altered(name: str, key: str, value: object) -> str:
     return "altered"
 
 
-def test_all_of_them_make_a_run_that_counts_as_finished(shards: Callable[..., Said], shell: Shell) -> None:
+def test_all_of_them_make_a_run_that_counts_as_finished(shards: Callable[..., Result], shell: Shell) -> None:
     said = shards("3-of-3", "1-of-3", "2-of-3")
     assert (said.code, said.err) == (0, "")
     folder = said.out.splitlines()[-1].removeprefix("run folder: ")
@@ -81,7 +81,7 @@ def test_what_merge_prints_as_an_object(played: Path, shell: Shell, short_chunks
         ("1-of-3 nowhere", "nowhere is not a run folder"),
     ],
 )
-def test_gaps_twins_and_what_is_no_run_are_named(shards: Callable[..., Said], folders: str, why: str) -> None:
+def test_gaps_twins_and_what_is_no_run_are_named(shards: Callable[..., Result], folders: str, why: str) -> None:
     said = shards(*folders.split())
     assert (said.code, said.out) == (2, "")
     assert said.err.startswith(f"dubito: {why}")
@@ -102,14 +102,14 @@ def test_gaps_twins_and_what_is_no_run_are_named(shards: Callable[..., Said], fo
     ],
 )
 def test_shards_of_another_run_or_version_are_named(
-    key: str, value: object, why: str, shards: Callable[..., Said]
+    key: str, value: object, why: str, shards: Callable[..., Result]
 ) -> None:
     said = shards("1-of-3", altered("2-of-3", key, value), "3-of-3")
     assert (said.code, said.out) == (2, "")
     assert said.err.startswith(f"dubito: 1-of-3 and altered are not shards of the same run: {why}")
 
 
-def test_a_shard_that_begins_elsewhere_is_damaged(shards: Callable[..., Said]) -> None:
+def test_a_shard_that_begins_elsewhere_is_damaged(shards: Callable[..., Result]) -> None:
     said = shards("1-of-3", altered("2-of-3", "identity.shard.first_game", 4), "3-of-3")
     assert said.err.startswith("dubito: altered/run.db is damaged (games, chunks and sums do not match)")
 
@@ -123,14 +123,14 @@ def test_shards_that_do_not_join_are_named(shell: Shell, monkeypatch: pytest.Mon
     assert (said.code, said.err) == (2, "dubito: 2 is damaged: its first game is 2, and should be 3\n")
 
 
-def test_a_half_finished_shard_is_named(shards: Callable[..., Said]) -> None:
+def test_a_half_finished_shard_is_named(shards: Callable[..., Result]) -> None:
     said = shards("1-of-3", altered("2-of-3", "games", 4), "3-of-3")
     assert said.err.startswith(
         "dubito: altered is unfinished: 2 of 4 games are kept; finish it with the command that began it"
     )
 
 
-def test_a_whole_run_is_no_shard(shards: Callable[..., Said], shell: Shell) -> None:
+def test_a_whole_run_is_no_shard(shards: Callable[..., Result], shell: Shell) -> None:
     shards("1-of-3", "2-of-3", "3-of-3")
     (whole,) = Path().glob("run-*")
     assert shards(f"{whole}").err.startswith(f"dubito: {whole} is a whole run and no shard")
@@ -138,7 +138,7 @@ def test_a_whole_run_is_no_shard(shards: Callable[..., Said], shell: Shell) -> N
     assert (said.code, said.err) == (2, f"dubito: {whole} is there already: choose another --output\n")
 
 
-def test_a_game_changed_by_hand_leaves_nothing_behind(shards: Callable[..., Said]) -> None:
+def test_a_game_changed_by_hand_leaves_nothing_behind(shards: Callable[..., Result]) -> None:
     with RunDb.create(Path("2-of-3/run.db")) as db, db.writing() as connection:
         connection.execute("UPDATE games SET outcome = x'0162' WHERE game = 3")
     before = sorted(Path().iterdir())
@@ -205,7 +205,7 @@ def test_the_shares_of_a_cap_sum_to_it(cap: int, games: list[int]) -> None:
 def test_merge_says_what_was_spent_and_what_is_left_for_a_second_pass(shell: Shell, short_chunks: int) -> None:
     config = config_file(contender("one"), games=6)
 
-    def play(number: int, budget: str) -> Said:
+    def play(number: int, budget: str) -> Result:
         words = ("--shard", f"{number}/2", "--budget", budget, "--output", f"{number}", "--quiet", "--no-preflight")
         return shell("run", config, *words)
 

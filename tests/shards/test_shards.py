@@ -14,7 +14,7 @@ from dubito.experiment.stored import opened_run
 from dubito.report.site import write_report
 from dubito.workshop.recordings import from_run
 from tests.experiment.kit import REPO, experiment, means, registry
-from tests.llm.kit import contender, ran, rows, small
+from tests.llm.kit import contender, rows, run_games, small
 from tests.shards.kit import everything_in, merged, play_shards, published
 
 BOTS = ["RandomBoi", "StefaBot"]
@@ -24,7 +24,7 @@ ASKED = ("tries", "attempts", "texts")  # when it was asked, and for how long, i
 @pytest.mark.parametrize("contenders", [[], ["AdaptyBoi", "ClaudeBot"]])
 def test_merged_shards_are_the_run_of_one_machine(contenders: list[str], short_chunks: int, tmp_path: Path) -> None:
     of = experiment(bots=BOTS, contenders=contenders, games=14 if not contenders else 18, table_sizes=[3, 4])
-    whole = ran(of, tmp_path / "whole")
+    whole = run_games(of, tmp_path / "whole")
     folder = merged(play_shards(of, tmp_path, 3), tmp_path / "merged")
     assert everything_in(folder) == everything_in(tmp_path / "whole")
     assert published(folder) == published(tmp_path / "whole")
@@ -52,7 +52,7 @@ def test_a_shard_goes_on_replays_and_reports_as_any_run(short_chunks: int, tmp_p
     of = cut_shard(experiment(bots=BOTS, games=12, table_sizes=[3]), 2, 2, registry())
     how = means(tmp_path / "cut", progress=lambda games: how.stop.set() if games == short_chunks else None)
     assert play(of, tmp_path / "cut", how).interrupted
-    assert ran(of, tmp_path / "cut").tally.games == ran(of, tmp_path / "whole").tally.games == 6
+    assert run_games(of, tmp_path / "cut").tally.games == run_games(of, tmp_path / "whole").tally.games == 6
     assert everything_in(tmp_path / "cut") == everything_in(tmp_path / "whole")
     found = replay_of(tmp_path / "cut")
     assert (found.difference, found.games) == (None, 6)
@@ -72,7 +72,7 @@ def replay_of(folder: Path) -> replay.ReplayResult:
 def test_merged_shards_of_models_are_one_run_and_replay_offline(short_chunks: int, tmp_path: Path) -> None:
     """Who fails at the wire or in words fails in both; each shard asks each model once more, before its games."""
     of = small(contender("one", base_url="house?faults=prose:0.3,server_error:0.1"), games=6, turns=5)
-    whole = ran(of, tmp_path / "whole", preflight=True, cache=tmp_path / "cache-of-the-whole")
+    whole = run_games(of, tmp_path / "whole", preflight=True, cache=tmp_path / "cache-of-the-whole")
     folders = play_shards(of, tmp_path, 3, preflight=True)
     folder = merged(folders, tmp_path / "merged")
     assert everything_in(folder, but=ASKED) == everything_in(tmp_path / "whole", but=ASKED)
@@ -92,7 +92,7 @@ def test_merged_shards_of_models_are_one_run_and_replay_offline(short_chunks: in
 
 def test_a_stopped_shard_of_models_counts_its_own_games(short_chunks: int, tmp_path: Path) -> None:
     of = cut_shard(small(contender("one"), games=6, turns=5), 3, 3, registry())
-    run = ran(of, tmp_path / "run")
+    run = run_games(of, tmp_path / "run")
     assert (run.counts.finished, run.counts.counted) == (2, 2)
 
 

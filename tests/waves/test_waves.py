@@ -21,7 +21,7 @@ from dubito.store.run_db import RunDb
 from tests.cli.kit import Shell
 from tests.conftest import in_gate
 from tests.experiment.kit import means, registry
-from tests.llm.kit import Unhurried, ask, config_file, contender, rows, small
+from tests.llm.kit import NoWait, ask, config_file, contender, rows, small
 from tests.resume.kit import go
 from tests.waves.kit import Provider, ended, killed, waiting
 
@@ -144,7 +144,7 @@ def test_stopped_while_it_waits_status_says_what_is_awaited(tmp_path: Path, shel
 
         server.befalls = stop
         of = checked_models(waiting(server, "messages"), registry(), how.calls)
-        run = play(of, Path("r"), replace(how, model_progress=Unhurried()))
+        run = play(of, Path("r"), replace(how, model_progress=NoWait()))
         assert run.interrupted
         said = shell("status", "r").out
         entries = sum(server.bought.values())
@@ -173,7 +173,7 @@ def test_requests_in_flight_are_found_under_another_key_variable(
 
         server.befalls = stop
         of = checked_models(waiting(server, "responses"), registry(), how.calls)
-        assert play(of, Path("r"), replace(how, model_progress=Unhurried())).interrupted
+        assert play(of, Path("r"), replace(how, model_progress=NoWait())).interrupted
         server.befalls = lambda event: None
         run = ended(waiting(server, "responses", api_key_env="ANOTHER_KEY"), Path("r"))
         assert set(server.bought.values()) == {1}

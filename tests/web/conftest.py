@@ -6,17 +6,17 @@ from pathlib import Path
 import pytest
 
 from tests.llm.kit import KEY
-from tests.web.kit import Browser, Served, served
+from tests.web.kit import Browser, WebServer, serve
 
 
 @pytest.fixture
-def server(tmp_path: Path) -> Iterator[Served]:
-    with served(tmp_path / "games") as server:
+def server(tmp_path: Path) -> Iterator[WebServer]:
+    with serve(tmp_path / "games") as server:
         yield server
 
 
 @pytest.fixture
-def browser(server: Served) -> Browser:
+def browser(server: WebServer) -> Browser:
     return server.browser()
 
 

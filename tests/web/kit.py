@@ -18,7 +18,7 @@ from dubito.serve import listen, make_server
 from dubito.show.company import Opponents, build_company
 from dubito.web.app import make_app
 from dubito.web.tables import MAX_TABLES, Tables
-from tests.llm.kit import Said, Server, asker
+from tests.llm.kit import Response, Server, player_at
 
 FIRST: Final = 1_700_000_000_000  # the number of the first game
 BOTS = ["ClaudeBot", "StefaBot", "MrDoubt"]
@@ -129,7 +129,7 @@ def a_move(frame: Mapping[str, Any]) -> dict[str, Any]:
 
 
 @dataclass(slots=True)
-class Served:
+class WebServer:
     """A server that runs: its tables, their clock, and their folder."""
 
     tables: Tables
@@ -147,14 +147,14 @@ def guests_of(registry: Registry, **rules: Any) -> Opponents:
 
 
 @contextmanager
-def served(
+def serve(
     folder: Path,
     registry: Registry | None = None,
     most: int = MAX_TABLES,
     clock: Clock | None = None,
     opponents: Opponents | None = None,
     others: Sequence[Opponents] = (),
-) -> Iterator[Served]:
+) -> Iterator[WebServer]:
     """The web table on a free port, with these opponents or a registry's bots; `others` are at other games."""
     clock = clock or Clock()
     those = opponents or guests_of(registry or find_bots(folder))
@@ -164,7 +164,7 @@ def served(
     thread = threading.Thread(target=server.run, args=([listener],))
     thread.start()
     try:
-        yield Served(tables, clock, folder, listener.getsockname()[1])
+        yield WebServer(tables, clock, folder, listener.getsockname()[1])
     finally:
         server.should_exit = True
         thread.join()
@@ -173,14 +173,14 @@ def served(
 
 
 @contextmanager
-def table_with(home: Path, *players: Mapping[str, Any], first: int = FIRST, **config: Any) -> Iterator[Served]:
+def table_with(home: Path, *players: Mapping[str, Any], first: int = FIRST, **config: Any) -> Iterator[WebServer]:
     """A server whose config has these players; its games lie in `games`."""
     file = home / "c.yaml"
     file.write_text(yaml.safe_dump(({"bots": list(players)} if players else {}) | config))
     stop = threading.Event()
     with (
         opponents_of(file, None, home / "games", first, stop.is_set) as company,
-        served(home / "games", opponents=company) as server,
+        serve(home / "games", opponents=company) as server,
     ):
         yield server
         stop.set()
@@ -188,15 +188,15 @@ def table_with(home: Path, *players: Mapping[str, Any], first: int = FIRST, **co
 
 def in_events(
     reply: Mapping[str, Any], heard: int, then: threading.Event, error: Mapping[str, Any] | None = None
-) -> Said:
+) -> Response:
     """A streamed chat completion: at once so many characters of its first text; the rest waits, or an error instead."""
     text = json.dumps(reply)
     cut = text.index(": ") + 3 + heard
     rest = {"choices": [{"index": 0, "delta": {"content": text[cut:]}, "finish_reason": "stop"}]}
     events = [{"choices": [{"index": 0, "delta": {"content": text[:cut]}}]}, error or rest]
     body = "".join(f"data: {json.dumps(event)}\n\n" for event in events)
-    return Said(body=body, headers={"content-type": "text/event-stream"}, waits=then)
+    return Response(body=body, headers={"content-type": "text/event-stream"}, waits=then)
 
 
-def asking(server: Server, name: str = "asker", **more: Any) -> dict[str, Any]:
-    return asker(server, name=name, api_key_env="SOME_KEY", tries=1, **more)
+def model_at(server: Server, name: str = "asker", **more: Any) -> dict[str, Any]:
+    return player_at(server, name=name, api_key_env="SOME_KEY", tries=1, **more)

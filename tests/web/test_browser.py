@@ -11,7 +11,7 @@ from dubito.game.find import find_bots
 from dubito.games.dubito.record import load, replay
 from tests.chromium import Chrome
 from tests.conftest import in_gate
-from tests.web.kit import Served, served
+from tests.web.kit import WebServer, serve
 
 ASKED = "document.querySelector('#own.asked') !== null"
 OVER = "document.querySelector('#end')?.hidden === false"
@@ -51,23 +51,23 @@ LONG = "AnExceedinglyLongWindedBotWhoseNameNeverSeemsToEndAtAll"
 
 
 @pytest.fixture(scope="module")
-def table(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+def table(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebServer]:
     """A server whose bots include one with a long name and a script in its description."""
     folder = tmp_path_factory.mktemp("bots")
     (folder / "bots" / "manual").mkdir(parents=True)
     source = f"from bots.base import BotBase\nclass {LONG}(BotBase):\n    '''<script>document.title = 'x'</script>'''\n"
     (folder / "bots" / "manual" / f"{LONG.lower()}.py").write_text(source)
-    with served(folder / "games", find_bots(folder)) as server:
+    with serve(folder / "games", find_bots(folder)) as server:
         yield server
 
 
 @pytest.fixture(autouse=True)
-def at_home(table: Served, chrome: Chrome) -> Iterator[None]:
+def at_home(table: WebServer, chrome: Chrome) -> Iterator[None]:
     yield
     assert {urlsplit(address).netloc for address in chrome.asked} <= {"", f"127.0.0.1:{table.port}"}
 
 
-def _deal(chrome: Chrome, table: Served, size: int = 4, seat: int = 0, seed: int = 1, speed: int = 0) -> None:
+def _deal(chrome: Chrome, table: WebServer, size: int = 4, seat: int = 0, seed: int = 1, speed: int = 0) -> None:
     chrome.forget_what_is_stored(f"http://127.0.0.1:{table.port}")
     chrome.open(f"http://127.0.0.1:{table.port}/")
     chrome.until("document.querySelectorAll('.opponent[hidden]').length === 4")  # its script has run
@@ -86,7 +86,7 @@ def _text(chrome: Chrome, selector: str) -> str:
     return text
 
 
-def test_a_whole_game_by_mouse_is_saved_and_stepped_through(chrome: Chrome, table: Served) -> None:
+def test_a_whole_game_by_mouse_is_saved_and_stepped_through(chrome: Chrome, table: WebServer) -> None:
     _deal(chrome, table, size=3)
     while not chrome.run(OVER):
         _move(chrome)
@@ -109,7 +109,7 @@ def test_a_whole_game_by_mouse_is_saved_and_stepped_through(chrome: Chrome, tabl
     assert "You" in chrome.text("#seats")
 
 
-def test_a_move_by_keyboard_alone(chrome: Chrome, table: Served) -> None:
+def test_a_move_by_keyboard_alone(chrome: Chrome, table: WebServer) -> None:
     _deal(chrome, table, seed=2)
     chrome.run("document.querySelector('#speed').focus()")
     chrome.key("Tab")  # over the skip button, which is disabled
@@ -132,7 +132,7 @@ def test_a_move_by_keyboard_alone(chrome: Chrome, table: Served) -> None:
     assert chrome.text("#heard") == " ".join(reversed(lines[: mine + 1]))  # all of it, though nothing was waited for
 
 
-def test_no_card_has_a_suit_and_the_end_shows_all_hands_and_offers_a_rematch(chrome: Chrome, table: Served) -> None:
+def test_no_card_has_a_suit_and_the_end_shows_all_hands_and_offers_a_rematch(chrome: Chrome, table: WebServer) -> None:
     """Copies of a number are alike, in the hand and turned over: the game knows numbers alone.
 
     At the end nothing lies over the board; the focus is where one goes on, and Enter goes on.
@@ -173,7 +173,7 @@ MIDDLES = """
 
 
 @pytest.mark.parametrize("size", in_gate([3, 8], {8}))
-def test_the_others_sit_around_the_board(chrome: Chrome, table: Served, size: int) -> None:
+def test_the_others_sit_around_the_board(chrome: Chrome, table: WebServer, size: int) -> None:
     """Clockwise in playing order, the person before it."""
     chrome.screen(1440)
     _deal(chrome, table, size=size, seat=1)
@@ -184,7 +184,7 @@ def test_the_others_sit_around_the_board(chrome: Chrome, table: Served, size: in
     assert turned == sorted(turned)
 
 
-def test_a_phone_with_eight_seats_keeps_the_hand_and_the_questions_in_view(chrome: Chrome, table: Served) -> None:
+def test_a_phone_with_eight_seats_keeps_the_hand_and_the_questions_in_view(chrome: Chrome, table: WebServer) -> None:
     chrome.screen(390, 844)
     _deal(chrome, table, size=8, seat=1)
     inside = (
@@ -197,7 +197,7 @@ def test_a_phone_with_eight_seats_keeps_the_hand_and_the_questions_in_view(chrom
         _move(chrome)
 
 
-def test_a_doubt_is_seen_card_by_card_unless_motion_is_unwelcome(chrome: Chrome, table: Served) -> None:
+def test_a_doubt_is_seen_card_by_card_unless_motion_is_unwelcome(chrome: Chrome, table: WebServer) -> None:
     for calm in (False, True):
         chrome.screen(1440)
         _deal(chrome, table, seat=1, seed=11)
@@ -219,7 +219,7 @@ def test_a_doubt_is_seen_card_by_card_unless_motion_is_unwelcome(chrome: Chrome,
             assert cards[-1] < verdict[0] < 2200  # the time that the frame stands
 
 
-def test_many_others_are_fast_together(chrome: Chrome, table: Served) -> None:
+def test_many_others_are_fast_together(chrome: Chrome, table: WebServer) -> None:
     """At "fast" all their moves take a second and a half at most, however many there are."""
     _deal(chrome, table, size=8, seed=2, speed=450)
     chrome.run(
@@ -235,7 +235,7 @@ def test_many_others_are_fast_together(chrome: Chrome, table: Served) -> None:
     assert all(1000 < taken < 1501 for taken in sums), sums
 
 
-def test_at_most_three_cards_are_chosen_and_moves_are_shown_one_by_one(chrome: Chrome, table: Served) -> None:
+def test_at_most_three_cards_are_chosen_and_moves_are_shown_one_by_one(chrome: Chrome, table: WebServer) -> None:
     """They can be skipped."""
     _deal(chrome, table, seed=4)
     chrome.run("[...document.querySelectorAll('#hand button')].slice(0, 5).forEach(button => button.click())")
@@ -251,7 +251,7 @@ def test_at_most_three_cards_are_chosen_and_moves_are_shown_one_by_one(chrome: C
     assert chrome.run("document.querySelectorAll('#log li').length") >= 4
 
 
-def test_a_reload_changes_nothing_and_a_lost_game_is_said(chrome: Chrome, table: Served) -> None:
+def test_a_reload_changes_nothing_and_a_lost_game_is_said(chrome: Chrome, table: WebServer) -> None:
     _deal(chrome, table, seed=5)
     before = _text(chrome, "main")
     chrome("Page.reload")
@@ -266,7 +266,7 @@ def test_a_reload_changes_nothing_and_a_lost_game_is_said(chrome: Chrome, table:
     chrome.errors.clear()  # the console tells of the 404s
 
 
-def test_nothing_is_cut_off_and_text_stands_out_from_its_ground(chrome: Chrome, table: Served) -> None:
+def test_nothing_is_cut_off_and_text_stands_out_from_its_ground(chrome: Chrome, table: WebServer) -> None:
     """Contrast of at least 4.5, as WCAG AA asks, for every text."""
     _deal(chrome, table, size=8)
     contrast = (Path(__file__).parent / "contrast.js").read_text()

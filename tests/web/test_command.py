@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.cli.kit import Shell, started
+from tests.cli.kit import Shell, start
 from tests.web.kit import BOTS, Browser
 
 
@@ -20,7 +20,7 @@ def test_it_serves_until_ctrl_c_and_goes_on_after_it(tmp_path: Path) -> None:
     (tmp_path / "c.yaml").write_text(yaml.safe_dump({"rules": {**rules, "ranks": 3}}))
     browser = Browser(0)
     for host, words in (("127.0.0.1", ()), ("LOCALHOST", ("c.yaml", "--ranks", "2", "--host", "LOCALHOST"))):
-        with started(tmp_path, "web", "--port", "0", *words) as process:
+        with start(tmp_path, "web", "--port", "0", *words) as process:
             assert process.stdout is not None
             address, folder = process.stdout.readline().split()[-1], process.stdout.readline()
             assert folder.startswith("games are kept in games; Ctrl-C ends it")
@@ -43,7 +43,7 @@ def test_it_serves_until_ctrl_c_and_goes_on_after_it(tmp_path: Path) -> None:
 def test_another_host_has_a_warning_and_the_game_that_is_named_comes_first(tmp_path: Path) -> None:
     host = "0.0.0.0"  # noqa: S104, what is warned of
     names = ("--allow-host", "mine.example", "--allow-host", "Two.github.dev")
-    with started(tmp_path, "web", "--port", "0", "--game", "bs", "--host", host, *names) as process:
+    with start(tmp_path, "web", "--port", "0", "--game", "bs", "--host", host, *names) as process:
         assert process.stdout is not None
         port = int(process.stdout.readline().strip().removesuffix("/").rpartition(":")[2])
         assert Browser(port)("GET", "/", headers={"Host": f"192.0.2.1:{port}"}).status == 200
@@ -94,7 +94,7 @@ def test_a_port_in_use_has_one_sentence(shell: Shell) -> None:
 
 def test_watch_web_answers_to_allowed_host(tmp_path: Path) -> None:
     words = ("StefaBot", "ClaudeBot", "MrDoubt", "--web", "--port", "0", "--allow-host", "mine.example")
-    with started(tmp_path, "watch", *words) as process:
+    with start(tmp_path, "watch", *words) as process:
         assert process.stdout is not None
         port = int(process.stdout.readline().split("/ (")[0].rpartition(":")[2])
         assert Browser(port)("GET", "/games/0", headers={"Host": "mine.example"}).status == 200

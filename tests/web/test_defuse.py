@@ -7,16 +7,16 @@ import pytest
 
 from tests.chromium import Chrome
 from tests.games.kit import registry_of
-from tests.web.kit import Served, guests_of, served
+from tests.web.kit import WebServer, guests_of, serve
 
 
 @pytest.fixture
-def hall(tmp_path: Path) -> Iterator[Served]:
-    with served(tmp_path, others=[guests_of(registry_of("defuse"))]) as server:
+def hall(tmp_path: Path) -> Iterator[WebServer]:
+    with serve(tmp_path, others=[guests_of(registry_of("defuse"))]) as server:
         yield server
 
 
-def test_the_lobby_says_who_is_hard(hall: Served) -> None:
+def test_the_lobby_says_who_is_hard(hall: WebServer) -> None:
     browser = hall.browser()
     defuse = browser("GET", "/?game=defuse").text
     assert '<option value="Medium" selected>Medium</option>' in defuse
@@ -24,7 +24,7 @@ def test_the_lobby_says_who_is_hard(hall: Served) -> None:
     assert '<option value="Sherlock">Sherlock (a hard game)</option>' in browser("GET", "/").text
 
 
-def test_a_hard_game_begins_at_once(hall: Served, chrome: Chrome) -> None:
+def test_a_hard_game_begins_at_once(hall: WebServer, chrome: Chrome) -> None:
     chrome.open(f"http://127.0.0.1:{hall.port}/")
     assert chrome.run("[...document.querySelectorAll('.now button')].map(e => e.textContent)") == [
         "an easy game",

@@ -13,8 +13,8 @@ from dubito.game.find import find_bots
 from dubito.game.speech import quoted
 from tests.chromium import Chrome
 from tests.cli.kit import REPO, Shell
-from tests.llm.kit import KEY, Heard, Said, Server, asker, config_file, rows, says
-from tests.web.kit import Browser, Served, guests_of, served
+from tests.llm.kit import KEY, Incoming, Response, Server, config_file, player_at, respond, rows
+from tests.web.kit import Browser, WebServer, guests_of, serve
 from tests.web.test_other_games import ASKED, OVER, deal
 
 SPOKEN = (  # can be said, and is no more than said
@@ -42,24 +42,24 @@ def outsider(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SOME_KEY", KEY)
 
 
-def user_text(heard: Heard) -> str:
+def user_text(heard: Incoming) -> str:
     return str(heard.body["messages"][1]["content"])
 
 
 def talks(sentences: Iterator[str]) -> Server:
     """A model that says these in turn, the same once more when it is asked again, and votes for whom it reads first."""
 
-    def answer(heard: Heard) -> Said:
+    def answer(heard: Incoming) -> Response:
         if len(heard.body["messages"]) > 2:
-            return says("chat", heard.body["messages"][-2]["content"])
+            return respond("chat", heard.body["messages"][-2]["content"])
         listed = re.search("^legal: (seat .)", user_text(heard), re.MULTILINE)
-        return says("chat", json.dumps({"answer": listed[1] if listed else next(sentences)}))
+        return respond("chat", json.dumps({"answer": listed[1] if listed else next(sentences)}))
 
     return Server(answer)
 
 
 def run(shell: Shell, server: Server, games: int) -> None:
-    entry = asker(server, "chat", api_key_env="SOME_KEY", prompt="plain")
+    entry = player_at(server, "chat", api_key_env="SOME_KEY", prompt="plain")
     config = config_file(entry, game="outsider", games=games, bots=["Listener", "Echo"], rules={}, preflight=False)
     done = shell("run", config, "--output", "r", "--quiet", "--games", str(games))
     assert done.code == 0, done.err
@@ -103,12 +103,12 @@ def test_a_reply_that_nobody_could_see_is_refused_and_shown_to_nobody(shell: She
 
 
 @pytest.fixture
-def hall(tmp_path: Path) -> Iterator[Served]:
-    with served(tmp_path / "kept", opponents=guests_of(find_bots(Path.cwd(), "outsider"))) as server:
+def hall(tmp_path: Path) -> Iterator[WebServer]:
+    with serve(tmp_path / "kept", opponents=guests_of(find_bots(Path.cwd(), "outsider"))) as server:
         yield server
 
 
-def test_a_post_that_nobody_could_see_is_refused_and_changes_nothing(hall: Served) -> None:
+def test_a_post_that_nobody_could_see_is_refused_and_changes_nothing(hall: WebServer) -> None:
     browser = Browser(hall.port)
     browser.sit(["Echo", "Listener"], seed=3, seat=0, game="outsider")
     before = browser.view()
@@ -119,7 +119,7 @@ def test_a_post_that_nobody_could_see_is_refused_and_changes_nothing(hall: Serve
     assert browser.view() == before
 
 
-def test_what_is_said_in_a_browser_is_text_on_every_page(hall: Served, chrome: Chrome) -> None:
+def test_what_is_said_in_a_browser_is_text_on_every_page(hall: WebServer, chrome: Chrome) -> None:
     """Spoken by the person, repeated by Echo, told while the game is played and when it is watched again.
 
     The pages show neither rules to vary nor a board, which this game has not.

@@ -16,8 +16,8 @@ from dubito.games.dubito.engine import Rules
 from dubito.games.dubito.record import load, replay
 from dubito.games.dubito.words import rule_sentences
 from dubito.llm.request import Place, compute_draw
-from tests.llm.kit import KEY, Heard, Said, Server, contender, error_body, rows, says
-from tests.web.kit import FIRST, Browser, a_move, asking, table_with
+from tests.llm.kit import KEY, Incoming, Response, Server, contender, error_body, respond, rows
+from tests.web.kit import FIRST, Browser, a_move, model_at, table_with
 
 
 def tries(home: Path) -> int:
@@ -28,25 +28,25 @@ def tries(home: Path) -> int:
 class Scripted:
     """Answers as it is told at the moment."""
 
-    def __init__(self, answer: Callable[[Heard], Said] = lambda heard: says(heard.protocol)) -> None:
+    def __init__(self, answer: Callable[[Incoming], Response] = lambda heard: respond(heard.protocol)) -> None:
         self.answer = answer
 
-    def __call__(self, heard: Heard) -> Said:
+    def __call__(self, heard: Incoming) -> Response:
         return self.answer(heard)
 
 
-def after(thought: threading.Event) -> Callable[[Heard], Said]:
+def after(thought: threading.Event) -> Callable[[Incoming], Response]:
     """Answers once it has thought."""
 
-    def slow(heard: Heard) -> Said:
+    def slow(heard: Incoming) -> Response:
         thought.wait(20)
-        return says(heard.protocol)
+        return respond(heard.protocol)
 
     return slow
 
 
-def down(heard: Heard) -> Said:
-    return Said(503, error_body(heard.protocol, "overloaded", "come back later"))
+def down(heard: Incoming) -> Response:
+    return Response(503, error_body(heard.protocol, "overloaded", "come back later"))
 
 
 def test_a_whole_game_with_models_over_all_protocols(home: Path) -> None:
@@ -79,7 +79,7 @@ def test_a_whole_game_with_models_over_all_protocols(home: Path) -> None:
 
 
 def test_a_model_is_asked_about_this_tables_rules_and_cards(home: Path) -> None:
-    with Server(lambda heard: says(heard.protocol)) as model, table_with(home, asking(model)) as server:
+    with Server(lambda heard: respond(heard.protocol)) as model, table_with(home, model_at(model)) as server:
         server.browser().sit(["asker", "MrDoubt"], seed=9, seat=2, jokers=0, win_rule="contested")
         prompt = model.heard[-1].raw.decode()
         for sentence in rule_sentences(Rules(0, "contested"), 3):
@@ -92,7 +92,7 @@ def test_a_model_is_asked_about_this_tables_rules_and_cards(home: Path) -> None:
 
 def test_while_a_model_thinks_the_table_is_seen_and_nothing_can_be_played(home: Path) -> None:
     thought = threading.Event()
-    with Server(after(thought)) as model, table_with(home, asking(model), preflight=False) as server:
+    with Server(after(thought)) as model, table_with(home, model_at(model), preflight=False) as server:
         browser = server.browser()
         seen = browser.post("/api/table", {"bots": ["MrDoubt", "asker"], "seed": 1, "seat": 0}).json
         assert seen["asked"]
@@ -113,7 +113,7 @@ def test_while_a_model_thinks_the_table_is_seen_and_nothing_can_be_played(home: 
 
 def test_a_table_given_up_while_a_model_thinks_is_gone(home: Path) -> None:
     thought = threading.Event()
-    with Server(after(thought)) as model, table_with(home, asking(model), preflight=False) as server:
+    with Server(after(thought)) as model, table_with(home, model_at(model), preflight=False) as server:
         browser = server.browser()
         first = browser.post("/api/table", {"bots": ["asker", "MrDoubt"], "seed": 1, "seat": 2}).json
         assert not first["asked"]
@@ -143,7 +143,7 @@ def test_after_a_restart_nothing_is_asked_again(home: Path) -> None:
 
 def test_an_outage_is_told_and_the_game_goes_on_after_it(home: Path) -> None:
     script = Scripted(down)
-    with Server(script) as model, table_with(home, asking(model), preflight=False) as server:
+    with Server(script) as model, table_with(home, model_at(model), preflight=False) as server:
         browser = server.browser()
         view = browser.sit(["asker", "MrDoubt"], seed=1, seat=2)
         for _ in range(3):
@@ -152,7 +152,7 @@ def test_an_outage_is_told_and_the_game_goes_on_after_it(home: Path) -> None:
             assert KEY not in view["trouble"]
             view = browser.again()
         assert "cannot be reached" in view["trouble"]
-        script.answer = lambda heard: says(heard.protocol)
+        script.answer = lambda heard: respond(heard.protocol)
         view = browser.again()
         assert (view["asked"], view["trouble"]) == (True, None)
         browser.to_the_end(view)
@@ -169,13 +169,13 @@ def test_two_tables_are_two_games(home: Path) -> None:
 
 @pytest.mark.parametrize("status", [302, 400, 404, 429, 503])
 def test_a_server_that_repeats_the_question_shows_nobody_the_cards(home: Path, status: int) -> None:
-    def end_of(heard: Heard) -> str:
+    def end_of(heard: Incoming) -> str:
         return quote(str(heard.conversation[-1]["content"])[-40:].strip())
 
-    def echoes(heard: Heard) -> Said:
-        return Said(status, end_of(heard), {"location": f"/{end_of(heard)}", "retry-after": "0"})
+    def echoes(heard: Incoming) -> Response:
+        return Response(status, end_of(heard), {"location": f"/{end_of(heard)}", "retry-after": "0"})
 
-    with Server(echoes) as model, table_with(home, asking(model), preflight=False, patience="1s") as server:
+    with Server(echoes) as model, table_with(home, model_at(model), preflight=False, patience="1s") as server:
         trouble = server.browser().sit(["asker", "MrDoubt"], seed=1, seat=2)["trouble"]
         ((error,),) = rows(home / "games", "SELECT error FROM tries LIMIT 1")
         assert end_of(model.heard[0]) in error

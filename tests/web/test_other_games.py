@@ -19,7 +19,7 @@ from dubito.web.tables import frame_in_words
 from tests.chromium import Chrome
 from tests.conftest import in_gate
 from tests.llm.test_any_game import HOME
-from tests.web.kit import Browser, Served, guests_of, served
+from tests.web.kit import Browser, WebServer, guests_of, serve
 
 BOTS = ["Player1", "Player4", "CalculatingLiar"]
 ASKED = "document.querySelector('#own.asked') !== null"
@@ -34,11 +34,11 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def hall(home: Path) -> Iterator[Served]:
+def hall(home: Path) -> Iterator[WebServer]:
     """A server with three games, one of which lists more numbers than have buttons, and than are legal."""
     bs, guess = (find_bots(home, name) for name in ("bs", "guess"))
     many = replace(guess.game, legal=lambda view: range(1, 31) if view.node == "number" else None)
-    with served(home / "kept", others=[guests_of(bs), guests_of(replace(guess, game=many))]) as server:
+    with serve(home / "kept", others=[guests_of(bs), guests_of(replace(guess, game=many))]) as server:
         yield server
 
 
@@ -60,17 +60,17 @@ def to_the_end(browser: Browser, view: Any) -> Any:
 
 def test_a_restart_goes_on_where_the_game_was(home: Path) -> None:
     others = [guests_of(find_bots(home, "bs"))]
-    with served(home / "kept", others=others) as server:
+    with serve(home / "kept", others=others) as server:
         browser = server.browser()
         view = browser.sit(BOTS, game="bs", seed=9)
         for _ in range(7):
             view = browser.play(an_answer(view))
         seen = browser.view()
-    with served(home / "kept", others=others) as server:
+    with serve(home / "kept", others=others) as server:
         again = Browser(server.port, browser.cookie, browser.turn)
         assert again.view() == seen
         assert to_the_end(again, seen)["over"]
-    with served(home / "kept") as server:
+    with serve(home / "kept") as server:
         refused = Browser(server.port, browser.cookie)("GET", "/api/table")
         assert (refused.status, refused.json["error"]) == (
             410,
@@ -79,7 +79,7 @@ def test_a_restart_goes_on_where_the_game_was(home: Path) -> None:
         assert Browser(server.port, browser.cookie)("GET", "/table").status == 200
 
 
-def test_what_is_no_move_is_refused_and_changes_nothing(hall: Served, subtests: pytest.Subtests) -> None:
+def test_what_is_no_move_is_refused_and_changes_nothing(hall: WebServer, subtests: pytest.Subtests) -> None:
     for answer, sentence in [
         (True, "This is no answer to `cards`: give cards, as numbers with spaces between."),
         ([], "Nothing was played; play at least one card."),
@@ -99,7 +99,7 @@ def test_what_is_no_move_is_refused_and_changes_nothing(hall: Served, subtests: 
             assert browser.view() == view
 
 
-def test_what_is_no_yes_or_no_is_refused(hall: Served, subtests: pytest.Subtests) -> None:
+def test_what_is_no_yes_or_no_is_refused(hall: WebServer, subtests: pytest.Subtests) -> None:
     for answer in [1, "yes", None, [True], {"bs": True}]:
         with subtests.test(answer=answer):
             browser = hall.browser()
@@ -139,7 +139,7 @@ def _elsewhere(sitting: Sitting) -> Sitting:
     return other
 
 
-def test_the_games_are_offered_and_their_rules_told(hall: Served) -> None:
+def test_the_games_are_offered_and_their_rules_told(hall: WebServer) -> None:
     browser = hall.browser()
     lobby, other = browser("GET", "/").text, browser("GET", "/?game=bs").text
     for name in ("dubito", "bs", "guess"):
@@ -156,7 +156,7 @@ def test_the_games_are_offered_and_their_rules_told(hall: Served) -> None:
         assert "No game &#39;chess&#39; is played here: " in refused.text
 
 
-def test_a_table_of_a_game_that_cannot_be_is_refused(hall: Served) -> None:
+def test_a_table_of_a_game_that_cannot_be_is_refused(hall: WebServer) -> None:
     for asked, sentence in (
         ({"game": "bs", "bots": BOTS[:2]}, "BS is played by 4, not 3: seat 4 players."),
         ({"game": "bs", "bots": ["ClaudeBot"] * 3}, "Nobody here is named 'ClaudeBot': "),
@@ -168,7 +168,7 @@ def test_a_table_of_a_game_that_cannot_be_is_refused(hall: Served) -> None:
 
 
 def test_a_table_of_before_there_were_other_games_is_taken_up(tmp_path: Path) -> None:
-    with served(tmp_path) as server:
+    with serve(tmp_path) as server:
         browser = server.browser()
         view = browser.sit(["ClaudeBot", "StefaBot", "MrDoubt"], seat=0, seed=1)
         card = view["frames"][0]["hand"][0]
@@ -179,11 +179,11 @@ def test_a_table_of_before_there_were_other_games_is_taken_up(tmp_path: Path) ->
     assert table["setup"].pop("game") == "dubito"
     table["outputs"] = [dict(zip(("doubt", "number", "cards"), output, strict=True)) for output in table["outputs"]]
     path.write_text(json.dumps(table))
-    with served(tmp_path) as server:
+    with serve(tmp_path) as server:
         assert Browser(server.port, browser.cookie).view() == seen
 
 
-def deal(chrome: Chrome, server: Served, game: str, seed: int = 5) -> None:
+def deal(chrome: Chrome, server: WebServer, game: str, seed: int = 5) -> None:
     chrome.forget_what_is_stored(f"http://127.0.0.1:{server.port}")
     chrome.open(f"http://127.0.0.1:{server.port}/?game={game}")
     chrome.run(
@@ -195,13 +195,13 @@ def deal(chrome: Chrome, server: Served, game: str, seed: int = 5) -> None:
 
 
 @pytest.fixture
-def brief(home: Path) -> Iterator[Served]:
-    with served(home / "kept", others=[guests_of(find_bots(home, "bs"), max_rounds=2)]) as server:
+def brief(home: Path) -> Iterator[WebServer]:
+    with serve(home / "kept", others=[guests_of(find_bots(home, "bs"), max_rounds=2)]) as server:
         yield server
 
 
 @pytest.mark.parametrize(("width", "dark"), in_gate([(390, True), (1440, False)], 1))
-def test_bs_is_played_in_a_browser(brief: Served, chrome: Chrome, width: int, dark: bool) -> None:
+def test_bs_is_played_in_a_browser(brief: WebServer, chrome: Chrome, width: int, dark: bool) -> None:
     chrome.screen(width, dark=dark)
     deal(chrome, brief, "bs")
     assert chrome.text("#prompt") == "Your turn: play cards as 0."
@@ -222,7 +222,7 @@ def test_bs_is_played_in_a_browser(brief: Served, chrome: Chrome, width: int, da
     assert chrome.errors == []
 
 
-def test_each_kind_of_answer_has_its_control(hall: Served, chrome: Chrome) -> None:
+def test_each_kind_of_answer_has_its_control(hall: WebServer, chrome: Chrome) -> None:
     deal(chrome, hall, "guess", seed=1)
     buttons = "[...document.querySelectorAll('#answer button')].map(button => button.textContent)"
     assert chrome.run(buttons) == ["high", "low", "none"]

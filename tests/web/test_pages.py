@@ -13,7 +13,7 @@ from dubito.games.dubito import words as told
 from dubito.games.dubito.engine import Rules
 from dubito.games.dubito.record import load
 from dubito.show.person import SEEDS
-from tests.web.kit import Browser, Served, served
+from tests.web.kit import Browser, WebServer, serve
 
 SCRIPT = "<script>alert(1)</script>"
 
@@ -31,7 +31,7 @@ def test_the_rules_are_those_of_the_engine(browser: Browser) -> None:
             assert f"<p>{sentence}</p>" in page
 
 
-def test_the_lobby_offers_every_hand_written_bot_and_the_game_under_way(server: Served, browser: Browser) -> None:
+def test_the_lobby_offers_every_hand_written_bot_and_the_game_under_way(server: WebServer, browser: Browser) -> None:
     lobby = browser("GET", "/").text
     names = {bot.name for bot in find_bots(server.folder).hand_written()}
     assert all(f'<option value="{name}"' in lobby for name in names)
@@ -48,7 +48,7 @@ def test_every_seed_can_be_given_back(browser: Browser) -> None:
     assert re.fullmatch(pattern, str(SEEDS - 1))
 
 
-def test_a_finished_game_is_listed_and_opens(server: Served, browser: Browser) -> None:
+def test_a_finished_game_is_listed_and_opens(server: WebServer, browser: Browser) -> None:
     assert "No game has been finished here yet" in browser("GET", "/games").text
     end = browser.to_the_end(browser.sit())
     assert f'<a href="/games/{end["record"]}">' in browser("GET", "/games").text
@@ -83,7 +83,7 @@ def test_a_bots_own_words_are_escaped(tmp_path: Path) -> None:
     (tmp_path / "bots" / "manual").mkdir(parents=True)
     source = f"from bots.base import BotBase\nclass Mine(BotBase):\n    '''{SCRIPT} & more'''\n"
     (tmp_path / "bots" / "manual" / "mine.py").write_text(source)
-    with served(tmp_path, find_bots(tmp_path)) as server:
+    with serve(tmp_path, find_bots(tmp_path)) as server:
         lobby = server.browser()("GET", "/").text
     assert SCRIPT not in lobby
     assert html.escape(SCRIPT) in lobby

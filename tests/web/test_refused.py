@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.web.kit import Answer, Browser, Served, served
+from tests.web.kit import Answer, Browser, WebServer, serve
 
 Request = Callable[[Browser, Any], Answer]
 
@@ -76,7 +76,7 @@ REQUESTS: dict[str, tuple[Request, int, str]] = {
 
 @pytest.fixture(scope="module")
 def seated(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    with served(tmp_path_factory.mktemp("games")) as server:
+    with serve(tmp_path_factory.mktemp("games")) as server:
         browser = server.browser()
         yield server, browser, browser.sit(seat=0)
 
@@ -93,7 +93,7 @@ def test_a_move_for_a_game_that_was_given_up_is_refused(browser: Browser) -> Non
     assert browser.post("/api/moves", _legal(second) | {"table": second["table"]}).status == 200
 
 
-def test_it_is_refused_and_changes_nothing(seated: tuple[Served, Browser, Any], subtests: pytest.Subtests) -> None:
+def test_it_is_refused_and_changes_nothing(seated: tuple[WebServer, Browser, Any], subtests: pytest.Subtests) -> None:
     for name in REQUESTS:
         with subtests.test(name=name):
             server, browser, view = seated
@@ -108,11 +108,11 @@ def test_it_is_refused_and_changes_nothing(seated: tuple[Served, Browser, Any], 
             assert browser.view() == view
 
 
-def _files(server: Served) -> dict[Path, bytes]:
+def _files(server: WebServer) -> dict[Path, bytes]:
     return {path: path.read_bytes() for path in server.folder.rglob("*.json")}
 
 
-def test_a_legal_move_is_taken_with_the_headers_of_a_browser(server: Served, browser: Browser) -> None:
+def test_a_legal_move_is_taken_with_the_headers_of_a_browser(server: WebServer, browser: Browser) -> None:
     for host in (f"127.0.0.1:{server.port}", f"localhost:{server.port}", "localhost:9000", "[::1]:1"):
         headers = {"Host": host, "Origin": f"http://{host}", "Sec-Fetch-Site": "same-origin"}
         assert browser.post("/api/moves", _legal(browser.sit(seat=0)), headers).status == 200
@@ -124,7 +124,7 @@ def test_after_the_end_nothing_is_played(browser: Browser) -> None:
     assert (answer.status, answer.json) == (409, {"error": "The game is over."})
 
 
-def test_a_stranger_has_no_game(server: Served, browser: Browser) -> None:
+def test_a_stranger_has_no_game(server: WebServer, browser: Browser) -> None:
     view = browser.sit(seat=0)
     assert browser.cookie is not None
     name = browser.cookie.partition("=")[0]
@@ -156,7 +156,7 @@ IMPOSSIBLE: list[tuple[dict[str, Any], str]] = [
 ]
 
 
-def test_a_table_that_cannot_be(server: Served, browser: Browser, subtests: pytest.Subtests) -> None:
+def test_a_table_that_cannot_be(server: WebServer, browser: Browser, subtests: pytest.Subtests) -> None:
     for asked, sentence in IMPOSSIBLE:
         with subtests.test(asked=asked, sentence=sentence):
             answer = browser.post("/api/table", {"bots": ["ClaudeBot", "StefaBot", "MrDoubt"]} | asked)
@@ -170,7 +170,7 @@ def test_a_bot_that_cannot_be_played_again_is_refused(tmp_path: Path) -> None:
     (tmp_path / "bots" / "manual").mkdir(parents=True)
     source = "import random\nfrom bots.base import BotBase\nclass Dicer(BotBase): ...\n"
     (tmp_path / "bots" / "manual" / "dicer.py").write_text(source)
-    with served(tmp_path) as server:
+    with serve(tmp_path) as server:
         answer = server.browser().post("/api/table", {"bots": ["Dicer", "StefaBot"]})
         assert (answer.status, answer.json["error"][:46]) == (400, "Dicer draws from randomness that no seed reach")
         assert "Dicer" not in server.browser()("GET", "/").text
@@ -228,7 +228,7 @@ def test_the_cookie_is_for_this_site_and_no_script(browser: Browser) -> None:
     assert len(browser.cookie or "") >= 32
 
 
-def test_a_body_in_pieces_counts_as_a_whole(server: Served, browser: Browser) -> None:
+def test_a_body_in_pieces_counts_as_a_whole(server: WebServer, browser: Browser) -> None:
     browser.sit(seat=0)
     connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
     headers = {"Content-Type": "application/json", "Cookie": str(browser.cookie)}

@@ -18,7 +18,7 @@ from dubito.web import saved as module
 from dubito.web.saved import Summaries, Summary, dealt_at
 from tests.engine.golden import FOLDER
 from tests.games.kit import write_kuhn
-from tests.web.kit import BOTS, Browser, Served
+from tests.web.kit import BOTS, Browser, WebServer
 
 
 def _ending(*marks: int, capped: bool = False) -> Ending:
@@ -51,7 +51,7 @@ def test_a_win_of_which_there_is_one_kind_is_only_a_win() -> None:
     assert module._describe_result(BS, ending, [False, True, False], ["A", "You", "B"], 1) == "you won against A and B"
 
 
-def test_a_person_is_told_how_they_fare_against_each_bot(server: Served, browser: Browser) -> None:
+def test_a_person_is_told_how_they_fare_against_each_bot(server: WebServer, browser: Browser) -> None:
     """At the end, and in the lobby; a bot that sits twice at a table is one."""
     ends = [browser.to_the_end(browser.sit(["RandomBoi", "RandomBoi", "StefaBot"], seed=seed)) for seed in range(2)]
     won = sum(end["result"] in ("hard_wins", "soft_wins") for end in ends)
@@ -67,7 +67,7 @@ def test_a_person_is_told_how_they_fare_against_each_bot(server: Served, browser
 
 
 def test_a_summary_is_made_once_and_again_of_another_file(
-    server: Served, browser: Browser, monkeypatch: pytest.MonkeyPatch
+    server: WebServer, browser: Browser, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     end = browser.to_the_end(browser.sit())
     (server.folder / "missing.json").write_text('{"game": "nowhere"}')
@@ -126,7 +126,7 @@ def test_a_game_was_dealt_when_its_name_says() -> None:
         assert dealt_at(name, summary) == datetime(2023, 11, 14, 22, 13, 20, 123456, tzinfo=UTC)
 
 
-def test_a_rematch_is_the_same_table_with_new_cards(server: Served, browser: Browser) -> None:
+def test_a_rematch_is_the_same_table_with_new_cards(server: WebServer, browser: Browser) -> None:
     """The seat is by chance again, unless it was chosen."""
     assert browser.post("/api/rematch", {}).status == 404
     view = browser.sit(seat=2, jokers=1)

@@ -21,10 +21,10 @@ from dubito.games.dubito.page import after, dealt
 from dubito.games.dubito.record import load, replay
 from dubito.show.person import seat_person, set_up
 from dubito.web.tables import LIFE, UNUSED_LIFE
-from tests.web.kit import BOTS, Answer, Browser, Served, a_move, guests_of, served
+from tests.web.kit import BOTS, Answer, Browser, WebServer, a_move, guests_of, serve
 
 
-def test_a_whole_game_is_played_and_saved(server: Served, browser: Browser, subtests: pytest.Subtests) -> None:
+def test_a_whole_game_is_played_and_saved(server: WebServer, browser: Browser, subtests: pytest.Subtests) -> None:
     for rule, players in [("immediate", 3), ("contested", 4), ("immediate", 8), ("contested", 8)]:
         with subtests.test(rule=rule, players=players):
             bots = (BOTS * 3)[: players - 1]
@@ -37,7 +37,7 @@ def test_a_whole_game_is_played_and_saved(server: Served, browser: Browser, subt
             assert not end["asked"]
 
 
-def test_its_frames_are_the_game(server: Served, browser: Browser) -> None:
+def test_its_frames_are_the_game(server: WebServer, browser: Browser) -> None:
     end = browser.to_the_end(browser.sit(seed=2, seat=1))
     frames = browser.view()["frames"]
     record = load((server.folder / f"{end['record']}.json").read_text())
@@ -55,7 +55,7 @@ def test_its_frames_are_the_game(server: Served, browser: Browser) -> None:
     assert any(sentence.startswith("You play ") for sentence in sentences)
 
 
-def test_soft_and_hard_wins_are_told(server: Served) -> None:
+def test_soft_and_hard_wins_are_told(server: WebServer) -> None:
     told = {}
     for seed in (8, 18, 33):
         browser = server.browser()
@@ -119,7 +119,7 @@ def _another_world(game: State, me: int) -> State:
 
 
 def test_a_restart_loses_no_game(tmp_path: Path) -> None:
-    with served(tmp_path) as server:
+    with serve(tmp_path) as server:
         one = server.browser()
         whole = one.to_the_end(one.sit(seed=9))
         other = server.browser()
@@ -127,7 +127,7 @@ def test_a_restart_loses_no_game(tmp_path: Path) -> None:
         for _ in range(3):
             view = other.play(a_move(view["frames"][-1]))
         seen = other.view()
-    with served(tmp_path) as server:
+    with serve(tmp_path) as server:
         again = Browser(server.port, other.cookie, other.turn)
         assert again.view() == seen
         end = again.to_the_end(seen)
@@ -136,7 +136,7 @@ def test_a_restart_loses_no_game(tmp_path: Path) -> None:
 
 
 def test_beside_a_server_with_another_folder_no_game_is_lost(tmp_path: Path) -> None:
-    with served(tmp_path / "one") as one, served(tmp_path / "two") as two:
+    with serve(tmp_path / "one") as one, serve(tmp_path / "two") as two:
         here, there = one.browser(), two.browser()
         view, other = here.sit(seat=0), there.sit(seat=0, seed=2)
         jar = dict(str(browser.cookie).split("=") for browser in (here, there))  # a browser has one for all ports
@@ -153,7 +153,7 @@ def test_a_changed_bot_is_named_and_the_game_not_played_on(tmp_path: Path) -> No
     for answers in ("True", "False"):
         source = "".join(node.format(name, answers) for name in names)
         bot.write_text(f"from bots.base import BotBase\nclass Mine(BotBase):\n{source}")
-        with served(tmp_path, find_bots(tmp_path)) as server:
+        with serve(tmp_path, find_bots(tmp_path)) as server:
             browser = server.browser()
             if answers == "True":
                 browser.sit(["Mine", "Mine"], seat=2)
@@ -164,7 +164,7 @@ def test_a_changed_bot_is_named_and_the_game_not_played_on(tmp_path: Path) -> No
     assert answer.json["error"].startswith("This game cannot go on: Mine 0 does not play as it did: ")
 
 
-def test_a_bot_that_is_gone_is_said(server: Served, browser: Browser) -> None:
+def test_a_bot_that_is_gone_is_said(server: WebServer, browser: Browser) -> None:
     browser.sit()
     (path,) = (server.folder / "running").iterdir()
     path.write_text(path.read_text().replace("StefaBot", "StefBot"))
@@ -173,7 +173,7 @@ def test_a_bot_that_is_gone_is_said(server: Served, browser: Browser) -> None:
     assert (answer.status, answer.json) == (410, {"error": sentence})
 
 
-def test_moves_after_the_end_are_said(server: Served, browser: Browser) -> None:
+def test_moves_after_the_end_are_said(server: WebServer, browser: Browser) -> None:
     browser.to_the_end(browser.sit(seed=2, seat=1))
     (path,) = (server.folder / "running").glob("*.json")
     table = json.loads(path.read_text())
@@ -182,7 +182,7 @@ def test_moves_after_the_end_are_said(server: Served, browser: Browser) -> None:
     assert (answer.status, answer.json) == (410, {"error": "This game cannot go on: the game is over."})
 
 
-def test_a_damaged_file_is_said(server: Served, browser: Browser) -> None:
+def test_a_damaged_file_is_said(server: WebServer, browser: Browser) -> None:
     browser.sit()
     (path,) = (server.folder / "running").glob("*.json")
     whole = path.read_bytes()
@@ -193,7 +193,7 @@ def test_a_damaged_file_is_said(server: Served, browser: Browser) -> None:
         assert (answer.status, answer.json["error"][:32]) == (410, "The file of this game is damaged")
 
 
-def test_a_table_is_given_up_after_its_time(server: Served, browser: Browser) -> None:
+def test_a_table_is_given_up_after_its_time(server: WebServer, browser: Browser) -> None:
     browser.sit(seat=0)
     view = browser.at_rest()
     server.clock.now += LIFE
@@ -210,7 +210,7 @@ def test_a_table_is_given_up_after_its_time(server: Served, browser: Browser) ->
 
 
 def test_the_tables_are_bounded(tmp_path: Path) -> None:
-    with served(tmp_path, most=2) as server:
+    with serve(tmp_path, most=2) as server:
         one, two, three = (server.browser() for _ in range(3))
         one.sit()
         two.sit()
@@ -226,7 +226,7 @@ def test_the_tables_are_bounded(tmp_path: Path) -> None:
         assert len(list((tmp_path / "running").iterdir())) == 1
 
 
-def test_of_many_moves_at_once_one_is_made(server: Served, browser: Browser) -> None:
+def test_of_many_moves_at_once_one_is_made(server: WebServer, browser: Browser) -> None:
     view = browser.sit(seat=0)
     move = {"turn": 0, "answer": a_move(view["frames"][-1])}
     start = threading.Barrier(8)
@@ -247,7 +247,7 @@ def test_of_many_moves_at_once_one_is_made(server: Served, browser: Browser) -> 
     assert browser.view()["frames"][1:] == made.json["frames"]
 
 
-def test_many_people_play_at_once(server: Served) -> None:
+def test_many_people_play_at_once(server: WebServer) -> None:
     ends: dict[int, Any] = {}
 
     def play(seed: int) -> None:
@@ -269,7 +269,9 @@ def _full(*_: object) -> None:
     raise OSError(28, "No space left on device")
 
 
-def test_what_cannot_be_kept_is_not_played(server: Served, browser: Browser, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_cannot_be_kept_is_not_played(
+    server: WebServer, browser: Browser, monkeypatch: pytest.MonkeyPatch
+) -> None:
     view = browser.sit(seat=0)
 
     with monkeypatch.context() as patch:
@@ -297,7 +299,7 @@ def test_a_bot_that_fails_is_stood_in_for_and_said(tmp_path: Path) -> None:
         "from dubito.player import PlayerAI\nclass Bad(PlayerAI):\n    def play(self, p): return list(self.cards)\n"
     )
     (tmp_path / "bots" / "manual" / "bad.py").write_text(source)
-    with served(tmp_path, find_bots(tmp_path)) as server:
+    with serve(tmp_path, find_bots(tmp_path)) as server:
         browser = server.browser()
         view = browser.sit(["Bad", "StefaBot"], seat=1)
         assert view["frames"][1]["said"][0] == "Bad has failed: RandomBoi's rules play its turn."
@@ -308,7 +310,7 @@ def test_a_bot_that_fails_is_stood_in_for_and_said(tmp_path: Path) -> None:
 
 def test_table_of_visitor_without_cookie_expires_within_the_hour(tmp_path: Path) -> None:
     """So a program that opens table after table keeps others out for an hour at most."""
-    with served(tmp_path, most=2) as server:
+    with serve(tmp_path, most=2) as server:
         returns, loses = server.browser(), server.browser()
         returns.sit(seat=0)
         loses.sit(seat=0)
@@ -328,7 +330,7 @@ HEAD_AND_HALF_A_BODY = (
 @pytest.mark.parametrize("sent", [b"", b"GET / HTT", HEAD_AND_HALF_A_BODY])
 def test_half_open_request_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sent: bytes) -> None:
     monkeypatch.setattr("dubito.serve._REQUEST_SECONDS", 0.05)
-    with served(tmp_path) as server, socket.create_connection(("127.0.0.1", server.port), 30) as visitor:
+    with serve(tmp_path) as server, socket.create_connection(("127.0.0.1", server.port), 30) as visitor:
         visitor.sendall(sent)
         with suppress(ConnectionResetError):
             assert visitor.recv(100) == b""
@@ -337,7 +339,7 @@ def test_half_open_request_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 def test_one_visitor_too_many_is_told_when_to_come_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dubito.serve.max_connections", lambda: 1)
-    with served(tmp_path) as server:
+    with serve(tmp_path) as server:
         address = ("127.0.0.1", server.port)
         with socket.create_connection(address, 30), socket.create_connection(address, 30) as second:
             assert second.recv(1000).startswith(b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 5\r\n")

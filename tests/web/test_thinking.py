@@ -4,8 +4,8 @@ import threading
 from pathlib import Path
 
 from tests.chromium import Chrome
-from tests.llm.kit import Heard, Said, Server, says
-from tests.web.kit import asking, in_events, table_with
+from tests.llm.kit import Incoming, Response, Server, respond
+from tests.web.kit import in_events, model_at, table_with
 
 DEAL = """
 (() => {
@@ -27,16 +27,16 @@ def test_a_model_thinks_and_goes_on_and_its_words_are_kept(chrome: Chrome, home:
     answers = iter([False])
     rules = {"max_turns": 4}
 
-    def slow(asked: Heard) -> Said:
+    def slow(asked: Incoming) -> Response:
         heard.set()
         if next(answers, True):
-            return says(asked.protocol)
+            return respond(asked.protocol)
         overloaded = {"error": {"code": "overloaded", "message": "<script>document.title = 'x'</script>"}}
         return in_events({"reasoning": "I hold them.", "answer": True}, 6, told, overloaded)
 
     with (
         Server(slow) as model,
-        table_with(home, asking(model, "<b>asker</b>", api="chat"), preflight=False, rules=rules) as server,
+        table_with(home, model_at(model, "<b>asker</b>", api="chat"), preflight=False, rules=rules) as server,
     ):
         chrome.screen(390)
         chrome.open(f"http://127.0.0.1:{server.port}/")

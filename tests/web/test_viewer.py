@@ -18,8 +18,8 @@ import pytest
 from dubito.games.dubito.record import GameRecord, RecordedOutput, dump, load
 from tests.chromium import Chrome
 from tests.engine.golden import FOLDER
-from tests.llm.kit import KEY, YES, Heard, Said, Server, rows, says
-from tests.web.kit import Answer, Browser, Served, asking, served, table_with
+from tests.llm.kit import KEY, YES, Incoming, Response, Server, respond, rows
+from tests.web.kit import Answer, Browser, WebServer, model_at, serve, table_with
 
 SCRIPT: Final = "<script>window.ran = 1</script>"
 HOSTILE: Final = f'</script>{SCRIPT}<img src=x onerror="window.ran = 1">'
@@ -30,20 +30,20 @@ def golden(name: str = "three_immediate") -> GameRecord:
 
 
 @pytest.fixture(scope="module")
-def saved(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+def saved(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebServer]:
     """A server with a game of bots, one of names to be careful with, and one that somebody played against models."""
 
-    def answer(heard: Heard) -> Said:
+    def answer(heard: Incoming) -> Response:
         question = heard.conversation[-1]["content"]
         if not heard.re_asked and "kings" in question:
-            return says(heard.protocol, HOSTILE)
-        return says(heard.protocol, '{"answer": false}' if "2 cards as" in question else YES)
+            return respond(heard.protocol, HOSTILE)
+        return respond(heard.protocol, '{"answer": false}' if "2 cards as" in question else YES)
 
     home = tmp_path_factory.mktemp("saved")
     with pytest.MonkeyPatch.context() as patch, Server(answer) as model:
         patch.setenv("SOME_KEY", KEY)
         patch.chdir(home)
-        with table_with(home, asking(model, name=HOSTILE), preflight=False) as server:
+        with table_with(home, model_at(model, name=HOSTILE), preflight=False) as server:
             browser = server.browser()
             end = browser.to_the_end(browser.sit(["MrDoubt", HOSTILE, HOSTILE], seat=0, seed=2))
             (server.folder / f"{end['record']}.json").rename(server.folder / "models.json")
@@ -52,7 +52,7 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
             yield server
 
 
-def address(of: Served, name: str) -> str:
+def address(of: WebServer, name: str) -> str:
     return f"http://127.0.0.1:{of.port}/games/{name}"
 
 
@@ -62,7 +62,7 @@ def data(browser: Browser, name: str) -> Any:
     return json.loads(page.text.partition('type="application/json">')[2].partition("</script>")[0])
 
 
-def test_what_a_model_was_asked_stands_at_its_turn(saved: Served, chrome: Chrome) -> None:
+def test_what_a_model_was_asked_stands_at_its_turn(saved: WebServer, chrome: Chrome) -> None:
     ((asked,),) = rows(saved.folder, "SELECT count(*) FROM decisions WHERE game >= 0")
     game = data(saved.browser(), "models")
     assert len(game["decisions"]) == asked > 3
@@ -90,7 +90,7 @@ def fits(chrome: Chrome) -> None:
         assert chrome.run("document.documentElement.scrollWidth") <= width
 
 
-def test_foreign_words_fit_the_window_and_are_never_run(saved: Served, chrome: Chrome) -> None:
+def test_foreign_words_fit_the_window_and_are_never_run(saved: WebServer, chrome: Chrome) -> None:
     chrome.open(address(saved, "foreign"), "#turn=1")
     assert f"{HOSTILE} 2" in chrome.text("#seats")
     assert f"{HOSTILE} 0 plays " in chrome.text("#said")
@@ -134,12 +134,12 @@ def other(folder: Path) -> None:
     change(folder, "turn = turn - 1 WHERE turn > 1")
 
 
-def without(change: Callable[[Path], None], saved: Served, tmp_path: Path) -> str:
+def without(change: Callable[[Path], None], saved: WebServer, tmp_path: Path) -> str:
     """What is warned of on the page of a game with models, after such a change of its folder."""
     for path in (*saved.folder.glob("run.db*"), saved.folder / "models.json"):
         shutil.copy(path, tmp_path)
     change(tmp_path)
-    with served(tmp_path) as server:
+    with serve(tmp_path) as server:
         told = data(server.browser(), "models")
         assert told["decisions"] == []
         (warning,) = told["warnings"]
@@ -157,14 +157,14 @@ def without(change: Callable[[Path], None], saved: Served, tmp_path: Path) -> st
     ids=["lost", "damaged", "of a longer game", "of another game"],
 )
 def test_a_game_is_shown_without_what_cannot_be_read(
-    change: Callable[[Path], None], sentence: str, saved: Served, tmp_path: Path
+    change: Callable[[Path], None], sentence: str, saved: WebServer, tmp_path: Path
 ) -> None:
     said = without(change, saved, tmp_path)
     assert said.startswith("What models were asked in this game is not shown: ")
     assert sentence in said
 
 
-def test_a_changed_story_is_said(server: Served, browser: Browser) -> None:
+def test_a_changed_story_is_said(server: WebServer, browser: Browser) -> None:
     record = golden()
     for name, story in (("same", record.story), ("other", record.story[:-1])):
         (server.folder / f"{name}.json").write_text(dump(replace(record, story=story)))
@@ -181,7 +181,7 @@ def refused(browser: Browser, name: str) -> str:
     return html.unescape(page.text.partition('</h1>\n<p class="error">')[2].partition("</p>")[0])
 
 
-def test_what_is_no_whole_game_is_a_sentence(server: Served, browser: Browser) -> None:
+def test_what_is_no_whole_game_is_a_sentence(server: WebServer, browser: Browser) -> None:
     record = golden()
     broken = replace(record, outputs=[RecordedOutput(False, 1, [1, 1, 1, 1])])
     after = replace(record, outputs=[*record.outputs, record.outputs[0]])
@@ -211,7 +211,7 @@ def test_what_is_no_whole_game_is_a_sentence(server: Served, browser: Browser) -
     assert "<script" not in listing.text
 
 
-def test_the_list_says_who_played_and_how_it_ended(server: Served, browser: Browser) -> None:
+def test_the_list_says_who_played_and_how_it_ended(server: WebServer, browser: Browser) -> None:
     end = browser.to_the_end(browser.sit(seat=0))
     for number, name in enumerate(("three_immediate", "eight_contested_capped")):
         (server.folder / f"0{number}.json").write_text(dump(golden(name)))

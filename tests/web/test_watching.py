@@ -19,9 +19,9 @@ from dubito.show.company import Thought
 from dubito.show.run import FollowedRun
 from dubito.web.watching import GameSource, RunGames, SavedGame, watching_app
 from tests.chromium import Chrome
-from tests.cli.kit import made, started
-from tests.llm.kit import Heard, Said, Server, says
-from tests.web.kit import Browser, asking, in_events
+from tests.cli.kit import run_in, start
+from tests.llm.kit import Incoming, Response, Server, respond
+from tests.web.kit import Browser, in_events, model_at
 
 HOUSE = ("house:house-sharp@reasoned", "StefaBot", "MrDoubt")
 RUN = ("run", "--bots", "StefaBot,UsualBot,ClaudeBot", "--table-sizes", "3", "--output", "runs/r", "--no-report")
@@ -100,14 +100,14 @@ def test_what_a_model_has_said_is_there_before_its_move(home: Path) -> None:
     told, asked_again = threading.Event(), threading.Event()
     answers = iter([True])
 
-    def slow(heard: Heard) -> Said:
+    def slow(heard: Incoming) -> Response:
         if not next(answers, False):
             asked_again.set()
             told.wait(20)
-        return says(heard.protocol)
+        return respond(heard.protocol)
 
     with Server(slow) as model:
-        Path("c.yaml").write_text(yaml.safe_dump({"bots": [asking(model)], "preflight": False}))
+        Path("c.yaml").write_text(yaml.safe_dump({"bots": [model_at(model)], "preflight": False}))
         with playing(wanted("asker", "StefaBot", "MrDoubt", config=Path("c.yaml")), lambda: None) as live:
             live.on_page_open()
             assert asked_again.wait(20)
@@ -120,7 +120,7 @@ def test_what_a_model_has_said_is_there_before_its_move(home: Path) -> None:
 def test_a_models_words_are_on_the_page_as_they_come(chrome: Chrome, home: Path) -> None:
     told, words = threading.Event(), "A <b>queen</b> is"
     with Server(lambda _: in_events({"reasoning": f"{words} not here.", "answer": True}, len(words), told)) as model:
-        Path("c.yaml").write_text(yaml.safe_dump({"bots": [asking(model, api="chat")], "preflight": False}))
+        Path("c.yaml").write_text(yaml.safe_dump({"bots": [model_at(model, api="chat")], "preflight": False}))
         order = wanted("asker", "StefaBot", "MrDoubt", config=Path("c.yaml"))
         with playing(order, lambda: None) as live, served(live) as port:
             chrome.open(f"http://127.0.0.1:{port}/")
@@ -194,7 +194,7 @@ def test_what_cannot_be_told_is_no_fault_of_the_bots(home: Path) -> None:
 
 
 def test_a_runs_newest_game_is_shown_and_only_asked_for_from_here(home: Path) -> None:
-    made(home, *RUN, "--games", "2", "--quiet")
+    run_in(home, *RUN, "--games", "2", "--quiet")
     with closing(FollowedRun(Path("runs/r"), home)) as followed, served(RunGames(followed)) as port:
         browser = Browser(port)
         first = browser("GET", "/")
@@ -203,7 +203,7 @@ def test_a_runs_newest_game_is_shown_and_only_asked_for_from_here(home: Path) ->
         assert "Game 1 of the run r." in page
         news = asks_news(page)
         assert browser("GET", news).json == {"newest": 1, "ended": True}
-        made(home, *RUN, "--games", "3", "--quiet")
+        run_in(home, *RUN, "--games", "3", "--quiet")
         assert browser("GET", news).json == {"newest": 2, "ended": True}
         assert "Game 2 of the run r." in browser("GET", "/games/2").text
         for game in (7, 10**30):
@@ -219,7 +219,7 @@ def test_a_runs_newest_game_is_shown_and_only_asked_for_from_here(home: Path) ->
 
 
 def test_a_saved_game_is_shown_from_its_deal_on(chrome: Chrome, home: Path) -> None:
-    made(home, "watch", "Medium", "Scared", "--game", "defuse", "--save", "g.json")
+    run_in(home, "watch", "Medium", "Scared", "--game", "defuse", "--save", "g.json")
     saved = SavedGame(Path("g.json"))
     with served(saved) as port:
         chrome.open(f"http://127.0.0.1:{port}/")
@@ -245,7 +245,7 @@ def test_a_game_begins_with_a_page_of_its_own(home: Path) -> None:
 
 
 def test_it_serves_until_ctrl_c(tmp_path: Path) -> None:
-    with started(tmp_path, "watch", "StefaBot", "ClaudeBot", "MrDoubt", "--web", "--port", "0") as process:
+    with start(tmp_path, "watch", "StefaBot", "ClaudeBot", "MrDoubt", "--web", "--port", "0") as process:
         assert process.stdout is not None
         address = process.stdout.readline().split()[2]
         port = int(address.removesuffix("/").rpartition(":")[2])

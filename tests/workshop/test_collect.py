@@ -36,8 +36,8 @@ from dubito.workshop.recordings import (
     spread,
 )
 from tests.cli.kit import Shell
-from tests.experiment.kit import REPO, experiment, played, registry
-from tests.llm.kit import contender, ran, rows, small
+from tests.experiment.kit import REPO, experiment, play_all, registry
+from tests.llm.kit import contender, rows, run_games, small
 from tests.prompts.kit import RULES, Asked, asked_bot, by_temper
 from tests.workshop.kit import FIELD, PLAIN, REASONED, positions, prompt
 
@@ -83,7 +83,7 @@ def test_recorded_positions_render_what_the_model_was_sent(tmp_path: Path) -> No
         contender("b", "house-random", bot="AnthropicBot", prompt=str(own.folder)),
         contender("c", "house-random", bot="LLMBot", api="chat"),
     ]
-    run = ran(small(*models, games=3, turns=16), tmp_path / "run")
+    run = run_games(small(*models, games=3, turns=16), tmp_path / "run")
     (own.folder / "user.jinja").write_text("Something else.")
     found = from_run(open_run(tmp_path / "run"), "ABCDE", 10_000)
     query = "SELECT game, seat, decision, player, request FROM attempts WHERE attempt = 0"
@@ -202,7 +202,7 @@ def test_games_are_taken_from_the_whole_run_and_of_every_contender() -> None:
 
 def test_a_hand_written_run_gives_its_configs_positions_and_name(tmp_path: Path) -> None:
     games = experiment(games=10, table_sizes=[3, 5], seed=5, bots=FIELD)
-    played(games, tmp_path / "run")
+    play_all(games, tmp_path / "run")
     found = from_run(open_run(tmp_path / "run"), NODES, 20)
     assert [one.position for one in found] == [one.position for one in positions(20)]
     assert {one.source.run for one in found if one.source} == {games.digest()}
@@ -210,7 +210,7 @@ def test_a_hand_written_run_gives_its_configs_positions_and_name(tmp_path: Path)
 
 
 def test_a_run_that_is_now_played_another_way_is_refused(tmp_path: Path) -> None:
-    played(experiment(games=2, table_sizes=[3], bots=FIELD), tmp_path / "run")
+    play_all(experiment(games=2, table_sizes=[3], bots=FIELD), tmp_path / "run")
     with closing(sqlite3.connect(tmp_path / "run" / "run.db")) as connection, connection:
         connection.execute("UPDATE games SET outcome = (SELECT outcome FROM games WHERE game = 0) WHERE game = 1")
     with pytest.raises(UsageError, match=r"game 1 of .*run is now played differently: something was changed"):
@@ -218,7 +218,7 @@ def test_a_run_that_is_now_played_another_way_is_refused(tmp_path: Path) -> None
 
 
 def test_a_run_without_a_finished_game_is_refused(tmp_path: Path) -> None:
-    ran(small(contender("a")), tmp_path / "run", caps=Caps(calls=1))
+    run_games(small(contender("a")), tmp_path / "run", caps=Caps(calls=1))
     with pytest.raises(UsageError, match="run keeps no finished game: there is nothing to record from"):
         from_run(open_run(tmp_path / "run"), NODES, 20)
 

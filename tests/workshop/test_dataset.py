@@ -10,7 +10,7 @@ import pytest
 
 from dubito.llm.prompts import load_prompt
 from dubito.store.run_db import RunDb
-from tests.cli.kit import REPO, Shell, made
+from tests.cli.kit import REPO, Shell, run_in
 from tests.llm.kit import config_file, contender
 
 
@@ -21,7 +21,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     home = tmp_path_factory.mktemp("home")
     failing = contender("failing", bot="AnthropicBot", base_url="house?faults=prose:0.5")
     config_file(contender("one", model="house-sharp", prompt="reasoned"), failing, name=str(home / "c.yaml"), games=4)
-    made(home, "run", "c.yaml", "--output", "r", "--quiet", "--no-report")
+    run_in(home, "run", "c.yaml", "--output", "r", "--quiet", "--no-report")
     return home
 
 

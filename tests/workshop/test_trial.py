@@ -25,7 +25,7 @@ from dubito.workshop.trial import Trial, TrialAnswer, TrialEntry, TrialMeans, as
 from tests.conftest import in_gate
 from tests.experiment.kit import REPO
 from tests.house.kit import opinion
-from tests.llm.kit import Heard, Said, Server, Unhurried, contender, error_body, ran, rows, says, small
+from tests.llm.kit import Incoming, NoWait, Response, Server, contender, error_body, respond, rows, run_games, small
 from tests.workshop.kit import PLAIN, REASONED, prompt
 
 FOUND = dict(list(read_folder(shipped(GAME), GAME).items())[::4])  # two of each node
@@ -45,7 +45,7 @@ def run_trial(
     **calls: Any,
 ) -> Trial:
     options = {"in_flight": 8, "cache": root / "cache", "offline": False, "preflight": False}
-    means = TrialMeans(CallOptions(**{**options, **calls}), watch or Unhurried(), lambda done: None)
+    means = TrialMeans(CallOptions(**{**options, **calls}), watch or NoWait(), lambda done: None)
     return ask(entries, found, root / name, means)
 
 
@@ -83,7 +83,7 @@ def test_a_trial_is_made_once_and_then_free(tmp_path: Path) -> None:
 def test_a_run_answers_for_the_positions_that_were_taken_from_it(tmp_path: Path) -> None:
     """With its cache and its prompt; the same question in the same game has the same draw."""
     player = contender("a", "house-random", prompt="reasoned")
-    ran(small(player, games=2, turns=20), tmp_path / "run")
+    run_games(small(player, games=2, turns=20), tmp_path / "run")
     found = from_run(run_to_replay(tmp_path / "run", REPO), NODES, 10_000)
     query = "SELECT a.game, a.seat, a.decision, d.answer FROM attempts a JOIN decisions d USING (game, seat, decision)"
     taken = {(game, seat, decision): bool(answer) for game, seat, decision, answer in rows(tmp_path / "run", query)}
@@ -94,21 +94,21 @@ def test_a_run_answers_for_the_positions_that_were_taken_from_it(tmp_path: Path)
     assert len(set(taken.values())) == 2
 
 
-def by_node(heard: Heard) -> Said:
+def by_node(heard: Incoming) -> Response:
     """A different way to fail at each node; at E a bad reply first, at C cut off for good."""
     text = json.dumps(heard.body)
     (node,) = re.findall(r"\\nnode: (.)\\n", text)
     match node:
         case "A":
-            return says("responses", "Yes, I do.")
+            return respond("responses", "Yes, I do.")
         case "B":
-            return says("responses", "I would rather not.", "refusal")
+            return respond("responses", "I would rather not.", "refusal")
         case "C":
-            return says("responses", '{"answer": tr', "length")
+            return respond("responses", '{"answer": tr', "length")
         case "D":
-            return Said(400, error_body("responses", "context_length_exceeded", "prompt is too long"))
+            return Response(400, error_body("responses", "context_length_exceeded", "prompt is too long"))
         case _:
-            return says("responses", '{"answer": true}' if heard.re_asked else '{"answer": "yes"}')
+            return respond("responses", '{"answer": true}' if heard.re_asked else '{"answer": "yes"}')
 
 
 def test_what_never_came_is_counted_by_cause_and_not_replaced(tmp_path: Path) -> None:
@@ -187,7 +187,7 @@ def test_a_body_is_billed_once_however_many_positions_share_it(tmp_path: Path) -
 def test_a_preflight_finds_a_wrong_model_before_any_question(tmp_path: Path) -> None:
     """A call for each form of a prompt's answers; none where the cache has it, none offline."""
     prompts = entry(PLAIN, "a", model="m"), entry(PLAIN, "b", model="m", sample=1), entry(REASONED, "c", model="m")
-    with Server(lambda heard: Said(404, error_body("responses", "model_not_found", "there is no m"))) as server:
+    with Server(lambda heard: Response(404, error_body("responses", "model_not_found", "there is no m"))) as server:
         lost = [replace(one, settings=one.settings.model_copy(update={"base_url": server.base_url("responses")}))
                 for one in prompts]  # fmt: skip
         with pytest.raises(AccountFault, match=r"has no model 'm'.*`model` in the entry of 'a'"):

@@ -11,8 +11,8 @@ import yaml
 
 from dubito.games.dubito.game import GAME
 from dubito.workshop.recordings import shipped
-from tests.cli.kit import Shell, made
-from tests.llm.kit import KEY, Heard, Said, Server, config_file, contender, error_body, says
+from tests.cli.kit import Shell, run_in
+from tests.llm.kit import KEY, Incoming, Response, Server, config_file, contender, error_body, respond
 from tests.workshop.kit import prompt
 
 HOUSE = ("--model", "house:house-sharp", "--quiet")
@@ -70,7 +70,7 @@ def test_own_positions_parameters_and_prices_of_another_server(shell: Shell) -> 
         shutil.copy(file, "own")
     price = {"m": {"input": 10, "cached_input": 1, "cache_write": 10, "output": 100}}
     Path("prices.yaml").write_text(yaml.safe_dump(price))
-    with Server(lambda heard: says(heard.protocol)) as server:
+    with Server(lambda heard: respond(heard.protocol)) as server:
         flags = ("--api", "chat", "--base-url", server.base_url("chat"), "--parameters", "{temperature: 0.5}")
         more = (
             *("--positions", "own", "--prices", "prices.yaml", "--budget", "usd=1,calls=10", "--max-output", "77"),
@@ -88,7 +88,7 @@ def test_own_positions_parameters_and_prices_of_another_server(shell: Shell) -> 
 
 def test_a_wrong_model_is_a_wrong_flag(shell: Shell) -> None:
     """The prompt is no entry of a config."""
-    with Server(lambda heard: Said(404, error_body("chat", "model_not_found", "there is no m"))) as server:
+    with Server(lambda heard: Response(404, error_body("chat", "model_not_found", "there is no m"))) as server:
         where = ("--api", "chat", "--base-url", server.base_url("chat"))
         said = shell("prompts", "test", "plain", "--model", "openai:m", *where, "--quiet")
     assert "; change `--model`; what was answered is kept in " in said.err
@@ -179,7 +179,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a trial in the folder `r`."""
     home = tmp_path_factory.mktemp("home")
     config_file(contender("a"), name=str(home / "models.yaml"))
-    made(home, "prompts", "test", "plain", *HOUSE, "--output", "r")
+    run_in(home, "prompts", "test", "plain", *HOUSE, "--output", "r")
     return home
 
 
@@ -196,11 +196,11 @@ class Interrupts:
         self.released, self.was_released = threading.Event(), list[bool]()
         self._first = threading.Lock()
 
-    def __call__(self, heard: Heard) -> Said:
+    def __call__(self, heard: Incoming) -> Response:
         if self._first.acquire(blocking=False):
             signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
         self.was_released.append(self.released.wait(20))
-        return says(heard.protocol)
+        return respond(heard.protocol)
 
 
 def test_ctrl_c_does_not_wait_for_a_call_that_hangs(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:

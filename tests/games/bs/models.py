@@ -10,7 +10,7 @@ from dubito.experiment.resolve import checked_models, resolve
 from dubito.experiment.run import Played, play
 from dubito.game.find import Registry, find_bots
 from tests.experiment.kit import REPO, means
-from tests.llm.kit import Unhurried, contender
+from tests.llm.kit import NoWait, contender
 
 FIELD: Final = ["CalculatingLiar", "ConMan", "Player1", "Player3"]
 
@@ -41,5 +41,5 @@ def experiment(config: dict[str, Any]) -> Experiment:
 
 
 def ran(of: Experiment, folder: Path, **calls: Any) -> Played:
-    how = replace(means(folder, **calls), registry=registry(), model_progress=Unhurried())
+    how = replace(means(folder, **calls), registry=registry(), model_progress=NoWait())
     return play(checked_models(of, registry(), how.calls), folder, how)

@@ -28,7 +28,7 @@ from dubito.store.model_log import ModelLog
 from dubito.store.run_db import RunDb
 from tests.experiment.kit import REPO
 from tests.games.bs.models import both, experiment, ran, registry, short
-from tests.llm.kit import Heard, Server, Unhurried, says
+from tests.llm.kit import Incoming, NoWait, Server, respond
 
 PLAIN: Final = load_prompt("plain", REPO, GAME)
 MALFORMED: Final = "fallback:malformed"
@@ -61,7 +61,7 @@ class Scripted:
     def __init__(self) -> None:
         self.left = {"cards": list(CARDS), "bs": list(BS)}
 
-    def __call__(self, heard: Heard) -> Any:
+    def __call__(self, heard: Incoming) -> Any:
         text = json.loads(heard.raw)["input"][-1]["content"]
         held = [
             int(card)
@@ -70,7 +70,7 @@ class Scripted:
         ]
         left = self.left["cards" if held else "bs"]
         said: Said = left.pop(0)[0] if left else (lambda held: json.dumps(held[:1]) if held else "false")
-        return says(heard.protocol, f'{{"answer": {said if isinstance(said, str) else said(held)}}}')
+        return respond(heard.protocol, f'{{"answer": {said if isinstance(said, str) else said(held)}}}')
 
 
 @contextmanager
@@ -82,7 +82,7 @@ def at_the_table(folder: Path, base_url: str) -> Iterator[tuple[Table, ModelLog]
     calls = CallOptions(8, folder / "cache", False)
     with RunDb.create(folder / "run.db") as db:
         log, cache = ModelLog(db), ReplyCache(calls.cache)
-        with asking(log, cache, calls, Unhurried(), lambda: False, suspend=False, game=GAME) as pipeline:
+        with asking(log, cache, calls, NoWait(), lambda: False, suspend=False, game=GAME) as pipeline:
             asks = pipeline.build_asks("x", settings, None)
             fallback = fallback_of("x", settings, bots)
             decider = Decider("x", settings, PLAIN, fallback, asks, log, 0, BSRules(), lambda outcome: None)

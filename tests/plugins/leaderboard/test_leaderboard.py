@@ -20,8 +20,8 @@ from dubito.llm.protocols import read_recorded_reply
 from dubito.plugins.leaderboard.submissions import Review, submissions_in
 from dubito.store.model_log import ModelLog
 from dubito.store.run_db import RunDb
-from tests.cli.kit import REPO, Shell, made
-from tests.report.kit import SCRIPT, Seen, data, pictures_linked
+from tests.cli.kit import REPO, Shell, run_in
+from tests.report.kit import SCRIPT, Page, data, pictures_linked
 
 BOOK = ("--bots", "StefaBot,UsualBot", "--table-sizes", "3", "--max-turns", "20", "--games", "6", "--seed", "5")
 HOW = ("--no-report", "--quiet", "--workers", "1", "--prices", "prices.yaml")
@@ -39,13 +39,13 @@ MODEL = "house-house-sharp@plain"
 
 
 def handed_in(folder: Path, name: str, *words: str) -> None:
-    made(folder, "run", *words, *HOW, "--output", f"runs/{name}")
+    run_in(folder, "run", *words, *HOW, "--output", f"runs/{name}")
     exported(folder, name)
 
 
 def exported(folder: Path, name: str) -> None:
     (folder / "submissions").mkdir(exist_ok=True)
-    made(folder, "export", f"runs/{name}", f"submissions/{name}.zip")
+    run_in(folder, "export", f"runs/{name}", f"submissions/{name}.zip")
 
 
 def edited(folder: Path, before: str, name: str, edit: Callable[[Path], None]) -> None:
@@ -98,7 +98,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def site(folder: Path) -> Path:
-    made(
+    run_in(
         folder,
         "leaderboard",
         "submissions",
@@ -128,7 +128,7 @@ def test_of_ten_submissions_six_have_rows_and_four_a_reason(site: Path) -> None:
     assert (model["answered"], model["tier"], model["kind"]) == ("house-sharp", "replayed", "stand-in")
     assert {row["player"]: row["server"] for row in rows if row["server"]} == {model["player"]: "house"}
     assert model["calls"] > 0
-    (dollars,) = [chart for chart in Seen(site / "index.html").json if chart["kind"] == "scatter"]
+    (dollars,) = [chart for chart in Page(site / "index.html").json if chart["kind"] == "scatter"]
     drawn = {one["name"]: [point[0] for point in one["points"] if point] for one in dollars["series"]}
     assert drawn == {"hand-written": [0.0] * 5, "stand-in": [pytest.approx(model["cost"], abs=1e-4)]}
     assert model["cost"] > 0.01
@@ -142,7 +142,7 @@ def files_of(site: Path) -> dict[str, bytes]:
 def test_the_pages_are_the_same_bytes_elsewhere_and_with_two_workers(folder: Path, site: Path) -> None:
     shutil.copytree(folder / "submissions", folder / "elsewhere")
     with pytest.raises(AssertionError):  # it ends with exit code 1
-        made(
+        run_in(
             folder,
             "leaderboard",
             "elsewhere",
@@ -160,7 +160,7 @@ def test_the_pages_are_the_same_bytes_elsewhere_and_with_two_workers(folder: Pat
 
 
 def test_links_lead_somewhere_and_no_name_becomes_markup(site: Path) -> None:
-    pages = {path: Seen(path) for path in site.rglob("*.html")}
+    pages = {path: Page(path) for path in site.rglob("*.html")}
     for path, page in pages.items():
         for tag, attributes in page.elements:
             assert tag not in ("b", "img")
@@ -180,17 +180,17 @@ def test_links_lead_somewhere_and_no_name_becomes_markup(site: Path) -> None:
 
 
 def test_a_row_leads_to_its_games_and_to_each_of_them(site: Path) -> None:
-    (rows,) = [page for page in (site / "rows").glob("*-games.html") if SCRIPT in Seen(page).words]
-    links = [attributes["href"] or "" for tag, attributes in Seen(rows).elements if tag == "a"]
+    (rows,) = [page for page in (site / "rows").glob("*-games.html") if SCRIPT in Page(page).words]
+    links = [attributes["href"] or "" for tag, attributes in Page(rows).elements if tag == "a"]
     games = [link for link in links if "/games/" in link]
     assert len(games) == 6
-    assert "Game 3" in Seen((rows.parent / games[3]).resolve()).words
+    assert "Game 3" in Page((rows.parent / games[3]).resolve()).words
 
 
 def test_a_number_of_a_pair_leads_to_the_games_in_which_it_differs(site: Path) -> None:
     row = next((site / "rows").glob("*-0.html"))
-    pairs = {attributes["href"] or "" for tag, attributes in Seen(row).elements if tag == "a"}
-    pages = [Seen((row.parent / link).resolve()) for link in pairs if "/pairs/" in link]
+    pairs = {attributes["href"] or "" for tag, attributes in Page(row).elements if tag == "a"}
+    pages = [Page((row.parent / link).resolve()) for link in pairs if "/pairs/" in link]
     assert len(pages) == len(PLAYERS)
     for page in pages:
         (title, *games) = page.tables[next(key for key in page.tables if key.endswith("-games"))]

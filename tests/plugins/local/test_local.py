@@ -8,7 +8,7 @@ from typing import Final
 
 import pytest
 
-from tests.cli.kit import REPO, Shell, started
+from tests.cli.kit import REPO, Shell, start
 
 FAKE: Final = Path(__file__).parent / "fake"
 RUN: Final = (
@@ -74,6 +74,6 @@ def test_without_the_extra_the_message_names_it(shell: Shell, monkeypatch: pytes
 def test_server_ends_with_a_run_that_is_killed(shell: Shell, model: Path) -> None:
     os.mkfifo(shell.folder / "m.gguf.alive")
     # The server holds the other end of the pipe.
-    with started(shell.folder, *RUN, "--output", "r") as process, open(shell.folder / "m.gguf.alive") as alive:
+    with start(shell.folder, *RUN, "--output", "r") as process, open(shell.folder / "m.gguf.alive") as alive:
         process.kill()
         assert select.select([alive], [], [], 20)[0], "the pipe ends with the server"

@@ -18,7 +18,7 @@ from dubito.plugins.tournament.check import findings, partner, trial_results
 from dubito.plugins.tournament.pair import Pair
 from dubito.plugins.tournament.plan import Pairing
 from dubito.sandbox import warden
-from tests.cli.kit import REPO, Shell, started
+from tests.cli.kit import REPO, Shell, start
 from tests.conftest import in_gate
 from tests.plugins.tournament import kit
 from tests.plugins.tournament.kit import GOOD, acting
@@ -88,7 +88,7 @@ def test_ctrl_c_keeps_what_is_finished(tmp_path: Path, number: signal.Signals) -
     )
     for name in ("one", "two"):
         kit.write(tmp_path, f"{name}.sh", f"{GOOD}# {name}\n")
-    with started(tmp_path, "tournament", "play", "t.yaml", start_new_session=True) as process:
+    with start(tmp_path, "tournament", "play", "t.yaml", start_new_session=True) as process:
         assert process.stderr is not None
         assert next(line for line in process.stderr if " of 200 matches" in line)
         os.killpg(process.pid, number)
@@ -112,7 +112,7 @@ def test_a_second_ctrl_c_stops_at_once_and_a_kill_leaves_no_message(tmp_path: Pa
     for name in ("one", "two"):
         kit.write(tmp_path, f"{name}.sh", acting("sleep 600", first=f"mkdir $DUBITO_DATA/{name}"))
     began = [tmp_path / f"tournaments/t/data/{name}/kuhn_poker/{name}" for name in ("one", "two")]
-    with started(tmp_path, "tournament", "play", "t.yaml") as process:
+    with start(tmp_path, "tournament", "play", "t.yaml") as process:
         assert process.stderr is not None
         while not all(path.exists() for path in began):
             with suppress(subprocess.TimeoutExpired):

@@ -11,7 +11,7 @@ import pytest
 from dubito.cli.main import main
 from tests.cli.kit import Shell
 from tests.conftest import in_gate
-from tests.llm.kit import Heard, Said, Server, says
+from tests.llm.kit import Incoming, Response, Server, respond
 
 pyspiel = pytest.importorskip("pyspiel", reason="OpenSpiel is an extra: pip install 'dubito[openspiel]'")
 
@@ -38,7 +38,7 @@ def of_openspiel(row: Callable[[str], Row]) -> float:
     return float(exploitability.nash_conv(game, table))
 
 
-def bold(heard: Heard) -> Row:
+def bold(heard: Incoming) -> Row:
     king = "the king" in heard.last or "the queen" in heard.last
     return {"pass": 0.25, "bet": 0.75} if king else {"pass": 0.9, "bet": 0.1}
 
@@ -47,11 +47,11 @@ def bold_row(string: str) -> Row:
     return {"pass": 0.25, "bet": 0.75} if string[0] in "12" else {"pass": 0.9, "bet": 0.1}
 
 
-def server(said: Callable[[Heard], Any]) -> Server:
+def server(said: Callable[[Incoming], Any]) -> Server:
     """A server whose model answers so."""
 
-    def answer(heard: Heard) -> Said:
-        return says(heard.protocol, json.dumps({"answer": said(heard)}))
+    def answer(heard: Incoming) -> Response:
+        return respond(heard.protocol, json.dumps({"answer": said(heard)}))
 
     return Server(answer)
 
@@ -127,7 +127,7 @@ FAULTS: dict[str, tuple[Any, str]] = {
 def test_an_answer_that_is_none_stands_under_its_cause(shell: Shell, fault: str) -> None:
     wrong, cause = FAULTS[fault]
 
-    def answer(heard: Heard) -> Any:
+    def answer(heard: Incoming) -> Any:
         return wrong if "the king" in str(heard.conversation) else bold(heard)
 
     with server(answer) as of:
@@ -155,7 +155,7 @@ def test_a_sum_within_one_percent_is_taken(shell: Shell) -> None:
 
 
 def test_an_illegal_share_is_asked_again_with_the_engines_words(shell: Shell) -> None:
-    def answer(heard: Heard) -> Any:
+    def answer(heard: Incoming) -> Any:
         return bold(heard) if heard.re_asked else {"pass": 0.2, "bet": 0.3, "fold": 0.5}
 
     with server(answer) as of:
@@ -170,7 +170,7 @@ def test_draws_are_counted(shell: Shell) -> None:
     """A model that only acts: its first three answers in each state are to pass, and the fourth is to bet."""
     times: dict[str, int] = {}
 
-    def answer(heard: Heard) -> str:
+    def answer(heard: Incoming) -> str:
         key = str(heard.conversation)
         times[key] = times.get(key, 0) + 1
         return "bet" if times[key] == 4 else "pass"
