@@ -51,7 +51,7 @@ class LLMBot(BotBase):
         self._outputs: list[Any] = []
         answer = self.decide(p.node, p)
         output = self._outputs[-1] if self._outputs else self._game.output_of(p.node, answer, self.cards)
-        self._notebook.answered(p.node, output)
+        self._notebook.note_answer(p.node, output)
         return output
 
     def observe(self, event: Any) -> None:

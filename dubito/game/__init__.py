@@ -186,7 +186,7 @@ class Notebook(Protocol):
     def observe(self, event: Any, cards: Any) -> None:
         """Record an event that the seat observed; `cards` is what it holds now."""
 
-    def answered(self, node: str, answer: Any) -> None:
+    def note_answer(self, node: str, answer: Any) -> None:
         """Record the seat's answer to a node, which other seats may not observe."""
 
     def position(self, node: str, view: Any, cards: Any) -> Any:

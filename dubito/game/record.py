@@ -95,8 +95,8 @@ def as_lines(content: Mapping[str, Any], lists: Collection[str]) -> str:
 def _json(value: Any) -> str:
     if isinstance(value, BaseModel):
         return value.model_dump_json()
-    if hasattr(value, "said"):  # rules that define their own stored form
-        value = value.said()
+    if hasattr(value, "stored_form"):  # rules that define their own stored form
+        value = value.stored_form()
     return json.dumps(asdict(value) if is_dataclass(value) else value, ensure_ascii=False)  # type: ignore[arg-type]
 
 

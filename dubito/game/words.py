@@ -172,7 +172,7 @@ class Words:
             raise UsageError(f"'{one_line(line, 20)}' is no answer here: type {self._describe_answers(state)}")
         return self._output(node, answer, state, seat)
 
-    def answered(self, answer: Any, state: Any, seat: int) -> Any:
+    def parse_answer(self, answer: Any, state: Any, seat: int) -> Any:
         """Convert an answer sent by a page to an output, legal or not. Raises UsageError."""
         node = self._node(state)
         if not is_of_kind(answer, node):

@@ -132,7 +132,7 @@ def _question(sitting: Sitting) -> Question:
 
 def _is_legal_answer(sitting: Sitting, answer: Any) -> bool:
     with suppress(IllegalOutput, UsageError):
-        return sitting.why_not(sitting.words.answered(answer, sitting.state, sitting.me)) is None
+        return sitting.why_not(sitting.words.parse_answer(answer, sitting.state, sitting.me)) is None
     return False
 
 
@@ -435,7 +435,7 @@ class Tables:
             if not (live.rests.is_set() and live.sitting.is_asked):
                 raise HTTPException(409, "It is not your turn.")
             sitting = live.sitting
-            output = sitting.words.answered(move.answer, sitting.state, sitting.me)
+            output = sitting.words.parse_answer(move.answer, sitting.state, sitting.me)
             reason = sitting.why_not(output)
             if reason is not None:
                 raise HTTPException(400, as_sentence(reason))

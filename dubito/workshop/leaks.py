@@ -203,7 +203,7 @@ class _Pair:
             return False
         if mover == self.variant.seat and one.notebook is not None:
             for each in (one, other):
-                each.notebook.answered(self.subject.game.nodes[0].name, output)
+                each.notebook.note_answer(self.subject.game.nodes[0].name, output)
         # After another move, an event that differs shows what was hidden, for all that can be known here.
         return not (self._observe(*events, place) and place > move >= 0)
 

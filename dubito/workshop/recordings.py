@@ -235,7 +235,7 @@ class _Moves:
         if player is not None:
             self._record_question(seat, notebook.position(node, view, player.cards))
         output, events = step(self._table, announce=True)
-        notebook.answered(node, output)
+        notebook.note_answer(node, output)
         self._tell(events)
         return output
 

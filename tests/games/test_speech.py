@@ -149,10 +149,10 @@ def test_a_person_types_it_and_is_told_what_cannot_be_said() -> None:
     assert describe_answers(SAY) == "what you say, on one line of at most 40 characters"
     for typed, said in (("  I Pass. ", "I Pass."), ('"log"', "log"), ('"', '"'), ('""', '""'), ('a "b"', 'a "b"')):
         assert plain.read(typed, Asked(), 0) == said
-    assert plain.answered("log", Asked(), 0) == "log"
+    assert plain.parse_answer("log", Asked(), 0) == "log"
     for text, why in UNSAYABLE.items():
         with pytest.raises((UsageError, IllegalOutput)) as caught:
-            plain.answered(text, Asked(), 0)
+            plain.parse_answer(text, Asked(), 0)
         assert why in str(caught.value)
     with pytest.raises(UsageError, match="give what you say"):
-        plain.answered(7, Asked(), 0)
+        plain.parse_answer(7, Asked(), 0)

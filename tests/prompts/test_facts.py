@@ -129,7 +129,7 @@ def test_what_a_notebook_keeps_is_what_its_events_come_to(rules: Rules) -> None:
                 notebook.observe(event, (), next(own_plays).cards if own else None)
             notebook.turn_begins(one.hand)
             for node, answer in one.answers.items():
-                notebook.answered(node, answer)
+                notebook.note_answer(node, answer)
             position = notebook.position(one.node, one.turn, one.hand)
             assert notebook.facts(position) == facts(one)
             assert notebook.facts(replace(position, events=one.events[:1], own_plays=())) == facts(

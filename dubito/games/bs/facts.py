@@ -107,7 +107,7 @@ def sample_game(deal: int) -> Iterator[tuple[World, Asked]]:
         seat, view = state.seat, state.view()
         output = random_answer(view, state.hands[seat].cards, chance)
         yield world, Asked(books[seat].position(view.node, view, state.hands[seat].cards), output)
-        books[seat].answered(view.node, output)
+        books[seat].note_answer(view.node, output)
         world = replace(world, moves=(*world.moves, output))
         tell(state.apply(output))
 

@@ -97,7 +97,7 @@ class Notebook:
                     lost=lost.number if lost else None,
                 )
 
-    def answered(self, node: str, answer: object) -> None:
+    def note_answer(self, node: str, answer: object) -> None:
         if node == "bs":
             self._turns[-1] = replace(self._turns[-1], answer=bool(answer))
 

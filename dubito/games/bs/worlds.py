@@ -46,7 +46,7 @@ class World:
         tell([state.start])
         for move in self.moves:
             if state.seat == seat:
-                book.answered(state.view().node, move)
+                book.note_answer(state.view().node, move)
                 saw.append(move)
             tell(state.apply(move))
         return book.position(state.view().node, state.view(), state.hands[seat].cards), saw

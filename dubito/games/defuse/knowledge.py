@@ -63,7 +63,7 @@ class Notebook:
             case HideEvent(place):
                 acts[-1] = replace(acts[-1], place=place)
 
-    def answered(self, node: str, answer: object) -> None:
+    def note_answer(self, node: str, answer: object) -> None:
         """Do nothing: all effects of an answer are observed."""
 
     def position(self, node: NodeName, view: object, cards: Iterable[str]) -> Position:

@@ -223,7 +223,7 @@ def cheer(state: State, seat: int) -> str:
     return "\n  *  You win!  *\n" if state.winner == seat else "\n  *  You have lost.  *\n"
 
 
-def answered(answer: Any, state: State, seat: int) -> str | int:
+def parse_answer(answer: Any, state: State, seat: int) -> str | int:
     if state.node == "place" and type(answer) is int:
         return answer
     if state.node == "turn" and isinstance(answer, str) and answer in ACTS:

@@ -100,10 +100,10 @@ NODES: Final = {
 class Listener:
     """Receives each question of a walk and its answer. Override the methods you need."""
 
-    def asked(self, node: str) -> None:
+    def note_question(self, node: str) -> None:
         """Note that this node is about to be asked."""
 
-    def answered(self, node: str, answer: bool) -> None:
+    def note_answer(self, node: str, answer: bool) -> None:
         """Note the answer to the node that was asked last."""
 
 
@@ -158,12 +158,12 @@ class FiveNodes(PlayerAI):
 
     def _ask(self, node: str, p: TurnData) -> bool:
         for listener in self.listeners:
-            listener.asked(node)
+            listener.note_question(node)
         answer = getattr(self, NODES[node])(p)
         if answer is not True and answer is not False:
             raise _not_a_bool(node, answer)
         for listener in self.listeners:
-            listener.answered(node, answer)
+            listener.note_answer(node, answer)
         return answer
 
     def bluff_first_hand(self, p: TurnData) -> Loose[bool]:

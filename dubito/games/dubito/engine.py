@@ -70,7 +70,7 @@ class Rules:
     def is_usual(self) -> bool:
         return self.is_whole and not self.duel
 
-    def said(self) -> dict[str, Any]:
+    def stored_form(self) -> dict[str, Any]:
         """Return the rules as runs, records and prompts store them: variant fields only if unusual."""
         usual = {"ranks": len(NUMBERS), "copies": COPIES, "duel": False}
         variant = {key: getattr(self, key) for key in usual}
@@ -145,7 +145,7 @@ def is_honest(cards: Sequence[int], number: int) -> bool:
     return True
 
 
-def lie_told(cards: Sequence[int] | None, declared: int | None, number: int, held: Sequence[int]) -> Lie | None:
+def classify_bluff(cards: Sequence[int] | None, declared: int | None, number: int, held: Sequence[int]) -> Lie | None:
     """Return what kind of bluff a play is, by the round's number (0: an opening) and the hand's counts (R5, R25).
 
     An opener can always be honest. Later a bluff is voluntary only if the hand holds the number; jokers do not count

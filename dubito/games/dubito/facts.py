@@ -60,12 +60,12 @@ class _Seat(Listener):
         self.notebook = Notebook(seat, rules)
         self._seat, self._table, self._note = seat, table, note
 
-    def asked(self, node: str) -> None:
+    def note_question(self, node: str) -> None:
         state = self._table.state
         self._note(self._seat, self.notebook.position(node, state.turn_data(), state.hands[self._seat].cards))
 
-    def answered(self, node: str, answer: bool) -> None:
-        self.notebook.answered(node, answer)
+    def note_answer(self, node: str, answer: bool) -> None:
+        self.notebook.note_answer(node, answer)
 
 
 _SEED: Final = 0

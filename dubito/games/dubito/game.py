@@ -16,9 +16,9 @@ from dubito.games.dubito.engine import (
     Rules,
     State,
     WinRule,
+    classify_bluff,
     deal_game,
     last_play_is_dishonest,
-    lie_told,
 )
 
 if TYPE_CHECKING:
@@ -47,8 +47,8 @@ def _rules_of_a_config() -> "type[BaseModel]":
         duel: bool = Field(default=usual.duel, description="A variant: two seats, and the first out wins.")
 
         @model_serializer
-        def said(self) -> dict[str, Any]:
-            return self.in_force.said()
+        def stored_form(self) -> dict[str, Any]:
+            return self.in_force.stored_form()
 
         @cached_property
         def in_force(self) -> Rules:
@@ -86,7 +86,7 @@ GAME: Final = Game(
     truth=lambda state: (
         last_play_is_dishonest(state.board, state.n_cards_played, state.number) if state.can_doubt else None
     ),
-    lie=lambda state, output: lie_told(output.cards, output.number, state.number, state.hands[state.seat].counts),
+    lie=lambda state, output: classify_bluff(output.cards, output.number, state.number, state.hands[state.seat].counts),
     deed=_deed,
     missing=missing_nodes,
     must_tell=lambda rules: () if rules.in_force.is_usual else ("rule_text",),
@@ -98,6 +98,8 @@ GAME: Final = Game(
         "bots": ["StefaBot", "UsualBot", "RandomBoi"],
         "contenders": house_contenders("sharp", "honest"),
     },
-    said_of=lambda cls, rules, settings: said(rules, settings) if (said := getattr(cls, "said", None)) else None,
+    said_of=lambda cls, rules, settings: (
+        describe(rules, settings) if (describe := getattr(cls, "describe", None)) else None
+    ),
     answers_nodes=lambda cls: issubclass(cls, FiveNodes) and cls.play is FiveNodes.play,
 )

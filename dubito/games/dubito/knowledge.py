@@ -134,7 +134,7 @@ def steady_facts() -> frozenset[str]:
 @lru_cache(maxsize=64)
 def _rules_in_words(rules: Rules, seats: int) -> dict[str, Any]:
     return {
-        "rules": rules.said(),
+        "rules": rules.stored_form(),
         "win_rule": rules.win_rule,
         "rule_text": rule_sentences(rules, seats),
         "objective": objective(seats),
@@ -243,7 +243,7 @@ class Notebook(Listener):
         self._answers = {}
         self._held = Counter(hand)
 
-    def answered(self, node: str, answer: bool) -> None:
+    def note_answer(self, node: str, answer: bool) -> None:
         self._answers[node] = answer
 
     def observe(self, event: Event, hand: Iterable[int], played: Sequence[int] | None = None) -> None:

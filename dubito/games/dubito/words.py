@@ -448,7 +448,7 @@ class _Move(Strict):
 _MOVE: Final = TypeAdapter(_Move)
 
 
-def answered(answer: object, state: State, seat: int) -> TurnOutput:
+def parse_answer(answer: object, state: State, seat: int) -> TurnOutput:
     try:
         move = _MOVE.validate_json(json.dumps(answer))
     except ValidationError as error:

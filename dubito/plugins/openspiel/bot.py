@@ -1,4 +1,4 @@
-"""What a bot of OpenSpiel's games is: one that chooses among the legal actions."""
+"""The base class of bots for OpenSpiel's games: a bot chooses among the legal actions."""
 
 from collections.abc import Mapping
 from operator import index
@@ -10,7 +10,7 @@ from dubito.plugins.openspiel.state import SeatView, View
 
 
 class OpenSpielBot(Player):
-    """The base of every bot of OpenSpiel's games; a new instance plays each game.
+    """The base class of bots for OpenSpiel's games. Each game has a new instance.
 
     `self.id` is the seat, `self.cards` what it sees at any time, `self.rng` the only randomness to use.
     """
@@ -19,20 +19,20 @@ class OpenSpielBot(Player):
 
     @classmethod
     def cannot_play(cls, engine: Any) -> str | None:
-        """Why it cannot play this game of OpenSpiel's, after "it"; None, as by default, if it can."""
+        """Return why the bot cannot play this game, as words after its name; None, the default, if it can."""
         return None
 
     @classmethod
-    def said(cls, engine: Any, settings: Mapping[str, Any]) -> str | None:
-        """What a run says of it beside its results; nothing by default."""
+    def describe(cls, engine: Any, settings: Mapping[str, Any]) -> str | None:
+        """Return what a run reports about the bot beside its results. The default is nothing."""
         return None
 
     def act(self, view: View) -> int | str:
-        """Your move: the number or the name of a legal action, both in `view.names`."""
+        """Return the number or the name of a legal action; `view.names` has both."""
         raise IllegalOutput(f"act of {type(self).__name__} is not written yet")
 
     def play(self, view: View) -> Any:
-        """Act, and say it by name."""
+        """Act, and return the action's name."""
         action: Any = self.act(view)
         if isinstance(action, SupportsIndex) and not isinstance(action, bool):
             return view.names.get(index(action), action)

@@ -1,12 +1,11 @@
-"""One game as a path down its tree, for OpenSpiel: decisions of seats and outcomes of chance, one after another.
+"""A game as a path down its tree, for OpenSpiel: decisions of seats and outcomes of chance, one after another.
 
-Below it is the game's own engine, which decides all that the rules decide. What an engine draws from a `Random` is
-here decided by chance, an outcome at a time, and only then handed to the engine (`ChanceDraws`).
+The game's own engine applies the rules. What an engine would draw from a `Random` is decided here by chance, one
+outcome at a time, and then passed to the engine (`ChanceDraws`).
 
-A game says stage by stage what is decided (`deal`, `turn`), and declares what is seen of it: features of the moment
-(`observed`), and rows that its events write (`recalls`). All else is `Course`. The courses of Dubito's own games are in
-`courses`; any other game's package has a module `training` with its `COURSE`. `spiel.py` registers them with pyspiel,
-of which nothing is known here.
+A game defines its decisions stage by stage (`deal`, `turn`) and declares what is seen: features of the moment
+(`observed`) and rows that its events write (`recalls`). `Course` does the rest. `courses` has the courses of Dubito's
+own games; another game's package has a module `training` with its `COURSE`. `spiel.py` registers them with pyspiel.
 """
 
 from collections import Counter, deque
@@ -27,57 +26,57 @@ if TYPE_CHECKING:
     from dubito.workshop.subject import Flaw, Subject
 
 _ROUNDING: Final = 1e-9  # how far a sum of probabilities may be from 1
-CHANCE: Final = -1  # these two as pyspiel has them
+CHANCE: Final = -1  # both as in pyspiel
 TERMINAL: Final = -4
-_WAYS_ON: Final = 20  # unseen moves of others are tried so often before another world is drawn
-_TRIALS: Final = 10_000  # games at random, of which one is to be such a world
+_WAYS_ON: Final = 20  # trials of unseen moves before another world is drawn
+_TRIALS: Final = 10_000  # random games to try
 _DECIDERS: Final = {CHANCE: "chance", TERMINAL: "anybody after the end"}
 
 Pieces = dict[str, Any]  # parts of a tensor by name: numbers, or rows of them
 
 
 class LogEntry(NamedTuple):
-    """An entry of the log: what somebody saw of the game."""
+    """A log entry: an event that one seat or all seats saw."""
 
-    only: int | None  # the one seat that saw it; None: all
+    only: int | None  # the seat that saw it; None: all seats
     text: str
-    what: Any  # the engine's event; or a tuple of a word and more, where only a seat knows
+    what: Any  # the engine's event, or a tuple for private knowledge
 
 
 class Feature(NamedTuple):
-    """A part of a tensor: so many numbers, read from a course for a seat."""
+    """A part of a tensor: `size` numbers, read from a course for a seat."""
 
     name: str
     size: int
     value: Callable[[Any, int], Sequence[float]]
-    around: bool = False  # the same of each seat, from the own one on
+    around: bool = False  # of each seat, beginning with the own one
     before: Sequence[float] = ()  # while the deal is not over; empty: all 0
 
 
 def asked(nodes: Sequence[str]) -> Feature:
-    """Which of these the seat is asked."""
+    """Return the one-hot feature of the current node."""
     places = {node: one_hot(place, len(nodes)) for place, node in enumerate(nodes)}
     nothing = one_hot(-1, len(nodes))
     return Feature("asked", len(nodes), lambda course, seat: places[course.node] if course.player == seat else nothing)
 
 
 def held(kinds: Sequence[Any]) -> Feature:
-    """The own hand: how many cards of each kind."""
+    """Return the feature of the own hand: the number of cards of each kind."""
     return Feature("hand", len(kinds), lambda course, seat: by_kind(course.hand(seat), kinds))
 
 
 def by_kind(cards: Sequence[Any], kinds: Iterable[Any]) -> list[int]:
-    """How many cards of each kind there are."""
+    """Count the cards of each kind."""
     return [cards.count(kind) for kind in kinds]
 
 
 def one_hot(value: int, size: int) -> list[float]:
-    """All 0 but one; all 0 for a value that is none of these."""
+    """Encode a value one-hot; all 0 if it is not among the values."""
     return [float(place == value) for place in range(size)]
 
 
 class Recall:
-    """What a seat has seen of a game, as numbers: rows, each begun by an event and filled in by later ones."""
+    """What a seat has seen, as rows of numbers. Events begin rows, and later events fill them in."""
 
     columns: ClassVar[Mapping[str, int]]  # of a row: how many numbers each has
     _places: ClassVar[Mapping[str, int]]
@@ -96,17 +95,17 @@ class Recall:
         self.left = False
 
     def add(self, what: Any) -> None:
-        """One entry of the log that the seat saw."""
+        """Process one log entry that the seat saw."""
         raise NotImplementedError
 
     def begin(self, **cells: int | Sequence[int]) -> list[int]:
-        """A new row, all 0 but this."""
+        """Begin a new row with these values; the rest is 0."""
         self.rows.append([0] * self.width)
         self.fill(self.rows[-1], **cells)
         return self.rows[-1]
 
     def fill(self, row: list[int], **cells: int | Sequence[int]) -> None:
-        """Write into a row, by the columns' names; of a column of several numbers the first ones."""
+        """Write values into a row by column name; a wide column takes the first ones."""
         for name, value in cells.items():
             place = self._places[name]
             if isinstance(value, int):
@@ -116,32 +115,32 @@ class Recall:
 
 
 class ChanceDraws:
-    """Stands in for the `Random` of an engine: gives out what chance has decided, and nothing else.
+    """Replaces an engine's `Random` and returns what chance has decided.
 
     Raises IndexError if the engine draws more than that.
     """
 
     def __init__(self, order: Sequence[Any] = (), shares: Iterable[float] = ()) -> None:
-        self._order = order  # of the cards that are shuffled next
+        self._order = order  # the order of the cards of the next shuffle
         self.shares = list(shares)  # the draws to come
 
     def random(self) -> float:
-        """The next draw."""
+        """Return the next draw."""
         return self.shares.pop(0)
 
     def shuffle(self, cards: list[Any]) -> None:
-        """Put all cards into the order that chance has decided."""
+        """Order all cards as chance has decided."""
         assert self._order, "the engine has shuffled more often than chance has decided"
         cards[:], self._order = self._order, ()
 
 
 def share(place: int, of: int) -> float:
-    """The draw by which an engine comes to this one of so many, by `int(random() * of)`."""
+    """Return the draw for which `int(random() * of)` gives this index."""
     return (place + 0.5) / of
 
 
 class Fork(NamedTuple):
-    """A decision: of the seat to move if there are actions, else of chance."""
+    """A decision of the seat to move, if there are actions, or of chance."""
 
     node: str
     actions: Sequence[int] = ()  # ascending
@@ -149,7 +148,7 @@ class Fork(NamedTuple):
 
 
 def draw(node: str, pool: Iterable[int]) -> Fork:
-    """Chance draws one of these, each as likely as it is often in there."""
+    """Return a chance decision that draws one of these items uniformly."""
     ways = Counter(pool)
     total = ways.total()
     return Fork(node, (), lambda: [(value, n / total) for value, n in sorted(ways.items()) if n])
@@ -159,54 +158,54 @@ Stage = Generator[Fork, int, None]
 
 
 class Course:
-    """A game of one of our engines between two decisions, of a seat or of chance."""
+    """A game of one of our engines between two decisions."""
 
     game: ClassVar[Game]
-    short_name: ClassVar[str] = ""  # as pyspiel calls it; empty: as the harness does
+    short_name: ClassVar[str] = ""  # name in pyspiel; empty: the harness's name
     long_name: ClassVar[str] = ""  # empty: the game's summary
-    zero_sum: bool = False  # whether each seat is paid what it has more than the others; a variant may say otherwise
+    zero_sum: bool = False  # whether a seat's return is relative to the others; variants may differ
     kinds: ClassVar[Sequence[Any]]  # of cards that hands hold
     drawn: ClassVar[Sequence[Any]]  # outcomes of chance
-    done: ClassVar[Sequence[Any]]  # actions of seats: outputs, or words for them
+    done: ClassVar[Sequence[Any]]  # actions of seats: outputs or their words
     observed: ClassVar[Sequence[Feature]]
     recalls: ClassVar[type[Recall]]
-    recalled: ClassVar[Sequence[Feature]] = ()  # what a seat knows beside its first hand and the rows
-    rows: ClassVar[str]  # what the part of the tensor with the rows is called
+    recalled: ClassVar[Sequence[Feature]] = ()  # what a seat knows besides its first hand and the rows
+    rows: ClassVar[str]  # name of the tensor part with the rows
 
-    longest: int  # steps of the longest game, of seats and of chance
+    longest: int  # steps of the longest game, including chance
     most_rows: int
 
-    node: str  # what is asked, or decided by chance
-    player: int  # whose decision it is: a seat, CHANCE or TERMINAL
-    actions: Sequence[int]  # that the seat may take
+    node: str  # the current node or chance decision
+    player: int  # who decides: a seat, CHANCE or TERMINAL
+    actions: Sequence[int]  # legal for the seat
     outcomes: Sequence[tuple[int, float]]  # of chance
 
     def __init__(self, players: int, rules: Any) -> None:
         self.players, self.rules = players, rules
         self.log: list[LogEntry] = []
-        self.history: list[tuple[int, int]] = []  # who decided, and what
-        self.engine: Any = None  # None: the deal is not over
-        self.script: list[int] = []  # what was decided on this stage
+        self.history: list[tuple[int, int]] = []  # deciders and decisions
+        self.engine: Any = None  # None during the deal
+        self.script: list[int] = []  # decisions of this stage
         self._stage: Stage | None = None
         self._recalls: dict[int, Recall] = {}
         self._begin()
 
     def deal(self) -> Stage:
-        """The deal, as `turn` is a turn; it ends in `dealt`."""
+        """Yield the decisions of the deal; it ends in `dealt`."""
         raise NotImplementedError
 
     def turn(self) -> Stage:
-        """A turn or a part of one, at least one decision; nothing is changed before all are made.
+        """Yield the decisions of a turn, or of a part of one, and change nothing before all are made.
 
-        So a copy of the game begins it anew, with what was decided so far. As it stands here, a turn is one of the
-        outputs in `done`, as far as the view calls them legal, and nothing of it is chance.
+        So a copy of the game can begin the turn again with the decisions so far. By default a turn is one of the
+        legal outputs in `done`, without chance.
         """
         view = self.engine.view()
         action = yield Fork(view.node, [n for n, output in enumerate(self.done) if view.why_illegal(output) is None])
         self.tell(self.engine.apply(self.done[action]))
 
     def apply(self, action: int) -> None:
-        """Take an action or an outcome; raises IllegalOutput, and changes nothing, where it is not legal now."""
+        """Apply an action or an outcome. Raises IllegalOutput, and changes nothing, if it is illegal."""
         legal = self.actions or [outcome for outcome, _ in self.outcomes]
         if action not in legal:
             raise IllegalOutput(
@@ -241,9 +240,9 @@ class Course:
         self.player, self.outcomes = (self.engine.seat, ()) if self.actions else (CHANCE, outcomes())
 
     def steps(self, player: Player) -> list[int]:
-        """The decisions, from this one on, that come to what a bot of the harness does now; it is asked once.
+        """Return the decisions that amount to what a bot of the harness does now; the bot is asked once.
 
-        Raises IllegalOutput for what the rules refuse, UsageError if the bot does what no decisions come to.
+        Raises IllegalOutput for an illegal output, UsageError for an output that no decisions produce.
         """
         output = player.play(self.engine.view())
         if why := self.why_illegal(output):
@@ -251,22 +250,24 @@ class Course:
         return self.actions_of(output)
 
     def why_illegal(self, output: Any) -> str | None:
-        """Why the rules refuse this now, in a sentence; None if they do not."""
+        """Return why the rules refuse this output now; None if they allow it."""
         why: str | None = self.engine.view().why_illegal(output)
         return why
 
     def actions_of(self, output: Any) -> list[int]:
-        """The decisions that come to this output; raises UsageError where it is none of `done`."""
+        """Return the decisions that produce this output. Raises UsageError if it is not in `done`."""
         if output not in self.done:
-            raise UsageError(f"no action of {self.game.name} comes to {one_line(repr(output), 60)}: write `actions_of`")
+            raise UsageError(
+                f"no action of {self.game.name} produces {one_line(repr(output), 60)}: override `actions_of`"
+            )
         return [[*self.done].index(output)]
 
     def words(self, player: int, action: int) -> str:
-        """An action or, of CHANCE, an outcome in words."""
+        """Describe an action, or an outcome of CHANCE."""
         return f"{self.node} {self.drawn[action]}" if player == CHANCE else f"{self.done[action]}"
 
     def dealt(self, engine: Any) -> None:
-        """The deal is over: tell each seat its hand."""
+        """End the deal: tell each seat its hand."""
         self.engine = engine
         self.tell([engine.start])
         for seat in range(self.players):
@@ -274,26 +275,26 @@ class Course:
             self.note(f"hand {spaced(cards)}", ("hand", cards), seat)
 
     def hand(self, seat: int) -> Sequence[Any]:
-        """What a seat holds, as kinds of cards: its bot's `self.cards`, one card or several."""
+        """Return the kinds of cards that a seat holds, by its bot's `self.cards`."""
         cards = self.engine.cards(seat, DealStreams(0, 0).seat(seat))
         return [cards] if cards in [*self.kinds] else [*cards]
 
     def note(self, text: str, what: Any, only: int | None = None) -> None:
-        """Keep what everybody has seen, or one seat alone."""
+        """Log what all seats, or one seat, have seen."""
         self.log.append(LogEntry(only, text, what))
 
     def tell(self, events: Sequence[GameEvent]) -> None:
-        """Keep what was observed."""
+        """Log the observed events."""
         for event in events:
             self.note(self.in_words(event), event, event.only)
 
     def in_words(self, event: Any) -> str:
-        """An event of the engine, short: the sentence that people are told, or its fields."""
+        """Describe an event briefly: by the sentence for people, or by its fields."""
         said, plain = _words(self.game)
         return (said.sentence(event, seat_label) or plain.sentence(event, seat_label)).removesuffix(".")
 
     def seen(self, seat: int) -> Iterator[LogEntry]:
-        """All that a seat has seen: nothing after it has left the game."""
+        """Return the log entries that a seat has seen before it left the game."""
         for entry in self.log:
             if entry.only is None or entry.only == seat:
                 yield entry
@@ -301,7 +302,7 @@ class Course:
                     return
 
     def remembered(self, seat: int) -> Any:
-        """The `Recall` of a seat, up to now; the entries that are new are read."""
+        """Return a seat's `Recall`, updated with new entries."""
         recall = self._recalls.get(seat)
         if recall is None:
             recall = self._recalls[seat] = self.recalls(seat)
@@ -315,33 +316,33 @@ class Course:
         return recall
 
     def information(self, seat: int) -> str:
-        """All that a seat knows, what it did itself included: the information state as text."""
+        """Return the information state as text: all that a seat knows, including its own actions."""
         return "; ".join([entry.text for entry in self.seen(seat)])
 
     def __str__(self) -> str:
-        """The whole truth, from which every action and outcome can be read."""
+        """Return the full state, from which every action and outcome can be read."""
         told = [entry.text if entry.only is None else f"[{entry.only}: {entry.text}]" for entry in self.log]
         return "; ".join([*told, *self.undone()])
 
     def undone(self) -> Sequence[str]:
-        """What chance has decided, but the engine has not been given yet."""
+        """Return outcomes of chance that the engine has not received yet."""
         begun = self.history[len(self.history) - len(self.script) :]
         drawn = [self.drawn[outcome] for player, outcome in begun if player == CHANCE]
         return [f"drawn {spaced(drawn)}"] if drawn else []
 
     def recall(self, seat: int) -> Pieces:
-        """The information state as numbers: as much as `information` says; rows that are not there yet are 0."""
+        """Return the information state as numbers; missing rows are 0."""
         recall = self.remembered(seat)
         parts = {part.name: [*part.value(self, seat)] for part in self.recalled}
         return {"hand": by_kind(recall.dealt, self.kinds), **parts, self.rows: recall.rows[:]}
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
-        """Of the pieces of `recall`."""
+        """Return the shapes of the pieces of `recall`."""
         parts = {part.name: (part.size,) for part in self.recalled}
         return {"hand": (len(self.kinds),), **parts, self.rows: (self.most_rows, self.recalls.width)}
 
     def observation(self, seat: int) -> Pieces:
-        """What a seat sees at this moment, as numbers for networks: one-hot, counts and shares."""
+        """Return what a seat sees now, as numbers for networks: one-hot, counts and shares."""
         pieces: Pieces = {}
         around = [(seat + place) % self.players for place in range(self.players)]
         for name, size, value, of_each, before in self.observed:
@@ -354,15 +355,15 @@ class Course:
         return pieces
 
     def observation_words(self, seat: int) -> str:
-        """The same as text."""
+        """Return the observation as text."""
         return "; ".join(
             f"{name} {' '.join(f'{n:g}' for n in values)}" for name, values in self.observation(seat).items()
         )
 
     def returns(self) -> list[float]:
-        """The measure that ranks in the harness, by seat; 0 while the game goes on.
+        """Return the ranking measure by seat; 0 while the game goes on.
 
-        Where `zero_sum`, what a seat has of it beyond the mean of the others: twos are paid what one has more.
+        If `zero_sum`, a seat gets its measure minus the mean of the others'.
         """
         if self.player != TERMINAL:
             return [0.0] * self.players
@@ -376,9 +377,9 @@ class Course:
         return [score - (sum(scores) - score) / (self.players - 1) for score in scores]
 
     def another(self, seat: int, chance: Random) -> list[int]:
-        """The history of a game that this seat cannot tell from this one, drawn at random; the same one is to move.
+        """Sample the history of a game that this seat cannot distinguish from this one; the same seat moves.
 
-        Read from what the seat has seen, never from what is hidden, and from whose move it is.
+        It depends only on what the seat has seen and on whose move it is.
         """
         known = self.information(seat)
         while True:
@@ -391,10 +392,10 @@ class Course:
                     return [action for _, action in ahead.history]
 
     def world(self, seat: int, chance: Random) -> Self:
-        """Such a game, as far as the seat has seen it: the others may have gone on since.
+        """Sample such a game, up to what the seat has seen; the others may have moved since.
 
-        As it stands here it is found by trial: the seat decides as it did, all others and chance at random. Raises
-        UsageError after so many games that a small game would have had it.
+        By default it is found by trial: the seat decides as it did, all others and chance at random. Raises UsageError
+        after more games than a small game would need.
         """
         known, own = self.information(seat), [action for player, action in self.history if player == seat]
         for _ in range(_TRIALS):
@@ -418,7 +419,7 @@ class Course:
         return {**vars(self), "_stage": None, "_recalls": {}}  # a stage goes on from `script`, recalls from the log
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        """A copy that shares what never changes: the entries of the log, and `shared`."""
+        """Copy the game, sharing what never changes: the log entries and `shared`."""
         twin = copy(self)
         own = {name: value for name, value in vars(twin).items() if name not in ("log", "history")}
         vars(twin).update(deepcopy(own, {id(one): one for one in self.shared()}))
@@ -426,7 +427,7 @@ class Course:
         return twin
 
     def shared(self) -> Iterator[Any]:
-        """Values that copies need not copy."""
+        """Return values that copies can share."""
         yield self.rules
 
 
@@ -436,9 +437,9 @@ def has_own_courses(game: Game) -> bool:
 
 
 def courses_of(game: Game) -> Mapping[str, type[Course]]:
-    """What a game's module `training` has as `COURSE`, by what each way to decide is called; nothing without a module.
+    """Return the courses of a game's module `training`, by name; none without a module.
 
-    Raises UsageError with what is wrong with the module, whose file it does not name.
+    Raises UsageError with the problem, without the name of the file.
     """
     try:
         own = has_own_courses(game)
@@ -450,12 +451,12 @@ def courses_of(game: Game) -> Mapping[str, type[Course]]:
         return {}
     courses: Mapping[str, Any] = course if isinstance(course, Mapping) and course else {"": course}
     if not all(isinstance(one, type) and issubclass(one, Course) for one in courses.values()):
-        raise UsageError(f"it has no `COURSE` that is a class of Course: so OpenSpiel cannot be told of {game.name}")
+        raise UsageError(f"it has no `COURSE` that is a subclass of Course, so OpenSpiel cannot load {game.name}")
     return courses
 
 
 def try_out(game: Game, course: type[Course], players: int) -> None:
-    """One game at random, and what the seats see of it; raises UsageError with what is wrong, its file not named."""
+    """Play a random game and read what the seats see. Raises UsageError with the problem."""
     try:
         for wrong in _flaws_when_played(course(players, game.rules_of_run(game.rules().model_dump()))):
             raise UsageError(f"a game at random: {wrong}")
@@ -466,8 +467,8 @@ def try_out(game: Game, course: type[Course], players: int) -> None:
 
 
 def check_courses(subject: "Subject") -> "Iterator[Flaw]":
-    """Play a game at random for each course and number of seats, where the game has courses."""
-    from dubito.workshop.subject import Flaw  # late: whoever plays a course needs no workshop
+    """Play a random game for each course and number of seats, if the game has courses."""
+    from dubito.workshop.subject import Flaw  # imported late, since playing a course does not need the workshop
 
     game = subject.game
     try:
@@ -483,7 +484,7 @@ def _raised(error: BaseException) -> str:
 
 
 def _flaws_when_played(course: Course) -> Iterator[str]:
-    """What is wrong with a game that was not dealt yet, and is played at random."""
+    """Play an undealt game at random and yield its flaws."""
     chance, sizes = Random(0), {name: len(values) for name, values in course.observation(0).items()}
     while course.player != TERMINAL:
         if course.player == CHANCE and abs(sum(odds for _, odds in course.outcomes) - 1) > _ROUNDING:
@@ -506,10 +507,10 @@ def _flaws_when_played(course: Course) -> Iterator[str]:
 
 @cache
 def _words(game: Game) -> tuple[Words, Words]:
-    """As its module has them, and as it has none."""
+    """Return the words of the game's module, or default ones."""
     return words_of(game), Words(game)
 
 
 def spaced(values: Iterable[Any]) -> str:
-    """As `3 3 7`."""
+    """Join the items, as in `3 3 7`."""
     return " ".join(map(str, values))

@@ -1,4 +1,4 @@
-"""OpenSpiel, loaded where one of its games is asked for, and which of its games can be played here."""
+"""Load OpenSpiel when one of its games is needed, and check which games can be played."""
 
 import os
 import subprocess
@@ -13,7 +13,7 @@ from typing import Any, Final
 from dubito.errors import UsageError, one_line, suggestion
 from dubito.game import Member
 
-_ALONE: Final = RLock()  # who turns standard error away
+_ALONE: Final = RLock()  # held while standard error is redirected
 _PATIENCE: Final = 20.0  # seconds for some moves of a game
 _TRIAL: Final = """
 import os, random, sys, tempfile
@@ -52,7 +52,7 @@ INSTALL: Final = "OpenSpiel is not installed: pip install 'dubito[openspiel]'"
 
 @cache
 def pyspiel() -> Any:
-    """The engine; raises UsageError if it is not installed."""
+    """Return the pyspiel module. Raises UsageError if it is not installed."""
     try:
         import pyspiel as engine
     except ImportError:
@@ -66,7 +66,7 @@ def engine_version() -> str:
 
 @lru_cache(maxsize=256)
 def load(name: str) -> Any:
-    """The game of that name, with parameters in brackets if it has any; raises UsageError for what cannot be played."""
+    """Load the game of this name, with parameters in brackets. Raises UsageError if it cannot be played."""
     short, bracket, rest = name.partition("(")
     types = {one.short_name: one for one in pyspiel().registered_games()}
     if short not in types:
@@ -82,7 +82,7 @@ def load(name: str) -> Any:
         _try(name)
     game = _loaded(name)
     if game.num_players() < 2:
-        raise UsageError(f"openspiel:{one_line(name, 80)} cannot be played here: it is a game for one")
+        raise UsageError(f"openspiel:{one_line(name, 80)} cannot be played here: it is a game for one player")
     if game.num_distinct_actions() == 0:
         raise UsageError(f"openspiel:{short} cannot be played here: its moves have no numbers, only parts")
     least, most = range_of(game)
@@ -92,7 +92,7 @@ def load(name: str) -> Any:
 
 
 def _try(name: str) -> None:
-    """Refuse parameters with which the engine does not come through some moves: it may crash, or never return."""
+    """Refuse parameters for which the engine fails within some moves: it may crash or never return."""
     try:
         command = [sys.executable, "-c", _TRIAL, name]
         done = subprocess.run(command, capture_output=True, timeout=_PATIENCE, check=False)  # noqa: S603, our own code
@@ -104,9 +104,9 @@ def _try(name: str) -> None:
 
 
 def range_of(game: Any) -> tuple[float, float]:
-    """The least and the most that a return can be: as the game says, but at gin rummy.
+    """Return the lowest and the highest possible return, as the game states them except for gin rummy.
 
-    There a loser that lays no melds holds more than OpenSpiel reckons with: ten points a card, and the bonus.
+    In gin rummy a loser who lays no melds can lose more than OpenSpiel states: ten points per card and the bonus.
     """
     if game.get_type().short_name != "gin_rummy":
         return game.min_utility(), game.max_utility()
@@ -116,7 +116,7 @@ def range_of(game: Any) -> tuple[float, float]:
 
 
 def why_not(kind: Any) -> str | None:
-    """Why games of this kind cannot be played here; None if they can."""
+    """Return why games of this kind cannot be played; None if they can."""
     types = pyspiel().GameType
     if kind.dynamics == types.Dynamics.MEAN_FIELD:
         return "it is a mean-field game, of a crowd and not of seats"
@@ -136,7 +136,7 @@ def why_not(kind: Any) -> str | None:
 
 
 def members() -> Iterator[Member]:
-    """Every game of OpenSpiel's, by name."""
+    """Return the names of all of OpenSpiel's games."""
     perfect = pyspiel().GameType.Information.PERFECT_INFORMATION
     for kind in sorted(pyspiel().registered_games(), key=lambda kind: str(kind.short_name)):
         seats = kind.min_num_players, kind.max_num_players
@@ -149,7 +149,7 @@ def canonical(game: Any) -> str:
 
 
 def _check_names(short: str, rest: str, kind: Any) -> None:
-    """Refuse parameters that the game has not; what stands in brackets within brackets is the engine's to read."""
+    """Refuse unknown parameters. The engine checks nested brackets itself."""
     if not rest.endswith(")"):
         raise UsageError(f"openspiel:{one_line(short + '(' + rest, 80)}: close the bracket")
     known, depth = list(kind.parameter_specification), 0
@@ -171,14 +171,14 @@ def _loaded(name: str) -> Any:
     try:
         with quiet():
             return pyspiel().load_game(name)
-    except (RuntimeError, LookupError, ValueError) as error:  # its own SpielError, and what C++ raises as it is
+    except (RuntimeError, LookupError, ValueError) as error:  # SpielError, or an unwrapped C++ exception
         text = str(error).rsplit("/", 1)[-1].replace("\n", ": ")
         raise UsageError(f"openspiel:{one_line(name, 80)}: OpenSpiel refuses it ({one_line(text, 160)})") from None
 
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Nothing on the process's standard error meanwhile: the engine writes there what it raises as well."""
+    """Silence standard error, where the engine also writes the errors that it raises."""
     with _ALONE:
         try:
             kept = os.dup(2)

@@ -1,4 +1,4 @@
-"""Our games as environments of PettingZoo, by way of shimmy (`pip install 'dubito[pettingzoo]'`)."""
+"""The harness's games as PettingZoo environments, through shimmy (`pip install 'dubito[pettingzoo]'`)."""
 
 from typing import Any
 
@@ -15,14 +15,17 @@ except ModuleNotFoundError as error:
 class HarnessEnv(OpenSpielCompatibilityV0):  # type: ignore[misc]  # shimmy has no types
     """shimmy's environment of a game, with four corrections.
 
-    shimmy 2.0.1 makes new spaces at every step, so that they forget their seed, and no game of OpenSpiel passes
-    PettingZoo's `seed_test`; it counts the last reward again with every seat that leaves; it loads the game by its
-    short name at each reset, so that parameters are lost that are not in `config`; and at the end it still shows what
-    was seen before the last move.
+    shimmy 2.0.1 creates new spaces at every step, so that they forget their seed and no game of OpenSpiel passes
+    PettingZoo's `seed_test`. It counts the last reward again for every seat that leaves. It loads the game by its
+    short name at each reset, which loses parameters that are not in `config`. At the end it still shows the
+    observation before the last move.
     """
 
     def __init__(self, game: str, render_mode: str | None = None, **parameters: Any) -> None:
-        """`HarnessEnv("dubito", players=4)`; raises UsageError where the game has no such rules."""
+        """Take a game's name and parameters, as in `HarnessEnv("dubito", players=4)`.
+
+        Raises UsageError if the game does not have these rules.
+        """
         super().__init__(game_name=register(game), config=parameters, render_mode=render_mode)
         self._ezpickle_args, self._ezpickle_kwargs = (game, render_mode), parameters
 

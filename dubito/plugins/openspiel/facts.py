@@ -1,4 +1,4 @@
-"""What prompts are told of OpenSpiel's games (`dubito.game.Facts`): nothing that the asked seat cannot know."""
+"""The facts for prompts of OpenSpiel's games (`dubito.game.Facts`): only what the asked seat can know."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,33 +15,33 @@ from dubito.plugins.openspiel.game import engine_of
 from dubito.plugins.openspiel.state import Entry, State, View, own_words
 from dubito.plugins.openspiel.texts import objective, rule_sentences, title_of
 
-NodeName = Literal["act", "policy"]  # what it does; or how probable it is to do each thing that it may
+NodeName = Literal["act", "policy"]  # one action, or the probability of every legal action
 
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """All that one seat has when it is asked for its action."""
+    """All that one seat knows when it is asked for its action."""
 
-    game: str  # as `openspiel:` has it
+    game: str  # name with the prefix `openspiel:`
     seat: int
     node: NodeName
     history: tuple[Entry, ...]
-    hand: str | None  # what the seat holds and sees, in our words; None where there are none for the game
-    sees: str  # the same as the engine has it
+    hand: str | None  # what the seat holds and sees, in our words; None if the game has none
+    sees: str  # the same in the engine's notation
     legal: tuple[str, ...]  # actions by name
 
 
 class Notebook:
-    """Kept for one seat of one game: the game itself keeps what a seat has seen."""
+    """An empty record of one seat: the game itself stores what the seat has seen."""
 
     def __init__(self, name: str, seat: int) -> None:
         self._name, self._seat = name, seat
 
     def observe(self, event: Any, cards: Any) -> None:
-        """All that is observed is in the view."""
+        """Do nothing: the view has all that is observed."""
 
-    def answered(self, node: str, answer: Any) -> None:
-        """All that an answer does is in the view."""
+    def note_answer(self, node: str, answer: Any) -> None:
+        """Do nothing: the view has all that an answer does."""
 
     def position(self, node: str, view: View, cards: Any) -> Position:
         return position_of(self._name, view)
@@ -67,8 +67,7 @@ _TYPES: Final = {
 
 
 def example_position(engine: Any, name: str, node: NodeName) -> Position:
-    """A fixed position of a game: that of its fourth move, or of the last if it is shorter, where all do the first
-    thing that they may."""
+    """Return a game's position at its fourth move, or the last one, if all seats take the first legal action."""
     state = State(engine, Random(1))
     position = position_of(name, state.view(), node)
     for _ in range(3):
@@ -89,7 +88,7 @@ _STATE: Final = {"seat": "your seat", "state": "what you know of the game, in Op
 
 
 class OpenSpielFacts:
-    """Those of one game."""
+    """The facts of one game."""
 
     def __init__(self, game: Game) -> None:
         self._game = game
@@ -98,8 +97,10 @@ class OpenSpielFacts:
         self.to_json, self.from_json = file.to_json, file.from_json
 
     def facts(self, position: Position) -> dict[str, Any]:
-        """The facts as plain values that JSON can hold; `hand` is None where we have no words for the game, and `state`
-        where we have."""
+        """Return the facts as JSON values.
+
+        `hand` is None if we have no words for the game; otherwise `state` is None.
+        """
         return {
             **self._steady,
             "seat": position.seat,
@@ -121,9 +122,9 @@ class OpenSpielFacts:
     def _fault(self, position: Position) -> str | None:
         name, seats = self._game.name, self._game.seats[1]
         if position.game != name:
-            return f"game: it is of {position.game}, and not of {name}"
+            return f"game: it is {position.game}, not {name}"
         if not all(seat < seats for seat in (position.seat, *(entry.by or 0 for entry in position.history))):
-            return f"seat: {name} has {seats}"
+            return f"seat: {name} has {seats} seats"
         return None
 
     @cached_property

@@ -1,4 +1,4 @@
-"""OpenSpiel's games as the harness has them: each a `Game`, by its name and parameters."""
+"""OpenSpiel's games for the harness: a `Game` for each name with its parameters."""
 
 from functools import lru_cache
 from random import Random
@@ -21,7 +21,7 @@ def engine_of(game: Game) -> Any:
 
 @lru_cache(maxsize=256)
 def member(name: str) -> Game:
-    """The game of that name, without what stands before the colon; raises UsageError for what cannot be played."""
+    """Return the game of this name, without its prefix. Raises UsageError if it cannot be played."""
     engine = load(name)
     if (full := canonical(engine)) != name:
         return member(full)
@@ -50,7 +50,7 @@ def member(name: str) -> Game:
         missing=unanswered(OpenSpielBot, nodes),
         kept_rules=SimpleNamespace,
         cannot_play=lambda cls: cls.cannot_play(engine) if issubclass(cls, OpenSpielBot) else None,
-        said_of=lambda cls, _, settings: cls.said(engine, settings) if issubclass(cls, OpenSpielBot) else None,
+        said_of=lambda cls, _, settings: cls.describe(engine, settings) if issubclass(cls, OpenSpielBot) else None,
         demo={
             "games": 60,
             "bots": ["UniformRandom", "FirstLegal"],
@@ -72,7 +72,7 @@ def _output_from_json(value: Any) -> str:
 
 
 def _results(engine: Any) -> Results:
-    """The return with the game's own range (O4), and how often it was above, at or below nothing."""
+    """Return results with the game's range of returns (O4), and counts of wins, ties and losses."""
     (least, most), unit = range_of(engine), units_of(engine)
     nothing = round(-least * unit)
     total = engine.utility_sum()

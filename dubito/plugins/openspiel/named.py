@@ -1,9 +1,9 @@
-"""Four games of OpenSpiel in words: their rules, their acts by name, what a seat holds and what it has seen.
+"""Four of OpenSpiel's games in words: their rules, the names of their actions, what a seat holds and has seen.
 
-Every sentence of the rules is what the engine does, oddities included, and a test drives the engine through it. Left
-unsaid: where two arrangements of a gin hand leave equally few points, the engine (its gin_rummy_utils.cc) counts by the
-first one it finds. What is told of a position follows from the seat's information state, so two seats that cannot know
-of a difference read the same. Nothing here imports OpenSpiel: a game and its states are handed in.
+Every sentence of the rules describes what the engine does, oddities included, and a test checks it on the engine. One
+detail is left out: if two arrangements of a gin hand leave equally few points, the engine (gin_rummy_utils.cc) uses the
+first one it finds. All descriptions follow from the seat's information state. This module does not import OpenSpiel:
+callers pass the game and its states.
 """
 
 import re
@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Final, Protocol
 
 from dubito.game.words import Face, Label, Panel, counted
 
-Line = tuple[int | None, str]  # whose act it was, None for chance; and the sentence
+Line = tuple[int | None, str]  # the acting seat (None: chance) and the sentence
 
 _RANKS: Final = ("two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "jack", "queen", "king")
 
@@ -59,7 +59,7 @@ _GIN_SUITS: Final = "scdh"
 _CARDS: Final = tuple(rank + suit for suit in _GIN_SUITS for rank in _GIN_RANKS)  # by number
 _GIN_NAMES: Final = tuple(
     f"{rank} of {suit}" for suit in ("spades", "clubs", "diamonds", "hearts") for rank in ("ace", *_RANKS)
-)  # the same to a listener
+)  # spelled out
 _GIN_FACES: Final = {
     name: Face(card[0].replace("T", "10"), name.rpartition(" ")[2])
     for name, card in zip(_GIN_NAMES, _CARDS, strict=True)
@@ -80,7 +80,7 @@ _MOST_UPCARDS: Final = 50
 
 
 def gin_rummy(game: Any) -> "GinRummy | None":
-    """The words of this game; None for Oklahoma, a deck that lacks cards, and bonuses that cost."""
+    """Return the game's words; None for Oklahoma, an incomplete deck, or negative bonuses."""
     given = parameters(game)
     if given.keys() != _GIN_KNOWN or given["oklahoma"] or (given["num_ranks"], given["num_suits"]) != (13, 4):
         return None
@@ -91,17 +91,17 @@ def gin_rummy(game: Any) -> "GinRummy | None":
 
 @dataclass(frozen=True)
 class GinRummy:
-    """A hand of gin rummy of so many cards each."""
+    """Gin rummy: one hand with `size` cards for each player."""
 
     size: int
-    knock: int  # with how much deadwood one may
+    knock: int  # highest deadwood that allows a knock
     gin: int
     undercut: int
 
     title: ClassVar[str] = "gin rummy"
     lead: ClassVar[str] = (
-        "Gin rummy: draw and discard until your cards lie in sets and runs; whoever knocks with less left over than "
-        "the other takes the difference."
+        "Gin rummy: draw and discard until your cards form sets and runs. The player with less left over after a knock "
+        "wins the difference."
     )
 
     @property
@@ -205,7 +205,7 @@ class GinRummy:
         return lines
 
     def _act(self, state: Any, action: int) -> tuple[str, str]:
-        """An act that is about to be done: the verb, and the rest of the sentence."""
+        """Return the verb of the next action, and the rest of the sentence."""
         phase = state.current_phase().name
         if action == _UPCARD:
             return "draw", f" the upcard {_CARDS[state.upcard()]}"
@@ -229,8 +229,11 @@ class GinRummy:
 
 
 def _melds_by_number() -> Iterable[Sequence[int]]:
-    """All melds in the engine's order: by rank those of three, by the suit that is missing, and that of four; then
-    sequences by length, suit and lowest rank."""
+    """Yield all melds in the engine's order.
+
+    By rank: those of three, ordered by the missing suit, and that of four. Then sequences by length, suit and lowest
+    rank.
+    """
     for rank in range(13):
         four = range(rank, 52, 13)
         yield from reversed([*combinations(four, 3)])
@@ -270,12 +273,14 @@ def kuhn(game: Any) -> "Kuhn | None":
 
 @dataclass(frozen=True)
 class Kuhn:
-    """Kuhn poker at so many seats."""
+    """Kuhn poker for `players` seats."""
 
     players: int
 
     title: ClassVar[str] = "Kuhn poker"
-    lead: ClassVar[str] = "Kuhn poker, the smallest there is: a card each, one bet, and the highest card takes the pot."
+    lead: ClassVar[str] = (
+        "Kuhn poker, the smallest poker game: one card each, one bet, and the highest card takes the pot."
+    )
     names: ClassVar[tuple[str, ...]] = ("pass", "bet")
 
     @property
@@ -339,7 +344,7 @@ _PUT = re.compile(r"\[Ante: ([\d ]+)\]")  # in the engine's observation: by seat
 
 
 def leduc(game: Any) -> "Leduc | None":
-    """The words of this game; None for acts that mean another, cards without suits and a first seat that is none."""
+    """Return the game's words; None for mapped actions, isomorphic suits, or a first seat that does not exist."""
     given = parameters(game)
     if given.keys() != _LEDUC_KNOWN or given["action_mapping"] or given["suit_isomorphism"]:
         return None
@@ -349,15 +354,15 @@ def leduc(game: Any) -> "Leduc | None":
 
 @dataclass(frozen=True)
 class Leduc:
-    """Leduc poker at so many seats, one of which acts first."""
+    """Leduc poker for `players` seats, with the seat that acts first."""
 
     players: int
     first: int
 
     title: ClassVar[str] = "Leduc poker"
     lead: ClassVar[str] = (
-        "Leduc poker: a card each, bets, one card for all to see, and bets again; a pair with it wins, else the "
-        "highest card."
+        "Leduc poker: one card each, a round of bets, one card for all, and bets again. A pair with it wins, otherwise "
+        "the highest card."
     )
     names: ClassVar[tuple[str, ...]] = ("fold", "call", "raise")
 
@@ -438,12 +443,12 @@ _NUMBERS: Final = (
     *("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"),
     *("thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen", "twenty"),
 )
-_MOST_NAMES: Final = 250  # of one game: providers bound how many a choice may have
+_MOST_NAMES: Final = 250  # providers limit the options of a choice
 _LIAR: Final = "liar"
 
 
 def liars_dice(game: Any) -> "LiarsDice | None":
-    """The words of this game; None where they have no number for a bid, or there are too many bids to name."""
+    """Return the game's words; None if there are more than two players or too many bids to name."""
     given = parameters(game)
     if given.keys() != _DICE_KNOWN or given["players"] != 2:
         return None
@@ -455,16 +460,16 @@ def liars_dice(game: Any) -> "LiarsDice | None":
 
 @dataclass(frozen=True)
 class LiarsDice:
-    """Liar's dice with so many dice each, of so many sides."""
+    """Liar's dice with `dice` dice per player, of `sides` sides."""
 
     dice: int
     sides: int
-    number_first: bool  # whether a bid is higher by the number of dice first, and then by the face
+    number_first: bool  # whether bids are ordered by the number of dice first
 
     title: ClassVar[str] = "liar's dice"
     lead: ClassVar[str] = (
-        "Liar's dice: each rolls unseen and bids, ever higher, how many dice show a face among both; when one calls "
-        "the other a liar, the dice decide."
+        "Liar's dice: both players roll in secret and bid, ever higher, how many of all dice show a face. When one "
+        "calls the other a liar, the dice decide."
     )
 
     @property
@@ -489,7 +494,7 @@ class LiarsDice:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """By action id: the bids from the lowest, and last the call."""
+        """Return names by action id: the bids from the lowest, then the call."""
         most = 2 * self.dice
         if self.number_first:
             bids = [_bid(number, face) for number in range(1, most + 1) for face in range(1, self.sides + 1)]
@@ -556,35 +561,35 @@ class OwnWords(Protocol):
 
     @property
     def title(self) -> str:
-        """What it is called in a sentence."""
+        """The game's name within a sentence."""
 
     @property
     def lead(self) -> str:
-        """The game in a sentence, for whoever has never played it."""
+        """The game in a sentence, for newcomers."""
 
     @property
     def rules(self) -> tuple[str, ...]:
-        """The rules in force, a paragraph each."""
+        """The rules in force, one paragraph each."""
 
     @property
     def names(self) -> tuple[str, ...]:
-        """By action id: what the act is called, by whichever seat; no two alike."""
+        """Names by action id, all different."""
 
     @property
     def faces(self) -> Mapping[str, Face]:
-        """How pages draw its cards or dice, by name."""
+        """How pages draw the cards or dice, by name."""
 
     def cards(self, state: Any, seat: int) -> list[str]:
-        """What the seat holds, by name."""
+        """Return the names of what the seat holds."""
 
     def panels(self, state: Any, label: Label) -> list[Panel]:
-        """What everybody may know: of each seat, then of the board."""
+        """Return public panels: of each seat, then of the board."""
 
     def holds(self, state: Any, seat: int) -> str:
-        """What the seat has, and what lies open, in one line without a full stop."""
+        """Describe what the seat holds and what is public, on one line without a full stop."""
 
     def history(self, state: Any, seat: int) -> list[Line]:
-        """What the seat has seen, in order: whose act it was (None: chance), and a sentence."""
+        """Return what the seat has seen, in order: the acting seat (None: chance) and a sentence."""
 
 
 def words_for(game: Any) -> OwnWords | None:

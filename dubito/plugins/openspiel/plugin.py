@@ -1,4 +1,4 @@
-"""What the plugin adds: `dubito policy`, results corrected for luck, and a check of games that have a course."""
+"""The plugin's parts: `dubito policy`, luck-corrected results, and a check of games with courses."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -18,7 +18,9 @@ def commands() -> Mapping[str, Command]:
 
 @hookimpl
 def comparison_parts(runs: "Sequence[Run]", comparison: "Comparison") -> Sequence[ComparisonPart]:
-    from dubito.plugins.openspiel.policy.contenders import compared_less_luck  # late: commands load this file
+    from dubito.plugins.openspiel.policy.contenders import (
+        compared_less_luck,
+    )  # imported late, since every command loads this file
 
     return [compared_less_luck(runs, comparison)]
 

@@ -1,7 +1,7 @@
-"""Our games as pyspiel has games: a type, a state and an observer around each `Course`; our bots at its tables.
+"""The harness's games as pyspiel games, with a type, a state and an observer for each `Course`, and bots for them.
 
 Importing this module registers the games that ship with Dubito: `pyspiel.load_game("dubito(players=4)")`,
-`"dubito_bs"` and `"dubito_defuse"`. `load_game("kuhn")` registers and loads any other.
+`"dubito_bs"` and `"dubito_defuse"`. `load_game("kuhn")` registers and loads any other game.
 """
 
 from collections import deque
@@ -25,14 +25,14 @@ from dubito.game.streams import DealStreams
 from dubito.plugins.openspiel.course import TERMINAL, Course, LogEntry, courses_of, has_own_courses, try_out
 from dubito.seats.asked import build_rules
 
-_PARAMETERS: Final = (bool, int, float, str)  # what pyspiel can be told beside a game's name
+_PARAMETERS: Final = (bool, int, float, str)  # pyspiel's parameters besides the game's name
 
 
 class GameKind:
-    """What pyspiel is told of a game before it is loaded."""
+    """What pyspiel needs of a game before it is loaded."""
 
     def __init__(self, game: Game, courses: Mapping[str, type[Course]]) -> None:
-        """Several courses are ways to decide, told apart by the parameter `moves`: the first one unless told."""
+        """Take the courses of a game; the parameter `moves` chooses one, by default the first."""
         first = next(iter(courses.values()))
         self.game, self._courses, self.zero_sum = game, courses, first.zero_sum
         self.short_name, self._long_name = first.short_name or game.name, first.long_name or game.summary
@@ -45,7 +45,7 @@ class GameKind:
         }
 
     def course(self, given: Mapping[str, Any]) -> Course:
-        """A new game by these parameters; raises UsageError where the game has no such rules."""
+        """Return a new game with these parameters. Raises UsageError if the game does not have these rules."""
         said = dict(given)
         players, moves = said.pop("players", self.game.seats[0]), said.pop("moves", next(iter(self._courses)))
         if moves not in self._courses:
@@ -53,16 +53,16 @@ class GameKind:
         rules = build_rules(self.game, said)
         least, most = self.game.seats_by(rules)
         if not least <= players <= most:
-            self.game.deal_game(rules, players, Random(0))  # which says so
+            self.game.deal_game(rules, players, Random(0))  # which raises the error
         return self._courses[moves](players, rules)
 
     @property
     def type(self) -> Any:
-        """As pyspiel registers it."""
+        """Return the type for pyspiel's registry."""
         return self.type_of(self.zero_sum, self.game.seats[0])
 
     def type_of(self, zero_sum: bool, players: int) -> Any:
-        """The same of a game that may be a variant."""
+        """Return the type of a game, which may be a variant."""
         of: Any = pyspiel.GameType
         return of(
             short_name=self.short_name,
@@ -83,7 +83,7 @@ class GameKind:
 
 
 class HarnessGame(pyspiel.Game):  # type: ignore[misc]  # pyspiel has no types
-    """A game of the harness, by its parameters; raises UsageError where the game has no such rules."""
+    """A game of the harness with parameters. Raises UsageError if the game does not have these rules."""
 
     kind: GameKind
 
@@ -103,14 +103,14 @@ class HarnessGame(pyspiel.Game):  # type: ignore[misc]  # pyspiel has no types
         super().__init__(kind.type_of(course.zero_sum, course.players), info, dict(params or {}))
 
     def new_course(self) -> Course:
-        """A game before its deal, without pyspiel."""
+        """Return a game before its deal, without pyspiel."""
         return self.kind.course(self._given)
 
     def new_initial_state(self) -> "HarnessState":
         return HarnessState(self)
 
     def make_py_observer(self, iig_obs_type: Any = None, params: Any = None) -> "Observer | None":
-        """Of what a seat sees, or of all that it has seen; None for an observation of any other kind."""
+        """Return an observer of what a seat sees or has seen; None for other kinds of observation."""
         if params:
             raise ValueError(f"these games have no observation parameters: leave out {', '.join(params)}")
         kind = iig_obs_type or pyspiel.IIGObservationType(perfect_recall=False)
@@ -148,11 +148,11 @@ class HarnessState(pyspiel.State):  # type: ignore[misc]  # pyspiel has no types
         return self.course.returns()
 
     def __str__(self) -> str:
-        """All that has happened, with whoever saw it."""
+        """Return the log: all events, with the seats that saw them."""
         return str(self.course)
 
     def resample_from_infostate(self, player: int, sampler: Callable[[], float]) -> "HarnessState":
-        """A state, drawn at random, that this player cannot tell from this one."""
+        """Sample a state that this player cannot distinguish from this one."""
         state = self.get_game().new_initial_state()
         for action in self.course.another(player, Random(sampler())):
             state.apply_action(action)
@@ -171,7 +171,7 @@ class Observer:
         self.dict = {name: part.reshape(shape) for (name, shape), part in zip(shapes.items(), parts, strict=True)}
 
     def set_from(self, state: HarnessState, player: int) -> None:
-        """As this player knows this state."""
+        """Write this player's knowledge of the state."""
         self.tensor.fill(0)
         course = state.course
         for name, values in (course.recall(player) if self._recall else course.observation(player)).items():
@@ -179,18 +179,18 @@ class Observer:
                 self.dict[name][: len(values)] = values
 
     def string_from(self, state: HarnessState, player: int) -> str:
-        """The same as text."""
+        """Return this player's knowledge of the state as text."""
         return state.course.information(player) if self._recall else state.course.observation_words(player)
 
 
-_REGISTERED: Final[dict[str, GameKind]] = {}  # by the harness's name, as pyspiel keeps its own
+_REGISTERED: Final[dict[str, GameKind]] = {}  # by the harness's name
 
 
 def register(name: str) -> str:
-    """Tell pyspiel of the game that the harness knows by this name here; returns what it is called there.
+    """Register a game of the harness with pyspiel and return its name there.
 
-    A name that only pyspiel knows is its own. Raises UsageError where there is no such game, or no module `training`
-    of it that can be used.
+    A name that only pyspiel knows is returned unchanged. Raises UsageError if there is no such game, or if it has no
+    usable module `training`.
     """
     if name in pyspiel.registered_names() and name not in game_names(Path.cwd()):
         return name
@@ -198,15 +198,15 @@ def register(name: str) -> str:
 
 
 def load_game(name: str) -> Any:
-    """A game of the harness as pyspiel has games: `load_game("kuhn")`, with parameters as pyspiel takes them."""
+    """Load a game of the harness as a pyspiel game, as in `load_game("kuhn")`, with pyspiel's parameters."""
     game, bracket, parameters = name.partition("(")
     return pyspiel.load_game(f"{register(game)}{bracket}{parameters}")
 
 
 def registered(game: Game) -> str:
-    """Tell pyspiel of a game; returns what it is called there.
+    """Register a game with pyspiel and return its name there.
 
-    Raises UsageError for a game whose package has no module `training`, or one that cannot be used.
+    Raises UsageError if the game's package has no usable module `training`.
     """
     file, before = one_line(f"{game.package.replace('.', '/')}/training.py"), _REGISTERED.get(game.name)
     if before and before.game is game:
@@ -218,19 +218,19 @@ def registered(game: Game) -> str:
     except UsageError as error:
         raise UsageError(f"{file}: {error}") from None
     if not courses:
-        raise UsageError(f"{file} is missing: so OpenSpiel cannot be told of {game.name}")
+        raise UsageError(f"{file} is missing, so OpenSpiel cannot load {game.name}")
     kind = GameKind(game, courses)
     if kind.short_name in pyspiel.registered_names() and (before is None or before.short_name != kind.short_name):
-        raise UsageError(f"{file}: there is a {kind.short_name} in OpenSpiel: set another `short_name`")
+        raise UsageError(f"{file}: OpenSpiel already has a game {kind.short_name}; set another `short_name`")
     pyspiel.register_game(kind.type, type(f"{game.name.title()}Game", (HarnessGame,), {"kind": kind}))
     _REGISTERED[game.name] = kind
     return kind.short_name
 
 
 class SeatedBot(pyspiel.Bot):  # type: ignore[misc]  # pyspiel has no types
-    """A hand-written bot in a seat of one of our games; a new instance of it plays each game.
+    """A hand-written bot in a seat of one of our games. Each game has a new instance of the bot.
 
-    It observes what its seat sees of the states that it is shown, by `step` or `inform_action`.
+    It observes what its seat sees of the states passed to `step` or `inform_action`.
     """
 
     def __init__(
@@ -242,9 +242,9 @@ class SeatedBot(pyspiel.Bot):  # type: ignore[misc]  # pyspiel has no types
         seed: int = 0,
         settings: Mapping[str, Any] | None = None,
     ) -> None:
-        """`bot` is a name, as `dubito bots` lists it, or a class; its chance follows from `seed`.
+        """Take a bot, by its name in `dubito bots` or its class; `seed` determines its randomness.
 
-        Raises UsageError for a name that no bot of this game has, and for a model player.
+        Raises UsageError for an unknown name or a model player.
         """
         super().__init__()
         name = game.kind.game.name
@@ -260,7 +260,7 @@ class SeatedBot(pyspiel.Bot):  # type: ignore[misc]  # pyspiel has no types
     def _forget(self) -> None:
         self._player: Player | None = None
         self._streams = DealStreams(self._seed, self._games).seat(self._seat)
-        self._at = 0  # so many entries of the log were told
+        self._at = 0  # number of log entries passed to the bot
         self._last: LogEntry | None = None
         self._left = False
         self._steps: deque[int] = deque()
@@ -272,7 +272,7 @@ class SeatedBot(pyspiel.Bot):  # type: ignore[misc]  # pyspiel has no types
         self._forget()
 
     def inform_action(self, state: HarnessState, player: int, action: int) -> None:
-        """Somebody else is about to do this."""
+        """Observe the state before another player's action."""
         self._observe(state.course)
 
     def step(self, state: HarnessState) -> int:
@@ -282,7 +282,7 @@ class SeatedBot(pyspiel.Bot):  # type: ignore[misc]  # pyspiel has no types
         return self._steps.popleft()
 
     def _observe(self, course: Course) -> Any:
-        """Tell the bot what is new to it; of a game that does not continue the last one, everything."""
+        """Pass new events to the bot, or all of them if the state is of another game."""
         if self._at > len(course.log) or (self._at and course.log[self._at - 1] is not self._last):
             self._forget()
         if course.engine is None:
@@ -293,7 +293,7 @@ class SeatedBot(pyspiel.Bot):  # type: ignore[misc]  # pyspiel has no types
             seating = Seating(self._seat, self._games, self._games, self._streams, look, None, rules)
             self._player = make_player(self._class, seating, self._settings)
             self._games += 1
-        self._player.cards = look(self._streams)  # a clone of a state has hands of its own
+        self._player.cards = look(self._streams)  # a cloned state has separate hands
         observes = self._class.observes()
         for entry in course.log[self._at :]:
             if observes and not self._left and entry.only in (None, self._seat) and isinstance(entry.what, GameEvent):

@@ -1,7 +1,7 @@
-"""One of OpenSpiel's games between two moves, and what a seat sees of it: in words, as the engine's string, as events.
+"""The state of one of OpenSpiel's games, and what a seat sees of it: in words, as the engine's string, as events.
 
-Chance is the stream that dealt it; the rules are the engine's. Where several seats move at once, they are asked in
-turn, and nobody sees a move before all are made (O3).
+Its randomness is the stream that dealt it; the engine applies the rules. If several seats move at once, they are asked
+in turn, and nobody sees a move before all are made (O3).
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,19 +18,19 @@ from dubito.plugins.openspiel.named import OwnWords, words_for
 
 Step = int | Sequence[int]  # what is applied to a state: an action, or those of all seats at once
 
-LISTED: Final = 250  # names that a schema may list: more than that no provider takes at any length
+LISTED: Final = 250  # names in a schema; no provider accepts more
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A line of what a seat has observed."""
+    """One line of what a seat has observed."""
 
-    by: int | None  # whose move it was; None: chance's, or nobody's in particular
+    by: int | None  # the moving seat; None: chance or nobody
     text: str
 
 
 class Sight:
-    """One seat of one game: everything that it may know, in text."""
+    """Everything that one seat of one game may know, as text."""
 
     def __init__(self, engine: Any, seat: int) -> None:
         self._seat, self._words = seat, own_words(engine)
@@ -43,7 +43,7 @@ class Sight:
         return seen_by(state, self._seat)
 
     def history(self, state: Any, steps: Sequence[Step]) -> list[Entry]:
-        """What the seat has observed; `steps` are what was applied to the state, chance too."""
+        """Return what the seat has observed; `steps` are all steps so far, including chance."""
         if self._log is not None:
             return self._log.after(steps)
         assert self._words is not None
@@ -65,7 +65,7 @@ def apply_step(state: Any, step: Step) -> None:
 
 @dataclass(slots=True)
 class _Log:
-    """Own moves, and what is seen after each step where no information state tells it all."""
+    """Own moves, and observations after each step if the game has no information state string."""
 
     engine: Any
     seat: int
@@ -75,7 +75,7 @@ class _Log:
     _last: str = ""
 
     def after(self, steps: Sequence[Step]) -> list[Entry]:
-        """The entries after these steps, of which those of before are the first."""
+        """Return all entries after these steps."""
         if self._state is None:
             self._state = self.engine.new_initial_state()
         for step in steps[self._done :]:
@@ -102,7 +102,7 @@ class _Log:
 
 
 def names_at(state: Any, seat: int) -> Mapping[int, str]:
-    """The legal actions of a seat by name, each name once."""
+    """Return the legal actions of a seat with unique names."""
     words, legal = own_words(state.get_game()), state.legal_actions(seat)
     if words is not None:
         return {action: words.names[action] for action in legal}
@@ -113,7 +113,7 @@ def names_at(state: Any, seat: int) -> Mapping[int, str]:
 
 
 def all_names(engine: Any) -> tuple[str, ...] | None:
-    """Every name that an action of any seat can have, in the order of the actions; None where there is no such list."""
+    """Return the names of all actions of all seats, in order; None if there is no such list."""
     words, seats = own_words(engine), range(engine.num_players())
     if words is not None:
         return words.names
@@ -124,7 +124,7 @@ def all_names(engine: Any) -> tuple[str, ...] | None:
     try:
         with quiet():
             found = [engine.action_to_string(seat, a) for a in range(engine.num_distinct_actions()) for seat in seats]
-    except RuntimeError:  # SpielError: not each action is each seat's
+    except RuntimeError:  # SpielError: some actions belong to one seat only
         return None
     names = tuple(dict.fromkeys(map(_tidy, found)))
     return names if len(names) <= LISTED and not any(name.startswith("Action(id=") for name in names) else None
@@ -152,7 +152,7 @@ class DealEvent(GameEvent):
 
 @dataclass(frozen=True, slots=True)
 class SeenEvent(GameEvent):
-    """What one seat has observed since it last did."""
+    """New observations of one seat."""
 
     entries: tuple[Entry, ...]
     only: int | None = None
@@ -160,13 +160,13 @@ class SeenEvent(GameEvent):
 
 NODE: Final = "act"
 GAME_COUNTS: Final = ("moves",)
-SEAT_COUNTS: Final = ("moves", "units")  # the second is the return, in units above the least that there is
+SEAT_COUNTS: Final = ("moves", "units")  # the second is the return, in units above the lowest possible
 _FINEST, _MOST = 1000, 1 << 31
 _SHOWN: Final = 60  # names in a sentence
 
 
 def units_of(engine: Any) -> int:
-    """How many units a return of 1 has: returns are kept to a thousandth, or coarser where the range is that large."""
+    """Return the units per return of 1: returns are stored to a thousandth, or coarser for large ranges."""
     (least, most), unit = range_of(engine), _FINEST
     while unit > 1 and (most - least) * unit >= _MOST:
         unit //= 10
@@ -183,18 +183,18 @@ class State:
     def _begin(self, engine: Any, rng: Random) -> None:
         self.engine = engine
         self.state = engine.new_initial_state()
-        self.steps: list[Step] = []  # what was applied, chance too
+        self.steps: list[Step] = []  # all applied steps, including chance
         self.turns_played = 0
         self.moves = [0] * engine.num_players()
         self._rng = rng
-        self._at_once: dict[int, int] = {}  # the actions of a node at which all move, of those who were asked
+        self._at_once: dict[int, int] = {}  # actions chosen so far at a node where all move
         self._sights = [Sight(engine, seat) for seat in range(engine.num_players())]
-        self._told = [0] * engine.num_players()  # how many entries each seat was told
+        self._told = [0] * engine.num_players()  # number of entries each seat has received
         self._view: View | None = None
 
     @classmethod
     def at(cls, engine: Any, steps: Sequence[Step]) -> "State":
-        """The game after these steps, chance among them; more of it is not drawn, so that the last leads to a move."""
+        """Return the game after these steps, including chance. The last step must lead to a move."""
         new = cls.__new__(cls)
         new._begin(engine, Random(0))
         for step in steps:
@@ -229,7 +229,7 @@ class State:
         return SeatView(self, seat)
 
     def apply(self, output: Any, announce: bool = True) -> Sequence[GameEvent]:
-        """An action, by name; as `dubito.game.State` has it."""
+        """Apply an action by name (see `dubito.game.State`)."""
         view = self.view()
         if why := view.why_illegal(output):
             raise IllegalOutput(why)
@@ -264,7 +264,7 @@ class State:
         return self._sights[seat].history(self.state, self.steps)
 
     def ending(self) -> Ending:
-        """What each seat got: its return, in units above the least."""
+        """Return each seat's return, in units above the lowest."""
         (least, highest), unit = range_of(self.engine), units_of(self.engine)
         marks = [round((gain - least) * unit) for gain in self.state.returns()]
         most = round((highest - least) * unit)
@@ -286,7 +286,7 @@ class State:
         self._chance()
 
     def _chance(self) -> None:
-        """Draw what is left to chance, and pass over a node at which nobody can move."""
+        """Draw outcomes of chance, and skip nodes at which nobody can move."""
         state = self.state
         while not state.is_terminal():
             if state.is_chance_node():
@@ -317,7 +317,7 @@ class State:
 
 
 class SeatView:
-    """What one seat sees, at any time: its bot's `self.cards`."""
+    """A bot's live view of what its seat sees, as `self.cards`."""
 
     def __init__(self, state: State, seat: int) -> None:
         self._state, self._seat = state, seat
@@ -332,7 +332,7 @@ class SeatView:
 
 
 class View:
-    """What the seat to move sees, read from the game when asked; valid until the move is made."""
+    """The view of the seat to move, computed on access and valid until the move is made."""
 
     node: Literal["act"] = "act"
 
@@ -361,7 +361,7 @@ class View:
 
     @property
     def tensor(self) -> list[float]:
-        """The same as numbers: the information state's where the game has them, else the observation's."""
+        """Return the information state as numbers, or else the observation."""
         state, kind = self._state.state, self._state.engine.get_type()
         if kind.provides_information_state_tensor:
             return list(state.information_state_tensor(self.seat))
@@ -380,11 +380,11 @@ class View:
 
     def asked_of(self, bot: Any) -> int:
         if type(bot).__module__ != "pyspiel":
-            raise TypeError("only the engine's own bots are handed the state, which holds what the seat cannot know")
+            raise TypeError("only the engine's own bots receive the state, since it has hidden information")
         return int(bot.step(self._state.state))
 
     def why_illegal(self, output: Any) -> str | None:
-        """Why this names no action here, in a sentence; None if it does. No code of the output runs."""
+        """Return why this is not a legal action; None if it is. Runs no code of the output."""
         if self._state.over:
             return "the game is over"
         if type(output) is str and output in self.names.values():

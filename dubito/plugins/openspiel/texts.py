@@ -1,5 +1,7 @@
-"""The rules of OpenSpiel's games for people and prompts: in our own words if there are some, else the engine's; and for
-people alone what the engine writes of a state, as far as they can read it."""
+"""The rules of OpenSpiel's games for people and prompts, in our own words or the engine's.
+
+For people it also formats what the engine writes of a state.
+"""
 
 import re
 from typing import Any, Final
@@ -14,27 +16,27 @@ def title_of(engine: Any) -> str:
 
 
 def rule_sentences(engine: Any) -> list[str]:
-    """The rules in force, a sentence or two each."""
+    """Return the rules in force, a sentence or two each."""
     if words := own_words(engine):
         return list(words.rules)
     kind, seats = engine.get_type(), engine.num_players()
-    said = [
+    sentences = [
         f"This is {kind.long_name} for {seats} players, as OpenSpiel implements it under the name {kind.short_name}."
     ]
     if given := engine.get_parameters():
-        said.append(f"Its parameters: {', '.join(f'{key} is {value}' for key, value in sorted(given.items()))}.")
+        sentences.append(f"Its parameters: {', '.join(f'{key} is {value}' for key, value in sorted(given.items()))}.")
     if kind.dynamics == type(kind.dynamics).SIMULTANEOUS:
-        said.append("All players choose at the same time: nobody sees a choice before all have chosen.")
-    return said
+        sentences.append("All players choose at the same time: nobody sees a choice before all have chosen.")
+    return sentences
 
 
 def objective(engine: Any) -> str:
     least, most = range_of(engine)
-    said = f"The highest return at the end of the game. Returns are between {least:g} and {most:g}."
+    goal = f"The highest return at the end of the game. Returns are between {least:g} and {most:g}."
     total = engine.utility_sum()
     if total == 0:
-        return f"{said} What one player wins, the others lose."
-    return said if total is None else f"{said} All returns add up to {total:g}."
+        return f"{goal} What one player wins, the others lose."
+    return goal if total is None else f"{goal} All returns add up to {total:g}."
 
 
 _COLOUR: Final = re.compile(r"\x1b\[[0-9;]*m")
@@ -50,7 +52,7 @@ def is_open(engine: Any) -> bool:
 
 
 def readable(written: str) -> str:
-    """What the engine writes of a state, with a field a line, or as a board of lines; empty where it is neither."""
+    """Format the engine's text of a state, one field per line or as a board; empty if it is neither."""
     text = _COLOUR.sub("", written).strip("\n")
     if "][" in text:
         text = text.replace("][", "\n").removeprefix("[").removesuffix("]")

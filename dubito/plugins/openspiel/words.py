@@ -1,4 +1,4 @@
-"""OpenSpiel's games in words for people: each seat reads what it has observed, who sees everything reads all."""
+"""OpenSpiel's games in words for people at the table and for spectators."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -17,7 +17,7 @@ _GIN: Final = "openspiel:gin_rummy"
 
 
 class OpenSpielWords(Words):
-    """The words of one game, and a person at it: they answer by the name of an action or its number."""
+    """The words of one game. A person answers by the name or the number of an action."""
 
     def __init__(self, game: Game) -> None:
         super().__init__(game)
@@ -25,11 +25,11 @@ class OpenSpielWords(Words):
         if own := own_words(engine_of(game)):
             self.FACES, self.LEAD = own.faces, own.lead
         self.HOW = (
-            "Type the name of an action, or its number in the list. `rules` tells the rules, `hand` what you see, "
+            "Type the name of an action, or its number in the list. `rules` shows the rules, `hand` what you see, "
             "`log` what happened; Ctrl-D leaves the table."
         )
         bot = "SimpleGin" if game.name.startswith(_GIN) else game.fallback
-        self.BOTS = [bot] * (game.seats[0] - 1)  # as many as there are other seats
+        self.BOTS = [bot] * (game.seats[0] - 1)  # one for each other seat
 
     def rules(self, rules: Any, seats: int) -> list[str]:
         engine = engine_of(self._game)
@@ -67,7 +67,7 @@ class OpenSpielWords(Words):
         return own.cards(state.state, seat) if (own := own_words(state.engine)) else []
 
     def read(self, line: str, state: State, seat: int) -> str:
-        """The action that was typed: its name first, since a name may be a number too."""
+        """Parse a typed action. Names come first, since a name may be a number too."""
         word, names = line.strip().casefold(), self.choices(state)
         folded = {name.casefold(): name for name in names}
         if word in folded:
@@ -75,13 +75,13 @@ class OpenSpielWords(Words):
         if word.isascii() and word.isdecimal() and 1 <= int(word[:9]) <= len(names):
             return names[int(word[:9]) - 1]
         raise UsageError(
-            f"'{one_line(line, 40)}' is no action here: type its name, or its number from 1 to {len(names)}"
+            f"'{one_line(line, 40)}' is not an action here: type its name, or its number from 1 to {len(names)}"
         )
 
-    def answered(self, answer: Any, state: State, seat: int) -> str:
+    def parse_answer(self, answer: Any, state: State, seat: int) -> str:
         if isinstance(answer, str):
             return answer
-        raise UsageError("this is no answer to `act`: give the name of an action")
+        raise UsageError("this is not an answer to `act`: give the name of an action")
 
     def cheer(self, state: State, seat: int) -> str:
         return f"\n  *  Your return: {state.state.returns()[seat]:g}.  *\n" if state.over else ""
@@ -91,7 +91,7 @@ of = OpenSpielWords  # by the game
 
 
 class Teller:
-    """Tells one game with what nobody at its table knows."""
+    """Narrates one game, including what nobody at its table knows."""
 
     def __init__(self, state: State, label: Label) -> None:
         self._state, self._label = state, label
@@ -102,7 +102,7 @@ class Teller:
         return "; ".join([_hand_in_words(self._state, seat), *(f"{one.title.lower()}: {one.public}" for one in boards)])
 
     def moved(self, seat: int, output: object, events: Sequence[GameEvent]) -> list[Line]:
-        """The action, which is public in the games that we have words for, and where nothing is hidden."""
+        """Return a line with the action, which is public if we have words for the game or nothing is hidden."""
         engine = self._state.engine
         if own_words(engine) or is_open(engine):
             return [Line(f"{self._label(seat)}: {output}")]

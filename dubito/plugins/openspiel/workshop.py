@@ -1,4 +1,4 @@
-"""What the prompt workshop takes from OpenSpiel's games (`dubito/workshop/recordings.py`)."""
+"""What the prompt workshop needs of OpenSpiel's games (see `dubito/workshop/recordings.py`)."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -28,7 +28,7 @@ _INSTEAD: Final[Mapping[str, tuple[str, ...]]] = {
 
 @dataclass(frozen=True)
 class OpenSpielWorkshop:
-    """That of one game."""
+    """The workshop's part of one game."""
 
     game: Game
     INSTEAD = _INSTEAD
@@ -39,7 +39,7 @@ class OpenSpielWorkshop:
         return {node.name: facts for node in self.game.nodes}
 
     def world_pairs(self) -> Iterator[tuple[Position, Position]]:
-        """Positions of games by chance, each beside one of another world in which its seat has seen the same."""
+        """Yield positions of random games, each with one of another world in which the seat has seen the same."""
         engine, name = self.engine, self.game.name
         for number in range(_GAMES):
             rng = Random(number)
@@ -52,7 +52,7 @@ class OpenSpielWorkshop:
                 state.apply(rng.choice([*state.view().names.values()]), announce=False)
 
     def check(self, position: Position, answer: Any) -> None:
-        """Raise IllegalOutput for an answer that the rules refuse there: one action, or how probable each is."""
+        """Raise IllegalOutput for an illegal answer: an action, or the probabilities of all."""
         done = [name for name, share in answer.items() if share] if isinstance(answer, dict) else [answer]
         wrong = [name for name in done if name not in position.legal]
         if wrong:
@@ -63,7 +63,7 @@ class OpenSpielWorkshop:
         return engine_of(self.game)
 
     def of_policies(self, situations: Iterable[Sequence[int]] = ()) -> Game:
-        """The same game, whose players are asked how probable each of their actions is after any of these steps."""
+        """Return the game in which players are asked for the probabilities of all their actions."""
         names = all_names(self.engine)
         if names is None:
             found = (self.view_at(steps).names.values() for steps in situations)
@@ -71,7 +71,7 @@ class OpenSpielWorkshop:
         return replace(self.game, nodes=(Node("policy", "act", Shares(names)),))
 
     def events_at(self, steps: Sequence[int], seat: int) -> list[GameEvent]:
-        """What a seat has observed after these steps, move by move."""
+        """Return what a seat has observed after these steps, move by move."""
         game = State.at(self.engine, [])
         events: list[GameEvent] = [game.start]
         for step in steps:

@@ -1,4 +1,4 @@
-"""Another game that one seat cannot tell from the one it plays: by OpenSpiel's own resampling, or by trying."""
+"""Find a game that one seat cannot distinguish from the one it plays, by OpenSpiel's resampling or by trial."""
 
 from collections.abc import Sequence
 from contextlib import suppress
@@ -12,7 +12,7 @@ _TRIES: Final = 12  # where the game has no resampling
 
 
 def another(engine: Any, steps: Sequence[Step], seat: int, rng: Random) -> Sequence[Step] | None:
-    """Steps of which this seat has seen the same, but not the same steps; None if none was found."""
+    """Return other steps of which this seat has seen the same; None if none were found."""
     state = engine.new_initial_state()
     for step in steps:
         apply_step(state, step)
@@ -29,7 +29,7 @@ def another(engine: Any, steps: Sequence[Step], seat: int, rng: Random) -> Seque
 
 
 def _varied(engine: Any, steps: Sequence[Step], seat: int, rng: Random) -> list[Step]:
-    """The same steps of the seat's own, but now and then another of the others' and of chance; as far as it goes."""
+    """Vary some steps of the other seats and of chance, as far as that is legal."""
     state, varied = engine.new_initial_state(), list[Step]()
     for step in steps:
         if state.is_terminal() or state.is_simultaneous_node() is isinstance(step, int):
@@ -52,7 +52,7 @@ def _varied(engine: Any, steps: Sequence[Step], seat: int, rng: Random) -> list[
 
 
 def _swapped(engine: Any, steps: Sequence[Step], seat: int, rng: Random) -> list[Step]:
-    """The same steps, but two outcomes of chance have changed places, as cards do in a deck; as far as it goes."""
+    """Swap two outcomes of chance, like cards in a deck, as far as that is legal."""
     state, drawn = engine.new_initial_state(), list[int]()
     for step in steps:
         if state.is_chance_node() and isinstance(step, int):
@@ -73,7 +73,7 @@ def _swapped(engine: Any, steps: Sequence[Step], seat: int, rng: Random) -> list
 
 
 def _observations(engine: Any, steps: Sequence[Step], seat: int) -> list[Any]:
-    """What a seat sees after each step, and what it does."""
+    """Return what a seat sees after each step, and what it does."""
     state, seen = engine.new_initial_state(), list[Any]()
     for step in steps:
         if state.current_player() == seat or state.is_simultaneous_node():

@@ -132,7 +132,7 @@ def facts_of(game: State, seat: int, *moves: Any) -> dict[str, Any]:
     book.observe(game.start, game.hands[seat].cards)
     for move in moves:
         if game.seat == seat:
-            book.answered(game.view().node, move)
+            book.note_answer(game.view().node, move)
         for event in game.apply(move):
             book.observe(event, game.hands[seat].cards)
     position = book.position(game.view().node, game.view(), game.hands[seat].cards)

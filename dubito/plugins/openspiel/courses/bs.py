@@ -1,7 +1,7 @@
-"""BS as a path: a play is chosen card by card, by number and ascending; then three are asked whether it is BS.
+"""BS as a path: a play is chosen card by card, in ascending order; then the other three seats are asked.
 
-Cards of one number are alike here: the first one in the hand is played. What chance decides beside the deal is which
-of several accusers counts, and which card one loses who is right.
+Cards of one number are interchangeable: the first one in the hand is played. Besides the deal, chance decides which of
+several accusers counts and which card a right accuser loses.
 """
 
 from collections import Counter
@@ -38,26 +38,26 @@ NO, YES = DONE + 1, DONE + 2
 
 
 class BSRecall(Recall):
-    """A turn is a row; cards and numbers that nobody knows are 0.
+    """A row per turn; unknown cards and numbers are 0.
 
-    By the sizes, everybody knows who accused, and whether it was a lie.
+    The sizes show who accused and whether the play was a lie.
     """
 
     columns = {
-        "cards": NUMBERS,  # put down, by number, where the seat knows them by now
+        "cards": NUMBERS,  # cards played, by number, as far as the seat knows them
         "n": 1,
-        "answer": 1,  # the own one: 1 no, 2 yes
+        "answer": 1,  # own answer: 1 no, 2 yes
         "accuser": 1,  # + 1
         "lie": 1,  # 1 no, 2 yes
-        "lost": 1,  # the card that was drawn from the accuser, + 1
+        "lost": 1,  # card drawn from the accuser, + 1
     }
 
     def __init__(self, seat: int) -> None:
         super().__init__(seat)
-        self.picks = [0] * NUMBERS  # of a play that is not done
+        self.picks = [0] * NUMBERS  # of an unfinished play
         self._sizes = [NUMBERS] * len(SEATS)
-        self._pile: list[tuple[list[int], int]] = []  # from below: the row, and how many cards; 0: the one that it lost
-        self._taken = self._pile  # the pile of before
+        self._pile: list[tuple[list[int], int]] = []  # from the bottom: the row and the number of cards; 0: a lost card
+        self._taken = self._pile  # the pile before
 
     def add(self, what: Any) -> None:
         match what:
@@ -87,7 +87,7 @@ class BSRecall(Recall):
             self._pile = [(self.rows[-1], 0)] if lie else []
 
     def _learn(self, cards: list[int]) -> None:
-        """The seat has taken these up, and knows now what was put down."""
+        """Note the cards that the seat picked up, which show what was played."""
         for row, n in self._taken:
             if n:
                 self.fill(row, cards=by_kind(cards[:n], KINDS))
@@ -101,7 +101,7 @@ _table: Final = attrgetter("engine.public.n_cards", "engine.public.pile")
 
 
 class BSCourse(Course):
-    """A game of BS: 0 to 12 is one more card of that number, 13 ends the play; 14 believes it and 15 accuses."""
+    """A game of BS. Actions 0 to 12 add a card of that number, 13 ends the play, 14 accepts it, 15 accuses."""
 
     game, short_name, long_name = GAME, "dubito_bs", "BS, king of the hill"
     kinds = drawn = KINDS
@@ -128,7 +128,7 @@ class BSCourse(Course):
         # The deal; in a turn at most all cards of the deck, three answers and two draws.
         self.longest = len(DECK) + self.most_rows * (len(DECK) + 1 + 3 + 2)
         self._draws = ChanceDraws()
-        self._accusers: list[int] = []  # of the play under question, so far
+        self._accusers: list[int] = []  # answers about the current play
         super().__init__(players, rules)
 
     @property
@@ -148,7 +148,7 @@ class BSCourse(Course):
         self.dealt(deal(self.rules.max_rounds, cast(Random, self._draws)))
 
     def turn(self) -> Stage:
-        """A play card by card; or an answer, and after the last one what chance draws."""
+        """Yield the cards of a play, or an answer, and after the last answer the draws of chance."""
         game, seat = self.engine, self.engine.seat
         if game.public.node == "cards":
             left, picks = Counter(self.hand(seat)), list[int]()
@@ -175,7 +175,7 @@ class BSCourse(Course):
             game.apply(accuses)
 
     def _settle(self, accuses: bool, accusers: Sequence[int], shares: list[float], lost: int | None) -> None:
-        """The last answer is in, and so is chance: end the turn."""
+        """End the turn after the last answer and the draws."""
         game = self.engine
         mover, lie, pile = game.public.mover, game.lie, tuple(card.number for card in game.pile.cards)
         self._accusers, self._draws.shares = [], shares
@@ -202,7 +202,7 @@ class BSCourse(Course):
         return [*sorted(GAME.answer_of("cards", output)), DONE]
 
     def undone(self) -> Sequence[str]:
-        """The deal, or who accused."""
+        """Return the undone deal or accusations."""
         if self.engine is None:
             return [f"dealt {spaced(self.script)}"] if self.script else []
         accused, drawn = ([], []) if self.node == "cards" else (self.script[:1], self.script[1:])

@@ -1,6 +1,6 @@
-"""Draw and defuse as a path: the acts of a turn and the place of the bomb are the decisions.
+"""Draw and defuse as a path: the decisions are the actions of a turn and the place of the bomb.
 
-Chance orders the pile at the deal and after a shuffle card, from its top down, card by card.
+Chance orders the pile at the deal and after a shuffle card, card by card from the top.
 """
 
 from collections.abc import Sequence
@@ -40,17 +40,17 @@ from dubito.plugins.openspiel.course import (
 
 CARDS: Final = (*HELD, BOMB)  # outcomes of chance
 PILE: Final = sum(ALL_CARDS.values()) - 2 * (IN_HAND + 1)
-PLACES: Final = len(ACTS)  # the action of place 0; with the bomb drawn, the pile has a card less
+PLACES: Final = len(ACTS)  # the action of place 0; without the bomb the pile is a card smaller
 ACTS_MOST: Final = PILE + 2 * ALL_CARDS[DEFUSE] + sum(ALL_CARDS[card] for card in ("skip", "shuffle", "see"))
 
 
 class DefuseRecall(Recall):
-    """An act is a row; what is not known is 0."""
+    """A row per action; unknown values are 0."""
 
     columns = {"seat": 1, "act": 1, "card": 1, "place": 1, "bomb": 1, "shown": SHOWN}  # all but `bomb` + 1
 
     def add(self, what: Any) -> None:
-        """One entry of the log; a place is the act after the last of `ACTS`."""
+        """Process a log entry; a place counts as the action after the last of `ACTS`."""
         match what:
             case PlayEvent(seat, "skip" | "shuffle" | "see" as card):
                 self.begin(seat=seat + 1, act=ACTS.index(card) + 1)
@@ -67,7 +67,7 @@ class DefuseRecall(Recall):
 
 
 class DefuseCourse(Course):
-    """A game of draw and defuse: 0 to 4 are the acts as `ACTS` has them, 5 and more the places of the bomb."""
+    """A game of draw and defuse. Actions 0 to 4 are those of `ACTS`; 5 and more are places of the bomb."""
 
     game, short_name, long_name, zero_sum = GAME, "dubito_defuse", "Draw and defuse", True
     kinds, drawn = HELD, CARDS
@@ -110,9 +110,9 @@ class DefuseCourse(Course):
         self._note_pile()
 
     def _order(self, node: str, cards: list[str], shares: list[float], most: int = PILE) -> Stage:
-        """Chance orders these, from the end, as the engine will: each is swapped with what lies there.
+        """Yield the draws that order these cards from the end, as the engine swaps them.
 
-        After so many, and where all that is left is alike, the rest stays.
+        It stops after `most` cards, or when all remaining cards are equal.
         """
         for n in range(len(cards), 1, -1):
             place = n - 1
@@ -127,7 +127,7 @@ class DefuseCourse(Course):
         self.note(f"top {spaced(pile)}", ("pile", pile), CHANCE)
 
     def turn(self) -> Stage:
-        """An act, or a place; and the pile after a shuffle card."""
+        """Yield an action or a place, and the order of the pile after a shuffle card."""
         game, shares = self.engine, list[float]()
         if game.node == "place":
             place = yield Fork("place", range(PLACES, PLACES + len(game.pile) + 1))
@@ -168,10 +168,10 @@ class DefuseCourse(Course):
         return [] if before is None else [spaced(["top", *(CARDS[n] for n in self.script[before:])])]
 
     def world(self, seat: int, chance: Random) -> Self:
-        """The same decisions of this seat, and other cards where it never looked."""
+        """Sample a game with the same decisions of this seat and other unseen cards."""
         course = type(self)(self.players, self.rules)
         if self.engine is None:
-            return course  # nobody has seen anything
+            return course  # before anyone has seen anything
         book, dealt = Notebook(seat, None), self.remembered(seat).dealt
         for entry in self.seen(seat):
             if not isinstance(entry.what, tuple):
@@ -188,7 +188,7 @@ class DefuseCourse(Course):
             else:
                 course.apply(course.actions_of(world.places[place] if act.act == "place" else act.act)[0])
             course._order_as(world.orders.get(place, ()))
-        for action in own:  # a shuffle that is not over
+        for action in own:  # an unfinished shuffle
             course.apply(action)
         assert course.information(seat) == self.information(seat), "the seat can tell this world from its own"
         return course

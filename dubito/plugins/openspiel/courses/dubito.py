@@ -1,14 +1,13 @@
-"""Dubito as a path: the questions of the walk A-E are the decisions; what the walk draws is chance.
+"""Dubito as a path: the decisions are the questions of the walk A-E, and the walk's draws are chance.
 
-The walk itself is `FiveNodes`, the one that bots go: it is begun anew after every answer, with those given so far,
-until it asks for one that is not there.
+The walk is `FiveNodes`, as for bots. It is restarted after every answer with the answers so far, until it needs a new
+one.
 
-How likely each card is to be dealt next at Dubito, where a deal in which somebody holds a set is thrown away (R2).
+`Deal` computes how likely each card is dealt next, given that deals with a set in a hand are rejected (R2). The
+accepted deals are equally likely, so a card's probability is the share of them that begin with the cards so far and
+this one. They are counted by inclusion and exclusion over the sets that seats could still complete.
 
-The deals that are kept are equally likely. So a card is as likely as the share of them that begin with the cards
-dealt so far and this one. They are counted by inclusion and exclusion over who could still come to hold which set.
-
-Dubito as a path whose decisions are the cards themselves: whatever the rules allow, a seat can do.
+`CardsCourse` is Dubito with the cards themselves as decisions: a seat can do whatever the rules allow.
 """
 
 import pickle
@@ -58,23 +57,23 @@ from dubito.plugins.openspiel.course import (
 )
 
 VALUES: Final = len(NUMBERS) + 1  # of cards, the joker 0 among them
-SHARED: Final = -1  # of a number: two seats hold some of it, so nobody will hold the set
+SHARED: Final = -1  # of a number: two seats hold cards of it, so nobody can complete the set
 
 _FACTOR: Final = 64  # more than there are cards
 
-Terms = dict[int, int]  # signed ways, by `_FACTOR` times the sets of numbers not dealt yet, plus the cards of all sets
-Seat = tuple[int, tuple[int, ...]]  # cards it still gets; how many sets it lacks 1, 2 and 3 cards of
+Terms = dict[int, int]  # signed counts, by `_FACTOR` * sets of undealt numbers + cards of all sets
+Seat = tuple[int, tuple[int, ...]]  # cards still to get; numbers of sets that lack 1, 2 and 3 cards
 
 
 class Deal:
-    """A deal card by card round the table, from the first seat."""
+    """A deal, card by card around the table from the first seat."""
 
     def __init__(self, players: int, rules: Rules) -> None:
         size = len(rules.deck)
         self.cards: list[int] = []  # dealt so far, in order
         self.left = Counter(rules.deck)
         self._ranks, self._copies = rules.ranks, rules.copies
-        self._holders: dict[int, int] = {}  # of a number that was dealt: the only seat that has some, or SHARED
+        self._holders: dict[int, int] = {}  # of a dealt number: the only seat with cards of it, or SHARED
         self._slots = [len(range(seat, size, players)) for seat in range(players)]  # cards that each still gets
 
     @property
@@ -82,7 +81,7 @@ class Deal:
         return len(self.cards) % len(self._slots)
 
     def give(self, card: int) -> None:
-        """Deal this card next."""
+        """Deal this card."""
         seat = self.seat
         self._holders[card] = seat if self._holders.get(card, seat) == seat and card != JOKER else SHARED
         self._slots[seat] -= 1
@@ -90,8 +89,8 @@ class Deal:
         self.cards.append(card)
 
     def outcomes(self) -> list[tuple[int, float]]:
-        """Each card that may come next, with its probability, ascending."""
-        kept: dict[tuple[bool, int | None, int], int] = {}  # cards of which as much is known are alike
+        """Return each possible next card with its probability, ascending."""
+        kept: dict[tuple[bool, int | None, int], int] = {}  # cards with equal knowledge are interchangeable
         ways = {}
         for card, n in sorted(self.left.items()):
             alike = (card == JOKER, self._holders.get(card), n)
@@ -102,7 +101,7 @@ class Deal:
         return [(card, n / total) for card, n in ways.items() if n]
 
     def _kept_with(self, card: int) -> int:
-        """In how many orders the rest may be dealt after this card."""
+        """Count the orders of the rest after this card."""
         seat, holders = self.seat, self._holders
         given = seat if holders.get(card, seat) == seat and card != JOKER else SHARED
         if given == seat and self.left[card] == 1:
@@ -118,9 +117,9 @@ class Deal:
 
 @lru_cache(maxsize=2**15)
 def _orders_without_set(undealt: int, seats: tuple[Seat, ...], copies: int = COPIES) -> int:
-    """The orders of the rest of the deck in which nobody comes to hold a set, so many copies of a number.
+    """Count the orders of the rest of the deck in which nobody completes a set.
 
-    `undealt` numbers are all in there.
+    All copies of the `undealt` numbers are in the rest.
     """
     left = sum(slots for slots, _ in seats)
     terms: Terms = {0: 1}
@@ -135,9 +134,9 @@ def _orders_without_set(undealt: int, seats: tuple[Seat, ...], copies: int = COP
 
 @cache
 def _with_sets(undealt: int, slots: int, lacking: tuple[int, ...], copies: int) -> Terms:
-    """The ways to complete some sets of one seat, with a minus where their number is odd.
+    """Count the ways to complete some sets of one seat, negative for an odd number of sets.
 
-    Of those of undealt numbers, only by how many they are: `_orders_without_set` says which.
+    Sets of undealt numbers are only counted here; `_orders_without_set` chooses them.
     """
     terms: Terms = Counter()
     for sets in range(min(undealt, slots // copies) + 1):
@@ -150,7 +149,7 @@ def _with_sets(undealt: int, slots: int, lacking: tuple[int, ...], copies: int) 
 
 
 def _hand_of_a_duel(rules: Rules) -> Generator[Fork, int, list[int]]:
-    """The first seat's hand, ascending, so that each is one history; the rest of the deck is the other's."""
+    """Yield the first seat's hand in ascending order; the other seat gets the rest of the deck."""
     hand = list[int]()
     while len(hand) < _first_hand(rules):
         hand.append((yield Fork("deal", (), partial(_next_of_a_hand, rules, tuple(hand)))))
@@ -168,7 +167,7 @@ def _first_hand(rules: Rules) -> int:
 
 
 def _ways(rules: Rules, begun: Sequence[int]) -> int:
-    """To draw a hand that begins so, ascending, where neither hand has a set."""
+    """Count the ascending hands that begin like this, such that neither hand has a set."""
     counts, last = Counter(begun), begun[-1]
 
     @cache
@@ -195,22 +194,22 @@ def _shares(ways: Mapping[int, int]) -> list[tuple[int, float]]:
 
 
 class DubitoRecall(Recall):
-    """A turn is a row; cards that the seat does not know are 0."""
+    """A row per turn; unknown cards are 0."""
 
     columns = {
         "seat": 1,  # + 1
         "doubt": 1,
         "number": 1,
-        "n": 1,  # cards put down
-        "cards": MOST,  # these + 1
-        "own": 2,  # of own turns whether it bluffed, and whether it played as many as possible: 1 no, 2 yes
+        "n": 1,  # cards played
+        "cards": MOST,  # the cards + 1
+        "own": 2,  # own turns: bluffed, and played as many as possible: 1 no, 2 yes
     }
 
     def __init__(self, seat: int) -> None:
         super().__init__(seat)
-        self.sets = [0] * VALUES  # the turn after which a set of the number left the game
-        self.own = [0, 0]  # the answers of a turn that is not over
-        self._round: list[tuple[list[int], int]] = []  # rows, and how many cards each has
+        self.sets = [0] * VALUES  # turn after which a set of the number left the game
+        self.own = [0, 0]  # answers of an unfinished turn
+        self._round: list[tuple[list[int], int]] = []  # rows and their numbers of cards
 
     def add(self, what: Any) -> None:
         match what:
@@ -234,14 +233,14 @@ class DubitoRecall(Recall):
 
 
 class _Missing(Exception):
-    """The walk cannot go on: the fork that comes with this is to be decided first."""
+    """Stops a walk until its fork is decided."""
 
 
 class _Walker(FiveNodes):
-    """Goes through a turn by what was answered and drawn on it, in order."""
+    """Replays a turn with the answers and draws so far, in order."""
 
     def __init__(self, seat: int, hand: Hand, given: Sequence[int], at_once: bool) -> None:
-        """Cards that are picked `at_once` are drawn ascending, and no number of them that comes to another's."""
+        """Take the decisions so far; with `at_once` a play's random cards are drawn ascending."""
         super().__init__(seat)
         self.cards = _Hand(hand, self)
         self.at_once = at_once
@@ -262,12 +261,12 @@ class _Walker(FiveNodes):
 
 
 class _Hand(HandView):
-    """A hand from which chance picks."""
+    """A hand whose random cards are chosen by chance."""
 
     __slots__ = ("_walker",)
 
     def __init__(self, hand: Hand, walker: _Walker) -> None:
-        super().__init__(hand, SeatStreams(b""))  # nobody draws from these
+        super().__init__(hand, SeatStreams(b""))  # unused streams
         self._walker = walker
 
     def pick_random(self, n: int) -> list[int]:
@@ -287,12 +286,12 @@ class _Hand(HandView):
 
 
 class _Heard(Listener):
-    """Notes the answers of a walk."""
+    """Collects the answers of a walk."""
 
     def __init__(self) -> None:
         self.answers: list[int] = []
 
-    def answered(self, node: str, answer: bool) -> None:
+    def note_answer(self, node: str, answer: bool) -> None:
         self.answers.append(int(answer))
 
 
@@ -356,21 +355,21 @@ def _in_words(event: Event) -> str:
 
 
 class Diary:
-    """The information state of a seat, as `DubitoCourse.information` has it, kept by its player.
+    """The information state of a seat (see `DubitoCourse.information`), kept by its player.
 
-    Events may be told late, but all before the next question. What the seat put down follows from its hand then: since
-    its last question it has played once at most, and what it took up and discarded is known.
+    Events may arrive late, but before the next question. The seat's own play then follows from its hand: since its last
+    question it has played at most once, and the cards that it picked up and discarded are known.
     """
 
     def __init__(self, seat: int) -> None:
         self._seat, self._texts = seat, list[str]()
-        self._held = Counter[int]()  # at the last question, and what came and went since, but for the own play
-        self._unknown: int | None = None  # the text that is to tell the own play
-        self._turn_lasts = False  # the own one, whose events are not all told
+        self._held = Counter[int]()  # at the last question, with later gains and losses except the own play
+        self._unknown: int | None = None  # index of the entry for the own play
+        self._turn_lasts = False  # the own turn, whose events are incomplete
         self._sizes: list[int] = []  # of the plays of the round
 
     def observe(self, event: Event, hand: Iterable[int]) -> None:
-        """The next event; `hand` matters where the game starts."""
+        """Process an event; `hand` is used at the start of the game."""
         if isinstance(event, CardsPlayedEvent | DoubtResolvedEvent):
             self._end_turn()
         self._texts.append(_in_words(self._sorted(event)))
@@ -388,7 +387,7 @@ class Diary:
                 self._held[number] -= n
 
     def _sorted(self, event: Event) -> Event:
-        """The same with each play turned over ascending, as a course has them."""
+        """Sort the cards of a doubted play, as a course does."""
         if not isinstance(event, DoubtResolvedEvent):
             return event
         *older, latest = (sorted(cards) for cards in turned_over(event, self._sizes))
@@ -401,7 +400,7 @@ class Diary:
             self._texts.append("")
 
     def known(self, hand: Iterable[int]) -> str:
-        """The information state at a question, by what the seat holds."""
+        """Return the information state at a question, given the hand."""
         self._end_turn()
         if self._unknown is not None:
             put_down = self._held - Counter(hand)
@@ -409,12 +408,12 @@ class Diary:
             self._held, self._unknown = Counter(hand), None
         return "; ".join(self._texts)
 
-    def answered(self, node: str, answer: bool) -> None:
+    def note_answer(self, node: str, answer: bool) -> None:
         self._texts.append(f"{node} {DubitoCourse.done[answer]}")
 
 
 class DubitoCourse(Course):
-    """A game of Dubito: 0 is no and 1 is yes; an outcome is a card, a number, or how many cards."""
+    """A game of Dubito. Actions are 0 (no) and 1 (yes); outcomes are a card, a number, or a count of cards."""
 
     game, long_name = GAME, "Dubito"
     kinds = drawn = range(VALUES)
@@ -432,12 +431,12 @@ class DubitoCourse(Course):
     def __init__(self, players: int, rules: Rules) -> None:
         check_players(players, rules)
         self.zero_sum = rules.duel
-        self.most_rows = 2 * rules.max_turns  # each may earn a free one
+        self.most_rows = 2 * rules.max_turns  # each turn may earn a free one
         self.longest = 8 * self.most_rows + len(rules.deck)
         super().__init__(players, rules)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        """Several times faster than value by value: whoever writes a tree out copies each state."""
+        """Copy faster than value by value, since enumerating a tree copies each state."""
         twin = copy(self)
         twin.log, twin.history, twin.script = self.log[:], self.history[:], self.script[:]
         twin.engine = pickle.loads(pickle.dumps(self.engine))  # noqa: S301, our own
@@ -463,13 +462,13 @@ class DubitoCourse(Course):
         given, seat = list[int](), self.engine.seat
         while isinstance(output := self._output(given), Fork):
             given.append((yield output))
-        cards = tuple(sorted(output.cards or ()))  # their order within a play tells nothing
+        cards = tuple(sorted(output.cards or ()))  # their order within a play has no meaning
         self.tell(self.engine.apply(replace(output, cards=cards)))
         if cards:
             self.note(f"with {spaced(cards)}", ("cards", cards), seat)
 
     def _output(self, given: Sequence[int]) -> TurnOutput | Fork:
-        """What a turn has come to, or what is decided next."""
+        """Return the turn's output, or the fork to decide next."""
         game = self.engine
         walker = _Walker(game.seat, game.hands[game.seat], given, self.rules.duel)
         walk = five_questions(walker, game.turn_data())
@@ -488,7 +487,7 @@ class DubitoCourse(Course):
         return _in_words(event)
 
     def steps(self, player: Player) -> list[int]:
-        """The bot's answers on its walk; what it draws itself is dropped, for chance draws here."""
+        """Return the bot's answers on its walk. Its own draws are dropped, since chance draws here."""
         heard = _Heard()
         if isinstance(player, FiveNodes):
             player.listeners = (heard,)
@@ -507,17 +506,17 @@ class DubitoCourse(Course):
         return [f"{self.node} after {spaced(self.script)}"] if self.script else []
 
     def make(self, move: TurnOutput) -> None:
-        """Make a turn that comes to this: a play as a bluff, which may put down any cards."""
+        """Make a turn with this output; a play is made as a bluff, which may play any cards."""
         cards, turns = deque(self._in_order(move.cards or ())), self.engine.turns_played
         steps = {"A": 1, "B": 0, "C": int(move.doubt), "D": 1, "E": 0, "n": len(cards), "number": move.number}
         while self.engine.turns_played == turns:
             self.apply(cards.popleft() if self.node == "card" else steps[self.node] or 0)
 
     def world(self, seat: int, chance: Random) -> Self:
-        """The same decisions of this seat, and other cards in the other hands, dealt and put down."""
+        """Sample a game with the same decisions of this seat and other cards in the other hands."""
         world = type(self)(self.players, self.rules)
         if self.engine is None:
-            return world  # nobody has seen anything
+            return world  # before anyone has seen anything
         other = another(self.position(seat), chance)
         for card in self._deal_steps(other.hands):
             world.apply(card)
@@ -528,7 +527,7 @@ class DubitoCourse(Course):
                 world.make(move)
             while world.engine.turns_played == turns:
                 world.apply(own.popleft())
-        for step in own:  # of a turn that is not over
+        for step in own:  # of an unfinished turn
             world.apply(step)
         assert world.information(seat) == self.information(seat), "the seat can tell this world from its own"
         return world
@@ -542,7 +541,7 @@ class DubitoCourse(Course):
         return sorted(cards) if self.rules.duel else cards
 
     def question(self) -> Position:
-        """What the seat to move is asked, as prompts have it."""
+        """Return the position of the seat to move, for prompts."""
         seat = self.player
         book, hand = Notebook(seat, self.rules), self.hand(seat)
         said = [entry.what for entry in self.seen(seat)]
@@ -550,7 +549,7 @@ class DubitoCourse(Course):
         for what in said:
             match what:
                 case ("did", node, answer):
-                    book.answered(node, bool(answer))
+                    book.note_answer(node, bool(answer))
                 case CardsPlayedEvent(mover, _, _) if mover == seat:
                     book.observe(what, hand, next(plays))
                     book.turn_begins(())
@@ -564,14 +563,14 @@ class DubitoCourse(Course):
         return getattr(player, NODES[self.node])(self.engine.view())
 
     def position(self, seat: int) -> Position:
-        """What this seat has seen; its own cards, too, that it put down last and won by."""
+        """Return what this seat has seen, including the last cards that it played and won with."""
         events = tuple(entry.what for entry in self.seen(seat) if not isinstance(entry.what, tuple))
         own = [entry.what for entry in self.log if entry.only == seat]
         plays = tuple(OwnPlay(0, cards) for word, *_, cards in own if word == "cards")
         return Position(self.rules, seat, self.node, tuple(self.hand(seat)), self.engine.view(), events, plays, {})
 
     def _own_steps(self, seat: int) -> Iterator[int]:
-        """The seat's answers, and what chance drew on its turns."""
+        """Return the seat's answers and the draws of its turns."""
         mover = CHANCE
         for player, action in self.history:
             mover = mover if player == CHANCE else player
@@ -596,9 +595,9 @@ def _declared(course: "CardsCourse", seat: int) -> list[int]:
 
 
 class CardsCourse(DubitoCourse):
-    """A game of Dubito: 0 to 13 is one more card, ascending; 14 ends the play, 15 doubts, 16 to 28 declare a number.
+    """A game of Dubito by cards: 0 to 13 add a card, 14 ends the play, 15 doubts, 16 to 28 declare a number.
 
-    An opening declares first. In a turn, nothing is left to chance.
+    Cards are ascending, and an opening declares its number first. Turns have no chance.
     """
 
     done = (*(f"card {card}" for card in range(VALUES)), "done", "doubt", *(f"declare {n}" for n in NUMBERS))
@@ -636,7 +635,7 @@ class CardsCourse(DubitoCourse):
         return why_illegal(output, game.hands[game.seat].counts, game.number, game.can_doubt, self.rules.ranks)
 
     def actions_of(self, output: TurnOutput) -> list[int]:
-        """The doubt; or the number where it opens, and its cards."""
+        """Return the decisions: a doubt, or the number of an opening and the cards."""
         if output.doubt:
             return [DOUBT]
         cards = sorted(output.cards or ())

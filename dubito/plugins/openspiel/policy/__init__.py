@@ -1,6 +1,6 @@
-"""How good a strategy for a small game is, without luck: a table of probabilities a state, measured.
+"""Measure a complete strategy for a small OpenSpiel game, without luck.
 
-`tree` writes a game out and has the tables, `solver` finds one that loses nothing, `values` says what a table is worth,
-what can be won of it and what unknown rows could change, `stated` asks a player for one. `luck` takes chance out of
-games that were played, `contenders` those of a run. Games are OpenSpiel's.
+A strategy is a table with the probabilities of actions in each state. `tree` enumerates a game, `solver` computes an
+equilibrium, `values` computes what a table is worth, how exploitable it is and what unknown rows could change, and
+`stated` asks a player for its table. `luck` corrects played games for luck, `contenders` those of a run.
 """

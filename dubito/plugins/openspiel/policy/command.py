@@ -41,8 +41,8 @@ from dubito.store.model_log import Spend
 from dubito.workshop.trial import TrialMeans
 
 _POLICY = "policy"  # the prompt that asks for probabilities
-_ACT = "plain"  # the prompt of players that only act
-_SHOWN = 12  # states of a player on a terminal, with --tables
+_ACT = "plain"  # the prompt that asks for one action
+_SHOWN = 12  # states of a player in the terminal, with --tables
 
 
 @click.command(cls=GameCommand)
@@ -80,7 +80,7 @@ def policy(
     """
     calls, small = calls_of(flags), small_game(game, rules_from(rules, game))
     if len({*players}) < len(players):
-        raise UsageError("a player is named twice: name each once")
+        raise UsageError("a player is listed twice: list each once")
     tree = Tree(small.engine)
     asked = [asked_player(name, flags, small, tree.states, draws, calls) for name in players]
     identity = {"policy": small.name, "iterations": iterations, "draws": draws, "seed": seed}
@@ -100,7 +100,7 @@ def policy(
 
 
 class _Player:
-    """Who is asked: a bot of the registry's, or a model with a prompt."""
+    """A player to ask: a bot of the registry, or a model with a prompt."""
 
     def __init__(
         self,
@@ -128,7 +128,7 @@ class _Player:
     def state(
         self, states: Sequence[InfoState], draws: int | None, seed: int, folder: Path, calls: CallOptions, quiet: bool
     ) -> StatedPolicy:
-        """What it says of every state."""
+        """Return the player's answers for every state."""
         if self._prompt is None or self._settings is None:
             assert self._entrant is not None
             return of_bot(self._entrant, self._game, states, draws or 100, seed)
@@ -138,7 +138,7 @@ class _Player:
             return of_model(self.name, self._game, self._prompt, self._settings, states, draws, folder, means)
 
     def prompted(self, state: InfoState) -> str | None:
-        """What it is asked in a state."""
+        """Return the prompt for a state."""
         if self._prompt is None:
             return None
         texts = self._prompt.render(self._game.position(self._prompt.game, state))
@@ -153,13 +153,13 @@ def asked_player(
     draws: int | None,
     calls: CallOptions,
 ) -> _Player:
-    """The player of that name; raises UsageError."""
+    """Return the player of this name. Raises UsageError."""
     game = small.game
     provider, colon, model = name.partition(":")
     if not colon or provider not in PROVIDERS:
         bot = find_bots(Path.cwd(), game.name).find(name)
         if bot.cls.is_model:
-            raise UsageError(f"{one_line(name)} asks a model: say which, as in openai:MODEL or house:MODEL")
+            raise UsageError(f"{one_line(name)} needs a model: name one, as in openai:MODEL or house:MODEL")
         return _Player(name, small, Entrant(name, bot.cls), None, None, bot.digest)
     model, _, named = model.partition("@")
     settings = settings_of_model(f"{provider}:{model}", given, game)
@@ -171,7 +171,7 @@ def asked_player(
 
 
 def _begin(folder: Path, identity: dict[str, Any]) -> None:
-    """Make the folder, where what is asked is to be kept; raises UsageError where something else is."""
+    """Create the folder for the answers. Raises UsageError if something else is there."""
     manifest = {"games": 0, "identity": identity, "versions": {"dubito": __version__, "python": python_version()}}
     try:
         folder.mkdir(parents=True, exist_ok=True)

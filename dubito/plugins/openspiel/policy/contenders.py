@@ -1,7 +1,7 @@
-"""The contenders of runs at a small game of OpenSpiel's, less luck (`dubito/plugins/openspiel/policy/luck.py`).
+"""Correct the results of a run's contenders for luck, at a small game of OpenSpiel's (see `luck.py`).
 
-Their games are played again for what each seat decided. The opponents state how they play, and are tested for it
-(`dubito/plugins/openspiel/policy/chances.py`).
+The games are replayed for the decisions of each seat. The opponents state their probabilities, which are tested (see
+`chances.py`).
 """
 
 import math
@@ -30,8 +30,8 @@ from dubito.plugins.openspiel.policy.tree import PolicyTable, Tree, uniform
 from dubito.report.tables import Column, Paragraph, ResultTable, Value, counts, player_columns
 from dubito.stats.rates import Rate, student
 
-_MAX_GAMES: Final = 10_000  # of a run, since each is played again
-_MIN_DEALS: Final = 10  # below it there is no interval
+_MAX_GAMES: Final = 10_000  # of a run, since each is replayed
+_MIN_DEALS: Final = 10  # fewer deals give no interval
 _ROUNDING: Final = 1e-12  # a smaller variance counts as 0
 _ByDeal = Mapping[int, float]
 
@@ -60,12 +60,12 @@ class LessLuck:
     """A contender's mean return, raw and corrected for luck, or its difference to another contender's."""
 
     name: str
-    against: str  # the other one; empty: it is about one contender
+    against: str  # the other contender; empty for a single one
     games: int
     raw: Rate
     corrected: Rate
-    times: float | None  # how many times the games would give as narrow an interval of the raw mean; None: not known
-    misstated: Sequence[str] = ()  # opponents that do not play as they state: nothing is corrected
+    times: float | None  # factor of games that the raw mean would need for as narrow an interval; None: unknown
+    misstated: Sequence[str] = ()  # opponents that do not play as they state, which prevents the correction
 
 
 def less_luck(runs: Sequence[Run], comparison: Comparison) -> list[LessLuck]:
@@ -191,7 +191,7 @@ class _Known:
 
 
 def _by_deal(games: Sequence[LuckyGame], values: Sequence[float]) -> _ByDeal:
-    """The mean of each deal's games: they are not independent."""
+    """Return the mean of each deal's games, since games of a deal are not independent."""
     found: dict[int, list[float]] = {}
     for game, value in zip(games, values, strict=True):
         found.setdefault(game.deal, []).append(value)
@@ -218,7 +218,7 @@ def _less_luck(name: str, against: str, contender: _Contender) -> LessLuck:
 
 
 def _mean(values: _ByDeal) -> Rate:
-    """The mean over deals, with Student's interval."""
+    """Return the mean over deals with Student's interval."""
     if len(values) < _MIN_DEALS:
         return Rate(None)
     mean = fmean(values.values())

@@ -20,21 +20,21 @@ from dubito.plugins.openspiel.policy.tree import PolicyTable, Row, Tree, seat_ta
 from dubito.plugins.openspiel.policy.values import best_response, others_reach
 
 OwnDecision = tuple[str, int]  # the information state's string, and the action
-_PRIOR: Final = 1.0  # decisions in a state that the prior counts for
+_PRIOR: Final = 1.0  # weight of the prior, in decisions per state
 
 
 class SeatLuck:
-    """What is left of games in one seat against these tables, corrected by a table for the seat."""
+    """Corrects games of one seat against these tables, by a table for the seat."""
 
     def __init__(self, tree: Tree, seat: int, table: PolicyTable, others: PolicyTable) -> None:
         tables = seat_tables(tree, seat, table, others)
-        response = best_response(tree, seat, tables, free=frozenset())  # it chooses nowhere: it is the table's worth
+        response = best_response(tree, seat, tables, free=frozenset())  # the seat never decides: the value of the table
         reach = others_reach(tree, seat, tables)
         self._start = response.value
         self._better: dict[str, dict[int, float]] = {}  # by state and action: Q - V
         for state in tree.states:
             might = sum(reach[number] for number in tree.nodes_of[state.string])
-            if state.seat == seat and might:  # else the others never let it come there
+            if state.seat == seat and might:  # otherwise the other seats never let it get there
                 worth = [value / might for value in response.worth[state.string]]
                 row = table[state.string]
                 mean = sum(row[action] * value for action, value in zip(state.actions, worth, strict=True))
@@ -45,7 +45,7 @@ class SeatLuck:
 
 
 def fitted(tree: Tree, decisions: Iterable[OwnDecision], prior: PolicyTable) -> dict[str, Row]:
-    """A table that plays as these decisions were, and as the prior where there are few."""
+    """Fit a table to these decisions, with a prior where there are few."""
     counts = Counter(decisions)
     table = dict[str, Row]()
     for state in tree.states:
@@ -58,13 +58,13 @@ def fitted(tree: Tree, decisions: Iterable[OwnDecision], prior: PolicyTable) -> 
 
 
 class LuckyGame(NamedTuple):
-    """A game of the player whose luck is in question."""
+    """A game of the player whose results are corrected."""
 
     deal: int
     seat: int
     players: tuple[int, ...]  # by seat, each a number
     came_to: float  # the seat's return
-    decisions: Sequence[OwnDecision]  # the seat's own, in their order
+    decisions: Sequence[OwnDecision]  # the seat's decisions, in order
 
 
 _FOLDS: Final = 5
@@ -73,10 +73,10 @@ _FOLDS: Final = 5
 def corrected_returns(
     tree: Tree, games: Sequence[LuckyGame], others: Callable[[LuckyGame], PolicyTable], prior: PolicyTable
 ) -> list[float]:
-    """What each game came to, less luck, `others` being how all but the seat played: by a table that is fitted to the
-    games of the other folds.
+    """Return each game's return, corrected by a table that is fitted to the games of the other folds.
 
-    All games of a deal are in one fold, so that no game has a part in the table that corrects it.
+    `others` are the tables of the other seats. All games of a deal are in one fold, so that no game affects the table
+    that corrects it.
     """
     found, kept = list[float](), dict[tuple[int, ...], SeatLuck]()
     tables = [

@@ -1,7 +1,7 @@
-"""CFR+ on a tree that is written out (Tammelin, 2014): alternating updates, and the average weighed by the iteration.
+"""CFR+ on an enumerated tree (Tammelin, 2014): alternating updates and averages weighted by the iteration.
 
-OpenSpiel's own asks the game about every history again at each iteration: of a game that is written in Python, 2,368
-histories took it four seconds. Here a level of the tree is one step of numpy.
+OpenSpiel's implementation queries the game about every history in each iteration: for a game written in Python, 2,368
+histories took four seconds. Here each level of the tree is one step of numpy.
 """
 
 from collections.abc import Sequence
@@ -11,20 +11,20 @@ import numpy as np
 
 from dubito.plugins.openspiel.policy.tree import PolicyTable, Tree
 
-_NOBODY: Final = -1  # chance: whose edge has no slot
-_Numbers = Any  # an array; numpy is no dependency of ours, so its types are not
+_NOBODY: Final = -1  # an edge of chance has no slot
+_Numbers = Any  # an array; numpy and its types are not dependencies
 
 
 class _Level(NamedTuple):
-    """The edges below the nodes of one depth, those of a node side by side."""
+    """The edges below the nodes of one depth, grouped by node."""
 
     parents: _Numbers
     children: _Numbers
     starts: _Numbers  # where the edges of a node begin
     nodes: _Numbers  # which node that is
     slots: _Numbers  # of the act: one for each action of each information state
-    seats: _Numbers  # whose act it is
-    chances: _Numbers  # of the outcome; 1 where it is none
+    seats: _Numbers  # the acting seat
+    chances: _Numbers  # probability of the outcome; 1 for actions
 
 
 class _Levels:
@@ -57,7 +57,7 @@ class _Levels:
 
 
 def _by_depth(tree: Tree) -> list[list[int]]:
-    """The nodes with children, by how far they are from the start."""
+    """Return the nodes with children, by depth."""
     depth, found = {0: 0}, list[list[int]]()
     for number, node in enumerate(tree.nodes):
         if node.children:
@@ -98,7 +98,7 @@ class _Solver:
         self._sums += np.where(ours, number * own[arrays.first_nodes][arrays.of_state] * row, 0.0)
 
     def _shares(self, numbers: _Numbers) -> _Numbers:
-        """Each action's part of its state's sum; where that is nothing, all alike."""
+        """Normalize each action by its state's sum; uniform if the sum is 0."""
         arrays = self._arrays
         total = np.add.reduceat(numbers, arrays.offsets)[arrays.of_state]
         alike = 1.0 / arrays.sizes[arrays.of_state]
@@ -113,7 +113,7 @@ class _Solver:
 
 
 def cfr_plus(tree: Tree, iterations: int) -> PolicyTable:
-    """The average table after so many iterations."""
+    """Return the average table after `iterations` iterations."""
     solver = _Solver(tree)
     for number in range(1, iterations + 1):
         solver.iterate(number)

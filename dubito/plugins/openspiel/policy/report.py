@@ -1,4 +1,4 @@
-"""What is found of players' ways to play a small game: tables that a terminal and a page both show, and the pages."""
+"""Report on players' strategies for a small game: tables for terminal and pages, and the pages."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -37,20 +37,20 @@ from dubito.report.tables import (
 )
 
 SOLVED, UNIFORM = "(solved)", "(uniform)"
-_MOST: Final = 300  # states of a player that get a page of their own: those in which it loses the most
+_MOST: Final = 300  # states per player with a separate page: those with the largest losses
 
-Prompted = Callable[[StatedPolicy, InfoState], str | None]  # what a player was asked in a state; None: nothing
+Prompted = Callable[[StatedPolicy, InfoState], str | None]  # the prompt for a state; None if there was none
 
 
 @dataclass(frozen=True)
 class Findings:
-    """Some players' tables of one game, with a solved and the uniform one beside them."""
+    """Players' tables of one game, with a solved and a uniform table for comparison."""
 
     game: SmallGame
     tree: Tree
     statements: Sequence[StatedPolicy]
     solution: Solution
-    kinds: Mapping[str, PlayerKind]  # of the players
+    kinds: Mapping[str, PlayerKind]  # by player
     _names: dict[str, Mapping[int, str]] = field(default_factory=dict)
 
     @cached_property
@@ -77,7 +77,7 @@ class Findings:
 
 
 def worth_table(found: Findings) -> ResultTable:
-    """How exploitable each strategy is, and what each is worth against the solved and the uniform one."""
+    """Tabulate how exploitable each strategy is, and its value against the solved and the uniform one."""
     columns = [*player_columns("player"), *counts("states"), *texts("asked")]
     columns += [Column("fallback", "fallback %", "rate"), Column("nash_conv", "nash_conv", "decimal")]
     columns += [
@@ -114,7 +114,7 @@ def _how_asked(statement: StatedPolicy | None) -> str:
 
 
 def fallbacks(found: Findings) -> list[ResultTable | Paragraph]:
-    """What the fallback's rows could have changed; nothing where there are none."""
+    """Tabulate what the fallback's rows could have changed; empty without such rows."""
     columns = [*player_columns("player"), Column("states", "states by the fallback"), *counts(*_causes(found))]
     columns += [Column(f"nash_conv_{end}", f"nash_conv, {end}", "decimal") for end in ("least", "most")]
     for seat in range(found.tree.players):
@@ -147,7 +147,7 @@ def _causes(found: Findings) -> list[str]:
 
 
 def against(found: Findings) -> ResultTable | None:
-    """Two players against each other, each in each seat; None where there is one, or where more than two play."""
+    """Tabulate two players against each other in both seats; None for other numbers of players."""
     if len(found.statements) < 2 or found.tree.players != 2:
         return None
     columns = [Column("first", "first ↓ second →", "player")]
@@ -160,7 +160,7 @@ def against(found: Findings) -> ResultTable | None:
 
 
 def largest_losses(found: Findings, statement: StatedPolicy, most: int | None = None) -> ResultTable:
-    """Where a player loses the most: its states, with what it plays there and what is played in the solved table."""
+    """Tabulate the states where a player loses most, with its actions and the solved ones."""
     columns = [*texts("state"), Column("seen", "what the seat sees", "text", detail=True), *counts("seat")]
     columns += [Column("loss", "loss a game", "decimal"), Column("met", "met in % of games", "rate")]
     columns += [Column("said", "its way", "text"), *texts("solved"), Column("best", "best against it", "text")]
@@ -186,7 +186,7 @@ def site_of(found: Findings, name: str) -> Site:
 
 
 def pages(found: Findings, prompted: Prompted) -> Iterator[Page]:
-    """The first page, one a player with all its states, and one for each of the states that matter."""
+    """Return the index page, a page per player with all states, and pages of the important states."""
     stand_ins = stand_ins_in_words(found.kinds)
     blocks: list[Block] = [Paragraph(stand_ins, warning=True)] if stand_ins else []
     blocks += [worth_table(found), *fallbacks(found)]

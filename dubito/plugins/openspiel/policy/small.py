@@ -1,7 +1,7 @@
-"""A small game as its players are asked about it: one of OpenSpiel's, or one of ours that can be written out.
+"""A small game for `dubito policy`: one of OpenSpiel's, or one of the harness's that can be enumerated.
 
-Each situation is an information state of the tree; here it is what a model is asked there, what its answers and the
-acts of a bot mean as actions, and what the seat has seen.
+Each situation is an information state of the tree. This module has the prompts for models, the actions that answers
+mean, and bots that have observed what the seat has.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,53 +21,53 @@ _ANY: Final = DealStreams(0, 0)  # nobody draws from them
 
 
 class Seen(NamedTuple):
-    """What a seat sees in a situation, in words; an empty hand: there is no other than the state."""
+    """What a seat sees in a situation, in words; without a hand only the state is known."""
 
     hand: str
     history: Sequence[str]
 
 
 class Situation(NamedTuple):
-    """What a bot with `chances` is told, as views of OpenSpiel's games are."""
+    """The view for a bot's `chances`, like views of OpenSpiel's games."""
 
     sees: str  # the information state
     names: Mapping[int, str]  # of the legal actions
 
 
 class SmallGame(Protocol):
-    """What `dubito policy` must know of a game."""
+    """What `dubito policy` needs of a game."""
 
     game: Game
     rules: Any
     name: str  # with its rules
-    engine: Any  # as OpenSpiel has games
+    engine: Any  # in OpenSpiel's form
 
     def names(self, state: InfoState) -> Mapping[int, str]:
-        """The legal actions in words."""
+        """Return the legal actions in words."""
 
     def answers(self, state: InfoState) -> Mapping[Any, int]:
-        """The action by what a model answers."""
+        """Map a model's answers to actions."""
 
     def asked(self, states: Sequence[InfoState], draws: int | None) -> tuple[Game, int | None]:
-        """The game whose prompts ask, and how often a model acts in each state; None: it states probabilities."""
+        """Return the game whose prompts are used, and the draws per state; None: probabilities are stated."""
 
     def position(self, asked: Game, state: InfoState) -> Any:
-        """What a model is asked in a state, as prompts have it."""
+        """Return the position of a state, for prompts."""
 
     def seen(self, state: InfoState) -> Seen: ...
 
     def situation(self, state: InfoState) -> Any:
-        """For a bot's `chances`, with the `names`."""
+        """Return the view for a bot's `chances`, with the `names`."""
 
     def player(self, entrant: Entrant, state: InfoState, draw: int, seed: int) -> Any:
-        """A bot that has observed what its seat has, on streams of its own."""
+        """Return a bot with its own streams that has observed what its seat has."""
 
     def act(self, player: Any, state: InfoState) -> int:
-        """What it does; raises IllegalOutput."""
+        """Return the bot's action. Raises IllegalOutput."""
 
 
 def small_game(game: Game, rules: Any) -> SmallGame:
-    """Raises UsageError for a game that nobody has a policy for."""
+    """Return the small game. Raises UsageError if policies of this game cannot be measured."""
     workshop = game.module("workshop")
     if hasattr(workshop, "engine"):
         return _OfOpenSpiel(game, workshop)
@@ -129,7 +129,7 @@ class _OfOpenSpiel:
 
 
 class _CourseGame:
-    """What a tree asks of a game of OpenSpiel's, of one of ours."""
+    """Adapts one of the harness's games to what a tree needs of OpenSpiel's games."""
 
     def __init__(self, game: Game, rules: Any) -> None:
         self._name, self._said, self._players = game.name, rules.model_dump(), game.seats_by(rules)[0]
@@ -194,7 +194,7 @@ class _CourseState:
 
 
 class _OfOurs:
-    """A game with a course that says what is asked: a question is a node, and its answer an action."""
+    """A game of the harness whose course defines the questions: each is a node, and its answer an action."""
 
     def __init__(self, game: Game, rules: Any) -> None:
         self.game, self.rules = game, rules
@@ -203,7 +203,7 @@ class _OfOurs:
         self._courses = dict[str, Any]()
 
     def _course(self, state: InfoState) -> Any:
-        """The game as it stands there."""
+        """Return the course at a state."""
         if state.string not in self._courses:
             course: Any = self.engine.new_course()
             for action in state.history:
@@ -240,7 +240,7 @@ class _OfOurs:
             )
         course = self._course(state)
         look = partial(course.engine.cards, state.seat)
-        rules = getattr(course.engine, "rules", self.rules)  # as the engine has them
+        rules = getattr(course.engine, "rules", self.rules)  # in the engine's form
         player = _player_at(self.game, rules, entrant, state.seat, draw, seed, look)
         return _having_observed(
             player, [entry.what for entry in course.seen(state.seat) if isinstance(entry.what, GameEvent)]

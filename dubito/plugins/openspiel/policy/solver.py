@@ -1,4 +1,4 @@
-"""A table that loses nothing, found by OpenSpiel's own algorithms, and kept on disk: it is computed once."""
+"""Compute a near-equilibrium table by OpenSpiel's algorithms, once, and store it on disk."""
 
 import json
 import os
@@ -17,14 +17,14 @@ from dubito.files import write_whole
 from dubito.plugins.openspiel.policy.tree import LIMIT, PolicyTable, Tree, is_compiled, why_incomplete
 from dubito.plugins.openspiel.policy.values import nash_conv
 
-ITERATIONS: Final = 1_000  # Kuhn and Leduc poker and small liar's dice are below a nash_conv of 0.001 with it
+ITERATIONS: Final = 1_000  # enough for a nash_conv below 0.001 at Kuhn, Leduc and small liar's dice
 _FORMAT: Final = 1
 _NEAR: Final = 1e-9
 
 
 @dataclass(frozen=True)
 class Solution:
-    """A table, how it was found, and how far it is from an equilibrium."""
+    """A table, how it was computed, and its distance from an equilibrium."""
 
     game: str  # with its parameters
     algorithm: str
@@ -32,20 +32,20 @@ class Solution:
     open_spiel: str  # its version
     nash_conv: float
     table: PolicyTable
-    note: str | None = None  # what was wrong with the file that should have held it
+    note: str | None = None  # what was wrong with the stored file
 
 
 def solve(game: Any, algorithm: str = "cfr+", iterations: int = ITERATIONS, limit: int = LIMIT) -> Solution:
-    """The average table after so many iterations, the same every time.
+    """Return the average table after `iterations` iterations, deterministically.
 
-    `cfr+` is OpenSpiel's in C++, of a game that is written in Python ours (`regret.py`); `linear cfr` is its linear CFR
-    in Python, some forty times slower. Both come near an equilibrium in two-player zero-sum games; in others nothing
-    is promised, but the nash_conv is stated all the same.
-    Raises UsageError for an unknown algorithm, and for games that have no tree.
+    `cfr+` is OpenSpiel's C++ implementation, or ours (`regret.py`) for games written in Python. `linear cfr` is
+    OpenSpiel's in Python, about forty times slower. Both approach an equilibrium in two-player zero-sum games. Other
+    games have no guarantee, but the nash_conv is still computed. Raises UsageError for an unknown algorithm or a game
+    without a tree.
     """
     make = _algorithm(algorithm)
     if iterations < 1:
-        raise UsageError(f"{iterations} iterations solve nothing: give a number above 0")
+        raise UsageError(f"iterations must be above 0, not {iterations}")
     tree = Tree(game, limit)
     table = make(game, tree, iterations)
     return Solution(str(game), algorithm, iterations, _version(), nash_conv(tree, table), table)
@@ -54,11 +54,13 @@ def solve(game: Any, algorithm: str = "cfr+", iterations: int = ITERATIONS, limi
 def solution_in(
     folder: Path, game: Any, algorithm: str = "cfr+", iterations: int = ITERATIONS, limit: int = LIMIT
 ) -> Solution:
-    """The solution that the folder keeps; computed and written there if it keeps none, or a damaged one, which is named
-    in its note. Raises UsageError as `solve`, RunStopped if it cannot be written.
+    """Return the solution stored in the folder, or compute and store it.
+
+    A damaged file is replaced and named in the solution's note. Raises UsageError as `solve` does, RunStopped if the
+    solution cannot be written.
     """
     if not isinstance(folder, Path) or type(iterations) is not int:
-        raise UsageError("a game is solved in a folder, in a whole number of iterations: correct these settings")
+        raise UsageError("`folder` must be a path and `iterations` a whole number")
     _algorithm(algorithm)
     path = folder / _file_name(str(game), algorithm, iterations)
     note = None
@@ -73,7 +75,7 @@ def solution_in(
 
 
 def _write_solution(path: Path, text: str) -> None:
-    """Writes the file whole, even if other processes do so too: several may want the same solution first."""
+    """Write the file atomically, since several processes may compute the same solution."""
     draft = path.with_name(f"{path.name}.{os.getpid()}-{get_ident()}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -92,7 +94,9 @@ def _algorithm(name: str) -> Callable[[Any, Tree, int], PolicyTable]:
 def _cfr_plus(game: Any, tree: Tree, iterations: int) -> PolicyTable:
     if not is_compiled(game):
         try:
-            from dubito.plugins.openspiel.policy.regret import cfr_plus  # late: numpy comes with OpenSpiel
+            from dubito.plugins.openspiel.policy.regret import (
+                cfr_plus,
+            )  # imported late, since numpy comes with OpenSpiel
         except ModuleNotFoundError:
             raise UsageError(
                 "numpy solves small games, and is not installed: pip install 'dubito[openspiel]'"
@@ -145,7 +149,7 @@ def _to_json(solution: Solution) -> str:
 
 
 def _solution_in(path: Path, game: Any, algorithm: str, iterations: int, limit: int) -> Solution | str:
-    """What the file holds; or what is wrong with it, in words."""
+    """Return the stored solution, or what is wrong with the file."""
     try:
         told = json.loads(path.read_text(encoding="utf-8"))
         rows = {string: {int(action): float(p) for action, p in row.items()} for string, row in told["table"].items()}

@@ -1,4 +1,4 @@
-"""A player asked for its complete strategy for a small game: by its own word, or by counting what it does."""
+"""Ask a player for its complete strategy for a small game: stated probabilities, or counted actions."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,25 +18,25 @@ if TYPE_CHECKING:
     from dubito.llm.settings import ModelSettings
     from dubito.workshop.trial import TrialAnswer, TrialMeans
 
-_OFF: Final = 1e-6  # what a bot's probabilities may sum to beside 1: rounding
+_OFF: Final = 1e-6  # tolerated rounding error of a bot's probabilities
 
 
 @dataclass(frozen=True)
 class StatedPolicy:
-    """How a player plays, as far as it said so or was seen to."""
+    """A player's strategy, as stated or observed."""
 
     name: str
     rows: Mapping[str, Row]  # by information state string; complete
-    failures: Mapping[str, str] = field(default_factory=dict)  # by state: why the fallback's row stands there
-    draws: int | None = None  # how often it acted in each state; None: it stated its probabilities
-    spent: Spend | None = None  # by a model, now
+    failures: Mapping[str, str] = field(default_factory=dict)  # by state: why the fallback was used
+    draws: int | None = None  # actions per state; None if it stated probabilities
+    spent: Spend | None = None  # by a model, in this run
 
 
 def of_bot(entrant: Entrant, game: SmallGame, states: Sequence[InfoState], draws: int, seed: int) -> StatedPolicy:
-    """What a hand-written bot states, where it has `chances`; else what it does in so many draws.
+    """Return what a hand-written bot states by `chances`, or else what it does in `draws` draws.
 
-    Each draw is by an instance of its own, on streams of its own, which has observed what its seat has. Raises BotError
-    where it fails.
+    Each draw uses a new instance with its own streams that has observed what its seat has. Raises BotError if the bot
+    fails.
     """
     states_them = callable(getattr(entrant.bot, "chances", None))
     rows: dict[str, Row] = {}
@@ -55,7 +55,7 @@ class _Situation:
         self._entrant, self._game, self._state, self._number, self._seed = entrant, game, state, number, seed
 
     def stated(self) -> Row:
-        """What it says of every legal action, by its number or its name."""
+        """Return the stated probability of every legal action, by number or name."""
         view = self._game.situation(self._state)
         with self._blame("chances"):
             said = dict(self._player(self._number).chances(view))
@@ -65,7 +65,7 @@ class _Situation:
         return row
 
     def act(self, draw: int) -> int:
-        """What it does in this draw."""
+        """Return the action in this draw."""
         try:
             with self._blame("play"):
                 return self._game.act(self._player(draw), self._state)
@@ -77,7 +77,7 @@ class _Situation:
 
     @contextmanager
     def _blame(self, method: str) -> Iterator[None]:
-        """What foreign code raises is its bot's error."""
+        """Wrap an exception of a bot's code in a BotError."""
         try:
             yield
         except (IllegalOutput, UsageError):
@@ -99,17 +99,17 @@ def of_model(
     folder: Path,
     means: "TrialMeans",
 ) -> StatedPolicy:
-    """What a model states of each state, or does in so many draws; all of it is kept in the folder.
+    """Return what a model states for each state, or does in a number of draws; the folder stores all answers.
 
-    The prompt's game says which of the two is asked. Where no answer came, all legal actions are equally probable.
+    The prompt's game determines which is asked. Without an answer all legal actions are equally probable.
     """
-    from dubito.workshop.recordings import RecordedPosition  # late: bots need no way to ask
+    from dubito.workshop.recordings import RecordedPosition  # imported late, since bots do not need it
     from dubito.workshop.trial import TrialEntry, ask
 
     asked = prompt.game
     found = {f"{n:04}": RecordedPosition(asked, game.position(asked, state)) for n, state in enumerate(states)}
     entries = []
-    for n in range(draws or 1):  # draws are answers of their own
+    for n in range(draws or 1):  # each draw is a separate answer
         sample = settings.model_copy(update={"sample": settings.sample + n})
         entries.append(TrialEntry(f"{name} {n}" if n else name, prompt, sample))
     trial = ask(entries, found, folder, means)
@@ -123,7 +123,7 @@ def of_model(
 
 
 def _row(ids: Mapping[Any, int], answers: "Sequence[TrialAnswer]") -> Row:
-    """What was stated, or how often each action was taken; an answer that never came counts as all equally probable."""
+    """Return the stated or counted probabilities; a missing answer counts as uniform."""
     row: defaultdict[int, float] = defaultdict(float)
     for one in answers:
         lot = {name: 1 / len(ids) for name in ids}

@@ -1,6 +1,6 @@
-"""A small game written out: every history, and the information states that they make for each seat.
+"""An enumerated small game: every history, and the information states of each seat.
 
-A strategy is a table on them: for every information state, how probable each legal action is.
+A strategy is a table: the probability of each legal action in every information state.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,47 +11,47 @@ from typing import Any, Final
 
 from dubito.errors import UsageError, one_line
 
-LIMIT: Final = 2_000  # information states: a player is asked about each
-HISTORIES: Final = 300_000  # what is written out in seconds
-_OF_PYTHON: Final = 50_000  # the same of a game that is written in Python
-_DEEPEST: Final = 100  # acts and outcomes in a history: what is small is not deep
-_TRIED: Final = 3_000  # games at random that show in a second how large a game is;
-_FIRST: Final = 300  # so many tell whether the others are worth it
-_SURE: Final = 4  # an estimate that is so many times the limit is no chance
+LIMIT: Final = 2_000  # information states, about each of which a player is asked
+HISTORIES: Final = 300_000  # histories that take seconds
+_OF_PYTHON: Final = 50_000  # the same for a game written in Python
+_DEEPEST: Final = 100  # actions and outcomes in a history
+_TRIED: Final = 3_000  # random games for the estimate, about a second;
+_FIRST: Final = 300  # the first ones, which show whether the rest is needed
+_SURE: Final = 4  # an estimate this many times the limit is conclusive
 
 
 @dataclass(frozen=True, slots=True)
 class InfoState:
-    """All that a seat knows when it is to act."""
+    """All that a seat knows when it must act."""
 
     seat: int
-    string: str  # OpenSpiel's, one for each
+    string: str  # OpenSpiel's string, unique
     actions: tuple[int, ...]  # legal, ascending
-    history: tuple[int, ...]  # the first one that leads there, chance included: applied to an initial state
+    history: tuple[int, ...]  # steps of the first history there, including chance
 
 
 @dataclass(frozen=True, slots=True)
 class TreeNode:
-    """One history; its children stand behind it in the tree."""
+    """One history. Its children come after it in the tree."""
 
-    state: InfoState | None = None  # None: chance moves, or nobody
+    state: InfoState | None = None  # None: chance or the end
     children: list[int] = field(default_factory=list)  # by legal action, or by outcome
-    chances: tuple[float, ...] = ()  # of the outcomes
-    returns: tuple[float, ...] = ()  # by seat, where the game is over
+    chances: tuple[float, ...] = ()  # probabilities of the outcomes
+    returns: tuple[float, ...] = ()  # by seat, at the end of the game
 
 
 @dataclass(slots=True)
 class _Place:
     state: InfoState
-    before: tuple[str, int] | None  # the seat's last own state and act
+    before: tuple[str, int] | None  # the seat's previous state and action
     nodes: list[int]
 
 
 class Tree:
-    """A game written out. Raises UsageError for one that cannot be, with the reason.
+    """An enumerated game. Raises UsageError with the reason if a game cannot be enumerated.
 
-    `nodes[0]` is the start; children stand behind their parents. `states` are those of seat 0 first, then those of
-    seat 1 and so on, each seat's in the order in which they are met depth first, lowest action first.
+    `nodes[0]` is the start, and children come after their parents. `states` has those of seat 0 first, then those of
+    seat 1 and so on, each seat's in depth-first order by lowest action.
     """
 
     def __init__(self, game: Any, limit: int = LIMIT, histories: int | None = None) -> None:
@@ -73,10 +73,10 @@ class Tree:
         del self._met
 
     def _check_size(self, game: Any) -> None:
-        """Refuse by games at random what would be given up only after half a minute of writing.
+        """Refuse games that are too large by playing random games, instead of after half a minute.
 
-        More information states than are allowed are sure once they are met. The number of histories is an estimate,
-        the mean of the products of how many children there were on the way (Knuth, 1975).
+        The information states met are a lower bound. The number of histories is estimated as the mean product of the
+        numbers of children on the way (Knuth, 1975).
         """
         draw, met, histories = Random(0), set[str](), 0.0
         for games in range(1, _TRIED + 1):
@@ -89,7 +89,7 @@ class Tree:
             raise _too_large(self.name, f"{self._histories:,} histories")
 
     def _try(self, state: Any, draw: Random, met: set[str]) -> float:
-        """A game at random; notes the information states, and returns how many histories there are by it."""
+        """Play a random game, collect its information states, and return its estimate of the histories."""
         histories, alike, moves = 1.0, 1, 0
         while not state.is_terminal():
             if (moves := moves + 1) > _DEEPEST:
@@ -105,7 +105,7 @@ class Tree:
         return histories
 
     def _write(self, state: Any, history: list[int], before: list[tuple[str, int] | None]) -> int:
-        """Writes out a history and all that follow; returns its place."""
+        """Enumerate a history and all that follow; return its index."""
         if len(self.nodes) >= self._histories:
             raise _too_large(self.name, f"{self._histories:,} histories")
         if len(history) > _DEEPEST:
@@ -130,7 +130,7 @@ class Tree:
         return number
 
     def _meet(self, state: Any, history: list[int], before: list[tuple[str, int] | None], number: int) -> InfoState:
-        """The information state of a history; raises UsageError where the seat cannot be said to know it."""
+        """Return the information state of a history. Raises UsageError without perfect recall."""
         seat = state.current_player()
         string = state.information_state_string(seat)
         place = self._met.get(string)
@@ -192,7 +192,7 @@ def _too_large(name: str, size: str) -> UsageError:
 
 Row = Mapping[int, float]  # by action id
 PolicyTable = Mapping[str, Row]  # by information state string, for all seats
-_NEAR: Final = 1e-6  # to 1: what rounding may make of a sum
+_NEAR: Final = 1e-6  # tolerated rounding error of a sum
 
 
 def uniform(tree: Tree) -> dict[str, dict[int, float]]:
@@ -200,9 +200,9 @@ def uniform(tree: Tree) -> dict[str, dict[int, float]]:
 
 
 def why_incomplete(tree: Tree, table: PolicyTable) -> str | None:
-    """What keeps the table from being a strategy for the game, in words; None if nothing does.
+    """Return why the table is not a complete strategy for the game; None if it is.
 
-    Rows of states that the game does not have are no harm.
+    Rows of states that the game does not have are ignored.
     """
     for state in tree.states:
         row, where = table.get(state.string), f"at {one_line(repr(state.string), 60)}"

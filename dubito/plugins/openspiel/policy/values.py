@@ -1,8 +1,8 @@
-"""What tables are worth against each other, what can be won of one, and where it loses: exactly, over a whole tree.
+"""Compute values, best responses and losses of tables exactly, over a whole tree.
 
-`tables` is a table for each seat. The definitions are OpenSpiel's, and the tests compare with it.
+`tables` has a table for each seat. The definitions are OpenSpiel's, and the tests compare with it.
 
-What rows that nobody stated could change: a fallback filled them, and any other probabilities might stand there.
+Bounds show what unstated rows could change: a fallback filled them, and any other probabilities are possible.
 """
 
 from collections.abc import Container, Iterator, Sequence
@@ -15,7 +15,7 @@ from dubito.plugins.openspiel.policy.tree import InfoState, PolicyTable, Row, Tr
 
 
 def expected_values(tree: Tree, tables: Sequence[PolicyTable]) -> list[float]:
-    """By seat: its mean return."""
+    """Return each seat's mean return."""
     values: list[Sequence[float]] = [()] * len(tree.nodes)
     for number in range(len(tree.nodes) - 1, -1, -1):
         node = tree.nodes[number]
@@ -32,7 +32,7 @@ def expected_values(tree: Tree, tables: Sequence[PolicyTable]) -> list[float]:
 
 @dataclass(frozen=True)
 class Response:
-    """The best that a seat can do against the tables of the others."""
+    """A seat's best response to the tables of the others."""
 
     value: float
     choices: dict[str, int]  # by state: the action, the lowest of equals
@@ -42,16 +42,17 @@ class Response:
 def best_response(
     tree: Tree, seat: int, tables: Sequence[PolicyTable], free: Container[str] | None = None, sign: int = 1
 ) -> Response:
-    """The best response of a seat; it chooses in the `free` states only (None: in all its own) and follows its table in
-    the others. With `sign` -1 it is the worst that it can do.
+    """Return the best response of a seat, or with `sign` -1 the worst.
+
+    It chooses only in the `free` states (None: in all its own) and follows its table in the others.
     """
     return _Responder(tree, seat, tables, free, sign).response()
 
 
 class _Responder:
-    """Chooses per information state; the histories in it weigh as much as chance and the others make them probable.
+    """Chooses per information state, weighting histories by the reach of chance and the other seats.
 
-    With perfect recall the seat's own reach is the same for all of these, and need not be known.
+    With perfect recall the seat's own reach is the same for all of them and is not needed.
     """
 
     def __init__(
@@ -65,7 +66,7 @@ class _Responder:
 
     def response(self) -> Response:
         value = self._value(0)
-        for state in self._tree.states:  # those that its own choices never reach, too
+        for state in self._tree.states:  # including states that its own choices never reach
             if state.seat == self._seat:
                 self._row(state)
         return Response(value, self._choices, self._worth)
@@ -103,7 +104,7 @@ class _Responder:
 
 
 def others_reach(tree: Tree, seat: int | None, tables: Sequence[PolicyTable]) -> list[float]:
-    """By node: how probably chance and the other seats lead there, this seat doing what it takes; None: all of them."""
+    """Return by node the reach probability of chance and the other seats (None: of all seats)."""
     reach = [1.0] * len(tree.nodes)
     for number, node in enumerate(tree.nodes):
         own = node.state is not None and node.state.seat == seat
@@ -130,16 +131,16 @@ class Loss:
     state: InfoState
     loss: float  # a game, in the unit of the returns
     best: int  # the action of the best response, the lowest of equals
-    reach: float  # how probably a game comes there
+    reach: float  # probability of reaching the state
 
 
 def losses(tree: Tree, table: PolicyTable) -> list[Loss]:
-    """Every information state with what the table loses there against itself, the greatest first.
+    """Return what the table loses in every information state, the largest loss first.
 
-    The loss is the difference between the best response's action and the table's mixture, each followed by the best
-    response, times the probability that the table comes there. It is never below 0, and over the states of a seat it
-    sums exactly to how much more a best response wins than the table (the performance difference lemma of Kakade and
-    Langford, 2002). So the losses of all seats sum to its nash_conv, and no state counts that the table never comes to.
+    The loss is the value of the best response's action minus that of the table's mixture, each followed by the best
+    response, times the probability that the table reaches the state. It is never negative. The losses of a seat sum
+    to how much more a best response wins than the table (the performance difference lemma of Kakade and Langford,
+    2002), so those of all seats sum to its nash_conv. States that the table never reaches have no loss.
     """
     found, tables = [], [table] * tree.players
     for seat in range(tree.players):
@@ -164,23 +165,22 @@ def _weights(node: TreeNode, tables: Sequence[PolicyTable]) -> Sequence[float]:
     return [row[action] for action in node.state.actions]
 
 
-_WORK: Final = 500_000  # nodes that may be gone through for an exact bound: seconds
+_WORK: Final = 500_000  # nodes to visit for an exact bound, which takes seconds
 
 
 @dataclass(frozen=True, slots=True)
 class MeasureBounds:
-    """The least and the most that a measure could be."""
+    """The lowest and the highest possible value of a measure."""
 
     low: float
     high: float
-    exact: bool = True  # whether `high` is reached by some rows; otherwise it is only certain that it is not passed
+    exact: bool = True  # whether some rows reach `high`, which otherwise is only an upper bound
 
 
 def value_bounds(tree: Tree, seat: int, table: PolicyTable, others: PolicyTable, free: Sequence[str]) -> MeasureBounds:
-    """The mean return of a table in a seat, over all probabilities that could stand in its `free` rows.
+    """Bound the mean return of a table in a seat, over all probabilities in its `free` rows.
 
-    Both ends are exact: a best and a worst response that choose in these states alone. The others' table stays as it
-    is.
+    Both ends are exact: a best and a worst response that choose only in these states. The others' table is fixed.
     """
     tables, states = seat_tables(tree, seat, table, others), frozenset(free)
     low, high = (best_response(tree, seat, tables, states, sign).value for sign in (-1, 1))
@@ -188,19 +188,19 @@ def value_bounds(tree: Tree, seat: int, table: PolicyTable, others: PolicyTable,
 
 
 def nash_conv_bounds(tree: Tree, table: PolicyTable, free: Sequence[str]) -> MeasureBounds:
-    """The nash_conv of a table, over all probabilities that could stand in its `free` rows.
+    """Bound the nash_conv of a table, over all probabilities in its `free` rows.
 
-    The upper end is exact where that is cheap: nash_conv is convex in every single row, so that it is highest where
-    each of these rows has one certain action, and all such tables are tried. Where they are too many, the upper end is
-    what responders who saw all cards and chose the free rows too would win. The lower end is 0 or, in a two-player
-    game of constant sum, what the best responses to the table win at least, whatever stands in these rows.
+    The upper end is exact if that is cheap: nash_conv is convex in each row, so its maximum has a certain action in
+    each free row, and all such tables are tried. If there are too many, the upper end is what responders that see all
+    cards and choose the free rows would win. The lower end is 0 or, in a two-player constant-sum game, what the best
+    responses win at least, whatever the free rows are.
     """
     free_states = [state for state in tree.states if state.string in set(free)]
     base = nash_conv(tree, table)
     if not free_states:
         return MeasureBounds(base, base)
     two = tree.players == 2 and tree.constant_sum is not None
-    # Then it is a sum of what each seat's rows let the other win, and either seat's can be tried alone.
+    # It is the sum of what each seat's rows let the other win, so each seat can be tried alone.
     groups = [[s for s in free_states if s.seat == seat] for seat in (0, 1)] if two else [free_states]
     low = max(0.0, _certain(tree, table, frozenset(free))) if two else 0.0
     if sum(prod(len(s.actions) for s in group) for group in groups) * len(tree.nodes) > _WORK:
@@ -216,7 +216,7 @@ def _pure(table: PolicyTable, states: Sequence[InfoState]) -> Iterator[PolicyTab
 
 
 def _certain(tree: Tree, table: PolicyTable, free: frozenset[str]) -> float:
-    """Of two players: what the best responses to the table win together when the free rows do most against them."""
+    """Return what two best responses win together if the free rows are as bad for them as possible."""
     won = 0.0
     for seat in (0, 1):
         choices = best_response(tree, seat, [table, table]).choices
@@ -229,7 +229,7 @@ def _certain(tree: Tree, table: PolicyTable, free: frozenset[str]) -> float:
 
 
 def _with_insight(tree: Tree, table: PolicyTable, free: frozenset[str]) -> float:
-    """More than nash_conv can be: each seat's best with all cards open, less what the seats have together."""
+    """Return an upper bound of nash_conv: each seat's best with all cards open, minus the total."""
     most = sum(_open(tree, table, free, seat) for seat in range(tree.players))
     if tree.constant_sum is not None:
         return most - tree.constant_sum
@@ -237,8 +237,9 @@ def _with_insight(tree: Tree, table: PolicyTable, free: frozenset[str]) -> float
 
 
 def _open(tree: Tree, table: PolicyTable, free: frozenset[str], seat: int, least: bool = False) -> float:
-    """The return of a seat that sees all and chooses in its own and in the free states; the least: with its own as they
-    are, and the free ones against it.
+    """Return what a seat gets that sees everything and chooses in its own and the free states.
+
+    With `least` its own rows are fixed and the free ones are chosen against it.
     """
     values = [0.0] * len(tree.nodes)
     for number in range(len(tree.nodes) - 1, -1, -1):

@@ -32,7 +32,7 @@ def test_two_worlds_that_a_seat_cannot_tell_apart_read_the_same(name: str) -> No
 
 def test_a_position_of_another_game_is_refused() -> None:
     one, other = (find_game(f"openspiel:{name}", REPO).facts for name in ("kuhn_poker", "leduc_poker"))
-    with pytest.raises(UsageError, match="it is of openspiel:kuhn_poker, and not of openspiel:leduc_poker"):
+    with pytest.raises(UsageError, match="it is openspiel:kuhn_poker, not openspiel:leduc_poker"):
         other.from_json(one.to_json(one.example_position("act")))
     text = one.to_json(one.example_position("act"))
     with pytest.raises(UsageError, match="seat: openspiel:kuhn_poker has 2"):

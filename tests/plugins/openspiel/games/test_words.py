@@ -37,7 +37,7 @@ def test_names_are_as_many_as_acts_and_distinct(name: str) -> None:
 
 def test_whoever_has_never_played_it_is_told_what_it_is() -> None:
     assert words.words_of(find_game("openspiel:kuhn_poker", Path())).LEAD == (
-        "Kuhn poker, the smallest there is: a card each, one bet, and the highest card takes the pot."
+        "Kuhn poker, the smallest poker game: one card each, one bet, and the highest card takes the pot."
     )
     assert words.words_of(find_game("openspiel:tic_tac_toe", Path())).LEAD == "Tic Tac Toe, by OpenSpiel."
 

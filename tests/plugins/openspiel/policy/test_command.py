@@ -319,7 +319,7 @@ def test_policies_are_listed_and_read_as_what_they_are(shell: Shell) -> None:
         (("UniformRandom", "--game", "openspiel:gin_rummy"), "does not say what a seat knows"),
         (("UniformRandom", "--game", "openspiel:goofspiel"), "move at the same time"),
         (("UniformRandom", "UniformRandom", "--game", "openspiel:kuhn_poker"), "is named twice"),
-        (("OpenAIBot", "--game", "openspiel:kuhn_poker"), "asks a model: say which"),
+        (("OpenAIBot", "--game", "openspiel:kuhn_poker"), "needs a model: name one"),
         (("house:nobody", "--game", "openspiel:kuhn_poker"), "the house has no model 'nobody'"),
     ],
 )

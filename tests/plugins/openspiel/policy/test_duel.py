@@ -103,7 +103,7 @@ def test_the_solved_bot_knows_what_it_has_seen(shell: Shell, monkeypatch: pytest
 def _noted(bot: Any, node: str, known: list[str]) -> bool:
     known.append(bot._diary.known(bot.cards))
     answer = bot.rng.random() < 0.4
-    bot._diary.answered(node, answer)
+    bot._diary.note_answer(node, answer)
     return bool(answer)
 
 

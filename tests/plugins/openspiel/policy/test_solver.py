@@ -47,7 +47,7 @@ def test_linear_cfr_solves_too() -> None:
 def test_what_cannot_be_solved_is_refused() -> None:
     with pytest.raises(UsageError, match=r"there is no algorithm 'cfr\+\+': did you mean 'cfr\+'\?"):
         solve(load(KUHN), "cfr++")
-    with pytest.raises(UsageError, match="0 iterations solve nothing"):
+    with pytest.raises(UsageError, match="iterations must be above 0, not 0"):
         solve(load(KUHN), iterations=0)
     with pytest.raises(UsageError, match="hides nothing"):
         solve(load("tic_tac_toe"))

@@ -139,7 +139,7 @@ def test_rules_and_seats_are_parameters() -> None:
         (
             "COURSE = KuhnCourse",
             "",
-            "it has no `COURSE` that is a class of Course: so OpenSpiel cannot be told of kuhn",
+            "it has no `COURSE` that is a subclass of Course, so OpenSpiel cannot load kuhn",
         ),
         ("COURSE = KuhnCourse", "COURSE = KuhnCourse(", "importing it raises SyntaxError: "),
         ("COURSE = KuhnCourse", "raise SystemExit", "importing it raises SystemExit: correct it"),

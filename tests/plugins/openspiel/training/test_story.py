@@ -56,7 +56,7 @@ class Heard(Listener):
     def __init__(self) -> None:
         self.answers = deque[int]()
 
-    def answered(self, node: str, answer: bool) -> None:
+    def note_answer(self, node: str, answer: bool) -> None:
         self.answers.append(int(answer))
 
 

@@ -29,7 +29,7 @@ class Solved(BotBase):
         return f"{_NEEDED} ({why})" if rules.duel else _NEEDED
 
     @classmethod
-    def said(cls, rules: Mapping[str, Any], settings: Mapping[str, Any]) -> str:
+    def describe(cls, rules: Mapping[str, Any], settings: Mapping[str, Any]) -> str:
         """Describe the solution and its quality."""
         of = {"iterations": ITERATIONS, "folder": FOLDER} | dict(settings)
         found = _solution(tuple(rules.items()), of["folder"], of["iterations"])
@@ -42,7 +42,7 @@ class Solved(BotBase):
         super().__init__(id)
         if not self.rules.duel:
             raise UsageError(f"Solved {_NEEDED}")
-        self._how = tuple(self.rules.said().items()), folder, iterations
+        self._how = tuple(self.rules.stored_form().items()), folder, iterations
         self._diary = Diary(id)
 
     def chances(self, view: Any) -> Mapping[int, float]:
@@ -69,7 +69,7 @@ class Solved(BotBase):
 
     def _answer(self, node: str) -> bool:
         answer = self.rng.random() < _solution(*self._how).table[self._diary.known(self.cards)][1]
-        self._diary.answered(node, answer)
+        self._diary.note_answer(node, answer)
         return answer
 
 

@@ -33,7 +33,7 @@ class Notebook:
     def observe(self, event: ActEvent, cards: str) -> None:
         """Nothing that the view will not say."""
 
-    def answered(self, node: str, answer: str) -> None:
+    def note_answer(self, node: str, answer: str) -> None:
         """What the own seat did, too."""
 
     def position(self, node: str, view: KuhnView, cards: str) -> Position:

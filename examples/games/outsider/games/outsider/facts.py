@@ -33,7 +33,7 @@ class Notebook:
     def observe(self, event: DealEvent, cards: str | None) -> None:
         """Nothing that the view will not say."""
 
-    def answered(self, node: str, answer: str) -> None:
+    def note_answer(self, node: str, answer: str) -> None:
         """Nor of what it did itself."""
 
     def position(self, node: str, view: OutsiderView, cards: str | None) -> Position:

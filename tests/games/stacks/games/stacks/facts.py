@@ -32,7 +32,7 @@ class Notebook:
             self._drawn.append(event.card)
         self._laid += isinstance(event, LaidEvent)
 
-    def answered(self, node: str, answer: Any) -> None:
+    def note_answer(self, node: str, answer: Any) -> None:
         """Its card has left its hand."""
 
     def position(self, node: str, view: View, cards: Hand) -> Position:

@@ -31,7 +31,7 @@ class Notebook:
         if hasattr(event, "seen"):
             self.moves.append(event)
 
-    def answered(self, node: str, answer: Any) -> None:
+    def note_answer(self, node: str, answer: Any) -> None:
         """Everybody observes it anyway."""
 
     def position(self, node: str, view: Seen, cards: Sequence[int]) -> Position:

@@ -30,7 +30,7 @@ class Solved(OpenSpielBot):
         return _no_tree(str(engine))
 
     @classmethod
-    def said(cls, engine: Any, settings: Mapping[str, Any]) -> str | None:
+    def describe(cls, engine: Any, settings: Mapping[str, Any]) -> str | None:
         """Describe the solution and its quality."""
         of = {"folder": FOLDER, "algorithm": "cfr+", "iterations": ITERATIONS} | dict(settings)
         found = _solution(str(engine), of["folder"], of["algorithm"], of["iterations"])
