@@ -129,4 +129,4 @@ def test_what_is_planted_is_scrubbed(tmp_path: Path, protocol: Api, monkeypatch:
     text = file.read_text()
     for planted in (KEY, COOKIE, ORGANISATION, UUID, "planted", "req_0123", server.address):
         assert planted not in text
-    assert "no answer of" in text, "the rest of it is kept"
+    assert "no answer of" in re.sub(r"[\s\\]+", " ", text), "the rest of it is kept"

@@ -19,12 +19,12 @@ from tests.cli.kit import REPO, Shell
 from tests.conftest import in_gate
 
 BOOKS = {
-    "bs-1": "05f6d9c02b5ba208",
-    "defuse-1": "19b004554ef7b888",
-    "dubito-1": "88ff750ce4ace89c",
-    "dubito-sizes-1": "e059d063601e02a7",
-    "kuhn-1": "0628696ed381c36a",
-    "leduc-1": "6ccaadc4bfb48ca0",
+    "bs-1": "8ad40f11e5158609",
+    "defuse-1": "6babf00b35789eea",
+    "dubito-1": "2725229781c9990b",
+    "dubito-sizes-1": "88d5acbbb41c49d9",
+    "kuhn-1": "febf9d468098154f",
+    "leduc-1": "ce171e391d051755",
 }
 
 FOLDERS = {  # of the bots that play by a book
