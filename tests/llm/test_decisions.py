@@ -226,7 +226,7 @@ def test_whether_an_account_answers_is_asked_as_its_api_asks(tmp_path: Path) -> 
     )
     assert sent["questions"]
     player = contender("one", "house-sharp", prompt="plan", api="decisions", base_url="house?faults=server_error:0.7")
-    run = run_games(small(player, games=1, turns=12, seed=1), tmp_path / "r", in_flight=1)
+    run = run_games(small(player, games=1, turns=12, seed=3), tmp_path / "r", in_flight=1)
     assert run.failure is None
     ((probes,),) = rows(tmp_path / "r", "SELECT count(*) FROM tries WHERE game = -2")
     assert probes > 0

@@ -203,7 +203,7 @@ def test_a_number_of_a_pair_leads_to_the_games_in_which_it_differs(site: Path) -
 HOSTILE: dict[str, tuple[bytes | dict[str, bytes], str]] = {
     "bomb.zip": (
         {"manifest.yaml": b"", "run.db": bytes(17 << 20)},
-        "bomb.zip unpacks to more than 50 times its size, which no exported run does",
+        "bomb.zip unpacks to more than 50 times its size, unlike any exported run",
     ),
     "text.zip": (b"hello", "it is not an exported run: hand in a file that `dubito export RUN FILE` wrote"),
     "cut.zip": (b"PK\x03\x04", "it is not an exported run"),
