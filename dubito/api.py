@@ -15,14 +15,13 @@ from typing import Any, Self, TypeVar
 from pydantic import BaseModel
 
 from dubito import hooks
-from dubito.cli import documents
-from dubito.cli.calls import call_options
-from dubito.cli.run import default_run_folder, open_crew, plan_experiment
 from dubito.errors import DubitoError, one_line
 from dubito.experiment.compare import compared_runs
 from dubito.experiment.config import check, read_config
+from dubito.experiment.plan import default_run_folder, open_crew, plan_experiment
 from dubito.experiment.replay import check_to_replay
 from dubito.experiment.replay import replay as replay_run
+from dubito.experiment.resolve import call_options
 from dubito.experiment.run import RunOptions, finished_run, play
 from dubito.experiment.stored import Run as StoredRun
 from dubito.experiment.stored import compared, opened_run
@@ -30,6 +29,7 @@ from dubito.experiment.workers import cores, new_stop
 from dubito.game import Game
 from dubito.game.find import find_bots, find_game
 from dubito.llm.protocols import parse_stored_request
+from dubito.report import documents
 from dubito.show.run import ReplayedGames
 from dubito.show.story import conversation
 from dubito.stats.players import Calibration, calibrations

@@ -9,14 +9,13 @@ from typing import Any, Final
 
 import click
 
-from dubito.cli.calls import call_options
 from dubito.cli.descriptors import bound_in_flight
 from dubito.cli.options import SPENDING, config_options, flags, setting_options
 from dubito.cli.output import GamesProgress, note
 from dubito.errors import RunStopped, UsageError, format_error, one_line, signal_in_words, signal_of, suggestion
 from dubito.experiment.config import SETTINGS, Config, check
 from dubito.experiment.progress import ModelProgress
-from dubito.experiment.resolve import PROVIDERS, CallOptions
+from dubito.experiment.resolve import PROVIDERS, CallOptions, call_options
 from dubito.experiment.servers import identify_weights
 from dubito.game import Game
 from dubito.game.find import find_bots

@@ -10,7 +10,6 @@ from typing import Final
 
 import click
 
-from dubito.cli.documents import CachedModel, CacheObject
 from dubito.cli.main import Listing
 from dubito.cli.options import folder_of, json_option
 from dubito.cli.output import note, print_document, say, table
@@ -20,6 +19,7 @@ from dubito.llm.cache import CacheEntry, ReplyCache, compute_key
 from dubito.llm.protocols import read_reply
 from dubito.llm.recording import differing_parts, nearest
 from dubito.llm.request import parse_json
+from dubito.report.documents import CachedModel, CacheObject
 from dubito.store.folder import DATABASE
 from dubito.store.model_log import ModelLog, StoredRequest
 from dubito.store.run_db import RunDb

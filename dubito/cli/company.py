@@ -9,14 +9,20 @@ from typing import Any, Final
 
 from pydantic import BaseModel
 
-from dubito.cli.calls import call_options, note_unused_addresses
 from dubito.cli.descriptors import bound_in_flight
 from dubito.cli.narrator import check_save
 from dubito.cli.output import note, note_if_slow
 from dubito.errors import UsageError
 from dubito.experiment.config import Config, check, read_config
 from dubito.experiment.progress import ModelProgress
-from dubito.experiment.resolve import check_cache, checked_models, model_specs, rules_of
+from dubito.experiment.resolve import (
+    call_options,
+    check_cache,
+    checked_models,
+    model_specs,
+    rules_of,
+    unused_address_warnings,
+)
 from dubito.game import Game
 from dubito.game.find import DUBITO, find_bots, find_games
 from dubito.show.company import Opponents, build_company
@@ -55,7 +61,8 @@ def opponents(
         yield Opponents(together, registry, settled=settled)
         return
     calls = replace(calls, in_flight=bound_in_flight(calls.in_flight))
-    note_unused_addresses(together, registry)
+    for sentence in unused_address_warnings(together, registry):
+        note(sentence)
     if warning := check_cache(together, registry, calls):
         note(warning)
     from dubito.experiment.models import serving  # late: hand-written bots need no way to ask

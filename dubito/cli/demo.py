@@ -7,7 +7,6 @@ from typing import Any, Final
 
 import click
 
-from dubito.cli.calls import call_options
 from dubito.cli.options import game_option
 from dubito.cli.output import note, say
 from dubito.cli.run import play_and_keep
@@ -15,7 +14,7 @@ from dubito.cli.summary import command_called, exit_code, print_end, print_table
 from dubito.errors import UsageError
 from dubito.experiment import run as runner
 from dubito.experiment.config import check
-from dubito.experiment.resolve import PROVIDERS, checked_models, resolve
+from dubito.experiment.resolve import PROVIDERS, call_options, checked_models, resolve
 from dubito.experiment.run import Played
 from dubito.game import Game
 from dubito.game.find import DUBITO, Registry, find_bots

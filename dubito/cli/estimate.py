@@ -6,8 +6,6 @@ from pathlib import Path
 
 import click
 
-from dubito.cli.calls import call_options
-from dubito.cli.documents import EstimateObject, PlayerEstimate
 from dubito.cli.options import config_options, games_path_option, json_option
 from dubito.cli.output import note, print_document, say, table
 from dubito.errors import UsageError
@@ -16,11 +14,19 @@ from dubito.experiment.estimate import Estimate as PlayerRanges
 from dubito.experiment.estimate import Range, duration
 from dubito.experiment.estimate import estimate as ranges_of
 from dubito.experiment.experiment import stand_ins_in_words
-from dubito.experiment.resolve import checked_models, ending_models, model_specs, outdated_prices, resolve
+from dubito.experiment.resolve import (
+    call_options,
+    checked_models,
+    ending_models,
+    model_specs,
+    outdated_prices,
+    resolve,
+)
 from dubito.game.find import find_bots
 from dubito.llm.limiter import format_duration
 from dubito.llm.prices import PICO, dollars
 from dubito.llm.settings import SHORT_FORM_SETTINGS
+from dubito.report.documents import EstimateObject, PlayerEstimate
 
 
 @click.command()

@@ -24,7 +24,7 @@ from dubito.game.find import Bot, Registry, describe_unused, find_bots, find_gam
 from dubito.hooks import game_checks
 
 if TYPE_CHECKING:
-    from dubito.cli.documents import BotsObject, GamesObject
+    from dubito.report.documents import BotsObject, GamesObject
 
 
 _PLACES: Final = {"audit": "dubito.cli.audit:audit_games", "check": "dubito.cli.lists:check"}
@@ -97,7 +97,7 @@ def _origin(game: Game, here: Path) -> str | None:
 
 
 def _games_object(found: Sequence[Game | Family], origins: Mapping[str, str | None], openspiel: bool) -> "GamesObject":
-    from dubito.cli.documents import GamesObject, ListedGame  # late: without --json nobody needs it
+    from dubito.report.documents import GamesObject, ListedGame  # late: without --json nobody needs it
 
     families = [family for family in found if isinstance(family, Family)]
     if openspiel:
@@ -163,7 +163,7 @@ def bots(game: Game, as_json: bool) -> None:
 
 
 def _bots_object(registry: Registry, here: Path) -> "BotsObject":
-    from dubito.cli.documents import BotsObject, BrokenFile, ListedBot  # late: without --json nobody needs it
+    from dubito.report.documents import BotsObject, BrokenFile, ListedBot  # late: without --json nobody needs it
 
     return BotsObject(
         game=registry.game.name,

@@ -10,9 +10,7 @@ from typing import Any, cast
 
 import click
 
-from dubito.cli import documents
 from dubito.cli.asking import calls_of
-from dubito.cli.documents import ComparisonObject, MergeObject
 from dubito.cli.options import config_options, folder_of, games_path_option, json_option
 from dubito.cli.output import note, print_document, say, show
 from dubito.cli.summary import document_of, print_summary, say_folder, written_report
@@ -25,6 +23,8 @@ from dubito.experiment.stored import Run, opened_run
 from dubito.game.find import find_bots
 from dubito.hooks import comparison_parts
 from dubito.llm.budget import Caps
+from dubito.report import documents
+from dubito.report.documents import ComparisonObject, MergeObject
 from dubito.report.run_tables import arm_tables, contender_tables
 from dubito.report.verdicts import verdict_in_words
 from dubito.stats.ranking import order_of_contenders

@@ -13,9 +13,9 @@ import click
 from dubito.errors import one_line, printable, printable_json
 
 if TYPE_CHECKING:
-    from dubito.cli.documents import Document
     from dubito.cli.terminal import LiveLines
     from dubito.game import PlayerKind
+    from dubito.report.documents import Document
     from dubito.report.tables import Paragraph, ResultTable
 
 _NUMERIC: Final = ("", *"0123456789-+$")  # how a cell of a column of numbers may begin

@@ -13,29 +13,27 @@ from typing import Any, Final
 
 import click
 
-from dubito.cli.calls import call_options, note_unused_addresses
 from dubito.cli.descriptors import bound_in_flight
 from dubito.cli.options import GameCommand, config_options, games_path_option, json_option
 from dubito.cli.output import GamesProgress, note, print_document, say
 from dubito.cli.summary import document_of, exit_code, print_summary, say_folder, written_report
-from dubito.errors import UsageError, one_line, signal_in_words
-from dubito.experiment.config import SETTINGS, Config, check, read_config
+from dubito.errors import one_line, signal_in_words
+from dubito.experiment.config import SETTINGS, check, read_config
 from dubito.experiment.experiment import Experiment
+from dubito.experiment.plan import default_run_folder, open_crew, plan_experiment
 from dubito.experiment.progress import ModelProgress
 from dubito.experiment.resolve import (
     CallOptions,
+    call_options,
     check_cache,
-    checked_models,
     ending_models,
     model_specs,
     outdated_prices,
-    resolve,
+    unused_address_warnings,
 )
 from dubito.experiment.run import Played, RunOptions, finished_run, play
-from dubito.experiment.shards import FOLDER, caps_of_shard, cut_shard, shard_named
 from dubito.experiment.workers import Crew, Stop, cores, new_stop, set_elsewhere
 from dubito.game.find import Registry, find_bots
-from dubito.hooks import find_executor
 from dubito.llm.threads import STOP_GRACE_SECONDS
 
 _HEADINGS: Final = {
@@ -83,7 +81,7 @@ def run(
     if new := result is None:
         if warning := check_cache(experiment, registry, calls):
             note(warning)
-        with open_crew(checked) as crew:
+        with open_crew(checked, note) as crew:
             result = play_and_keep(experiment, registry, folder, calls, workers=checked.workers, quiet=quiet, crew=crew)
     else:
         note(f"{folder} holds this run, finished: nothing was played")
@@ -100,40 +98,6 @@ def run(
     return code
 
 
-def plan_experiment(
-    config: Config, shard: str | None, registry: Registry, calls: CallOptions
-) -> tuple[Experiment, CallOptions]:
-    """Return the experiment, or a shard with its share of the budget. Raises UsageError if it cannot be played."""
-    experiment = checked_models(resolve(config, registry), registry, calls)
-    if shard is not None:
-        experiment = cut_shard(experiment, *shard_named(shard), registry)
-    _check_executor(config, experiment, registry)
-    return experiment, replace(calls, caps=caps_of_shard(calls.caps, experiment))
-
-
-def _check_executor(config: Config, experiment: Experiment, registry: Registry) -> None:
-    """Refuse an executor that cannot play this experiment; raises UsageError."""
-    if config.executor == "processes":
-        if config.scheduler is not None:
-            raise UsageError(f"{config.said.where('scheduler')}: processes have no scheduler: add `executor: dask`")
-        return
-    where = config.said.where("executor")
-    find_executor(config.executor, where)
-    if model_specs(experiment, registry):
-        raise UsageError(
-            f"{where}: model players are asked from one process, which holds budget and pace: leave it out, or cut the "
-            "run with --shard"
-        )
-    if config.bot_deadline is not None:
-        raise UsageError(f"{where}: {config.executor} cannot interrupt a bot: leave bot_deadline out")
-
-
-def default_run_folder(config: Path | None, experiment: Experiment) -> Path:
-    name = f"{'run' if config is None else config.stem}-{experiment.digest()}"
-    shard = experiment.shard
-    return Path("runs") / (FOLDER.format(name, shard.number, shard.of) if shard else name)
-
-
 def warn_of(experiment: Experiment, registry: Registry, calls: CallOptions) -> None:
     """Say what a user should know before the start."""
     _warn_of_unrepeatable(experiment, registry)
@@ -144,7 +108,8 @@ def warn_of(experiment: Experiment, registry: Registry, calls: CallOptions) -> N
         note(sentence)
     for sentence in outdated_prices(experiment, registry, calls, today) if calls.caps.usd is not None else ():
         note(sentence)
-    note_unused_addresses(experiment, registry)
+    for sentence in unused_address_warnings(experiment, registry):
+        note(sentence)
     if experiment.shard and model_specs(experiment, registry) and (caps := calls.caps.describe()):
         note(f"note: of the run's budget this shard's share, by its games, is {caps}")
 
@@ -155,19 +120,6 @@ def _warn_of_unrepeatable(experiment: Experiment, registry: Registry) -> None:
             note(f"note: games with {bot} are not repeatable: its file draws from randomness outside self.rng")
     if experiment.on_bot_error == "fallback" and experiment.bot_deadline is not None:
         note("note: games in which a bot takes too long are not repeatable: that depends on the machine")
-
-
-@contextmanager
-def open_crew(config: Config) -> Iterator[Crew | None]:
-    """Open the executor's crew; None means our own processes. Raises UsageError if it cannot be opened."""
-    if config.executor == "processes":
-        yield None
-        return
-    start = find_executor(config.executor, config.said.where("executor"))
-    with start(config.scheduler, config.workers or cores()) as crew:
-        if not crew.at_once():
-            note("no worker has joined the scheduler yet: waiting for one")
-        yield crew
 
 
 def play_and_keep(

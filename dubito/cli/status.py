@@ -10,8 +10,6 @@ from typing import Any
 
 import click
 
-from dubito.cli import documents
-from dubito.cli.documents import ListedRun, RunsObject, RunState, StatusObject
 from dubito.cli.options import folder_of, json_option, run_argument
 from dubito.cli.output import note, print_document, say, table
 from dubito.errors import DubitoError, UsageError, one_line
@@ -21,6 +19,8 @@ from dubito.experiment.stop import PairStanding, in_words, standings_of, stop_in
 from dubito.experiment.stored import Run, kinds_in, only_read, opened_run
 from dubito.game import PlayerKind
 from dubito.llm.prices import PICO, dollars
+from dubito.report import documents
+from dubito.report.documents import ListedRun, RunsObject, RunState, StatusObject
 from dubito.store import folder as run_folder
 from dubito.store.folder import is_policy, is_trial, last_written, load_manifest, runs_inside
 from dubito.store.lock import is_locked

@@ -12,8 +12,7 @@ from shutil import which
 from textwrap import fill
 from typing import Final
 
-from dubito.cli import documents, output
-from dubito.cli.documents import RunObject
+from dubito.cli import output
 from dubito.cli.output import note, say, table
 from dubito.errors import BotError, GameError, RunStopped, UsageError, one_line, signal_in_words
 from dubito.experiment.experiment import labelled_by, stand_ins_in_words
@@ -21,6 +20,8 @@ from dubito.experiment.replay import lies_of
 from dubito.experiment.run import Played
 from dubito.game import EXTRACTED_OUTCOME, FALLBACK_OUTCOME
 from dubito.llm.prices import PICO
+from dubito.report import documents
+from dubito.report.documents import RunObject
 from dubito.report.run_tables import (
     bot_errors,
     bounds_table,

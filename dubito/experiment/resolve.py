@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from datetime import date
+from decimal import Decimal
 from pathlib import Path
 from typing import Any, Final, cast
 from unicodedata import normalize
@@ -25,6 +26,7 @@ from dubito.game.speech import name_character
 from dubito.hooks import model_servers
 from dubito.llm.budget import Caps
 from dubito.llm.limiter import PATIENCE
+from dubito.llm.pacer import parse_duration
 from dubito.llm.price_list import (
     end_of_model_warning,
     find_charged_by_call,
@@ -32,9 +34,18 @@ from dubito.llm.price_list import (
     find_unpriced,
     old_price_warning,
     price_to_fill_in,
+    read_prices,
 )
-from dubito.llm.prices import Price
-from dubito.llm.settings import ModelSettings, account_for, faults_in, is_house, load_key, settings_for
+from dubito.llm.prices import PICO, Price
+from dubito.llm.settings import (
+    ModelSettings,
+    account_for,
+    faults_in,
+    ignored_address_variable,
+    is_house,
+    load_key,
+    settings_for,
+)
 from dubito.settings import Setting
 
 PROVIDERS: Final[Mapping[str, Mapping[str, Any]]] = {  # of short forms, with the settings that they stand for
@@ -43,6 +54,7 @@ PROVIDERS: Final[Mapping[str, Mapping[str, Any]]] = {  # of short forms, with th
     "house": {"bot": "OpenAIBot", "base_url": "house"},
     **{name: {"bot": "OpenAIBot", "base_url": name, **one.settings} for name, one in model_servers().items()},
 }
+_MAX_PATIENCE: Final = 7 * 24 * 3600.0  # seconds
 _VERSION: Final = re.compile(r"[\w.-]*\d[\w.-]*|default|latest")  # after the @ of a model's name: 20250514, 001, q4_k_m
 
 
@@ -326,6 +338,31 @@ class CallOptions:
     on_unusable: OnUnusable = "stop"  # when the first answers of a player all come to nothing
 
 
+def call_options(config: Config, working_directory: Path) -> CallOptions:
+    """Return the options of calls that a config sets. Raises UsageError if its prices or its patience are invalid."""
+    usd = config.budget.usd
+    return CallOptions(
+        in_flight=config.in_flight,
+        cache=Path(config.cache),
+        offline=config.offline,
+        caps=Caps(config.budget.calls, config.budget.tokens, None if usd is None else int(Decimal(repr(usd)) * PICO)),
+        prices=read_prices(config.prices, "prices", working_directory),
+        preflight=config.preflight,
+        patience=_parse_patience(config.patience),
+        on_unusable=config.on_unusable,
+    )
+
+
+def _parse_patience(text: str | float) -> float:
+    """Return `30m` in seconds. Raises UsageError."""
+    seconds = parse_duration(text.replace(" ", "")) if isinstance(text, str) else None
+    if seconds is None or not 1 <= seconds <= _MAX_PATIENCE:
+        raise UsageError(
+            f"patience: must be a time from 1s to 7d, such as 90s, 30m or 2h, not {one_line(repr(text), 60)}"
+        )
+    return seconds
+
+
 def model_specs(experiment: Experiment, registry: Registry) -> list[PlayerSpec]:
     return [player for player in experiment.players if registry.find(player.bot).cls.is_model]
 
@@ -460,3 +497,12 @@ def outdated_prices(experiment: Experiment, registry: Registry, options: CallOpt
     every = [settings_of(spec, registry) for spec in model_specs(experiment, registry)]
     said = [old_price_warning(account_for(one).server, one.model, options.prices, today) for one in every]
     return sorted({sentence for sentence in said if sentence})
+
+
+def unused_address_warnings(experiment: Experiment, registry: Registry) -> list[str]:
+    settings = [settings_of(spec, registry) for spec in model_specs(experiment, registry)]
+    variables = {name for each in settings if (name := ignored_address_variable(each))}
+    return [
+        f"note: {name} is set but not used. To ask that server, set `base_url: env` or --base-url env"
+        for name in sorted(variables)
+    ]

@@ -6,10 +6,10 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Any, Final, get_args
 
-from dubito.cli.documents import Document
 from dubito.game import PlayerKind
 from dubito.plugins.leaderboard.documents import RatingObject
 from dubito.plugins.openspiel.policy.contenders import CorrectedResult
+from dubito.report.documents import Document
 from tests.cli.kit import REPO
 
 FILE: Final = REPO / "docs" / "json.md"

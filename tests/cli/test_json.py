@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from dubito.cli import documents
+from dubito.report import documents
 from tests.cli import json_docs
 from tests.cli.kit import Shell
 from tests.llm.kit import config_file, contender

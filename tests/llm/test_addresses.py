@@ -147,7 +147,7 @@ def test_a_foreign_server_gets_the_key_that_is_named_for_it(
 def test_a_variable_that_nobody_uses_is_said_once(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-0123456789")
     monkeypatch.setenv("OPENAI_BASE_URL", "https://models.example/v1")
-    note = "note: OPENAI_BASE_URL is set and not used: `base_url: env` or --base-url env asks that server"
+    note = "note: OPENAI_BASE_URL is set but not used. To ask that server, set `base_url: env` or --base-url env"
     said = run(shell, "openai:m,openai:other", "--offline")
     assert said.err.count(note) == 1
     monkeypatch.setenv("OPENAI_BASE_URL", "https://api.openai.com/v1/")

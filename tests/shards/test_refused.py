@@ -11,9 +11,9 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dubito.cli.documents import MergeObject
 from dubito.experiment import play as chunk
 from dubito.llm.budget import Caps
+from dubito.report.documents import MergeObject
 from dubito.store.run_db import RunDb
 from tests.cli.kit import Result, Shell
 from tests.cli.test_json import printed

@@ -4,8 +4,8 @@ from typing import Literal
 
 from pydantic import Field
 
-from dubito.cli.documents import Document, DocumentPart, Interval
 from dubito.game import PlayerKind
+from dubito.report.documents import Document, DocumentPart, Interval
 
 
 class RatingWorst(DocumentPart):

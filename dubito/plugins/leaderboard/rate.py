@@ -7,8 +7,6 @@ from typing import Any, Final
 
 import click
 
-from dubito.cli.calls import call_options
-from dubito.cli.documents import Interval
 from dubito.cli.options import SPENDING, config_options, games_path_option, json_option
 from dubito.cli.output import note, print_document, say, table
 from dubito.cli.run import play_and_keep, warn_of
@@ -16,7 +14,7 @@ from dubito.cli.summary import exit_code
 from dubito.errors import listed, one_line
 from dubito.experiment.config import check
 from dubito.experiment.experiment import ByBook, Experiment, Part, PlayerSpec, stand_ins_in_words
-from dubito.experiment.resolve import CallOptions, check_cache, checked_models, player, resolve
+from dubito.experiment.resolve import CallOptions, call_options, check_cache, checked_models, player, resolve
 from dubito.experiment.run import Played, finished_run
 from dubito.experiment.stored import opened_run
 from dubito.game import Measure
@@ -36,6 +34,7 @@ from dubito.plugins.leaderboard.rating import (
     taken,
     use_of,
 )
+from dubito.report.documents import Interval
 from dubito.report.tables import ColumnKind, cell_text, difference_of, kind_of
 from dubito.stats.rates import Rate
 from dubito.store.model_log import Spend

@@ -77,11 +77,11 @@ def test_without_the_extra_it_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -
 @pytest.mark.parametrize(
     ("words", "why"),
     [
-        (("--scheduler", "tcp://127.0.0.1:9"), "--scheduler: processes have no scheduler: add `executor: dask`"),
+        (("--scheduler", "tcp://127.0.0.1:9"), "--scheduler: processes have no scheduler; add `executor: dask`"),
         (("--executor", "spark"), "--executor: there is no executor 'spark': choose processes or dask"),
         (
             ("--executor", "dask", "--bot-deadline", "1"),
-            "--executor: dask cannot interrupt a bot: leave bot_deadline out",
+            "--executor: dask cannot interrupt a bot; remove bot_deadline",
         ),
         (("--executor", "dask", "--contenders", "house:house-random"), "--executor: model players are asked from one"),
     ],

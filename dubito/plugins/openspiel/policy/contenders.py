@@ -14,7 +14,6 @@ from typing import Final, NamedTuple
 
 from pydantic import Field
 
-from dubito.cli.documents import DocumentPart, Interval, part_of
 from dubito.errors import UsageError, one_line
 from dubito.experiment.compare import Comparison
 from dubito.experiment.replay import moves_again
@@ -27,6 +26,7 @@ from dubito.plugins.openspiel.policy.luck import LuckyGame, OwnDecision, correct
 from dubito.plugins.openspiel.policy.small import small_game
 from dubito.plugins.openspiel.policy.stated import of_bot
 from dubito.plugins.openspiel.policy.tree import PolicyTable, Tree, uniform
+from dubito.report.documents import DocumentPart, Interval, part_of
 from dubito.report.tables import Column, Paragraph, ResultTable, Value, counts, player_columns
 from dubito.stats.rates import Rate, student
 

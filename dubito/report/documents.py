@@ -371,7 +371,7 @@ def part_of(part: type[P], value: object, /, **more: Any) -> P:
 def contenders(
     tally: Tally, compared: Sequence[Contender], results: Results, runs: Sequence[str]
 ) -> list[ContenderResult]:
-    """The contenders in their seat, the best first; `runs` are the folders that they played in."""
+    """Return the contenders, best first. `runs` are the folders that they played in."""
     order = order_of_contenders(tally, compared, results)
     return [
         part_of(
@@ -425,7 +425,7 @@ def arms(found: "Sequence[Arm]") -> list[ArmResult]:
 
 
 def model_uses(logs: Mapping[str, PlayerLog], kinds: Mapping[str, PlayerKind]) -> list[ModelUse]:
-    """What each model player's decisions took."""
+    """Return the calls, tokens and time of each model player's decisions."""
     return [
         part_of(
             ModelUse,

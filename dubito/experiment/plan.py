@@ -1,0 +1,64 @@
+"""From a config to a run that can start: the experiment, its folder and its executor."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from dubito.errors import UsageError
+from dubito.experiment.config import Config
+from dubito.experiment.experiment import Experiment
+from dubito.experiment.resolve import CallOptions, checked_models, model_specs, resolve
+from dubito.experiment.shards import FOLDER, caps_of_shard, cut_shard, shard_named
+from dubito.experiment.workers import Crew, cores
+from dubito.game.find import Registry
+from dubito.hooks import find_executor
+
+
+def plan_experiment(
+    config: Config, shard: str | None, registry: Registry, calls: CallOptions
+) -> tuple[Experiment, CallOptions]:
+    """Return the experiment, or a shard with its share of the budget. Raises UsageError if it cannot be played."""
+    experiment = checked_models(resolve(config, registry), registry, calls)
+    if shard is not None:
+        experiment = cut_shard(experiment, *shard_named(shard), registry)
+    _check_executor(config, experiment, registry)
+    return experiment, replace(calls, caps=caps_of_shard(calls.caps, experiment))
+
+
+def _check_executor(config: Config, experiment: Experiment, registry: Registry) -> None:
+    """Raise UsageError if the executor cannot play this experiment."""
+    if config.executor == "processes":
+        if config.scheduler is not None:
+            where = config.said.where("scheduler")
+            raise UsageError("processes have no scheduler", where=where, hint="add `executor: dask`")
+        return
+    where = config.said.where("executor")
+    find_executor(config.executor, where)
+    if model_specs(experiment, registry):
+        raise UsageError(
+            "model players are asked from one process, which keeps the budget and the rate limits",
+            where=where,
+            hint="remove the executor, or split the run with --shard",
+        )
+    if config.bot_deadline is not None:
+        raise UsageError(f"{config.executor} cannot interrupt a bot", where=where, hint="remove bot_deadline")
+
+
+def default_run_folder(config: Path | None, experiment: Experiment) -> Path:
+    name = f"{'run' if config is None else config.stem}-{experiment.digest()}"
+    shard = experiment.shard
+    return Path("runs") / (FOLDER.format(name, shard.number, shard.of) if shard else name)
+
+
+@contextmanager
+def open_crew(config: Config, notify: Callable[[str], None] = lambda text: None) -> Iterator[Crew | None]:
+    """Open the config's executor. None stands for processes of our own. Raises UsageError if it cannot be opened."""
+    if config.executor == "processes":
+        yield None
+        return
+    start = find_executor(config.executor, config.said.where("executor"))
+    with start(config.scheduler, config.workers or cores()) as crew:
+        if not crew.at_once():
+            notify("waiting for the first worker to join the scheduler")
+        yield crew
